@@ -1,0 +1,5 @@
+"""`python -m factbook` is the command `factbook`."""
+
+from factbook.cli import main
+
+main()

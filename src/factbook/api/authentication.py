@@ -1,0 +1,76 @@
+"""From an Authorization header to a token that may do what the route needs."""
+
+from factbook.api.requests import Request
+from factbook.api.state import State
+from factbook.auth import store, tokens
+from factbook.auth.permissions import TITLES
+from factbook.auth.store import Token
+from factbook.clock import MINUTE
+from factbook.errors import AuthenticationError, NotAllowedError, TooManyRequestsError
+
+
+async def authenticate(request: Request, state: State) -> Token:
+    """The token that the request carries.
+
+    Raises AuthenticationError for none or a bad one, and TooManyRequestsError for a token that calls
+    too often or an address that fails too often. A good token is never refused for the failures of
+    others behind its address: with 238 random bits there is nothing to guess.
+    """
+    try:
+        token = await _verified(request, state)
+    except AuthenticationError:
+        address = client_address(request, state)
+        if seconds := state.failures.take(address):
+            raise TooManyRequestsError(
+                "Too many failed authentications from this address "
+                f"(failed_logins is {state.settings.failed_logins} a minute).",
+                retry_after=seconds,
+            ) from None
+        raise
+    if seconds := state.calls.take(token.id):
+        raise TooManyRequestsError(
+            f"This token calls too often (token_rate is {state.settings.token_rate:g} a second).",
+            retry_after=seconds,
+        )
+    return token
+
+
+def authorize(token: Token, needed: tuple[str, ...]) -> None:
+    """Raise NotAllowedError naming the permissions that the token lacks."""
+    missing = tuple(name for name in needed if name not in token.permissions)
+    if missing:
+        named = " and ".join(f'"{TITLES[name]}" ({name})' for name in missing)
+        raise NotAllowedError(f"This needs the permission {named}.", missing=missing)
+
+
+def client_address(request: Request, state: State) -> str:
+    """The address that the request comes from."""
+    client = request.scope.get("client")
+    return state.proxies.client(client[0] if client else "", request.header(b"x-forwarded-for"))
+
+
+async def _verified(request: Request, state: State) -> Token:
+    header = request.headers.get(b"authorization")
+    if header is None:
+        raise AuthenticationError("Missing credentials: send Authorization: Bearer <token>.")
+    scheme, _, credentials = header.partition(b" ")
+    if scheme.lower() != b"bearer":
+        raise AuthenticationError("The Authorization header has to be Bearer <token>.")
+    value = credentials.strip().decode("latin-1")
+    if not tokens.is_well_formed(value):
+        raise AuthenticationError("The token is not one of this service's.", token_sent=True)
+    token = await store.find(state.database, tokens.digest(value, state.token_key))
+    now = state.clock()
+    if token is None or token.revoked_at is not None:
+        raise AuthenticationError("The token is unknown or was revoked.", token_sent=True)
+    if token.expires_at is not None and token.expires_at <= now:
+        raise AuthenticationError("The token has expired.", token_sent=True)
+    if token.last_used_at is None or token.last_used_at <= now - MINUTE:
+        _note_use(state, token.id, now)
+    return token
+
+
+def _note_use(state: State, token_id: str, now: int) -> None:
+    if state.touched.get(token_id, 0) <= now - MINUTE:
+        state.touched[token_id] = now
+        state.spawn(state.database.write(lambda tx: store.touch(tx, token_id, now)))

@@ -1,0 +1,89 @@
+"""The edge: what happens around every handler, in one place.
+
+Host and origin, then the token and its permissions, then the method, then the handler; whatever is
+raised becomes a reply, every answer is counted.
+"""
+
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from typing import NamedTuple
+
+from starlette.types import Receive, Scope, Send
+
+from factbook.api import errors
+from factbook.api.authentication import authenticate, authorize
+from factbook.api.requests import ClientGoneError, Reply, Request
+from factbook.api.state import State
+from factbook.errors import FactbookError, MethodNotAllowedError
+
+Handler = Callable[[Request, State], Awaitable[Reply]]
+ErrorForm = Callable[[FactbookError, Request], Reply]
+
+
+class Route(NamedTuple):
+    """One method of one path; `permissions` None is open to everyone."""
+
+    method: str
+    path: str
+    handler: Handler
+    permissions: tuple[str, ...] | None
+    errors: ErrorForm = errors.rest
+
+
+class Endpoint:
+    """An ASGI application for all methods of one path."""
+
+    def __init__(self, routes: Mapping[str, Route], state: State) -> None:
+        self._routes = dict(routes)
+        first = next(iter(self._routes.values()))
+        self._path = first.path
+        self._errors = first.errors
+        # Who may not see anything here is not told which methods there are either.
+        self._closed = all(route.permissions is not None for route in self._routes.values())
+        self._state = state
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        started = time.perf_counter()
+        request = Request(scope, receive)
+        try:
+            reply = await self._answer(request)
+        except FactbookError as error:
+            reply = self._errors(error, request)
+        except ClientGoneError:
+            return
+        except Exception as error:  # noqa: BLE001 - the edge: whatever went wrong has to be answered
+            reply = self._errors(errors.unexpected(error, request), request)
+        seconds = time.perf_counter() - started
+        self._state.metrics.answered(self._path, request.method, reply.status, seconds)
+        await _send(reply, send, head=request.method == "HEAD")
+
+    async def _answer(self, request: Request) -> Reply:
+        state = self._state
+        state.hosts.check(request.header(b"host"), request.header(b"origin"))
+        method = request.method
+        route = self._routes.get("GET" if method == "HEAD" else method)
+        if route is None:
+            if self._closed:
+                await authenticate(request, state)
+            raise MethodNotAllowedError(allow=", ".join(sorted(self._routes)))
+        if route.permissions is not None:
+            request.token = await authenticate(request, state)
+            authorize(request.token, route.permissions)
+        return await route.handler(request, state)
+
+
+async def _send(reply: Reply, send: Send, *, head: bool) -> None:
+    body = reply.body
+    headers = [(b"content-type", reply.content_type)]
+    headers += [(name.encode(), text.encode("latin-1")) for name, text in reply.headers.items()]
+    if isinstance(body, bytes):
+        headers.append((b"content-length", str(len(body)).encode()))
+    await send({"type": "http.response.start", "status": reply.status, "headers": headers})
+    if head:
+        body = b""
+    if isinstance(body, bytes):
+        await send({"type": "http.response.body", "body": body})
+        return
+    async for piece in body:
+        await send({"type": "http.response.body", "body": piece, "more_body": True})
+    await send({"type": "http.response.body", "body": b""})

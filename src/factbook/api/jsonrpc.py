@@ -1,0 +1,75 @@
+"""JSON-RPC 2.0 over HTTP: reading a message, and writing its answer around ready-made JSON."""
+
+from typing import Any, Literal
+
+import msgspec
+from msgspec import UNSET, Struct, UnsetType
+
+from factbook.api.requests import Reply
+
+PARSE_ERROR = -32700
+INVALID_REQUEST = -32600
+METHOD_NOT_FOUND = -32601
+INVALID_PARAMS = -32602
+INTERNAL_ERROR = -32603
+
+Id = int | str
+
+
+class Message(Struct):
+    """A request, or a notification when it has no id; `params` stays bytes until a method reads it."""
+
+    jsonrpc: Literal["2.0"]
+    method: str
+    id: Id | UnsetType = UNSET
+    params: msgspec.Raw | UnsetType = UNSET
+
+
+class ProtocolError(Exception):
+    """A JSON-RPC error; `id` is None when the request's is not known."""
+
+    def __init__(
+        self,
+        code: int,
+        message: str,
+        *,
+        status: int,
+        id: Id | None = None,
+        data: dict[str, Any] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.status = status
+        self.id = id
+        self.data = data
+
+    def reply(self) -> Reply:
+        """The error as a reply."""
+        error: dict[str, Any] = {"code": self.code, "message": self.message}
+        if self.data is not None:
+            error["data"] = self.data
+        body = {"jsonrpc": "2.0", "id": self.id, "error": error}
+        return Reply(msgspec.json.encode(body), self.status)
+
+
+_message = msgspec.json.Decoder(Message)
+
+
+def parse(body: bytes | bytearray) -> Message:
+    """The one message of a body; raises ProtocolError, with status 400, for anything else."""
+    try:
+        return _message.decode(body)
+    except msgspec.ValidationError as error:
+        text = "Batches are not accepted." if body.lstrip()[:1] == b"[" else f"{error}."
+        raise ProtocolError(
+            INVALID_REQUEST, f"Not a JSON-RPC 2.0 request: {text}", status=400
+        ) from None
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        raise ProtocolError(PARSE_ERROR, f"Not valid JSON: {error}.", status=400) from None
+
+
+def result(id_: Id, value: str) -> str:
+    """An answer around a result that is JSON text already."""
+    shown = id_ if type(id_) is int else msgspec.json.encode(id_).decode()
+    return f'{{"jsonrpc":"2.0","id":{shown},"result":{value}}}'

@@ -1,0 +1,334 @@
+"""The tool-call endpoint: a Model Context Protocol server over Streamable HTTP, without sessions.
+
+It serves the revisions with a handshake (legacy, up to 2025-11-25) and those with metadata in each
+request (modern, 2026-07-28) side by side. A bare `tools/call` needs neither.
+"""
+
+import base64
+import binascii
+from collections.abc import AsyncIterator
+from typing import Any, Final
+
+import msgspec
+import structlog
+from msgspec import UNSET, Struct, UnsetType
+
+from factbook import __version__
+from factbook.api import jsonrpc
+from factbook.api.jsonrpc import Id, Message, ProtocolError
+from factbook.api.requests import Reply, Request
+from factbook.api.state import State
+from factbook.errors import (
+    FactbookError,
+    NotAcceptableError,
+    ToolError,
+    UnavailableError,
+    UnsupportedMediaTypeError,
+)
+from factbook.tools import BY_NAME, TOOLS, Context, Tool
+
+log = structlog.get_logger("factbook.mcp")
+
+MODERN: Final = "2026-07-28"
+LEGACY: Final = ("2025-11-25", "2025-06-18", "2025-03-26")
+HEADER_MISMATCH: Final = -32020
+UNSUPPORTED_VERSION: Final = -32022
+MAX_BODY: Final = 1024 * 1024
+
+_META: Final = "io.modelcontextprotocol/"
+_LARGE: Final = 256 * 1024
+_SERVER: Final = {"name": "factbook", "title": "Factbook", "version": __version__}
+_CAPABILITIES: Final[dict[str, Any]] = {"tools": {}}
+_CACHING: Final = {"ttlMs": 300_000, "cacheScope": "public"}
+_INSTRUCTIONS: Final = (
+    "Facts about the entities of a software catalog. Call get-data-source-discovery first: it "
+    "lists the data sources whose ids get-entity-facts and get-all-entities-facts take. The other "
+    "tools return ready figures about one entity. A value `unknown` was not determined; "
+    "unknownReasons says why. Entities are addressed by name, kind (default component) and "
+    "namespace (default default)."
+)
+
+
+class CallParams(Struct):
+    """The params of tools/call."""
+
+    name: str
+    arguments: msgspec.Raw = msgspec.Raw(b"{}")
+
+
+class AnyParams(Struct):
+    """The params that every method understands."""
+
+    meta: dict[str, Any] | UnsetType = msgspec.field(default=UNSET, name="_meta")
+    cursor: Any = UNSET
+    name: Any = UNSET
+    protocol_version: Any = msgspec.field(default=UNSET, name="protocolVersion")
+
+
+_call_params = msgspec.json.Decoder(CallParams)
+_any_params = msgspec.json.Decoder(AnyParams)
+
+
+async def post(request: Request, state: State) -> Reply:
+    """Answer one JSON-RPC message."""
+    _check_media_types(request)
+    body = await request.body(MAX_BODY, "the body of a tool call")
+    try:
+        message = jsonrpc.parse(body)
+        if message.id is UNSET:
+            return Reply(status=202)
+        version = request.headers.get(b"mcp-protocol-version")
+        modern = version is not None and version.decode("latin-1") not in LEGACY
+        if modern or (message.params is not UNSET and _META.encode() in bytes(message.params)):
+            return await _Modern(request, message, message.id).answer(state)
+        return await _legacy(message, message.id, state)
+    except ProtocolError as error:
+        return error.reply()
+
+
+def _check_media_types(request: Request) -> None:
+    headers = request.headers
+    content_type = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
+    if content_type != b"application/json":
+        raise UnsupportedMediaTypeError
+    accept = headers.get(b"accept")
+    if accept is not None and not any(
+        kind in accept for kind in (b"application/json", b"*/*", b"application/*")
+    ):
+        raise NotAcceptableError
+
+
+async def _legacy(message: Message, id_: Id, state: State) -> Reply:
+    method = message.method
+    if method == "tools/call":
+        return await _call(message, id_, state, modern=False)
+    params = _params(message, id_, status=200)
+    if method == "tools/list":
+        _refuse_cursor(params, id_, status=200)
+        return Reply(jsonrpc.result(id_, _LEGACY_LIST).encode())
+    if method == "initialize":
+        asked = params.protocol_version
+        version = asked if asked in LEGACY else LEGACY[0]
+        return Reply(jsonrpc.result(id_, _initialized(version)).encode())
+    if method == "ping":
+        return Reply(jsonrpc.result(id_, "{}").encode())
+    raise _no_method(method, id_, status=200)
+
+
+class _Modern:
+    """One request of a revision in which each request carries its own metadata."""
+
+    def __init__(self, request: Request, message: Message, id_: Id) -> None:
+        self._request = request
+        self._message = message
+        self._id = id_
+        self._params = _params(message, id_, status=400)
+
+    async def answer(self, state: State) -> Reply:
+        meta = self._params.meta
+        version = None if meta is UNSET else meta.get(f"{_META}protocolVersion")
+        if version in LEGACY and self._header(b"mcp-protocol-version") in (*LEGACY, None):
+            return await _legacy(self._message, self._id, state)
+        self._check_meta()
+        self._check_headers()
+        self._check_version()
+        method = self._message.method
+        if method == "server/discover":
+            return self._reply(_DISCOVERED)
+        if method == "tools/list":
+            _refuse_cursor(self._params, self._id, status=400)
+            return self._reply(_MODERN_LIST)
+        if method == "tools/call":
+            return await _call(self._message, self._id, state, modern=True)
+        raise _no_method(method, self._id, status=404)
+
+    def _reply(self, result: str) -> Reply:
+        return Reply(jsonrpc.result(self._id, result).encode())
+
+    def _check_meta(self) -> None:
+        meta = {} if self._params.meta is UNSET else self._params.meta
+        version = meta.get(f"{_META}protocolVersion")
+        capabilities = meta.get(f"{_META}clientCapabilities")
+        if not isinstance(version, str) or not isinstance(capabilities, dict):
+            raise ProtocolError(
+                jsonrpc.INVALID_PARAMS,
+                f"_meta has to hold {_META}protocolVersion (a string) and "
+                f"{_META}clientCapabilities (an object).",
+                status=400,
+                id=self._id,
+            )
+        self._version = version
+
+    def _check_headers(self) -> None:
+        expected = {b"mcp-protocol-version": self._version, b"mcp-method": self._message.method}
+        if self._message.method == "tools/call":
+            expected[b"mcp-name"] = self._params.name
+        for header, value in expected.items():
+            if self._header(header) != value:
+                raise ProtocolError(
+                    HEADER_MISMATCH,
+                    f"The header {header.decode()} has to be there and to equal the body.",
+                    status=400,
+                    id=self._id,
+                )
+
+    def _check_version(self) -> None:
+        if self._version != MODERN:
+            raise ProtocolError(
+                UNSUPPORTED_VERSION,
+                "This protocol revision is not supported.",
+                status=400,
+                id=self._id,
+                data={"supported": [MODERN, *LEGACY], "requested": self._version},
+            )
+
+    def _header(self, name: bytes) -> str | None:
+        raw = self._request.headers.get(name)
+        return None if raw is None else _plain(raw.decode("latin-1").strip())
+
+
+def _plain(value: str) -> str:
+    """A header's value; what plain text could not carry comes as Base64 between marks."""
+    if not (value.startswith("=?base64?") and value.endswith("?=")):
+        return value
+    try:
+        return base64.b64decode(value[9:-2], validate=True).decode()
+    except (binascii.Error, UnicodeDecodeError):
+        return value
+
+
+async def _call(message: Message, id_: Id, state: State, *, modern: bool) -> Reply:
+    status = 400 if modern else 200
+    try:
+        params = _call_params.decode(b"{}" if message.params is UNSET else message.params)
+    except msgspec.ValidationError as error:
+        raise ProtocolError(jsonrpc.INVALID_PARAMS, f"{error}.", status=status, id=id_) from None
+    # Underscores too: some frameworks cannot write hyphens in a tool's name.
+    tool = BY_NAME.get(params.name) or BY_NAME.get(params.name.replace("_", "-"))
+    if tool is None:
+        text = f'There is no tool "{params.name}"; tools/list lists those there are.'
+        raise ProtocolError(jsonrpc.INVALID_PARAMS, text, status=status, id=id_)
+    if bytes(params.arguments).lstrip()[:1] != b"{":
+        text = "arguments have to be an object."
+        raise ProtocolError(jsonrpc.INVALID_PARAMS, text, status=status, id=id_)
+    return await _run(tool, params.arguments, id_, state, modern=modern)
+
+
+async def _run(tool: Tool, arguments: msgspec.Raw, id_: Id, state: State, *, modern: bool) -> Reply:
+    extra = _MODERN_EXTRA if modern else ""
+    context = Context(state.database, state.sources, state.clock())
+    try:
+        value = await tool.call(arguments, context)
+    except (ToolError, UnavailableError) as error:
+        state.metrics.called(tool.name, "refused")
+        text = msgspec.json.encode(error.message).decode()
+        failed = f'{{"content":[{{"type":"text","text":{text}}}],"isError":true{extra}}}'
+        return Reply(jsonrpc.result(id_, failed).encode())
+    except FactbookError:
+        raise
+    except Exception as error:  # noqa: BLE001 - the edge of JSON-RPC: a bug is answered without detail
+        log.error("tool.failed", tool=tool.name, exc_info=error)
+        state.metrics.called(tool.name, "failed")
+        raise ProtocolError(
+            jsonrpc.INTERNAL_ERROR,
+            "The service met an unexpected condition.",
+            status=500 if modern else 200,
+            id=id_,
+        ) from None
+    state.metrics.called(tool.name, "answered")
+    return _result(id_, value, extra)
+
+
+def _result(id_: Id, value: str, extra: str) -> Reply:
+    """The same value as text for those who read only text, and structured."""
+    opening, closing = jsonrpc.result(id_, "\0").split("\0")
+    head = f'{opening}{{"content":[{{"type":"text","text":'
+    middle = '}],"structuredContent":'
+    tail = f',"isError":false{extra}}}{closing}'
+    text = msgspec.json.encode(value)
+    if len(value) < _LARGE:
+        return Reply(b"".join((head.encode(), text, f"{middle}{value}{tail}".encode())))
+    return Reply(_pieces(head.encode(), text, middle.encode(), value, tail.encode()))
+
+
+async def _pieces(
+    head: bytes, text: bytes, middle: bytes, value: str, tail: bytes
+) -> AsyncIterator[bytes]:
+    """A large answer without a second copy of it in one piece."""
+    yield head
+    for start in range(0, len(text), _LARGE):
+        yield text[start : start + _LARGE]
+    yield middle
+    for start in range(0, len(value), _LARGE):
+        yield value[start : start + _LARGE].encode()
+    yield tail
+
+
+def _params(message: Message, id_: Id, *, status: int) -> AnyParams:
+    try:
+        return _any_params.decode(b"{}" if message.params is UNSET else message.params)
+    except msgspec.ValidationError as error:
+        raise ProtocolError(
+            jsonrpc.INVALID_PARAMS, f"params: {error}.", status=status, id=id_
+        ) from None
+
+
+def _refuse_cursor(params: AnyParams, id_: Id, *, status: int) -> None:
+    if params.cursor is not UNSET:
+        text = "The list has one page; no cursor was ever given out."
+        raise ProtocolError(jsonrpc.INVALID_PARAMS, text, status=status, id=id_)
+
+
+def _no_method(method: str, id_: Id, *, status: int) -> ProtocolError:
+    text = f'There is no method "{method}".'
+    return ProtocolError(jsonrpc.METHOD_NOT_FOUND, text, status=status, id=id_)
+
+
+def _listed() -> list[dict[str, Any]]:
+    return [
+        {
+            "name": tool.name,
+            "title": tool.title,
+            "description": tool.description,
+            "inputSchema": tool.input_schema,
+            "outputSchema": tool.output_schema,
+            "annotations": {
+                "title": tool.title,
+                "readOnlyHint": True,
+                "destructiveHint": False,
+                "idempotentHint": True,
+                "openWorldHint": False,
+            },
+        }
+        for tool in TOOLS
+    ]
+
+
+def _initialized(version: str) -> str:
+    return _encode(
+        {
+            "protocolVersion": version,
+            "capabilities": _CAPABILITIES,
+            "serverInfo": _SERVER,
+            "instructions": _INSTRUCTIONS,
+        }
+    )
+
+
+def _encode(value: object) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+_MODERN_FIELDS: Final = {"resultType": "complete", "_meta": {f"{_META}serverInfo": _SERVER}}
+_MODERN_EXTRA: Final = "," + _encode(_MODERN_FIELDS)[1:-1]
+_LEGACY_LIST: Final = _encode({"tools": _listed()})
+_MODERN_LIST: Final = _encode({"tools": _listed(), **_CACHING, **_MODERN_FIELDS})
+_DISCOVERED: Final = _encode(
+    {
+        "supportedVersions": [MODERN, *LEGACY],
+        "capabilities": _CAPABILITIES,
+        "instructions": _INSTRUCTIONS,
+        **_CACHING,
+        **_MODERN_FIELDS,
+    }
+)

@@ -1,0 +1,32 @@
+"""What operators and their machines ask: is it up, is it ready, how much did it do."""
+
+from factbook.api.requests import Reply, Request, reply
+from factbook.api.state import State
+from factbook.errors import NotFoundError, UnavailableError
+
+
+async def healthz(request: Request, state: State) -> Reply:
+    """The process runs."""
+    return reply({"status": "ok"})
+
+
+async def readyz(request: Request, state: State) -> Reply:
+    """The process can serve: its database answers and it is not stopping."""
+    if not state.ready:
+        raise UnavailableError("The service is stopping.")
+    await state.database.check()
+    return reply({"status": "ready"})
+
+
+async def metrics(request: Request, state: State) -> Reply:
+    """Counts and durations for Prometheus."""
+    return Reply(state.metrics.render(), content_type=b"text/plain; version=0.0.4; charset=utf-8")
+
+
+async def nowhere(request: Request, state: State) -> Reply:
+    """Any address that nothing else answers."""
+    hint = ""
+    word = state.settings.push_word
+    if "-entities/" in request.path and request.path.startswith("/api/catalog/"):
+        hint = f" The push interface is at /api/catalog/{word}-entities."
+    raise NotFoundError(f"There is nothing at {request.path}.{hint}")

@@ -1,0 +1,75 @@
+"""Whom a request claims to come from, and whom it claims to address."""
+
+import ipaddress
+from functools import lru_cache
+from urllib.parse import urlsplit
+
+from factbook.errors import ConfigurationError, MisdirectedRequestError, NotAllowedError
+from factbook.settings import Settings
+
+_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1", "[::1]"})
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+
+class Hosts:
+    """Which hosts this server answers for, and which browser origins may call it."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._origins = frozenset(origin.rstrip("/") for origin in settings.allowed_origins)
+        public = urlsplit(settings.public_url or "").hostname
+        names = {name.lower() for name in settings.allowed_hosts}
+        if not names and settings.host in _LOOPBACK:
+            names = set(_LOOPBACK)
+        if names and public:
+            names.add(public)
+        self._names = frozenset(names)
+        # Names come from clients: what is remembered is bounded.
+        self._allows = lru_cache(maxsize=256)(self._is_allowed)
+
+    def check(self, host: str | None, origin: str | None) -> None:
+        """Raise MisdirectedRequestError or NotAllowedError, naming the setting that decides."""
+        if self._names and not self._allows(host or ""):
+            raise MisdirectedRequestError(
+                f'This server does not answer for the host "{host}"; allowed_hosts names those.'
+            )
+        if origin is not None and not self._allows_origin(origin, host or ""):
+            raise NotAllowedError(
+                f'The origin "{origin}" may not call this server; allowed_origins names those.'
+            )
+
+    def _is_allowed(self, host: str) -> bool:
+        name = host.lower()
+        return name in self._names or name.rpartition(":")[0] in self._names
+
+    def _allows_origin(self, origin: str, host: str) -> bool:
+        return origin in self._origins or urlsplit(origin).netloc.lower() == host.lower()
+
+
+class Proxies:
+    """Whose word about a client's address is believed."""
+
+    def __init__(self, settings: Settings) -> None:
+        try:
+            self._trusted: list[Network] = [
+                ipaddress.ip_network(text, strict=False) for text in settings.trusted_proxies
+            ]
+        except ValueError as error:
+            raise ConfigurationError(f"trusted_proxies: {error}.") from None
+
+    def client(self, peer: str, forwarded_for: str | None) -> str:
+        """The client's address: the peer's own, or what trusted proxies say of it."""
+        if not self._trusted or forwarded_for is None:
+            return peer
+        for hop in [peer, *reversed(forwarded_for.split(","))]:
+            address = hop.strip()
+            if not self._is_trusted(address):
+                return address
+        return peer
+
+    def _is_trusted(self, text: str) -> bool:
+        try:
+            address = ipaddress.ip_address(text)
+        except ValueError:
+            return False
+        return any(address in network for network in self._trusted)

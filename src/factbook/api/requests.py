@@ -1,0 +1,169 @@
+"""A request as handlers see it, and the reply that they return."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+from urllib.parse import parse_qsl
+
+import msgspec
+from starlette.types import Receive, Scope
+
+from factbook.auth.store import Token
+from factbook.errors import InputError, PayloadTooLargeError
+
+JSON = b"application/json; charset=utf-8"
+
+
+class ClientGoneError(Exception):
+    """The client hung up before its request was complete."""
+
+
+@dataclass
+class Reply:
+    """A status, a body that is bytes or comes in pieces, and headers beside the content type."""
+
+    body: bytes | AsyncIterator[bytes] = b""
+    status: int = 200
+    headers: dict[str, str] = field(default_factory=dict)
+    content_type: bytes = JSON
+
+
+def reply(value: Any, status: int = 200, **headers: str) -> Reply:
+    """A value as a JSON reply; header names are written with underscores."""
+    named = {name.replace("_", "-"): text for name, text in headers.items()}
+    return Reply(msgspec.json.encode(value), status, named)
+
+
+class Request:
+    """One HTTP request."""
+
+    __slots__ = ("__dict__", "_receive", "scope", "token")
+
+    def __init__(self, scope: Scope, receive: Receive) -> None:
+        self.scope = scope
+        self._receive = receive
+        self.token: Token | None = None  # set once the route's permissions were checked
+
+    @property
+    def method(self) -> str:
+        return str(self.scope["method"])
+
+    @property
+    def path(self) -> str:
+        return str(self.scope["path"])
+
+    @property
+    def url(self) -> str:
+        """Path and query as they were sent."""
+        raw: bytes = self.scope.get("raw_path") or self.path.encode()
+        query: bytes = self.scope["query_string"]
+        return (raw + (b"?" + query if query else b"")).decode("latin-1")
+
+    @property
+    def actor(self) -> str:
+        """The entity reference of the token's user."""
+        assert self.token is not None
+        return self.token.owner
+
+    def parameter(self, name: str) -> str:
+        """A part of the path."""
+        return str(self.scope["path_params"][name])
+
+    @cached_property
+    def headers(self) -> dict[bytes, bytes]:
+        """The headers by lower-case name; of one sent twice, the last."""
+        return dict(self.scope["headers"])
+
+    def header(self, name: bytes) -> str | None:
+        """One header."""
+        value = self.headers.get(name)
+        return None if value is None else value.decode("latin-1")
+
+    @cached_property
+    def query(self) -> list[tuple[str, str]]:
+        """The query's names and values in their order."""
+        text = self.scope["query_string"].decode("latin-1")
+        return parse_qsl(text, keep_blank_values=True, max_num_fields=1000)
+
+    def all(self, name: str) -> list[str]:
+        """Every value of one query parameter."""
+        return [value for key, value in self.query if key == name]
+
+    def get(self, name: str) -> str | None:
+        """The last value of one query parameter."""
+        return next((value for key, value in reversed(self.query) if key == name), None)
+
+    def integer(self, name: str, *, least: int = 0, most: int = 2**31 - 1) -> int | None:
+        """A whole number among the query parameters; raises InputError naming the range."""
+        text = self.get(name)
+        if text is None:
+            return None
+        if not (text.isascii() and text.isdigit() and least <= int(text[:12]) <= most):
+            raise InputError(
+                f'{name} has to be a whole number from {least} to {most}, not "{text}".'
+            )
+        return int(text)
+
+    def flag(self, name: str) -> bool:
+        """A query parameter that is true or false; raises InputError for anything else."""
+        text = self.get(name)
+        if text not in (None, "true", "false"):
+            raise InputError(f'{name} has to be true or false, not "{text}".')
+        return text == "true"
+
+    def allow_only(self, *names: str) -> None:
+        """Raise InputError when the query has another parameter than these."""
+        for key, _ in self.query:
+            if key not in names:
+                raise InputError(f"Unknown query parameter '{key}'.")
+
+    async def body(self, limit: int, setting: str) -> bytes | bytearray:
+        """The whole body; raises PayloadTooLargeError naming the setting, ClientGoneError."""
+        length = self.headers.get(b"content-length", b"0")
+        if length.isdigit() and int(length) > limit:
+            raise _too_large(limit, setting)
+        message = await self._receive()
+        if not message.get("more_body") and message["type"] == "http.request":
+            whole: bytes = message.get("body", b"")
+            _check_size(whole, limit, setting)
+            return whole
+        body = bytearray()
+        while True:
+            if message["type"] == "http.disconnect":
+                raise ClientGoneError
+            body += message.get("body", b"")
+            _check_size(body, limit, setting)
+            if not message.get("more_body"):
+                return body
+            message = await self._receive()
+
+    async def json(self, type_: Any, limit: int = 1024 * 1024) -> Any:
+        """The body decoded as a type; raises InputError saying what is wrong."""
+        body = await self.body(limit, "the body of this call")
+        return decode(body, type_)
+
+
+def decode(body: bytes | bytearray, type_: Any) -> Any:
+    """JSON of a type; raises InputError saying what is wrong."""
+    try:
+        return msgspec.json.decode(body, type=type_)
+    except msgspec.ValidationError as error:
+        raise InputError(f"The body does not fit: {error}.") from None
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        raise InputError(f"The body is not valid JSON: {error}.") from None
+
+
+async def offloaded(function: Any, *arguments: Any) -> Any:
+    """What a function returns that takes long, run on a thread so that others are answered."""
+    return await asyncio.to_thread(function, *arguments)
+
+
+def _check_size(body: bytes | bytearray, limit: int, setting: str) -> None:
+    if len(body) > limit:
+        raise _too_large(limit, setting)
+
+
+def _too_large(limit: int, setting: str) -> PayloadTooLargeError:
+    return PayloadTooLargeError(f"The body is larger than {limit} bytes: {setting}.")

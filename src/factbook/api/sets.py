@@ -1,0 +1,318 @@
+"""The push interface: sets of entities, replaced whole, and pushed entities one by one."""
+
+import re
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+
+import msgspec
+import structlog
+
+from factbook.api.requests import Reply, Request, offloaded, reply
+from factbook.api.state import State
+from factbook.catalog import ref as refs
+from factbook.catalog import sets
+from factbook.catalog.sets import Prepared, Push
+from factbook.catalog.store import pushing
+from factbook.catalog.store.planning import Guards
+from factbook.catalog.store.pushing import Item, Outcome
+from factbook.catalog.store.writing import Actor
+from factbook.clock import iso
+from factbook.errors import InputError, NotFoundError
+
+log = structlog.get_logger("factbook.push")
+
+_PERCENT = re.compile(r"(\d{1,3}(?:\.\d+)?)%")
+_PIECE = 256 * 1024
+
+_string = msgspec.json.Encoder().encode
+
+
+async def put_set(request: Request, state: State) -> Reply:
+    """Make the items of the body the whole content of a set."""
+    request.allow_only("dryRun", "onConflict", "maxRemovals")
+    name, dry_run = _set_name(request), request.flag("dryRun")
+    guards = _guards(request)
+    body = await request.body(state.settings.max_body_bytes, "max_body_bytes")
+    push = await offloaded(_prepare, body, name, state)
+    del body
+    outcome = await pushing.replace(
+        state.database,
+        name,
+        push.items,
+        _actor(request, state),
+        guards,
+        kept=state.settings.revisions_kept,
+        dry_run=dry_run,
+    )
+    if dry_run:
+        return _difference(name, push, outcome)
+    return _answer(request, state, name, push, outcome)
+
+
+async def post_to_set(request: Request, state: State) -> Reply:
+    """Add or update the one entity of the body in a set."""
+    return await _put_one(request, state, _set_name(request))
+
+
+async def post_entity(request: Request, state: State) -> Reply:
+    """Add or update the one entity of the body outside any set."""
+    return await _put_one(request, state, None)
+
+
+async def delete_set(request: Request, state: State) -> Reply:
+    """Remove every entity of a set; the same as replacing it with nothing."""
+    request.allow_only("maxRemovals")
+    name = _set_name(request)
+    outcome = await pushing.replace(
+        state.database,
+        name,
+        [],
+        _actor(request, state),
+        _guards(request),
+        kept=state.settings.revisions_kept,
+    )
+    return _answer(request, state, name, Push([], []), outcome)
+
+
+async def list_sets(request: Request, state: State) -> Reply:
+    """Every set that has items."""
+    request.allow_only()
+    found = [
+        {
+            "id": item.id,
+            "itemCount": item.item_count,
+            "revision": item.revision,
+            "updatedBy": item.updated_by,
+            "updatedAt": iso(item.updated_at),
+        }
+        for item in await pushing.summaries(state.database)
+    ]
+    return reply({"sets": found})
+
+
+async def get_set(request: Request, state: State) -> Reply:
+    """A set as its last push answered it; whole, or `limit` items from `cursor` on."""
+    request.allow_only("limit", "cursor")
+    name = _set_name(request)
+    limit = request.integer("limit", least=1)
+    cursor = request.integer("cursor", most=2**53)
+    found = await pushing.summary(state.database, name)
+    head = {"set": name, "revision": found.revision}
+    etag = {"etag": f'"{found.revision}"'}
+    if limit is None and cursor is None:
+        return Reply(_whole(head, pushing.all_items(state.database, name)), headers=etag)
+    after = -1 if cursor is None else cursor
+    items, more = await pushing.items(state.database, name, limit or 1000, after)
+    if more is not None:
+        head["nextCursor"] = str(more)
+    body = b"".join(_pieces(head, map(render, items)))
+    return Reply(body, headers=etag)
+
+
+async def list_revisions(request: Request, state: State) -> Reply:
+    """What each push of a set changed, newest first."""
+    request.allow_only()
+    found = [
+        {
+            "revision": item.number,
+            "createdBy": item.created_by,
+            "createdAt": iso(item.created_at),
+            "changes": {
+                "added": item.added,
+                "updated": item.updated,
+                "removed": item.removed,
+                "unchanged": item.unchanged,
+            },
+        }
+        | ({"restored": item.restored} if item.restored else {})
+        for item in await pushing.set_revisions(state.database, _set_name(request))
+    ]
+    return reply({"revisions": found})
+
+
+async def restore_revision(request: Request, state: State) -> Reply:
+    """Make a set what it was at an earlier revision, as a new one."""
+    request.allow_only("onConflict", "maxRemovals")
+    name, number = _set_name(request), request.parameter("number")
+    if not (number.isascii() and number.isdigit() and len(number) < 12):
+        raise InputError(f'A revision is a whole number, not "{number}".')
+    push, outcome = await pushing.restore(
+        state.database,
+        name,
+        int(number),
+        _actor(request, state),
+        _guards(request),
+        state.rules,
+        kept=state.settings.revisions_kept,
+    )
+    return _answer(request, state, name, push, outcome)
+
+
+async def list_entities(request: Request, state: State) -> Reply:
+    """Pushed entities, of one set or all."""
+    request.allow_only("set")
+    name = request.get("set")
+    return Reply(_whole({}, pushing.all_items(state.database, name)))
+
+
+async def get_entity(request: Request, state: State) -> Reply:
+    """One pushed entity by its id."""
+    uid = request.parameter("uid")
+    item = await pushing.item_by_uid(state.database, uid)
+    if item is None:
+        raise NotFoundError(f"There is no pushed entity with the id {uid}.")
+    return Reply(render(item))
+
+
+async def get_entity_by_ref(request: Request, state: State) -> Reply:
+    """One pushed entity by its reference."""
+    text = str(refs.parse(request.parameter("ref")))
+    item = await pushing.item_by_ref(state.database, text)
+    if item is None:
+        raise NotFoundError(f"There is no pushed entity {text}.")
+    return Reply(render(item))
+
+
+async def delete_entity(request: Request, state: State) -> Reply:
+    """Remove one pushed entity from wherever it is."""
+    uid = request.parameter("uid")
+    kept = state.settings.revisions_kept
+    if not await pushing.remove_one(state.database, uid, _actor(request, state), kept=kept):
+        raise NotFoundError(f"There is no pushed entity with the id {uid}.")
+    return Reply(status=204)
+
+
+async def refuse_set_id(request: Request, state: State) -> Reply:
+    """A set id that holds a slash, which no set can have."""
+    raise InputError("A set id is 1 to 128 printable characters without a slash.")
+
+
+def render(item: Item) -> bytes:
+    """A set item as the push interface shows it; `rawData` repeats `entity`."""
+    set_name = _string(item.set).decode()
+    return (
+        f'{{"id":"{item.uid}","entity":{item.document},"entityRef":{_string(item.ref).decode()}'
+        f',"rawData":{item.document},"set":{set_name},"updatedBy":{_string(item.updated_by).decode()}'
+        f',"source":"api-entity","updatedAt":"{iso(item.updated_at)}"}}'
+    ).encode()
+
+
+async def _put_one(request: Request, state: State, name: str | None) -> Reply:
+    request.allow_only("onConflict")
+    body = await request.body(state.settings.max_body_bytes, "max_body_bytes")
+    push = sets.prepare([msgspec.Raw(body)], name, state.rules)
+    [item] = push.items
+    outcome = await pushing.put_one(
+        state.database,
+        name,
+        item,
+        _actor(request, state),
+        _guards(request),
+        kept=state.settings.revisions_kept,
+    )
+    assert outcome.written is not None
+    state.metrics.pushed(outcome.plan.changes)
+    uid, updated_by, updated_at = outcome.written.items[item.ref]
+    return Reply(render(Item(uid, item.ref, item.document, name, updated_by, updated_at)))
+
+
+def _prepare(body: bytes | bytearray, name: str, state: State) -> Push:
+    return sets.prepare(sets.decode_body(body), name, state.rules)
+
+
+def _actor(request: Request, state: State) -> Actor:
+    return Actor(request.actor, state.clock())
+
+
+def _set_name(request: Request) -> str:
+    name = request.parameter("set_id")
+    if not (0 < len(name) <= 128 and name.isprintable()):
+        raise InputError("A set id is 1 to 128 printable characters without a slash.")
+    return name
+
+
+def _guards(request: Request) -> Guards:
+    conflict = request.get("onConflict")
+    if conflict not in (None, "take"):
+        raise InputError(f'onConflict has to be "take" when it is given, not "{conflict}".')
+    return Guards(
+        if_match=request.header(b"if-match"),
+        max_removals=_max_removals(request.get("maxRemovals")),
+        take=conflict == "take",
+    )
+
+
+def _max_removals(text: str | None) -> Callable[[int], int] | None:
+    if text is None:
+        return None
+    if text.isascii() and text.isdigit() and len(text) < 12:
+        number = int(text)
+        return lambda count: number
+    match = _PERCENT.fullmatch(text)
+    if match and (percent := float(match[1])) <= 100:
+        return lambda count: int(count * percent / 100)
+    raise InputError(f'maxRemovals has to be a number or a percentage such as 10%, not "{text}".')
+
+
+def _difference(name: str, push: Push, outcome: Outcome) -> Reply:
+    plan = outcome.plan
+    return reply(
+        {
+            "set": name,
+            "dryRun": True,
+            "revision": plan.set.revision if plan.set else 0,
+            "changes": plan.changes,
+            "difference": plan.difference(),
+            "warnings": push.warnings,
+        }
+    )
+
+
+def _answer(request: Request, state: State, name: str, push: Push, outcome: Outcome) -> Reply:
+    plan, written = outcome
+    assert written is not None
+    state.metrics.pushed(plan.changes)
+    log.info("set.pushed", set=name, revision=written.revision, actor=request.actor, **plan.changes)
+    head = {
+        "set": name,
+        "revision": written.revision,
+        "changes": plan.changes,
+        "warnings": push.warnings,
+    }
+    items = (_written(item, name, written.items) for item in push.items)
+    return Reply(_unhurried(_pieces(head, items)), headers={"etag": f'"{written.revision}"'})
+
+
+def _written(item: Prepared, name: str, written: dict[str, tuple[str, str, int]]) -> bytes:
+    uid, updated_by, updated_at = written[item.ref]
+    return render(Item(uid, item.ref, item.document, name, updated_by, updated_at))
+
+
+def _pieces(head: dict[str, object], items: Iterable[bytes]) -> Iterator[bytes]:
+    """`head` with the items as its last member, in pieces of some size."""
+    buffer = bytearray(msgspec.json.encode(head)[:-1])
+    buffer += b',"items":[' if head else b'"items":['
+    comma = b""
+    for item in items:
+        buffer += comma + item
+        comma = b","
+        if len(buffer) >= _PIECE:
+            yield bytes(buffer)
+            buffer.clear()
+    yield bytes(buffer + b"]}")
+
+
+async def _unhurried(pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
+    for piece in pieces:
+        yield piece
+
+
+async def _whole(
+    head: dict[str, object], portions: AsyncIterator[list[Item]]
+) -> AsyncIterator[bytes]:
+    """The same as `_pieces`, for items that come in portions from the database."""
+    yield msgspec.json.encode(head)[:-1] + (b',"items":[' if head else b'"items":[')
+    comma = b""
+    async for portion in portions:
+        yield comma + b",".join(map(render, portion))
+        comma = b","
+    yield b"]}"

@@ -1,0 +1,34 @@
+"""What every handler is given beside the request: the open parts of the running service."""
+
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from factbook.api.metrics import Metrics
+from factbook.api.origins import Hosts, Proxies
+from factbook.auth.limits import RateLimit
+from factbook.catalog.sets import Rules
+from factbook.clock import Clock
+from factbook.facts.datasource import DataSource
+from factbook.settings import Settings
+from factbook.storage import Database
+
+
+@dataclass
+class State:
+    """The open parts of the running service."""
+
+    settings: Settings
+    database: Database
+    clock: Clock
+    token_key: bytes
+    rules: Rules
+    calls: RateLimit
+    failures: RateLimit
+    hosts: Hosts
+    proxies: Proxies
+    metrics: Metrics
+    sources: Mapping[str, DataSource]
+    spawn: Callable[[Coroutine[Any, Any, object]], None]  # work that outlives its request
+    touched: dict[str, int] = field(default_factory=dict)  # token → when its use was last noted
+    ready: bool = True

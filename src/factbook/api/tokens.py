@@ -1,0 +1,76 @@
+"""Managing tokens over HTTP."""
+
+from typing import Annotated, Any
+
+import msgspec
+
+from factbook.api.requests import Reply, Request, reply
+from factbook.api.state import State
+from factbook.auth import permissions, store, tokens
+from factbook.auth.store import Token
+from factbook.clock import iso
+from factbook.errors import NotAllowedError
+
+
+class NewToken(msgspec.Struct, forbid_unknown_fields=True):
+    """The body that asks for a token; all of the caller's permissions when none is named."""
+
+    name: Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
+    permissions: list[str] = []
+    expires: str = tokens.DEFAULT_LIFETIME
+
+
+async def create(request: Request, state: State) -> Reply:
+    """Make a token for the caller's user; its value is in this answer and never again."""
+    asked: NewToken = await request.json(NewToken)
+    caller = request.token
+    assert caller is not None
+    wanted = permissions.checked(asked.permissions or caller.permissions)
+    if beyond := tuple(sorted(wanted - caller.permissions)):
+        raise NotAllowedError(
+            f"A token cannot carry more than the one that makes it: {', '.join(beyond)}.",
+            missing=beyond,
+        )
+    value, lifetime = tokens.generate(), tokens.lifetime(asked.expires)
+    token = await state.database.write(
+        lambda transaction: store.create(
+            transaction,
+            name=asked.name,
+            digest=tokens.digest(value, state.token_key),
+            owner=caller.owner,
+            permissions=wanted,
+            created_by=caller.id,
+            now=state.clock(),
+            lifetime=lifetime,
+        )
+    )
+    return reply({**_render(token), "value": value}, 201)
+
+
+async def list_all(request: Request, state: State) -> Reply:
+    """Every token that was not revoked, without its value."""
+    request.allow_only()
+    return reply({"tokens": [_render(token) for token in await store.listed(state.database)]})
+
+
+async def revoke(request: Request, state: State) -> Reply:
+    """Revoke a token for the very next request."""
+    id_, now = request.parameter("id"), state.clock()
+    await state.database.write(lambda transaction: store.revoke(transaction, id_, now))
+    return Reply(status=204)
+
+
+def _render(token: Token) -> dict[str, Any]:
+    return {
+        "id": token.id,
+        "name": token.name,
+        "owner": token.owner,
+        "permissions": sorted(token.permissions),
+        "createdAt": iso(token.created_at),
+        "expiresAt": _time(token.expires_at),
+        "lastUsedAt": _time(token.last_used_at),
+    }
+
+
+def _time(value: int | None) -> str | None:
+    return None if value is None else iso(value)

@@ -1,0 +1,267 @@
+"""The one place where things are put together."""
+
+import asyncio
+import gc
+import os
+import secrets
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import structlog
+import uvicorn
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from factbook import clock, logs
+from factbook.api.metrics import Metrics
+from factbook.api.origins import Hosts, Proxies
+from factbook.api.routes import router
+from factbook.api.state import State
+from factbook.auth import permissions as known_permissions
+from factbook.auth import store, tokens
+from factbook.auth.limits import RateLimit
+from factbook.auth.store import Token
+from factbook.catalog import ref as refs
+from factbook.catalog.annotations import Annotator
+from factbook.catalog.sets import Rules
+from factbook.clock import SECOND, Clock
+from factbook.facts.datasource import DataSource
+from factbook.settings import Settings, load
+from factbook.sources import SOURCES
+from factbook.storage import Database, open_database
+from factbook.storage.migrations import migrate as migrate_database
+from factbook.storage.opening import sqlite_path
+from factbook.worker import Worker
+
+log = structlog.get_logger("factbook")
+
+T = TypeVar("T")
+
+# A thread that works on a push lets requests in after this long.
+_SWITCH_SECONDS = 0.001
+_STOP_SECONDS = 30
+
+
+class Application:
+    """The ASGI application, and everything that it holds open while it runs."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        clock: Clock = clock.now,
+        sources: tuple[DataSource, ...] = SOURCES,
+    ) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._sources = sources
+        self._tasks: set[asyncio.Task[object]] = set()
+        self._router: ASGIApp | None = None
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[State]:
+        """Open everything, serve, and let go of it again in the opposite order."""
+        database = await open_database(
+            self._settings.database_url, connections=self._settings.postgres_connections
+        )
+        try:
+            await migrate_database(database, self._clock())
+            state = _state(self._settings, database, self._clock, self._sources, self._spawn)
+            self._router = router(state)
+            yield state
+            state.ready = False
+            await self._finish()
+        finally:
+            await database.close()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._lifespan(receive, send)
+        elif scope["type"] == "http":
+            assert self._router is not None
+            await self._router(scope, receive, send)
+
+    async def _lifespan(self, receive: Receive, send: Send) -> None:
+        await receive()
+        try:
+            async with self.running() as state:
+                self._spawn(self._worker(state).run())
+                gc.freeze()
+                await send({"type": "lifespan.startup.complete"})
+                log.info("service.started", database=state.database.dialect)
+                await receive()
+        except Exception as error:
+            await send({"type": "lifespan.startup.failed", "message": str(error)})
+            raise
+        await send({"type": "lifespan.shutdown.complete"})
+
+    def _worker(self, state: State) -> Worker:
+        holder = f"{os.getpid()}-{secrets.token_hex(4)}"
+        return Worker(state.database, state.settings, self._sources, self._clock, holder)
+
+    def _spawn(self, work: Coroutine[Any, Any, object]) -> None:
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._done)
+
+    def _done(self, task: "asyncio.Task[object]") -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("task.failed", exc_info=error)
+
+    async def _finish(self) -> None:
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _state(
+    settings: Settings,
+    database: Database,
+    clock: Clock,
+    sources: tuple[DataSource, ...],
+    spawn: Callable[[Coroutine[Any, Any, object]], None],
+) -> State:
+    return State(
+        settings=settings,
+        database=database,
+        clock=clock,
+        token_key=token_key(settings),
+        rules=rules(settings),
+        calls=RateLimit(settings.token_rate, settings.token_burst, clock),
+        failures=RateLimit(settings.failed_logins / 60, settings.failed_logins, clock),
+        hosts=Hosts(settings),
+        proxies=Proxies(settings),
+        metrics=Metrics(),
+        sources={source.id: source for source in sources},
+        spawn=spawn,
+    )
+
+
+def rules(settings: Settings) -> Rules:
+    """How the settings say that pushed entities are checked and annotated."""
+    return Rules(
+        Annotator(settings.push_word, settings.annotation_domain),
+        strict_names=settings.entity_names == "strict",
+        max_items=settings.max_set_items,
+        max_depth=settings.max_json_depth,
+    )
+
+
+def token_key(settings: Settings) -> bytes:
+    """The key of token hashes; on SQLite a file beside the database when it is not set."""
+    url = settings.database_url
+    file: Path | None = None
+    if url.startswith("sqlite:"):
+        database = sqlite_path(url)
+        file = database.with_name(f"{database.name}.key")
+    return tokens.key(settings.token_key, file)
+
+
+def create() -> Application:
+    """The application for a server process, with settings from the file and the environment."""
+    settings = load()
+    logs.configure(settings)
+    sys.setswitchinterval(_SWITCH_SECONDS)
+    return Application(settings)
+
+
+def serve(settings: Settings) -> None:
+    """Migrate the database, then serve until told to stop; requests under way are finished."""
+    logs.configure(settings)
+    token_key(settings)
+    migrate(settings)
+    # Server processes read their settings from the environment, as they are made by name.
+    os.environ |= _environment(settings)
+    uvicorn.run(
+        "factbook.app:create",
+        factory=True,
+        host=settings.host,
+        port=settings.port,
+        workers=settings.workers,
+        loop="uvloop",
+        http="httptools",
+        ws="none",
+        lifespan="on",
+        access_log=False,
+        log_config=None,
+        log_level=settings.log_level,
+        server_header=False,
+        proxy_headers=False,
+        timeout_graceful_shutdown=_STOP_SECONDS,
+    )
+
+
+def migrate(settings: Settings) -> list[str]:
+    """Bring the schema up to date; the names of the migrations that were applied."""
+    return _with_database(settings, lambda database: migrate_database(database, clock.now()))
+
+
+def create_token(
+    settings: Settings, name: str, owner: str, permissions: Sequence[str], lifetime: str
+) -> str:
+    """A new token's value; nothing else ever shows it. Migrates first."""
+    value, duration = tokens.generate(), tokens.lifetime(lifetime)
+    wanted = known_permissions.checked(permissions)
+    user = str(refs.parse(owner, kind="user"))
+    digest = tokens.digest(value, token_key(settings))
+
+    async def work(database: Database) -> str:
+        now = clock.now()
+        await migrate_database(database, now)
+        await database.write(
+            lambda transaction: store.create(
+                transaction,
+                name=name,
+                digest=digest,
+                owner=user,
+                permissions=wanted,
+                created_by="command line",
+                now=now,
+                lifetime=duration,
+            )
+        )
+        return value
+
+    return _with_database(settings, work)
+
+
+def list_tokens(settings: Settings) -> list[Token]:
+    """Every token that was not revoked, newest first."""
+    return _with_database(settings, store.listed)
+
+
+def revoke_token(settings: Settings, id_or_name: str) -> str:
+    """Revoke a token for the next request; its name."""
+
+    async def work(database: Database) -> str:
+        now = clock.now()
+        token = await database.write(lambda transaction: store.revoke(transaction, id_or_name, now))
+        return token.name
+
+    return _with_database(settings, work)
+
+
+def _with_database(settings: Settings, work: Callable[[Database], Awaitable[T]]) -> T:
+    async def run() -> T:
+        database = await open_database(settings.database_url, connections=3)
+        try:
+            return await work(database)
+        finally:
+            await database.close()
+
+    return asyncio.run(run())
+
+
+def _environment(settings: Settings) -> dict[str, str]:
+    """The settings as environment variables, for the server processes."""
+    variables = {}
+    for name in Settings.__struct_fields__:
+        value = getattr(settings, name)
+        if value is not None:
+            text = ",".join(value) if isinstance(value, list) else str(value)
+            variables[f"FACTBOOK_{name.upper()}"] = text
+    return variables

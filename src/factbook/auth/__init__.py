@@ -1,0 +1,1 @@
+"""Who may do what: tokens, permissions, and limits on how often."""

@@ -1,0 +1,48 @@
+"""The permissions that a token can carry."""
+
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from factbook.errors import InputError
+
+
+class Permission(NamedTuple):
+    """A permission: its name in tokens and errors, and its title for people."""
+
+    name: str
+    title: str
+
+
+CATALOG_READ: Final = "catalog.entity.read"
+SET_WRITE: Final = "catalog.entity-set.write"
+SOURCE_READ: Final = "tech-insights.data-source.read"
+SOURCE_WRITE: Final = "tech-insights.data-source.write"
+SOURCE_RUN: Final = "tech-insights.source.run"
+FACT_WRITE: Final = "tech-insights.fact.write"
+TOKEN_MANAGE: Final = "access.token.manage"
+EVENTS_READ: Final = "events.read"
+AUDIT_READ: Final = "audit.read"
+
+PERMISSIONS = (
+    Permission(CATALOG_READ, "Catalog entity read (*)"),
+    Permission(SET_WRITE, "Catalog entity set write"),
+    Permission(SOURCE_READ, "Tech Insights Data Source Read"),
+    Permission(SOURCE_WRITE, "Tech Insights Data Source Write"),
+    Permission(SOURCE_RUN, "Tech Insights Source Run"),
+    Permission(FACT_WRITE, "Tech Insights Fact Write"),
+    Permission(TOKEN_MANAGE, "Access token manage"),
+    Permission(EVENTS_READ, "Events read"),
+    Permission(AUDIT_READ, "Audit read"),
+)
+NAMES = frozenset(permission.name for permission in PERMISSIONS)
+TITLES = {permission.name: permission.title for permission in PERMISSIONS}
+
+
+def checked(names: Iterable[str]) -> frozenset[str]:
+    """The permissions with these names, all of them for none; raises InputError for unknown ones."""
+    wanted = frozenset(names)
+    if unknown := sorted(wanted - NAMES):
+        raise InputError(
+            f"There is no permission {', '.join(unknown)}. There are: {', '.join(sorted(NAMES))}."
+        )
+    return wanted or NAMES

@@ -1,0 +1,107 @@
+"""All SQL of tokens."""
+
+import uuid
+from functools import lru_cache
+from typing import NamedTuple
+
+import msgspec
+
+from factbook.clock import MINUTE
+from factbook.errors import NotFoundError
+from factbook.storage import Database, Row, Transaction
+
+
+class Token(NamedTuple):
+    """A token as it is stored; times in milliseconds since the epoch."""
+
+    id: str
+    name: str
+    owner: str
+    permissions: frozenset[str]
+    created_by: str
+    created_at: int
+    expires_at: int | None
+    last_used_at: int | None
+    revoked_at: int | None
+
+
+_COLUMNS = (
+    "id, name, owner, permissions, created_by, created_at, expires_at, last_used_at, revoked_at"
+)
+_FIND = f"SELECT hash, {_COLUMNS} FROM tokens WHERE hash IN LIST(?)"  # noqa: S608
+
+_permissions = msgspec.json.Decoder(frozenset[str])
+
+
+def create(
+    transaction: Transaction,
+    *,
+    name: str,
+    digest: str,
+    owner: str,
+    permissions: frozenset[str],
+    created_by: str,
+    now: int,
+    lifetime: int | None,
+) -> Token:
+    """Store a new token; `lifetime` is in milliseconds, None for ever."""
+    expires = None if lifetime is None else now + lifetime
+    id_ = str(uuid.uuid4())
+    transaction.run(
+        "INSERT INTO tokens (hash, id, name, owner, permissions, created_by, created_at, expires_at)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        (digest, id_, name, owner, _text(permissions), created_by, now, expires),
+    )
+    return Token(id_, name, owner, permissions, created_by, now, expires, None, None)
+
+
+async def find(database: Database, digest: str) -> Token | None:
+    """The token with this hash, whatever its state."""
+    row = await database.find(_FIND, digest)
+    return None if row is None else _token(row[1:])
+
+
+async def listed(database: Database) -> list[Token]:
+    """Every token that was not revoked, newest first."""
+    rows = await database.all(
+        f"SELECT {_COLUMNS} FROM tokens WHERE revoked_at IS NULL "  # noqa: S608
+        "ORDER BY created_at DESC, id"
+    )
+    return [_token(row) for row in rows]
+
+
+def revoke(transaction: Transaction, id_or_name: str, now: int) -> Token:
+    """Revoke a token for the very next request; raises NotFoundError."""
+    rows = transaction.all(
+        f"SELECT {_COLUMNS} FROM tokens WHERE (id = ? OR name = ?) AND revoked_at IS NULL",  # noqa: S608
+        (id_or_name, id_or_name),
+    )
+    if len(rows) != 1:
+        number = "no token" if not rows else "more than one token"
+        raise NotFoundError(f'There is {number} called "{id_or_name}"; give its id.')
+    token = _token(rows[0])
+    transaction.run("UPDATE tokens SET revoked_at = ? WHERE id = ?", (now, token.id))
+    return token._replace(revoked_at=now)
+
+
+def touch(transaction: Transaction, id_: str, now: int) -> None:
+    """Note the time of a token's use, at most once a minute."""
+    transaction.run(
+        "UPDATE tokens SET last_used_at = ? "
+        "WHERE id = ? AND (last_used_at IS NULL OR last_used_at <= ?)",
+        (now, id_, now - MINUTE),
+    )
+
+
+def _token(row: Row) -> Token:
+    id_, name, owner, permissions, *rest = row
+    return Token(id_, name, owner, _read(permissions), *rest)
+
+
+def _text(permissions: frozenset[str]) -> str:
+    return msgspec.json.encode(sorted(permissions)).decode()
+
+
+@lru_cache(maxsize=256)
+def _read(text: str) -> frozenset[str]:
+    return _permissions.decode(text)

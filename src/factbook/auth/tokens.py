@@ -1,0 +1,96 @@
+"""API tokens: `fbk_`, 40 random characters and a checksum; only a keyed hash is ever stored."""
+
+import hmac
+import re
+import secrets
+import zlib
+from pathlib import Path
+from typing import Final
+
+from factbook.clock import DAY, HOUR, MINUTE
+from factbook.errors import ConfigurationError, InputError
+
+PREFIX: Final = "fbk_"
+DEFAULT_LIFETIME: Final = "90d"
+_ALPHABET: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+_RANDOM: Final = 40
+_CHECKSUM: Final = 6
+_LENGTH: Final = len(PREFIX) + _RANDOM + _CHECKSUM
+_LIFETIME = re.compile(r"(\d{1,5})([dhm])")
+_UNITS = {"d": DAY, "h": HOUR, "m": MINUTE}
+
+
+def generate() -> str:
+    """A new token value, shown once and never stored."""
+    random = "".join(secrets.choice(_ALPHABET) for _ in range(_RANDOM))
+    return f"{PREFIX}{random}{_checksum(random)}"
+
+
+def is_well_formed(value: str) -> bool:
+    """Whether this can be a token: what was cut short or mistyped is known without a look-up."""
+    if len(value) != _LENGTH or not value.startswith(PREFIX) or not value.isascii():
+        return False
+    return hmac.compare_digest(_checksum(value[len(PREFIX) : -_CHECKSUM]), value[-_CHECKSUM:])
+
+
+def digest(value: str, key: bytes) -> str:
+    """The keyed hash (HMAC-SHA-256) under which a token is stored, in hexadecimal."""
+    return hmac.digest(key, value.encode(), "sha256").hex()
+
+
+def lifetime(text: str) -> int | None:
+    """Milliseconds of `90d`, `12h` or `30m`; None for `never`; raises InputError for anything else."""
+    if text == "never":
+        return None
+    match = _LIFETIME.fullmatch(text)
+    if not match or not int(match[1]):
+        raise InputError(f'"{text}" is not a lifetime: write 90d, 12h, 30m or never.')
+    return int(match[1]) * _UNITS[match[2]]
+
+
+def key(setting: str | None, file: Path | None) -> bytes:
+    """The key of token hashes: the setting, or the content of a file that is made when missing.
+
+    Raises ConfigurationError when there is neither, or when others may read the file.
+    """
+    if setting is not None:
+        return setting.encode()
+    if file is None:
+        raise ConfigurationError(
+            "token_key has to be set on PostgreSQL: every process needs the same. "
+            "Make one with `openssl rand -hex 32` and set FACTBOOK_TOKEN_KEY."
+        )
+    return _key_from(file)
+
+
+def _key_from(file: Path) -> bytes:
+    if not file.exists():
+        _make(file)
+    if file.stat().st_mode & 0o077:
+        raise ConfigurationError(f"{file} holds a secret and others may read it: chmod 600 {file}.")
+    content = file.read_bytes().strip()
+    if len(content) < 32:
+        raise ConfigurationError(f"{file} does not hold a key of at least 32 characters.")
+    return content
+
+
+def _make(file: Path) -> None:
+    """Write a new key under another name first, so that no process ever reads half of one."""
+    draft = file.with_name(f"{file.name}.{secrets.token_hex(4)}")
+    draft.touch(mode=0o600)
+    draft.write_text(secrets.token_hex(32))
+    try:
+        file.hardlink_to(draft)
+    except FileExistsError:
+        pass  # another process was first
+    finally:
+        draft.unlink()
+
+
+def _checksum(text: str) -> str:
+    number = zlib.crc32(text.encode())
+    digits = []
+    for _ in range(_CHECKSUM):
+        number, digit = divmod(number, len(_ALPHABET))
+        digits.append(_ALPHABET[digit])
+    return "".join(reversed(digits))

@@ -1,0 +1,1 @@
+"""Entities: their references, rules, relations, sets and storage."""

@@ -1,0 +1,39 @@
+"""The annotations that the service adds to a pushed entity."""
+
+import re
+from dataclasses import dataclass
+from urllib.parse import quote
+
+MANAGED_BY_LOCATION = "backstage.io/managed-by-location"
+MANAGED_BY_ORIGIN_LOCATION = "backstage.io/managed-by-origin-location"
+
+_PLAIN = re.compile(r"[a-z0-9._/:-]*")
+
+
+@dataclass(frozen=True)
+class Annotator:
+    """Writes the annotations in the configured words."""
+
+    word: str
+    domain: str
+
+    @property
+    def base_path(self) -> str:
+        """The path of the push interface."""
+        return f"/api/catalog/{self.word}-entities"
+
+    def annotate(self, annotations: dict[str, str], ref: str, set_name: str | None) -> None:
+        """Add the service's annotations; what a client sent under these keys is overruled."""
+        entities = f"{self.word}-api:{self.base_path}/entities"
+        annotations.pop(f"{self.domain}/entity-set", None)
+        if set_name is not None:
+            annotations[f"{self.domain}/entity-set"] = set_name
+        annotations[MANAGED_BY_LOCATION] = f"{entities}/by-ref/{path_segment(ref)}"
+        annotations[MANAGED_BY_ORIGIN_LOCATION] = entities
+
+
+def path_segment(ref: str) -> str:
+    """The reference percent-encoded as one segment of a path."""
+    if _PLAIN.fullmatch(ref):
+        return ref.replace(":", "%3A").replace("/", "%2F")
+    return quote(ref, safe="")

@@ -1,0 +1,49 @@
+"""The catalog's own facts about an entity, as bits of one integer.
+
+They are computed in the transaction that writes the entity, or the entity that points to it, so a
+read answers what the catalog says at that moment.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+HAS_TITLE = 1
+HAS_DESCRIPTION = 2
+HAS_TAGS = 4
+HAS_OWNER = 8  # spec.owner is set
+HAS_TECHDOCS_REF = 16
+HAS_OWNER_RELATION = 32  # an ownedBy relation is derived; its target need not exist
+HAS_GROUP_OWNER = 64  # and its target is a group
+HAS_RELATIONSHIPS = 128  # any relation but ownedBy, in either direction
+
+RELATION_BITS = HAS_OWNER_RELATION | HAS_GROUP_OWNER | HAS_RELATIONSHIPS
+TECHDOCS_ANNOTATION = "backstage.io/techdocs-ref"
+
+
+def of_document(metadata: dict[str, Any], spec: dict[str, Any]) -> int:
+    """The bits that the entity's own document decides."""
+    return (
+        (HAS_TITLE if metadata.get("title") else 0)
+        | (HAS_DESCRIPTION if metadata.get("description") else 0)
+        | (HAS_TAGS if metadata.get("tags") else 0)
+        | (HAS_OWNER if spec.get("owner") else 0)
+        | (HAS_TECHDOCS_REF if metadata.get("annotations", {}).get(TECHDOCS_ANNOTATION) else 0)
+    )
+
+
+def of_relations(relations: Iterable[tuple[str, str]]) -> int:
+    """The bits that an entity's relations, of both directions, decide."""
+    bits = 0
+    for type_, target in relations:
+        if type_ == "ownedBy":
+            bits |= HAS_OWNER_RELATION
+            if target.startswith("group:"):
+                bits |= HAS_GROUP_OWNER
+        else:
+            bits |= HAS_RELATIONSHIPS
+    return bits
+
+
+def with_relations(bits: int, relations: Iterable[tuple[str, str]]) -> int:
+    """The same bits for an entity whose relations are now these."""
+    return bits & ~RELATION_BITS | of_relations(relations)

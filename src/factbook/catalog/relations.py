@@ -1,0 +1,88 @@
+"""Relations derived from spec, both directions.
+
+Source: the catalog API's table of well-known relations. A target need not exist; the other
+direction shows once it does.
+"""
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import msgspec
+
+from factbook.catalog import ref as refs
+from factbook.errors import InputError
+
+Entity = dict[str, Any]
+Relation = tuple[str, str]  # type and target reference
+
+REVERSE = {
+    "ownedBy": "ownerOf",
+    "partOf": "hasPart",
+    "providesApi": "apiProvidedBy",
+    "consumesApi": "apiConsumedBy",
+    "dependsOn": "dependencyOf",
+    "memberOf": "hasMember",
+    "childOf": "parentOf",
+}
+REVERSE |= {reverse: forward for forward, reverse in REVERSE.items()}
+
+
+class _Field(NamedTuple):
+    name: str
+    target_kind: str | None  # of a reference without a kind; None: the reference needs one
+    type: str
+
+
+_OWNER = _Field("owner", "group", "ownedBy")
+_SYSTEM = _Field("system", "system", "partOf")
+_DEPENDS_ON = _Field("dependsOn", None, "dependsOn")
+_DEPENDENCY_OF = _Field("dependencyOf", None, "dependencyOf")
+
+FIELDS: dict[str, tuple[_Field, ...]] = {
+    "component": (
+        _OWNER,
+        _SYSTEM,
+        _Field("subcomponentOf", "component", "partOf"),
+        _Field("providesApis", "api", "providesApi"),
+        _Field("consumesApis", "api", "consumesApi"),
+        _DEPENDS_ON,
+        _DEPENDENCY_OF,
+    ),
+    "api": (_OWNER, _SYSTEM),
+    "resource": (_OWNER, _SYSTEM, _DEPENDS_ON, _DEPENDENCY_OF),
+    "system": (_OWNER, _Field("domain", "domain", "partOf")),
+    "domain": (_OWNER, _Field("subdomainOf", "domain", "partOf")),
+    "group": (
+        _Field("parent", "group", "childOf"),
+        _Field("children", "group", "parentOf"),
+        _Field("members", "user", "hasMember"),
+    ),
+    "user": (_Field("memberOf", "group", "memberOf"),),
+}
+
+
+def derive(kind: str, namespace: str, spec: Entity) -> tuple[set[Relation], list[tuple[str, str]]]:
+    """The relations that a spec states, and (field, message) for what cannot be a reference."""
+    found: set[Relation] = set()
+    problems = []
+    for field in FIELDS.get(kind, ()):
+        value = spec.get(field.name)
+        if value is None:
+            continue
+        for text in value if isinstance(value, list) else (value,):
+            if not isinstance(text, str) or not text:
+                continue  # what kinds.spec_problems reports
+            try:
+                target = refs.parse(text, kind=field.target_kind, namespace=namespace)
+            except InputError as error:
+                problems.append((field.name, f"spec.{field.name}: {error.message}"))
+            else:
+                found.add((field.type, str(target)))
+    return found, problems
+
+
+def render(relations: Iterable[Relation]) -> str:
+    """The JSON array that reads show: distinct, sorted by type and target."""
+    return msgspec.json.encode(
+        [{"type": type_, "targetRef": target} for type_, target in sorted(set(relations))]
+    ).decode()

@@ -1,0 +1,184 @@
+"""From the items of a push to entities ready to store; pure.
+
+Every item is checked before anything is written, and what is wrong is reported all at once.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from factbook.catalog import kinds, relations, validation
+from factbook.catalog.annotations import Annotator
+from factbook.catalog.ref import DEFAULT_NAMESPACE, EntityRef
+from factbook.errors import InputError, InvalidItemsError, PayloadTooLargeError
+
+_encode = msgspec.json.Encoder().encode
+
+
+class Prepared(msgspec.Struct, frozen=True, gc=False):
+    """An entity ready to store: its reference, its document with annotations, what its spec misses."""
+
+    ref: str
+    document: str
+    etag: str
+    problems: str | None  # JSON of status.items
+
+
+class Warning(msgspec.Struct, frozen=True):
+    """Something that was accepted, and that whoever pushed it should know."""
+
+    path: str
+    message: str
+    entity_ref: str = msgspec.field(name="entityRef")
+
+
+class Push(msgspec.Struct, frozen=True):
+    """The entities of one push, in the order of the request."""
+
+    items: list[Prepared]
+    warnings: list[Warning]
+
+
+class Body(msgspec.Struct):
+    """The body of a push; the items stay bytes until they are checked one by one."""
+
+    items: list[msgspec.Raw]
+
+
+_body = msgspec.json.Decoder(Body)
+
+
+@dataclass(frozen=True)
+class Rules:
+    """How pushed entities are checked and annotated."""
+
+    annotator: Annotator
+    strict_names: bool = False
+    max_items: int = 100_000
+    max_depth: int = 64
+
+
+def decode_body(body: bytes | bytearray) -> list[msgspec.Raw]:
+    """The items of `{"items": [entity]}`; raises InputError for anything else."""
+    try:
+        return _body.decode(body).items
+    except msgspec.ValidationError as error:
+        raise InputError(f'The body has to be {{"items": [entity, ...]}}: {error}.') from None
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        raise InputError(f"The body is not valid JSON: {error}.") from None
+
+
+def raw(document: str) -> msgspec.Raw:
+    """A stored document as an item of a push."""
+    return msgspec.Raw(document.encode())
+
+
+def prepare(items: Sequence[msgspec.Raw], set_name: str | None, rules: Rules) -> Push:
+    """The entities to store.
+
+    Raises InvalidItemsError with every problem of every item, each with its JSON path, and
+    PayloadTooLargeError when there are more items than a set may hold.
+    """
+    if len(items) > rules.max_items:
+        raise PayloadTooLargeError(
+            f"{len(items)} items are more than a set may hold: max_set_items is {rules.max_items}."
+        )
+    preparing = _Preparing(set_name, rules)
+    for position, item in enumerate(items):
+        preparing.add(position, item)
+    if preparing.problems:
+        raise InvalidItemsError(preparing.problems)
+    return Push(preparing.items, preparing.warnings)
+
+
+class _Preparing:
+    def __init__(self, set_name: str | None, rules: Rules) -> None:
+        self._set_name = set_name
+        self._rules = rules
+        self._seen: dict[str, int] = {}
+        self.items: list[Prepared] = []
+        self.problems: list[dict[str, str]] = []
+        self.warnings: list[Warning] = []
+
+    def add(self, position: int, item: msgspec.Raw) -> None:
+        try:
+            entity = msgspec.json.decode(item)
+        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+            self._problem(position, "", f"not valid JSON: {error}")
+            return
+        dropped = validation.drop_read_only(entity) if isinstance(entity, dict) else []
+        found = validation.problems(
+            entity, strict_names=self._rules.strict_names, max_depth=self._rules.max_depth
+        )
+        for path, message in found:
+            self._problem(position, path, message)
+        if found:
+            return
+        ref = _identify(entity)
+        text = str(ref)
+        first = self._seen.setdefault(text, position)
+        if first != position:
+            self._problem(position, "", f"{text} is also items[{first}]; a set holds it once")
+            return
+        missing = _spec_problems(entity, ref)
+        for path, message in dropped + missing:
+            self.warnings.append(Warning(_path(position, path), message, text))
+        self.items.append(self._prepared(entity, text, missing))
+
+    def _problem(self, position: int, path: str, message: str) -> None:
+        self.problems.append({"path": _path(position, path), "message": message})
+
+    def _prepared(
+        self, entity: dict[str, Any], ref: str, missing: list[tuple[str, str]]
+    ) -> Prepared:
+        metadata = entity["metadata"]
+        annotations = metadata.setdefault("annotations", {})
+        self._rules.annotator.annotate(annotations, ref, self._set_name)
+        document = _encode(_in_order(entity))
+        etag = hashlib.sha1(document, usedforsecurity=False).hexdigest()
+        return Prepared(ref, document.decode(), etag, _status_items(missing))
+
+
+def _identify(entity: dict[str, Any]) -> EntityRef:
+    metadata = entity["metadata"]
+    metadata["name"] = validation.normal_name(metadata["name"])
+    namespace = metadata.get("namespace", DEFAULT_NAMESPACE)
+    return EntityRef.of(entity["kind"], namespace, metadata["name"])
+
+
+def _spec_problems(entity: dict[str, Any], ref: EntityRef) -> list[tuple[str, str]]:
+    spec = entity.get("spec", {})
+    missing = kinds.spec_problems(entity["apiVersion"], ref.kind, spec)
+    _, unreadable = relations.derive(ref.kind, ref.namespace, spec)
+    return [(f"spec.{field}", message) for field, message in missing + unreadable]
+
+
+def _in_order(entity: dict[str, Any]) -> dict[str, Any]:
+    """The root keys in one order: reads rely on `metadata` following two plain strings."""
+    ordered = {key: entity[key] for key in ("apiVersion", "kind", "metadata")}
+    if "spec" in entity:
+        ordered["spec"] = entity["spec"]
+    return ordered
+
+
+def _status_items(missing: list[tuple[str, str]]) -> str | None:
+    if not missing:
+        return None
+    return _encode(
+        [
+            {
+                "type": "backstage.io/catalog-processing",
+                "level": "warning",
+                "message": message,
+                "error": {"name": "InputError", "message": message},
+            }
+            for _, message in missing
+        ]
+    ).decode()
+
+
+def _path(position: int, path: str) -> str:
+    return f"items[{position}].{path}" if path else f"items[{position}]"

@@ -1,0 +1,227 @@
+"""What a write would change: a comparison of what is stored with what is wanted."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from factbook.catalog.sets import Prepared
+from factbook.errors import ConflictError, PreconditionFailedError
+from factbook.storage import Transaction
+
+OUTSIDE = "no set"  # who owns an entity that was pushed outside any set
+
+
+class SetRow(NamedTuple):
+    """A set as it is stored; revision 0 is a set that does not exist yet."""
+
+    id: int
+    name: str
+    revision: int
+    item_count: int
+
+
+class Existing(NamedTuple):
+    """What is known of a stored entity."""
+
+    ref: str
+    id: int
+    uid: str
+    etag: str
+    updated_by: str
+    updated_at: int
+
+
+class Guards(NamedTuple):
+    """The conditions under which a push is refused."""
+
+    if_match: str | None = None  # the only revision to build on, as an entity tag
+    max_removals: Callable[[int], int] | None = None  # from the item count to the most removals
+    take: bool = False  # take entities that other sets hold, instead of refusing
+
+
+@dataclass
+class Plan:
+    """What a write adds, updates, removes and leaves alone.
+
+    `set` is None for entities outside any set. `order` holds every reference of the set in its new
+    order, or None when the write only appends to it and removes from it.
+    """
+
+    set: SetRow | None
+    added: list[Prepared] = field(default_factory=list)
+    taken: list[tuple[Prepared, Existing]] = field(default_factory=list)
+    updated: list[tuple[Prepared, Existing]] = field(default_factory=list)
+    removed: list[Existing] = field(default_factory=list)
+    unchanged: list[Existing] = field(default_factory=list)
+    order: list[str] | None = None
+
+    @property
+    def changes(self) -> dict[str, int]:
+        """The counts that a push answers with; an entity taken from another set counts as added."""
+        return {
+            "added": len(self.added) + len(self.taken),
+            "updated": len(self.updated),
+            "removed": len(self.removed),
+            "unchanged": len(self.unchanged),
+        }
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing changes."""
+        return not (self.added or self.taken or self.updated or self.removed)
+
+    def difference(self) -> list[dict[str, str]]:
+        """Each entity that changes, and how."""
+        groups = (
+            ("added", [item.ref for item in self.added]),
+            ("added", [item.ref for item, _ in self.taken]),
+            ("updated", [item.ref for item, _ in self.updated]),
+            ("removed", [item.ref for item in self.removed]),
+        )
+        return [{"entityRef": ref, "change": change} for change, refs in groups for ref in refs]
+
+
+def set_row(transaction: Transaction, name: str) -> SetRow:
+    """The set with this name; one of revision 0 when there is none."""
+    row = transaction.one("SELECT id, name, revision, item_count FROM sets WHERE name = ?", (name,))
+    return SetRow(*row) if row else SetRow(0, name, 0, 0)
+
+
+def replacement(
+    transaction: Transaction, name: str, wanted: Sequence[Prepared], guards: Guards
+) -> Plan:
+    """The plan that makes `wanted` the whole content of a set.
+
+    Raises PreconditionFailedError or ConflictError when a guard, or another owner, forbids it.
+    """
+    target = set_row(transaction, name)
+    _check_revision(target, guards.if_match)
+    current = _members(transaction, target.id)
+    plan = Plan(target)
+    _sort_out(transaction, plan, wanted, current, take=guards.take)
+    refs = [item.ref for item in wanted]
+    kept = set(refs)
+    plan.removed = [item for ref, item in current.items() if ref not in kept]
+    _check_removals(plan, guards)
+    if not _only_appends(list(current), refs, kept):
+        plan.order = refs
+    return plan
+
+
+def addition(transaction: Transaction, name: str | None, item: Prepared, guards: Guards) -> Plan:
+    """The plan that adds or updates one entity in a set, or outside any set when `name` is None."""
+    target = set_row(transaction, name) if name is not None else None
+    if target is not None:
+        _check_revision(target, guards.if_match)
+    plan = Plan(target)
+    set_id = target.id if target else None
+    owned = "set_id = ?" if set_id is not None else "set_id IS NULL"
+    rows = transaction.all(
+        "SELECT ref, id, uid, etag, updated_by, updated_at FROM entities "
+        f"WHERE ref = ? AND {owned}",
+        (item.ref, set_id) if set_id is not None else (item.ref,),
+    )
+    _sort_out(transaction, plan, [item], {row[0]: Existing(*row) for row in rows}, take=guards.take)
+    return plan
+
+
+def removal(transaction: Transaction, uid: str) -> Plan | None:
+    """The plan that removes one entity from wherever it is; None when there is no such entity."""
+    row = transaction.one(
+        "SELECT e.ref, e.id, e.uid, e.etag, e.updated_by, e.updated_at, s.name "
+        "FROM entities e LEFT JOIN sets s ON s.id = e.set_id WHERE e.uid = ?",
+        (uid,),
+    )
+    if row is None:
+        return None
+    name = row[-1]
+    target = set_row(transaction, name) if name is not None else None
+    return Plan(target, removed=[Existing(*row[:-1])])
+
+
+def _members(transaction: Transaction, set_id: int) -> dict[str, Existing]:
+    rows = transaction.all(
+        "SELECT e.ref, e.id, e.uid, e.etag, e.updated_by, e.updated_at FROM set_items i "
+        "JOIN entities e ON e.id = i.entity_id WHERE i.set_id = ? ORDER BY i.position",
+        (set_id,),
+    )
+    return {row[0]: Existing(*row) for row in rows}
+
+
+def _sort_out(
+    transaction: Transaction,
+    plan: Plan,
+    wanted: Iterable[Prepared],
+    current: dict[str, Existing],
+    *,
+    take: bool,
+) -> None:
+    new = []
+    for item in wanted:
+        existing = current.get(item.ref)
+        if existing is None:
+            new.append(item)
+        elif existing.etag == item.etag:
+            plan.unchanged.append(existing)
+        else:
+            plan.updated.append((item, existing))
+    held = _held_by_others(transaction, [item.ref for item in new])
+    if held and not take:
+        raise _conflict(transaction, list(held))
+    plan.added = [item for item in new if item.ref not in held]
+    plan.taken = [(item, held[item.ref]) for item in new if item.ref in held]
+
+
+def _held_by_others(transaction: Transaction, refs: list[str]) -> dict[str, Existing]:
+    if not refs:
+        return {}
+    rows = transaction.all(
+        "SELECT ref, id, uid, etag, updated_by, updated_at FROM entities WHERE ref IN LIST(?)",
+        (refs,),
+    )
+    return {row[0]: Existing(*row) for row in rows}
+
+
+def _conflict(transaction: Transaction, refs: list[str]) -> ConflictError:
+    rows = transaction.all(
+        "SELECT e.ref, s.name FROM entities e LEFT JOIN sets s ON s.id = e.set_id "
+        "WHERE e.ref IN LIST(?) ORDER BY e.ref",
+        (refs,),
+    )
+    conflicts = [{"entityRef": ref, "owner": name or OUTSIDE} for ref, name in rows]
+    named = ", ".join(f"{c['entityRef']} (held by {c['owner']})" for c in conflicts[:3])
+    more = f" and {len(conflicts) - 3} more" if len(conflicts) > 3 else ""
+    return ConflictError(
+        f"Nothing was written, other owners hold {named}{more}. "
+        "Push with onConflict=take to move them here.",
+        conflicts=conflicts,
+    )
+
+
+def _check_revision(target: SetRow, if_match: str | None) -> None:
+    if if_match is None or (if_match == "*" and target.revision):
+        return
+    tags = [tag.strip().removeprefix("W/").strip('"') for tag in if_match.split(",")]
+    if str(target.revision) not in tags:
+        raise PreconditionFailedError(
+            f"The set {target.name} is at revision {target.revision}, "
+            f"not at {if_match}; nothing was written.",
+            revision=target.revision,
+        )
+
+
+def _check_removals(plan: Plan, guards: Guards) -> None:
+    if guards.max_removals is None or plan.set is None:
+        return
+    most = guards.max_removals(plan.set.item_count)
+    if len(plan.removed) > most:
+        raise ConflictError(
+            f"This push would remove {len(plan.removed)} of {plan.set.item_count} entities; "
+            f"maxRemovals allows {most}. Nothing was written.",
+            removals=len(plan.removed),
+        )
+
+
+def _only_appends(before: list[str], after: list[str], kept: set[str]) -> bool:
+    remaining = [ref for ref in before if ref in kept]
+    return after[: len(remaining)] == remaining

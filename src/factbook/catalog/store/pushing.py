@@ -1,0 +1,219 @@
+"""What the push interface does: replace a set, change one entity, restore; and reading it back."""
+
+from collections.abc import AsyncIterator, Sequence
+from typing import NamedTuple
+
+from factbook.catalog import sets
+from factbook.catalog.sets import Prepared, Push, Rules
+from factbook.catalog.store import planning, revisions, writing
+from factbook.catalog.store.planning import Guards, Plan
+from factbook.catalog.store.revisions import Revision
+from factbook.catalog.store.writing import Actor, Written
+from factbook.errors import NotFoundError
+from factbook.storage import Database, Transaction
+
+
+class SetSummary(NamedTuple):
+    """A set as a list shows it."""
+
+    id: str
+    item_count: int
+    revision: int
+    updated_by: str
+    updated_at: int
+
+
+class Item(NamedTuple):
+    """A pushed entity; `document` is JSON text, `set` None for one outside any set."""
+
+    uid: str
+    ref: str
+    document: str
+    set: str | None
+    updated_by: str
+    updated_at: int
+
+
+class Outcome(NamedTuple):
+    """What a push did; `written` is None when it was only tried."""
+
+    plan: Plan
+    written: Written | None
+
+
+_ITEM = (
+    "SELECT e.uid, e.ref, e.document, s.name, e.updated_by, e.updated_at FROM entities e "
+    "LEFT JOIN sets s ON s.id = e.set_id"
+)
+
+
+async def replace(
+    database: Database,
+    name: str,
+    wanted: Sequence[Prepared],
+    actor: Actor,
+    guards: Guards,
+    *,
+    kept: int,
+    dry_run: bool = False,
+) -> Outcome:
+    """Make `wanted` the whole content of a set, keeping `kept` revisions of it.
+
+    Raises ConflictError or PreconditionFailedError; then, as after a dry run, nothing was written.
+    """
+
+    def work(transaction: Transaction) -> Outcome:
+        writing.lock(transaction)
+        plan = planning.replacement(transaction, name, wanted, guards)
+        if dry_run:
+            return Outcome(plan, None)
+        return _carry_out(transaction, plan, actor, kept)
+
+    return await database.write(work)
+
+
+async def put_one(
+    database: Database, name: str | None, item: Prepared, actor: Actor, guards: Guards, *, kept: int
+) -> Outcome:
+    """Add or update one entity in a set, or outside any set when `name` is None."""
+
+    def work(transaction: Transaction) -> Outcome:
+        writing.lock(transaction)
+        plan = planning.addition(transaction, name, item, guards)
+        return _carry_out(transaction, plan, actor, kept)
+
+    return await database.write(work)
+
+
+async def remove_one(database: Database, uid: str, actor: Actor, *, kept: int) -> bool:
+    """Remove one entity from wherever it is; whether there was one."""
+
+    def work(transaction: Transaction) -> bool:
+        writing.lock(transaction)
+        plan = planning.removal(transaction, uid)
+        if plan is not None:
+            _carry_out(transaction, plan, actor, kept)
+        return plan is not None
+
+    return await database.write(work)
+
+
+async def restore(
+    database: Database,
+    name: str,
+    number: int,
+    actor: Actor,
+    guards: Guards,
+    rules: Rules,
+    *,
+    kept: int,
+) -> tuple[Push, Outcome]:
+    """Make a set what it was after revision `number`, as a new revision.
+
+    Raises NotFoundError when that revision is not kept, and what `replace` raises.
+    """
+
+    def work(transaction: Transaction) -> tuple[Push, Outcome]:
+        writing.lock(transaction)
+        target = planning.set_row(transaction, name)
+        documents = revisions.documents_at(transaction, target, number)
+        push = sets.prepare([sets.raw(document) for document in documents], name, rules)
+        plan = planning.replacement(transaction, name, push.items, guards)
+        return push, _carry_out(transaction, plan, actor, kept, restored=number)
+
+    return await database.write(work)
+
+
+def _carry_out(
+    transaction: Transaction, plan: Plan, actor: Actor, kept: int, restored: int | None = None
+) -> Outcome:
+    written = writing.apply(transaction, plan, actor, restored=restored)
+    if plan.set is not None and not plan.is_empty:
+        revisions.trim_set(transaction, planning.set_row(transaction, plan.set.name), kept)
+    return Outcome(plan, written)
+
+
+async def summaries(database: Database) -> list[SetSummary]:
+    """Every set that has items, by name."""
+    rows = await database.all(
+        "SELECT name, item_count, revision, updated_by, updated_at FROM sets "
+        "WHERE item_count > 0 ORDER BY name"
+    )
+    return [SetSummary(*row) for row in rows]
+
+
+async def summary(database: Database, name: str) -> SetSummary:
+    """One set that has items; raises NotFoundError."""
+    row = await database.one(
+        "SELECT name, item_count, revision, updated_by, updated_at FROM sets "
+        "WHERE name = ? AND item_count > 0",
+        (name,),
+    )
+    if row is None:
+        raise NotFoundError(f'There is no set "{name}".')
+    return SetSummary(*row)
+
+
+async def set_revisions(database: Database, name: str) -> list[Revision]:
+    """The revisions of a set, newest first, also when it is empty now; raises NotFoundError."""
+    row = await database.one("SELECT id FROM sets WHERE name = ?", (name,))
+    if row is None:
+        raise NotFoundError(f'There is no set "{name}".')
+    return await revisions.listed(database, row[0])
+
+
+async def items(
+    database: Database, name: str, limit: int, after: int = -1
+) -> tuple[list[Item], int | None]:
+    """A page of a set's items in their order, and the position after which the next one begins."""
+    rows = await database.all(
+        "SELECT i.position, e.uid, e.ref, e.document, s.name, e.updated_by, e.updated_at "
+        "FROM sets s JOIN set_items i ON i.set_id = s.id JOIN entities e ON e.id = i.entity_id "
+        "WHERE s.name = ? AND i.position > ? ORDER BY i.position LIMIT ?",
+        (name, after, limit + 1),
+    )
+    more = rows[limit - 1][0] if len(rows) > limit else None
+    return [Item(*row[1:]) for row in rows[:limit]], more
+
+
+async def all_items(database: Database, name: str | None) -> AsyncIterator[list[Item]]:
+    """Every pushed entity, or those of one set in their order, in portions."""
+    if name is None:
+        pages = database.pages(f"{_ITEM} ORDER BY e.ref")
+    else:
+        pages = database.pages(
+            "SELECT e.uid, e.ref, e.document, s.name, e.updated_by, e.updated_at "
+            "FROM sets s JOIN set_items i ON i.set_id = s.id JOIN entities e ON e.id = i.entity_id "
+            "WHERE s.name = ? ORDER BY i.position",
+            (name,),
+        )
+    async for rows in pages:
+        yield [Item(*row) for row in rows]
+
+
+async def item_by_uid(database: Database, uid: str) -> Item | None:
+    """The pushed entity with this uid."""
+    row = await database.one(f"{_ITEM} WHERE e.uid = ?", (uid,))
+    return Item(*row) if row else None
+
+
+async def item_by_ref(database: Database, ref: str) -> Item | None:
+    """The pushed entity with this canonical reference."""
+    row = await database.one(f"{_ITEM} WHERE e.ref = ?", (ref,))
+    return Item(*row) if row else None
+
+
+async def sweep(
+    database: Database, kept: int, revisions_before: int, removed_before: int
+) -> list[int]:
+    """Forget old revisions, and removed entities for good; the ids of those entities."""
+
+    def work(transaction: Transaction) -> list[int]:
+        writing.lock(transaction)
+        revisions.trim(transaction, kept, revisions_before)
+        gone = transaction.all(
+            "DELETE FROM removed_entities WHERE removed_at < ? RETURNING id", (removed_before,)
+        )
+        return [row[0] for row in gone]
+
+    return await database.write(work)

@@ -1,0 +1,127 @@
+"""Revisions of sets: what each push changed, and the content of a set at an earlier one."""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from factbook.catalog.store.planning import Plan, SetRow
+from factbook.errors import NotFoundError
+from factbook.storage import Database, Transaction
+
+
+class Revision(NamedTuple):
+    """One revision of a set; `restored` is the revision that it put back."""
+
+    number: int
+    created_by: str
+    created_at: int
+    added: int
+    updated: int
+    removed: int
+    unchanged: int
+    restored: int | None
+
+
+def record(
+    transaction: Transaction,
+    target: SetRow,
+    plan: Plan,
+    actor: str,
+    now: int,
+    restored: int | None = None,
+) -> SetRow:
+    """Write the next revision of a set, before its plan is carried out; the set as it then is."""
+    number = target.revision + 1
+    changes = plan.changes
+    transaction.run(
+        "INSERT INTO revisions (set_id, number, created_by, created_at, added, updated, removed, "
+        "unchanged, restored) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (target.id, number, actor, now, *changes.values(), restored),
+    )
+    changed = [item.id for _, item in plan.updated] + [item.id for item in plan.removed]
+    transaction.run(
+        "INSERT INTO revision_changes (set_id, number, ref, position, document) "
+        "SELECT i.set_id, ?, e.ref, i.position, e.document FROM set_items i "
+        "JOIN entities e ON e.id = i.entity_id WHERE i.set_id = ? AND e.id IN LIST(?)",
+        (number, target.id, changed),
+    )
+    new = [item.ref for item in plan.added] + [item.ref for item, _ in plan.taken]
+    transaction.insert(
+        "revision_changes",
+        ("set_id", "number", "ref"),
+        [(target.id, number, ref) for ref in sorted(new)],
+    )
+    count = target.item_count + changes["added"] - changes["removed"]
+    transaction.run(
+        "UPDATE sets SET revision = ?, item_count = ?, updated_by = ?, updated_at = ? WHERE id = ?",
+        (number, count, actor, now, target.id),
+    )
+    return target._replace(revision=number, item_count=count)
+
+
+def documents_at(transaction: Transaction, target: SetRow, number: int) -> list[str]:
+    """The documents of a set as they were after revision `number`, in their order then.
+
+    Undoes the later revisions, newest first. Raises NotFoundError when one that is needed is gone.
+    """
+    _check_known(transaction, target, number)
+    rows = transaction.all(
+        "SELECT e.ref, i.position, e.document FROM set_items i "
+        "JOIN entities e ON e.id = i.entity_id WHERE i.set_id = ?",
+        (target.id,),
+    )
+    content = {ref: (position, document) for ref, position, document in rows}
+    for ref, position, document in transaction.all(
+        "SELECT ref, position, document FROM revision_changes "
+        "WHERE set_id = ? AND number > ? ORDER BY number DESC, ref",
+        (target.id, number),
+    ):
+        if document is None:
+            content.pop(ref, None)
+        else:
+            content[ref] = (position, document)
+    return [document for _, document in sorted(content.values())]
+
+
+def _check_known(transaction: Transaction, target: SetRow, number: int) -> None:
+    found = transaction.one(
+        "SELECT count(*) FROM revisions WHERE set_id = ? AND number >= ?", (target.id, number)
+    )
+    if not 0 < number <= target.revision or found != (target.revision - number + 1,):
+        raise NotFoundError(f"The set {target.name} has no revision {number} that is still kept.")
+
+
+async def listed(database: Database, set_id: int) -> list[Revision]:
+    """The revisions of a set that are kept, newest first."""
+    rows = await database.all(
+        "SELECT number, created_by, created_at, added, updated, removed, unchanged, restored "
+        "FROM revisions WHERE set_id = ? ORDER BY number DESC",
+        (set_id,),
+    )
+    return [Revision(*row) for row in rows]
+
+
+def trim(transaction: Transaction, kept: int, before: int) -> int:
+    """Forget revisions older than `before` and all but the newest `kept`; how many went."""
+    gone = transaction.all(
+        "SELECT r.set_id, r.number FROM revisions r JOIN sets s ON s.id = r.set_id "
+        "WHERE r.created_at < ? OR r.number <= s.revision - ?",
+        (before, kept),
+    )
+    delete(transaction, gone)
+    return len(gone)
+
+
+def trim_set(transaction: Transaction, target: SetRow, kept: int) -> None:
+    """Forget all but the newest `kept` revisions of one set."""
+    gone = transaction.all(
+        "SELECT set_id, number FROM revisions WHERE set_id = ? AND number <= ?",
+        (target.id, target.revision - kept),
+    )
+    delete(transaction, gone)
+
+
+def delete(transaction: Transaction, gone: Iterable[tuple[int, int]]) -> None:
+    """Delete revisions with their changes."""
+    rows = list(gone)
+    transaction.many("DELETE FROM revision_changes WHERE set_id = ? AND number = ?", rows)
+    transaction.many("DELETE FROM revisions WHERE set_id = ? AND number = ?", rows)

@@ -1,0 +1,262 @@
+"""Writing entities: one plan, one transaction, everything that reads need kept up to date.
+
+All writes of the catalog take one lock, so that on PostgreSQL too they happen one after another:
+relations are kept rendered on both of their ends, which two writers at once would spoil.
+"""
+
+import uuid
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from factbook.catalog import compliance, relations
+from factbook.catalog.sets import Prepared
+from factbook.catalog.store import revisions
+from factbook.catalog.store.derived import Derived, Interned, portions, rendered, take_ids
+from factbook.catalog.store.planning import Existing, Plan, SetRow
+from factbook.storage import Transaction
+
+_ENTITY_COLUMNS = (
+    "id", "uid", "ref", "kind", "namespace", "name", "set_id", "etag", "updated_by",
+    "updated_at", "compliance", "document", "relations", "problems",
+)  # fmt: skip
+
+_RELATION_COLUMNS = ("source_id", "type", "target_ref")
+
+Edge = tuple[int, str, str]  # source, type, target reference
+EntitySearchRow = tuple[str, str, int]  # key, value, entity
+
+
+class Actor(NamedTuple):
+    """Who writes, and when."""
+
+    ref: str
+    now: int
+
+
+class Written(NamedTuple):
+    """The set's revision, and uid, updated_by and updated_at of every entity of the plan."""
+
+    revision: int
+    items: dict[str, tuple[str, str, int]]
+
+
+def lock(transaction: Transaction) -> None:
+    """Wait for the other writers of the catalog."""
+    transaction.lock("catalog")
+
+
+def apply(
+    transaction: Transaction, plan: Plan, actor: Actor, *, restored: int | None = None
+) -> Written:
+    """Carry out a plan; a new revision of the set when it changes something."""
+    items = {item.ref: (item.uid, item.updated_by, item.updated_at) for item in plan.unchanged}
+    target = plan.set
+    if plan.is_empty:
+        if plan.order is not None and target is not None:
+            _write_order(transaction, target.id, plan.order)
+        return Written(target.revision if target else 0, items)
+    if target is not None and not target.id:
+        target = _create_set(transaction, target.name, actor)
+    _leave_other_sets(transaction, [existing for _, existing in plan.taken], actor)
+    if target is not None:
+        target = revisions.record(transaction, target, plan, actor.ref, actor.now, restored)
+    changed = _Changes(transaction, actor, target.id if target else None)
+    changed.remove(plan.removed)
+    changed.update([*plan.updated, *plan.taken])
+    changed.add(plan.added)
+    changed.refresh_relations()
+    if target is not None:
+        _write_membership(transaction, target.id, plan, changed.ids)
+    items |= {ref: (uid, actor.ref, actor.now) for ref, uid in changed.uids.items()}
+    return Written(target.revision if target else 0, items)
+
+
+class _Changes:
+    """The rows of one plan, and which relations have to be rendered again because of them."""
+
+    def __init__(self, transaction: Transaction, actor: Actor, set_id: int | None) -> None:
+        self._transaction = transaction
+        self._actor = actor
+        self._set_id = set_id
+        self._interned = Interned(transaction)
+        self._touched: set[str] = set()  # references at an end of an edge that came or went
+        self.ids: dict[str, int] = {}
+        self.uids: dict[str, str] = {}
+
+    def remove(self, removed: Sequence[Existing]) -> None:
+        for portion in portions(removed):
+            ids = [item.id for item in portion]
+            self._transaction.run(
+                "INSERT INTO removed_entities (ref, id, uid, removed_at) "
+                "SELECT ref, id, uid, ? FROM entities WHERE id IN LIST(?)",
+                (self._actor.now, ids),
+            )
+            before = self._stored(ids)
+            self._interned.delete(
+                [(*row, id_) for id_, derived in before.items() for row in derived.search]
+            )
+            self._touch(derived.edges for derived in before.values())
+            self._transaction.run("DELETE FROM relations WHERE source_id IN LIST(?)", (ids,))
+            self._transaction.run("DELETE FROM entities WHERE id IN LIST(?)", (ids,))
+
+    def update(self, updated: Sequence[tuple[Prepared, Existing]]) -> None:
+        for portion in portions(updated):
+            before = self._stored([existing.id for _, existing in portion])
+            rows: list[tuple[object, ...]] = []
+            come: list[EntitySearchRow] = []
+            gone: list[EntitySearchRow] = []
+            for item, existing in portion:
+                old, new = before[existing.id], Derived.of(item.ref, item.document)
+                come += [(*row, existing.id) for row in new.search - old.search]
+                gone += [(*row, existing.id) for row in old.search - new.search]
+                self._replace_edges(item.ref, existing.id, old.edges, new.edges)
+                rows.append((
+                    self._set_id, item.etag, self._actor.ref, self._actor.now, item.document,
+                    item.problems, compliance.RELATION_BITS, new.compliance, existing.id,
+                ))  # fmt: skip
+                self.ids[item.ref], self.uids[item.ref] = existing.id, existing.uid
+            self._interned.delete(gone)
+            self._interned.insert(come)
+            self._transaction.many(_UPDATE, rows)
+
+    def add(self, added: Sequence[Prepared]) -> None:
+        known = self._remembered([item.ref for item in added])
+        fresh = iter(take_ids(self._transaction, "entity", len(added) - len(known)))
+        for portion in portions(added):
+            rows: list[tuple[object, ...]] = []
+            search_rows: list[EntitySearchRow] = []
+            edges: list[Edge] = []
+            for item in portion:
+                id_, uid = known.get(item.ref) or (next(fresh), str(uuid.uuid4()))
+                derived = Derived.of(item.ref, item.document)
+                search_rows += [(*row, id_) for row in derived.search]
+                edges += [(id_, *edge) for edge in derived.edges]
+                bits = compliance.with_relations(derived.compliance, derived.edges)
+                rows.append((
+                    id_, uid, item.ref, *derived.ref, self._set_id, item.etag, self._actor.ref,
+                    self._actor.now, bits, item.document, relations.render(derived.edges),
+                    item.problems,
+                ))  # fmt: skip
+                self.ids[item.ref], self.uids[item.ref] = id_, uid
+            self._touched |= {target for _, _, target in edges}
+            self._transaction.insert("entities", _ENTITY_COLUMNS, rows)
+            self._interned.insert(search_rows)
+            self._transaction.insert("relations", _RELATION_COLUMNS, sorted(edges))
+        self._touched |= self._pointed_to([item.ref for item in added])
+
+    def refresh_relations(self) -> None:
+        """Render again the relations of every entity that an edge which came or went touches."""
+        for portion in portions(sorted(self._touched)):
+            self._transaction.many(
+                "UPDATE entities SET relations = ?, compliance = ? WHERE id = ?",
+                list(rendered(self._transaction, portion)),
+            )
+
+    def _stored(self, ids: list[int]) -> dict[int, Derived]:
+        """What the stored documents of these entities gave rise to."""
+        rows = self._transaction.all(
+            "SELECT id, ref, document FROM entities WHERE id IN LIST(?)", (ids,)
+        )
+        return {id_: Derived.of(ref, document) for id_, ref, document in rows}
+
+    def _replace_edges(
+        self, ref: str, id_: int, old: set[relations.Relation], new: set[relations.Relation]
+    ) -> None:
+        if old == new:
+            return
+        self._touched |= {ref, *(target for _, target in old ^ new)}
+        self._transaction.run("DELETE FROM relations WHERE source_id = ?", (id_,))
+        self._transaction.insert(
+            "relations", _RELATION_COLUMNS, sorted((id_, *edge) for edge in new)
+        )
+
+    def _touch(self, edges: Iterable[set[relations.Relation]]) -> None:
+        for stated in edges:
+            self._touched |= {target for _, target in stated}
+
+    def _pointed_to(self, refs: list[str]) -> set[str]:
+        rows = self._transaction.all(
+            "SELECT DISTINCT target_ref FROM relations WHERE target_ref IN LIST(?)", (refs,)
+        )
+        return {row[0] for row in rows}
+
+    def _remembered(self, refs: list[str]) -> dict[str, tuple[int, str]]:
+        """Ids and uids of entities that were removed not long ago and come back."""
+        if not refs or self._transaction.one("SELECT 1 FROM removed_entities LIMIT 1") is None:
+            return {}
+        rows = self._transaction.all(
+            "SELECT ref, id, uid FROM removed_entities WHERE ref IN LIST(?)", (refs,)
+        )
+        self._transaction.run("DELETE FROM removed_entities WHERE ref IN LIST(?)", (refs,))
+        return {ref: (id_, uid) for ref, id_, uid in rows}
+
+
+_UPDATE = """
+UPDATE entities SET set_id = ?, etag = ?, updated_by = ?, updated_at = ?, document = ?,
+    problems = ?, compliance = (compliance & ?) | ? WHERE id = ?
+"""
+
+
+def _create_set(transaction: Transaction, name: str, actor: Actor) -> SetRow:
+    [id_] = take_ids(transaction, "set", 1)
+    transaction.run(
+        "INSERT INTO sets (id, name, revision, item_count, updated_by, updated_at) "
+        "VALUES (?, ?, 0, 0, ?, ?)",
+        (id_, name, actor.ref, actor.now),
+    )
+    return SetRow(id_, name, 0, 0)
+
+
+def _leave_other_sets(transaction: Transaction, taken: Sequence[Existing], actor: Actor) -> None:
+    """A new revision of every set that loses entities to this one."""
+    if not taken:
+        return
+    rows = transaction.all(
+        "SELECT e.ref, s.id, s.name, s.revision, s.item_count FROM entities e "
+        "JOIN sets s ON s.id = e.set_id WHERE e.id IN LIST(?) ORDER BY s.id",
+        ([item.id for item in taken],),
+    )
+    by_ref = {item.ref: item for item in taken}
+    losers: dict[SetRow, list[Existing]] = {}
+    for ref, *columns in rows:
+        losers.setdefault(SetRow(*columns), []).append(by_ref[ref])
+    for loser, lost in losers.items():
+        revisions.record(transaction, loser, Plan(loser, removed=lost), actor.ref, actor.now)
+        _leave(transaction, loser.id, lost)
+
+
+def _write_membership(
+    transaction: Transaction, set_id: int, plan: Plan, ids: dict[str, int]
+) -> None:
+    if plan.order is not None:
+        _write_order(transaction, set_id, plan.order)
+        return
+    _leave(transaction, set_id, plan.removed)
+    [last] = transaction.one(
+        "SELECT coalesce(max(position), -1) FROM set_items WHERE set_id = ?", (set_id,)
+    ) or (-1,)
+    new = [*plan.added, *(item for item, _ in plan.taken)]
+    transaction.insert(
+        "set_items",
+        ("set_id", "position", "entity_id"),
+        [(set_id, last + 1 + place, ids[item.ref]) for place, item in enumerate(new)],
+    )
+
+
+def _leave(transaction: Transaction, set_id: int, gone: Sequence[Existing]) -> None:
+    transaction.run(
+        "DELETE FROM set_items WHERE set_id = ? AND entity_id IN LIST(?)",
+        (set_id, [item.id for item in gone]),
+    )
+
+
+def _write_order(transaction: Transaction, set_id: int, order: list[str]) -> None:
+    transaction.run("DELETE FROM set_items WHERE set_id = ?", (set_id,))
+    ids: dict[str, int] = dict(
+        transaction.all("SELECT ref, id FROM entities WHERE set_id = ?", (set_id,))
+    )
+    transaction.insert(
+        "set_items",
+        ("set_id", "position", "entity_id"),
+        [(set_id, position, ids[ref]) for position, ref in enumerate(order)],
+    )

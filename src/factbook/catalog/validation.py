@@ -1,0 +1,197 @@
+"""The rules of a pushed entity's envelope; every mistake is found at once.
+
+Source: the catalog API's descriptor format. `apiVersion`, `kind` and `namespace` follow it
+strictly; `metadata.name` is wider unless the settings say strict, because real cloud accounts
+are called `Master Account`.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any
+
+Entity = dict[str, Any]
+Problem = tuple[str, str]  # where (a path below the entity) and what
+
+_DNS_LABEL = re.compile(r"[a-z0-9]+(?:-+[a-z0-9]+)*")
+_KIND = re.compile(r"[a-zA-Z][a-z0-9A-Z]{0,62}")
+_SUFFIX = re.compile(r"[a-z0-9A-Z]{1,63}")
+_STRICT_NAME = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
+_ROOT = frozenset({"apiVersion", "kind", "metadata", "spec"})
+_READ_ONLY_ROOT = ("relations", "status")
+_READ_ONLY_METADATA = ("uid", "etag")
+
+
+def problems(entity: Any, *, strict_names: bool = False, max_depth: int = 64) -> list[Problem]:
+    """Every reason for which the entity is refused, as (path, message); empty when it is sound."""
+    if not isinstance(entity, dict):
+        return [("", "an entity has to be an object")]
+    found = list(_root_problems(entity))
+    metadata = entity.get("metadata")
+    if isinstance(metadata, dict):
+        found += _metadata_problems(metadata, strict_names)
+    if not found and _deeper_than(entity, max_depth):
+        found.append(("", f"JSON may be nested {max_depth} deep at most"))
+    return found
+
+
+def drop_read_only(entity: Entity) -> list[Problem]:
+    """Take out what only the service writes, as an entity that was read carries it; the warnings."""
+    warnings = []
+    for key in _READ_ONLY_ROOT:
+        if key in entity:
+            del entity[key]
+            warnings.append((key, f"{key} is written by the service; what was sent is ignored"))
+    metadata = entity.get("metadata")
+    if isinstance(metadata, dict):
+        for key in _READ_ONLY_METADATA:
+            if key in metadata:
+                del metadata[key]
+                text = f"metadata.{key} is written by the service; what was sent is ignored"
+                warnings.append((f"metadata.{key}", text))
+    return warnings
+
+
+def normal_name(name: str) -> str:
+    """The name as it is stored: trimmed, in Unicode's composed form (NFC), in its own case."""
+    return (
+        name
+        if name.isascii() and name == name.strip()
+        else unicodedata.normalize("NFC", name.strip())
+    )
+
+
+def _root_problems(entity: Entity) -> Iterator[Problem]:
+    for key in entity.keys() - _ROOT:
+        yield key, "unknown field; an entity has apiVersion, kind, metadata and spec"
+    for key in ("apiVersion", "kind"):
+        if key not in entity:
+            yield key, f"{key} is required"
+        elif not isinstance(entity[key], str):
+            yield key, f"{key} has to be a string"
+    if isinstance(entity.get("apiVersion"), str) and not valid_api_version(entity["apiVersion"]):
+        yield "apiVersion", "not of the form [prefix/]version, e.g. backstage.io/v1alpha1"
+    if isinstance(entity.get("kind"), str) and not valid_kind(entity["kind"]):
+        yield "kind", "has to be 1-63 letters and digits, beginning with a letter"
+    if "metadata" not in entity:
+        yield "metadata", "metadata is required"
+    elif not isinstance(entity["metadata"], dict):
+        yield "metadata", "metadata has to be an object"
+    if "spec" in entity and not isinstance(entity["spec"], dict):
+        yield "spec", "spec has to be an object"
+
+
+def _metadata_problems(metadata: Entity, strict_names: bool) -> Iterator[Problem]:
+    yield from _name_problems(metadata, strict_names)
+    if "namespace" in metadata:
+        namespace = metadata["namespace"]
+        if not isinstance(namespace, str) or not valid_namespace(namespace):
+            yield "metadata.namespace", "has to be 1-63 of a-z, 0-9 and inner hyphens"
+    if "title" in metadata and not _filled(metadata["title"]):
+        yield "metadata.title", "has to be a non-empty string"
+    if not isinstance(metadata.get("description", ""), str):
+        yield "metadata.description", "has to be a string"
+    for key in ("labels", "annotations"):
+        if key in metadata:
+            yield from _map_problems(f"metadata.{key}", metadata[key])
+    if "tags" in metadata:
+        yield from _tag_problems(metadata["tags"])
+    if "links" in metadata:
+        yield from _link_problems(metadata["links"])
+
+
+def _name_problems(metadata: Entity, strict: bool) -> Iterator[Problem]:
+    name = metadata.get("name")
+    if name is None:
+        yield "metadata.name", "metadata.name is required"
+    elif not isinstance(name, str):
+        yield "metadata.name", "has to be a string"
+    elif strict:
+        if len(name) > 63 or not _STRICT_NAME.fullmatch(name):
+            yield "metadata.name", "has to be 1-63 of letters, digits and inner -, _ and ."
+    elif not _lenient_name(name):
+        yield (
+            "metadata.name",
+            "has to be 1-253 printable characters without / and :, not blank",
+        )
+
+
+def _lenient_name(name: str) -> bool:
+    name = normal_name(name)
+    return 0 < len(name) <= 253 and "/" not in name and ":" not in name and name.isprintable()
+
+
+def _map_problems(path: str, value: Any) -> Iterator[Problem]:
+    if not isinstance(value, dict):
+        yield path, "has to be an object"
+        return
+    for key, item in value.items():
+        if not isinstance(item, str):
+            yield f"{path}.{key}", "has to be a string"
+
+
+def _tag_problems(tags: Any) -> Iterator[Problem]:
+    if not isinstance(tags, list):
+        yield "metadata.tags", "has to be an array"
+        return
+    for position, tag in enumerate(tags):
+        if not _filled(tag):
+            yield f"metadata.tags[{position}]", "has to be a non-empty string"
+
+
+def _link_problems(links: Any) -> Iterator[Problem]:
+    if not isinstance(links, list):
+        yield "metadata.links", "has to be an array"
+        return
+    for position, link in enumerate(links):
+        path = f"metadata.links[{position}]"
+        if not isinstance(link, dict):
+            yield path, "has to be an object"
+            continue
+        if "url" not in link:
+            yield f"{path}.url", "url is required"
+        for key in ("url", "title", "icon", "type"):
+            if key in link and not _filled(link[key]):
+                yield f"{path}.{key}", "has to be a non-empty string"
+
+
+def _filled(value: Any) -> bool:
+    return isinstance(value, str) and value != ""
+
+
+def _deeper_than(value: Any, levels: int) -> bool:
+    layer = [value]
+    for _ in range(levels):
+        layer = [
+            child
+            for item in layer
+            for child in (item.values() if isinstance(item, dict) else item)
+            if isinstance(child, dict | list)
+        ]
+        if not layer:
+            return False
+    return True
+
+
+@lru_cache(maxsize=4096)
+def valid_api_version(text: str) -> bool:
+    """Whether it is `[prefix/]version` with a DNS subdomain as its prefix."""
+    prefix, slash, version = text.rpartition("/")
+    if slash and not (
+        0 < len(prefix) <= 253 and all(valid_namespace(part) for part in prefix.split("."))
+    ):
+        return False
+    return _SUFFIX.fullmatch(version) is not None
+
+
+@lru_cache(maxsize=4096)
+def valid_kind(text: str) -> bool:
+    """Whether it is 1-63 letters and digits, beginning with a letter."""
+    return _KIND.fullmatch(text) is not None
+
+
+@lru_cache(maxsize=4096)
+def valid_namespace(text: str) -> bool:
+    """Whether it is a DNS label of 1-63 characters, where inner hyphens may repeat."""
+    return len(text) <= 63 and _DNS_LABEL.fullmatch(text) is not None

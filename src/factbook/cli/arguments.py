@@ -1,0 +1,55 @@
+"""The arguments of a tool as they are typed on the command line: `key=value`."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from factbook.errors import InputError
+
+if TYPE_CHECKING:
+    from factbook.client import Tool
+
+
+def typed_arguments(
+    tools: Sequence["Tool"], name: str, pairs: Sequence[str]
+) -> tuple[str, dict[str, Any]]:
+    """The tool's own name and its arguments, each of the type that the tool's schema says.
+
+    Raises InputError for an unknown tool or argument, naming those that there are, and for a value
+    of another type.
+    """
+    tool = _tool(tools, name)
+    properties = tool.input_schema.get("properties", {})
+    return tool.name, dict(_argument(tool.name, properties, pair) for pair in pairs)
+
+
+def _tool(tools: Sequence["Tool"], name: str) -> "Tool":
+    for tool in tools:
+        if tool.name == name.replace("_", "-"):
+            return tool
+    names = ", ".join(tool.name for tool in tools)
+    raise InputError(f'There is no tool "{name}". The tools are: {names}.')
+
+
+def _argument(tool: str, properties: Mapping[str, Any], pair: str) -> tuple[str, Any]:
+    key, equals, text = pair.partition("=")
+    if not equals:
+        raise InputError(f'"{pair}" is not of the form key=value.')
+    if key not in properties:
+        known = ", ".join(properties) or "none"
+        raise InputError(f'{tool} has no argument "{key}". Its arguments are: {known}.')
+    return key, _value(key, text, properties[key].get("type", "string"))
+
+
+def _value(key: str, text: str, type_: str) -> Any:
+    import msgspec  # noqa: PLC0415 - `--help` needs none of it.
+
+    if type_ == "string":
+        return text
+    python = {"integer": int, "number": float, "boolean": bool, "array": list, "object": dict}
+    try:
+        return msgspec.json.decode(text, type=python.get(type_, Any))
+    except msgspec.DecodeError:
+        example = {"array": ', for example ["a","b"]', "object": ', for example {"a":1}'}
+        raise InputError(
+            f'{key} has to be of type {type_}{example.get(type_, "")}, not "{text}".'
+        ) from None

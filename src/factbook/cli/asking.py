@@ -1,0 +1,170 @@
+"""`factbook entities`, `facts` and `call`: asking what the catalog knows."""
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from factbook.catalog.ref import DEFAULT_NAMESPACE, EntityRef, parse
+from factbook.cli.arguments import typed_arguments
+from factbook.cli.connection import DEFAULT_SERVER, Server, Token, connected
+from factbook.cli.output import Json, note, print_json, print_table, say
+
+if TYPE_CHECKING:
+    from factbook.client import Client, Entity
+
+_SHOWN_FIELDS = ["kind", "metadata", "spec.type", "spec.owner"]
+
+
+def entities(
+    context: typer.Context,
+    *,
+    filter: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Conditions that must all hold, e.g. kind=component,spec.type=service. "
+            "Of several --filter, one has to hold."
+        ),
+    ] = None,
+    order: Annotated[
+        list[str] | None, typer.Option(help="asc: or desc: and a field, e.g. asc:metadata.name.")
+    ] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Show no more than this.")] = None,
+    server: Server = DEFAULT_SERVER,
+    token: Token = None,
+    as_json: Json = False,
+) -> None:
+    """List the entities of the catalog.
+
+    \b
+    Examples:
+      factbook entities --filter kind=component --limit 20
+      factbook entities --filter kind=api --filter kind=resource
+      factbook entities --filter spec.owner=team-a --json
+    """
+    fields = () if as_json else _SHOWN_FIELDS
+    with connected(context, server, token) as client:
+        found = list(
+            client.entities(filter=filter or (), order=order or (), fields=fields, limit=limit)
+        )
+    if as_json:
+        print_json(found)
+    else:
+        print_table(["Entity", "Type", "Owner", "Set"], map(_entity_row, found))
+
+
+def facts(
+    context: typer.Context,
+    ref: Annotated[
+        str, typer.Argument(metavar="REF", help="Entity: name, kind:name or kind:namespace/name.")
+    ],
+    *,
+    source: Annotated[
+        str | None, typer.Option(help="Id of one data source; all of them when not given.")
+    ] = None,
+    server: Server = DEFAULT_SERVER,
+    token: Token = None,
+    as_json: Json = False,
+) -> None:
+    """Show the facts about an entity.
+
+    \b
+    Examples:
+      factbook facts payments
+      factbook facts api:billing/invoices --source entity-metadata
+      factbook facts payments --json
+    """
+    entity = parse(ref, kind="component")
+    with connected(context, server, token) as client:
+        ids = _source_ids(client) if source is None else [source]
+        answers = [client.call("get-entity-facts", _arguments(id, entity)) for id in ids]
+    if as_json:
+        print_json(answers if source is None else answers[0])
+        return
+    if not answers:
+        note("The server has no data source.")
+    for answer in answers:
+        _show_facts(answer)
+
+
+def call(
+    context: typer.Context,
+    tool: Annotated[str, typer.Argument(metavar="TOOL", help="Name of the tool.")],
+    arguments: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="KEY=VALUE", help="Arguments; lists and objects as JSON."),
+    ] = None,
+    *,
+    server: Server = DEFAULT_SERVER,
+    token: Token = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the JSON on one line.")] = False,
+) -> None:
+    """Call a tool and print its answer as JSON.
+
+    \b
+    Examples:
+      factbook call get-data-source-discovery
+      factbook call get-entity-compliance name=payments
+      factbook call get-all-entities-facts dataSourceId=techdocs 'kind=*' limit=10
+      factbook call get-all-entities-facts dataSourceId=techdocs 'facts=["hasTechdocsRef"]'
+    """
+    with connected(context, server, token) as client:
+        chosen, typed = typed_arguments(client.tools(), tool, arguments or [])
+        answer = client.call(chosen, typed)
+    print_json(answer, indent=0 if as_json else 2)
+
+
+def _entity_row(entity: "Entity") -> tuple[object, ...]:
+    metadata, spec = entity["metadata"], entity.get("spec", {})
+    namespace = metadata.get("namespace", DEFAULT_NAMESPACE)
+    ref = EntityRef.of(entity["kind"], namespace, metadata["name"])
+    return ref, spec.get("type"), spec.get("owner"), _set_of(metadata.get("annotations", {}))
+
+
+def _set_of(annotations: Mapping[str, str]) -> str | None:
+    # What stands before the slash is a setting of the server.
+    return next((annotations[key] for key in annotations if key.endswith("/entity-set")), None)
+
+
+def _source_ids(client: "Client") -> list[str]:
+    return [source["id"] for source in client.call("get-data-source-discovery")["dataSources"]]
+
+
+def _arguments(source: str, entity: EntityRef) -> dict[str, str]:
+    return {
+        "dataSourceId": source,
+        "name": entity.name,
+        "namespace": entity.namespace,
+        "kind": entity.kind,
+    }
+
+
+def _show_facts(answer: Mapping[str, Any]) -> None:
+    source = answer["dataSourceId"]
+    title = answer.get("dataSourceTitle", source)
+    when = answer.get("timestamp", "never collected")
+    rows = _fact_rows(answer["facts"], answer.get("unknownReasons", {}))
+    say(f"{title} ({source}), {when}")
+    print_table(["Fact", "Value", "Why unknown"], rows)
+    say("")
+
+
+def _fact_rows(
+    facts: Mapping[str, Any], reasons: Mapping[str, str]
+) -> Iterator[tuple[str, str, str | None]]:
+    """Each fact with its value, then what is unknown and has no value at all."""
+    by_fact = {path.removeprefix("facts."): reason for path, reason in reasons.items()}
+    for name, value in facts.items():
+        yield name, _text(value), by_fact.pop(name, None)
+    for path, reason in by_fact.items():
+        yield path, "", reason
+
+
+def _text(value: object) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list):
+        return ", ".join(_text(element) for element in value)
+    import msgspec  # noqa: PLC0415 - see output.print_json.
+
+    return msgspec.json.encode(value).decode()

@@ -1,0 +1,90 @@
+"""Talking to a server: the options that name it, and what its errors mean for a command."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from factbook.cli.failures import NOT_AUTHORISED, NOT_REACHABLE, REFUSED, USAGE, Failure
+
+if TYPE_CHECKING:
+    from factbook.client import ApiError, Client, ClientError
+
+DEFAULT_SERVER = "http://127.0.0.1:8000"
+
+Server = Annotated[
+    str, typer.Option("--server", envvar="FACTBOOK_SERVER", help="Address of the server.")
+]
+Token = Annotated[
+    str | None,
+    typer.Option(
+        "--token",
+        envvar="FACTBOOK_TOKEN",
+        help="API token. The variable keeps it out of the list of processes.",
+    ),
+]
+PushWord = Annotated[
+    str,
+    typer.Option(
+        "--push-word",
+        envvar="FACTBOOK_PUSH_WORD",
+        help="The server's setting of this name: the path word of its push interface.",
+    ),
+]
+
+_HINTS = {
+    401: "Give a token with --token or FACTBOOK_TOKEN; `factbook token create` makes one.",
+    403: "`factbook token create` makes a token with further permissions.",
+}
+
+
+@contextmanager
+def connected(
+    context: typer.Context,
+    server: str,
+    token: str | None,
+    push_word: str = "factbook",
+    where: Callable[[str], str] = str,
+) -> Iterator["Client"]:
+    """A client of the server; what it raises inside the block becomes a Failure.
+
+    `where` says in which file the item is that a JSON path of a push names.
+    """
+    # Importing HTTP takes longer than all the rest of the command line, and `--help` needs none.
+    from factbook.client import Client, ClientError  # noqa: PLC0415
+
+    try:
+        client = Client(server, token, push_word=push_word, transport=context.obj)
+    except ValueError as error:
+        raise Failure(str(error), USAGE) from None
+    with client:
+        try:
+            yield client
+        except ClientError as error:
+            raise _failure(error, where) from None
+
+
+def _failure(error: "ClientError", where: Callable[[str], str]) -> Failure:
+    from factbook.client import ApiError, ConnectionFailed  # noqa: PLC0415 - see connected.
+
+    if isinstance(error, ConnectionFailed):
+        hint = "Start one with `factbook serve`, or name another with --server or FACTBOOK_SERVER."
+        return Failure(str(error), NOT_REACHABLE, hint=hint)
+    if isinstance(error, ApiError):
+        return _refusal(error, where)
+    return Failure(str(error), REFUSED)
+
+
+def _refusal(error: "ApiError", where: Callable[[str], str]) -> Failure:
+    if error.status in _HINTS:
+        return Failure(error.message, NOT_AUTHORISED, hint=_HINTS[error.status])
+    if problems := error.details.get("problems"):
+        # The server's message repeats the first of them.
+        count = f"{len(problems)} problem{'s' if len(problems) > 1 else ''}, nothing was written:"
+        return Failure(count, lines=[f"{where(p['path'])}: {p['message']}" for p in problems])
+    if conflicts := error.details.get("conflicts"):
+        lines = [f"{c['entityRef']} belongs to {c['owner']}" for c in conflicts]
+        hint = "--on-conflict take moves them into this set."
+        return Failure(error.message, lines=lines, hint=hint)
+    return Failure(error.message)

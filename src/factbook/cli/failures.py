@@ -1,0 +1,60 @@
+"""How a command ends when it cannot do what it was asked: one message and an exit code."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from factbook.cli.output import note, note_each
+from factbook.errors import ConfigurationError, FactbookError, InputError
+
+REFUSED = 1
+USAGE = 2
+NOT_AUTHORISED = 3
+NOT_REACHABLE = 4
+
+EXIT_CODES = """\b
+Exit codes:
+  0  done
+  1  the server or the tool said no
+  2  wrong usage, or input that cannot be read
+  3  not authorised: no token, an expired one, or one that lacks a permission
+  4  the server cannot be reached
+"""
+
+
+class Failure(Exception):
+    """What a command could not do; `lines` say more, one by one, and `hint` what to do next."""
+
+    def __init__(
+        self, message: str, code: int = REFUSED, lines: Sequence[str] = (), hint: str | None = None
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.lines = lines
+        self.hint = hint
+
+    def show(self) -> None:
+        """Print all of it on stderr."""
+        note(f"Error: {self}")
+        note_each(self.lines)
+        if self.hint:
+            note(self.hint)
+
+
+class Commands(TyperGroup):
+    """The commands, with the one place where an error becomes a message and an exit code."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command that was asked for. Raises typer.Exit for an error made on purpose."""
+        try:
+            return super().invoke(ctx)
+        except Failure as raised:
+            failure = raised
+        except (InputError, ConfigurationError) as error:
+            failure = Failure(str(error), USAGE)
+        except FactbookError as error:
+            failure = Failure(str(error))
+        failure.show()
+        raise typer.Exit(failure.code)

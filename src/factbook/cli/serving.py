@@ -1,0 +1,47 @@
+"""`factbook serve` and `factbook migrate`: running the service."""
+
+from typing import Annotated
+
+import typer
+
+from factbook.cli.local import DatabaseUrl, settings_from
+from factbook.cli.output import note, say
+
+
+def serve(
+    host: Annotated[str | None, typer.Option(help="Address to listen on.")] = None,
+    port: Annotated[
+        int | None, typer.Option(min=0, max=65535, help="Port to listen on; 0 chooses a free one.")
+    ] = None,
+    workers: Annotated[int | None, typer.Option(min=1, help="Number of processes.")] = None,
+    database_url: DatabaseUrl = None,
+) -> None:
+    """Run the service, after bringing its database up to date.
+
+    \b
+    Examples:
+      factbook serve
+      factbook serve --host 0.0.0.0 --port 8080 --workers 4
+      factbook serve --database-url postgresql://factbook@db/factbook
+    """
+    # The service is imported by the commands that are part of it, not by those that talk to one.
+    from factbook import app  # noqa: PLC0415
+
+    app.serve(settings_from(database_url, host=host, port=port, workers=workers))
+
+
+def migrate(database_url: DatabaseUrl = None) -> None:
+    """Bring the database up to date, and print what was applied. `serve` does so by itself.
+
+    \b
+    Examples:
+      factbook migrate
+      factbook migrate --database-url postgresql://factbook@db/factbook
+    """
+    from factbook import app  # noqa: PLC0415 - see serve.
+
+    applied = app.migrate(settings_from(database_url))
+    for name in applied:
+        say(name)
+    if not applied:
+        note("The database is up to date.")

@@ -1,0 +1,116 @@
+"""`factbook token`: making, listing and revoking API tokens on the database itself."""
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from factbook.cli.failures import EXIT_CODES
+from factbook.cli.local import DatabaseUrl, settings_from
+from factbook.cli.output import Json, note, print_json, print_table, say
+from factbook.clock import iso, now
+
+if TYPE_CHECKING:
+    from factbook.auth.store import Token
+
+app = typer.Typer(no_args_is_help=True, help="Make, list and revoke API tokens.", epilog=EXIT_CODES)
+
+
+@app.command(epilog=EXIT_CODES)
+def create(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="What the token is for.")],
+    permission: Annotated[
+        list[str] | None,
+        typer.Option(help="A permission, e.g. catalog.entity.read; all when none is named."),
+    ] = None,
+    user: Annotated[
+        str, typer.Option(metavar="REF", help="The user in whose name the token acts.")
+    ] = "user:default/admin",
+    expires: Annotated[
+        str, typer.Option(metavar="TIME", help="Life of the token: 90d, 12h, ... or never.")
+    ] = "90d",
+    database_url: DatabaseUrl = None,
+) -> None:
+    """Make a token and print its value, which is shown this once.
+
+    \b
+    Examples:
+      export FACTBOOK_TOKEN=$(factbook token create laptop)
+      factbook token create agent --permission catalog.entity.read \\
+          --permission tech-insights.data-source.read --expires never
+    """
+    # See serving.serve.
+    from factbook import app as service  # noqa: PLC0415
+
+    settings = settings_from(database_url)
+    value = service.create_token(settings, name, user, permission or [], expires)
+    note(f'The token "{name}" acts for {user}, expires: {expires}. Keep it: it is not shown again.')
+    say(value)
+
+
+@app.command("list", epilog=EXIT_CODES)
+def list_(database_url: DatabaseUrl = None, as_json: Json = False) -> None:
+    """List the tokens that were not revoked, without their values.
+
+    \b
+    Examples:
+      factbook token list
+      factbook token list --json
+    """
+    from factbook import app as service  # noqa: PLC0415 - see serving.serve.
+
+    tokens = service.list_tokens(settings_from(database_url))
+    if as_json:
+        print_json([_as_json(token) for token in tokens])
+    else:
+        columns = ["Id", "Name", "User", "State", "Created", "Expires", "Last used", "Permissions"]
+        print_table(columns, map(_row, tokens))
+
+
+@app.command(epilog=EXIT_CODES)
+def revoke(
+    token: Annotated[str, typer.Argument(metavar="ID_OR_NAME", help="The token's id or name.")],
+    database_url: DatabaseUrl = None,
+) -> None:
+    """Revoke a token; it is refused from the next request on.
+
+    \b
+    Examples:
+      factbook token revoke laptop
+    """
+    from factbook import app as service  # noqa: PLC0415 - see serving.serve.
+
+    say(f"Revoked: {service.revoke_token(settings_from(database_url), token)}")
+
+
+def _row(token: "Token") -> tuple[object, ...]:
+    return (
+        token.id,
+        token.name,
+        token.owner,
+        _state(token),
+        _time(token.created_at),
+        _time(token.expires_at) or "never",
+        _time(token.last_used_at),
+        ", ".join(sorted(token.permissions)),
+    )
+
+
+def _state(token: "Token") -> str:
+    expired = token.expires_at is not None and token.expires_at <= now()
+    return "expired" if expired else "valid"
+
+
+def _as_json(token: "Token") -> dict[str, Any]:
+    return {
+        "id": token.id,
+        "name": token.name,
+        "owner": token.owner,
+        "permissions": sorted(token.permissions),
+        "createdAt": _time(token.created_at),
+        "expiresAt": _time(token.expires_at),
+        "lastUsedAt": _time(token.last_used_at),
+    }
+
+
+def _time(milliseconds: int | None) -> str | None:
+    return None if milliseconds is None else iso(milliseconds)

@@ -1,0 +1,249 @@
+"""A client of a Factbook server: `Client` for ordinary code, `AsyncClient` for asyncio.
+
+    with Client("https://factbook.example.com", token) as factbook:
+        factbook.push("accounts", entities)
+        for entity in factbook.entities(filter=["kind=component"]):
+            ...
+
+Every method is written once, in `calls` and `tool_calls`, as a function that returns a `Call`: what
+to ask, and how the answer is read. The two classes differ only in how they send one.
+"""
+
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+
+import httpx2
+
+from factbook.client import calls, tool_calls
+from factbook.client.answers import (
+    Changes,
+    Difference,
+    Entity,
+    Item,
+    Notice,
+    Pushed,
+    Revision,
+    SetPage,
+    SetSummary,
+    Tool,
+)
+from factbook.client.calls import Call, Page
+from factbook.client.errors import (
+    ApiError,
+    ClientError,
+    ConnectionFailed,
+    ProtocolError,
+    ToolCallError,
+    UnexpectedAnswer,
+)
+from factbook.client.responses import answer
+
+__all__ = [
+    "ApiError",
+    "AsyncClient",
+    "Call",
+    "Changes",
+    "Client",
+    "ClientError",
+    "ConnectionFailed",
+    "Difference",
+    "Entity",
+    "Item",
+    "Notice",
+    "ProtocolError",
+    "Pushed",
+    "Revision",
+    "SetPage",
+    "SetSummary",
+    "Tool",
+    "ToolCallError",
+    "UnexpectedAnswer",
+]
+
+T = TypeVar("T")
+P = ParamSpec("P")
+
+
+@contextmanager
+def _connecting(server: str) -> Iterator[None]:
+    try:
+        yield
+    except httpx2.TimeoutException:
+        raise ConnectionFailed(f"{server} did not answer in time.") from None
+    except httpx2.RequestError as error:
+        raise ConnectionFailed(f"{server} is not reachable: {error}") from None
+
+
+def _options(server: str, token: str | None) -> dict[str, Any]:
+    """What both kinds of HTTP client are made with. Raises ValueError for what cannot be sent."""
+    if not server.startswith(("http://", "https://")):
+        raise ValueError(
+            f"{server!r} is no address of a server: it begins with http:// or https://."
+        )
+    headers = {"accept": "application/json", "content-type": "application/json"}
+    if token is not None:
+        headers["authorization"] = f"Bearer {_sendable(token)}"
+    return {"base_url": server, "headers": headers}
+
+
+def _sendable(token: str) -> str:
+    token = token.strip()
+    # Refused here because the HTTP library's own refusal quotes the header.
+    if not (token.isascii() and token.isprintable()):
+        raise ValueError("The token has characters that a token cannot have.")
+    return token
+
+
+def _request(call: Call[T], word: str) -> dict[str, Any]:
+    """The arguments that both kinds of HTTP client take for a request."""
+    return {
+        "method": call.method,
+        "url": call.path.replace("{word}", word),
+        "params": call.params,
+        "content": call.content,
+        "headers": call.headers,
+        "timeout": httpx2.Timeout(call.timeout, connect=10),
+    }
+
+
+def _now(build: Callable[P, Call[T]]) -> "Callable[Concatenate[Client, P], T]":
+    @wraps(build)
+    def method(client: "Client", /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return client.send(build(*args, **kwargs))
+
+    return method
+
+
+def _soon(
+    build: Callable[P, Call[T]],
+) -> "Callable[Concatenate[AsyncClient, P], Coroutine[Any, Any, T]]":
+    @wraps(build)
+    async def method(client: "AsyncClient", /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await client.send(build(*args, **kwargs))
+
+    return method
+
+
+def _each_now(
+    build: Callable[P, Call[Page]],
+) -> "Callable[Concatenate[Client, P], Iterator[Entity]]":
+    @wraps(build)
+    def method(client: "Client", /, *args: P.args, **kwargs: P.kwargs) -> Iterator[Entity]:
+        call: Call[Page] | None = build(*args, **kwargs)
+        while call is not None:
+            page = client.send(call)
+            yield from page.items
+            call = page.next
+
+    return method
+
+
+def _each_soon(
+    build: Callable[P, Call[Page]],
+) -> "Callable[Concatenate[AsyncClient, P], AsyncIterator[Entity]]":
+    @wraps(build)
+    async def method(
+        client: "AsyncClient", /, *args: P.args, **kwargs: P.kwargs
+    ) -> AsyncIterator[Entity]:
+        call: Call[Page] | None = build(*args, **kwargs)
+        while call is not None:
+            page = await client.send(call)
+            for entity in page.items:
+                yield entity
+            call = page.next
+
+    return method
+
+
+class Client:
+    """A connection to a server, to be closed or used in a `with` statement.
+
+    `transport` replaces the network. Raises ValueError for an address or a token that cannot be
+    used; every method raises ClientError.
+    """
+
+    def __init__(
+        self,
+        server: str,
+        token: str | None = None,
+        *,
+        push_word: str = "factbook",
+        transport: httpx2.BaseTransport | None = None,
+    ) -> None:
+        self._server = server
+        self._word = push_word
+        self._http = httpx2.Client(transport=transport, **_options(server, token))
+
+    def send(self, call: Call[T]) -> T:
+        """The answer to a call."""
+        with _connecting(self._server):
+            response = self._http.request(**_request(call, self._word))
+        return answer(call.read, response)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the connection."""
+        self._http.close()
+
+    push = _now(calls.push)
+    sets = _now(calls.sets)
+    set = _now(calls.set)
+    delete_set = _now(calls.delete_set)
+    revisions = _now(calls.revisions)
+    restore = _now(calls.restore)
+    entities = _each_now(calls.entities)
+    entity = _now(calls.entity)
+    entities_by_refs = _now(calls.entities_by_refs)
+    tools = _now(tool_calls.tools)
+    call = _now(tool_calls.call)
+
+
+class AsyncClient:
+    """The same as `Client`, awaited; `entities` is iterated with `async for`."""
+
+    def __init__(
+        self,
+        server: str,
+        token: str | None = None,
+        *,
+        push_word: str = "factbook",
+        transport: httpx2.AsyncBaseTransport | None = None,
+    ) -> None:
+        self._server = server
+        self._word = push_word
+        self._http = httpx2.AsyncClient(transport=transport, **_options(server, token))
+
+    async def send(self, call: Call[T]) -> T:
+        """The answer to a call."""
+        with _connecting(self._server):
+            response = await self._http.request(**_request(call, self._word))
+        return answer(call.read, response)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """End the connection."""
+        await self._http.aclose()
+
+    push = _soon(calls.push)
+    sets = _soon(calls.sets)
+    set = _soon(calls.set)
+    delete_set = _soon(calls.delete_set)
+    revisions = _soon(calls.revisions)
+    restore = _soon(calls.restore)
+    entities = _each_soon(calls.entities)
+    entity = _soon(calls.entity)
+    entities_by_refs = _soon(calls.entities_by_refs)
+    tools = _soon(tool_calls.tools)
+    call = _soon(tool_calls.call)

@@ -1,0 +1,102 @@
+"""What a server answers, as types: camel case on the wire, snake case here."""
+
+from typing import Any
+
+import msgspec
+
+Entity = dict[str, Any]
+
+
+class Answer(msgspec.Struct, rename="camel"):
+    """Every answer; a member that this client does not know is ignored."""
+
+
+class Changes(Answer):
+    """How many entities a push added, updated, removed and left as they were."""
+
+    added: int
+    updated: int
+    removed: int
+    unchanged: int
+
+
+class Item(Answer, omit_defaults=True):
+    """One entity of a set as the server stores it; `id` is missing in a dry run.
+
+    `rawData`, which has the content of `entity` again, is not kept.
+    """
+
+    entity: Entity
+    entity_ref: str
+    id: str | None = None
+    set: str | None = None
+    updated_by: str | None = None
+    source: str | None = None
+    updated_at: str | None = None
+
+
+class Notice(Answer):
+    """Something to know about an entity that was stored nevertheless."""
+
+    path: str
+    message: str
+    entity_ref: str | None = None
+
+
+class Difference(Answer):
+    """What a push does to one entity: `added`, `updated` or `removed`."""
+
+    entity_ref: str
+    change: str
+
+
+class Pushed(Answer, omit_defaults=True):
+    """What a push did; in a dry run, what it would do, with `difference`."""
+
+    set: str
+    items: list[Item]
+    revision: int
+    changes: Changes
+    warnings: list[Notice]
+    dry_run: bool = False
+    difference: list[Difference] | None = None
+
+
+class SetSummary(Answer):
+    """One set: how many entities it has, and which push changed it last."""
+
+    id: str
+    item_count: int
+    revision: int
+    updated_by: str
+    updated_at: str
+
+
+class SetPage(Answer, omit_defaults=True):
+    """A page of a set's entities; `next_cursor` asks for the next one and is None on the last."""
+
+    set: str
+    items: list[Item]
+    revision: int
+    next_cursor: str | None = None
+
+
+class Revision(Answer, omit_defaults=True):
+    """One push that changed a set; `restored` is the revision whose content it put back."""
+
+    revision: int
+    created_by: str
+    created_at: str
+    changes: Changes
+    restored: int | None = None
+
+
+class Tool(Answer, omit_defaults=True):
+    """A tool of the tool-call endpoint, with the JSON Schemas of its arguments and its answer."""
+
+    name: str
+    input_schema: dict[str, Any]
+    title: str | None = None
+    description: str | None = None
+    output_schema: dict[str, Any] | None = None
+    annotations: dict[str, Any] | None = None

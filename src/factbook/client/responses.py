@@ -1,0 +1,50 @@
+"""Reading a response: as the answer that it holds, or as the error that it is."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import httpx2
+import msgspec
+
+from factbook.client.errors import ApiError, ClientError, ProtocolError, UnexpectedAnswer
+
+T = TypeVar("T")
+
+
+def decode(type_: type[T], response: httpx2.Response) -> T:
+    """The body as that type. Raises UnexpectedAnswer when it is none."""
+    try:
+        return msgspec.json.decode(response.content, type=type_)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        asked = response.request
+        raise UnexpectedAnswer(
+            f"{asked.method} {asked.url} gave an answer that is none of Factbook's: {error}"
+        ) from None
+
+
+def answer(read: Callable[[httpx2.Response], T], response: httpx2.Response) -> T:
+    """What `read` makes of the response. Raises the ClientError that it is instead."""
+    if response.is_success:
+        return read(response)
+    if response.is_redirect:
+        target = response.headers.get("location", "another address")
+        raise UnexpectedAnswer(f"{response.request.url} redirects to {target}: use that address.")
+    raise _refusal(response)
+
+
+def _refusal(response: httpx2.Response) -> ClientError:
+    """The error of a response: a REST one, a JSON-RPC one, one of RFC 6750, or a proxy's."""
+    status = response.status_code
+    try:
+        body = msgspec.json.decode(response.content, type=dict[str, Any])
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        body = {}
+    match body.get("error"):
+        case {"code": int(code), "message": str(message), **rest}:
+            return ProtocolError(code, message, rest.get("data"))
+        case {"name": str(name), "message": str(message), **rest}:
+            return ApiError(status, name, message, {str(key): rest[key] for key in rest})
+        case str(name):
+            return ApiError(status, name, str(body.get("error_description", name)), {})
+    reason = response.reason_phrase
+    return ApiError(status, reason, f"{response.request.url} answered {status} {reason}.", {})

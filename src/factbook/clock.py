@@ -1,0 +1,28 @@
+"""The time, in integer milliseconds since the epoch, UTC.
+
+Whatever depends on the time takes a `Clock` as an argument, so tests say what time it is.
+"""
+
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from functools import lru_cache
+
+Clock = Callable[[], int]
+
+SECOND = 1_000
+MINUTE = 60 * SECOND
+HOUR = 60 * MINUTE
+DAY = 24 * HOUR
+
+
+def now() -> int:
+    """The current time in milliseconds since the epoch."""
+    return time.time_ns() // 1_000_000
+
+
+@lru_cache(maxsize=4096)
+def iso(milliseconds: int) -> str:
+    """ISO 8601 with milliseconds and a UTC offset, e.g. `2026-11-21T06:00:00.000+00:00`."""
+    moment = datetime.fromtimestamp(milliseconds // 1000, UTC)
+    return f"{moment:%Y-%m-%dT%H:%M:%S}.{milliseconds % 1000:03d}+00:00"

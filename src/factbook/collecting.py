@@ -1,0 +1,44 @@
+"""Collecting facts: for now the daily samples of what the catalog says of itself."""
+
+from functools import partial
+
+import msgspec
+
+from factbook.catalog.store import reading
+from factbook.facts import store
+from factbook.facts.datasource import DataSource
+from factbook.scheduling import cadence, lease
+from factbook.sources import catalog
+from factbook.storage import Database, Transaction
+
+_LEASE = "catalog-sample"
+_AT_ONCE = 1_000
+
+
+async def sample_catalog(database: Database, sources: tuple[DataSource, ...], now: int) -> int:
+    """Put the facts of the catalog's own sources into history, where they differ from before.
+
+    Returns the number of entities looked at; 0 when the sources' cadence says it is not due yet.
+    """
+    own = [source for source in sources if catalog.answers(source.id) and source.cadence]
+    nexts = [cadence.following(cadence.parse(source.cadence or ""), now) for source in own]
+    if not own or not await _claim(database, min(nexts), now):
+        return 0
+    seen, last = 0, 0
+    while rows := await reading.compliance_by_id(database, last, _AT_ONCE):
+        for source in own:
+            await database.write(partial(_sample, source=source, rows=rows, now=now))
+        seen, last = seen + len(rows), rows[-1][0]
+    return seen
+
+
+async def _claim(database: Database, until: int, now: int) -> bool:
+    """Whether this process takes the samples that last until the next ones are due."""
+    return await lease.claim(database, _LEASE, f"sample-{now}", now, until - now)
+
+
+def _sample(
+    transaction: Transaction, *, source: DataSource, rows: list[tuple[int, int]], now: int
+) -> None:
+    facts = [(id_, msgspec.json.decode(catalog.facts(source.id, bits))) for id_, bits in rows]
+    store.sample(transaction, source.id, facts, now, source.version)

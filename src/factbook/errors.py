@@ -1,0 +1,200 @@
+"""Every error that Factbook raises on purpose, in one tree.
+
+    FactbookError                     500
+    ├── ConfigurationError            500   the settings do not fit together
+    ├── InputError                    400
+    │   └── InvalidItemsError         400   lists every problem with its JSON path
+    ├── AuthenticationError           401
+    ├── NotAllowedError               403
+    ├── NotFoundError                 404
+    ├── MethodNotAllowedError         405
+    ├── NotAcceptableError            406
+    ├── ConflictError                 409
+    ├── PreconditionFailedError       412
+    ├── PayloadTooLargeError          413
+    ├── UnsupportedMediaTypeError     415
+    ├── MisdirectedRequestError       421
+    ├── TooManyRequestsError          429
+    ├── UnsupportedError              501
+    ├── UnavailableError              503
+    └── ToolError                     a tool's own answer that it cannot answer, read by the model
+
+Each class knows its HTTP status and the name that REST clients see; its docstring is the
+message when none is given. `details` are further members of the rendered error object.
+"""
+
+from typing import Any, ClassVar
+
+
+class FactbookError(Exception):
+    """The service met an unexpected condition."""
+
+    status: ClassVar[int] = 500
+    name: ClassVar[str] = "InternalError"
+
+    def __init__(self, message: str | None = None, **details: Any) -> None:
+        self.message = message or (type(self).__doc__ or "").strip()
+        self.details = details
+        super().__init__(self.message)
+
+    def headers(self) -> dict[str, str]:
+        """Response headers that belong to this error."""
+        return {}
+
+
+class ConfigurationError(FactbookError):
+    """The configuration is not usable."""
+
+    name = "ConfigurationError"
+
+
+class InputError(FactbookError):
+    """The request is not valid."""
+
+    status = 400
+    name = "InputError"
+
+
+class InvalidItemsError(InputError):
+    """Some items are not valid; nothing was written."""
+
+    def __init__(self, problems: list[dict[str, str]]) -> None:
+        first = "; ".join(f"{p['path']}: {p['message']}" for p in problems[:3])
+        more = f"; and {len(problems) - 3} more" if len(problems) > 3 else ""
+        count = f"{len(problems)} problem{'s' if len(problems) > 1 else ''}"
+        super().__init__(f"{count}, nothing was written: {first}{more}", problems=problems)
+
+
+class AuthenticationError(FactbookError):
+    """Missing credentials."""
+
+    status = 401
+    name = "AuthenticationError"
+
+    def __init__(self, message: str | None = None, *, token_sent: bool = False) -> None:
+        self.token_sent = token_sent
+        super().__init__(message)
+
+    def headers(self) -> dict[str, str]:
+        """The challenge of RFC 6750."""
+        suffix = ', error="invalid_token"' if self.token_sent else ""
+        return {"www-authenticate": f'Bearer realm="factbook"{suffix}'}
+
+
+class NotAllowedError(FactbookError):
+    """The token does not carry the permission that this needs."""
+
+    status = 403
+    name = "NotAllowedError"
+
+    def __init__(self, message: str | None = None, *, missing: tuple[str, ...] = ()) -> None:
+        self.missing = missing
+        super().__init__(message)
+
+    def headers(self) -> dict[str, str]:
+        """The challenge of RFC 6750, naming the missing permissions as its scope."""
+        if not self.missing:
+            return {}
+        scope = " ".join(self.missing)
+        challenge = f'Bearer realm="factbook", error="insufficient_scope", scope="{scope}"'
+        return {"www-authenticate": challenge}
+
+
+class NotFoundError(FactbookError):
+    """There is nothing at this address."""
+
+    status = 404
+    name = "NotFoundError"
+
+
+class MethodNotAllowedError(FactbookError):
+    """This address does not take that method."""
+
+    status = 405
+    name = "MethodNotAllowedError"
+
+    def __init__(self, message: str | None = None, *, allow: str) -> None:
+        self.allow = allow
+        super().__init__(message)
+
+    def headers(self) -> dict[str, str]:
+        """The methods that are allowed."""
+        return {"allow": self.allow}
+
+
+class NotAcceptableError(FactbookError):
+    """The answer is JSON, which the Accept header rules out."""
+
+    status = 406
+    name = "NotAcceptableError"
+
+
+class ConflictError(FactbookError):
+    """The request conflicts with what is stored; nothing was written."""
+
+    status = 409
+    name = "ConflictError"
+
+
+class PreconditionFailedError(FactbookError):
+    """The set has changed since the revision named by If-Match; nothing was written."""
+
+    status = 412
+    name = "PreconditionFailedError"
+
+
+class PayloadTooLargeError(FactbookError):
+    """The request is larger than a limit of this server."""
+
+    status = 413
+    name = "PayloadTooLargeError"
+
+
+class UnsupportedMediaTypeError(FactbookError):
+    """The Content-Type has to be application/json."""
+
+    status = 415
+    name = "UnsupportedMediaTypeError"
+
+
+class MisdirectedRequestError(FactbookError):
+    """The Host header names a host that this server does not answer for."""
+
+    status = 421
+    name = "MisdirectedRequestError"
+
+
+class TooManyRequestsError(FactbookError):
+    """Too many requests; try again later."""
+
+    status = 429
+    name = "TooManyRequestsError"
+
+    def __init__(self, message: str | None = None, *, retry_after: int) -> None:
+        self.retry_after = retry_after
+        super().__init__(message)
+
+    def headers(self) -> dict[str, str]:
+        """The number of seconds to wait."""
+        return {"retry-after": str(self.retry_after)}
+
+
+class UnsupportedError(FactbookError):
+    """This service does not offer that."""
+
+    status = 501
+    name = "NotImplementedError"
+
+
+class UnavailableError(FactbookError):
+    """The service cannot answer right now; try again."""
+
+    status = 503
+    name = "ServiceUnavailableError"
+
+
+class ToolError(FactbookError):
+    """The tool cannot answer; the text says why and what to do next."""
+
+    status = 200
+    name = "ToolError"

@@ -1,0 +1,1 @@
+"""Data sources, the types of facts, the fixed metric shapes and the store of facts."""

@@ -1,0 +1,298 @@
+"""Data sources: what discovery shows of them, and the reading of a document that describes one."""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, NamedTuple, cast
+
+from factbook.clock import DAY, HOUR, MINUTE, SECOND, iso
+from factbook.errors import InputError, InvalidItemsError
+from factbook.facts import entity_filter
+from factbook.facts.entity_filter import EntityFilter
+from factbook.facts.schema import TYPES, Checked, Fact, FactType, check
+from factbook.scheduling import cadence
+
+# How many of each unit, e.g. `{"minutes": 20}`.
+Duration = Mapping[str, int]
+
+TIMEOUT_UNITS = {"seconds": SECOND, "minutes": MINUTE, "hours": HOUR}
+LIFETIME_UNITS = {"days": DAY, "weeks": 7 * DAY, "months": 30 * DAY}
+_UNITS = TIMEOUT_UNITS | LIFETIME_UNITS
+
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+# Source: the expression that semver.org suggests.
+_NUMBER = r"(0|[1-9]\d*)"
+_PRERELEASE = r"(0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*)"
+_VERSION = re.compile(
+    rf"{_NUMBER}\.{_NUMBER}\.{_NUMBER}(-{_PRERELEASE}(\.{_PRERELEASE})*)?"
+    r"(\+[0-9a-zA-Z-]+(\.[0-9a-zA-Z-]+)*)?",
+    re.ASCII,
+)
+
+
+@dataclass(frozen=True)
+class Handler:
+    """What collects the facts. `config` is everything else that was configured; it stays hidden."""
+
+    type: str
+    id: str
+    builtin_id: str | None = None
+    config: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    def render(self) -> dict[str, Any]:
+        """`{type, config: {id, builtinId?}}`."""
+        builtin = {"builtinId": self.builtin_id} if self.builtin_id else {}
+        return {"type": self.type, "config": {"id": self.id, **builtin}}
+
+
+@dataclass(frozen=True)
+class Lifecycle:
+    """How much history is kept: the newest `max_items` of an entity, or what is young enough."""
+
+    max_items: int | None = None
+    time_to_live: Duration | None = None
+
+    def keeps(self, place: int, age: int) -> bool:
+        """Whether to keep an entity's `place`-th newest row (from 1), `age` milliseconds old."""
+        if self.max_items is not None:
+            return place <= self.max_items
+        return self.time_to_live is None or age <= milliseconds(self.time_to_live)
+
+    def render(self) -> dict[str, Any]:
+        """`{maxItems}` or `{timeToLive}`."""
+        if self.max_items is not None:
+            return {"maxItems": self.max_items}
+        return {"timeToLive": dict(self.time_to_live or {})}
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataSource:
+    """One source of facts. Times are milliseconds since the epoch; None means not given."""
+
+    id: str
+    title: str
+    description: str | None = None
+    cadence: str | None = None
+    lifecycle: Lifecycle | None = None
+    created_at: int | None = None
+    updated_at: int | None = None
+    handler: Handler | None = None
+    timeout: Duration | None = None
+    draft: bool = False
+    version: str = "1.0.0"
+    entity_filter: EntityFilter | None = None
+    schema: tuple[Fact, ...] = ()
+
+    def check(self, values: Mapping[str, object]) -> Checked:
+        """The values that may be stored, and why the others may not be."""
+        return check(self.schema, values)
+
+    def render(self) -> dict[str, Any]:
+        """The data source as discovery shows it, in camel case, without what was not given."""
+        shown = {
+            "id": self.id,
+            "title": self.title,
+            "description": self.description,
+            "cadence": self.cadence,
+            "lifecycle": self.lifecycle and self.lifecycle.render(),
+            "createdAt": None if self.created_at is None else iso(self.created_at),
+            "updatedAt": None if self.updated_at is None else iso(self.updated_at),
+            "handlerDefinition": self.handler and self.handler.render(),
+            "timeout": self.timeout and dict(self.timeout),
+            "draft": self.draft,
+            "version": self.version,
+            "entityFilter": self.entity_filter and [dict(one) for one in self.entity_filter],
+            "schema": {fact.name: fact.descriptor() for fact in self.schema},
+        }
+        return {key: value for key, value in shown.items() if value is not None}
+
+
+def milliseconds(duration: Duration) -> int:
+    """The length of a duration; a month has 30 days."""
+    return sum(count * _UNITS[unit] for unit, count in duration.items())
+
+
+def parse(document: object) -> DataSource:
+    """The data source that a document in the form of `render` describes.
+
+    Raises InvalidItemsError with every problem and its path. `handlerDefinition.config` may hold
+    more than is shown, and `entityFilter` may be JSON text.
+    """
+    problems: list[dict[str, str]] = []
+
+    def report(path: str, message: str) -> None:
+        problems.append({"path": path, "message": message})
+
+    if not isinstance(document, dict):
+        raise InvalidItemsError([{"path": "", "message": "a data source has to be an object"}])
+    values = _read_fields(document, report)
+    if problems:
+        raise InvalidItemsError(problems)
+    return DataSource(**values)
+
+
+_Report = Callable[[str, str], None]
+
+
+def _read_fields(given: dict[str, Any], report: _Report) -> dict[str, Any]:
+    known = {field.key for field in _FIELDS}
+    for key in given:
+        if key not in known:
+            report(key, "is not a field of a data source")
+    values = {}
+    for key, attribute, read, required in _FIELDS:
+        if given.get(key) is not None:
+            values[attribute] = read(given[key], key, report)
+        elif required:
+            report(key, "is required")
+    return values
+
+
+def _object(value: object, path: str, report: _Report) -> dict[str, Any]:
+    if isinstance(value, dict):
+        return value
+    report(path, "has to be an object")
+    return {}
+
+
+def _string(value: object, path: str, report: _Report) -> str:
+    if isinstance(value, str) and value.strip():
+        return value
+    report(path, "has to be a string that is not blank")
+    return ""
+
+
+def _text(value: object, path: str, report: _Report) -> str:
+    if isinstance(value, str):
+        return value
+    report(path, "has to be a string")
+    return ""
+
+
+def _id(value: object, path: str, report: _Report) -> str:
+    if isinstance(value, str) and _ID.fullmatch(value):
+        return value
+    report(path, "has to be 1 to 100 letters, digits, dots, dashes or underscores")
+    return ""
+
+
+def _boolean(value: object, path: str, report: _Report) -> bool:
+    if not isinstance(value, bool):
+        report(path, "has to be true or false")
+    return value is True
+
+
+def _count(value: object, path: str, report: _Report) -> int:
+    if type(value) is int and value > 0:
+        return value
+    report(path, "has to be a whole number above 0")
+    return 0
+
+
+def _version(value: object, path: str, report: _Report) -> str:
+    if isinstance(value, str) and _VERSION.fullmatch(value):
+        return value
+    report(path, "has to be a semantic version such as 1.0.0")
+    return ""
+
+
+def _cadence(value: object, path: str, report: _Report) -> str:
+    line = _string(value, path, report)
+    try:
+        if line:
+            cadence.parse(line)
+    except InputError as error:
+        report(path, error.message)
+    return line
+
+
+def _duration(value: object, path: str, units: Mapping[str, int], report: _Report) -> Duration:
+    given = _object(value, path, report)
+    if (not given and isinstance(value, dict)) or given.keys() - units.keys():
+        report(path, f"has to give a number of {', '.join(units)}, such as {_example(units)}")
+        return {}
+    return {unit: _count(count, f"{path}.{unit}", report) for unit, count in given.items()}
+
+
+def _example(units: Mapping[str, int]) -> str:
+    return f'{{"{next(iter(units))}": 20}}'
+
+
+def _timeout(value: object, path: str, report: _Report) -> Duration:
+    return _duration(value, path, TIMEOUT_UNITS, report)
+
+
+def _lifecycle(value: object, path: str, report: _Report) -> Lifecycle:
+    match value:
+        case {"maxItems": count, **rest} if not rest:
+            return Lifecycle(max_items=_count(count, f"{path}.maxItems", report))
+        case {"timeToLive": time, **rest} if not rest:
+            lifetime = _duration(time, f"{path}.timeToLive", LIFETIME_UNITS, report)
+            return Lifecycle(time_to_live=lifetime)
+    report(path, 'has to be {"maxItems": N} or {"timeToLive": {"days": N}} (or weeks, months)')
+    return Lifecycle()
+
+
+def _time(value: object, path: str, report: _Report) -> int:
+    if TYPES["datetime"].holds(value):
+        return round(datetime.fromisoformat(str(value).upper()).timestamp() * 1000)
+    report(path, f"has to be {TYPES['datetime'].words}")
+    return 0
+
+
+def _handler(value: object, path: str, report: _Report) -> Handler:
+    given = _object(value, path, report)
+    config = _object(given.get("config"), f"{path}.config", report)
+    builtin = config.get("builtinId")
+    return Handler(
+        type=_string(given.get("type"), f"{path}.type", report),
+        id=_string(config.get("id"), f"{path}.config.id", report),
+        builtin_id=builtin and _string(builtin, f"{path}.config.builtinId", report),
+        config={key: config[key] for key in config if key not in {"id", "builtinId"}},
+    )
+
+
+def _schema(value: object, path: str, report: _Report) -> tuple[Fact, ...]:
+    given = _object(value, path, report)
+    return tuple(_fact(name, given[name], f"{path}.{name}", report) for name in given)
+
+
+def _fact(name: str, value: object, path: str, report: _Report) -> Fact:
+    given = _object(value, path, report)
+    type_ = given.get("type")
+    if not isinstance(type_, str) or type_ not in TYPES:
+        report(f"{path}.type", f"has to be one of {', '.join(TYPES)}")
+    metadata = _object(given.get("metadata", {}), f"{path}.metadata", report)
+    if metadata.get("key", name) != name:
+        report(f"{path}.metadata.key", "has to be the name of the fact")
+    texts = {
+        key: _text(given[key], f"{path}.{key}", report)
+        for key in ("description", "unit")
+        if given.get(key) is not None
+    }
+    return Fact(_string(name, path, report), cast(FactType, type_), **texts)
+
+
+class _Field(NamedTuple):
+    key: str
+    attribute: str
+    read: Callable[[object, str, _Report], Any]
+    required: bool = False
+
+
+_FIELDS = (
+    _Field("id", "id", _id, required=True),
+    _Field("title", "title", _string, required=True),
+    _Field("description", "description", _text),
+    _Field("cadence", "cadence", _cadence),
+    _Field("lifecycle", "lifecycle", _lifecycle),
+    _Field("createdAt", "created_at", _time),
+    _Field("updatedAt", "updated_at", _time),
+    _Field("handlerDefinition", "handler", _handler),
+    _Field("timeout", "timeout", _timeout),
+    _Field("draft", "draft", _boolean),
+    _Field("version", "version", _version),
+    _Field("entityFilter", "entity_filter", entity_filter.read),
+    _Field("schema", "schema", _schema),
+)

@@ -1,0 +1,95 @@
+"""Which entities a data source is about: OR between objects, AND inside one, OR in a list value.
+
+    [{"kind": ["component", "api"], "metadata.annotations.github.com/slug": {"exists": true}}]
+
+Keys are dotted paths of the catalog's index and, like values, are compared without regard to case.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from factbook.catalog.ref import DEFAULT_NAMESPACE
+from factbook.catalog.search import EXISTS, SearchRow, flatten, text
+
+EntityFilter = Sequence[Mapping[str, Any]]
+
+_Report = Callable[[str, str], None]
+
+
+def matches(entity_filter: EntityFilter | None, entity: dict[str, Any]) -> bool:
+    """Whether the filter lets the entity through; None lets every entity through."""
+    if entity_filter is None:
+        return True
+    rows = _rows(entity)
+    keys = {key for key, _ in rows}
+    return any(
+        all(_holds(key.lower(), wanted, keys, rows) for key, wanted in conditions.items())
+        for conditions in entity_filter
+    )
+
+
+def read(value: object, path: str, report: _Report) -> EntityFilter:
+    """The filter in `value`, a list of objects or JSON text of one; `report`s every problem."""
+    if isinstance(value, str):
+        try:
+            value = msgspec.json.decode(value)
+        except (msgspec.DecodeError, UnicodeEncodeError):
+            report(path, "is a string but not valid JSON")
+            return []
+    if not isinstance(value, list) or not value:
+        report(path, "has to be a list of objects; leave it out to cover every entity")
+        return []
+    for position, conditions in enumerate(value):
+        _check(conditions, f"{path}[{position}]", report)
+    return value
+
+
+def _holds(key: str, wanted: Any, keys: set[str], rows: set[SearchRow]) -> bool:
+    if isinstance(wanted, dict):
+        return (key in keys) is wanted["exists"]
+    if isinstance(wanted, list):
+        return any(_holds(key, one, keys, rows) for one in wanted)
+    value = text(wanted)
+    # What is too long to index equals nothing, as in the catalog's own filters.
+    return value != EXISTS and (key, value) in rows
+
+
+def _rows(entity: dict[str, Any]) -> set[SearchRow]:
+    """The index of the entity, with what the catalog holds in columns and tables of their own."""
+    metadata = entity.get("metadata", {})
+    columns = {
+        "kind": entity.get("kind"),
+        "metadata.name": metadata.get("name"),
+        "metadata.namespace": metadata.get("namespace") or DEFAULT_NAMESPACE,
+        "metadata.uid": metadata.get("uid"),
+    }
+    relations = {
+        (f"relations.{relation['type']}".lower(), text(relation["targetRef"]))
+        for relation in entity.get("relations", ())
+    }
+    held = {(key, text(value)) for key, value in columns.items() if value is not None}
+    return flatten(entity) | held | relations
+
+
+def _check(conditions: object, path: str, report: _Report) -> None:
+    if not isinstance(conditions, dict):
+        report(path, "has to be an object of dotted paths and values")
+        return
+    for key, wanted in conditions.items():
+        if not key.strip("."):
+            report(path, "has an empty path")
+        elif not _is_condition(wanted):
+            report(
+                f"{path}.{key}",
+                'has to be a string, number or boolean, a list of them, or {"exists": true}',
+            )
+
+
+def _is_condition(wanted: object) -> bool:
+    if isinstance(wanted, dict):
+        return wanted.keys() == {"exists"} and isinstance(wanted["exists"], bool)
+    if isinstance(wanted, list):
+        return bool(wanted) and all(isinstance(one, str | int | float) for one in wanted)
+    return isinstance(wanted, str | int | float)

@@ -1,0 +1,59 @@
+"""Why something is not known: the closed list of words, each with what it means and what to do."""
+
+from typing import Final
+
+NEVER_COLLECTED: Final = "never-collected"
+NOT_APPLICABLE: Final = "not-applicable"
+UPSTREAM_ERROR: Final = "upstream-error"
+
+REASONS: Final[dict[str, str]] = {
+    "not-configured": (
+        "No integration that determines this is configured on this server. Asking again does not "
+        "help; an administrator can configure one."
+    ),
+    "no-annotation": (
+        "The entity lacks the annotation that says where to look. Its owner can add it; the "
+        "entityFilter of the data source, in get-data-source-discovery, shows which."
+    ),
+    NOT_APPLICABLE: (
+        "There is no such thing for this entity, for instance no merged pull request to take an "
+        "average of. Nothing needs to be done."
+    ),
+    NEVER_COLLECTED: (
+        "No collection has reached this entity yet. Ask again after the next run of the data "
+        "source; its cadence is in get-data-source-discovery."
+    ),
+    "not-found": (
+        "The vendor does not know what the entity's annotation names, or hides it. The entity's "
+        "owner can correct the annotation."
+    ),
+    "forbidden": (
+        "The credential of the integration may not read this. An administrator can widen its "
+        "permissions."
+    ),
+    "feature-off": (
+        "The feature is switched off at the vendor, or is not part of the plan. Whoever "
+        "administers it there can switch it on."
+    ),
+    "rate-limited": (
+        "The vendor's rate limit was reached before a first value was read. The next run tries "
+        "again; ask again after it."
+    ),
+    UPSTREAM_ERROR: (
+        "The vendor did not answer, or answered what cannot be used. The next run tries again; if "
+        "this stays, an administrator can look at the runs of the data source."
+    ),
+    "expired": (
+        "The last value is too old to rely on, because the runs since then failed. An "
+        "administrator can look at the runs of the data source."
+    ),
+}
+
+
+def word(reason: str) -> str:
+    """The word of a stored reason, which may go on after it: `upstream-error: what came instead`.
+
+    A reason that starts with none of the ten words counts as `upstream-error`.
+    """
+    found = reason.partition(":")[0]
+    return found if found in REASONS else UPSTREAM_ERROR

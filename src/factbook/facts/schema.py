@@ -1,0 +1,144 @@
+"""Facts and their types. A value of another type is never bent to fit: it counts as no value."""
+
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal, NamedTuple
+
+from factbook.facts.reasons import NOT_APPLICABLE, UPSTREAM_ERROR
+
+FactType = Literal["integer", "float", "string", "boolean", "datetime", "set", "object"]
+
+_DATETIME = re.compile(
+    r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)", re.ASCII | re.IGNORECASE
+)
+# Halves of a character that UTF-8, and so the database, cannot hold.
+_SURROGATES = re.compile("[\ud800-\udfff]")
+
+
+@dataclass(frozen=True)
+class Fact:
+    """One fact of a data source; `unit` is given where a number has one."""
+
+    name: str
+    type: FactType
+    description: str = ""
+    unit: str | None = None
+
+    def descriptor(self) -> dict[str, Any]:
+        """The fact as discovery shows it: `{type, description, metadata: {key}, unit}`."""
+        description = {"description": self.description} if self.description else {}
+        unit = {"unit": self.unit} if self.unit else {}
+        return {"type": self.type, **description, "metadata": {"key": self.name}, **unit}
+
+
+class Checked(NamedTuple):
+    """Values of the declared types, and by fact name why there is no value."""
+
+    stored: dict[str, Any]
+    reasons: dict[str, str]
+
+
+def check(schema: Iterable[Fact], values: Mapping[str, object]) -> Checked:
+    """The values that may be stored, in the order of the schema, and why the others may not be.
+
+    None is no value. A name that the schema lacks, or a value of the wrong type, gets a reason
+    that starts with `upstream-error`.
+    """
+    checked = Checked({}, {})
+    facts = {fact.name: fact for fact in schema}
+    for name, fact in facts.items():
+        if name in values:
+            _check_one(fact, values[name], checked)
+    for name in values:
+        if name not in facts:
+            checked.reasons[name] = f"{UPSTREAM_ERROR}: the data source declares no such fact"
+    return checked
+
+
+def _check_one(fact: Fact, value: object, checked: Checked) -> None:
+    type_ = TYPES[fact.type]
+    if value is None:
+        checked.reasons[fact.name] = f"{NOT_APPLICABLE}: no value was given"
+    elif type_.holds(value):
+        checked.stored[fact.name] = value
+    else:
+        text = f"{UPSTREAM_ERROR}: expected {type_.words}, not {_kind_of(value)}"
+        checked.reasons[fact.name] = text
+
+
+def _is_integer(value: object) -> bool:
+    return type(value) is int
+
+
+def _is_number(value: object) -> bool:
+    return type(value) is int or (type(value) is float and math.isfinite(value))
+
+
+def _is_boolean(value: object) -> bool:
+    return type(value) is bool
+
+
+def _is_string(value: object) -> bool:
+    return isinstance(value, str) and (value.isascii() or not _SURROGATES.search(value))
+
+
+def _is_datetime(value: object) -> bool:
+    if not isinstance(value, str) or not _DATETIME.fullmatch(value):
+        return False
+    try:
+        datetime.fromisoformat(value.upper())
+    except ValueError:
+        return False
+    return True
+
+
+def _is_set(value: object) -> bool:
+    if not isinstance(value, list):
+        return False
+    return all(_is_string(item) or _is_number(item) for item in value) and (
+        len(set(value)) == len(value)
+    )
+
+
+def _is_object(value: object) -> bool:
+    return isinstance(value, dict | list) and _is_json(value)
+
+
+def _is_json(value: object) -> bool:
+    if isinstance(value, dict):
+        return all(_is_string(key) and _is_json(item) for key, item in value.items())
+    if isinstance(value, list):
+        return all(_is_json(item) for item in value)
+    return value is None or _is_boolean(value) or _is_number(value) or _is_string(value)
+
+
+class _Type(NamedTuple):
+    words: str
+    holds: Callable[[object], bool]
+
+
+TYPES: dict[FactType, _Type] = {
+    "integer": _Type("an integer", _is_integer),
+    "float": _Type("a number", _is_number),
+    "string": _Type("a string", _is_string),
+    "boolean": _Type("a boolean", _is_boolean),
+    "datetime": _Type("an ISO 8601 date and time with a UTC offset", _is_datetime),
+    "set": _Type("a list of distinct strings or numbers", _is_set),
+    "object": _Type("a JSON object or array", _is_object),
+}
+
+
+def _kind_of(value: object) -> str:
+    """What a value is, without saying the value: it may be a secret that went astray."""
+    kinds: dict[type, str] = {
+        bool: "a boolean",
+        int: "an integer",
+        float: "this number",
+        str: "this string",
+        list: "this list",
+        dict: "this object",
+    }
+    return kinds.get(type(value), f"a {type(value).__name__}")

@@ -1,0 +1,217 @@
+"""What a metric shape is, the JSON Schema of its results, and the filling of one.
+
+Integrations give values by path (`pullRequests.total`); tools return results. What a leaf without
+a value becomes follows from its type:
+
+    number|unknown …     the string `unknown`
+    string[]             an empty list
+    plain, optional      left out
+    plain, required      its optional group, or the optional leaf itself, is left out; where nothing
+                         optional is around it there is no result at all
+
+Each of these puts a reason into the result's `unknownReasons`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, NamedTuple
+
+from factbook.errors import ToolError
+from factbook.facts.reasons import NEVER_COLLECTED, REASONS, word
+from factbook.facts.schema import Fact, FactType
+
+UNKNOWN = "unknown"
+
+LeafType = Literal[
+    "number|unknown", "boolean|unknown", "string|unknown", "string[]", "number", "boolean", "string"
+]
+Paths = tuple[tuple[str, "Leaf"], ...]
+
+
+class _Type(NamedTuple):
+    schema: dict[str, Any]
+    fact: FactType
+    stand_in: str | tuple[()] | None
+
+
+def _or_unknown(type_: str) -> dict[str, Any]:
+    return {"anyOf": [{"type": type_}, {"type": "string", "const": UNKNOWN}]}
+
+
+_TYPES: dict[LeafType, _Type] = {
+    "number|unknown": _Type(_or_unknown("number"), "float", UNKNOWN),
+    "boolean|unknown": _Type(_or_unknown("boolean"), "boolean", UNKNOWN),
+    "string|unknown": _Type({"type": "string"}, "string", UNKNOWN),
+    "string[]": _Type({"type": "array", "items": {"type": "string"}}, "set", ()),
+    "number": _Type({"type": "number"}, "float", None),
+    "boolean": _Type({"type": "boolean"}, "boolean", None),
+    "string": _Type({"type": "string"}, "string", None),
+}
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """One value. A number without a unit is a count."""
+
+    name: str
+    type: LeafType
+    description: str
+    unit: str | None = None
+    optional: bool = False
+
+    @property
+    def stand_in(self) -> str | tuple[()] | None:
+        """What stands for a missing value; None when nothing can."""
+        return _TYPES[self.type].stand_in
+
+    @cached_property
+    def paths(self) -> Paths:
+        """This leaf under its path, as a member of a shape's root."""
+        return ((self.name, self),)
+
+    def schema(self) -> dict[str, Any]:
+        """The JSON Schema of the value."""
+        return {**_TYPES[self.type].schema, "description": self._description()}
+
+    def fact(self, path: str) -> Fact:
+        """The fact that an integration stores to fill this leaf."""
+        type_ = _TYPES[self.type].fact
+        counted = type_ == "float" and self.unit is None
+        return Fact(path, "integer" if counted else type_, self.description, self.unit)
+
+    def _description(self) -> str:
+        return f"{self.description} Unit: {self.unit}." if self.unit else self.description
+
+
+@dataclass(frozen=True)
+class Group:
+    """Values that belong together; an optional group is left out when it is not known."""
+
+    name: str
+    description: str
+    leaves: tuple[Leaf, ...]
+    optional: bool = False
+
+    @cached_property
+    def paths(self) -> Paths:
+        """The leaves under their paths."""
+        return tuple((f"{self.name}.{leaf.name}", leaf) for leaf in self.leaves)
+
+    def schema(self) -> dict[str, Any]:
+        """The JSON Schema of the group."""
+        return {"description": self.description, **_object_schema(self.leaves)}
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The result of one metric tool; `title` names it in a sentence, in the plural."""
+
+    name: str
+    title: str
+    members: tuple[Group | Leaf, ...]
+
+
+def facts(shape: Shape) -> tuple[Fact, ...]:
+    """The facts of an integration that fills this shape, named by path."""
+    return tuple(leaf.fact(path) for member in shape.members for path, leaf in member.paths)
+
+
+def schema(shape: Shape) -> dict[str, Any]:
+    """The JSON Schema (2020-12) of a result: without references, and open to further fields."""
+    root = _object_schema(shape.members)
+    root["properties"] |= {"unknownReasons": _UNKNOWN_REASONS, "collectedAt": _COLLECTED_AT}
+    root["required"] += ["unknownReasons", "collectedAt"]
+    return root
+
+
+def fill(
+    shape: Shape,
+    values: Mapping[str, object],
+    reasons: Mapping[str, str],
+    collected_at: Mapping[str, str],
+) -> dict[str, object]:
+    """A result of the shape, from values by path.
+
+    `reasons` (path → why there is no value) and `collected_at` (group → ISO 8601 time) may also
+    be given for a whole group by its name and for the whole shape by "". A value without a reason
+    was `never-collected`. `collectedAt` of the result has only groups of which something is known.
+    Raises ToolError when what is missing cannot be left out.
+    """
+    result: dict[str, object] = {}
+    unknown: dict[str, str] = {}
+    times: dict[str, str] = {}
+    for member in shape.members:
+        lacking = [path for path, _ in member.paths if values.get(path) is None]
+        gap = _gap(member, lacking)
+        if gap is None:
+            _place(member, values, result)
+            unknown.update((path, _reason(path, reasons)) for path in lacking)
+        elif member.optional:
+            unknown[member.name] = _reason(gap, reasons)
+        else:
+            raise _unavailable(shape, gap, _reason(gap, reasons))
+        time = collected_at.get(member.name) or collected_at.get("")
+        if time and gap is None and len(lacking) < len(member.paths):
+            times[member.name] = time
+    return {**result, "unknownReasons": unknown, "collectedAt": times}
+
+
+def absent(shape: Shape, reason: str) -> dict[str, object]:
+    """The result when nothing is known, for one reason; raises ToolError as `fill` does."""
+    return fill(shape, {}, {"": reason}, {})
+
+
+def _gap(member: Group | Leaf, lacking: list[str]) -> str | None:
+    """The first path without which the member cannot be in the result."""
+    for path, leaf in member.paths:
+        needed = leaf.stand_in is None and (leaf is member or not leaf.optional)
+        if needed and path in lacking:
+            return path
+    return None
+
+
+def _place(member: Group | Leaf, values: Mapping[str, object], result: dict[str, object]) -> None:
+    """Put the member, with stand-ins for what has no value, into the result."""
+    filled: dict[str, object] = {}
+    for path, leaf in member.paths:
+        value = values.get(path)
+        if value is None:
+            value = [] if leaf.stand_in == () else leaf.stand_in
+        if value is not None:
+            filled[leaf.name] = value
+    result |= filled if isinstance(member, Leaf) else {member.name: filled}
+
+
+def _reason(path: str, reasons: Mapping[str, str]) -> str:
+    """The word of the nearest reason: for the path, its group, or the whole shape."""
+    for place in (path, path.partition(".")[0], ""):
+        if place in reasons:
+            return word(reasons[place])
+    return NEVER_COLLECTED
+
+
+def _unavailable(shape: Shape, path: str, reason: str) -> ToolError:
+    return ToolError(
+        f"{shape.title} are not available: {path} is not known ({reason}). {REASONS[reason]}"
+    )
+
+
+def _object_schema(members: tuple[Group | Leaf, ...]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": {member.name: member.schema() for member in members},
+        "required": [member.name for member in members if not member.optional],
+    }
+
+
+_UNKNOWN_REASONS = {
+    "type": "object",
+    "description": "Why something is `unknown`, empty or left out: its path, and one of ten words.",
+    "additionalProperties": {"type": "string", "enum": list(REASONS)},
+}
+_COLLECTED_AT = {
+    "type": "object",
+    "description": "When each group that is known was collected: ISO 8601 with a UTC offset.",
+    "additionalProperties": {"type": "string"},
+}

@@ -1,0 +1,26 @@
+"""Leases: work that one process at a time does for all, taken over when its holder falls silent."""
+
+from factbook.storage import Database
+
+
+async def claim(database: Database, name: str, holder: str, now: int, duration: int) -> bool:
+    """Whether `holder` has the lease now: it was free, had lapsed, or was its own and is renewed.
+
+    `now` and `duration` are in milliseconds; the lease then lasts until `now + duration`.
+    """
+    claimed = (name, holder, now + duration, now)
+    return await database.write(lambda transaction: transaction.run(_CLAIM, claimed) == 1)
+
+
+async def release(database: Database, name: str, holder: str) -> None:
+    """Give the lease back, if `holder` still has it."""
+    await database.write(lambda transaction: transaction.run(_RELEASE, (name, holder)))
+
+
+_CLAIM = """
+INSERT INTO leases (name, holder, held_until) VALUES (?, ?, ?)
+ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, held_until = excluded.held_until
+WHERE leases.holder = excluded.holder OR leases.held_until <= ?
+"""
+
+_RELEASE = "DELETE FROM leases WHERE name = ? AND holder = ?"

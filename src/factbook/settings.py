@@ -1,0 +1,174 @@
+"""The settings of the service: one table, read from a file, the environment and flags.
+
+Later places win: the default, then `factbook.toml`, then `FACTBOOK_<NAME>` in the environment, then
+a flag of the command line.
+"""
+
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_type_hints
+
+import msgspec
+from msgspec import Meta
+
+from factbook.errors import ConfigurationError
+
+MIB = 1024 * 1024
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """Every setting with its type, meaning and default."""
+
+    database_url: Annotated[
+        str, Meta(description="Where everything is stored: `sqlite:///PATH` or `postgresql://…`.")
+    ] = "sqlite:///factbook.db"
+    postgres_connections: Annotated[
+        int, Meta(description="Connections that a process holds to PostgreSQL.")
+    ] = 8
+    host: Annotated[str, Meta(description="Address that `serve` binds to.")] = "127.0.0.1"
+    port: Annotated[
+        int, Meta(description="Port that `serve` listens on; 0 lets the system choose.")
+    ] = 8000
+    workers: Annotated[int, Meta(description="Number of server processes.")] = 1
+
+    public_url: Annotated[
+        str | None,
+        Meta(
+            description="Address that clients use, e.g. `https://factbook.example.com`, when behind a proxy."
+        ),
+    ] = None
+    trusted_proxies: Annotated[
+        list[str],
+        Meta(
+            description="Addresses or networks whose `X-Forwarded-For` and `-Proto` headers are believed."
+        ),
+    ] = []
+    allowed_hosts: Annotated[
+        list[str],
+        Meta(
+            description="Host names to answer for. Empty: any, or only loopback names when bound to loopback."
+        ),
+    ] = []
+    allowed_origins: Annotated[
+        list[str], Meta(description="Browser origins that may call, beside the host's own.")
+    ] = []
+
+    push_word: Annotated[
+        str, Meta(description="Path word of the push interface: `/api/catalog/<word>-entities`.")
+    ] = "factbook"
+    push_aliases: Annotated[
+        list[str],
+        Meta(
+            description="Further path words, for clients written for another catalog's push interface."
+        ),
+    ] = []
+    annotation_domain: Annotated[
+        str,
+        Meta(
+            description="Prefix of the annotation that names an entity's set: `<domain>/entity-set`."
+        ),
+    ] = "factbook"
+    entity_names: Annotated[
+        Literal["lenient", "strict"],
+        Meta(
+            description="`strict` restores the catalog API's rule for `metadata.name` of pushed entities."
+        ),
+    ] = "lenient"
+
+    token_key: Annotated[
+        str | None,
+        Meta(
+            description="Secret that token hashes are keyed with, at least 32 characters. Required on PostgreSQL; "
+            "on SQLite a file is generated beside the database when it is not set."
+        ),
+    ] = None
+    token_rate: Annotated[
+        float, Meta(description="Requests a second that one token may make, sustained.")
+    ] = 200.0
+    token_burst: Annotated[int, Meta(description="Requests that one token may make at once.")] = (
+        2_000
+    )
+    failed_logins: Annotated[
+        int, Meta(description="Failed authentications a minute that one address may make.")
+    ] = 20
+
+    max_body_bytes: Annotated[int, Meta(description="Largest body of a push, in bytes.")] = (
+        256 * MIB
+    )
+    max_set_items: Annotated[int, Meta(description="Most entities in one set.")] = 100_000
+    max_json_depth: Annotated[int, Meta(description="Deepest nesting of JSON in a push.")] = 64
+    revisions_kept: Annotated[int, Meta(description="Revisions of a set that are kept.")] = 50
+    revision_days: Annotated[
+        int, Meta(description="Days for which revisions of a set are kept.")
+    ] = 30
+    removed_days: Annotated[
+        int, Meta(description="Days for which a removed entity keeps its id and facts.")
+    ] = 7
+
+    log_level: Annotated[
+        Literal["debug", "info", "warning", "error"],
+        Meta(description="Least severe events that are logged."),
+    ] = "info"
+    log_format: Annotated[
+        Literal["json", "console"], Meta(description="Form of the log lines.")
+    ] = "json"
+
+    def __post_init__(self) -> None:
+        for name, value in (("max_set_items", self.max_set_items), ("workers", self.workers)):
+            if value < 1:
+                raise ConfigurationError(f"{name} has to be at least 1, not {value}.")
+        if self.token_key is not None and len(self.token_key) < 32:
+            raise ConfigurationError("token_key has to have at least 32 characters.")
+
+
+def load(
+    flags: Mapping[str, Any] | None = None,
+    environ: Mapping[str, str] = os.environ,
+    path: Path = Path("factbook.toml"),
+) -> Settings:
+    """The settings in force.
+
+    `FACTBOOK_CONFIG` names another file. Flags that are None count as not given. Raises
+    ConfigurationError for an unknown name or a value of the wrong type, naming where it came from.
+    """
+    values: dict[str, Any] = {}
+    config = Path(environ.get("FACTBOOK_CONFIG", path))
+    if config.exists():
+        values |= _from_file(config)
+    elif "FACTBOOK_CONFIG" in environ:
+        raise ConfigurationError(f"FACTBOOK_CONFIG names {config}, which does not exist.")
+    values |= _from_environment(environ)
+    values |= {name: value for name, value in (flags or {}).items() if value is not None}
+    return Settings(**values)
+
+
+def _from_file(path: Path) -> dict[str, Any]:
+    try:
+        found = tomllib.loads(path.read_text("utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"{path} is not valid TOML: {error}") from None
+    known = set(Settings.__struct_fields__)
+    if unknown := sorted(set(found) - known):
+        raise ConfigurationError(f"{path} has unknown settings: {', '.join(unknown)}.")
+    return {name: _convert(name, value, str(path), strict=True) for name, value in found.items()}
+
+
+def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
+    found = {}
+    for name in Settings.__struct_fields__:
+        variable = f"FACTBOOK_{name.upper()}"
+        if variable in environ:
+            found[name] = _convert(name, environ[variable], variable, strict=False)
+    return found
+
+
+def _convert(name: str, value: Any, origin: str, *, strict: bool) -> Any:
+    type_ = get_type_hints(Settings)[name]
+    if type_ == list[str] and isinstance(value, str):
+        value = [part.strip() for part in value.split(",") if part.strip()]
+    try:
+        return msgspec.convert(value, type_, strict=strict)
+    except msgspec.ValidationError as error:
+        raise ConfigurationError(f"{name} from {origin}: {error}") from None

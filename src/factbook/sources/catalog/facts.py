@@ -1,0 +1,116 @@
+"""The facts of the catalog's own sources, each a bit that the catalog keeps beside an entity."""
+
+from functools import lru_cache
+from typing import NamedTuple
+
+import msgspec
+
+from factbook.catalog import compliance as bits
+from factbook.facts.datasource import DataSource, Handler, Lifecycle
+from factbook.facts.schema import Fact
+
+
+class CatalogFact(NamedTuple):
+    """One fact: its name, the bit that decides it, and what it means."""
+
+    name: str
+    bit: int
+    description: str
+
+
+class CatalogSource(NamedTuple):
+    """One source: its id and title, the group of the compliance shape that it fills, its facts."""
+
+    id: str
+    title: str
+    description: str
+    group: str
+    facts: tuple[CatalogFact, ...]
+
+
+_SOURCES = (
+    CatalogSource(
+        "entity-metadata",
+        "Entity metadata",
+        "What an entity's metadata says about it.",
+        "metadata",
+        (
+            CatalogFact("hasTitle", bits.HAS_TITLE, "There is a title."),
+            CatalogFact("hasDescription", bits.HAS_DESCRIPTION, "There is a description."),
+            CatalogFact("hasTags", bits.HAS_TAGS, "There is at least one tag."),
+            CatalogFact("hasOwner", bits.HAS_OWNER, "The entity names an owner (spec.owner)."),
+        ),
+    ),
+    CatalogSource(
+        "entity-ownership",
+        "Entity ownership",
+        "How an entity is related to others in the catalog.",
+        "ownership",
+        (
+            CatalogFact(
+                "hasOwner",
+                bits.HAS_OWNER_RELATION,
+                "There is an ownedBy relation, whether its target is in the catalog or not.",
+            ),
+            CatalogFact("hasGroupOwner", bits.HAS_GROUP_OWNER, "The owner is a group."),
+            CatalogFact(
+                "hasRelationships",
+                bits.HAS_RELATIONSHIPS,
+                "There is any relation other than ownedBy.",
+            ),
+        ),
+    ),
+    CatalogSource(
+        "techdocs",
+        "TechDocs",
+        "Whether an entity points to its documentation.",
+        "techdocs",
+        (
+            CatalogFact(
+                "hasTechdocsRef",
+                bits.HAS_TECHDOCS_REF,
+                "The annotation backstage.io/techdocs-ref points to documentation.",
+            ),
+        ),
+    ),
+)
+_BY_ID = {source.id: source for source in _SOURCES}
+
+SOURCES = tuple(
+    DataSource(
+        id=source.id,
+        title=source.title,
+        description=f"{source.description} Read from the catalog at the moment of the question.",
+        cadence="0 0 * * *",  # of the samples in history
+        lifecycle=Lifecycle(time_to_live={"days": 90}),
+        handler=Handler("builtin", source.id, builtin_id=source.id),
+        timeout={"minutes": 20},
+        schema=tuple(Fact(fact.name, "boolean", fact.description) for fact in source.facts),
+    )
+    for source in _SOURCES
+)
+
+
+def answers(source_id: str) -> bool:
+    """Whether this is one of the catalog's own sources."""
+    return source_id in _BY_ID
+
+
+@lru_cache(maxsize=1024)
+def facts(source_id: str, compliance_bits: int) -> str:
+    """The facts of one source as JSON text, from the bits that the catalog keeps."""
+    return msgspec.json.encode(_values(_BY_ID[source_id], compliance_bits)).decode()
+
+
+@lru_cache(maxsize=256)
+def compliance(compliance_bits: int) -> dict[str, bool]:
+    """Every value of the compliance shape by its path, e.g. `metadata.hasTitle`."""
+    return {
+        f"{source.group}.{name}": value
+        for source in _SOURCES
+        for name, value in _values(source, compliance_bits).items()
+    }
+
+
+def _values(source: CatalogSource, compliance_bits: int) -> dict[str, bool]:
+    return {fact.name: bool(compliance_bits & fact.bit) for fact in source.facts}

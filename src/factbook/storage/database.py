@@ -1,0 +1,73 @@
+"""What the rooms above see of a database.
+
+One SQL text serves SQLite and PostgreSQL. Parameters are written `?`; `IN LIST(?)` takes a list of
+strings or integers as one parameter. Reads are single statements, each of which sees the latest
+commit. Writes are synchronous functions that run in one transaction, off the event loop.
+"""
+
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from typing import Any, Literal, Protocol, TypeVar
+
+T = TypeVar("T")
+
+Row = tuple[Any, ...]
+Parameters = Sequence[Any]
+Dialect = Literal["sqlite", "postgresql"]
+
+
+class Transaction(Protocol):
+    """One open transaction; committed when the function that got it returns, else rolled back."""
+
+    def one(self, sql: str, parameters: Parameters = ()) -> Row | None:
+        """The first row, or None."""
+
+    def all(self, sql: str, parameters: Parameters = ()) -> list[Row]:
+        """Every row."""
+
+    def run(self, sql: str, parameters: Parameters = ()) -> int:
+        """Run a statement; the number of rows that it touched."""
+
+    def many(self, sql: str, rows: Iterable[Parameters]) -> None:
+        """Run a statement once for each row of parameters."""
+
+    def insert(self, table: str, columns: Sequence[str], rows: Iterable[Parameters]) -> None:
+        """Insert many rows the fastest way that the database has; sorted rows go in quickest."""
+
+    def delete(self, table: str, columns: Sequence[str], rows: Sequence[Parameters]) -> None:
+        """Delete the rows that have these values in these columns."""
+
+    def lock(self, name: str) -> None:
+        """Wait until no other transaction holds this name; held until the end of this one."""
+
+
+class Database(Protocol):
+    """A database that is open."""
+
+    dialect: Dialect
+
+    async def one(self, sql: str, parameters: Parameters = ()) -> Row | None:
+        """The first row, or None."""
+
+    async def all(self, sql: str, parameters: Parameters = ()) -> list[Row]:
+        """Every row. For results that may be large, `pages`."""
+
+    async def find(self, sql: str, key: str) -> Row | None:
+        """The row whose first column is `key`; `sql` holds one `IN LIST(?)` on that column.
+
+        The cheapest read there is: SQLite answers it on the spot, and on PostgreSQL the finds
+        that wait at the same moment share one query. Rows are distinct by their first column.
+        """
+
+    def pages(
+        self, sql: str, parameters: Parameters = (), size: int = 1000
+    ) -> AsyncIterator[list[Row]]:
+        """The rows of one statement, all of one moment, `size` at a time."""
+
+    async def write(self, function: Callable[[Transaction], T]) -> T:
+        """What `function` returns, run in a transaction of its own on a thread for writing."""
+
+    async def check(self) -> None:
+        """Return when the database answers; raise UnavailableError when it does not."""
+
+    async def close(self) -> None:
+        """Finish the writes under way and let go of every connection."""

@@ -1,0 +1,33 @@
+"""From a database URL to an open, or a migrated, database."""
+
+from pathlib import Path
+
+from factbook.errors import ConfigurationError
+from factbook.storage.database import Database
+from factbook.storage.sqlite import SQLite
+
+
+async def open_database(url: str, *, connections: int = 8) -> Database:
+    """The database at `url`: `sqlite:///relative/path`, `sqlite:////absolute/path`, `postgresql://…`.
+
+    Raises ConfigurationError for any other address, UnavailableError when it cannot be reached.
+    """
+    if url.startswith("sqlite:///"):
+        return SQLite(sqlite_path(url))
+    if url.startswith(("postgresql://", "postgres://")):
+        # The driver is heavy to import and of no use to a service on SQLite.
+        from factbook.storage.postgresql import PostgreSQL  # noqa: PLC0415
+
+        return await PostgreSQL.open(url, connections)
+    raise ConfigurationError(
+        "database_url has to start with sqlite:/// or postgresql://, "
+        f"not {url.split(':', 1)[0] or 'nothing'}."
+    )
+
+
+def sqlite_path(url: str) -> Path:
+    """The file that a `sqlite:///` URL names."""
+    path = url.removeprefix("sqlite:///")
+    if not path or path == ":memory:":
+        raise ConfigurationError("database_url has to name a file: sqlite:///PATH.")
+    return Path(path)

@@ -1,0 +1,188 @@
+"""PostgreSQL: a pool for reads on the event loop, a pool and threads for writes.
+
+Point reads that wait at the same moment share one query: a read never joins a query that has
+already started, so each sees every commit made before it was asked for.
+"""
+
+import asyncio
+import zlib
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Self, TypeVar
+
+import psycopg
+from psycopg_pool import AsyncConnectionPool, ConnectionPool, PoolTimeout
+
+from factbook.errors import UnavailableError
+from factbook.storage import dialects
+from factbook.storage.database import Dialect, Parameters, Row, Transaction
+
+T = TypeVar("T")
+
+_WAIT_SECONDS = 10.0
+_WRITERS = 4
+_LOCK_SPACE = 0x0FAC
+
+
+class PostgreSQL:
+    """A PostgreSQL database."""
+
+    dialect: Dialect = "postgresql"
+
+    def __init__(self, reads: AsyncConnectionPool, writes: ConnectionPool) -> None:
+        self._reads = reads
+        self._writes = writes
+        self._threads = ThreadPoolExecutor(_WRITERS, thread_name_prefix="postgresql-writer")
+        self._finders: dict[str, _Finder] = {}
+
+    @classmethod
+    async def open(cls, url: str, connections: int) -> Self:
+        """Connect; raise UnavailableError when the server does not answer."""
+        options = {"autocommit": True, "prepare_threshold": 1}
+        readers = max(2, connections - _WRITERS)
+        reads = AsyncConnectionPool(
+            url, min_size=2, max_size=readers, kwargs=options, open=False, timeout=_WAIT_SECONDS
+        )
+        writes = ConnectionPool(
+            url, min_size=1, max_size=_WRITERS, kwargs=options, open=False, timeout=_WAIT_SECONDS
+        )
+        try:
+            await reads.open(wait=True, timeout=_WAIT_SECONDS)
+            await asyncio.to_thread(writes.open, wait=True, timeout=_WAIT_SECONDS)
+        except (psycopg.Error, PoolTimeout) as error:
+            await reads.close()
+            raise UnavailableError("PostgreSQL does not answer.") from error
+        return cls(reads, writes)
+
+    async def one(self, sql: str, parameters: Parameters = ()) -> Row | None:
+        rows = await self.all(sql, parameters)
+        return rows[0] if rows else None
+
+    async def all(self, sql: str, parameters: Parameters = ()) -> list[Row]:
+        try:
+            async with self._reads.connection() as connection:
+                cursor = await connection.execute(dialects.postgresql(sql), parameters)
+                return await cursor.fetchall()
+        except (psycopg.OperationalError, PoolTimeout) as error:
+            raise UnavailableError from error
+
+    async def find(self, sql: str, key: str) -> Row | None:
+        finder = self._finders.get(sql)
+        if finder is None:
+            finder = self._finders[sql] = _Finder(self, sql)
+        return await finder.find(key)
+
+    async def pages(
+        self, sql: str, parameters: Parameters = (), size: int = 1000
+    ) -> AsyncIterator[list[Row]]:
+        try:
+            async with (
+                self._reads.connection() as connection,
+                connection.transaction(),
+                connection.cursor("pages") as cursor,
+            ):
+                await cursor.execute(dialects.postgresql(sql), parameters)
+                while rows := await cursor.fetchmany(size):
+                    yield rows
+        except (psycopg.OperationalError, PoolTimeout) as error:
+            raise UnavailableError from error
+
+    async def write(self, function: Callable[[Transaction], T]) -> T:
+        loop = asyncio.get_running_loop()
+        # Shielded: a client that hangs up must not leave a transaction half-way.
+        return await asyncio.shield(loop.run_in_executor(self._threads, self._write, function))
+
+    def _write(self, function: Callable[[Transaction], T]) -> T:
+        try:
+            with self._writes.connection() as connection, connection.transaction():
+                return function(_PostgreSQLTransaction(connection))
+        except (psycopg.OperationalError, PoolTimeout) as error:
+            raise UnavailableError from error
+
+    async def check(self) -> None:
+        await self.one("SELECT 1")
+
+    async def close(self) -> None:
+        await asyncio.to_thread(self._threads.shutdown)
+        await self._reads.close()
+        await asyncio.to_thread(self._writes.close)
+
+
+class _Finder:
+    """Gathers the keys asked for while a query is under way, and asks for them in the next."""
+
+    def __init__(self, database: PostgreSQL, sql: str) -> None:
+        self._database = database
+        self._sql = sql
+        self._waiting: dict[str, list[asyncio.Future[Row | None]]] = {}
+        self._task: asyncio.Task[None] | None = None
+
+    async def find(self, key: str) -> Row | None:
+        future: asyncio.Future[Row | None] = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(key, []).append(future)
+        if self._task is None:
+            self._task = asyncio.create_task(self._answer())
+        return await future
+
+    async def _answer(self) -> None:
+        try:
+            while self._waiting:
+                asked, self._waiting = self._waiting, {}
+                await self._query(asked)
+        finally:
+            self._task = None
+
+    async def _query(self, asked: dict[str, list[asyncio.Future[Row | None]]]) -> None:
+        try:
+            rows = await self._database.all(self._sql, (list(asked),))
+        except (UnavailableError, psycopg.Error) as error:
+            for future in (future for futures in asked.values() for future in futures):
+                if not future.done():
+                    future.set_exception(error)
+            return
+        found = {row[0]: row for row in rows}
+        for key, futures in asked.items():
+            for future in futures:
+                if not future.done():
+                    future.set_result(found.get(key))
+
+
+class _PostgreSQLTransaction:
+    def __init__(self, connection: psycopg.Connection[Row]) -> None:
+        self._connection = connection
+
+    def one(self, sql: str, parameters: Parameters = ()) -> Row | None:
+        return self._connection.execute(dialects.postgresql(sql), parameters).fetchone()
+
+    def all(self, sql: str, parameters: Parameters = ()) -> list[Row]:
+        return self._connection.execute(dialects.postgresql(sql), parameters).fetchall()
+
+    def run(self, sql: str, parameters: Parameters = ()) -> int:
+        return self._connection.execute(dialects.postgresql(sql), parameters).rowcount
+
+    def many(self, sql: str, rows: Iterable[Parameters]) -> None:
+        with self._connection.cursor() as cursor:
+            cursor.executemany(dialects.postgresql(sql), rows)
+
+    def insert(self, table: str, columns: Sequence[str], rows: Iterable[Parameters]) -> None:
+        statement = f"COPY {table} ({', '.join(columns)}) FROM STDIN"
+        with self._connection.cursor() as cursor, cursor.copy(statement) as copy:
+            for row in rows:
+                copy.write_row(row)
+
+    def delete(self, table: str, columns: Sequence[str], rows: Sequence[Parameters]) -> None:
+        if not rows:
+            return
+        types = ["bigint[]" if isinstance(value, int) else "text[]" for value in rows[0]]
+        arrays = ", ".join(f"%s::{type_}" for type_ in types)
+        gone = ", ".join(f"gone.{column}" for column in columns)
+        kept = ", ".join(f"{table}.{column}" for column in columns)
+        self._connection.execute(
+            f"DELETE FROM {table} USING unnest({arrays}) AS gone ({', '.join(columns)}) "  # noqa: S608
+            f"WHERE ({kept}) = ({gone})",
+            [list(column) for column in zip(*rows, strict=True)],
+        )
+
+    def lock(self, name: str) -> None:
+        key = zlib.crc32(name.encode()) & 0x7FFFFFFF
+        self._connection.execute("SELECT pg_advisory_xact_lock(%s, %s)", (_LOCK_SPACE, key))

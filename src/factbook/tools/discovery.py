@@ -1,0 +1,107 @@
+"""get-data-source-discovery: which data sources there are, and the schema of each."""
+
+from typing import Annotated
+
+from msgspec import UNSET, Struct, UnsetType
+
+from factbook.facts.schema import TYPES
+from factbook.tools.tool import Context, Schema, Tool, argument, encode
+
+
+class Arguments(Struct, forbid_unknown_fields=True):
+    """No argument is needed."""
+
+    limit: (
+        Annotated[int, argument("Most data sources to return; all when left out.", 20, ge=1)]
+        | UnsetType
+    ) = UNSET
+
+
+async def run(arguments: Arguments, context: Context) -> str:
+    """Every data source with its schema, and how many there are."""
+    sources = [source.render() for source in context.sources.values()]
+    builtin = sum(
+        source.get("handlerDefinition", {}).get("type") == "builtin" for source in sources
+    )
+    shown = sources if arguments.limit is UNSET else sources[: arguments.limit]
+    return encode(
+        {
+            "dataSources": shown,
+            "totalCount": len(sources),
+            "builtinCount": builtin,
+            "customCount": len(sources) - builtin,
+        }
+    )
+
+
+_TEXT: Schema = {"type": "string"}
+_FACT: Schema = {
+    "type": "object",
+    "properties": {
+        "type": {"type": "string", "enum": list(TYPES)},
+        "description": _TEXT,
+        "unit": _TEXT,
+        "metadata": {"type": "object", "properties": {"key": _TEXT}},
+    },
+    "required": ["type"],
+}
+_SOURCE: Schema = {
+    "type": "object",
+    "properties": {
+        "id": {"type": "string", "description": "Used as dataSourceId in the other tools."},
+        "title": _TEXT,
+        "description": _TEXT,
+        "cadence": {"type": "string", "description": "Cron line of five fields, UTC."},
+        "lifecycle": {
+            "type": "object",
+            "description": "How much history is kept: maxItems or timeToLive.",
+        },
+        "createdAt": _TEXT,
+        "updatedAt": _TEXT,
+        "handlerDefinition": {
+            "type": "object",
+            "properties": {
+                "type": _TEXT,
+                "config": {
+                    "type": "object",
+                    "properties": {"id": _TEXT, "builtinId": _TEXT},
+                    "required": ["id"],
+                },
+            },
+            "required": ["type", "config"],
+        },
+        "timeout": {"type": "object"},
+        "draft": {"type": "boolean"},
+        "version": _TEXT,
+        "entityFilter": {"type": "array", "items": {"type": "object"}},
+        "schema": {
+            "type": "object",
+            "description": "Fact name to what the fact is.",
+            "additionalProperties": _FACT,
+        },
+    },
+    "required": ["id", "title"],
+}
+
+TOOL = Tool(
+    name="get-data-source-discovery",
+    title="Data source discovery",
+    description=(
+        "Lists the data sources of this server with the schema of the facts that each provides. "
+        "Call it first to learn the ids that get-entity-facts and get-all-entities-facts take as "
+        "dataSourceId. Takes no required arguments. Returns dataSources, totalCount, builtinCount "
+        "and customCount."
+    ),
+    arguments=Arguments,
+    output_schema={
+        "type": "object",
+        "properties": {
+            "dataSources": {"type": "array", "items": _SOURCE},
+            "totalCount": {"type": "integer"},
+            "builtinCount": {"type": "integer"},
+            "customCount": {"type": "integer"},
+        },
+        "required": ["dataSources", "totalCount", "builtinCount", "customCount"],
+    },
+    run=run,
+)

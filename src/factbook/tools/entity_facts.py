@@ -1,0 +1,246 @@
+"""get-entity-facts and get-all-entities-facts: the raw facts of one data source."""
+
+from collections.abc import AsyncIterator
+from typing import Annotated, NamedTuple
+
+import msgspec
+from msgspec import UNSET, Struct, UnsetType
+
+from factbook.catalog.store import reading
+from factbook.clock import iso
+from factbook.errors import ToolError
+from factbook.facts import store
+from factbook.facts.datasource import DataSource
+from factbook.sources import catalog
+from factbook.tools.tool import (
+    SIZE_NOTE,
+    Context,
+    EntityArguments,
+    Schema,
+    SourceId,
+    Tool,
+    argument,
+    encode,
+    existing,
+    unknown_entity,
+)
+
+EVERY_KIND = "*"
+
+
+class OneArguments(EntityArguments, forbid_unknown_fields=True, kw_only=True):
+    """One entity and a data source."""
+
+    data_source_id: SourceId = msgspec.field(name="dataSourceId")
+
+
+class AllArguments(Struct, forbid_unknown_fields=True):
+    """A data source, and which of its entities."""
+
+    data_source_id: SourceId = msgspec.field(name="dataSourceId")
+    kind: Annotated[
+        str, argument("Kind of the entities; `*` for every kind.", "component", min_length=1)
+    ] = "component"
+    namespace: (
+        Annotated[str, argument("Namespace of the entities; any when left out.", "default")]
+        | UnsetType
+    ) = UNSET
+    limit: (
+        Annotated[int, argument("Most entities to return; all when left out.", 100, ge=1)]
+        | UnsetType
+    ) = UNSET
+    cursor: Annotated[str, argument("nextCursor of the page before.")] | UnsetType = UNSET
+    facts: (
+        Annotated[list[str], argument("Names of the facts to keep; all when left out.")] | UnsetType
+    ) = UNSET
+
+
+class Selection(NamedTuple):
+    """Which entities of a source: None and empty text select all."""
+
+    kind: str | None
+    namespace: str | None
+    after: str
+    limit: int | None
+
+
+class Row(NamedTuple):
+    """The facts about one entity, as JSON text, and when they were written (milliseconds)."""
+
+    ref: str
+    facts: str
+    written_at: int
+
+
+async def one(arguments: OneArguments, context: Context) -> str:
+    """Every raw fact of the source about the entity."""
+    source = _source(arguments.data_source_id, context)
+    ref = arguments.ref()
+    if catalog.answers(source.id):
+        found = await existing(context.database, ref)
+        facts = catalog.facts(source.id, found.compliance)
+        return _one(source, found.ref, facts, found.updated_at)
+    known = await store.latest_by_ref(context.database, source.id, ref)
+    if known is None:
+        raise await unknown_entity(context.database, ref)
+    return _one(source, ref, known.facts or "{}", known.written_at)
+
+
+def _one(source: DataSource, ref: str, facts: str, written_at: int | None) -> str:
+    time = f',"timestamp":"{iso(written_at)}"' if written_at is not None else ""
+    draft = ',"draft":true' if source.draft else ""
+    return f'{_head(source)},"entityRef":{_quoted(ref)},"facts":{facts}{time}{draft}}}'
+
+
+async def many(arguments: AllArguments, context: Context) -> str:
+    """The facts of every tracked entity that the arguments select."""
+    source = _source(arguments.data_source_id, context)
+    kept = None if arguments.facts is UNSET else frozenset(arguments.facts)
+    if kept is not None:
+        _check_facts(source, kept)
+    selection = _selection(arguments)
+    parts: list[str] = []
+    last = ""
+    more = False
+    async for rows in _rows(source, selection, context):
+        for ref, facts, written_at in rows:
+            if selection.limit is not None and len(parts) == selection.limit:
+                more = True
+                break
+            text = facts if kept is None else _keep(facts, kept)
+            quoted = _quoted(ref)
+            parts.append(f'{{"entityRef":{quoted},"facts":{text},"timestamp":"{iso(written_at)}"}}')
+            last = ref
+    tail = await _tail(source, selection, context, last if more else None)
+    return f'{_head(source)},"entities":[{",".join(parts)}]{tail}}}'
+
+
+async def _tail(
+    source: DataSource, selection: Selection, context: Context, next_cursor: str | None
+) -> str:
+    """The additive fields of a page; none when everything was asked for."""
+    if selection.limit is None:
+        return ',"draft":true' if source.draft else ""
+    if catalog.answers(source.id):
+        total = await reading.count(context.database, selection.kind, selection.namespace)
+    else:
+        total = await store.count(
+            context.database, source.id, kind=selection.kind, namespace=selection.namespace
+        )
+    cursor = f',"nextCursor":{_quoted(next_cursor)}' if next_cursor is not None else ""
+    return f',"totalCount":{total}{cursor}'
+
+
+async def _rows(
+    source: DataSource, selection: Selection, context: Context
+) -> AsyncIterator[list[Row]]:
+    kind, namespace, after, limit = selection
+    most = None if limit is None else limit + 1
+    if catalog.answers(source.id):
+        pages = reading.complying_pages(context.database, kind, namespace, after, most)
+        async for rows in pages:
+            facts = catalog.facts
+            yield [Row(ref, facts(source.id, bits), time) for ref, bits, time in rows]
+        return
+    async for tracked in store.pages(
+        context.database, source.id, kind=kind, namespace=namespace, after=after, limit=most
+    ):
+        yield [Row(item.ref, bytes(item.facts).decode(), item.written_at) for item in tracked]
+
+
+def _selection(arguments: AllArguments) -> Selection:
+    kind = None if arguments.kind == EVERY_KIND else arguments.kind.strip().lower()
+    namespace = None if arguments.namespace is UNSET else arguments.namespace.strip().lower()
+    after = "" if arguments.cursor is UNSET else arguments.cursor
+    return Selection(kind, namespace, after, None if arguments.limit is UNSET else arguments.limit)
+
+
+def _source(source_id: str, context: Context) -> DataSource:
+    source = context.sources.get(source_id)
+    if source is None:
+        known = ", ".join(context.sources)
+        raise ToolError(
+            f'There is no data source "{source_id}". There are: {known}. '
+            "Call get-data-source-discovery for their schemas."
+        )
+    return source
+
+
+def _check_facts(source: DataSource, kept: frozenset[str]) -> None:
+    known = [fact.name for fact in source.schema]
+    if unknown := sorted(kept.difference(known)):
+        raise ToolError(
+            f"The data source {source.id} has no fact {', '.join(unknown)}. "
+            f"It has: {', '.join(known)}."
+        )
+
+
+def _keep(facts: str, kept: frozenset[str]) -> str:
+    values: dict[str, msgspec.Raw] = msgspec.json.decode(facts, type=dict[str, msgspec.Raw])
+    return encode({name: value for name, value in values.items() if name in kept})
+
+
+def _head(source: DataSource) -> str:
+    return f'{{"dataSourceId":{_quoted(source.id)},"dataSourceTitle":{_quoted(source.title)}'
+
+
+def _quoted(text: str) -> str:
+    """Text as JSON; most references need nothing escaped."""
+    return f'"{text}"' if text.isalnum() and text.isascii() else encode(text)
+
+
+_FACTS: Schema = {"type": "object", "description": "Fact name to value."}
+_TIME: Schema = {"type": "string", "description": "Last successful write, ISO 8601."}
+_REF: Schema = {"type": "string", "description": "kind:namespace/name, in lower case."}
+_COMMON: Schema = {
+    "dataSourceId": {"type": "string"},
+    "dataSourceTitle": {"type": "string"},
+    "draft": {"type": "boolean", "description": "The source is a draft."},
+}
+
+ONE = Tool(
+    name="get-entity-facts",
+    title="Facts about one entity",
+    description=(
+        "Returns every raw fact of one data source about one catalog entity. Needs a dataSourceId "
+        "from get-data-source-discovery; for many entities use get-all-entities-facts, for ready "
+        "figures the get-…-metrics tools. kind defaults to component, namespace to default. "
+        "An entity that was never collected has empty facts and no timestamp."
+    ),
+    arguments=OneArguments,
+    output_schema={
+        "type": "object",
+        "properties": {**_COMMON, "entityRef": _REF, "facts": _FACTS, "timestamp": _TIME},
+        "required": ["dataSourceId", "entityRef", "facts"],
+    },
+    run=one,
+)
+ALL = Tool(
+    name="get-all-entities-facts",
+    title="Facts about all entities",
+    description=(
+        "Returns the facts of one data source about every entity that it tracks. Needs a "
+        "dataSourceId from get-data-source-discovery. Without kind only components are returned; "
+        "kind `*` returns every kind; without namespace all namespaces. Everything is returned at "
+        f"once unless limit is given. {SIZE_NOTE}"
+    ),
+    arguments=AllArguments,
+    output_schema={
+        "type": "object",
+        "properties": {
+            **_COMMON,
+            "entities": {
+                "type": "array",
+                "items": {
+                    "type": "object",
+                    "properties": {"entityRef": _REF, "facts": _FACTS, "timestamp": _TIME},
+                    "required": ["entityRef", "facts"],
+                },
+            },
+            "nextCursor": {"type": "string", "description": "Pass as cursor for the next page."},
+            "totalCount": {"type": "integer", "description": "Entities in all pages."},
+        },
+        "required": ["dataSourceId", "entities"],
+    },
+    run=many,
+)

@@ -1,0 +1,98 @@
+"""The metric tools: fixed shapes, filled by whichever integration is configured for them."""
+
+from typing import Annotated
+
+from msgspec import UNSET, Struct, UnsetType
+
+from factbook.catalog import ref as refs
+from factbook.facts import shapes
+from factbook.facts.shapes import Shape
+from factbook.tools.tool import (
+    SIZE_NOTE,
+    Context,
+    EntityArguments,
+    Name,
+    NameOrRefArguments,
+    Namespace,
+    Tool,
+    argument,
+    canonical,
+    encode,
+    existing,
+)
+
+_UNKNOWN = (
+    "Whatever cannot be determined is `unknown` or left out, with the reason in unknownReasons; "
+    "no figure is ever made up."
+)
+_DEFAULTS = "kind defaults to component, namespace to default."
+
+
+class RepositoryArguments(Struct, forbid_unknown_fields=True):
+    """A component."""
+
+    name: Name
+    namespace: Namespace = refs.DEFAULT_NAMESPACE
+    limit: (
+        Annotated[int, argument("Most filePaths to return; all when left out.", 200, ge=1)]
+        | UnsetType
+    ) = UNSET
+
+    def ref(self) -> str:
+        """The canonical reference that the arguments mean."""
+        return canonical("component", self.namespace, self.name)
+
+
+def _metric(name: str, title: str, shape: Shape, about: str, arguments: type[Struct]) -> Tool:
+    async def run(
+        given: EntityArguments | NameOrRefArguments | RepositoryArguments, context: Context
+    ) -> str:
+        await existing(context.database, given.ref())
+        return encode(shapes.absent(shape, "not-configured"))
+
+    return Tool(name, title, f"{about} {_UNKNOWN}", arguments, shapes.schema(shape), run)
+
+
+TOOLS: tuple[Tool, ...] = (
+    _metric(
+        "get-codehost-metrics",
+        "Code-host metrics of an entity",
+        shapes.CODEHOST,
+        "Returns pull request, merge time (hours), issue, collaboration, branch protection and "
+        "code review figures of the repository behind a catalog entity. Give exactly one of name "
+        f"and entityRef; both are accepted when they mean the same entity. {_DEFAULTS}",
+        NameOrRefArguments,
+    ),
+    _metric(
+        "get-security-metrics",
+        "Security metrics of an entity",
+        shapes.SECURITY,
+        "Returns open scanner issues by severity, dependency alerts and branch protection of a "
+        "catalog entity. Give exactly one of name and entityRef; both are accepted when they mean "
+        f"the same entity. {_DEFAULTS}",
+        NameOrRefArguments,
+    ),
+    _metric(
+        "get-incident-metrics",
+        "Incident metrics of an entity",
+        shapes.INCIDENT,
+        "Returns incident counts, mean times to resolve and to acknowledge (seconds), up time "
+        f"(percent) and the set-up of the service behind a catalog entity. {_DEFAULTS}",
+        EntityArguments,
+    ),
+    _metric(
+        "get-observability-metrics",
+        "Observability metrics of an entity",
+        shapes.OBSERVABILITY,
+        f"Returns the numbers of service level objectives and of monitors of an entity. {_DEFAULTS}",
+        EntityArguments,
+    ),
+    _metric(
+        "get-repository-info",
+        "Files of an entity's repository",
+        shapes.REPOSITORY,
+        "Returns the file paths, their number and their types of the repository behind a "
+        f"component. namespace defaults to default. {SIZE_NOTE}",
+        RepositoryArguments,
+    ),
+)

@@ -1,0 +1,193 @@
+"""What a tool is, and what all of them share: arguments, and finding the entity they are about."""
+
+import difflib
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Annotated, Any, Final
+
+import msgspec
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from factbook.catalog import ref as refs
+from factbook.catalog.ref import EntityRef
+from factbook.catalog.store import reading
+from factbook.errors import InputError, ToolError
+from factbook.facts.datasource import DataSource
+from factbook.storage import Database
+
+Schema = dict[str, Any]
+
+SIZE_NOTE: Final = (
+    "Agents cut results above about 25,000 tokens; ask for a page with `limit` and `cursor`."
+)
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a tool may use to answer one call; `now` in milliseconds since the epoch."""
+
+    database: Database
+    sources: Mapping[str, DataSource]
+    now: int
+
+
+@dataclass(frozen=True)
+class Tool:
+    """One tool. `run` returns the result as JSON text, or raises ToolError with what to do next."""
+
+    name: str
+    title: str
+    description: str
+    arguments: type[Struct]
+    output_schema: Schema
+    run: Callable[[Any, Context], Awaitable[str]]
+
+    @cached_property
+    def decoder(self) -> msgspec.json.Decoder[Struct]:
+        """Decodes and checks arguments."""
+        return msgspec.json.Decoder(self.arguments)
+
+    @cached_property
+    def input_schema(self) -> Schema:
+        """The JSON Schema of the arguments: everything inline, nothing else allowed."""
+        _, components = msgspec.json.schema_components([self.arguments])
+        schema: Schema = components[self.arguments.__name__]
+        schema.setdefault("required", [])
+        return {
+            "type": "object",
+            "properties": schema["properties"],
+            "required": schema["required"],
+            "additionalProperties": False,
+        }
+
+    async def call(self, arguments: msgspec.Raw | bytes, context: Context) -> str:
+        """The result as JSON text; raises ToolError for arguments that do not fit."""
+        try:
+            decoded = self.decoder.decode(arguments)
+        except msgspec.ValidationError as error:
+            raise ToolError(f"{error}. {self.usage}") from None
+        try:
+            return await self.run(decoded, context)
+        except InputError as error:
+            raise ToolError(error.message) from None
+
+    @cached_property
+    def usage(self) -> str:
+        """The arguments in one sentence."""
+        schema = self.input_schema
+        if not schema["properties"]:
+            return f"{self.name} takes no arguments."
+        listed = [
+            f"{name} ({_about(name, part, schema)})" for name, part in schema["properties"].items()
+        ]
+        return f"{self.name} takes {', '.join(listed)}."
+
+
+def _about(name: str, part: Schema, schema: Schema) -> str:
+    if name in schema["required"]:
+        return f"{part['type']}, required"
+    return f"{part['type']}, default {part['default']}" if "default" in part else part["type"]
+
+
+def argument(description: str, *examples: object, **rules: Any) -> Meta:
+    """What an argument means, with an example of its value."""
+    return Meta(description=description, examples=list(examples), **rules)
+
+
+Name = Annotated[str, argument("Name of the catalog entity.", "payments-api", min_length=1)]
+Namespace = Annotated[str, argument("Namespace of the entity.", "default", min_length=1)]
+Kind = Annotated[str, argument("Kind of the entity, in any case.", "component", min_length=1)]
+SourceId = Annotated[
+    str,
+    argument("Id of a data source, from get-data-source-discovery.", "entity-metadata"),
+]
+
+
+class EntityArguments(Struct, forbid_unknown_fields=True):
+    """The arguments of a tool about one entity."""
+
+    name: Name
+    namespace: Namespace = refs.DEFAULT_NAMESPACE
+    kind: Kind = "component"
+
+    def ref(self) -> str:
+        """The canonical reference that the arguments mean."""
+        return canonical(self.kind, self.namespace, self.name)
+
+
+class NameOrRefArguments(Struct, forbid_unknown_fields=True):
+    """The arguments of a tool that takes a name or a whole reference."""
+
+    name: (
+        Annotated[
+            str,
+            argument("Name of the catalog entity; give this or entityRef.", "payments-api"),
+        ]
+        | UnsetType
+    ) = UNSET
+    namespace: Namespace = refs.DEFAULT_NAMESPACE
+    kind: Kind = "component"
+    entity_ref: (
+        Annotated[
+            str,
+            argument(
+                "Whole reference of the entity; give this or name.",
+                "component:default/payments-api",
+            ),
+        ]
+        | UnsetType
+    ) = msgspec.field(default=UNSET, name="entityRef")
+
+    def ref(self) -> str:
+        """The canonical reference; raises ToolError unless name and entityRef say one thing."""
+        both = "Give either name (with namespace and kind when they differ from the defaults) "
+        both += "or entityRef, such as component:default/payments-api."
+        named = None if self.name is UNSET else canonical(self.kind, self.namespace, self.name)
+        whole = None
+        if self.entity_ref is not UNSET:
+            whole = str(refs.parse(self.entity_ref, kind=self.kind, namespace=self.namespace))
+        if named is None and whole is None:
+            raise ToolError(f"Neither name nor entityRef was given. {both}")
+        if named and whole and named != whole:
+            raise ToolError(f"name means {named} and entityRef means {whole}. {both}")
+        found = whole or named
+        assert found is not None
+        return found
+
+
+def canonical(kind: str, namespace: str, name: str) -> str:
+    """The canonical reference of three parts; a name may itself be a reference in full."""
+    if ":" in name or "/" in name:
+        return str(refs.parse(name, kind=kind, namespace=namespace))
+    parts = EntityRef.of(kind.strip(), namespace.strip(), name.strip())
+    if not all(parts):
+        raise ToolError("kind, namespace and name have to be non-empty.")
+    return str(parts)
+
+
+async def unknown_entity(database: Database, ref: str) -> ToolError:
+    """The error for an entity that is not in the catalog, naming those that may have been meant."""
+    kind, _, rest = ref.partition(":")
+    name = rest.partition("/")[2]
+    known = await reading.nearest(database, kind, name)
+    close = difflib.get_close_matches(ref, known, n=3, cutoff=0.5) or known[:3]
+    hint = f" Did you mean {', '.join(close)}?" if close else ""
+    return ToolError(
+        f"There is no entity {ref} in the catalog.{hint} "
+        "Give the name as the catalog has it, and kind and namespace unless they are "
+        "component and default."
+    )
+
+
+async def existing(database: Database, ref: str) -> reading.Complying:
+    """The entity's reference, compliance bits and time; raises ToolError when there is none."""
+    found = await reading.complying(database, ref)
+    if found is None:
+        raise await unknown_entity(database, ref)
+    return found
+
+
+def encode(value: object) -> str:
+    """A result as JSON text."""
+    return msgspec.json.encode(value).decode()

@@ -1,0 +1,81 @@
+"""The work that goes on beside requests: trimming what has been kept long enough, and samples.
+
+Of all processes on a database one holds the lease and does it for all.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import structlog
+
+from factbook import collecting
+from factbook.catalog.store import pushing
+from factbook.clock import DAY, MINUTE, SECOND, Clock
+from factbook.facts import store
+from factbook.facts.datasource import DataSource
+from factbook.scheduling import lease
+from factbook.settings import Settings
+from factbook.storage import Database
+
+log = structlog.get_logger("factbook.worker")
+
+_LEASE = "housekeeping"
+_EVERY = 10 * MINUTE
+
+
+class Worker:
+    """Does what is due, once in a while, until it is cancelled."""
+
+    def __init__(
+        self,
+        database: Database,
+        settings: Settings,
+        sources: tuple[DataSource, ...],
+        clock: Clock,
+        holder: str,
+    ) -> None:
+        self._database = database
+        self._settings = settings
+        self._sources = sources
+        self._clock = clock
+        self._holder = holder
+
+    async def run(self) -> None:
+        """Work until cancelled; a failure is logged and tried again the next time."""
+        while True:
+            await self._attempt(self.work)
+            await asyncio.sleep(_EVERY / SECOND)
+
+    async def work(self) -> bool:
+        """One round, if no other process holds the lease; whether it was done."""
+        now = self._clock()
+        if not await lease.claim(self._database, _LEASE, self._holder, now, 2 * _EVERY):
+            return False
+        await sweep(self._database, self._settings, self._sources, now)
+        await collecting.sample_catalog(self._database, self._sources, now)
+        return True
+
+    async def _attempt(self, work: Callable[[], Awaitable[object]]) -> None:
+        try:
+            await work()
+        except Exception as error:  # noqa: BLE001 - the loop goes on whatever one round met
+            log.error("worker.failed", exc_info=error)
+
+
+async def sweep(
+    database: Database, settings: Settings, sources: tuple[DataSource, ...], now: int
+) -> None:
+    """Forget what was kept for as long as the settings and each source's lifecycle say."""
+    gone = await pushing.sweep(
+        database,
+        kept=settings.revisions_kept,
+        revisions_before=now - settings.revision_days * DAY,
+        removed_before=now - settings.removed_days * DAY,
+    )
+    if gone:
+        await database.write(lambda transaction: store.forget(transaction, gone))
+    trimmed = 0
+    for source in sources:
+        trimmed += await store.sweep(database, source, now)
+    if gone or trimmed:
+        log.info("worker.swept", entities=len(gone), history_rows=trimmed)

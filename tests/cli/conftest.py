@@ -1,0 +1,32 @@
+"""The command line in this process, and the server that it talks to."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import httpx2
+import pytest
+from typer.testing import CliRunner, Result
+
+from factbook.cli import app
+from tests.cli.fake_server import FakeServer
+
+Command = Callable[..., Result]
+"""Runs `factbook` with these arguments; `input` is its standard input."""
+
+
+@pytest.fixture
+def server() -> FakeServer:
+    return FakeServer()
+
+
+@pytest.fixture
+def factbook(server: FakeServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Command:
+    for name in ("SERVER", "TOKEN", "PUSH_WORD", "DATABASE_URL", "CONFIG"):
+        monkeypatch.delenv(f"FACTBOOK_{name}", raising=False)
+    monkeypatch.chdir(tmp_path)
+    transport = httpx2.MockTransport(server)
+
+    def run(*arguments: str, input: str | bytes | None = None) -> Result:
+        return CliRunner().invoke(app, arguments, input=input, obj=transport)
+
+    return run

@@ -1,0 +1,223 @@
+"""`factbook entities`, `factbook facts` and `factbook call`."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import Command
+from tests.cli.fake_server import FakeServer, component, result, unable
+
+ENTITIES = "/api/catalog/entities"
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        "name": {"type": "string"},
+        "limit": {"type": "integer"},
+        "ratio": {"type": "number"},
+        "draft": {"type": "boolean"},
+        "facts": {"type": "array"},
+        "filter": {"type": "object"},
+        "any": {},
+    },
+}
+
+
+# entities
+
+
+def test_entities_are_shown_as_a_table(factbook: Command, server: FakeServer) -> None:
+    payments = component("Payments")
+    payments["metadata"]["annotations"] = {"acme.test/entity-set": "services", "other": "x"}
+    group = {"kind": "Group", "metadata": {"name": "a", "namespace": "Eu"}}
+    server.on("GET", ENTITIES, [payments, group])
+    lines = factbook("entities").stdout.splitlines()
+    assert [line.split() for line in lines] == [
+        ["Entity", "Type", "Owner", "Set"],
+        ["component:default/payments", "service", "team-a", "services"],
+        ["group:eu/a"],
+    ]
+
+
+def test_entities_are_selected_by_options(factbook: Command, server: FakeServer) -> None:
+    server.on("GET", ENTITIES, [])
+    arguments = ["--filter", "kind=api", "--filter", "kind=group", "--order", "desc:kind"]
+    assert factbook("entities", *arguments, "--limit", "20").exit_code == 0
+    params = server.last.url.params
+    assert params.get_list("filter") == ["kind=api", "kind=group"]
+    assert (params["order"], params["limit"]) == ("desc:kind", "20")
+
+
+def test_entities_as_json_are_whole(factbook: Command, server: FakeServer) -> None:
+    server.on("GET", ENTITIES, [component("a")])
+    assert json.loads(factbook("entities", "--json").stdout) == [component("a")]
+    assert "fields" not in server.last.url.params
+
+
+# facts
+
+
+def with_sources(server: FakeServer) -> list[dict[str, Any]]:
+    """Two sources, one of which has a fact about every entity; gives the calls for facts."""
+    asked: list[dict[str, Any]] = []
+
+    def facts(arguments: dict[str, Any]) -> dict[str, Any]:
+        asked.append(arguments)
+        answer = {"dataSourceId": arguments["dataSourceId"], "entityRef": "component:default/a"}
+        if arguments["dataSourceId"] == "docs":
+            return result({**answer, "facts": {}, "unknownReasons": {"facts": "never-collected"}})
+        return result(
+            {
+                **answer,
+                "dataSourceTitle": "Who owns it",
+                "facts": {"hasOwner": True, "tags": ["x", 1], "score": "unknown", "none": None},
+                "timestamp": "2026-11-21T06:00:00.000+00:00",
+                "unknownReasons": {"facts.score": "forbidden"},
+            }
+        )
+
+    sources = [{"id": "owners"}, {"id": "docs"}]
+    server.on_tool("get-data-source-discovery", lambda _: result({"dataSources": sources}))
+    server.on_tool("get-entity-facts", facts)
+    return asked
+
+
+def test_the_facts_of_every_source_are_shown(factbook: Command, server: FakeServer) -> None:
+    asked = with_sources(server)
+    answer = factbook("facts", "a")
+    assert answer.exit_code == 0
+    assert [line.split() for line in answer.stdout.splitlines()] == [
+        ["Who", "owns", "it", "(owners),", "2026-11-21T06:00:00.000+00:00"],
+        ["Fact", "Value", "Why", "unknown"],
+        ["hasOwner", "true"],
+        ["tags", "x,", "1"],
+        ["score", "unknown", "forbidden"],
+        ["none", "null"],
+        [],
+        ["docs", "(docs),", "never", "collected"],
+        ["Fact", "Value", "Why", "unknown"],
+        ["facts", "never-collected"],
+        [],
+    ]
+    assert asked == [
+        {"dataSourceId": id, "name": "a", "namespace": "default", "kind": "component"}
+        for id in ("owners", "docs")
+    ]
+
+
+def test_the_facts_of_one_source_are_asked_for(factbook: Command, server: FakeServer) -> None:
+    asked = with_sources(server)
+    answer = json.loads(
+        factbook("facts", "API:billing/Invoices", "--source", "owners", "--json").stdout
+    )
+    assert answer["facts"]["hasOwner"] is True
+    assert asked == [
+        {"dataSourceId": "owners", "name": "invoices", "namespace": "billing", "kind": "api"}
+    ]
+
+
+def test_facts_of_all_sources_as_json_are_a_list(factbook: Command, server: FakeServer) -> None:
+    with_sources(server)
+    answer = json.loads(factbook("facts", "a", "--json").stdout)
+    assert [facts["dataSourceId"] for facts in answer] == ["owners", "docs"]
+
+
+def test_a_server_without_sources_says_so(factbook: Command, server: FakeServer) -> None:
+    server.on_tool("get-data-source-discovery", lambda _: result({"dataSources": []}))
+    answer = factbook("facts", "a")
+    assert (answer.exit_code, answer.stdout) == (0, "")
+    assert answer.stderr == "The server has no data source.\n"
+
+
+def test_an_unknown_entity_is_the_tools_message(factbook: Command, server: FakeServer) -> None:
+    with_sources(server)
+    server.on_tool("get-entity-facts", lambda _: unable("No entity a. Did you mean b?"))
+    answer = factbook("facts", "a")
+    assert answer.exit_code == 1
+    assert answer.stderr == "Error: No entity a. Did you mean b?\n"
+
+
+@pytest.mark.parametrize("ref", ["", "component:", "/a", "component:default/"])
+def test_a_bad_reference_is_wrong_usage(factbook: Command, server: FakeServer, ref: str) -> None:
+    assert factbook("facts", ref).exit_code == 2
+    assert server.requests == []
+
+
+# call
+
+
+def test_a_tool_is_called_with_arguments_of_its_types(
+    factbook: Command, server: FakeServer
+) -> None:
+    server.on_tool("get-things", result, SCHEMA)
+    arguments = [
+        "name=a=b",
+        "limit=10",
+        "ratio=1.5",
+        "draft=false",
+        'facts=["a", "b"]',
+        'filter={"a": 1}',
+        "any=plain",
+    ]
+    answer = factbook("call", "get-things", *arguments)
+    assert answer.exit_code == 0
+    assert json.loads(answer.stdout) == {
+        "name": "a=b",
+        "limit": 10,
+        "ratio": 1.5,
+        "draft": False,
+        "facts": ["a", "b"],
+        "filter": {"a": 1},
+        "any": "plain",
+    }
+
+
+def test_a_string_argument_that_looks_like_a_number_stays_a_string(
+    factbook: Command, server: FakeServer
+) -> None:
+    server.on_tool("get-things", result, SCHEMA)
+    assert json.loads(factbook("call", "get-things", "name=10").stdout) == {"name": "10"}
+
+
+def test_json_is_on_one_line_when_asked(factbook: Command, server: FakeServer) -> None:
+    server.on_tool("get-things", result, SCHEMA)
+    assert factbook("call", "get-things", "limit=1", "--json").stdout == '{"limit":1}\n'
+    assert factbook("call", "get-things", "limit=1").stdout == '{\n  "limit": 1\n}\n'
+
+
+def test_a_tool_may_be_written_with_underscores(factbook: Command, server: FakeServer) -> None:
+    server.on_tool("get-things", result)
+    assert factbook("call", "get_things").exit_code == 0
+    assert server.sent()["params"]["name"] == "get-things"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["get-stuff"], 'There is no tool "get-stuff". The tools are: get-things, get-more.'),
+        (["get-things", "size=1"], 'get-things has no argument "size". Its arguments are: name,'),
+        (["get-more", "size=1"], 'get-more has no argument "size". Its arguments are: none.'),
+        (["get-things", "name"], '"name" is not of the form key=value.'),
+        (["get-things", "limit=many"], 'limit has to be of type integer, not "many".'),
+        (["get-things", "limit=1.5"], 'limit has to be of type integer, not "1.5".'),
+        (["get-things", "draft=yes"], 'draft has to be of type boolean, not "yes".'),
+        (["get-things", "facts=a"], 'facts has to be of type array, for example ["a","b"],'),
+        (["get-things", "filter=a"], 'filter has to be of type object, for example {"a":1},'),
+    ],
+)
+def test_a_wrong_tool_or_argument_is_wrong_usage(
+    factbook: Command, server: FakeServer, arguments: list[str], message: str
+) -> None:
+    server.on_tool("get-things", result, SCHEMA)
+    server.on_tool("get-more", result)
+    answer = factbook("call", *arguments)
+    assert answer.exit_code == 2
+    assert answer.stderr.startswith(f"Error: {message}")
+    assert server.sent()["method"] == "tools/list"
+
+
+def test_a_tool_that_cannot_answer_is_exit_code_1(factbook: Command, server: FakeServer) -> None:
+    server.on_tool("get-things", lambda _: unable("The name is missing. Give one."))
+    answer = factbook("call", "get-things")
+    assert (answer.exit_code, answer.stdout) == (1, "")
+    assert answer.stderr == "Error: The name is missing. Give one.\n"

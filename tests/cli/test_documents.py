@@ -1,0 +1,187 @@
+"""Reading entities from YAML and JSON."""
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from factbook.cli.documents import Document, read
+from factbook.errors import InputError
+
+
+def entities(documents: list[Document] | None) -> list[Any]:
+    assert documents is not None
+    return [msgspec.json.decode(document.entity) for document in documents]
+
+
+def yaml(tmp_path: Path, text: str | bytes, name: str = "catalog.yaml") -> str:
+    path = tmp_path / name
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    return str(path)
+
+
+def test_every_document_of_a_yaml_file_is_read_with_its_place(tmp_path: Path) -> None:
+    file = yaml(tmp_path, "---\nkind: A\n---\nkind: B\n...\n---\nkind: C\n")
+    documents = read(file)
+    assert entities(documents) == [{"kind": "A"}, {"kind": "B"}, {"kind": "C"}]
+    assert documents is not None
+    assert [document.origin for document in documents] == [
+        f"{file} document 1 (line 2)",
+        f"{file} document 2 (line 4)",
+        f"{file} document 3 (line 7)",
+    ]
+
+
+def test_empty_documents_are_skipped_and_counted(tmp_path: Path) -> None:
+    documents = read(yaml(tmp_path, "---\n---\n# nothing here\n---\nkind: A\n---\n"))
+    assert documents is not None
+    assert [document.origin.rpartition("yaml ")[2] for document in documents] == [
+        "document 3 (line 5)"
+    ]
+
+
+@pytest.mark.parametrize("text", ["", "\n\n", "# a comment\n", "---\n---\n", "\ufeff"])
+def test_a_file_without_documents_holds_nothing(tmp_path: Path, text: str) -> None:
+    assert read(yaml(tmp_path, text)) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("2026-02-03", "2026-02-03"),
+        ("2026-02-03T04:05:06Z", "2026-02-03T04:05:06+00:00"),
+        ("2026-02-03 04:05:06.5 +2", "2026-02-03T04:05:06.500000+02:00"),
+        ("2026-02-30", "2026-02-30"),
+        ("'2026-02-03'", "2026-02-03"),
+        ("2026-02-03T04:05", "2026-02-03T04:05"),
+        ("yes", True),
+        ("'yes'", "yes"),
+        ("1.10", 1.1),
+        ("'1.10'", "1.10"),
+        ("null", None),
+        ("12345678901234567890123", 12345678901234567890123),
+        ("!!binary aGk=", "aGk="),
+        ("!!set {b}", ["b"]),
+        ("é😀", "é😀"),
+    ],
+)
+def test_yaml_values_become_json(tmp_path: Path, text: str, value: object) -> None:
+    assert entities(read(yaml(tmp_path, f"value: {text}\n"))) == [{"value": value}]
+
+
+@pytest.mark.parametrize(
+    ("key", "name"), [("1", "1"), ("1.5", "1.5"), ("true", "true"), ("null", "null")]
+)
+def test_yaml_keys_become_text(tmp_path: Path, key: str, name: str) -> None:
+    assert entities(read(yaml(tmp_path, f"{key}: x\n"))) == [{name: "x"}]
+
+
+def test_a_date_as_a_key_becomes_text(tmp_path: Path) -> None:
+    assert entities(read(yaml(tmp_path, "2026-02-03: x\n"))) == [{"2026-02-03": "x"}]
+
+
+def test_anchors_and_merges_are_resolved(tmp_path: Path) -> None:
+    text = "a: &a {x: 1, y: 2}\nb: &b {<<: *a, x: 3}\nc: {<<: *b, y: 4}\nd: *a\n"
+    assert entities(read(yaml(tmp_path, text))) == [
+        {"a": {"x": 1, "y": 2}, "b": {"x": 3, "y": 2}, "c": {"x": 3, "y": 4}, "d": {"x": 1, "y": 2}}
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("kind: A\n---\n- one\n- two\n", "document 2 (line 3) is not an entity"),
+        ("just text\n", "document 1 (line 1) is not an entity"),
+        ("kind: A\nkind: B\n", 'the key "kind" is there twice, in line 2'),
+        ("1: a\n'1': b\n", 'the key "1" is there twice'),
+        ("a: [1\n", "line 2"),
+        ("a: b\n c: d\n", "line 2"),
+        ("a: *unknown\n", "line 1"),
+        ("a: !!python/object:os.system {}\n", "line 1"),
+        ("a: .nan\n", "JSON has no number .nan, in line 1"),
+        ("a: -.inf\n", "JSON has no number -.inf"),
+        ("{? [a, b] : c}\n", "unhashable"),
+        ("a: &a {b: *a}\n", "cannot be written as JSON"),
+        (b"a: \xff\n", "is not valid YAML"),
+        ("a: \x07\n", "is not valid YAML"),
+        (b"\x00\x01\x02", "is not valid YAML"),
+    ],
+)
+def test_yaml_that_is_no_entity_is_an_error_with_its_place(
+    tmp_path: Path, text: str | bytes, message: str
+) -> None:
+    file = yaml(tmp_path, text)
+    with pytest.raises(InputError) as caught:
+        read(file)
+    assert str(caught.value).startswith(file)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "kinds"),
+    [
+        ('{"kind": "A"}', ["A"]),
+        ('[{"kind": "A"}, {"kind": "B"}]', ["A", "B"]),
+        ('{"items": [{"kind": "A"}]}', ["A"]),
+        ('{"items": []}', []),
+        ("[]", []),
+        ('\ufeff{"kind": "A"}', ["A"]),
+    ],
+)
+@pytest.mark.parametrize("name", ["catalog.json", "catalog"])
+def test_json_holds_one_entity_or_many(
+    tmp_path: Path, text: str, kinds: list[str], name: str
+) -> None:
+    assert [entity["kind"] for entity in entities(read(yaml(tmp_path, text, name)))] == kinds
+
+
+def test_an_entity_may_have_items_of_its_own(tmp_path: Path) -> None:
+    entity = {"kind": "A", "items": [1]}
+    assert entities(read(yaml(tmp_path, msgspec.json.encode(entity), "a.json"))) == [entity]
+
+
+def test_yaml_that_begins_like_json_is_still_yaml(tmp_path: Path) -> None:
+    assert entities(read(yaml(tmp_path, "{kind: A}\n---\n{kind: B}\n"))) == [
+        {"kind": "A"},
+        {"kind": "B"},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "is not valid JSON"),
+        ('{"kind": }', "is not valid JSON"),
+        ('{"kind": NaN}', "is not valid JSON"),
+        (b'{"kind": "\xff"}', "is not valid JSON"),
+        ("[" * 100_000, "is not valid JSON"),
+        ('[{"kind": "A"}, 5]', "document 2 is not an entity"),
+        ('"text"', "document 1 is not an entity"),
+        ("null", "document 1 is not an entity: a mapping is expected, not null"),
+    ],
+)
+def test_json_that_is_no_entity_is_an_error_with_its_place(
+    tmp_path: Path, text: str | bytes, message: str
+) -> None:
+    with pytest.raises(InputError) as caught:
+        read(yaml(tmp_path, text, "catalog.json"))
+    assert message in str(caught.value)
+
+
+def test_yaml_nested_too_deeply_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"catalog\.yaml"):
+        read(yaml(tmp_path, "a: " + "[" * 20_000 + "]" * 20_000))
+
+
+def test_a_directory_is_refused_with_advice(tmp_path: Path) -> None:
+    with pytest.raises(
+        InputError, match=r"is a directory\. Name its files, for example .*\*\.yaml"
+    ):
+        read(str(tmp_path))
+
+
+def test_a_file_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"no\.yaml cannot be read: No such file"):
+        read(str(tmp_path / "no.yaml"))

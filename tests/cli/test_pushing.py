@@ -1,0 +1,226 @@
+"""`factbook push` and `factbook sets`."""
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.cli.conftest import Command
+from tests.cli.fake_server import FakeServer, component, pushed
+
+SETS = "/api/catalog/factbook-entities/sets"
+SERVICES = f"{SETS}/services"
+
+
+@pytest.fixture
+def catalog(factbook: Command) -> str:
+    """A file with the components a, b and c, in the directory that the command runs in."""
+    Path("catalog.yaml").write_text(yaml.safe_dump_all(component(name) for name in "abc"))
+    return "catalog.yaml"
+
+
+def test_a_push_sends_the_entities_of_all_files_in_order(
+    factbook: Command, server: FakeServer, catalog: str
+) -> None:
+    Path("more.json").write_text(json.dumps({"items": [component("d")]}))
+    server.on("PUT", SERVICES, pushed("a", "b", "c", "d"))
+    answer = factbook("push", "services", catalog, "more.json")
+    assert answer.exit_code == 0
+    assert answer.stdout == ("services: 4 added, 0 updated, 0 removed, 0 unchanged; revision 1\n")
+    assert answer.stderr == ""
+    assert server.sent() == {"items": [component(name) for name in "abcd"]}
+
+
+def test_a_push_reads_standard_input(factbook: Command, server: FakeServer) -> None:
+    server.on("PUT", SERVICES, pushed("a"))
+    answer = factbook("push", "services", "-", input=json.dumps(component("a")))
+    assert answer.exit_code == 0
+    assert server.sent() == {"items": [component("a")]}
+
+
+def test_options_and_environment_reach_the_server(
+    factbook: Command, server: FakeServer, catalog: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.on("PUT", "/api/catalog/acme-entities/sets/services", pushed("a"))
+    monkeypatch.setenv("FACTBOOK_TOKEN", "fbk_secret")
+    monkeypatch.setenv("FACTBOOK_SERVER", "https://factbook.test")
+    monkeypatch.setenv("FACTBOOK_PUSH_WORD", "acme")
+    arguments = ["services", catalog, "--on-conflict", "take", "--max-removals", "10%"]
+    assert factbook("push", *arguments).exit_code == 0
+    assert server.last.url.host == "factbook.test"
+    assert server.last.headers["authorization"] == "Bearer fbk_secret"
+    assert dict(server.last.url.params) == {"onConflict": "take", "maxRemovals": "10%"}
+
+
+def test_a_dry_run_prints_the_difference_as_a_table(
+    factbook: Command, server: FakeServer, catalog: str
+) -> None:
+    long = "component:default/" + "x" * 200
+    difference = [
+        {"entityRef": "component:default/a", "change": "added"},
+        {"entityRef": long, "change": "removed"},
+    ]
+    changes = {"added": 1, "updated": 0, "removed": 1, "unchanged": 2}
+    server.on("PUT", SERVICES, pushed(dryRun=True, difference=difference, changes=changes))
+    answer = factbook("push", "services", catalog, "--dry-run")
+    assert server.last.url.params["dryRun"] == "true"
+    assert [line.split() for line in answer.stdout.splitlines()[:-1]] == [
+        ["Change", "Entity"],
+        ["added", "component:default/a"],
+        ["removed", long],
+    ]
+    assert answer.stdout.splitlines()[-1] == (
+        "services: 1 added, 0 updated, 1 removed, 2 unchanged (dry run: nothing was written)"
+    )
+
+
+def test_a_dry_run_without_a_difference_prints_the_summary_alone(
+    factbook: Command, server: FakeServer, catalog: str
+) -> None:
+    server.on("PUT", SERVICES, pushed(dryRun=True, difference=[]))
+    answer = factbook("push", "services", catalog, "--dry-run")
+    assert len(answer.stdout.splitlines()) == 1
+
+
+def test_json_is_the_servers_answer(factbook: Command, server: FakeServer, catalog: str) -> None:
+    server.on("PUT", SERVICES, pushed("a", dryRun=True, difference=[]))
+    answer = json.loads(factbook("push", "services", catalog, "--dry-run", "--json").stdout)
+    assert answer["changes"] == {"added": 1, "updated": 0, "removed": 0, "unchanged": 0}
+    assert (answer["dryRun"], answer["difference"], answer["revision"]) == (True, [], 1)
+    assert answer["items"][0]["entityRef"] == "component:default/a"
+
+
+def test_warnings_name_the_document_that_they_are_about(
+    factbook: Command, server: FakeServer, catalog: str
+) -> None:
+    warnings = [
+        {"path": "items[2].spec", "entityRef": "component:default/c", "message": "lacks owner"}
+    ]
+    server.on("PUT", SERVICES, pushed("a", "b", "c", warnings=warnings))
+    answer = factbook("push", "services", catalog)
+    assert answer.exit_code == 0
+    assert "catalog.yaml document 3 (line 17), items[2].spec: lacks owner" in answer.stderr
+    assert answer.stdout.endswith("; warnings: 1\n")
+
+
+def test_every_problem_is_listed_with_its_document(
+    factbook: Command, server: FakeServer, catalog: str
+) -> None:
+    problems = [
+        {"path": "items[0].metadata.name", "message": "has a slash"},
+        {"path": "items[2]", "message": "is there twice"},
+        {"path": "items[99].kind", "message": "is odd"},
+        {"path": "items", "message": "are odd"},
+    ]
+    server.refuse("PUT", SERVICES, 400, "4 problems: …", problems=problems)
+    answer = factbook("push", "services", catalog)
+    assert answer.exit_code == 1
+    assert answer.stdout == ""
+    assert answer.stderr.splitlines() == [
+        "Error: 4 problems, nothing was written:",
+        "  catalog.yaml document 1 (line 1), items[0].metadata.name: has a slash",
+        "  catalog.yaml document 3 (line 17), items[2]: is there twice",
+        "  items[99].kind: is odd",
+        "  items: are odd",
+    ]
+
+
+def test_very_many_problems_are_cut(factbook: Command, server: FakeServer, catalog: str) -> None:
+    problems = [{"path": f"items[{n}]", "message": "is odd"} for n in range(250)]
+    server.refuse("PUT", SERVICES, 400, "250 problems", problems=problems)
+    lines = factbook("push", "services", catalog).stderr.splitlines()
+    assert (len(lines), lines[-1]) == (102, "  and 150 more")
+
+
+def test_conflicts_are_listed_with_their_owners_and_the_way_out(
+    factbook: Command, server: FakeServer, catalog: str
+) -> None:
+    conflicts = [{"entityRef": "component:default/a", "owner": "set other"}]
+    server.refuse("PUT", SERVICES, 409, "1 entity belongs to others.", conflicts=conflicts)
+    answer = factbook("push", "services", catalog)
+    assert answer.exit_code == 1
+    assert answer.stderr.splitlines() == [
+        "Error: 1 entity belongs to others.",
+        "  component:default/a belongs to set other",
+        "--on-conflict take moves them into this set.",
+    ]
+
+
+def test_a_refusal_to_remove_is_the_servers_message(
+    factbook: Command, server: FakeServer, catalog: str
+) -> None:
+    server.refuse("PUT", SERVICES, 409, "5 entities would be removed, more than 1.")
+    answer = factbook("push", "services", catalog, "--max-removals", "1")
+    assert answer.exit_code == 1
+    assert answer.stderr == "Error: 5 entities would be removed, more than 1.\n"
+
+
+@pytest.mark.parametrize("text", ["", "---\n---\n", "# nothing\n"])
+def test_an_empty_input_does_not_empty_the_set(
+    factbook: Command, server: FakeServer, text: str
+) -> None:
+    answer = factbook("push", "services", "-", input=text)
+    assert answer.exit_code == 2
+    assert 'To empty a set, push {"items": []}.' in answer.stderr
+    assert server.requests == []
+
+
+def test_an_empty_file_among_others_is_nothing(
+    factbook: Command, server: FakeServer, catalog: str
+) -> None:
+    Path("empty.yaml").touch()
+    server.on("PUT", SERVICES, pushed("a", "b", "c"))
+    assert factbook("push", "services", "empty.yaml", catalog).exit_code == 0
+
+
+def test_a_set_is_emptied_by_an_empty_list(factbook: Command, server: FakeServer) -> None:
+    server.on("PUT", SERVICES, pushed())
+    assert factbook("push", "services", "-", input='{"items": []}').exit_code == 0
+    assert server.sent() == {"items": []}
+
+
+@pytest.mark.parametrize(
+    ("file", "message"),
+    [
+        (".", "Error: . is a directory."),
+        ("no.yaml", "Error: no.yaml cannot be read: No such file or directory."),
+        ("list.yaml", "Error: list.yaml document 2 (line 3) is not an entity"),
+        ("bad.yaml", "Error: bad.yaml is not valid YAML:"),
+        ("bad.json", "Error: bad.json is not valid JSON:"),
+    ],
+)
+def test_input_that_cannot_be_read_is_exit_code_2(
+    factbook: Command, server: FakeServer, catalog: str, file: str, message: str
+) -> None:
+    Path("list.yaml").write_text("kind: A\n---\n- 1\n")
+    Path("bad.yaml").write_text("a: [\n")
+    Path("bad.json").write_text("{")
+    answer = factbook("push", "services", catalog, file)
+    assert answer.exit_code == 2
+    assert answer.stderr.startswith(message)
+    assert len(answer.stderr.splitlines()) == 1
+    assert server.requests == []
+
+
+def test_text_of_the_server_cannot_drive_the_terminal(
+    factbook: Command, server: FakeServer, catalog: str
+) -> None:
+    server.refuse("PUT", SERVICES, 409, "\x1b[2Jgone [red]or[/red] not\r")
+    answer = factbook("push", "services", catalog)
+    assert answer.stderr == "Error: \\x1b[2Jgone [red]or[/red] not\\r\n"
+
+
+def test_sets_are_shown_as_a_table(factbook: Command, server: FakeServer) -> None:
+    row = {"itemCount": 3, "revision": 2, "updatedBy": "user:default/a", "updatedAt": "today"}
+    server.on("GET", SETS, {"sets": [{"id": "one [red]", **row}, {"id": "two", **row}]})
+    lines = factbook("sets").stdout.splitlines()
+    assert lines[0].split() == ["Set", "Entities", "Revision", "Updated", "by", "Updated", "at"]
+    assert lines[1].split() == ["one", "[red]", "3", "2", "user:default/a", "today"]
+    assert len(lines) == 3
+
+
+def test_sets_are_printed_as_json(factbook: Command, server: FakeServer) -> None:
+    row = {"id": "s", "itemCount": 3, "revision": 2, "updatedBy": "user:default/a"}
+    server.on("GET", SETS, {"sets": [{**row, "updatedAt": "today"}]})
+    assert json.loads(factbook("sets", "--json").stdout) == [{**row, "updatedAt": "today"}]

@@ -1,0 +1,95 @@
+"""`factbook token`, on a database of its own."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Command
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> str:
+    return f"--database-url=sqlite:///{tmp_path}/factbook.db"
+
+
+def test_the_value_stands_alone_on_stdout(factbook: Command, database: str) -> None:
+    answer = factbook("token", "create", "laptop", database)
+    assert answer.exit_code == 0
+    (value,) = answer.stdout.splitlines()
+    assert value.startswith("fbk_")
+    assert value not in answer.stderr
+    assert "laptop" in answer.stderr
+
+
+@pytest.mark.spec("token.value-shown-once", "token.has-a-name", "token.has-an-owner")
+def test_tokens_are_listed_without_their_values(factbook: Command, database: str) -> None:
+    value = factbook(
+        "token", "create", "agent", database, "--user", "user:default/kim"
+    ).stdout.strip()
+    table = factbook("token", "list", database).stdout
+    assert "agent" in table
+    assert "user:default/kim" in table
+    assert value not in table
+    (token,) = json.loads(factbook("token", "list", database, "--json").stdout)
+    assert (token["name"], token["owner"]) == ("agent", "user:default/kim")
+    assert token["createdAt"] < token["expiresAt"]
+
+
+@pytest.mark.spec("token.has-permissions")
+def test_a_token_has_the_permissions_that_were_named_or_all(
+    factbook: Command, database: str
+) -> None:
+    factbook("token", "create", "one", database, "--permission", "catalog.entity.read")
+    factbook("token", "create", "all", database)
+    listed = json.loads(factbook("token", "list", database, "--json").stdout)
+    permissions = {token["name"]: token["permissions"] for token in listed}
+    assert permissions["one"] == ["catalog.entity.read"]
+    assert {"catalog.entity-set.write", "access.token.manage"} < set(permissions["all"])
+
+
+@pytest.mark.parametrize("by", ["name", "id"])
+def test_a_token_is_revoked_by_name_or_id(factbook: Command, database: str, by: str) -> None:
+    factbook("token", "create", "laptop", database)
+    (token,) = json.loads(factbook("token", "list", database, "--json").stdout)
+    assert factbook("token", "revoke", token[by], database).stdout == "Revoked: laptop\n"
+    assert factbook("token", "list", database, "--json").stdout == "[]\n"
+
+
+def test_a_token_can_live_for_ever(factbook: Command, database: str) -> None:
+    factbook("token", "create", "laptop", database, "--expires", "never")
+    (token,) = json.loads(factbook("token", "list", database, "--json").stdout)
+    assert token["expiresAt"] is None
+
+
+@pytest.mark.parametrize(
+    "option",
+    [["--expires", "soon"], ["--permission", "do.anything"], ["--user", "not a reference:"]],
+    ids=lambda option: option[0],
+)
+def test_what_no_token_can_have_is_wrong_usage(
+    factbook: Command, database: str, option: list[str]
+) -> None:
+    answer = factbook("token", "create", "laptop", database, *option)
+    assert (answer.exit_code, answer.stdout) == (2, "")
+    assert answer.stderr.startswith("Error: ")
+
+
+def test_revoking_what_is_not_there_is_exit_code_1(factbook: Command, database: str) -> None:
+    answer = factbook("token", "revoke", "nobody", database)
+    assert (answer.exit_code, answer.stdout) == (1, "")
+    assert answer.stderr.startswith("Error: ")
+
+
+def test_a_new_database_has_no_tokens(factbook: Command, database: str) -> None:
+    answer = factbook("token", "list", database, "--json")
+    assert (answer.exit_code, answer.stdout) == (0, "[]\n")
+
+
+def test_migrating_prints_what_was_applied_and_then_nothing(
+    factbook: Command, database: str
+) -> None:
+    assert factbook("migrate", database).stdout.splitlines()
+    again = factbook("migrate", database)
+    assert (again.exit_code, again.stdout) == (0, "")
+    assert again.stderr == "The database is up to date.\n"

@@ -1,0 +1,18 @@
+"""The reasons for which something is not known."""
+
+import pytest
+
+from factbook.facts.reasons import REASONS, word
+
+
+@pytest.mark.parametrize("reason", REASONS)
+def test_a_reason_says_what_it_means_and_what_comes_next(reason: str) -> None:
+    meaning, advice = REASONS[reason].split(". ", 1)
+    assert meaning[0].isupper()
+    assert advice.endswith(".")
+
+
+def test_a_reason_is_known_by_its_word() -> None:
+    assert word("rate-limited") == "rate-limited"
+    assert word("forbidden: the token lacks a scope") == "forbidden"
+    assert word("something else: entirely") == "upstream-error"

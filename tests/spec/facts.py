@@ -1,0 +1,137 @@
+"""Data sources and facts: their description, their types, their storage, their age."""
+
+from .requirement import EVENTS, INTEGRATIONS, USER_SOURCES, Requirement
+
+REQUIREMENTS: dict[str, Requirement] = {
+    # How a data source is described
+    "source.id": Requirement("seed §2.1", "Every source has a string `id`."),
+    "source.title": Requirement("seed §2.1", "Every source has a string `title`."),
+    "source.optional-strings": Requirement(
+        "seed §2.1", "description, createdAt and updatedAt are strings where present."
+    ),
+    "source.draft": Requirement("seed §2.1", "`draft` is a boolean where present."),
+    "source.version-is-semantic": Requirement(
+        "decisions §5.1; seed §2.1", "`version` is a semantic version."
+    ),
+    "source.cadence-is-cron": Requirement(
+        "decisions §5.1; seed §2.1", "`cadence` is a cron line of five fields."
+    ),
+    "source.lifecycle": Requirement(
+        "decisions §5.1; seed §2.1", "`lifecycle` is a number of items or a time to live."
+    ),
+    "source.timeout": Requirement("decisions §5.1; seed §2.1", "`timeout` is a duration object."),
+    "source.handler-definition": Requirement(
+        "seed §2.1; decisions §5.1", "`handlerDefinition` is a type and a config with its id."
+    ),
+    "source.handler-definition-hides-the-rest": Requirement(
+        "decisions §5.1", "Nothing else of a source's configuration is shown."
+    ),
+    "source.schema": Requirement(
+        "seed §1; seed §2.1", "`schema` gives each fact one of seven types, and may describe it."
+    ),
+    "source.schema-metadata-key": Requirement(
+        "seed §2.1; decisions §5.2", "A fact's `metadata.key` is a string where present."
+    ),
+    # Which entities a source covers
+    "filter.or-between-objects": Requirement(
+        "decisions §5.1; seed §2.1",
+        "An entity passes `entityFilter` when it fits one of its objects.",
+    ),
+    "filter.and-inside-an-object": Requirement(
+        "decisions §5.1", "Within one filter object every condition has to hold."
+    ),
+    "filter.or-in-a-list-value": Requirement(
+        "decisions §5.1", "A list as a condition's value fits when one of its values does."
+    ),
+    "filter.dotted-paths": Requirement(
+        "decisions §5.1", "A condition reaches into an entity by a dotted path."
+    ),
+    "filter.exists-marker": Requirement(
+        "decisions §5.1", "The marker `exists` asks only that the path is there."
+    ),
+    "filter.as-json-string": Requirement(
+        "decisions §5.1", "`entityFilter` may come as a JSON string.", later=USER_SOURCES
+    ),
+    "facts.tracked": Requirement(
+        "decisions §5.4", "Tracked: the filter fits and the source has a value stored."
+    ),
+    # Builtin and custom sources
+    "sources.the-catalogs-three": Requirement(
+        "decisions §5.2", "entity-metadata, entity-ownership and techdocs are always there."
+    ),
+    "sources.unconfigured-are-not-listed": Requirement(
+        "decisions §5.2; seed §1", "A source without configuration is not discovered or counted."
+    ),
+    "sources.configured-integrations-are-listed": Requirement(
+        "decisions §5.2",
+        "A configured integration is listed by its readable id.",
+        later=INTEGRATIONS,
+    ),
+    "sources.custom-facts-by-their-names": Requirement(
+        "decisions §5.2", "Custom facts go by the names their author gave.", later=USER_SOURCES
+    ),
+    "sources.draft-collects-on-demand": Requirement(
+        "decisions §5.7", "A draft runs only when told to.", later=USER_SOURCES
+    ),
+    "sources.draft-facts-are-marked": Requirement(
+        "decisions §5.7", "Facts of a draft say that they are.", later=USER_SOURCES
+    ),
+    "sources.annotations-choose-among-the-configured": Requirement(
+        "decisions §5.8", "Annotations select among configured hosts alone.", later=INTEGRATIONS
+    ),
+    "sources.credential-stays-with-its-host": Requirement(
+        "decisions §5.8", "A credential is sent to its own host and no other.", later=INTEGRATIONS
+    ),
+    # Values
+    "facts.types-are-checked": Requirement(
+        "decisions §5.3; seed §2.1", "A fact's value is checked against its declared type."
+    ),
+    "facts.wrong-type-is-no-value-with-a-reason": Requirement(
+        "decisions §5.3", "A value of another type is stored as none, with why, never bent to fit."
+    ),
+    "facts.timestamp-is-the-last-good-write": Requirement(
+        "decisions §5.4; seed §2.3; seed §2.4", "`timestamp` is when facts were last written well."
+    ),
+    "facts.never-collected-is-empty": Requirement(
+        "decisions §5.4", "An entity not collected yet has `facts: {}` and no timestamp."
+    ),
+    "facts.pushed-facts": Requirement(
+        "decisions §6.2", "Facts can be pushed to a source.", later=USER_SOURCES
+    ),
+    # The catalog's own facts
+    "facts.catalog-facts-are-current": Requirement(
+        "decisions §5.5", "The catalog's own facts are those of the moment of the read."
+    ),
+    "facts.other-sets-change-relations": Requirement(
+        "decisions §5.5", "Another set's push can turn `hasRelationships` at once."
+    ),
+    "facts.catalog-facts-sampled-daily": Requirement(
+        "decisions §5.5", "The catalog's own facts enter the history once a day."
+    ),
+    "facts.metadata-has-owner": Requirement(
+        "decisions §5.5", "metadata.hasOwner asks whether `spec.owner` is set."
+    ),
+    "facts.ownership-has-owner": Requirement(
+        "decisions §5.5", "ownership.hasOwner asks for an ownedBy relation, its target or none."
+    ),
+    "facts.has-group-owner": Requirement(
+        "decisions §5.5", "hasGroupOwner asks whether the owner is of kind group."
+    ),
+    "facts.has-relationships": Requirement(
+        "decisions §5.5", "hasRelationships asks for a relation other than ownedBy."
+    ),
+    # Storage
+    "facts.latest-is-one-row": Requirement(
+        "decisions §5.6", "The latest facts are one row for each source and entity."
+    ),
+    "facts.history-is-append-only": Requirement(
+        "decisions §5.6", "History gains rows and never changes one."
+    ),
+    "facts.history-is-trimmed-by-lifecycle": Requirement(
+        "decisions §5.6", "A sweep of its own trims the history to the source's lifecycle."
+    ),
+    # Telling others
+    "facts.changes-are-announced": Requirement(
+        "seed §6", "Changes can be followed from outside; the seed has no events.", later=EVENTS
+    ),
+}

@@ -1,0 +1,23 @@
+"""One requirement of the mission, and the themes that bring what is not built yet."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Requirement:
+    """A behaviour the mission asks for, where it says so, and the theme that brings it."""
+
+    source: str
+    """Where it is written: `seed §4.3 rule 1`, `decisions §2.3`; several are parted by `; `."""
+    text: str
+    """The behaviour in our own words."""
+    later: str | None = None
+    """Why no test shows it yet; None when a test has to."""
+
+
+CATALOG_REST = "comes with the rest of the catalog interface"
+INTEGRATIONS = "comes with the integrations"
+USER_SOURCES = "comes with user-defined sources"
+PEOPLE = "comes with the web pages and the people who sign in to them"
+EVENTS = "comes with webhooks and the event feed"
+DEPRECATIONS = "comes with the first thing that is deprecated"
