@@ -16,7 +16,7 @@ from factbook.client import (
     ToolCallError,
     UnexpectedAnswer,
 )
-from tests.cli.fake_server import TOOLS, FakeServer, component, pushed, result, unable
+from tests.cli.fake_server import TOOLS, FakeServer, component, pushed, rehearsed, result, unable
 
 SETS = "/api/catalog/factbook-entities/sets"
 ENTITIES = "/api/catalog/entities"
@@ -81,15 +81,11 @@ def test_a_plain_push_sends_no_options(server: FakeServer, client: Client) -> No
 
 
 def test_a_dry_run_tells_the_difference(server: FakeServer, client: Client) -> None:
-    item = {"entity": component("a"), "entityRef": "component:default/a"}
-    difference = [{"entityRef": "component:default/a", "change": "added"}]
-    answer = pushed(items=[item], dryRun=True, difference=difference)
-    server.on("PUT", f"{SETS}/services", answer)
-    got = client.push("services", [component("a")], dry_run=True)
-    assert got.dry_run
-    assert got.difference is not None
-    assert [(d.entity_ref, d.change) for d in got.difference] == [("component:default/a", "added")]
-    assert got.items[0].id is None
+    server.on("PUT", f"{SETS}/services", rehearsed("a"))
+    answer = client.push("services", [component("a")], dry_run=True)
+    assert (answer.dry_run, answer.items) == (True, [])
+    (difference,) = answer.difference or []
+    assert (difference.entity_ref, difference.change) == ("component:default/a", "added")
 
 
 def test_a_set_id_is_one_segment_of_the_path(server: FakeServer, client: Client) -> None:

@@ -26,7 +26,7 @@ from factbook.auth.store import Token
 from factbook.catalog import ref as refs
 from factbook.catalog.annotations import Annotator
 from factbook.catalog.sets import Rules
-from factbook.clock import SECOND, Clock
+from factbook.clock import Clock
 from factbook.facts.datasource import DataSource
 from factbook.settings import Settings, load
 from factbook.sources import SOURCES
@@ -231,7 +231,12 @@ def create_token(
 
 def list_tokens(settings: Settings) -> list[Token]:
     """Every token that was not revoked, newest first."""
-    return _with_database(settings, store.listed)
+
+    async def work(database: Database) -> list[Token]:
+        await migrate_database(database, clock.now())
+        return await store.listed(database)
+
+    return _with_database(settings, work)
 
 
 def revoke_token(settings: Settings, id_or_name: str) -> str:
@@ -239,6 +244,7 @@ def revoke_token(settings: Settings, id_or_name: str) -> str:
 
     async def work(database: Database) -> str:
         now = clock.now()
+        await migrate_database(database, now)
         token = await database.write(lambda transaction: store.revoke(transaction, id_or_name, now))
         return token.name
 

@@ -18,102 +18,87 @@ from factbook.errors import ConfigurationError
 MIB = 1024 * 1024
 
 
+def _about(*sentences: str) -> Meta:
+    return Meta(description="".join(sentences))
+
+
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Every setting with its type, meaning and default."""
 
     database_url: Annotated[
-        str, Meta(description="Where everything is stored: `sqlite:///PATH` or `postgresql://…`.")
+        str, _about("Where everything is stored: `sqlite:///PATH` or `postgresql://…`.")
     ] = "sqlite:///factbook.db"
     postgres_connections: Annotated[
-        int, Meta(description="Connections that a process holds to PostgreSQL.")
+        int, _about("Connections that a process holds to PostgreSQL.")
     ] = 8
-    host: Annotated[str, Meta(description="Address that `serve` binds to.")] = "127.0.0.1"
-    port: Annotated[
-        int, Meta(description="Port that `serve` listens on; 0 lets the system choose.")
-    ] = 8000
-    workers: Annotated[int, Meta(description="Number of server processes.")] = 1
+    host: Annotated[str, _about("Address that `serve` binds to.")] = "127.0.0.1"
+    port: Annotated[int, _about("Port that `serve` listens on; 0 lets the system choose.")] = 8000
+    workers: Annotated[int, _about("Number of server processes.")] = 1
 
     public_url: Annotated[
         str | None,
-        Meta(
-            description="Address that clients use, e.g. `https://factbook.example.com`, when behind a proxy."
-        ),
+        Meta("Address that clients use, e.g. `https://factbook.example.com`, when behind a proxy."),
     ] = None
     trusted_proxies: Annotated[
         list[str],
-        Meta(
-            description="Addresses or networks whose `X-Forwarded-For` and `-Proto` headers are believed."
-        ),
+        Meta("Addresses or networks whose `X-Forwarded-For` and `-Proto` headers are believed."),
     ] = []
     allowed_hosts: Annotated[
         list[str],
         Meta(
-            description="Host names to answer for. Empty: any, or only loopback names when bound to loopback."
+            "Host names to answer for. Empty: any, or only loopback names when bound to loopback."
         ),
     ] = []
     allowed_origins: Annotated[
-        list[str], Meta(description="Browser origins that may call, beside the host's own.")
+        list[str], _about("Browser origins that may call, beside the host's own.")
     ] = []
 
     push_word: Annotated[
-        str, Meta(description="Path word of the push interface: `/api/catalog/<word>-entities`.")
+        str, _about("Path word of the push interface: `/api/catalog/<word>-entities`.")
     ] = "factbook"
     push_aliases: Annotated[
         list[str],
-        Meta(
-            description="Further path words, for clients written for another catalog's push interface."
-        ),
+        Meta("Further path words, for clients written for another catalog's push interface."),
     ] = []
     annotation_domain: Annotated[
         str,
-        Meta(
-            description="Prefix of the annotation that names an entity's set: `<domain>/entity-set`."
-        ),
+        Meta("Prefix of the annotation that names an entity's set: `<domain>/entity-set`."),
     ] = "factbook"
     entity_names: Annotated[
         Literal["lenient", "strict"],
-        Meta(
-            description="`strict` restores the catalog API's rule for `metadata.name` of pushed entities."
-        ),
+        Meta("`strict` restores the catalog API's rule for `metadata.name` of pushed entities."),
     ] = "lenient"
 
     token_key: Annotated[
         str | None,
         Meta(
-            description="Secret that token hashes are keyed with, at least 32 characters. Required on PostgreSQL; "
+            "Secret that token hashes are keyed with, at least 32 characters. Required on "
+            "PostgreSQL; "
             "on SQLite a file is generated beside the database when it is not set."
         ),
     ] = None
     token_rate: Annotated[
-        float, Meta(description="Requests a second that one token may make, sustained.")
+        float, _about("Requests a second that one token may make, sustained.")
     ] = 200.0
-    token_burst: Annotated[int, Meta(description="Requests that one token may make at once.")] = (
-        2_000
-    )
+    token_burst: Annotated[int, _about("Requests that one token may make at once.")] = 2_000
     failed_logins: Annotated[
-        int, Meta(description="Failed authentications a minute that one address may make.")
+        int, _about("Failed authentications a minute that one address may make.")
     ] = 20
 
-    max_body_bytes: Annotated[int, Meta(description="Largest body of a push, in bytes.")] = (
-        256 * MIB
-    )
-    max_set_items: Annotated[int, Meta(description="Most entities in one set.")] = 100_000
-    max_json_depth: Annotated[int, Meta(description="Deepest nesting of JSON in a push.")] = 64
-    revisions_kept: Annotated[int, Meta(description="Revisions of a set that are kept.")] = 50
-    revision_days: Annotated[
-        int, Meta(description="Days for which revisions of a set are kept.")
-    ] = 30
+    max_body_bytes: Annotated[int, _about("Largest body of a push, in bytes.")] = 256 * MIB
+    max_set_items: Annotated[int, _about("Most entities in one set.")] = 100_000
+    max_json_depth: Annotated[int, _about("Deepest nesting of JSON in a push.")] = 64
+    revisions_kept: Annotated[int, _about("Revisions of a set that are kept.")] = 50
+    revision_days: Annotated[int, _about("Days for which revisions of a set are kept.")] = 30
     removed_days: Annotated[
-        int, Meta(description="Days for which a removed entity keeps its id and facts.")
+        int, _about("Days for which a removed entity keeps its id and facts.")
     ] = 7
 
     log_level: Annotated[
         Literal["debug", "info", "warning", "error"],
-        Meta(description="Least severe events that are logged."),
+        _about("Least severe events that are logged."),
     ] = "info"
-    log_format: Annotated[
-        Literal["json", "console"], Meta(description="Form of the log lines.")
-    ] = "json"
+    log_format: Annotated[Literal["json", "console"], _about("Form of the log lines.")] = "json"
 
     def __post_init__(self) -> None:
         for name, value in (("max_set_items", self.max_set_items), ("workers", self.workers)):

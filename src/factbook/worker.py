@@ -58,7 +58,7 @@ class Worker:
     async def _attempt(self, work: Callable[[], Awaitable[object]]) -> None:
         try:
             await work()
-        except Exception as error:  # noqa: BLE001 - the loop goes on whatever one round met
+        except Exception as error:
             log.error("worker.failed", exc_info=error)
 
 

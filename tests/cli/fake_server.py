@@ -104,3 +104,11 @@ def pushed(*names: str, **more: Any) -> dict[str, Any]:
     ]
     answer = {"set": "services", "items": items, "revision": 1, "changes": counts, "warnings": []}
     return {**answer, **more}
+
+
+def rehearsed(*names: str, **more: Any) -> dict[str, Any]:
+    """A server's answer to a dry run that would add components with these names."""
+    answer = pushed(*names)
+    del answer["items"]
+    difference = [{"entityRef": f"component:default/{name}", "change": "added"} for name in names]
+    return {**answer, "dryRun": True, "difference": difference, **more}

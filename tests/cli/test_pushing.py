@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from tests.cli.conftest import Command
-from tests.cli.fake_server import FakeServer, component, pushed
+from tests.cli.fake_server import FakeServer, component, pushed, rehearsed
 
 SETS = "/api/catalog/factbook-entities/sets"
 SERVICES = f"{SETS}/services"
@@ -62,7 +62,7 @@ def test_a_dry_run_prints_the_difference_as_a_table(
         {"entityRef": long, "change": "removed"},
     ]
     changes = {"added": 1, "updated": 0, "removed": 1, "unchanged": 2}
-    server.on("PUT", SERVICES, pushed(dryRun=True, difference=difference, changes=changes))
+    server.on("PUT", SERVICES, rehearsed(difference=difference, changes=changes))
     answer = factbook("push", "services", catalog, "--dry-run")
     assert server.last.url.params["dryRun"] == "true"
     assert [line.split() for line in answer.stdout.splitlines()[:-1]] == [
@@ -78,17 +78,28 @@ def test_a_dry_run_prints_the_difference_as_a_table(
 def test_a_dry_run_without_a_difference_prints_the_summary_alone(
     factbook: Command, server: FakeServer, catalog: str
 ) -> None:
-    server.on("PUT", SERVICES, pushed(dryRun=True, difference=[]))
+    server.on("PUT", SERVICES, rehearsed())
     answer = factbook("push", "services", catalog, "--dry-run")
     assert len(answer.stdout.splitlines()) == 1
 
 
 def test_json_is_the_servers_answer(factbook: Command, server: FakeServer, catalog: str) -> None:
-    server.on("PUT", SERVICES, pushed("a", dryRun=True, difference=[]))
-    answer = json.loads(factbook("push", "services", catalog, "--dry-run", "--json").stdout)
+    server.on("PUT", SERVICES, pushed("a"))
+    answer = json.loads(factbook("push", "services", catalog, "--json").stdout)
     assert answer["changes"] == {"added": 1, "updated": 0, "removed": 0, "unchanged": 0}
-    assert (answer["dryRun"], answer["difference"], answer["revision"]) == (True, [], 1)
-    assert answer["items"][0]["entityRef"] == "component:default/a"
+    assert (answer["revision"], answer["warnings"]) == (1, [])
+    assert (answer["items"][0]["entityRef"], answer["items"][0]["id"]) == (
+        "component:default/a",
+        "id-of-a",
+    )
+
+
+def test_json_of_a_dry_run_has_the_difference(
+    factbook: Command, server: FakeServer, catalog: str
+) -> None:
+    server.on("PUT", SERVICES, rehearsed())
+    answer = json.loads(factbook("push", "services", catalog, "--dry-run", "--json").stdout)
+    assert (answer["dryRun"], answer["difference"]) == (True, [])
 
 
 def test_warnings_name_the_document_that_they_are_about(
@@ -136,13 +147,13 @@ def test_very_many_problems_are_cut(factbook: Command, server: FakeServer, catal
 def test_conflicts_are_listed_with_their_owners_and_the_way_out(
     factbook: Command, server: FakeServer, catalog: str
 ) -> None:
-    conflicts = [{"entityRef": "component:default/a", "owner": "set other"}]
+    conflicts = [{"entityRef": "component:default/a", "owner": "other"}]
     server.refuse("PUT", SERVICES, 409, "1 entity belongs to others.", conflicts=conflicts)
     answer = factbook("push", "services", catalog)
     assert answer.exit_code == 1
     assert answer.stderr.splitlines() == [
-        "Error: 1 entity belongs to others.",
-        "  component:default/a belongs to set other",
+        "Error: 1 conflict with other owners, nothing was written:",
+        "  component:default/a, held by other",
         "--on-conflict take moves them into this set.",
     ]
 

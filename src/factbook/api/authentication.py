@@ -4,12 +4,12 @@ from factbook.api.requests import Request
 from factbook.api.state import State
 from factbook.auth import store, tokens
 from factbook.auth.permissions import TITLES
-from factbook.auth.store import Token
+from factbook.auth.store import Grant
 from factbook.clock import MINUTE
 from factbook.errors import AuthenticationError, NotAllowedError, TooManyRequestsError
 
 
-async def authenticate(request: Request, state: State) -> Token:
+async def authenticate(request: Request, state: State) -> Grant:
     """The token that the request carries.
 
     Raises AuthenticationError for none or a bad one, and TooManyRequestsError for a token that calls
@@ -35,7 +35,7 @@ async def authenticate(request: Request, state: State) -> Token:
     return token
 
 
-def authorize(token: Token, needed: tuple[str, ...]) -> None:
+def authorize(token: Grant, needed: tuple[str, ...]) -> None:
     """Raise NotAllowedError naming the permissions that the token lacks."""
     missing = tuple(name for name in needed if name not in token.permissions)
     if missing:
@@ -49,7 +49,23 @@ def client_address(request: Request, state: State) -> str:
     return state.proxies.client(client[0] if client else "", request.header(b"x-forwarded-for"))
 
 
-async def _verified(request: Request, state: State) -> Token:
+async def _verified(request: Request, state: State) -> Grant:
+    value = _credentials(request)
+    token = await store.find(state.database, tokens.digest(value, state.token_key))
+    now = state.clock()
+    if token is None:
+        known = "unknown" if tokens.is_well_formed(value) else "mistyped: its checksum is wrong"
+        raise AuthenticationError(f"The token is {known}.", token_sent=True)
+    if token.revoked_at is not None:
+        raise AuthenticationError("The token was revoked.", token_sent=True)
+    if token.expires_at is not None and token.expires_at <= now:
+        raise AuthenticationError("The token has expired.", token_sent=True)
+    if token.last_used_at is None or token.last_used_at <= now - MINUTE:
+        _note_use(state, token.id, now)
+    return token
+
+
+def _credentials(request: Request) -> str:
     header = request.headers.get(b"authorization")
     if header is None:
         raise AuthenticationError("Missing credentials: send Authorization: Bearer <token>.")
@@ -57,17 +73,9 @@ async def _verified(request: Request, state: State) -> Token:
     if scheme.lower() != b"bearer":
         raise AuthenticationError("The Authorization header has to be Bearer <token>.")
     value = credentials.strip().decode("latin-1")
-    if not tokens.is_well_formed(value):
+    if not tokens.is_shaped(value):
         raise AuthenticationError("The token is not one of this service's.", token_sent=True)
-    token = await store.find(state.database, tokens.digest(value, state.token_key))
-    now = state.clock()
-    if token is None or token.revoked_at is not None:
-        raise AuthenticationError("The token is unknown or was revoked.", token_sent=True)
-    if token.expires_at is not None and token.expires_at <= now:
-        raise AuthenticationError("The token has expired.", token_sent=True)
-    if token.last_used_at is None or token.last_used_at <= now - MINUTE:
-        _note_use(state, token.id, now)
-    return token
+    return value
 
 
 def _note_use(state: State, token_id: str, now: int) -> None:

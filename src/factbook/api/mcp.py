@@ -35,7 +35,9 @@ HEADER_MISMATCH: Final = -32020
 UNSUPPORTED_VERSION: Final = -32022
 MAX_BODY: Final = 1024 * 1024
 
+_JSON: Final = b"application/json"
 _META: Final = "io.modelcontextprotocol/"
+_META_BYTES: Final = _META.encode()
 _LARGE: Final = 256 * 1024
 _SERVER: Final = {"name": "factbook", "title": "Factbook", "version": __version__}
 _CAPABILITIES: Final[dict[str, Any]] = {"tools": {}}
@@ -79,7 +81,7 @@ async def post(request: Request, state: State) -> Reply:
             return Reply(status=202)
         version = request.headers.get(b"mcp-protocol-version")
         modern = version is not None and version.decode("latin-1") not in LEGACY
-        if modern or (message.params is not UNSET and _META.encode() in bytes(message.params)):
+        if modern or (message.params is not UNSET and _META_BYTES in bytes(message.params)):
             return await _Modern(request, message, message.id).answer(state)
         return await _legacy(message, message.id, state)
     except ProtocolError as error:
@@ -88,8 +90,8 @@ async def post(request: Request, state: State) -> Reply:
 
 def _check_media_types(request: Request) -> None:
     headers = request.headers
-    content_type = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
-    if content_type != b"application/json":
+    content_type = headers.get(b"content-type", b"")
+    if content_type != _JSON and content_type.partition(b";")[0].strip().lower() != _JSON:
         raise UnsupportedMediaTypeError
     accept = headers.get(b"accept")
     if accept is not None and not any(
@@ -226,7 +228,7 @@ async def _run(tool: Tool, arguments: msgspec.Raw, id_: Id, state: State, *, mod
         return Reply(jsonrpc.result(id_, failed).encode())
     except FactbookError:
         raise
-    except Exception as error:  # noqa: BLE001 - the edge of JSON-RPC: a bug is answered without detail
+    except Exception as error:
         log.error("tool.failed", tool=tool.name, exc_info=error)
         state.metrics.called(tool.name, "failed")
         raise ProtocolError(
@@ -241,14 +243,18 @@ async def _run(tool: Tool, arguments: msgspec.Raw, id_: Id, state: State, *, mod
 
 def _result(id_: Id, value: str, extra: str) -> Reply:
     """The same value as text for those who read only text, and structured."""
-    opening, closing = jsonrpc.result(id_, "\0").split("\0")
-    head = f'{opening}{{"content":[{{"type":"text","text":'
-    middle = '}],"structuredContent":'
-    tail = f',"isError":false{extra}}}{closing}'
     text = msgspec.json.encode(value)
     if len(value) < _LARGE:
-        return Reply(b"".join((head.encode(), text, f"{middle}{value}{tail}".encode())))
-    return Reply(_pieces(head.encode(), text, middle.encode(), value, tail.encode()))
+        return Reply(jsonrpc.result(id_, _content(text.decode(), value, extra)).encode())
+    head, middle, tail = jsonrpc.result(id_, _content("\0", "\0", extra)).encode().split(b"\0")
+    return Reply(_pieces(head, text, middle, value, tail))
+
+
+def _content(text: str, value: str, extra: str) -> str:
+    return (
+        f'{{"content":[{{"type":"text","text":{text}}}],"structuredContent":{value}'
+        f',"isError":false{extra}}}'
+    )
 
 
 async def _pieces(

@@ -1,16 +1,14 @@
 """A request as handlers see it, and the reply that they return."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any
+from collections.abc import AsyncIterator, Mapping
+from typing import Any, NamedTuple
 from urllib.parse import parse_qsl
 
 import msgspec
 from starlette.types import Receive, Scope
 
-from factbook.auth.store import Token
+from factbook.auth.store import Grant
 from factbook.errors import InputError, PayloadTooLargeError
 
 JSON = b"application/json; charset=utf-8"
@@ -20,13 +18,12 @@ class ClientGoneError(Exception):
     """The client hung up before its request was complete."""
 
 
-@dataclass
-class Reply:
+class Reply(NamedTuple):
     """A status, a body that is bytes or comes in pieces, and headers beside the content type."""
 
     body: bytes | AsyncIterator[bytes] = b""
     status: int = 200
-    headers: dict[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = {}
     content_type: bytes = JSON
 
 
@@ -39,12 +36,15 @@ def reply(value: Any, status: int = 200, **headers: str) -> Reply:
 class Request:
     """One HTTP request."""
 
-    __slots__ = ("__dict__", "_receive", "scope", "token")
+    __slots__ = ("_query", "_receive", "headers", "scope", "token")
 
     def __init__(self, scope: Scope, receive: Receive) -> None:
         self.scope = scope
         self._receive = receive
-        self.token: Token | None = None  # set once the route's permissions were checked
+        self._query: list[tuple[str, str]] | None = None
+        # By lower-case name; of one sent twice, the last.
+        self.headers: dict[bytes, bytes] = dict(scope["headers"])
+        self.token: Grant | None = None  # set once the route's permissions were checked
 
     @property
     def method(self) -> str:
@@ -71,21 +71,18 @@ class Request:
         """A part of the path."""
         return str(self.scope["path_params"][name])
 
-    @cached_property
-    def headers(self) -> dict[bytes, bytes]:
-        """The headers by lower-case name; of one sent twice, the last."""
-        return dict(self.scope["headers"])
-
     def header(self, name: bytes) -> str | None:
         """One header."""
         value = self.headers.get(name)
         return None if value is None else value.decode("latin-1")
 
-    @cached_property
+    @property
     def query(self) -> list[tuple[str, str]]:
         """The query's names and values in their order."""
-        text = self.scope["query_string"].decode("latin-1")
-        return parse_qsl(text, keep_blank_values=True, max_num_fields=1000)
+        if self._query is None:
+            text = self.scope["query_string"].decode("latin-1")
+            self._query = parse_qsl(text, keep_blank_values=True, max_num_fields=1000)
+        return self._query
 
     def all(self, name: str) -> list[str]:
         """Every value of one query parameter."""

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from starlette.routing import Route as StarletteRoute
 from starlette.routing import Router
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from factbook.api import entities, errors, mcp, operations, sets, tokens
 from factbook.api.endpoint import Endpoint, Route
@@ -79,8 +79,15 @@ def router(state: State) -> ASGIApp:
         method: Route(method, "(none)", operations.nowhere, None)
         for method in ("GET", "POST", "PUT", "DELETE", "PATCH", "OPTIONS")
     }
-    return Router(
-        [StarletteRoute(path, Endpoint(methods, state)) for path, methods in paths.items()],
+    endpoints = {path: Endpoint(methods, state) for path, methods in paths.items()}
+    matching = Router(
+        [StarletteRoute(path, endpoint) for path, endpoint in endpoints.items()],
         default=Endpoint(nowhere, state),
         redirect_slashes=False,
     )
+
+    async def dispatch(scope: Scope, receive: Receive, send: Send) -> None:
+        # A path without parameters is found by one look-up.
+        await endpoints.get(scope["path"], matching)(scope, receive, send)
+
+    return dispatch

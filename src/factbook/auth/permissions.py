@@ -19,7 +19,7 @@ SOURCE_READ: Final = "tech-insights.data-source.read"
 SOURCE_WRITE: Final = "tech-insights.data-source.write"
 SOURCE_RUN: Final = "tech-insights.source.run"
 FACT_WRITE: Final = "tech-insights.fact.write"
-TOKEN_MANAGE: Final = "access.token.manage"
+TOKEN_MANAGE: Final = "access.token.manage"  # noqa: S105 - the name of a permission
 EVENTS_READ: Final = "events.read"
 AUDIT_READ: Final = "audit.read"
 
@@ -39,7 +39,7 @@ TITLES = {permission.name: permission.title for permission in PERMISSIONS}
 
 
 def checked(names: Iterable[str]) -> frozenset[str]:
-    """The permissions with these names, all of them for none; raises InputError for unknown ones."""
+    """The permissions of these names, all of them for none; raises InputError for unknown ones."""
     wanted = frozenset(names)
     if unknown := sorted(wanted - NAMES):
         raise InputError(

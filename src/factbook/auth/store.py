@@ -11,6 +11,17 @@ from factbook.errors import NotFoundError
 from factbook.storage import Database, Row, Transaction
 
 
+class Grant(NamedTuple):
+    """What a request's token says: who it acts for, what it may do, and whether it still counts."""
+
+    id: str
+    owner: str
+    permissions: frozenset[str]
+    expires_at: int | None
+    last_used_at: int | None
+    revoked_at: int | None
+
+
 class Token(NamedTuple):
     """A token as it is stored; times in milliseconds since the epoch."""
 
@@ -28,7 +39,10 @@ class Token(NamedTuple):
 _COLUMNS = (
     "id, name, owner, permissions, created_by, created_at, expires_at, last_used_at, revoked_at"
 )
-_FIND = f"SELECT hash, {_COLUMNS} FROM tokens WHERE hash IN LIST(?)"  # noqa: S608
+_FIND = """
+SELECT hash, id, owner, permissions, expires_at, last_used_at, revoked_at
+FROM tokens WHERE hash IN LIST(?)
+"""
 
 _permissions = msgspec.json.Decoder(frozenset[str])
 
@@ -55,17 +69,19 @@ def create(
     return Token(id_, name, owner, permissions, created_by, now, expires, None, None)
 
 
-async def find(database: Database, digest: str) -> Token | None:
-    """The token with this hash, whatever its state."""
+async def find(database: Database, digest: str) -> Grant | None:
+    """What the token with this hash grants, whatever its state."""
     row = await database.find(_FIND, digest)
-    return None if row is None else _token(row[1:])
+    if row is None:
+        return None
+    _, id_, owner, permissions, expires_at, last_used_at, revoked_at = row
+    return Grant(id_, owner, _read(permissions), expires_at, last_used_at, revoked_at)
 
 
 async def listed(database: Database) -> list[Token]:
     """Every token that was not revoked, newest first."""
     rows = await database.all(
-        f"SELECT {_COLUMNS} FROM tokens WHERE revoked_at IS NULL "  # noqa: S608
-        "ORDER BY created_at DESC, id"
+        f"SELECT {_COLUMNS} FROM tokens WHERE revoked_at IS NULL ORDER BY created_at DESC, id"
     )
     return [_token(row) for row in rows]
 
@@ -73,7 +89,7 @@ async def listed(database: Database) -> list[Token]:
 def revoke(transaction: Transaction, id_or_name: str, now: int) -> Token:
     """Revoke a token for the very next request; raises NotFoundError."""
     rows = transaction.all(
-        f"SELECT {_COLUMNS} FROM tokens WHERE (id = ? OR name = ?) AND revoked_at IS NULL",  # noqa: S608
+        f"SELECT {_COLUMNS} FROM tokens WHERE (id = ? OR name = ?) AND revoked_at IS NULL",
         (id_or_name, id_or_name),
     )
     if len(rows) != 1:

@@ -26,11 +26,14 @@ def generate() -> str:
     return f"{PREFIX}{random}{_checksum(random)}"
 
 
+def is_shaped(value: str) -> bool:
+    """Whether this has the prefix and length of a token."""
+    return len(value) == _LENGTH and value.startswith(PREFIX) and value.isascii()
+
+
 def is_well_formed(value: str) -> bool:
-    """Whether this can be a token: what was cut short or mistyped is known without a look-up."""
-    if len(value) != _LENGTH or not value.startswith(PREFIX) or not value.isascii():
-        return False
-    return hmac.compare_digest(_checksum(value[len(PREFIX) : -_CHECKSUM]), value[-_CHECKSUM:])
+    """Whether the checksum fits too: it tells a mistyped value from one that is unknown."""
+    return is_shaped(value) and _checksum(value[len(PREFIX) : -_CHECKSUM]) == value[-_CHECKSUM:]
 
 
 def digest(value: str, key: bytes) -> str:
@@ -39,7 +42,7 @@ def digest(value: str, key: bytes) -> str:
 
 
 def lifetime(text: str) -> int | None:
-    """Milliseconds of `90d`, `12h` or `30m`; None for `never`; raises InputError for anything else."""
+    """Milliseconds of `90d`, `12h` or `30m`, None for `never`; raises InputError otherwise."""
     if text == "never":
         return None
     match = _LIFETIME.fullmatch(text)

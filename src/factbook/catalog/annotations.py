@@ -25,9 +25,12 @@ class Annotator:
     def annotate(self, annotations: dict[str, str], ref: str, set_name: str | None) -> None:
         """Add the service's annotations; what a client sent under these keys is overruled."""
         entities = f"{self.word}-api:{self.base_path}/entities"
-        annotations.pop(f"{self.domain}/entity-set", None)
+        entity_set = f"{self.domain}/entity-set"
+        # Taken out first, so that an entity that was read and comes back keeps its order and etag.
+        for key in (entity_set, MANAGED_BY_LOCATION, MANAGED_BY_ORIGIN_LOCATION):
+            annotations.pop(key, None)
         if set_name is not None:
-            annotations[f"{self.domain}/entity-set"] = set_name
+            annotations[entity_set] = set_name
         annotations[MANAGED_BY_LOCATION] = f"{entities}/by-ref/{path_segment(ref)}"
         annotations[MANAGED_BY_ORIGIN_LOCATION] = entities
 

@@ -1,7 +1,7 @@
 """The filter language of the catalog API, as SQL conditions on `entities e`.
 
-Source: the catalog API reference. Sets of conditions are OR'ed; within a set they are AND'ed; the same
-key with several values means any of them. Keys and values compare in lower case.
+Source: the catalog API reference. Sets of conditions are OR'ed; within a set they are AND'ed; the
+same key with several values means any of them. Keys and values compare in lower case.
 """
 
 from collections.abc import Iterable

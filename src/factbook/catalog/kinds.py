@@ -1,7 +1,7 @@
 """The well-known kinds: what their spec has to hold.
 
-Source: the catalog API's descriptor format, see the list of kinds in its reference. Entities of other
-kinds, and of other API versions, are stored as they come.
+Source: the catalog API's descriptor format. Entities of other kinds, and of other API versions, are
+stored as they come.
 """
 
 from typing import Any

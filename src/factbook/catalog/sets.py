@@ -19,7 +19,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Prepared(msgspec.Struct, frozen=True, gc=False):
-    """An entity ready to store: its reference, its document with annotations, what its spec misses."""
+    """An entity ready to store: its reference, its annotated document, what its spec misses."""
 
     ref: str
     document: str

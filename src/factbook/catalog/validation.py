@@ -24,7 +24,7 @@ _READ_ONLY_METADATA = ("uid", "etag")
 
 
 def problems(entity: Any, *, strict_names: bool = False, max_depth: int = 64) -> list[Problem]:
-    """Every reason for which the entity is refused, as (path, message); empty when it is sound."""
+    """Every reason to refuse the entity, as (path, message); empty when it is sound."""
     if not isinstance(entity, dict):
         return [("", "an entity has to be an object")]
     found = list(_root_problems(entity))

@@ -41,7 +41,7 @@ def _argument(tool: str, properties: Mapping[str, Any], pair: str) -> tuple[str,
 
 
 def _value(key: str, text: str, type_: str) -> Any:
-    import msgspec  # noqa: PLC0415 - `--help` needs none of it.
+    import msgspec
 
     if type_ == "string":
         return text

@@ -165,6 +165,6 @@ def _text(value: object) -> str:
         return value
     if isinstance(value, list):
         return ", ".join(_text(element) for element in value)
-    import msgspec  # noqa: PLC0415 - see output.print_json.
+    import msgspec
 
     return msgspec.json.encode(value).decode()

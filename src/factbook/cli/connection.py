@@ -1,6 +1,6 @@
 """Talking to a server: the options that name it, and what its errors mean for a command."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
@@ -52,7 +52,7 @@ def connected(
     `where` says in which file the item is that a JSON path of a push names.
     """
     # Importing HTTP takes longer than all the rest of the command line, and `--help` needs none.
-    from factbook.client import Client, ClientError  # noqa: PLC0415
+    from factbook.client import Client, ClientError
 
     try:
         client = Client(server, token, push_word=push_word, transport=context.obj)
@@ -66,7 +66,7 @@ def connected(
 
 
 def _failure(error: "ClientError", where: Callable[[str], str]) -> Failure:
-    from factbook.client import ApiError, ConnectionFailed  # noqa: PLC0415 - see connected.
+    from factbook.client import ApiError, ConnectionFailed
 
     if isinstance(error, ConnectionFailed):
         hint = "Start one with `factbook serve`, or name another with --server or FACTBOOK_SERVER."
@@ -77,14 +77,18 @@ def _failure(error: "ClientError", where: Callable[[str], str]) -> Failure:
 
 
 def _refusal(error: "ApiError", where: Callable[[str], str]) -> Failure:
+    # The server's message repeats the first of its problems or conflicts, so a list replaces it.
     if error.status in _HINTS:
         return Failure(error.message, NOT_AUTHORISED, hint=_HINTS[error.status])
     if problems := error.details.get("problems"):
-        # The server's message repeats the first of them.
-        count = f"{len(problems)} problem{'s' if len(problems) > 1 else ''}, nothing was written:"
-        return Failure(count, lines=[f"{where(p['path'])}: {p['message']}" for p in problems])
+        lines = [f"{where(problem['path'])}: {problem['message']}" for problem in problems]
+        return Failure(f"{_count(lines, 'problem')}, nothing was written:", lines=lines)
     if conflicts := error.details.get("conflicts"):
-        lines = [f"{c['entityRef']} belongs to {c['owner']}" for c in conflicts]
-        hint = "--on-conflict take moves them into this set."
-        return Failure(error.message, lines=lines, hint=hint)
+        lines = [f"{conflict['entityRef']}, held by {conflict['owner']}" for conflict in conflicts]
+        message = f"{_count(lines, 'conflict')} with other owners, nothing was written:"
+        return Failure(message, lines=lines, hint="--on-conflict take moves them into this set.")
     return Failure(error.message)
+
+
+def _count(lines: Sequence[str], noun: str) -> str:
+    return f"{len(lines)} {noun}{'' if len(lines) == 1 else 's'}"

@@ -42,7 +42,7 @@ def say(message: str) -> None:
 
 def print_json(value: Any, *, indent: int = 2) -> None:
     """Print a value as JSON; on one line when `indent` is 0."""
-    import msgspec  # noqa: PLC0415 - `--help` needs none of it, and every import makes it slower.
+    import msgspec
 
     encoded = msgspec.json.encode(value)
     print((msgspec.json.format(encoded, indent=indent) if indent else encoded).decode())
@@ -50,9 +50,9 @@ def print_json(value: Any, *, indent: int = 2) -> None:
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """Print rows as a table; None is an empty cell."""
-    from rich.console import Console  # noqa: PLC0415 - see print_json.
-    from rich.table import Table  # noqa: PLC0415
-    from rich.text import Text  # noqa: PLC0415
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
 
     table = Table(box=None, pad_edge=False)
     for column in columns:
@@ -70,8 +70,8 @@ def progress(description: str) -> Iterator[Callable[[str], None]]:
     if not sys.stderr.isatty():
         yield lambda _: None
         return
-    from rich.console import Console  # noqa: PLC0415 - see print_json.
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn  # noqa: PLC0415
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     columns = SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn()
     with Progress(*columns, console=Console(file=sys.stderr), transient=True) as shown:

@@ -13,6 +13,15 @@ if TYPE_CHECKING:
     from factbook.cli.documents import Document
     from factbook.client import Pushed
 
+OnConflict = Annotated[
+    Literal["take"] | None,
+    typer.Option(help="`take` moves entities here that belong to another set."),
+]
+MaxRemovals = Annotated[
+    str | None,
+    typer.Option(metavar="N|N%", help="Refuse a push that removes more entities than this."),
+]
+
 
 def push(
     context: typer.Context,
@@ -25,14 +34,8 @@ def push(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Write nothing; show what would change.")
     ] = False,
-    on_conflict: Annotated[
-        Literal["take"] | None,
-        typer.Option(help="`take` moves entities here that belong to another set."),
-    ] = None,
-    max_removals: Annotated[
-        str | None,
-        typer.Option(metavar="N|N%", help="Refuse a push that removes more entities than this."),
-    ] = None,
+    on_conflict: OnConflict = None,
+    max_removals: MaxRemovals = None,
     push_word: PushWord = "factbook",
     server: Server = DEFAULT_SERVER,
     token: Token = None,
@@ -95,7 +98,7 @@ def sets(
 
 def _read_all(files: Sequence[str], show: Callable[[str], None]) -> list["Document"]:
     # Reading YAML is imported by the one command that reads it.
-    from factbook.cli.documents import read  # noqa: PLC0415
+    from factbook.cli.documents import read
 
     documents: list[Document] = []
     nothing = True

@@ -25,7 +25,7 @@ def serve(
       factbook serve --database-url postgresql://factbook@db/factbook
     """
     # The service is imported by the commands that are part of it, not by those that talk to one.
-    from factbook import app  # noqa: PLC0415
+    from factbook import app
 
     app.serve(settings_from(database_url, host=host, port=port, workers=workers))
 
@@ -38,7 +38,7 @@ def migrate(database_url: DatabaseUrl = None) -> None:
       factbook migrate
       factbook migrate --database-url postgresql://factbook@db/factbook
     """
-    from factbook import app  # noqa: PLC0415 - see serve.
+    from factbook import app
 
     applied = app.migrate(settings_from(database_url))
     for name in applied:

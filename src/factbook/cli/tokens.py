@@ -39,7 +39,7 @@ def create(
           --permission tech-insights.data-source.read --expires never
     """
     # See serving.serve.
-    from factbook import app as service  # noqa: PLC0415
+    from factbook import app as service
 
     settings = settings_from(database_url)
     value = service.create_token(settings, name, user, permission or [], expires)
@@ -56,7 +56,7 @@ def list_(database_url: DatabaseUrl = None, as_json: Json = False) -> None:
       factbook token list
       factbook token list --json
     """
-    from factbook import app as service  # noqa: PLC0415 - see serving.serve.
+    from factbook import app as service
 
     tokens = service.list_tokens(settings_from(database_url))
     if as_json:
@@ -77,7 +77,7 @@ def revoke(
     Examples:
       factbook token revoke laptop
     """
-    from factbook import app as service  # noqa: PLC0415 - see serving.serve.
+    from factbook import app as service
 
     say(f"Revoked: {service.revoke_token(settings_from(database_url), token)}")
 

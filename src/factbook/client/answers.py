@@ -20,19 +20,19 @@ class Changes(Answer):
     unchanged: int
 
 
-class Item(Answer, omit_defaults=True):
-    """One entity of a set as the server stores it; `id` is missing in a dry run.
+class Item(Answer):
+    """One entity of a set as the server stores it.
 
     `rawData`, which has the content of `entity` again, is not kept.
     """
 
+    id: str
     entity: Entity
     entity_ref: str
-    id: str | None = None
-    set: str | None = None
-    updated_by: str | None = None
-    source: str | None = None
-    updated_at: str | None = None
+    set: str
+    updated_by: str
+    source: str
+    updated_at: str
 
 
 class Notice(Answer):
@@ -51,13 +51,13 @@ class Difference(Answer):
 
 
 class Pushed(Answer, omit_defaults=True):
-    """What a push did; in a dry run, what it would do, with `difference`."""
+    """What a push did; in a dry run what it would do, with `difference` and without `items`."""
 
     set: str
-    items: list[Item]
     revision: int
     changes: Changes
     warnings: list[Notice]
+    items: list[Item] = msgspec.field(default_factory=list)
     dry_run: bool = False
     difference: list[Difference] | None = None
 

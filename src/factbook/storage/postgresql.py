@@ -178,7 +178,7 @@ class _PostgreSQLTransaction:
         gone = ", ".join(f"gone.{column}" for column in columns)
         kept = ", ".join(f"{table}.{column}" for column in columns)
         self._connection.execute(
-            f"DELETE FROM {table} USING unnest({arrays}) AS gone ({', '.join(columns)}) "  # noqa: S608
+            f"DELETE FROM {table} USING unnest({arrays}) AS gone ({', '.join(columns)}) "
             f"WHERE ({kept}) = ({gone})",
             [list(column) for column in zip(*rows, strict=True)],
         )

@@ -32,6 +32,7 @@ class SQLite:
         self._path = path
         self._writer: sqlite3.Connection | None = None
         self._reader = _connect(path)
+        self._finder = self._reader.cursor()
         self._idle: list[sqlite3.Connection] = []  # for pages
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="sqlite-writer")
 
@@ -44,7 +45,8 @@ class SQLite:
 
     async def find(self, sql: str, key: str) -> Row | None:
         try:
-            row: Row | None = self._reader.execute(dialects.sqlite_find(sql), (key,)).fetchone()
+            # The one row is fetched to its end, which lets go of the moment that it was read at.
+            row: Row | None = self._finder.execute(dialects.sqlite_find(sql), (key,)).fetchone()
         except sqlite3.Error as error:
             raise _unavailable(error) from error
         return row
@@ -120,11 +122,11 @@ class _SQLiteTransaction:
 
     def insert(self, table: str, columns: Sequence[str], rows: Iterable[Parameters]) -> None:
         places = ", ".join("?" * len(columns))
-        self.many(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({places})", rows)  # noqa: S608
+        self.many(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({places})", rows)
 
     def delete(self, table: str, columns: Sequence[str], rows: Sequence[Parameters]) -> None:
         where = " AND ".join(f"{column} = ?" for column in columns)
-        self.many(f"DELETE FROM {table} WHERE {where}", rows)  # noqa: S608
+        self.many(f"DELETE FROM {table} WHERE {where}", rows)
 
     def lock(self, name: str) -> None:
         """A write transaction of SQLite is alone already."""

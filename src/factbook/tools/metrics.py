@@ -84,7 +84,8 @@ TOOLS: tuple[Tool, ...] = (
         "get-observability-metrics",
         "Observability metrics of an entity",
         shapes.OBSERVABILITY,
-        f"Returns the numbers of service level objectives and of monitors of an entity. {_DEFAULTS}",
+        "Returns the numbers of service level objectives and of monitors of an entity. "
+        f"{_DEFAULTS}",
         EntityArguments,
     ),
     _metric(

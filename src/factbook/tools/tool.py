@@ -4,13 +4,12 @@ import difflib
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, NamedTuple
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from factbook.catalog import ref as refs
-from factbook.catalog.ref import EntityRef
 from factbook.catalog.store import reading
 from factbook.errors import InputError, ToolError
 from factbook.facts.datasource import DataSource
@@ -23,8 +22,7 @@ SIZE_NOTE: Final = (
 )
 
 
-@dataclass(frozen=True)
-class Context:
+class Context(NamedTuple):
     """What a tool may use to answer one call; `now` in milliseconds since the epoch."""
 
     database: Database
@@ -158,12 +156,12 @@ class NameOrRefArguments(Struct, forbid_unknown_fields=True):
 
 def canonical(kind: str, namespace: str, name: str) -> str:
     """The canonical reference of three parts; a name may itself be a reference in full."""
+    kind, namespace, name = kind.strip(), namespace.strip(), name.strip()
     if ":" in name or "/" in name:
         return str(refs.parse(name, kind=kind, namespace=namespace))
-    parts = EntityRef.of(kind.strip(), namespace.strip(), name.strip())
-    if not all(parts):
+    if not (kind and namespace and name):
         raise ToolError("kind, namespace and name have to be non-empty.")
-    return str(parts)
+    return f"{kind}:{namespace}/{name}".lower()
 
 
 async def unknown_entity(database: Database, ref: str) -> ToolError:

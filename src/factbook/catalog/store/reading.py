@@ -59,7 +59,7 @@ class Query:
             where = f"({where}) AND ({condition})"
             parameters += values
         columns = "".join(f", {sort}" for sort in sorts)
-        statement = f"SELECT {_COLUMNS}{columns} FROM entities e{joins} WHERE {where}"  # noqa: S608
+        statement = f"SELECT {_COLUMNS}{columns} FROM entities e{joins} WHERE {where}"
         statement += f" ORDER BY {_ordering(sorts, self.order)}"
         if self.limit is not None:
             statement += " LIMIT ?"
@@ -121,7 +121,7 @@ def _after(
 async def entity(database: Database, ref: str) -> Stored | None:
     """The entity with this canonical reference."""
     row = await database.find(
-        f"SELECT {_COLUMNS} FROM entities e WHERE e.ref IN LIST(?)",  # noqa: S608
+        f"SELECT {_COLUMNS} FROM entities e WHERE e.ref IN LIST(?)",
         ref,
     )
     return Stored(*row) if row else None
@@ -129,7 +129,7 @@ async def entity(database: Database, ref: str) -> Stored | None:
 
 async def entity_by_uid(database: Database, uid: str) -> Stored | None:
     """The entity with this uid."""
-    row = await database.one(f"SELECT {_COLUMNS} FROM entities e WHERE e.uid = ?", (uid,))  # noqa: S608
+    row = await database.one(f"SELECT {_COLUMNS} FROM entities e WHERE e.uid = ?", (uid,))
     return Stored(*row) if row else None
 
 
@@ -139,7 +139,7 @@ async def entities_by_refs(
     """Those of the references that exist and meet the filter."""
     where, parameters = filters.where(conditions)
     rows = await database.all(
-        f"SELECT {_COLUMNS} FROM entities e WHERE e.ref IN LIST(?) AND ({where})",  # noqa: S608
+        f"SELECT {_COLUMNS} FROM entities e WHERE e.ref IN LIST(?) AND ({where})",
         [wanted, *parameters],
     )
     return {row[0]: Stored(*row) for row in rows}
