@@ -37,15 +37,17 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     public_url: Annotated[
         str | None,
-        Meta("Address that clients use, e.g. `https://factbook.example.com`, when behind a proxy."),
+        _about(
+            "Address that clients use, e.g. `https://factbook.example.com`, when behind a proxy."
+        ),
     ] = None
     trusted_proxies: Annotated[
         list[str],
-        Meta("Addresses or networks whose `X-Forwarded-For` and `-Proto` headers are believed."),
+        _about("Addresses or networks whose `X-Forwarded-For` and `-Proto` headers are believed."),
     ] = []
     allowed_hosts: Annotated[
         list[str],
-        Meta(
+        _about(
             "Host names to answer for. Empty: any, or only loopback names when bound to loopback."
         ),
     ] = []
@@ -58,20 +60,20 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     ] = "factbook"
     push_aliases: Annotated[
         list[str],
-        Meta("Further path words, for clients written for another catalog's push interface."),
+        _about("Further path words, for clients written for another catalog's push interface."),
     ] = []
     annotation_domain: Annotated[
         str,
-        Meta("Prefix of the annotation that names an entity's set: `<domain>/entity-set`."),
+        _about("Prefix of the annotation that names an entity's set: `<domain>/entity-set`."),
     ] = "factbook"
     entity_names: Annotated[
         Literal["lenient", "strict"],
-        Meta("`strict` restores the catalog API's rule for `metadata.name` of pushed entities."),
+        _about("`strict` restores the catalog API's rule for `metadata.name` of pushed entities."),
     ] = "lenient"
 
     token_key: Annotated[
         str | None,
-        Meta(
+        _about(
             "Secret that token hashes are keyed with, at least 32 characters. Required on "
             "PostgreSQL; "
             "on SQLite a file is generated beside the database when it is not set."

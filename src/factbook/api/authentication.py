@@ -12,8 +12,8 @@ from factbook.errors import AuthenticationError, NotAllowedError, TooManyRequest
 async def authenticate(request: Request, state: State) -> Grant:
     """The token that the request carries.
 
-    Raises AuthenticationError for none or a bad one, and TooManyRequestsError for a token that calls
-    too often or an address that fails too often. A good token is never refused for the failures of
+    Raises AuthenticationError for none or a bad one, and TooManyRequestsError for a token that
+    calls too often or an address that fails too often. A good token is never refused for the failures of
     others behind its address: with 238 random bits there is nothing to guess.
     """
     try:

@@ -17,7 +17,7 @@ Id = int | str
 
 
 class Message(Struct):
-    """A request, or a notification when it has no id; `params` stays bytes until a method reads it."""
+    """A request, or a notification when it has no id; `params` stays bytes until it is read."""
 
     jsonrpc: Literal["2.0"]
     method: str

@@ -62,8 +62,8 @@ def create(
     expires = None if lifetime is None else now + lifetime
     id_ = str(uuid.uuid4())
     transaction.run(
-        "INSERT INTO tokens (hash, id, name, owner, permissions, created_by, created_at, expires_at)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO tokens (hash, id, name, owner, permissions, created_by, created_at, "
+        "expires_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
         (digest, id_, name, owner, _text(permissions), created_by, now, expires),
     )
     return Token(id_, name, owner, permissions, created_by, now, expires, None, None)

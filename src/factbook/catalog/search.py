@@ -1,7 +1,7 @@
 """The flattened index behind filters: rows of a dotted key and a value, both lower case.
 
 Source: the catalog API's rules of its search index. `kind` and the name, namespace and uid of
-`metadata` are columns of their own and relations are a table of their own, so neither is repeated here.
+`metadata` are columns of their own, relations are a table of their own: neither is repeated here.
 """
 
 from typing import Any

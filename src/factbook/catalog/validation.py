@@ -37,7 +37,7 @@ def problems(entity: Any, *, strict_names: bool = False, max_depth: int = 64) ->
 
 
 def drop_read_only(entity: Entity) -> list[Problem]:
-    """Take out what only the service writes, as an entity that was read carries it; the warnings."""
+    """Take out what only the service writes, which an entity that was read carries; warnings."""
     warnings = []
     for key in _READ_ONLY_ROOT:
         if key in entity:
