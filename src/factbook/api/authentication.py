@@ -13,8 +13,8 @@ async def authenticate(request: Request, state: State) -> Grant:
     """The token that the request carries.
 
     Raises AuthenticationError for none or a bad one, and TooManyRequestsError for a token that
-    calls too often or an address that fails too often. A good token is never refused for the failures of
-    others behind its address: with 238 random bits there is nothing to guess.
+    calls too often or an address that fails too often. A good token is never refused for the
+    failures of others behind its address: with 238 random bits there is nothing to guess.
     """
     try:
         token = await _verified(request, state)

@@ -59,6 +59,8 @@ _message = msgspec.json.Decoder(Message)
 def parse(body: bytes | bytearray) -> Message:
     """The one message of a body; raises ProtocolError, with status 400, for anything else."""
     try:
+        if not body.isascii():
+            body.decode()  # what stays Raw is not looked into
         return _message.decode(body)
     except msgspec.ValidationError as error:
         text = "Batches are not accepted." if body.lstrip()[:1] == b"[" else f"{error}."

@@ -94,10 +94,9 @@ def _check_media_types(request: Request) -> None:
     if content_type != _JSON and content_type.partition(b";")[0].strip().lower() != _JSON:
         raise UnsupportedMediaTypeError
     accept = headers.get(b"accept")
-    if accept is not None and not any(
-        kind in accept for kind in (b"application/json", b"*/*", b"application/*")
-    ):
-        raise NotAcceptableError
+    if accept is None or _JSON in accept or b"*/*" in accept or b"application/*" in accept:
+        return
+    raise NotAcceptableError
 
 
 async def _legacy(message: Message, id_: Id, state: State) -> Reply:

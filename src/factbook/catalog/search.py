@@ -21,7 +21,7 @@ def flatten(document: dict[str, Any]) -> set[SearchRow]:
     """Every (key, value) by which filters find this entity."""
     rows: set[SearchRow] = set()
     for key, value in document.items():
-        _walk(key.lower(), value, rows)
+        _walk(key.lower().replace("\0", ""), value, rows)
     return rows
 
 
@@ -33,20 +33,24 @@ def _walk(path: str, value: Any, rows: set[SearchRow]) -> None:
             rows.add((path, text(value)))
     elif type(value) is dict:
         for key, child in value.items():
-            _walk(f"{path}.{key}".lower(), child, rows)
+            _walk(_key(path, key), child, rows)
     elif type(value) is list:
         for child in value:
             _walk(path, child, rows)
             if type(child) is str and len(path) + len(child) < MAX_LENGTH:
-                rows.add((f"{path}.{child}".lower().replace("\0", ""), "true"))
+                rows.add((_key(path, child), "true"))
     elif len(path) <= MAX_LENGTH:
         rows.add((path, text(value)))
+
+
+def _key(path: str, part: str) -> str:
+    # PostgreSQL's text cannot hold NUL.
+    return f"{path}.{part}".lower().replace("\0", "")
 
 
 def text(value: Any) -> str:
     """A scalar as the index holds it: in lower case, numbers and booleans as JSON writes them."""
     if type(value) is str:
-        # PostgreSQL's text cannot hold NUL.
         return value.lower().replace("\0", "") if len(value) <= MAX_LENGTH else EXISTS
     if value is None:
         return EXISTS
@@ -54,4 +58,5 @@ def text(value: Any) -> str:
         return "true" if value else "false"
     if type(value) is float and value.is_integer():
         value = int(value)
-    return str(value)
+    number = str(value)
+    return number if len(number) <= MAX_LENGTH else EXISTS

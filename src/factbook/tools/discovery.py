@@ -5,7 +5,7 @@ from typing import Annotated
 from msgspec import UNSET, Struct, UnsetType
 
 from factbook.facts.schema import TYPES
-from factbook.tools.tool import Context, Schema, Tool, argument, encode
+from factbook.tools.tool import SIZE_NOTE, Context, Schema, Tool, argument, encode
 
 
 class Arguments(Struct, forbid_unknown_fields=True):
@@ -90,7 +90,7 @@ TOOL = Tool(
         "Lists the data sources of this server with the schema of the facts that each provides. "
         "Call it first to learn the ids that get-entity-facts and get-all-entities-facts take as "
         "dataSourceId. Takes no required arguments. Returns dataSources, totalCount, builtinCount "
-        "and customCount."
+        f"and customCount. {SIZE_NOTE}; `limit` shortens the list."
     ),
     arguments=Arguments,
     output_schema={

@@ -27,6 +27,8 @@ from factbook.tools.tool import (
 
 EVERY_KIND = "*"
 
+_MOST = 2**31  # what both databases can count to
+
 
 class OneArguments(EntityArguments, forbid_unknown_fields=True, kw_only=True):
     """One entity and a data source."""
@@ -42,16 +44,24 @@ class AllArguments(Struct, forbid_unknown_fields=True):
         str, argument("Kind of the entities; `*` for every kind.", "component", min_length=1)
     ] = "component"
     namespace: (
-        Annotated[str, argument("Namespace of the entities; any when left out.", "default")]
+        Annotated[
+            str, argument("Namespace of the entities; any when left out.", "default", min_length=1)
+        ]
         | UnsetType
     ) = UNSET
     limit: (
         Annotated[int, argument("Most entities to return; all when left out.", 100, ge=1)]
         | UnsetType
     ) = UNSET
-    cursor: Annotated[str, argument("nextCursor of the page before.")] | UnsetType = UNSET
+    cursor: (
+        Annotated[str, argument("nextCursor of the page before.", "component:default/payments-api")]
+        | UnsetType
+    ) = UNSET
     facts: (
-        Annotated[list[str], argument("Names of the facts to keep; all when left out.")] | UnsetType
+        Annotated[
+            list[str], argument("Names of the facts to keep; all when left out.", ["hasOwner"])
+        ]
+        | UnsetType
     ) = UNSET
 
 
@@ -88,8 +98,11 @@ async def one(arguments: OneArguments, context: Context) -> str:
 
 def _one(source: DataSource, ref: str, facts: str, written_at: int | None) -> str:
     time = f',"timestamp":"{iso(written_at)}"' if written_at is not None else ""
-    draft = ',"draft":true' if source.draft else ""
-    return f'{_head(source)},"entityRef":{_quoted(ref)},"facts":{facts}{time}{draft}}}'
+    return f'{_head(source)},"entityRef":{encode(ref)},"facts":{facts}{time}{_draft(source)}}}'
+
+
+def _draft(source: DataSource) -> str:
+    return ',"draft":true' if source.draft else ""
 
 
 async def many(arguments: AllArguments, context: Context) -> str:
@@ -108,8 +121,9 @@ async def many(arguments: AllArguments, context: Context) -> str:
                 more = True
                 break
             text = facts if kept is None else _keep(facts, kept)
-            quoted = _quoted(ref)
-            parts.append(f'{{"entityRef":{quoted},"facts":{text},"timestamp":"{iso(written_at)}"}}')
+            parts.append(
+                f'{{"entityRef":{encode(ref)},"facts":{text},"timestamp":"{iso(written_at)}"}}'
+            )
             last = ref
     tail = await _tail(source, selection, context, last if more else None)
     return f'{_head(source)},"entities":[{",".join(parts)}]{tail}}}'
@@ -120,15 +134,15 @@ async def _tail(
 ) -> str:
     """The additive fields of a page; none when everything was asked for."""
     if selection.limit is None:
-        return ',"draft":true' if source.draft else ""
+        return _draft(source)
     if catalog.answers(source.id):
         total = await reading.count(context.database, selection.kind, selection.namespace)
     else:
         total = await store.count(
             context.database, source.id, kind=selection.kind, namespace=selection.namespace
         )
-    cursor = f',"nextCursor":{_quoted(next_cursor)}' if next_cursor is not None else ""
-    return f',"totalCount":{total}{cursor}'
+    cursor = f',"nextCursor":{encode(next_cursor)}' if next_cursor is not None else ""
+    return f',"totalCount":{total}{cursor}{_draft(source)}'
 
 
 async def _rows(
@@ -151,8 +165,16 @@ async def _rows(
 def _selection(arguments: AllArguments) -> Selection:
     kind = None if arguments.kind == EVERY_KIND else arguments.kind.strip().lower()
     namespace = None if arguments.namespace is UNSET else arguments.namespace.strip().lower()
-    after = "" if arguments.cursor is UNSET else arguments.cursor
-    return Selection(kind, namespace, after, None if arguments.limit is UNSET else arguments.limit)
+    after = "" if arguments.cursor is UNSET else _after(arguments.cursor)
+    limit = None if arguments.limit is UNSET else min(arguments.limit, _MOST)
+    return Selection(kind, namespace, after, limit)
+
+
+def _after(cursor: str) -> str:
+    """The reference that a cursor is; raises ToolError for what is none."""
+    if ":" not in cursor or "/" not in cursor:
+        raise ToolError("That is no nextCursor of a page before. Leave cursor out to start anew.")
+    return cursor
 
 
 def _source(source_id: str, context: Context) -> DataSource:
@@ -171,7 +193,7 @@ def _check_facts(source: DataSource, kept: frozenset[str]) -> None:
     if unknown := sorted(kept.difference(known)):
         raise ToolError(
             f"The data source {source.id} has no fact {', '.join(unknown)}. "
-            f"It has: {', '.join(known)}."
+            f"Choose among: {', '.join(known)}."
         )
 
 
@@ -181,12 +203,7 @@ def _keep(facts: str, kept: frozenset[str]) -> str:
 
 
 def _head(source: DataSource) -> str:
-    return f'{{"dataSourceId":{_quoted(source.id)},"dataSourceTitle":{_quoted(source.title)}'
-
-
-def _quoted(text: str) -> str:
-    """Text as JSON; most references need nothing escaped."""
-    return f'"{text}"' if text.isalnum() and text.isascii() else encode(text)
+    return f'{{"dataSourceId":{encode(source.id)},"dataSourceTitle":{encode(source.title)}'
 
 
 _FACTS: Schema = {"type": "object", "description": "Fact name to value."}
@@ -222,7 +239,7 @@ ALL = Tool(
         "Returns the facts of one data source about every entity that it tracks. Needs a "
         "dataSourceId from get-data-source-discovery. Without kind only components are returned; "
         "kind `*` returns every kind; without namespace all namespaces. Everything is returned at "
-        f"once unless limit is given. {SIZE_NOTE}"
+        f"once unless limit is given. {SIZE_NOTE}; ask for pages with `limit` and `cursor`."
     ),
     arguments=AllArguments,
     output_schema={

@@ -93,7 +93,7 @@ TOOLS: tuple[Tool, ...] = (
         "Files of an entity's repository",
         shapes.REPOSITORY,
         "Returns the file paths, their number and their types of the repository behind a "
-        f"component. namespace defaults to default. {SIZE_NOTE}",
+        f"component. namespace defaults to default. {SIZE_NOTE}; `limit` shortens filePaths.",
         RepositoryArguments,
     ),
 )

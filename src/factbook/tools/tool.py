@@ -17,9 +17,10 @@ from factbook.storage import Database
 
 Schema = dict[str, Any]
 
-SIZE_NOTE: Final = (
-    "Agents cut results above about 25,000 tokens; ask for a page with `limit` and `cursor`."
-)
+SIZE_NOTE: Final = "Agents cut results above about 25,000 tokens"
+
+_FORM: Final = "Write kind:namespace/name, such as component:default/payments-api."
+_NUL: Final = b"\\u0000"
 
 
 class Context(NamedTuple):
@@ -61,6 +62,9 @@ class Tool:
 
     async def call(self, arguments: msgspec.Raw | bytes, context: Context) -> str:
         """The result as JSON text; raises ToolError for arguments that do not fit."""
+        if _NUL in bytes(arguments):
+            # Nothing in the catalog has it, and PostgreSQL takes no text that does.
+            raise ToolError(f"Arguments may not hold the character NUL. {self.usage}")
         try:
             decoded = self.decoder.decode(arguments)
         except msgspec.ValidationError as error:
@@ -68,7 +72,7 @@ class Tool:
         try:
             return await self.run(decoded, context)
         except InputError as error:
-            raise ToolError(error.message) from None
+            raise ToolError(f"{error.message} {_FORM}") from None
 
     @cached_property
     def usage(self) -> str:
@@ -141,9 +145,10 @@ class NameOrRefArguments(Struct, forbid_unknown_fields=True):
         """The canonical reference; raises ToolError unless name and entityRef say one thing."""
         both = "Give either name (with namespace and kind when they differ from the defaults) "
         both += "or entityRef, such as component:default/payments-api."
-        named = None if self.name is UNSET else canonical(self.kind, self.namespace, self.name)
+        # Clients send empty text for what they leave out.
+        named = canonical(self.kind, self.namespace, self.name) if self.name else None
         whole = None
-        if self.entity_ref is not UNSET:
+        if self.entity_ref:
             whole = str(refs.parse(self.entity_ref, kind=self.kind, namespace=self.namespace))
         if named is None and whole is None:
             raise ToolError(f"Neither name nor entityRef was given. {both}")
@@ -160,7 +165,7 @@ def canonical(kind: str, namespace: str, name: str) -> str:
     if ":" in name or "/" in name:
         return str(refs.parse(name, kind=kind, namespace=namespace))
     if not (kind and namespace and name):
-        raise ToolError("kind, namespace and name have to be non-empty.")
+        raise ToolError(f"kind, namespace and name may not be blank. {_FORM}")
     return f"{kind}:{namespace}/{name}".lower()
 
 

@@ -1,0 +1,124 @@
+"""Real `factbook` processes for tests: a server on loopback, and commands that talk to it."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx2
+
+FACTBOOK = Path(sys.executable).with_name("factbook")
+TOKEN_KEY = "a key of tests, long enough to be one"
+_START_SECONDS = 30
+
+
+class ServerProcess:
+    """A `factbook serve` on a free port of loopback."""
+
+    def __init__(self, database_url: str, folder: Path, **environment: str) -> None:
+        self.database_url = database_url
+        self.folder = folder
+        self.port = free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.environment = clean_environment() | {
+            "FACTBOOK_DATABASE_URL": database_url,
+            "FACTBOOK_TOKEN_KEY": TOKEN_KEY,
+            "FACTBOOK_SERVER": self.url,
+            **environment,
+        }
+        self.log = folder / f"serve-{self.port}.log"
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self, *arguments: str) -> "ServerProcess":
+        """Start it, and wait until it is ready."""
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [FACTBOOK, "serve", "--port", str(self.port), *arguments],
+                env=self.environment,
+                cwd=self.folder,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        deadline = time.monotonic() + _START_SECONDS
+        while not self._is_ready():
+            assert self._process.poll() is None, self.log.read_text()
+            assert time.monotonic() < deadline, self.log.read_text()
+            time.sleep(0.02)  # between two looks at another process
+        return self
+
+    def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
+        """Send a signal to it and all that it started; its exit code."""
+        assert self._process is not None
+        os.killpg(self._process.pid, number)
+        return self._process.wait(timeout=60)
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    @property
+    def is_running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def token(self, *arguments: str) -> str:
+        """A new token's value, from `factbook token create`."""
+        return self.command("token", "create", "test", *arguments).strip()
+
+    def command(self, *arguments: str, expect: int = 0, stdin: str | None = None) -> str:
+        """What a `factbook` command prints on standard output."""
+        done = subprocess.run(
+            [FACTBOOK, *arguments],
+            env=self.environment,
+            cwd=self.folder,
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert done.returncode == expect, done.stdout + done.stderr
+        return done.stdout
+
+    def client(self, token: str) -> httpx2.Client:
+        """A client of this server with a token."""
+        headers = {"authorization": f"Bearer {token}"}
+        return httpx2.Client(base_url=self.url, headers=headers, timeout=60)
+
+    def _is_ready(self) -> bool:
+        try:
+            return httpx2.get(f"{self.url}/readyz").status_code == 200
+        except httpx2.TransportError:
+            return False
+
+
+@contextmanager
+def serving(
+    database_url: str, folder: Path, *arguments: str, **environment: str
+) -> Iterator[ServerProcess]:
+    """A server that is stopped at the end of the block."""
+    server = ServerProcess(database_url, folder, **environment).start(*arguments)
+    try:
+        yield server
+    finally:
+        if server.is_running:
+            server.stop()
+
+
+def clean_environment() -> dict[str, str]:
+    """This process's environment without settings of Factbook."""
+    return {name: text for name, text in os.environ.items() if not name.startswith("FACTBOOK_")}
+
+
+def free_port() -> int:
+    """A port of loopback that nothing listens on now."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
+        return port

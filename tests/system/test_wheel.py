@@ -1,0 +1,43 @@
+"""The wheel installs and runs outside the checkout."""
+
+import os
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+import pytest
+
+from tests import processes
+
+pytestmark = [pytest.mark.system, pytest.mark.timeout(600)]
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+def test_the_wheel_serves_from_an_environment_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    subprocess.run(
+        [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", tmp_path, ROOT],
+        check=True,
+        capture_output=True,
+    )
+    [wheel] = tmp_path.glob("*.whl")
+    home = tmp_path / "environment"
+    venv.create(home, with_pip=True)
+    pip: list[str | Path] = [home / "bin" / "python", "-m", "pip", "install", "--quiet"]
+    lock = ROOT / "requirements" / "runtime.lock"
+    subprocess.run([*pip, "--require-hashes", "-r", lock], check=True, cwd=tmp_path)
+    subprocess.run([*pip, "--no-deps", wheel], check=True, cwd=tmp_path)
+
+    monkeypatch.setattr(processes, "FACTBOOK", home / "bin" / "factbook")
+    assert "PYTHONPATH" not in os.environ
+    with processes.serving(f"sqlite:///{tmp_path / 'factbook.db'}", tmp_path) as server:
+        server.environment["FACTBOOK_TOKEN"] = server.token()
+        entity = (
+            '{"apiVersion": "backstage.io/v1alpha1", "kind": "Resource",'
+            ' "metadata": {"name": "Master Account"}, "spec": {"type": "account", "owner": "ops"}}'
+        )
+        server.command("push", "cloud", "-", stdin=entity)
+        assert "resource:default/master account" in server.command("entities")
