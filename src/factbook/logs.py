@@ -11,7 +11,9 @@ import structlog
 from factbook.settings import Settings
 
 # A token's value, and a password within a database URL, wherever they turn up.
-_SECRETS = re.compile(r"fbk_[0-9A-Za-z]{8,}|(?<=://)[^\s/@]+:[^\s/@]+(?=@)")
+_SECRETS = re.compile(
+    r"fbk_[0-9A-Za-z]{8,}|(?<=://)[^\s/@]*:[^\s/@]+(?=@)|(?<=password=)[^\s&'\"]+", re.IGNORECASE
+)
 
 
 def configure(settings: Settings) -> None:
@@ -47,8 +49,23 @@ def configure(settings: Settings) -> None:
 def redact(
     logger: object, method: str, event: MutableMapping[str, Any]
 ) -> MutableMapping[str, Any]:
-    """The same event with secrets blotted out."""
+    """The same event with secrets blotted out, however deep they lie."""
     for key, value in event.items():
-        if isinstance(value, str):
-            event[key] = _SECRETS.sub("[redacted]", value)
+        if not key.startswith("_"):  # what structlog keeps for itself
+            event[key] = _redacted(value)
     return event
+
+
+def without_secrets(text: str) -> str:
+    """The same text with secrets blotted out."""
+    return _SECRETS.sub("[redacted]", text)
+
+
+def _redacted(value: Any) -> Any:
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    if isinstance(value, dict):
+        return {without_secrets(str(key)): _redacted(item) for key, item in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_redacted(item) for item in value]
+    return without_secrets(str(value))

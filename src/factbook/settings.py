@@ -17,6 +17,20 @@ from factbook.errors import ConfigurationError
 
 MIB = 1024 * 1024
 
+_LEAST = {
+    "postgres_connections": 1,
+    "port": 0,
+    "workers": 1,
+    "token_burst": 1,
+    "failed_logins": 1,
+    "max_body_bytes": 1,
+    "max_set_items": 1,
+    "max_json_depth": 1,
+    "revisions_kept": 0,
+    "revision_days": 0,
+    "removed_days": 0,
+}
+
 
 def _about(*sentences: str) -> Meta:
     return Meta(description="".join(sentences))
@@ -103,11 +117,16 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     log_format: Annotated[Literal["json", "console"], _about("Form of the log lines.")] = "json"
 
     def __post_init__(self) -> None:
-        for name, value in (("max_set_items", self.max_set_items), ("workers", self.workers)):
-            if value < 1:
-                raise ConfigurationError(f"{name} has to be at least 1, not {value}.")
+        for name, least in _LEAST.items():
+            value = getattr(self, name)
+            if value < least:
+                raise ConfigurationError(f"{name} has to be at least {least}, not {value}.")
+        if not self.token_rate > 0:
+            raise ConfigurationError(f"token_rate has to be more than 0, not {self.token_rate}.")
         if self.token_key is not None and len(self.token_key) < 32:
             raise ConfigurationError("token_key has to have at least 32 characters.")
+        if self.public_url and not self.public_url.startswith(("https://", "http://")):
+            raise ConfigurationError("public_url has to begin with https:// or http://.")
 
 
 def load(

@@ -46,7 +46,10 @@ def authorize(token: Grant, needed: tuple[str, ...]) -> None:
 def client_address(request: Request, state: State) -> str:
     """The address that the request comes from."""
     client = request.scope.get("client")
-    return state.proxies.client(client[0] if client else "", request.header(b"x-forwarded-for"))
+    # Proxies add to the one header or add one of their own.
+    hops = [text for name, text in request.scope["headers"] if name == b"x-forwarded-for"]
+    forwarded_for = b",".join(hops).decode("latin-1") if hops else None
+    return state.proxies.client(client[0] if client else "", forwarded_for)
 
 
 async def _verified(request: Request, state: State) -> Grant:

@@ -5,7 +5,7 @@ raised becomes a reply, every answer is counted.
 """
 
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import NamedTuple
 
 from starlette.types import Receive, Scope, Send
@@ -47,6 +47,8 @@ class Endpoint:
         request = Request(scope, receive)
         try:
             reply = await self._answer(request)
+            if not isinstance(reply.body, bytes):
+                reply = reply._replace(body=await _begun(reply.body))
         except FactbookError as error:
             reply = self._errors(error, request)
         except ClientGoneError:
@@ -70,6 +72,18 @@ class Endpoint:
             request.token = await authenticate(request, state)
             authorize(request.token, route.permissions)
         return await route.handler(request, state)
+
+
+async def _begun(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """The same pieces: what goes wrong before the first can still be answered as an error."""
+    first = await anext(pieces, b"")
+
+    async def all_pieces() -> AsyncIterator[bytes]:
+        yield first
+        async for piece in pieces:
+            yield piece
+
+    return all_pieces()
 
 
 async def _send(reply: Reply, send: Send, *, head: bool) -> None:

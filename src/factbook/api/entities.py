@@ -20,6 +20,7 @@ from factbook.errors import InputError, NotFoundError
 
 _ORDER = re.compile(r"(asc|desc):(.+)")
 _MOST = 10_000
+_MOST_ORDERS = 10
 
 
 class Refs(msgspec.Struct):
@@ -61,7 +62,8 @@ async def list_entities(request: Request, state: State) -> Reply:
     )
     headers = {}
     if found.last is not None:
-        headers["link"] = _next_link(request, Cursor(page_size, found.last))
+        public_url = state.settings.public_url or ""
+        headers["link"] = _next_link(request, public_url, Cursor(page_size, found.last))
     return Reply(_array(found.items, projection), headers=headers)
 
 
@@ -102,6 +104,8 @@ async def get_by_refs(request: Request, state: State) -> Reply:
 
 def _orders(texts: list[str]) -> list[Order]:
     orders = []
+    if len(texts) > _MOST_ORDERS:
+        raise InputError(f"order can be given {_MOST_ORDERS} times at most.")
     for text in texts:
         match = _ORDER.fullmatch(text)
         if match is None:
@@ -120,11 +124,11 @@ def _read_cursor(text: str, order: Sequence[Order]) -> Cursor:
     return cursor
 
 
-def _next_link(request: Request, cursor: Cursor) -> str:
+def _next_link(request: Request, public_url: str, cursor: Cursor) -> str:
     after = base64.urlsafe_b64encode(msgspec.json.encode(cursor)).decode()
     kept = [(name, value) for name, value in request.query if name not in ("after", "offset")]
     query = urlencode([*kept, ("after", after)], quote_via=quote)
-    return f'<{request.path}?{query}>; rel="next"'
+    return f'<{public_url.rstrip("/")}{request.path}?{query}>; rel="next"'
 
 
 def _array(items: list[Stored], projection: Projection) -> bytes:

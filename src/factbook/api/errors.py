@@ -10,16 +10,21 @@ from factbook.errors import (
     FactbookError,
     NotAllowedError,
     TooManyRequestsError,
+    UnavailableError,
 )
+from factbook.logs import without_secrets
 
 log = structlog.get_logger("factbook.api")
 
 
 def rest(error: FactbookError, request: Request) -> Reply:
     """The form of the catalog API: `{"error", "request", "response"}`; no header's value in it."""
+    _log_cause(error, request)
+    # A client may have put a token where none belongs: in the query, say.
+    message, url = without_secrets(error.message), without_secrets(request.url)
     body = {
-        "error": {"name": error.name, "message": error.message, **error.details},
-        "request": {"method": request.method, "url": request.url},
+        "error": {"name": error.name, "message": message, **error.details},
+        "request": {"method": request.method, "url": url},
         "response": {"statusCode": error.status},
     }
     return Reply(reply(body).body, error.status, error.headers())
@@ -27,6 +32,7 @@ def rest(error: FactbookError, request: Request) -> Reply:
 
 def protocol(error: FactbookError, request: Request) -> Reply:
     """The forms of the Model Context Protocol over HTTP: OAuth's for access, else JSON-RPC's."""
+    _log_cause(error, request)
     body: dict[str, Any]
     if isinstance(error, AuthenticationError):
         body = {"error": "invalid_token", "error_description": error.message}
@@ -38,6 +44,12 @@ def protocol(error: FactbookError, request: Request) -> Reply:
         code = -32603 if error.status >= 500 else -32600
         body = {"jsonrpc": "2.0", "id": None, "error": {"code": code, "message": error.message}}
     return Reply(reply(body).body, error.status, error.headers())
+
+
+def _log_cause(error: FactbookError, request: Request) -> None:
+    if isinstance(error, UnavailableError) and error.__cause__ is not None:
+        cause = f"{type(error.__cause__).__name__}: {error.__cause__}"
+        log.warning("request.unavailable", path=request.path, cause=cause)
 
 
 def unexpected(error: Exception, request: Request) -> FactbookError:

@@ -80,7 +80,7 @@ async def post(request: Request, state: State) -> Reply:
         if message.id is UNSET:
             return Reply(status=202)
         version = request.headers.get(b"mcp-protocol-version")
-        modern = version is not None and version.decode("latin-1") not in LEGACY
+        modern = version is not None and version.strip().decode("latin-1") not in LEGACY
         if modern or (message.params is not UNSET and _META_BYTES in bytes(message.params)):
             return await _Modern(request, message, message.id).answer(state)
         return await _legacy(message, message.id, state)
@@ -94,9 +94,10 @@ def _check_media_types(request: Request) -> None:
     if content_type != _JSON and content_type.partition(b";")[0].strip().lower() != _JSON:
         raise UnsupportedMediaTypeError
     accept = headers.get(b"accept")
-    if accept is None or _JSON in accept or b"*/*" in accept or b"application/*" in accept:
+    if accept is None or _JSON in accept or b"*/*" in accept:
         return
-    raise NotAcceptableError
+    if _JSON not in accept.lower() and b"application/*" not in accept.lower():
+        raise NotAcceptableError
 
 
 async def _legacy(message: Message, id_: Id, state: State) -> Reply:
@@ -128,7 +129,7 @@ class _Modern:
     async def answer(self, state: State) -> Reply:
         meta = self._params.meta
         version = None if meta is UNSET else meta.get(f"{_META}protocolVersion")
-        if version in LEGACY and self._header(b"mcp-protocol-version") in (*LEGACY, None):
+        if version in (None, *LEGACY) and self._header(b"mcp-protocol-version") in (*LEGACY, None):
             return await _legacy(self._message, self._id, state)
         self._check_meta()
         self._check_headers()
@@ -261,11 +262,9 @@ async def _pieces(
 ) -> AsyncIterator[bytes]:
     """A large answer without a second copy of it in one piece."""
     yield head
-    for start in range(0, len(text), _LARGE):
-        yield text[start : start + _LARGE]
+    yield text
     yield middle
-    for start in range(0, len(value), _LARGE):
-        yield value[start : start + _LARGE].encode()
+    yield value.encode()
     yield tail
 
 

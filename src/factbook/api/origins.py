@@ -16,8 +16,13 @@ class Hosts:
     """Which hosts this server answers for, and which browser origins may call it."""
 
     def __init__(self, settings: Settings) -> None:
-        self._origins = frozenset(origin.rstrip("/") for origin in settings.allowed_origins)
-        public = urlsplit(settings.public_url or "").hostname
+        origins = {origin.rstrip("/") for origin in settings.allowed_origins}
+        public = None
+        if settings.public_url:
+            own = urlsplit(settings.public_url)
+            origins.add(f"{own.scheme}://{own.netloc}")
+            public = own.hostname
+        self._origins = frozenset(origins)
         names = {name.lower() for name in settings.allowed_hosts}
         if not names and settings.host in _LOOPBACK:
             names = set(_LOOPBACK)
@@ -31,11 +36,13 @@ class Hosts:
         """Raise MisdirectedRequestError or NotAllowedError, naming the setting that decides."""
         if self._names and not self._allows(host or ""):
             raise MisdirectedRequestError(
-                f'This server does not answer for the host "{host}"; allowed_hosts names those.'
+                "This server does not answer for the host of this request; "
+                "the setting allowed_hosts names those that it answers for."
             )
         if origin is not None and not self._allows_origin(origin, host or ""):
             raise NotAllowedError(
-                f'The origin "{origin}" may not call this server; allowed_origins names those.'
+                "The origin of this request may not call this server; "
+                "the setting allowed_origins names those that may."
             )
 
     def _is_allowed(self, host: str) -> bool:
@@ -58,14 +65,19 @@ class Proxies:
             raise ConfigurationError(f"trusted_proxies: {error}.") from None
 
     def client(self, peer: str, forwarded_for: str | None) -> str:
-        """The client's address: the peer's own, or what trusted proxies say of it."""
+        """The client's address: the peer's own, or what trusted proxies say of it.
+
+        Each proxy adds whom it heard from at the end: the last that is no trusted proxy is the
+        client, and what stands before it is the client's own invention.
+        """
         if not self._trusted or forwarded_for is None:
             return peer
-        for hop in [peer, *reversed(forwarded_for.split(","))]:
-            address = hop.strip()
+        address = peer
+        for hop in reversed(forwarded_for.split(",")):
             if not self._is_trusted(address):
-                return address
-        return peer
+                break
+            address = _without_port(hop.strip())
+        return address
 
     def _is_trusted(self, text: str) -> bool:
         try:
@@ -73,3 +85,10 @@ class Proxies:
         except ValueError:
             return False
         return any(address in network for network in self._trusted)
+
+
+def _without_port(hop: str) -> str:
+    """An address as some proxies write it: `192.0.2.1:5000`, `[2001:db8::1]:5000`."""
+    if hop.startswith("["):
+        return hop[1:].partition("]")[0]
+    return hop.partition(":")[0] if hop.count(":") == 1 else hop

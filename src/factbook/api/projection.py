@@ -41,17 +41,28 @@ class Projection:
         return msgspec.json.encode(kept)
 
 
-def _copy(source: Any, target: dict[str, Any], parts: list[str]) -> None:
-    """Copy one path. A part that is missing is glued to the next: annotation keys hold dots."""
-    for end in range(1, len(parts) + 1):
-        key, rest = ".".join(parts[:end]), parts[end:]
-        value = source.get(key, _MISSING) if isinstance(source, dict) else _MISSING
-        if value is _MISSING:
-            continue
-        if not rest:
-            target[key] = value
-        elif isinstance(value, dict):
-            child = target.setdefault(key, {})
-            if child is not value:
-                _copy(value, child, rest)
+def _copy(source: dict[str, Any], target: dict[str, Any], path: list[str]) -> None:
+    """Copy what is at a path, if there is something."""
+    keys, value = _find(source, path)
+    if value is _MISSING:
         return
+    for key in keys[:-1]:
+        source = source[key]
+        child = target.setdefault(key, {})
+        if child is source:  # copied whole already
+            return
+        target = child
+    target[keys[-1]] = value
+
+
+def _find(value: Any, path: list[str]) -> tuple[list[str], Any]:
+    """The keys along a path. A part that is missing is glued to the next: keys may hold dots."""
+    keys: list[str] = []
+    key: str | None = None
+    for part in path:
+        key = part if key is None else f"{key}.{part}"
+        if isinstance(value, dict) and key in value:
+            value = value[key]
+            keys.append(key)
+            key = None
+    return keys, value if key is None else _MISSING

@@ -81,7 +81,10 @@ class Request:
         """The query's names and values in their order."""
         if self._query is None:
             text = self.scope["query_string"].decode("latin-1")
-            self._query = parse_qsl(text, keep_blank_values=True, max_num_fields=1000)
+            try:
+                self._query = parse_qsl(text, keep_blank_values=True, max_num_fields=1000)
+            except ValueError:
+                raise InputError("The query has more than 1000 parameters.") from None
         return self._query
 
     def all(self, name: str) -> list[str]:

@@ -89,8 +89,10 @@ def router(state: State) -> ASGIApp:
         redirect_slashes=False,
     )
 
+    exact = {path: endpoint for path, endpoint in endpoints.items() if "{" not in path}
+
     async def dispatch(scope: Scope, receive: Receive, send: Send) -> None:
         # A path without parameters is found by one look-up.
-        await endpoints.get(scope["path"], matching)(scope, receive, send)
+        await exact.get(scope["path"], matching)(scope, receive, send)
 
     return dispatch

@@ -22,6 +22,7 @@ log = structlog.get_logger("factbook.push")
 
 _PERCENT = re.compile(r"(\d{1,3}(?:\.\d+)?)%")
 _PIECE = 256 * 1024
+_SET_ID = "A set id is 1 to 128 printable characters without a slash."
 
 _string = msgspec.json.Encoder().encode
 
@@ -151,12 +152,14 @@ async def list_entities(request: Request, state: State) -> Reply:
     """Pushed entities, of one set or all."""
     request.allow_only("set")
     name = request.get("set")
+    if name is not None:
+        _check_set_id(name)
     return Reply(_whole({}, pushing.all_items(state.database, name)))
 
 
 async def get_entity(request: Request, state: State) -> Reply:
     """One pushed entity by its id."""
-    uid = request.parameter("uid")
+    uid = _uid(request)
     item = await pushing.item_by_uid(state.database, uid)
     if item is None:
         raise NotFoundError(f"There is no pushed entity with the id {uid}.")
@@ -174,7 +177,7 @@ async def get_entity_by_ref(request: Request, state: State) -> Reply:
 
 async def delete_entity(request: Request, state: State) -> Reply:
     """Remove one pushed entity from wherever it is."""
-    uid = request.parameter("uid")
+    uid = _uid(request)
     kept = state.settings.revisions_kept
     if not await pushing.remove_one(state.database, uid, _actor(request, state), kept=kept):
         raise NotFoundError(f"There is no pushed entity with the id {uid}.")
@@ -183,7 +186,7 @@ async def delete_entity(request: Request, state: State) -> Reply:
 
 async def refuse_set_id(request: Request, state: State) -> Reply:
     """A set id that holds a slash, which no set can have."""
-    raise InputError("A set id is 1 to 128 printable characters without a slash.")
+    raise InputError(_SET_ID)
 
 
 def render(item: Item) -> bytes:
@@ -199,14 +202,14 @@ def render(item: Item) -> bytes:
 async def _put_one(request: Request, state: State, name: str | None) -> Reply:
     request.allow_only("onConflict")
     body = await request.body(state.settings.max_body_bytes, "max_body_bytes")
-    push = sets.prepare([msgspec.Raw(body)], name, state.rules)
-    [item] = push.items
+    item = sets.prepare_one(msgspec.Raw(body), name, state.rules)
     outcome = await pushing.put_one(
         state.database,
         name,
         item,
         _actor(request, state),
         _guards(request),
+        state.rules,
         kept=state.settings.revisions_kept,
     )
     assert outcome.written is not None
@@ -216,7 +219,7 @@ async def _put_one(request: Request, state: State, name: str | None) -> Reply:
 
 
 def _prepare(body: bytes | bytearray, name: str, state: State) -> Push:
-    return sets.prepare(sets.decode_body(body), name, state.rules)
+    return sets.prepare(sets.decode_body(body, state.rules), name, state.rules)
 
 
 def _actor(request: Request, state: State) -> Actor:
@@ -225,9 +228,20 @@ def _actor(request: Request, state: State) -> Actor:
 
 def _set_name(request: Request) -> str:
     name = request.parameter("set_id")
-    if not (0 < len(name) <= 128 and name.isprintable()):
-        raise InputError("A set id is 1 to 128 printable characters without a slash.")
+    _check_set_id(name)
     return name
+
+
+def _check_set_id(name: str) -> None:
+    if not (0 < len(name) <= 128 and name.isprintable() and "/" not in name):
+        raise InputError(_SET_ID)
+
+
+def _uid(request: Request) -> str:
+    uid = request.parameter("uid")
+    if not uid.isprintable():
+        raise NotFoundError("There is no pushed entity with such an id.")
+    return uid
 
 
 def _guards(request: Request) -> Guards:

@@ -92,6 +92,8 @@ def revoke(transaction: Transaction, id_or_name: str, now: int) -> Token:
         f"SELECT {_COLUMNS} FROM tokens WHERE (id = ? OR name = ?) AND revoked_at IS NULL",
         (id_or_name, id_or_name),
     )
+    # An id is meant, even where another token bears it as its name.
+    rows = [row for row in rows if row[0] == id_or_name] or rows
     if len(rows) != 1:
         number = "no token" if not rows else "more than one token"
         raise NotFoundError(f'There is {number} called "{id_or_name}"; give its id.')

@@ -1,6 +1,6 @@
 """API tokens: `fbk_`, 40 random characters and a checksum; only a keyed hash is ever stored."""
 
-import hmac
+import hashlib
 import re
 import secrets
 import zlib
@@ -37,8 +37,8 @@ def is_well_formed(value: str) -> bool:
 
 
 def digest(value: str, key: bytes) -> str:
-    """The keyed hash (HMAC-SHA-256) under which a token is stored, in hexadecimal."""
-    return hmac.digest(key, value.encode(), "sha256").hex()
+    """The keyed hash (BLAKE2b, 256 bits) under which a token is stored, in hexadecimal."""
+    return hashlib.blake2b(value.encode(), key=key, digest_size=32).hexdigest()
 
 
 def lifetime(text: str) -> int | None:
@@ -52,21 +52,29 @@ def lifetime(text: str) -> int | None:
 
 
 def key(setting: str | None, file: Path | None) -> bytes:
-    """The key of token hashes: the setting, or the content of a file that is made when missing.
+    """The 64 bytes that key token hashes, made from the setting or from a file.
 
-    Raises ConfigurationError when there is neither, or when others may read the file.
+    The file is made when it is missing. Raises ConfigurationError when there is neither, or when
+    others may read the file.
     """
     if setting is not None:
-        return setting.encode()
+        return hashlib.sha512(setting.encode()).digest()
     if file is None:
         raise ConfigurationError(
             "token_key has to be set on PostgreSQL: every process needs the same. "
             "Make one with `openssl rand -hex 32` and set FACTBOOK_TOKEN_KEY."
         )
-    return _key_from(file)
+    return hashlib.sha512(_key_from(file)).digest()
 
 
 def _key_from(file: Path) -> bytes:
+    try:
+        return _read(file)
+    except OSError as error:
+        raise ConfigurationError(f"The key file {file} cannot be used: {error}.") from None
+
+
+def _read(file: Path) -> bytes:
     if not file.exists():
         _make(file)
     if file.stat().st_mode & 0o077:
@@ -79,6 +87,7 @@ def _key_from(file: Path) -> bytes:
 
 def _make(file: Path) -> None:
     """Write a new key under another name first, so that no process ever reads half of one."""
+    file.parent.mkdir(parents=True, exist_ok=True)
     draft = file.with_name(f"{file.name}.{secrets.token_hex(4)}")
     draft.touch(mode=0o600)
     draft.write_text(secrets.token_hex(32))

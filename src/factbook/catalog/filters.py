@@ -6,6 +6,7 @@ same key with several values means any of them. Keys and values compare in lower
 
 from collections.abc import Iterable
 
+from factbook.catalog import search
 from factbook.catalog.relations import REVERSE
 from factbook.errors import InputError
 
@@ -19,16 +20,24 @@ COLUMNS = {
     "metadata.uid": "e.uid",
 }
 _RELATIONS = "relations."
+# More would exceed what SQLite nests in one expression.
+_MOST = 500
 
 
 def parse(filters: Iterable[str]) -> list[Condition]:
-    """The sets of conditions of all `filter` parameters; an empty list means everything."""
-    return [condition for text in filters if (condition := _parse_one(text))]
+    """The sets of conditions of all `filter` parameters; an empty list means everything.
+
+    Raises InputError for a condition without a key, and for too many.
+    """
+    sets = [condition for text in filters if (condition := _parse_one(text))]
+    if sum(map(len, sets)) > _MOST:
+        raise InputError(f"A filter can have {_MOST} conditions at most.")
+    return sets
 
 
 def _parse_one(text: str) -> Condition:
     condition: Condition = {}
-    for part in text.split(","):
+    for part in text.replace("\0", "").split(","):  # as the index leaves it out
         if not part.strip():
             continue
         key, equals, value = (piece.strip() for piece in part.partition("="))
@@ -68,6 +77,9 @@ def _one(key: str, values: list[str] | None) -> SQL:
     found = "SELECT entity_id FROM search WHERE key_id = (SELECT id FROM search_keys WHERE key = ?)"
     if values is None:
         return f"e.id IN ({found})", [key]
+    values = [value for value in values if value != search.EXISTS]
+    if not values:
+        return "1 = 0", []
     sql, parameters = _in("value", values)
     return f"e.id IN ({found} AND {sql})", [key, *parameters]
 

@@ -61,13 +61,15 @@ class Rules:
     max_depth: int = 64
 
 
-def decode_body(body: bytes | bytearray) -> list[msgspec.Raw]:
+def decode_body(body: bytes | bytearray, rules: Rules) -> list[msgspec.Raw]:
     """The items of `{"items": [entity]}`; raises InputError for anything else."""
     try:
         return _body.decode(body).items
     except msgspec.ValidationError as error:
         raise InputError(f'The body has to be {{"items": [entity, ...]}}: {error}.') from None
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+    except RecursionError:
+        raise InputError(f"{validation.too_deep(rules.max_depth)}.") from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise InputError(f"The body is not valid JSON: {error}.") from None
 
 
@@ -82,31 +84,50 @@ def prepare(items: Sequence[msgspec.Raw], set_name: str | None, rules: Rules) ->
     Raises InvalidItemsError with every problem of every item, each with its JSON path, and
     PayloadTooLargeError when there are more items than a set may hold.
     """
-    if len(items) > rules.max_items:
-        raise PayloadTooLargeError(
-            f"{len(items)} items are more than a set may hold: max_set_items is {rules.max_items}."
-        )
+    check_size(len(items), rules)
     preparing = _Preparing(set_name, rules)
     for position, item in enumerate(items):
         preparing.add(position, item)
-    if preparing.problems:
-        raise InvalidItemsError(preparing.problems)
-    return Push(preparing.items, preparing.warnings)
+    return preparing.push()
+
+
+def prepare_one(item: msgspec.Raw, set_name: str | None, rules: Rules) -> Prepared:
+    """The entity to store; raises InvalidItemsError, whose paths begin at the entity."""
+    preparing = _Preparing(set_name, rules)
+    preparing.add(None, item)
+    return preparing.push().items[0]
+
+
+def check_size(count: int, rules: Rules) -> None:
+    """Raise PayloadTooLargeError when a set may not hold so many items."""
+    if count > rules.max_items:
+        raise PayloadTooLargeError(
+            f"{count} items are more than a set may hold: "
+            f"max_set_items is {rules.max_items}, by default {Rules.max_items}."
+        )
 
 
 class _Preparing:
     def __init__(self, set_name: str | None, rules: Rules) -> None:
         self._set_name = set_name
         self._rules = rules
-        self._seen: dict[str, int] = {}
+        self._seen: dict[str, int | None] = {}
         self.items: list[Prepared] = []
         self.problems: list[dict[str, str]] = []
         self.warnings: list[Warning] = []
 
-    def add(self, position: int, item: msgspec.Raw) -> None:
+    def push(self) -> Push:
+        if self.problems:
+            raise InvalidItemsError(self.problems)
+        return Push(self.items, self.warnings)
+
+    def add(self, position: int | None, item: msgspec.Raw) -> None:
         try:
             entity = msgspec.json.decode(item)
-        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        except RecursionError:
+            self._problem(position, "", validation.too_deep(self._rules.max_depth))
+            return
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
             self._problem(position, "", f"not valid JSON: {error}")
             return
         dropped = validation.drop_read_only(entity) if isinstance(entity, dict) else []
@@ -128,7 +149,7 @@ class _Preparing:
             self.warnings.append(Warning(_path(position, path), message, text))
         self.items.append(self._prepared(entity, text, missing))
 
-    def _problem(self, position: int, path: str, message: str) -> None:
+    def _problem(self, position: int | None, path: str, message: str) -> None:
         self.problems.append({"path": _path(position, path), "message": message})
 
     def _prepared(
@@ -180,5 +201,7 @@ def _status_items(missing: list[tuple[str, str]]) -> str | None:
     ).decode()
 
 
-def _path(position: int, path: str) -> str:
+def _path(position: int | None, path: str) -> str:
+    if position is None:
+        return path or "$"
     return f"items[{position}].{path}" if path else f"items[{position}]"

@@ -32,8 +32,13 @@ def problems(entity: Any, *, strict_names: bool = False, max_depth: int = 64) ->
     if isinstance(metadata, dict):
         found += _metadata_problems(metadata, strict_names)
     if not found and _deeper_than(entity, max_depth):
-        found.append(("", f"JSON may be nested {max_depth} deep at most"))
+        found.append(("", too_deep(max_depth)))
     return found
+
+
+def too_deep(max_depth: int) -> str:
+    """What is said of JSON that is nested deeper than it may be."""
+    return f"JSON may be nested {max_depth} deep at most (max_json_depth, by default 64)"
 
 
 def drop_read_only(entity: Entity) -> list[Problem]:
@@ -63,7 +68,7 @@ def normal_name(name: str) -> str:
 
 
 def _root_problems(entity: Entity) -> Iterator[Problem]:
-    for key in entity.keys() - _ROOT:
+    for key in sorted(entity.keys() - _ROOT):
         yield key, "unknown field; an entity has apiVersion, kind, metadata and spec"
     for key in ("apiVersion", "kind"):
         if key not in entity:

@@ -10,6 +10,8 @@ from typing import Any
 
 import msgspec
 
+from factbook.catalog import filters
+from factbook.catalog.filters import SQL
 from factbook.catalog.ref import DEFAULT_NAMESPACE
 from factbook.catalog.search import EXISTS, SearchRow, flatten, text
 
@@ -28,6 +30,13 @@ def matches(entity_filter: EntityFilter | None, entity: dict[str, Any]) -> bool:
         all(_holds(key.lower(), wanted, keys, rows) for key, wanted in conditions.items())
         for conditions in entity_filter
     )
+
+
+def where(entity_filter: EntityFilter) -> SQL:
+    """The same as a condition on `entities e`."""
+    alternatives = [_all_of(conditions) for conditions in entity_filter]
+    sql = " OR ".join(f"({one})" for one, _ in alternatives)
+    return f"({sql or '1 = 0'})", [value for _, values in alternatives for value in values]
 
 
 def read(value: object, path: str, report: _Report) -> EntityFilter:
@@ -54,6 +63,22 @@ def _holds(key: str, wanted: Any, keys: set[str], rows: set[SearchRow]) -> bool:
     value = text(wanted)
     # What is too long to index equals nothing, as in the catalog's own filters.
     return value != EXISTS and (key, value) in rows
+
+
+def _all_of(conditions: Mapping[str, Any]) -> SQL:
+    parts = [_one(key.lower(), wanted) for key, wanted in conditions.items()]
+    sql = " AND ".join(["1 = 1", *(one for one, _ in parts)])
+    return sql, [value for _, values in parts for value in values]
+
+
+def _one(key: str, wanted: Any) -> SQL:
+    if isinstance(wanted, dict):
+        sql, parameters = filters.where([{key: None}])
+        return (sql if wanted["exists"] else f"NOT ({sql})"), parameters
+    values = [text(one) for one in (wanted if isinstance(wanted, list) else [wanted])]
+    if indexed := [value for value in values if value != EXISTS]:
+        return filters.where([{key: indexed}])
+    return "1 = 0", []
 
 
 def _rows(entity: dict[str, Any]) -> set[SearchRow]:

@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from factbook.catalog.filters import SQL
+from factbook.facts import entity_filter
 from factbook.facts.datasource import DataSource
 from factbook.storage import Database, Transaction
 
@@ -116,7 +118,7 @@ async def latest_for_entity(database: Database, entity_id: int) -> dict[str, Lat
 
 async def page(
     database: Database,
-    source_id: str,
+    source: DataSource,
     *,
     kind: str | None = None,
     namespace: str | None = None,
@@ -124,15 +126,15 @@ async def page(
     limit: int,
 ) -> list[Tracked]:
     """Up to `limit` tracked entities with a reference after `after`, ordered by reference."""
-    conditions, parameters = _narrowed(kind=kind, namespace=namespace)
-    sql = f"{_TRACKED}{conditions} AND e.ref > ? ORDER BY e.ref LIMIT ?"
-    rows = await database.all(sql, (source_id, *parameters, after, limit))
+    tracked, parameters = _tracked_by(source, kind=kind, namespace=namespace)
+    sql = f"{_TRACKED}{tracked} AND e.ref > ? ORDER BY e.ref LIMIT ?"
+    rows = await database.all(sql, (*parameters, after, limit))
     return [_tracked(*row) for row in rows]
 
 
 async def pages(
     database: Database,
-    source_id: str,
+    source: DataSource,
     *,
     kind: str | None = None,
     namespace: str | None = None,
@@ -140,19 +142,23 @@ async def pages(
     limit: int | None = None,
 ) -> AsyncIterator[list[Tracked]]:
     """Every tracked entity after `after`, all of one moment, ordered by reference."""
-    conditions, parameters = _narrowed(kind=kind, namespace=namespace)
+    tracked, parameters = _tracked_by(source, kind=kind, namespace=namespace)
     bound, most = ("", ()) if limit is None else (" LIMIT ?", (limit,))
-    sql = f"{_TRACKED}{conditions} AND e.ref > ? ORDER BY e.ref{bound}"
-    async for rows in database.pages(sql, (source_id, *parameters, after, *most)):
+    sql = f"{_TRACKED}{tracked} AND e.ref > ? ORDER BY e.ref{bound}"
+    async for rows in database.pages(sql, (*parameters, after, *most)):
         yield [_tracked(*row) for row in rows]
 
 
 async def count(
-    database: Database, source_id: str, *, kind: str | None = None, namespace: str | None = None
+    database: Database,
+    source: DataSource,
+    *,
+    kind: str | None = None,
+    namespace: str | None = None,
 ) -> int:
     """The number of tracked entities."""
-    conditions, parameters = _narrowed(kind=kind, namespace=namespace)
-    row = await database.one(f"{_COUNT}{conditions}", (source_id, *parameters))
+    tracked, parameters = _tracked_by(source, kind=kind, namespace=namespace)
+    row = await database.one(f"{_COUNT}{tracked}", parameters)
     return row[0] if row else 0
 
 
@@ -204,10 +210,15 @@ def _tracked(ref: str, facts: str, written_at: int) -> Tracked:
     return Tracked(ref, msgspec.Raw(facts), written_at)
 
 
-def _narrowed(**columns: str | None) -> tuple[str, list[str]]:
-    """Conditions on columns of entities, and their parameters; None narrows nothing."""
+def _tracked_by(source: DataSource, **columns: str | None) -> SQL:
+    """What makes an entity tracked: the source's filter, and columns that are not None."""
     given = {name: value for name, value in columns.items() if value is not None}
-    return "".join(f" AND e.{name} = ?" for name in given), list(given.values())
+    sql = "".join(f" AND e.{name} = ?" for name in given)
+    parameters: list[object] = [source.id, *given.values()]
+    if source.entity_filter is not None:
+        condition, values = entity_filter.where(source.entity_filter)
+        return f"{sql} AND {condition}", [*parameters, *values]
+    return sql, parameters
 
 
 _WRITE_LATEST = """

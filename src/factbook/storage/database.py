@@ -6,6 +6,7 @@ commit. Writes are synchronous functions that run in one transaction, off the ev
 """
 
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import Any, Literal, Protocol, TypeVar
 
 T = TypeVar("T")
@@ -40,6 +41,16 @@ class Transaction(Protocol):
         """Wait until no other transaction holds this name; held until the end of this one."""
 
 
+class Moment(Protocol):
+    """Several reads that all see the database as it was at the first of them."""
+
+    async def columns(self, sql: str, parameters: Parameters = ()) -> list[list[Any]]:
+        """What each `LIST_OF(expression)` of the statement gathers, as one list for each.
+
+        The quickest way to many small rows: the database puts them together.
+        """
+
+
 class Database(Protocol):
     """A database that is open."""
 
@@ -62,6 +73,9 @@ class Database(Protocol):
         self, sql: str, parameters: Parameters = (), size: int = 1000
     ) -> AsyncIterator[list[Row]]:
         """The rows of one statement, all of one moment, `size` at a time."""
+
+    def moment(self) -> AbstractAsyncContextManager[Moment]:
+        """A moment to read at, until the end of the block."""
 
     async def write(self, function: Callable[[Transaction], T]) -> T:
         """What `function` returns, run in a transaction of its own on a thread for writing."""

@@ -27,6 +27,7 @@ def schema(sql: str, dialect: str) -> list[str]:
 def sqlite(sql: str) -> tuple[str, bool]:
     """The statement for SQLite, and whether lists among its parameters become JSON."""
     listed = "IN LIST(?)" in sql
+    sql = sql.replace("LIST_OF(", "json_group_array(")
     return sql.replace("IN LIST(?)", "IN (SELECT value FROM json_each(?))"), listed
 
 
@@ -39,4 +40,5 @@ def sqlite_find(sql: str) -> str:
 @lru_cache(maxsize=1024)
 def postgresql(sql: str) -> str:
     """The statement for psycopg."""
-    return sql.replace("%", "%%").replace("IN LIST(?)", "= ANY(?)").replace("?", "%s")
+    sql = sql.replace("%", "%%").replace("LIST_OF(", "array_agg(")
+    return sql.replace("IN LIST(?)", "= ANY(?)").replace("?", "%s")

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from factbook.errors import ConfigurationError
+from factbook.errors import ConfigurationError, UnavailableError
 from factbook.storage.database import Database
 from factbook.storage.sqlite import SQLite
 
@@ -13,7 +13,7 @@ async def open_database(url: str, *, connections: int = 8) -> Database:
     Raises ConfigurationError for any other address, UnavailableError when it cannot be reached.
     """
     if url.startswith("sqlite:///"):
-        return SQLite(sqlite_path(url))
+        return _open_sqlite(sqlite_path(url))
     if url.startswith(("postgresql://", "postgres://")):
         # The driver is heavy to import and of no use to a service on SQLite.
         from factbook.storage.postgresql import PostgreSQL  # noqa: PLC0415
@@ -23,6 +23,14 @@ async def open_database(url: str, *, connections: int = 8) -> Database:
         "database_url has to start with sqlite:/// or postgresql://, "
         f"not {url.split(':', 1)[0] or 'nothing'}."
     )
+
+
+def _open_sqlite(path: Path) -> Database:
+    try:
+        return SQLite(path)
+    except UnavailableError as error:
+        reason = error.__cause__
+        raise UnavailableError(f"The database {path} cannot be opened: {reason}.") from error
 
 
 def sqlite_path(url: str) -> Path:

@@ -8,20 +8,25 @@ import asyncio
 import zlib
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Self, TypeVar
+from contextlib import asynccontextmanager
+from typing import Any, Self, TypeVar
 
 import psycopg
 from psycopg_pool import AsyncConnectionPool, ConnectionPool, PoolTimeout
 
-from factbook.errors import UnavailableError
+from factbook.errors import InputError, UnavailableError
 from factbook.storage import dialects
-from factbook.storage.database import Dialect, Parameters, Row, Transaction
+from factbook.storage.database import Dialect, Moment, Parameters, Row, Transaction
 
 T = TypeVar("T")
 
 _WAIT_SECONDS = 10.0
+_SOON_SECONDS = 2.0
 _WRITERS = 4
 _LOCK_SPACE = 0x0FAC
+
+# The server or the connection is gone, or no connection came free in time (PoolTimeout).
+_LOST = (psycopg.OperationalError, psycopg.InterfaceError)
 
 
 class PostgreSQL:
@@ -33,6 +38,8 @@ class PostgreSQL:
         self._reads = reads
         self._writes = writes
         self._threads = ThreadPoolExecutor(_WRITERS, thread_name_prefix="postgresql-writer")
+        # However slowly clients take long answers, a connection is left for short ones.
+        self._long_reads = asyncio.Semaphore(reads.max_size - 1)
         self._finders: dict[str, _Finder] = {}
 
     @classmethod
@@ -44,7 +51,13 @@ class PostgreSQL:
             url, min_size=2, max_size=readers, kwargs=options, open=False, timeout=_WAIT_SECONDS
         )
         writes = ConnectionPool(
-            url, min_size=1, max_size=_WRITERS, kwargs=options, open=False, timeout=_WAIT_SECONDS
+            url,
+            min_size=1,
+            max_size=_WRITERS,
+            kwargs=options,
+            open=False,
+            timeout=_WAIT_SECONDS,
+            check=ConnectionPool.check_connection,
         )
         try:
             await reads.open(wait=True, timeout=_WAIT_SECONDS)
@@ -59,14 +72,34 @@ class PostgreSQL:
         return rows[0] if rows else None
 
     async def all(self, sql: str, parameters: Parameters = ()) -> list[Row]:
+        text = dialects.postgresql(sql)
         try:
-            async with self._reads.connection() as connection:
-                cursor = await connection.execute(dialects.postgresql(sql), parameters)
-                return await cursor.fetchall()
-        except (psycopg.OperationalError, PoolTimeout) as error:
+            return await self._fetch(text, parameters)
+        except PoolTimeout as error:
+            raise UnavailableError from error
+        except _LOST:
+            return await self._fetch_again(text, parameters)
+        except psycopg.DataError as error:
+            raise _data_error(error) from error
+
+    async def _fetch(
+        self, text: str, parameters: Parameters, wait: float | None = None
+    ) -> list[Row]:
+        async with self._reads.connection(wait) as connection:
+            cursor = await connection.execute(text, parameters)
+            return await cursor.fetchall()
+
+    async def _fetch_again(self, text: str, parameters: Parameters) -> list[Row]:
+        """Ask once more: after a restart of the server every connection in the pool is dead."""
+        try:
+            await self._reads.check()
+            return await self._fetch(text, parameters, _SOON_SECONDS)
+        except _LOST as error:
             raise UnavailableError from error
 
     async def find(self, sql: str, key: str) -> Row | None:
+        if "\0" in key:  # which no text of PostgreSQL holds
+            return None
         finder = self._finders.get(sql)
         if finder is None:
             finder = self._finders[sql] = _Finder(self, sql)
@@ -77,6 +110,7 @@ class PostgreSQL:
     ) -> AsyncIterator[list[Row]]:
         try:
             async with (
+                self._long_read(),
                 self._reads.connection() as connection,
                 connection.transaction(),
                 connection.cursor("pages") as cursor,
@@ -84,8 +118,34 @@ class PostgreSQL:
                 await cursor.execute(dialects.postgresql(sql), parameters)
                 while rows := await cursor.fetchmany(size):
                     yield rows
-        except (psycopg.OperationalError, PoolTimeout) as error:
+        except _LOST as error:
             raise UnavailableError from error
+        except psycopg.DataError as error:
+            raise _data_error(error) from error
+
+    @asynccontextmanager
+    async def moment(self) -> AsyncIterator[Moment]:
+        try:
+            async with self._long_read(), self._reads.connection() as connection:
+                await connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+                try:
+                    yield _PostgreSQLMoment(connection)
+                finally:
+                    await connection.execute("COMMIT")
+        except _LOST as error:
+            raise UnavailableError from error
+
+    @asynccontextmanager
+    async def _long_read(self) -> AsyncIterator[None]:
+        try:
+            async with asyncio.timeout(_WAIT_SECONDS):
+                await self._long_reads.acquire()
+        except TimeoutError as error:
+            raise UnavailableError from error
+        try:
+            yield
+        finally:
+            self._long_reads.release()
 
     async def write(self, function: Callable[[Transaction], T]) -> T:
         loop = asyncio.get_running_loop()
@@ -96,11 +156,16 @@ class PostgreSQL:
         try:
             with self._writes.connection() as connection, connection.transaction():
                 return function(_PostgreSQLTransaction(connection))
-        except (psycopg.OperationalError, PoolTimeout) as error:
+        except _LOST as error:
             raise UnavailableError from error
+        except psycopg.DataError as error:
+            raise _data_error(error) from error
 
     async def check(self) -> None:
-        await self.one("SELECT 1")
+        try:
+            await self._fetch("SELECT 1", (), _SOON_SECONDS)
+        except _LOST:
+            await self._fetch_again("SELECT 1", ())
 
     async def close(self) -> None:
         await asyncio.to_thread(self._threads.shutdown)
@@ -147,6 +212,16 @@ class _Finder:
                     future.set_result(found.get(key))
 
 
+class _PostgreSQLMoment:
+    def __init__(self, connection: psycopg.AsyncConnection[Row]) -> None:
+        self._connection = connection
+
+    async def columns(self, sql: str, parameters: Parameters = ()) -> list[list[Any]]:
+        cursor = await self._connection.execute(dialects.postgresql(sql), parameters)
+        row = await cursor.fetchone()
+        return [gathered or [] for gathered in row or ()]
+
+
 class _PostgreSQLTransaction:
     def __init__(self, connection: psycopg.Connection[Row]) -> None:
         self._connection = connection
@@ -186,3 +261,10 @@ class _PostgreSQLTransaction:
     def lock(self, name: str) -> None:
         key = zlib.crc32(name.encode()) & 0x7FFFFFFF
         self._connection.execute("SELECT pg_advisory_xact_lock(%s, %s)", (_LOCK_SPACE, key))
+
+
+def _data_error(error: psycopg.DataError) -> Exception:
+    """What a client sent that no text can hold is told; what our own SQL does wrong is a bug."""
+    if error.sqlstate is None and "NUL" in str(error):
+        return InputError("A text with the character NUL cannot be stored or found.")
+    return error

@@ -6,8 +6,9 @@ reads go on while a write is under way, in this process or in another.
 
 import asyncio
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager, closing, contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,7 +16,7 @@ import msgspec
 
 from factbook.errors import UnavailableError
 from factbook.storage import dialects
-from factbook.storage.database import Dialect, Parameters, Row, Transaction
+from factbook.storage.database import Dialect, Moment, Parameters, Row, Transaction
 
 T = TypeVar("T")
 
@@ -33,7 +34,7 @@ class SQLite:
         self._writer: sqlite3.Connection | None = None
         self._reader = _connect(path)
         self._finder = self._reader.cursor()
-        self._idle: list[sqlite3.Connection] = []  # for pages
+        self._idle: list[sqlite3.Connection] = []  # for long reads
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="sqlite-writer")
 
     async def one(self, sql: str, parameters: Parameters = ()) -> Row | None:
@@ -54,17 +55,32 @@ class SQLite:
     async def pages(
         self, sql: str, parameters: Parameters = (), size: int = 1000
     ) -> AsyncIterator[list[Row]]:
-        # A connection with an open cursor keeps reading the moment at which it began, which the
-        # loop's own connection must not do.
+        with (
+            self._another() as connection,
+            closing(_execute(connection, sql, parameters)) as cursor,
+        ):
+            while rows := cursor.fetchmany(size):
+                yield rows
+                await asyncio.sleep(0)
+
+    @asynccontextmanager
+    async def moment(self) -> AsyncIterator[Moment]:
+        with self._another() as connection:
+            _execute(connection, "BEGIN", ())
+            try:
+                yield _SQLiteMoment(connection)
+            finally:
+                connection.execute("COMMIT")
+
+    @contextmanager
+    def _another(self) -> Iterator[sqlite3.Connection]:
+        """A connection for a read that goes on while others begin.
+
+        It keeps reading the moment at which it began, which the loop's own must not do.
+        """
         connection = self._idle.pop() if self._idle else _connect(self._path)
         try:
-            cursor = _execute(connection, sql, parameters)
-            try:
-                while rows := cursor.fetchmany(size):
-                    yield rows
-                    await asyncio.sleep(0)
-            finally:
-                cursor.close()
+            yield connection
         finally:
             self._idle.append(connection)
 
@@ -75,7 +91,7 @@ class SQLite:
 
     def _write(self, function: Callable[[Transaction], T]) -> T:
         if self._writer is None:
-            self._writer = _connect(self._path)
+            self._writer = _connect(self._path, durable=True)
         connection = self._writer
         try:
             connection.execute("BEGIN IMMEDIATE")
@@ -93,7 +109,10 @@ class SQLite:
         return result
 
     async def check(self) -> None:
-        await self.one("SELECT 1")
+        # An open file can be read and written after it was deleted, and all of that would be lost.
+        if not self._path.exists():
+            raise UnavailableError("The database is gone.")
+        await self.one("SELECT count(*) FROM sqlite_master")
 
     async def close(self) -> None:
         await asyncio.get_running_loop().run_in_executor(None, self._thread.shutdown)
@@ -101,6 +120,16 @@ class SQLite:
             self._writer.close()
         for connection in (self._reader, *self._idle):
             connection.close()
+
+
+class _SQLiteMoment:
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    async def columns(self, sql: str, parameters: Parameters = ()) -> list[list[Any]]:
+        await asyncio.sleep(0)  # others are answered between two of these
+        row = _execute(self._connection, sql, parameters).fetchone()
+        return [msgspec.json.decode(text) for text in row]
 
 
 class _SQLiteTransaction:
@@ -132,7 +161,8 @@ class _SQLiteTransaction:
         """A write transaction of SQLite is alone already."""
 
 
-def _connect(path: Path) -> sqlite3.Connection:
+def _connect(path: Path, *, durable: bool = False) -> sqlite3.Connection:
+    """A connection; when `durable`, a commit is on the disk before it returns."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         # The threads take turns: one connection is the loop's, the other the writer's.
@@ -140,12 +170,13 @@ def _connect(path: Path) -> sqlite3.Connection:
             path, isolation_level=None, timeout=_BUSY_SECONDS, check_same_thread=False
         )
         connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
+        connection.execute("PRAGMA journal_size_limit = 67108864")
         connection.execute("PRAGMA foreign_keys = ON")
-        connection.execute("PRAGMA cache_size = -16384")
+        connection.execute(f"PRAGMA cache_size = {-65536 if durable else -16384}")
         connection.execute("PRAGMA mmap_size = 268435456")
     except (sqlite3.Error, OSError) as error:
-        raise UnavailableError(f"The database {path} cannot be opened: {error}.") from error
+        raise UnavailableError("The database cannot be opened.") from error
     return connection
 
 
@@ -171,4 +202,4 @@ def _unavailable(error: Exception) -> Exception:
         return error
     if "syntax error" in str(error) or "no such" in str(error):
         return error
-    return UnavailableError(f"The database cannot do that now: {error}.")
+    return UnavailableError("The database cannot do that now.")

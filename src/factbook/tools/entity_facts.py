@@ -1,6 +1,7 @@
 """get-entity-facts and get-all-entities-facts: the raw facts of one data source."""
 
 from collections.abc import AsyncIterator
+from functools import lru_cache
 from typing import Annotated, NamedTuple
 
 import msgspec
@@ -74,14 +75,6 @@ class Selection(NamedTuple):
     limit: int | None
 
 
-class Row(NamedTuple):
-    """The facts about one entity, as JSON text, and when they were written (milliseconds)."""
-
-    ref: str
-    facts: str
-    written_at: int
-
-
 async def one(arguments: OneArguments, context: Context) -> str:
     """Every raw fact of the source about the entity."""
     source = _source(arguments.data_source_id, context)
@@ -112,21 +105,16 @@ async def many(arguments: AllArguments, context: Context) -> str:
     if kept is not None:
         _check_facts(source, kept)
     selection = _selection(arguments)
-    parts: list[str] = []
-    last = ""
-    more = False
-    async for rows in _rows(source, selection, context):
-        for ref, facts, written_at in rows:
-            if selection.limit is not None and len(parts) == selection.limit:
-                more = True
-                break
-            text = facts if kept is None else _keep(facts, kept)
-            parts.append(
-                f'{{"entityRef":{encode(ref)},"facts":{text},"timestamp":"{iso(written_at)}"}}'
-            )
-            last = ref
+    texts: list[str] = []
+    taken, last, more = 0, "", False
+    async for found in _rows(source, kept, selection, context):
+        rows = found if selection.limit is None else found[: selection.limit - taken]
+        more = len(rows) < len(found)
+        if rows:
+            taken, last = taken + len(rows), rows[-1][0]
+            texts.append(_entries(rows))
     tail = await _tail(source, selection, context, last if more else None)
-    return f'{_head(source)},"entities":[{",".join(parts)}]{tail}}}'
+    return f'{_head(source)},"entities":[{",".join(texts)}]{tail}}}'
 
 
 async def _tail(
@@ -139,27 +127,46 @@ async def _tail(
         total = await reading.count(context.database, selection.kind, selection.namespace)
     else:
         total = await store.count(
-            context.database, source.id, kind=selection.kind, namespace=selection.namespace
+            context.database, source, kind=selection.kind, namespace=selection.namespace
         )
     cursor = f',"nextCursor":{encode(next_cursor)}' if next_cursor is not None else ""
     return f',"totalCount":{total}{cursor}{_draft(source)}'
 
 
+Row = tuple[str, str]  # a reference, and the JSON text that follows it in its entry
+
+
 async def _rows(
-    source: DataSource, selection: Selection, context: Context
+    source: DataSource, kept: frozenset[str] | None, selection: Selection, context: Context
 ) -> AsyncIterator[list[Row]]:
     kind, namespace, after, limit = selection
-    most = None if limit is None else limit + 1
+    most = None if limit is None else limit + 1  # one more tells whether there is more
     if catalog.answers(source.id):
-        pages = reading.complying_pages(context.database, kind, namespace, after, most)
-        async for rows in pages:
-            facts = catalog.facts
-            yield [Row(ref, facts(source.id, bits), time) for ref, bits, time in rows]
+        # Thousands of entities share a few of these.
+        end = lru_cache(maxsize=1024)(
+            lambda bits, time: _end(catalog.facts(source.id, bits), time, kept)
+        )
+        async for page in reading.complying_pages(context.database, kind, namespace, after, most):
+            yield [(ref, end(bits, time)) for ref, bits, time in page]
         return
     async for tracked in store.pages(
-        context.database, source.id, kind=kind, namespace=namespace, after=after, limit=most
+        context.database, source, kind=kind, namespace=namespace, after=after, limit=most
     ):
-        yield [Row(item.ref, bytes(item.facts).decode(), item.written_at) for item in tracked]
+        yield [
+            (item.ref, _end(bytes(item.facts).decode(), item.written_at, kept)) for item in tracked
+        ]
+
+
+def _end(facts: str, written_at: int, kept: frozenset[str] | None) -> str:
+    text = facts if kept is None else _keep(facts, kept)
+    return f'"facts":{text},"timestamp":"{iso(written_at)}"}}'
+
+
+def _entries(rows: list[Row]) -> str:
+    joined = "".join([ref for ref, _ in rows])
+    if '"' in joined or "\\" in joined:  # all that JSON escapes of what a reference may hold
+        rows = [(encode(ref)[1:-1], end) for ref, end in rows]
+    return ",".join([f'{{"entityRef":"{ref}",{end}' for ref, end in rows])
 
 
 def _selection(arguments: AllArguments) -> Selection:

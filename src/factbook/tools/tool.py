@@ -171,16 +171,22 @@ def canonical(kind: str, namespace: str, name: str) -> str:
 
 async def unknown_entity(database: Database, ref: str) -> ToolError:
     """The error for an entity that is not in the catalog, naming those that may have been meant."""
-    kind, _, rest = ref.partition(":")
-    name = rest.partition("/")[2]
+    kind = ref.partition(":")[0]
+    name = _name(ref)
     known = await reading.nearest(database, kind, name)
-    close = difflib.get_close_matches(ref, known, n=3, cutoff=0.5) or known[:3]
-    hint = f" Did you mean {', '.join(close)}?" if close else ""
+    names = list(dict.fromkeys(_name(one) for one in known))
+    near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
+    close = [one for found in near for one in known if _name(one) == found] or known
+    hint = f" Did you mean {', '.join(close[:3])}?" if close else ""
     return ToolError(
         f"There is no entity {ref} in the catalog.{hint} "
         "Give the name as the catalog has it, and kind and namespace unless they are "
         "component and default."
     )
+
+
+def _name(ref: str) -> str:
+    return ref.partition("/")[2]
 
 
 async def existing(database: Database, ref: str) -> reading.Complying:

@@ -103,7 +103,8 @@ def replacement(
     kept = set(refs)
     plan.removed = [item for ref, item in current.items() if ref not in kept]
     _check_removals(plan, guards)
-    if not _only_appends(list(current), refs, kept):
+    # What is appended is written as first the new and then the taken entities.
+    if (plan.added and plan.taken) or not _only_appends(list(current), refs, kept):
         plan.order = refs
     return plan
 

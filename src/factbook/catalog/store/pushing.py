@@ -73,13 +73,25 @@ async def replace(
 
 
 async def put_one(
-    database: Database, name: str | None, item: Prepared, actor: Actor, guards: Guards, *, kept: int
+    database: Database,
+    name: str | None,
+    item: Prepared,
+    actor: Actor,
+    guards: Guards,
+    rules: Rules,
+    *,
+    kept: int,
 ) -> Outcome:
-    """Add or update one entity in a set, or outside any set when `name` is None."""
+    """Add or update one entity in a set, or outside any set when `name` is None.
+
+    Raises PayloadTooLargeError when the set is full, and what `replace` raises.
+    """
 
     def work(transaction: Transaction) -> Outcome:
         writing.lock(transaction)
         plan = planning.addition(transaction, name, item, guards)
+        if plan.set is not None and plan.changes["added"]:
+            sets.check_size(plan.set.item_count + 1, rules)
         return _carry_out(transaction, plan, actor, kept)
 
     return await database.write(work)

@@ -4,9 +4,9 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from factbook.catalog import filters
+from factbook.catalog import filters, search
 from factbook.catalog.filters import Condition
-from factbook.storage import Database, Row
+from factbook.storage import Database
 
 _COLUMNS = "e.ref, e.uid, e.etag, e.document, e.relations, e.problems"
 
@@ -79,10 +79,10 @@ def _sorts(order: Sequence[Order]) -> tuple[str, list[str], list[object]]:
             continue
         joins += (
             " LEFT JOIN (SELECT entity_id, min(value) AS value FROM search"
-            " WHERE key_id = (SELECT id FROM search_keys WHERE key = ?) GROUP BY entity_id)"
-            f" o{position} ON o{position}.entity_id = e.id"
+            " WHERE key_id = (SELECT id FROM search_keys WHERE key = ?) AND value <> ?"
+            f" GROUP BY entity_id) o{position} ON o{position}.entity_id = e.id"
         )
-        parameters.append(name)
+        parameters += [name, search.EXISTS]
         sorts.append(f"o{position}.value")
     return joins, sorts, parameters
 
@@ -179,6 +179,10 @@ async def nearest(database: Database, kind: str, name: str, limit: int = 200) ->
     return [row[0] for row in rows]
 
 
+# Entities whose facts are read in one statement.
+_PORTION = 2_000
+
+
 class Complying(NamedTuple):
     """The catalog's own facts about an entity: the bits of `catalog.compliance`, and its time."""
 
@@ -197,14 +201,26 @@ async def complying(database: Database, ref: str) -> Complying | None:
 
 async def complying_pages(
     database: Database, kind: str | None, namespace: str | None, after: str, limit: int | None
-) -> AsyncIterator[list[Row]]:
-    """The rows of Complying for every entity of a kind and namespace, by reference, in portions."""
+) -> AsyncIterator[list[tuple[str, int, int]]]:
+    """The rows of Complying for a kind and namespace, by reference, all of one moment."""
     where, parameters = _narrowed(kind, namespace)
-    bound = "" if limit is None else " LIMIT ?"
-    sql = f"SELECT ref, compliance, updated_at FROM entities WHERE {where} AND ref > ? ORDER BY ref"
-    values = [*parameters, after] + ([] if limit is None else [limit])
-    async for rows in database.pages(sql + bound, values):
-        yield rows
+    sql = (
+        "SELECT LIST_OF(ref), LIST_OF(compliance), LIST_OF(updated_at) FROM ("
+        f"SELECT ref, compliance, updated_at FROM entities WHERE {where} AND ref > ? "
+        "ORDER BY ref LIMIT ?) found"
+    )
+    left = limit
+    async with database.moment() as moment:
+        while left is None or left > 0:
+            size = _PORTION if left is None else min(left, _PORTION)
+            columns = await moment.columns(sql, (*parameters, after, size))
+            rows = list(zip(*columns, strict=True))
+            if rows:
+                yield rows
+            if len(rows) < size:
+                return
+            after = rows[-1][0]
+            left = left and left - size
 
 
 async def compliance_by_id(database: Database, after: int, limit: int) -> list[tuple[int, int]]:

@@ -1,11 +1,13 @@
 """Revisions of sets: what each push changed, and the content of a set at an earlier one."""
 
 from collections.abc import Iterable
+from itertools import groupby, islice
+from operator import itemgetter
 from typing import NamedTuple
 
 from factbook.catalog.store.planning import Plan, SetRow
 from factbook.errors import NotFoundError
-from factbook.storage import Database, Transaction
+from factbook.storage import Database, Row, Transaction
 
 
 class Revision(NamedTuple):
@@ -32,18 +34,16 @@ def record(
     """Write the next revision of a set, before its plan is carried out; the set as it then is."""
     number = target.revision + 1
     changes = plan.changes
+    # A write of one entity does not look at the others.
+    changes["unchanged"] = target.item_count - changes["updated"] - changes["removed"]
     transaction.run(
         "INSERT INTO revisions (set_id, number, created_by, created_at, added, updated, removed, "
         "unchanged, restored) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (target.id, number, actor, now, *changes.values(), restored),
     )
     changed = [item.id for _, item in plan.updated] + [item.id for item in plan.removed]
-    transaction.run(
-        "INSERT INTO revision_changes (set_id, number, ref, position, document) "
-        "SELECT i.set_id, ?, e.ref, i.position, e.document FROM set_items i "
-        "JOIN entities e ON e.id = i.entity_id WHERE i.set_id = ? AND e.id IN LIST(?)",
-        (number, target.id, changed),
-    )
+    if changed:
+        transaction.run(_KEEP_CHANGED, (number, target.id, changed))
     new = [item.ref for item in plan.added] + [item.ref for item, _ in plan.taken]
     transaction.insert(
         "revision_changes",
@@ -58,28 +58,50 @@ def record(
     return target._replace(revision=number, item_count=count)
 
 
+# Places, not positions: they say between which others a removed entity was, whatever becomes of
+# the numbers that order the set.
+_KEEP_CHANGED = """
+INSERT INTO revision_changes (set_id, number, ref, position, document)
+SELECT i.set_id, ?, e.ref, i.place, e.document FROM (
+    SELECT set_id, entity_id, row_number() OVER (ORDER BY position) - 1 AS place
+    FROM set_items WHERE set_id = ?
+) i JOIN entities e ON e.id = i.entity_id WHERE e.id IN LIST(?)
+"""
+
+
 def documents_at(transaction: Transaction, target: SetRow, number: int) -> list[str]:
     """The documents of a set as they were after revision `number`, in their order then.
+
+    Only where a later push turned round what it kept, the order of that stays.
 
     Undoes the later revisions, newest first. Raises NotFoundError when one that is needed is gone.
     """
     _check_known(transaction, target, number)
-    rows = transaction.all(
-        "SELECT e.ref, i.position, e.document FROM set_items i "
-        "JOIN entities e ON e.id = i.entity_id WHERE i.set_id = ?",
+    content = transaction.all(
+        "SELECT e.ref, e.document FROM set_items i "
+        "JOIN entities e ON e.id = i.entity_id WHERE i.set_id = ? ORDER BY i.position",
         (target.id,),
     )
-    content = {ref: (position, document) for ref, position, document in rows}
-    for ref, position, document in transaction.all(
-        "SELECT ref, position, document FROM revision_changes "
-        "WHERE set_id = ? AND number > ? ORDER BY number DESC, ref",
+    changes = transaction.all(
+        "SELECT number, position, ref, document FROM revision_changes "
+        "WHERE set_id = ? AND number > ? ORDER BY number DESC, position",
         (target.id, number),
-    ):
-        if document is None:
-            content.pop(ref, None)
-        else:
-            content[ref] = (position, document)
-    return [document for _, document in sorted(content.values())]
+    )
+    for _, changed in groupby(changes, itemgetter(0)):
+        content = _undone(content, [row[1:] for row in changed])
+    return [document for _, document in content]
+
+
+def _undone(content: list[Row], changed: list[Row]) -> list[Row]:
+    """The content of a set before the changes of one revision, which come by their places."""
+    refs = {ref for _, ref, _ in changed}
+    kept = iter([row for row in content if row[0] not in refs])
+    before: list[Row] = []
+    for place, ref, document in changed:
+        if document is not None:
+            before += islice(kept, max(0, place - len(before)))
+            before.append((ref, document))
+    return [*before, *kept]
 
 
 def _check_known(transaction: Transaction, target: SetRow, number: int) -> None:
@@ -101,10 +123,14 @@ async def listed(database: Database, set_id: int) -> list[Revision]:
 
 
 def trim(transaction: Transaction, kept: int, before: int) -> int:
-    """Forget revisions older than `before` and all but the newest `kept`; how many went."""
+    """Forget all but the newest `kept` revisions, and those that another replaced `before`.
+
+    How a set is now stays, however old: a push that empties it today can still be undone.
+    """
     gone = transaction.all(
         "SELECT r.set_id, r.number FROM revisions r JOIN sets s ON s.id = r.set_id "
-        "WHERE r.created_at < ? OR r.number <= s.revision - ?",
+        "LEFT JOIN revisions n ON n.set_id = r.set_id AND n.number = r.number + 1 "
+        "WHERE n.created_at < ? OR r.number <= s.revision - ?",
         (before, kept),
     )
     delete(transaction, gone)
