@@ -1,6 +1,6 @@
 """What every test can ask for: both databases, a running service, clients, a clock to set.
 
-`database_url` runs a test twice, on SQLite and on a real PostgreSQL; whatever is made from it does too.
+`database_url` runs a test twice, on SQLite and on a real PostgreSQL; so does what is made from it.
 """
 
 import os

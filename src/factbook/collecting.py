@@ -22,19 +22,24 @@ async def sample_catalog(database: Database, sources: tuple[DataSource, ...], no
     """
     own = [source for source in sources if catalog.answers(source.id) and source.cadence]
     nexts = [cadence.following(cadence.parse(source.cadence or ""), now) for source in own]
-    if not own or not await _claim(database, min(nexts), now):
+    holder = f"sample-{now}"
+    if not own or not await lease.claim(database, _LEASE, holder, now, min(nexts) - now):
         return 0
+    try:
+        return await _sample_all(database, own, now)
+    except BaseException:
+        # What is missing is sampled in the next round, not only when samples are due again.
+        await lease.release(database, _LEASE, holder)
+        raise
+
+
+async def _sample_all(database: Database, own: list[DataSource], now: int) -> int:
     seen, last = 0, 0
     while rows := await reading.compliance_by_id(database, last, _AT_ONCE):
         for source in own:
             await database.write(partial(_sample, source=source, rows=rows, now=now))
         seen, last = seen + len(rows), rows[-1][0]
     return seen
-
-
-async def _claim(database: Database, until: int, now: int) -> bool:
-    """Whether this process takes the samples that last until the next ones are due."""
-    return await lease.claim(database, _LEASE, f"sample-{now}", now, until - now)
 
 
 def _sample(

@@ -22,7 +22,11 @@ def configure(settings: Settings) -> None:
     renderer: Any = (
         structlog.processors.JSONRenderer()
         if settings.log_format == "json"
-        else structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
+        else structlog.dev.ConsoleRenderer(
+            colors=sys.stderr.isatty(),
+            # The default shows the values of local variables.
+            exception_formatter=structlog.dev.plain_traceback,
+        )
     )
     shared: list[Any] = [
         structlog.processors.add_log_level,

@@ -138,7 +138,7 @@ async def collected(database: Database) -> None:
 
 
 async def refs(database: Database, **arguments: Any) -> list[str]:
-    rows = await store.page(database, "coverage", **{"limit": 10, **arguments})
+    rows = await store.page(database, SOURCE, **{"limit": 10, **arguments})
     return [row.ref for row in rows]
 
 
@@ -152,12 +152,12 @@ async def test_tracked_entities_have_a_value_and_are_ordered_by_reference(
         "component:default/a",
         "component:other/a",
     ]
-    assert await store.count(database, "coverage") == 3
+    assert await store.count(database, SOURCE) == 3
 
 
 async def test_a_page_holds_stored_facts_and_their_time(database: Database) -> None:
     await collected(database)
-    [row] = await store.page(database, "coverage", kind="api", limit=10)
+    [row] = await store.page(database, SOURCE, kind="api", limit=10)
     assert msgspec.json.encode(row.facts) == b'{"lines":2}'
     assert row.written_at == NOW
 
@@ -165,9 +165,9 @@ async def test_a_page_holds_stored_facts_and_their_time(database: Database) -> N
 async def test_kind_and_namespace_narrow_a_page_and_the_count(database: Database) -> None:
     await collected(database)
     assert await refs(database, kind="component", namespace="other") == ["component:other/a"]
-    assert await store.count(database, "coverage", kind="component") == 2
-    assert await store.count(database, "coverage", namespace="default") == 2
-    assert await store.count(database, "coverage", kind="system") == 0
+    assert await store.count(database, SOURCE, kind="component") == 2
+    assert await store.count(database, SOURCE, namespace="default") == 2
+    assert await store.count(database, SOURCE, kind="system") == 0
 
 
 async def test_pages_go_on_after_the_last_reference(database: Database) -> None:
@@ -179,9 +179,7 @@ async def test_pages_go_on_after_the_last_reference(database: Database) -> None:
 
 async def test_all_pages_together_are_every_tracked_entity(database: Database) -> None:
     await collected(database)
-    rows = [
-        row async for page in store.pages(database, "coverage", kind="component") for row in page
-    ]
+    rows = [row async for page in store.pages(database, SOURCE, kind="component") for row in page]
     assert [row.ref for row in rows] == ["component:default/a", "component:other/a"]
 
 

@@ -1,0 +1,1 @@
+"""The benchmarks of the service, and what it is compared with: `python -m bench`."""

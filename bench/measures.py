@@ -1,0 +1,106 @@
+"""The table of what is measured, with what each figure must not exceed."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from bench import asking, pushing, reading, starting
+from bench.findings import Findings
+from bench.run import Run
+
+
+class Goal(NamedTuple):
+    """A figure: its key among the findings, what it is, the most it may be, and its unit."""
+
+    key: str
+    text: str
+    most: float
+    unit: str
+
+
+class Measure(NamedTuple):
+    """What `--only` names: a function, and the figures that it finds."""
+
+    name: str
+    run: Callable[[Run], Findings]
+    goals: tuple[Goal, ...]
+
+
+MEASURES = (
+    Measure(
+        "tool-calls",
+        asking.tool_calls,
+        (
+            Goal("sqlite/sdk", "get-entity-facts on SQLite, CPU ÷ Python SDK's server", 1 / 8, "x"),
+            Goal("sqlite/asgi", "get-entity-facts on SQLite, CPU ÷ bare ASGI application", 2, "x"),
+            Goal(
+                "postgresql/sdk", "get-entity-facts on PostgreSQL, CPU ÷ SDK's server", 1 / 4, "x"
+            ),
+        ),
+    ),
+    Measure(
+        "lists",
+        reading.lists,
+        (
+            Goal("sqlite", "/entities?filter=kind=component&limit=100, CPU, SQLite", 1.0, "ms"),
+            Goal("postgresql", "the same on PostgreSQL", 1.0, "ms"),
+        ),
+    ),
+    Measure(
+        "by-name",
+        reading.names,
+        (
+            Goal("sqlite", "by-name, random, CPU, SQLite", 0.35, "ms"),
+            Goal("postgresql", "the same on PostgreSQL", 0.35, "ms"),
+        ),
+    ),
+    Measure(
+        "pushes",
+        pushing.pushes,
+        (
+            Goal("sqlite-new", "PUT of new entities until all are readable, SQLite", 2.0, "s"),
+            Goal("sqlite-same", "identical re-send, SQLite", 0.5, "s"),
+            Goal("sqlite-changed", "1 % changed, SQLite", 0.6, "s"),
+            Goal("postgresql-new", "PUT of new entities until all are readable, PG", 3.0, "s"),
+            Goal("postgresql-same", "identical re-send, PostgreSQL", 0.5, "s"),
+            Goal("postgresql-changed", "1 % changed, PostgreSQL", 0.6, "s"),
+        ),
+    ),
+    Measure(
+        "large-push",
+        pushing.large_push,
+        (
+            Goal("time", "PUT of ten times as many new entities, SQLite", 30.0, "s"),
+            Goal("memory", "extra peak memory of the server", 600.0, "MB"),
+            Goal("p99", "by-name meanwhile, p99", 50.0, "ms"),
+            Goal("failed", "other writes and reads meanwhile that failed", 0, ""),
+        ),
+    ),
+    Measure(
+        "all-facts",
+        asking.all_facts,
+        (
+            Goal(
+                "sqlite-cpu", "get-all-entities-facts, CPU ÷ encoding its bytes, SQLite", 2.0, "x"
+            ),
+            Goal("sqlite-memory", "its extra peak memory ÷ the answer, SQLite", 2.0, "x"),
+            Goal("postgresql-cpu", "CPU ÷ encoding its bytes, PostgreSQL", 2.0, "x"),
+            Goal("postgresql-memory", "extra peak memory ÷ the answer, PostgreSQL", 2.0, "x"),
+        ),
+    ),
+    Measure(
+        "starts",
+        starting.starts,
+        (
+            Goal("time", "start to first 200", 1.5, "s"),
+            Goal("memory", "idle memory of one process", 100.0, "MB"),
+        ),
+    ),
+    Measure(
+        "visibility",
+        reading.visibility,
+        (
+            Goal("sqlite", "writes of another process missed by the next call, SQLite", 0, ""),
+            Goal("postgresql", "the same on PostgreSQL", 0, ""),
+        ),
+    ),
+)

@@ -1,0 +1,89 @@
+"""What tool calls are compared with, as servers: `python -m bench.peers NAME PORT FILE`.
+
+Both answer every POST with the constant in FILE, an answer of our own endpoint, from the same
+uvicorn with the same parser and event loop as ours. Neither authenticates, checks or looks up
+anything: `sdk` is the official Python SDK's server, stateless and answering in JSON; `asgi` is a
+bare application, the least that any application on that server costs.
+"""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import uvicorn
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+
+def bare(answer: bytes) -> ASGIApp:
+    """An application that reads the body of a request and sends the answer."""
+    headers = [
+        (b"content-type", b"application/json"),
+        (b"content-length", str(len(answer)).encode()),
+    ]
+
+    async def application(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await _lifespan(receive, send)
+            return
+        while (await receive()).get("more_body"):
+            pass
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": answer})
+
+    return application
+
+
+def sdk(answer: bytes) -> ASGIApp:
+    """The SDK's server with one tool, whose result is the answer's."""
+    from mcp.server.lowlevel import Server  # noqa: PLC0415 - the other peer must not carry it
+    from mcp.server.streamable_http_manager import StreamableHTTPSessionManager  # noqa: PLC0415
+    from mcp_types import CallToolResult  # noqa: PLC0415
+
+    result = CallToolResult.model_validate(msgspec.json.decode(answer)["result"])
+
+    async def call_tool(context: Any, parameters: Any) -> CallToolResult:
+        return result
+
+    server: Server[Any] = Server("peer", on_call_tool=call_tool)
+    manager = StreamableHTTPSessionManager(server, stateless=True, json_response=True)
+
+    async def application(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            async with manager.run():
+                await _lifespan(receive, send)
+        else:
+            await manager.handle_request(scope, receive, send)
+
+    return application
+
+
+PEERS: dict[str, Callable[[bytes], ASGIApp]] = {"sdk": sdk, "asgi": bare}
+
+
+async def _lifespan(receive: Receive, send: Send) -> None:
+    for phase in ("startup", "shutdown"):
+        await receive()
+        await send({"type": f"lifespan.{phase}.complete"})
+
+
+def main(name: str, port: str, file: str) -> None:
+    """Serve a peer until told to stop."""
+    uvicorn.run(
+        PEERS[name](Path(file).read_bytes()),
+        port=int(port),
+        loop="uvloop",
+        http="httptools",
+        ws="none",
+        lifespan="on",
+        access_log=False,
+        log_config=None,
+        log_level="warning",
+        server_header=False,
+        proxy_headers=False,
+    )
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,122 @@
+"""Every route of the table: who gets in, and what the others are told."""
+
+from collections.abc import AsyncIterator
+
+import httpx2
+import pytest
+
+from factbook.api.endpoint import Route
+from factbook.api.routes import all_routes
+from factbook.auth.permissions import CATALOG_READ, NAMES, SET_WRITE, SOURCE_READ, TITLES
+from factbook.auth.permissions import TOKEN_MANAGE as MANAGE
+from factbook.settings import Settings
+from tests.conftest import StartService
+from tests.service import Service
+
+# A route that is open to everyone has to be named here on purpose.
+OPEN = {("GET", "/healthz"), ("GET", "/readyz"), ("GET", "/metrics")}
+ROUTES = all_routes(Settings(push_aliases=["other"]))
+GUARDED = [route for route in ROUTES if (route.method, route.path) not in OPEN]
+UID = "6e1f3f0c-0000-4000-8000-000000000000"
+
+pytestmark = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+
+
+def name_of(route: Route) -> str:
+    return f"{route.method} {route.path}"
+
+
+def expected(route: Route) -> set[str]:
+    """The permissions that the decisions ask for, told from method and path alone."""
+    if route.path.startswith("/api/access/"):
+        return {MANAGE}
+    if route.path.startswith("/api/mcp/"):
+        return {CATALOG_READ, SOURCE_READ}
+    reads = route.method == "GET" or "by-refs" in route.path
+    return {CATALOG_READ if reads else SET_WRITE}
+
+
+def address(route: Route) -> str:
+    """The path with something in place of its parameters."""
+    found = route.path
+    for part in ("set_id:path", "ref:path", "set_id", "uid", "id", "kind", "namespace", "name"):
+        found = found.replace(f"{{{part}}}", UID)
+    return found.replace("{number}", "1")
+
+
+@pytest.fixture
+async def service(start: StartService) -> AsyncIterator[Service]:
+    yield await start(push_aliases=["other"], failed_logins=10_000)
+
+
+async def ask(service: Service, route: Route, *permissions: str) -> httpx2.Response:
+    """The answer to a request with a token of these permissions."""
+    async with service.client(await service.token(*permissions)) as http:
+        return await http.request(route.method, address(route))
+
+
+def test_the_open_routes_are_those_that_are_meant_to_be(database_url: str) -> None:
+    found = {(route.method, route.path) for route in ROUTES if not route.permissions}
+    assert found == OPEN
+
+
+@pytest.mark.spec("auth.missing-token-is-401")
+async def test_without_a_token_every_guarded_route_is_401_with_a_challenge(
+    service: Service,
+) -> None:
+    async with service.client(None) as http:
+        for route in GUARDED:
+            for method in (route.method, *(["HEAD"] if route.method == "GET" else [])):
+                answer = await http.request(method, address(route))
+                assert answer.status_code == 401, name_of(route)
+                assert answer.headers["www-authenticate"] == 'Bearer realm="factbook"'
+        for _, path in OPEN:
+            assert (await http.get(path)).status_code == 200, path
+
+
+@pytest.mark.spec(
+    "auth.missing-permission-is-403",
+    "catalog.read-denied-is-403",
+    "permissions.entity-read-guards-the-catalog",
+    "permissions.set-write-guards-the-push",
+    "permissions.token-manage-guards-tokens",
+    "permissions.tools-need-entity-read",
+    "permissions.tools-need-data-source-read",
+)
+@pytest.mark.parametrize("route", GUARDED, ids=name_of)
+async def test_each_permission_that_a_route_needs_is_missed_by_name(
+    service: Service, route: Route
+) -> None:
+    needed = expected(route)
+    assert set(route.permissions or ()) == needed
+    for lacking in needed:
+        answer = await ask(service, route, *(NAMES - {lacking}))
+        assert answer.status_code == 403
+        assert lacking in answer.text
+        assert TITLES[lacking] in answer.text
+        challenge = answer.headers["www-authenticate"]
+        assert f'error="insufficient_scope", scope="{lacking}"' in challenge
+    assert (await ask(service, route, *needed)).status_code not in (401, 403)
+
+
+@pytest.mark.spec("auth.missing-permission-is-403")
+async def test_all_permissions_that_a_call_lacks_are_named_at_once(service: Service) -> None:
+    [route] = [route for route in GUARDED if route.path.startswith("/api/mcp/")]
+    answer = await ask(service, route, MANAGE)
+    assert f'scope="{CATALOG_READ} {SOURCE_READ}"' in answer.headers["www-authenticate"]
+
+
+async def test_who_has_no_token_is_not_told_which_methods_there_are(service: Service) -> None:
+    async with service.client(None) as http:
+        answer = await http.request("PATCH", "/api/access/v1/tokens")
+        assert answer.status_code == 401
+        assert "allow" not in answer.headers
+        assert (await http.post("/healthz")).headers["allow"] == "GET"
+
+
+@pytest.mark.parametrize("route", GUARDED, ids=name_of)
+async def test_a_path_template_sent_as_it_stands_is_an_address_like_any_other(
+    service: Service, route: Route
+) -> None:
+    answer = await service.http.request(route.method, route.path)
+    assert answer.status_code < 500, answer.text

@@ -1,0 +1,295 @@
+"""Which case gets which HTTP status and which JSON-RPC error, in both eras.
+
+What the database holds makes no difference here, so there is one of SQLite alone.
+"""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from factbook.settings import Settings
+from tests.api.messages import (
+    META,
+    MODERN,
+    Json,
+    error,
+    message,
+    metadata,
+    modern_headers,
+    result,
+    send,
+    send_modern,
+    tool_call,
+)
+from tests.service import TOOLS, Service, component, started
+
+MIB = 1024 * 1024
+DISCOVERY = tool_call("get-data-source-discovery")
+
+
+@pytest.fixture
+async def service(tmp_path: Path) -> AsyncIterator[Service]:
+    url = f"sqlite:///{tmp_path / 'factbook.db'}"
+    async with started(Settings(database_url=url, token_key="k" * 32)) as service:
+        yield service
+
+
+# What is no request at all: the era makes no difference
+
+NOT_JSON = {
+    "nothing": b"",
+    "half a message": b'{"jsonrpc": "2.0", "id": 1, "method": "pi',
+    "text": b"ping",
+    "more after the message": b'{"jsonrpc":"2.0","id":1,"method":"ping"} and more',
+    "not UTF-8": b'{"jsonrpc":"2.0","id":1,"method":"\xff"}',
+    "not UTF-8 within params": b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":"\xff"}}',
+    "half a character": rb'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":"\udc00"}}',
+    "nested without end": b'{"jsonrpc":"2.0","id":1,"method":"ping","params":' + b"[" * 50_000,
+}
+
+
+@pytest.mark.spec("protocol.bad-json-is-400")
+@pytest.mark.parametrize("body", NOT_JSON.values(), ids=NOT_JSON.keys())
+@pytest.mark.parametrize("headers", [{}, modern_headers("ping")], ids=["legacy", "modern"])
+async def test_a_body_that_does_not_parse_is_a_parse_error(
+    service: Service, body: bytes, headers: dict[str, str]
+) -> None:
+    error(await send(service, body, headers), 400, -32700)
+
+
+PING: Json = {"jsonrpc": "2.0", "method": "ping"}
+NOT_A_REQUEST: dict[str, object] = {
+    "a batch": [message("ping")],
+    "an empty batch": [],
+    "a string": "ping",
+    "no method": {"jsonrpc": "2.0", "id": 1},
+    "a method that is no string": {"jsonrpc": "2.0", "id": 1, "method": 7},
+    "no version of JSON-RPC": {"id": 1, "method": "ping"},
+    "another version of JSON-RPC": {"jsonrpc": "1.0", "id": 1, "method": "ping"},
+    "an answer": {"jsonrpc": "2.0", "id": 1, "result": {}},
+    "id null": PING | {"id": None},
+    "id 1.5": PING | {"id": 1.5},
+    "id true": PING | {"id": True},
+    "id []": PING | {"id": []},
+}
+
+
+@pytest.mark.spec("protocol.invalid-request-is-400")
+@pytest.mark.parametrize("body", NOT_A_REQUEST.values(), ids=NOT_A_REQUEST.keys())
+@pytest.mark.parametrize("headers", [{}, modern_headers("ping")], ids=["legacy", "modern"])
+async def test_what_is_no_single_request_is_an_invalid_request(
+    service: Service, body: object, headers: dict[str, str]
+) -> None:
+    error(await send(service, body, headers), 400, -32600)
+
+
+# What a request may get wrong: 200 in the legacy era, the code's own status in the modern one
+
+
+@pytest.mark.spec("protocol.unknown-method")
+@pytest.mark.parametrize("method", ["resources/list", "tools", "", "server/discover"])
+async def test_an_unknown_method_is_200_in_the_legacy_era(service: Service, method: str) -> None:
+    assert method in error(await send(service, message(method, id=7)), 200, -32601, 7)
+
+
+@pytest.mark.spec("protocol.unknown-method")
+@pytest.mark.parametrize("method", ["initialize", "ping", "subscriptions/listen"])
+async def test_an_unknown_method_is_404_in_the_modern_era(service: Service, method: str) -> None:
+    assert method in error(await send_modern(service, method), 404, -32601, 1)
+
+
+BAD_PARAMS: dict[str, tuple[str, Any]] = {
+    "a tool that nobody knows": ("tools/call", tool_call("get-everything")),
+    "no name": ("tools/call", {"arguments": {}}),
+    "a name that is no string": ("tools/call", {"name": 7}),
+    "arguments that are a list": ("tools/call", tool_call("get-data-source-discovery", [])),
+    "arguments that are text": ("tools/call", tool_call("get-data-source-discovery", "{}")),
+    "arguments that are null": (
+        "tools/call",
+        {"name": "get-data-source-discovery", "arguments": None},
+    ),
+    "a cursor that was never given out": ("tools/list", {"cursor": "2"}),
+    "a cursor that is no string": ("tools/list", {"cursor": 2}),
+}
+
+
+@pytest.mark.spec("protocol.unknown-tool-or-bad-params")
+@pytest.mark.parametrize(("method", "params"), BAD_PARAMS.values(), ids=BAD_PARAMS.keys())
+async def test_bad_params_are_200_in_the_legacy_era(
+    service: Service, method: str, params: Any
+) -> None:
+    error(await send(service, message(method, params)), 200, -32602, 1)
+
+
+@pytest.mark.spec("protocol.unknown-tool-or-bad-params")
+@pytest.mark.parametrize("params", [[], "text", 7, None], ids=repr)
+@pytest.mark.parametrize("method", ["tools/call", "tools/list", "ping", "initialize"])
+async def test_params_that_are_no_object_are_200_in_the_legacy_era(
+    service: Service, method: str, params: Any
+) -> None:
+    body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+    error(await send(service, body), 200, -32602, 1)
+
+
+# Of a name that is missing, or no string, the header that has to equal it tells first.
+NAMED = [
+    pytest.param(method, params, id=case)
+    for case, (method, params) in BAD_PARAMS.items()
+    if method == "tools/list" or isinstance(params.get("name"), str)
+]
+
+
+@pytest.mark.spec("protocol.unknown-tool-or-bad-params")
+@pytest.mark.parametrize(("method", "params"), NAMED)
+async def test_bad_params_are_400_in_the_modern_era(
+    service: Service, method: str, params: Any
+) -> None:
+    error(await send_modern(service, method, params), 400, -32602, 1)
+
+
+INCOMPLETE: dict[str, Any] = {
+    "none at all": {},
+    "an empty one": {"_meta": {}},
+    "no capabilities": {"_meta": {f"{META}protocolVersion": MODERN}},
+    "no version": {"_meta": {f"{META}clientCapabilities": {}}},
+    "capabilities that are no object": {"_meta": metadata() | {f"{META}clientCapabilities": []}},
+    "a version that is no string": {"_meta": metadata() | {f"{META}protocolVersion": 2026}},
+    "one that is no object": {"_meta": "complete"},
+}
+
+
+@pytest.mark.spec("protocol.incomplete-meta-is-400")
+@pytest.mark.parametrize("params", INCOMPLETE.values(), ids=INCOMPLETE.keys())
+@pytest.mark.parametrize("method", ["tools/list", "server/discover", "resources/list"])
+async def test_a_modern_request_with_incomplete_metadata_is_400(
+    service: Service, method: str, params: Any
+) -> None:
+    answer = await send(service, message(method, params), modern_headers(method))
+    error(answer, 400, -32602, 1)
+
+
+@pytest.mark.spec("protocol.unknown-version-is-400")
+@pytest.mark.parametrize("version", ["1999-01-01", "2024-11-05", "2099-01-01", "latest", ""])
+async def test_an_unknown_revision_is_400_and_told_the_supported_ones(
+    service: Service, version: str
+) -> None:
+    headers = {"mcp-protocol-version": version, "mcp-method": "nothing"}
+    answer = await send(service, message("nothing", {"_meta": metadata(version)}), headers)
+    error(answer, 400, -32022, 1)
+    assert answer.json()["error"]["data"] == {
+        "supported": ["2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26"],
+        "requested": version,
+    }
+
+
+# What HTTP itself says
+
+
+@pytest.mark.spec("protocol.notification-is-202")
+@pytest.mark.parametrize("method", ["notifications/initialized", "notifications/x", "tools/call"])
+@pytest.mark.parametrize("headers", [{}, modern_headers("notifications/x")], ids=["bare", "modern"])
+async def test_a_notification_is_202_and_empty(
+    service: Service, method: str, headers: dict[str, str]
+) -> None:
+    answer = await send(service, {"jsonrpc": "2.0", "method": method}, headers)
+    assert (answer.status_code, answer.content) == (202, b"")
+
+
+@pytest.mark.spec("protocol.other-methods-are-405")
+@pytest.mark.parametrize("method", ["GET", "PUT", "DELETE", "HEAD", "PATCH", "OPTIONS"])
+async def test_other_http_methods_are_405_for_who_may_know(service: Service, method: str) -> None:
+    answer = await service.http.request(method, TOOLS)
+    assert (answer.status_code, answer.headers["allow"]) == (405, "POST")
+    if method != "HEAD":
+        assert answer.json()["error"]["message"]
+    async with service.client(None) as stranger:
+        assert (await stranger.request(method, TOOLS)).status_code == 401
+
+
+@pytest.mark.spec("protocol.content-type-is-415")
+@pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "", None])
+async def test_a_body_that_is_not_declared_json_is_415(service: Service, kind: str | None) -> None:
+    headers = {} if kind is None else {"content-type": kind}
+    body = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
+    error(await service.http.post(TOOLS, content=body, headers=headers), 415, -32600)
+
+
+@pytest.mark.parametrize("kind", ["application/json; charset=utf-8", "Application/JSON"])
+async def test_json_may_be_declared_in_any_spelling(service: Service, kind: str) -> None:
+    result(await send(service, message("ping"), {"content-type": kind}))
+
+
+@pytest.mark.spec("protocol.accept-without-json-is-406")
+@pytest.mark.parametrize("accept", ["text/event-stream", "text/html, image/*", "application/xml"])
+async def test_an_accept_header_without_json_is_406(service: Service, accept: str) -> None:
+    error(await send(service, message("ping"), {"accept": accept}), 406, -32600)
+
+
+@pytest.mark.spec("endpoint.accepts-plain-json")
+@pytest.mark.parametrize(
+    "accept",
+    [
+        "application/json",
+        "application/json, text/event-stream",
+        "text/event-stream;q=0.5, application/json;q=0.9",
+        "Application/JSON",
+        "application/*",
+        "*/*",
+        "text/html, */*;q=0.1",
+    ],
+)
+async def test_an_accept_header_that_admits_json_is_served_json(
+    service: Service, accept: str
+) -> None:
+    result(await send(service, message("tools/call", DISCOVERY), {"accept": accept}))
+
+
+@pytest.mark.spec("endpoint.accepts-plain-json")
+async def test_no_accept_header_counts_as_any(service: Service) -> None:
+    del service.http.headers["accept"]
+    request = service.http.build_request("POST", TOOLS, json=message("ping"))
+    assert "accept" not in request.headers
+    assert (await service.http.send(request)).status_code == 200
+
+
+@pytest.mark.spec("protocol.body-over-1-mib-is-413")
+async def test_a_tool_call_over_one_mebibyte_is_413(service: Service) -> None:
+    body = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
+    result(await send(service, body + b" " * (MIB - len(body))))
+    error(await send(service, body + b" " * (MIB - len(body) + 1)), 413, -32600)
+
+
+@pytest.mark.spec("protocol.body-over-1-mib-is-413")
+async def test_a_tool_call_over_one_mebibyte_is_413_without_a_length_too(service: Service) -> None:
+    async def pieces() -> AsyncIterator[bytes]:
+        for _ in range(17):
+            yield b" " * (MIB // 16)
+
+    headers = {"content-type": "application/json"}
+    error(await service.http.post(TOOLS, content=pieces(), headers=headers), 413, -32600)
+
+
+@pytest.mark.spec("protocol.rate-limit-is-429")
+async def test_tool_calls_over_the_rate_are_429_with_the_time_to_wait(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'factbook.db'}"
+    settings = Settings(database_url=url, token_key="k" * 32, token_rate=0.5, token_burst=2)
+    async with started(settings) as service:
+        for _ in range(2):
+            result(await send(service, message("tools/call", DISCOVERY)))
+        refused = await send(service, message("tools/call", DISCOVERY))
+        assert (refused.status_code, refused.headers["retry-after"]) == (429, "2")
+        assert refused.json()["error"] == "too_many_requests"
+        service.time.advance(2_000)
+        result(await send(service, message("tools/call", DISCOVERY)))
+
+
+@pytest.mark.spec("protocol.tool-answers-are-200")
+async def test_whatever_a_tool_answers_is_200_in_both_eras(service: Service) -> None:
+    await service.push("first", component("payments"))
+    for name in ("payments", "nobody"):
+        params = tool_call("get-entity-compliance", {"name": name})
+        refused = name == "nobody"
+        assert result(await send(service, message("tools/call", params)))["isError"] is refused
+        assert result(await send_modern(service, "tools/call", params))["isError"] is refused

@@ -1,0 +1,147 @@
+"""The limits of a push: what is refused, that it can be configured, and what the refusal says."""
+
+from typing import Any
+
+import pytest
+
+from factbook.settings import Settings
+from tests.conftest import StartService
+from tests.service import PUSH, Service, component
+
+
+def nested(levels: int) -> dict[str, Any]:
+    """An entity whose JSON is so many levels deep."""
+    deep: Any = "leaf"
+    for _ in range(levels - 2):
+        deep = [deep]
+    return component("deep", deep=deep)
+
+
+def message(answer: Any) -> str:
+    """What a refusal says."""
+    text: str = answer.json()["error"]["message"]
+    return text
+
+
+@pytest.mark.spec("limits.body-is-413", "limits.are-settings")
+async def test_a_body_larger_than_the_setting_is_refused_and_loses_nothing(
+    start: StartService,
+) -> None:
+    service = await start(max_body_bytes=2_000)
+    await service.push("first", component("a"))
+    large = [component(f"c{number}") for number in range(30)]
+    for method, path, body in (
+        ("PUT", "/sets/first", {"items": large}),
+        ("POST", "/sets/first", component("x" * 2_000)),
+        ("POST", "/entities", component("x" * 2_000)),
+    ):
+        answer = await service.http.request(method, PUSH + path, json=body)
+        assert answer.status_code == 413, (method, path)
+        assert answer.json()["error"]["name"] == "PayloadTooLargeError"
+        assert "2000" in message(answer)
+        assert "max_body_bytes" in message(answer)
+    exact = b'{"items":[]' + b" " * 1_988 + b"}"
+    assert (await service.http.put(f"{PUSH}/sets/other", content=exact)).status_code == 200
+    assert (await service.http.put(f"{PUSH}/sets/other", content=exact + b" ")).status_code == 413
+    [item] = (await service.http.get(f"{PUSH}/entities")).json()["items"]
+    assert item["entityRef"] == "component:default/a"
+
+
+@pytest.mark.spec("limits.items-is-413", "limits.are-settings")
+async def test_a_set_never_holds_more_items_than_the_setting_says(start: StartService) -> None:
+    service = await start(max_set_items=3)
+    three = [component(name) for name in "abc"]
+    assert (await service.push("first", *three)).status_code == 200
+    refused = [
+        await service.push("first", *three, component("d")),
+        await service.http.post(f"{PUSH}/sets/first", json=component("d")),
+    ]
+    for answer in refused:
+        assert answer.status_code == 413, answer.text
+        assert "max_set_items is 3, by default 100000" in message(answer)
+    changed = await service.http.post(f"{PUSH}/sets/first", json=component("a", owner="b"))
+    assert changed.status_code == 200
+    assert (await service.push("second", component("d"))).status_code == 200
+    sets = (await service.http.get(f"{PUSH}/sets")).json()["sets"]
+    assert [item["itemCount"] for item in sets] == [3, 1]
+
+
+@pytest.mark.spec("limits.nesting-is-400", "limits.are-settings")
+async def test_json_nested_deeper_than_the_setting_is_refused(start: StartService) -> None:
+    service = await start(max_json_depth=10)
+    assert (await service.push("first", nested(10))).status_code == 200
+    refused = [
+        await service.push("first", component("a"), nested(11)),
+        await service.http.post(f"{PUSH}/sets/first", json=nested(11)),
+    ]
+    assert [answer.status_code for answer in refused] == [400, 400]
+    assert all("10 deep at most" in message(answer) for answer in refused)
+    assert [answer.json()["error"]["problems"][0]["path"] for answer in refused] == [
+        "items[1]",
+        "$",
+    ]
+    [item] = (await service.http.get(f"{PUSH}/sets/first")).json()["items"]
+    assert item["entity"]["metadata"]["name"] == "deep"
+
+
+@pytest.mark.spec("limits.nesting-is-400")
+async def test_json_is_64_deep_at_most_unless_configured(service: Service) -> None:
+    assert (await service.push("first", nested(64))).status_code == 200
+    for levels in (65, 200, 400):
+        answer = await service.push("first", nested(levels))
+        assert answer.status_code == 400, levels
+        assert "64" in message(answer)
+    for bottomless in (b'{"items":[' + b"[" * 90_000, b'{"items":[{"a":' + b'{"a":' * 90_000):
+        answer = await service.http.put(f"{PUSH}/sets/first", content=bottomless)
+        assert answer.status_code == 400
+        assert "64" in message(answer)
+
+
+@pytest.mark.spec("limits.rate-is-429", "limits.are-settings")
+async def test_a_token_that_calls_too_often_is_told_when_to_come_again(start: StartService) -> None:
+    service = await start(token_rate=0.5, token_burst=3)
+    answers = [await service.push("first", component(f"c{number}")) for number in range(4)]
+    assert [answer.status_code for answer in answers] == [200, 200, 200, 429]
+    assert answers[3].headers["retry-after"] == "2"
+    assert "token_rate is 0.5" in message(answers[3])
+    async with service.client(await service.token(name="another")) as another:
+        read = await another.get(f"{PUSH}/sets/first")
+    assert read.json()["items"][0]["entityRef"] == "component:default/c2"
+    service.time.advance(2_000)
+    assert (await service.push("first", component("late"))).status_code == 200
+
+
+@pytest.mark.spec("limits.default-in-the-refusal", "limits.items-is-413")
+async def test_unconfigured_every_refusal_states_the_default(service: Service) -> None:
+    too_many = b'{"items":[' + b",".join([b"{}"] * 100_001) + b"]}"
+    answer = await service.http.put(f"{PUSH}/sets/first", content=too_many)
+    assert answer.status_code == 413
+    assert "100001 items" in message(answer)
+    assert "100000" in message(answer)
+    # A client that announces too much is refused before it has sent anything.
+    for method, path in (("PUT", "/sets/first"), ("POST", "/sets/first"), ("POST", "/entities")):
+        answer = await service.http.request(
+            method, PUSH + path, content=b"{}", headers={"content-length": str(256 * 1024**2 + 1)}
+        )
+        assert answer.status_code == 413
+        assert str(256 * 1024**2) in message(answer)
+    assert "64" in message(await service.push("first", nested(65)))
+    assert "128" in message(await service.push("x" * 129))
+
+
+@pytest.mark.spec("limits.default-in-the-refusal", "limits.rate-is-429")
+async def test_the_refusal_for_calling_too_often_states_the_default(start: StartService) -> None:
+    service = await start(token_burst=1)
+    await service.push("first")
+    answer = await service.push("first")
+    assert answer.status_code == 429
+    assert "token_rate is 200 a second" in message(answer)
+
+
+@pytest.mark.spec("limits.are-settings")
+def test_the_limits_are_settings_with_the_decided_defaults() -> None:
+    settings = Settings()
+    assert settings.max_body_bytes == 256 * 1024**2
+    assert settings.max_set_items == 100_000
+    assert settings.max_json_depth == 64
+    assert settings.token_rate > 0

@@ -1,0 +1,111 @@
+"""From the items of a push to entities ready to store."""
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+
+from factbook.catalog.annotations import Annotator
+from factbook.catalog.sets import Push, Rules, decode_body, prepare
+from factbook.errors import InputError, InvalidItemsError, PayloadTooLargeError
+from tests.service import component, resource
+
+RULES = Rules(Annotator("factbook", "factbook"))
+
+
+def prepared(*items: Any, rules: Rules = RULES) -> Push:
+    return prepare([msgspec.Raw(json.dumps(item).encode()) for item in items], "first", rules)
+
+
+def problems(*items: Any) -> dict[str, str]:
+    with pytest.raises(InvalidItemsError) as caught:
+        prepared(*items)
+    return {problem["path"]: problem["message"] for problem in caught.value.details["problems"]}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"", b" ", b"{", b"[]", b"null", b"7", b'"items"', b"{}", b'{"items":null}',
+        b'{"items":{}}', b'{"items":[}', b'{"items":[]} x', b'{"items":[NaN]}',
+        b'\xef\xbb\xbf{"items":[]}',
+        b'{"items":["\xff"]}', b'{"items":[1,]}', b"{'items':[]}", b"\xff\xfe", b"[" * 100_000,
+    ],
+)  # fmt: skip
+def test_a_body_that_is_no_object_with_items_is_refused(body: bytes) -> None:
+    with pytest.raises(InputError):
+        prepare(decode_body(body, RULES), "first", RULES)
+
+
+@pytest.mark.parametrize(
+    "text", [b'"\\ud800"', b'{"a":1e999}', b'"\xff"', b'{"a":' + b"9" * 5_000 + b"}"]
+)
+def test_an_item_that_no_json_reader_takes_is_refused_by_its_position(text: bytes) -> None:
+    with pytest.raises(InvalidItemsError) as caught:
+        prepare([msgspec.Raw(json.dumps(component("a")).encode()), msgspec.Raw(text)], "s", RULES)
+    assert [problem["path"] for problem in caught.value.details["problems"]] == ["items[1]"]
+
+
+def test_the_document_keeps_what_was_sent_and_gets_our_annotations() -> None:
+    sent = resource("Master Account", foreign={"deep": [1, 2.5, None, True, 10**40]})
+    [item] = prepared(sent).items
+    document = json.loads(item.document)
+    annotations = document["metadata"].pop("annotations")
+    assert document == sent
+    assert list(document) == ["apiVersion", "kind", "metadata", "spec"]
+    assert len(annotations) == 3
+    assert item.ref == "resource:default/master account"
+
+
+def test_the_same_content_has_the_same_etag_however_its_root_is_ordered() -> None:
+    sent = component("a")
+    turned = dict(reversed(sent.items()))
+    assert prepared(sent).items == prepared(turned).items
+    assert prepared(sent).items[0].etag != prepared(component("a", owner="b")).items[0].etag
+
+
+def test_the_stored_document_prepares_to_itself() -> None:
+    sent = component("a") | {"metadata": {"annotations": {"z": "1"}, "name": " É ", "tags": ["x"]}}
+    [item] = prepared(sent).items
+    assert prepared(json.loads(item.document)).items == [item]
+
+
+@pytest.mark.spec("validation.duplicates-are-400")
+def test_a_reference_sent_twice_is_refused_with_both_positions() -> None:
+    found = problems(component("a"), component("b"), component("A"), resource("a"), component("a"))
+    assert list(found) == ["items[2]", "items[4]"]
+    assert all("component:default/a" in text and "items[0]" in text for text in found.values())
+
+
+@pytest.mark.spec("validation.every-mistake-at-once", "validation.json-path-of-each-mistake")
+def test_every_mistake_of_every_item_is_told_with_its_path() -> None:
+    found = problems(
+        component("a"),
+        component("b") | {"kind": 7},
+        {"apiVersion": "v1", "kind": "X", "metadata": {"labels": {"a": 1}}},
+        "text",
+    )
+    assert set(found) == {
+        "items[1].kind",
+        "items[2].metadata.name",
+        "items[2].metadata.labels.a",
+        "items[3]",
+    }
+
+
+def test_what_a_known_kind_lacks_is_a_warning_and_a_status_but_no_refusal() -> None:
+    sent = component("a", owner="x/")
+    del sent["spec"]["type"]
+    push = prepared(sent)
+    assert [(warning.path, warning.entity_ref) for warning in push.warnings] == [
+        ("items[0].spec.type", "component:default/a"),
+        ("items[0].spec.owner", "component:default/a"),
+    ]
+    status = json.loads(push.items[0].problems or "null")
+    assert [item["message"] for item in status] == [warning.message for warning in push.warnings]
+
+
+def test_more_items_than_a_set_may_hold_are_too_large() -> None:
+    with pytest.raises(PayloadTooLargeError, match="max_set_items is 2"):
+        prepared(*(component(name) for name in "abc"), rules=Rules(RULES.annotator, max_items=2))

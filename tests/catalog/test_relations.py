@@ -1,0 +1,83 @@
+"""Relations that a spec states."""
+
+import json
+import random
+import string
+from typing import Any
+
+import pytest
+
+from factbook.catalog.relations import FIELDS, REVERSE, derive, render
+
+TABLE = [
+    ("component", {"owner": "a"}, ("ownedBy", "group:default/a")),
+    ("component", {"system": "a"}, ("partOf", "system:default/a")),
+    ("component", {"subcomponentOf": "a"}, ("partOf", "component:default/a")),
+    ("component", {"providesApis": ["a"]}, ("providesApi", "api:default/a")),
+    ("component", {"consumesApis": ["a"]}, ("consumesApi", "api:default/a")),
+    ("component", {"dependsOn": ["resource:a"]}, ("dependsOn", "resource:default/a")),
+    ("api", {"owner": "user:a"}, ("ownedBy", "user:default/a")),
+    ("api", {"system": "x/a"}, ("partOf", "system:x/a")),
+    ("resource", {"dependencyOf": ["component:a"]}, ("dependencyOf", "component:default/a")),
+    ("resource", {"dependsOn": ["resource:a"]}, ("dependsOn", "resource:default/a")),
+    ("system", {"domain": "a"}, ("partOf", "domain:default/a")),
+    ("domain", {"subdomainOf": "a"}, ("partOf", "domain:default/a")),
+    ("group", {"parent": "a"}, ("childOf", "group:default/a")),
+    ("group", {"children": ["a"]}, ("parentOf", "group:default/a")),
+    ("group", {"members": ["a"]}, ("hasMember", "user:default/a")),
+    ("user", {"memberOf": ["a"]}, ("memberOf", "group:default/a")),
+]
+
+
+@pytest.mark.parametrize(("kind", "spec", "relation"), TABLE)
+def test_each_field_states_its_relation(
+    kind: str, spec: dict[str, Any], relation: tuple[str, str]
+) -> None:
+    assert derive(kind, "default", spec) == ({relation}, [])
+
+
+def test_every_relation_has_a_reverse_that_leads_back() -> None:
+    stated = {field.type for fields in FIELDS.values() for field in fields}
+    assert stated <= set(REVERSE)
+    assert all(REVERSE[reverse] == forward for forward, reverse in REVERSE.items())
+
+
+def test_a_short_reference_is_in_the_entitys_own_namespace() -> None:
+    found, _ = derive("component", "payments", {"owner": "Team-A", "system": "default/shop"})
+    assert found == {("ownedBy", "group:payments/team-a"), ("partOf", "system:default/shop")}
+
+
+def test_what_cannot_be_a_reference_is_told_with_its_field() -> None:
+    found, problems = derive("component", "default", {"owner": "a/", "dependsOn": ["b", "api:c"]})
+    assert found == {("dependsOn", "api:default/c")}
+    assert [field for field, _ in problems] == ["owner", "dependsOn"]
+    assert "lacks a kind" in problems[1][1]
+
+
+@pytest.mark.parametrize(
+    "owner", ["a\0b", "a\nb", "".join(random.Random(1).choices(string.ascii_letters, k=5000))]
+)
+def test_what_no_database_can_index_is_no_reference(owner: str) -> None:
+    found, problems = derive("component", "default", {"owner": owner})
+    assert found == set()
+    assert [field for field, _ in problems] == ["owner"]
+
+
+@pytest.mark.parametrize("value", [None, "", 7, [], [7, None, ""], {"a": 1}, [["a"]]])
+def test_values_of_another_type_state_nothing(value: Any) -> None:
+    assert derive("user", "default", {"memberOf": value}) == (set(), [])
+
+
+def test_unknown_kinds_state_nothing() -> None:
+    assert derive("spaceship", "default", {"owner": "a"}) == (set(), [])
+
+
+def test_relations_are_shown_once_each_and_sorted() -> None:
+    shown = json.loads(
+        render([("partOf", "b"), ("dependsOn", "z"), ("partOf", "a"), ("partOf", "b")])
+    )
+    assert [(item["type"], item["targetRef"]) for item in shown] == [
+        ("dependsOn", "z"),
+        ("partOf", "a"),
+        ("partOf", "b"),
+    ]

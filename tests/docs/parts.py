@@ -1,0 +1,222 @@
+"""The parts of the documentation that repeat the code: made from it, and compared with the pages.
+
+A page holds a part between `<!-- part: NAME -->` and `<!-- end -->`. `python -m tests.docs` writes
+them anew.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import msgspec
+from typer.main import get_command
+
+from factbook import errors
+from factbook.auth.permissions import PERMISSIONS
+from factbook.cli import app
+from factbook.errors import FactbookError
+from factbook.facts import shapes
+from factbook.facts.reasons import REASONS
+from factbook.facts.shapes import Group, Shape
+from factbook.settings import Settings
+from factbook.tools import TOOLS, Tool
+
+DOCS = Path(__file__).parents[2] / "docs"
+_PART = re.compile(r"(<!-- part: (\S+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table in Markdown."""
+    lines = [columns, ["---"] * len(columns), *rows]
+    cells = ([cell.replace("|", "\\|") for cell in line] for line in lines)
+    return "".join(f"| {' | '.join(line)} |\n" for line in cells)
+
+
+def code(value: object) -> str:
+    """A value between backticks, nothing for None."""
+    return "" if value is None else f"`{value}`"
+
+
+# Settings
+
+
+def settings() -> str:
+    """Every setting."""
+    columns = ("Setting", "Environment variable", "Type", "Default", "Meaning")
+    hints = get_type_hints(Settings, include_extras=True)
+    return table(
+        columns,
+        [
+            (
+                code(field.name),
+                code(f"FACTBOOK_{field.name.upper()}"),
+                type_words(get_type_hints(Settings)[field.name]),
+                default_words(field),
+                hints[field.name].__metadata__[0].description,
+            )
+            for field in msgspec.structs.fields(Settings)
+        ],
+    )
+
+
+def type_words(type_: Any) -> str:
+    """A setting's type as people say it."""
+    words = {str: "text", str | None: "text", int: "whole number", float: "number"}
+    if type_ == list[str]:
+        return "list of text"
+    return words.get(type_) or " or ".join(code(choice) for choice in type_.__args__)
+
+
+def default_words(field: msgspec.structs.FieldInfo) -> str:
+    """A setting's default as people say it."""
+    if field.default_factory is not msgspec.NODEFAULT:
+        return "empty"
+    return "not set" if field.default is None else code(field.default)
+
+
+# Commands
+
+
+def commands() -> str:
+    """Every command with its arguments and options."""
+    return "\n".join(_command(name, command) for name, command in every_command())
+
+
+def every_command() -> Iterator[tuple[str, Any]]:
+    """Every command that does something, by its whole name."""
+    for name, command in vars(get_command(app))["commands"].items():
+        below = vars(command).get("commands")
+        if below is None:
+            yield name, command
+        for inner, leaf in (below or {}).items():
+            yield f"{name} {inner}", leaf
+
+
+def _command(name: str, command: Any) -> str:
+    about = " ".join(command.help.partition("\b")[0].split())
+    options = [option for option in command.params if is_option(option)]
+    arguments = [argument for argument in command.params if not is_option(argument)]
+    usage = " ".join(["factbook", name, *map(_usage, arguments), "[OPTIONS]"])
+    listed = "".join(f"- `{argument.metavar}`: {argument.help}\n" for argument in arguments)
+    columns = ("Option", "Environment variable", "Default", "Meaning")
+    rows = [
+        (_names(option), code(option.envvar), _default(option), option.help) for option in options
+    ]
+    texts = [f"## {name}", about, f"```text\n{usage}\n```", listed.strip(), table(columns, rows)]
+    return "\n\n".join(text for text in texts if text)
+
+
+def is_option(parameter: Any) -> bool:
+    """Whether a parameter of a command is an option, and not an argument."""
+    return bool(parameter.opts[0].startswith("-"))
+
+
+def _usage(argument: Any) -> str:
+    many = "..." if argument.nargs == -1 else ""
+    return f"{argument.metavar}{many}" if argument.required else f"[{argument.metavar}]{many}"
+
+
+def _names(option: Any) -> str:
+    return ", ".join(code(name) for name in option.opts)
+
+
+def _default(option: Any) -> str:
+    return "" if option.is_flag else code(option.default)
+
+
+# Tools
+
+
+def arguments(tool: Tool) -> str:
+    """The arguments of one tool."""
+    schema = tool.input_schema
+    return table(
+        ("Argument", "Type", "Required", "Default", "Meaning"),
+        [
+            (
+                code(name),
+                _json_type(part),
+                "yes" if name in schema["required"] else "no",
+                code(part.get("default")),
+                part["description"],
+            )
+            for name, part in schema["properties"].items()
+        ],
+    )
+
+
+def _json_type(part: dict[str, Any]) -> str:
+    return "array of strings" if part["type"] == "array" else str(part["type"])
+
+
+def leaves(shape: Shape) -> str:
+    """The values of one metric shape, with their units."""
+    return table(
+        ("Path", "Type", "Unit", "Meaning"),
+        [
+            (code(path), _leaf_type(member, leaf), leaf.unit or "", leaf.description)
+            for member in shape.members
+            for path, leaf in member.paths
+        ],
+    )
+
+
+def _leaf_type(member: Group | shapes.Leaf, leaf: shapes.Leaf) -> str:
+    if leaf.optional:
+        return f"{leaf.type}, optional"
+    return f"{leaf.type}, in an optional group" if member.optional else leaf.type
+
+
+def reasons() -> str:
+    """Every reason for something unknown."""
+    return table(("Reason", "Meaning"), [(code(word), text) for word, text in REASONS.items()])
+
+
+# Errors and permissions
+
+
+def error_tree() -> str:
+    """Every error that Factbook raises on purpose."""
+    columns = ("Class", "Below", "Status", "`error.name`", "Message when none is given")
+    return table(columns, [_error(error) for error in every_error()])
+
+
+def every_error() -> list[type[FactbookError]]:
+    """The classes of the error tree, in the order in which the code has them."""
+    found = vars(errors).values()
+    return [each for each in found if isinstance(each, type) and issubclass(each, FactbookError)]
+
+
+def _error(error: type[FactbookError]) -> tuple[str, ...]:
+    parent = "" if error is FactbookError else code(error.__bases__[0].__name__)
+    message = " ".join((error.__doc__ or "").split())
+    return code(error.__name__), parent, str(error.status), code(error.name), message
+
+
+def permissions() -> str:
+    """Every permission."""
+    columns = ("Permission", "Title")
+    return table(columns, [(code(each.name), each.title) for each in PERMISSIONS])
+
+
+PARTS: dict[str, Callable[[], str]] = {
+    "settings": settings,
+    "commands": commands,
+    "reasons": reasons,
+    "errors": error_tree,
+    "permissions": permissions,
+    **{f"arguments:{tool.name}": partial(arguments, tool) for tool in TOOLS},
+    **{f"shape:{shape.name}": partial(leaves, shape) for shape in shapes.SHAPES},
+}
+
+
+def parts_in(text: str) -> dict[str, str]:
+    """The parts that a page holds, by name, without their blank lines around."""
+    return {match[2]: match[3].strip() for match in _PART.finditer(text)}
+
+
+def rewritten(text: str) -> str:
+    """A page with its parts made anew."""
+    return _PART.sub(lambda match: f"{match[1]}\n{PARTS[match[2]]().strip()}\n\n{match[4]}", text)

@@ -1,0 +1,25 @@
+"""The log of decisions: numbered without a gap, each of one form, all of them listed."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.docs.parts import DOCS
+
+FOLDER = DOCS / "decisions"
+RECORDS = sorted(path for path in FOLDER.glob("*.md") if path.name != "index.md")
+PARTS = ["## Context", "## Decision", "## Measurement", "## Consequences"]
+
+
+def test_the_numbers_have_no_gap() -> None:
+    numbers = [path.name[:4] for path in RECORDS]
+    assert numbers == [f"{number:04}" for number in range(1, len(RECORDS) + 1)]
+
+
+@pytest.mark.parametrize("record", RECORDS, ids=lambda path: path.stem)
+def test_a_record_has_its_four_parts_and_is_listed(record: Path) -> None:
+    lines = record.read_text().splitlines()
+    assert lines[0].startswith(f"# {record.name[:4]} ")
+    assert [line for line in lines if line.startswith("## ")] == PARTS
+    assert f"]({record.name})" in (FOLDER / "index.md").read_text()
+    assert f"decisions/{record.name}" in (DOCS.parent / "mkdocs.yml").read_text()

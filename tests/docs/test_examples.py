@@ -1,0 +1,133 @@
+"""The examples of the documentation do what the pages say, on a real server.
+
+Blocks of bash and python run in the order of their page, in one folder; variables that a block
+exports are there for the next. A block of json or output after one is what it prints; `…` stands
+for what is left out, and times, UUIDs and tokens count as equal.
+"""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.docs.blocks import Example, examples, json_differs, output_differs
+from tests.processes import ServerProcess, serving
+
+ROOT = Path(__file__).parents[2]
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "docs" / "start.md",
+    *sorted((ROOT / "docs" / "how-to").glob("*.md")),
+]
+CURL = Path(__file__).with_name("curl.py")
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    """One server for all pages."""
+    folder = tmp_path_factory.mktemp("examples")
+    with serving(f"sqlite:///{folder / 'factbook.db'}", folder) as server:
+        server.environment["FACTBOOK_TOKEN"] = server.token()
+        yield server
+
+
+@pytest.fixture
+def stand_in(tmp_path: Path) -> Path:
+    """A folder with a `curl` that needs no other program."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    script = folder / "curl"
+    script.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{CURL}" "$@"\n')
+    script.chmod(0o755)
+    return folder
+
+
+class Reader:
+    """Someone who types what a page says."""
+
+    def __init__(self, server: ServerProcess, folder: Path, *programs: Path) -> None:
+        self._folder = folder
+        self._variables = folder / ".variables"
+        self._variables.touch()
+        path = [*programs, Path(sys.executable).parent, os.environ["PATH"]]
+        self._environment = server.environment | {"PATH": ":".join(map(str, path))}
+
+    def run(self, example: Example) -> str:
+        """What an example prints, errors included unless it prints JSON."""
+        script = example.code
+        if example.language == "python":
+            (self._folder / "example.py").write_text(script)
+            script = "python example.py"
+        done = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", f". .variables\n{script}\nexport -p > .variables"],
+            cwd=self._folder,
+            env=self._environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE if example.shown_as == "json" else subprocess.STDOUT,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+        return done.stdout
+
+
+def read_and_type(page: Path, reader: Reader) -> None:
+    """Run every example of a page and compare what it prints with what is shown."""
+    for example in examples(page):
+        printed = reader.run(example)
+        differs = {"json": json_differs, "output": output_differs}.get(example.shown_as or "")
+        difference = differs and differs(example.shown, printed)
+        assert difference is None, f"{page.name}, line {example.line}: {difference}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_the_examples_of_a_page_work(
+    page: Path, server: ServerProcess, tmp_path: Path, stand_in: Path
+) -> None:
+    read_and_type(page, Reader(server, tmp_path, stand_in))
+
+
+@pytest.mark.system
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_the_examples_of_a_page_work_with_the_real_curl(
+    page: Path, server: ServerProcess, tmp_path: Path
+) -> None:
+    read_and_type(page, Reader(server, tmp_path))
+
+
+def test_the_pages_have_examples() -> None:
+    assert all(examples(page) for page in PAGES)
+
+
+@pytest.mark.parametrize(
+    ("shown", "real"),
+    [
+        ('{"a": 1}', '{"a": 2}'),
+        ('{"a": 1}', '{"a": 1, "b": 2}'),
+        ('{"a": 1, "b": 2, "…": "…"}', '{"a": 1}'),
+        ('{"a": true}', '{"a": 1}'),
+        ("[1, 2]", "[1]"),
+        ('[1, "…"]', "[2, 3]"),
+        ('"2026-11-21T07:28:14.846+00:00"', '"today"'),
+        ("{}", "not JSON"),
+    ],
+)
+def test_json_that_differs_is_found(shown: str, real: str) -> None:
+    assert json_differs(shown, real)
+
+
+def test_json_may_leave_out_and_vary_in_what_changes_from_run_to_run() -> None:
+    shown = '{"at": "2026-11-21T07:28:14.846+00:00", "list": [1, "…"], "…": "…"}'
+    real = '{"at": "2031-01-01T00:00:00.000+00:00", "list": [1, 2, 3], "more": 1}'
+    assert json_differs(shown, real) is None
+
+
+def test_output_that_differs_is_found() -> None:
+    assert output_differs("one\ntwo", "one\nthree")
+    assert output_differs("one", "one\ntwo")
+    assert output_differs("one and…", "none")
+    assert output_differs("one and…\n\ntwo", "one and more  \ntwo\n") is None

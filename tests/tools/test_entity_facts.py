@@ -1,0 +1,136 @@
+"""get-entity-facts: of the catalog's own sources, and of one whose facts are stored."""
+
+import re
+from typing import Any
+
+import pytest
+
+from factbook.clock import HOUR
+from factbook.sources import SOURCES
+from tests.conftest import StartService
+from tests.service import Service, component, resource
+from tests.tools.checks import TIME, structured
+from tests.tools.sources import COVERAGE, DRAFT, record
+
+TOOL = "get-entity-facts"
+REF = "component:default/payments"
+EVERY_TYPE = {
+    "lines": 1200,
+    "share": 81.5,
+    "tool": "größe",
+    "green": True,
+    "ranAt": "2026-11-21T06:00:00Z",
+    "branches": ["main", "next"],
+    "raw": {"deep": [None, {"x": 1.5}]},
+}
+
+
+@pytest.fixture
+async def filled(start: StartService) -> Service:
+    service = await start(sources=[*SOURCES, COVERAGE, DRAFT])
+    answer = await service.push("first", component("payments"), resource("payments", title="Paid"))
+    assert answer.status_code == 200, answer.text
+    return service
+
+
+async def ask(service: Service, source: str = "coverage", **arguments: Any) -> dict[str, Any]:
+    given = {"name": "payments", **arguments}
+    return structured(TOOL, await service.ask(TOOL, dataSourceId=source, **given))
+
+
+@pytest.mark.spec("tools.entity-facts.result", "facts.catalog-facts-are-current")
+async def test_the_catalogs_own_facts_about_an_entity_have_the_seeds_shape(
+    filled: Service,
+) -> None:
+    found = await ask(filled, "entity-metadata")
+    assert found == {
+        "dataSourceId": "entity-metadata",
+        "dataSourceTitle": "Entity metadata",
+        "entityRef": REF,
+        "facts": {"hasTitle": False, "hasDescription": False, "hasTags": False, "hasOwner": True},
+        "timestamp": "2026-11-21T12:00:00.000+00:00",
+    }
+
+
+@pytest.mark.spec("tools.entity-facts.defaults")
+async def test_namespace_and_kind_have_the_seeds_defaults(filled: Service) -> None:
+    away = component("payments")
+    away["metadata"] |= {"namespace": "away", "tags": ["x"]}
+    await filled.push("second", away)
+    source = "entity-metadata"
+    assert (await ask(filled, source))["entityRef"] == REF
+    other = await ask(filled, source, kind="resource")
+    assert (other["entityRef"], other["facts"]["hasTitle"]) == ("resource:default/payments", True)
+    other = await ask(filled, source, namespace="away")
+    assert (other["entityRef"], other["facts"]["hasTags"]) == ("component:away/payments", True)
+
+
+@pytest.mark.spec("tools.entity-facts.defaults")
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"name": "PAYMENTS", "kind": "Resource", "namespace": "Default"},
+        {"name": " payments ", "kind": " resource "},
+        {"name": "resource:payments"},
+        {"name": "Resource:default/Payments"},
+        {"name": "default/payments", "kind": "resource"},
+    ],
+    ids=str,
+)
+async def test_case_blanks_and_references_as_names_are_understood(
+    filled: Service, given: dict[str, str]
+) -> None:
+    found = await ask(filled, "techdocs", **given)
+    assert found["entityRef"] == "resource:default/payments"
+
+
+@pytest.mark.spec("tools.entity-facts.all-facts-of-the-source", "facts.types-are-checked")
+async def test_stored_facts_of_every_type_come_back_as_they_were_written(filled: Service) -> None:
+    await record(filled, REF, EVERY_TYPE)
+    found = await ask(filled)
+    assert found["facts"] == EVERY_TYPE
+    assert "draft" not in found
+    assert re.fullmatch(TIME, found["timestamp"])
+
+
+@pytest.mark.spec("facts.never-collected-is-empty")
+async def test_an_entity_never_collected_has_no_facts_and_no_timestamp(filled: Service) -> None:
+    await record(filled, "resource:default/payments", {"lines": 1})
+    assert await ask(filled) == {
+        "dataSourceId": "coverage",
+        "dataSourceTitle": "Test coverage",
+        "entityRef": REF,
+        "facts": {},
+    }
+
+
+@pytest.mark.spec("facts.timestamp-is-the-last-good-write", "facts.latest-is-one-row")
+async def test_the_latest_write_is_what_is_told_with_its_time(filled: Service) -> None:
+    await record(filled, REF, EVERY_TYPE)
+    filled.time.advance(HOUR + 7)
+    await record(filled, REF, {"lines": 1300})
+    filled.time.advance(HOUR)
+    found = await ask(filled)
+    assert found["facts"] == {"lines": 1300}
+    assert found["timestamp"] == "2026-11-21T13:00:00.007+00:00"
+
+
+@pytest.mark.spec("facts.wrong-type-is-no-value-with-a-reason")
+async def test_a_value_of_the_wrong_type_is_not_among_the_facts(filled: Service) -> None:
+    await record(filled, REF, {"lines": "1200", "green": 1, "share": 50})
+    assert (await ask(filled))["facts"] == {"share": 50}
+
+
+async def test_facts_of_a_draft_are_marked(filled: Service) -> None:
+    await record(filled, REF, {"lines": 1}, DRAFT)
+    assert (await ask(filled, "draft"))["draft"] is True
+
+
+@pytest.mark.spec("removed.vanishes-from-every-read", "removed.id-and-facts-kept-for-a-while")
+async def test_stored_facts_go_and_return_with_their_entity(filled: Service) -> None:
+    await record(filled, REF, {"lines": 7})
+    await filled.push("first", resource("payments"))
+    text = await filled.refusal(TOOL, dataSourceId="coverage", name="payments")
+    assert "There is no entity component:default/payments" in text
+    await filled.push("first", component("payments"))
+    assert (await ask(filled))["facts"] == {"lines": 7}
