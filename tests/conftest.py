@@ -27,11 +27,9 @@ def anyio_backend() -> str:
 
 
 @pytest.fixture(scope="session")
-def postgresql_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgreSQLServer]:
+def postgresql_server() -> Iterator[PostgreSQLServer]:
     """A PostgreSQL of this run's own, or the one that FACTBOOK_TEST_POSTGRES_URL names."""
-    with PostgreSQLServer.start(
-        os.environ.get("FACTBOOK_TEST_POSTGRES_URL"), tmp_path_factory.mktemp("postgresql")
-    ) as server:
+    with PostgreSQLServer.start(os.environ.get("FACTBOOK_TEST_POSTGRES_URL")) as server:
         yield server
 
 

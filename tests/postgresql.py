@@ -1,5 +1,6 @@
 """A real PostgreSQL for tests: from a Python package, or one that is named."""
 
+import shutil
 import tempfile
 import warnings
 from collections.abc import Iterator
@@ -18,8 +19,8 @@ class PostgreSQLServer:
 
     @classmethod
     @contextmanager
-    def start(cls, url: str | None, folder: Path) -> "Iterator[PostgreSQLServer]":
-        """The server at `url`, or one that is started in `folder` and stopped at the end."""
+    def start(cls, url: str | None) -> "Iterator[PostgreSQLServer]":
+        """The server at `url`, or one that is started here and stopped at the end."""
         if url:
             yield cls(url)
             return
@@ -30,14 +31,14 @@ class PostgreSQLServer:
                 postgres_server,
             )
 
-            # The path of a socket has room for about a hundred characters.
-            room = folder if len(str(folder)) < 60 else None
-            home = Path(tempfile.mkdtemp(prefix="pg-", dir=room))
+            # Not below pytest's folders: the server runs as a user who may not look into them.
+            home = Path(tempfile.mkdtemp(prefix="factbook-pg-"))
             server = postgres_server.get_server(home, cleanup_mode="stop")
         try:
             yield cls(server.get_uri())
         finally:
             server.cleanup()
+            shutil.rmtree(home, ignore_errors=True)
 
     @contextmanager
     def database(self, name: str) -> Iterator[str]:

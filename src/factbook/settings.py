@@ -57,7 +57,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     ] = None
     trusted_proxies: Annotated[
         list[str],
-        _about("Addresses or networks whose `X-Forwarded-For` and `-Proto` headers are believed."),
+        _about("Addresses or networks of proxies whose `X-Forwarded-For` header is believed."),
     ] = []
     allowed_hosts: Annotated[
         list[str],

@@ -146,7 +146,9 @@ async def test_a_body_of_by_refs_that_cannot_be_meant_is_400(
 
 
 @ON_SQLITE
-@pytest.mark.parametrize("body", [b"", b"{", b"\xff", b'{"entityRefs":["\\ud800"]}', b'{"entityRefs":[]} x'])
+@pytest.mark.parametrize(
+    "body", [b"", b"{", b"\xff", b'{"entityRefs":["\\ud800"]}', b'{"entityRefs":[]} x']
+)
 async def test_a_body_that_is_no_json_is_400(service: Service, body: bytes) -> None:
     answer = await service.http.post(BY_REFS, content=body)
     assert answer.status_code == 400

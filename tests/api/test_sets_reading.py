@@ -210,3 +210,18 @@ async def test_deleting_a_set_is_a_push_of_no_items(service: Service) -> None:
     ]
     assert histories[0] == histories[1]
     assert (await service.http.delete(f"{PUSH}/sets/never")).status_code == 200
+
+
+async def test_a_post_answers_with_warnings_about_what_it_ignored(service: Service) -> None:
+    entity = component("a") | {"status": {}}
+    answer = await service.http.post(f"{PUSH}/sets/first", json=entity)
+    [warning] = answer.json()["warnings"]
+    assert warning["path"] == "status"
+    assert warning["entityRef"] == "component:default/a"
+
+
+async def test_a_delete_of_a_set_can_be_tried_first(service: Service) -> None:
+    await service.push("first", component("a"))
+    tried = await service.http.delete(f"{PUSH}/sets/first", params={"dryRun": "true"})
+    assert tried.json()["difference"] == [{"entityRef": "component:default/a", "change": "removed"}]
+    assert await service.catalog("component:default/a") is not None

@@ -84,6 +84,17 @@ async def test_restoring_puts_content_order_and_ids_back_under_a_new_number(
 
 
 @pytest.mark.spec("sets.restore")
+async def test_entities_removed_bit_by_bit_come_back_in_their_places(service: Service) -> None:
+    history = [
+        content((await service.push("first", *map(component, names))).json())
+        for names in ("zaybxc", "yxc", "xc", "c", "cd", "d")
+    ]
+    for number in (3, 1, 4, 2, 5):
+        await restored(service, number)
+        assert content((await service.http.get(f"{PUSH}/sets/first")).json()) == history[number - 1]
+
+
+@pytest.mark.spec("sets.restore")
 async def test_any_kept_revision_of_a_long_history_comes_back_as_it_was(service: Service) -> None:
     chance = random.Random(11)
     pool = [f"n{number:02}" for number in range(12)]

@@ -76,9 +76,9 @@ class Walk:
 
     async def put(self, actor: Actor) -> None:
         name = self.chance.choice([*SETS, None])
-        item = prepare_one(
+        [item] = prepare_one(
             self.entity(self.chance.choice(KINDS), self.chance.choice("abcd")), name, RULES
-        )
+        ).items
         outcome = await pushing.put_one(self.database, name, item, actor, TAKE, RULES, kept=20)
         assert outcome.written is not None
         content = self.sets[name] | {item.ref: item.etag}

@@ -181,8 +181,20 @@ async def test_a_limit_beyond_every_number_of_the_database_is_no_limit(filled: S
 async def test_without_a_limit_nothing_is_cut_off(service: Service) -> None:
     count = 2_500
     await service.push("many", *(component(f"part-{number:05}") for number in range(count)))
-    found = await ask(service, "entity-metadata")
-    assert refs(found) == [f"component:default/part-{number:05}" for number in range(count)]
+    everybody = [f"component:default/part-{number:05}" for number in range(count)]
+    assert refs(await ask(service, "entity-metadata")) == everybody
+    for limit in (999, 1_000, 1_001, 2_000, 2_499, 2_500):
+        walked = await pages(service, "entity-metadata", limit=limit)
+        assert [ref for page in walked for ref in refs(page)] == everybody, limit
+        assert len(walked) == -(-count // limit)
+
+
+async def test_names_that_json_has_to_escape_come_back_whole(service: Service) -> None:
+    names = ['say "hi"', "back\\slash", "größe", "\N{GRINNING FACE}", "a"]
+    await service.push("first", *(component(name) for name in names))
+    for limit in ({}, {"limit": 5}):
+        found = await ask(service, "entity-metadata", **limit)
+        assert refs(found) == sorted(f"component:default/{name}" for name in names)
 
 
 # Facts to keep

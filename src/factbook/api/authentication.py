@@ -37,8 +37,8 @@ async def authenticate(request: Request, state: State) -> Grant:
 
 def authorize(token: Grant, needed: tuple[str, ...]) -> None:
     """Raise NotAllowedError naming the permissions that the token lacks."""
-    missing = tuple(name for name in needed if name not in token.permissions)
-    if missing:
+    if not token.permissions.issuperset(needed):
+        missing = tuple(name for name in needed if name not in token.permissions)
         named = " and ".join(f'"{TITLES[name]}" ({name})' for name in missing)
         raise NotAllowedError(f"This needs the permission {named}.", missing=missing)
 
@@ -54,6 +54,8 @@ def client_address(request: Request, state: State) -> str:
 
 async def _verified(request: Request, state: State) -> Grant:
     value = _credentials(request)
+    # Here, because what is open to everyone has to answer without a database.
+    state.database.refresh()
     token = await store.find(state.database, tokens.digest(value, state.token_key))
     now = state.clock()
     if token is None:

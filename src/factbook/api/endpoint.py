@@ -61,7 +61,7 @@ class Endpoint:
 
     async def _answer(self, request: Request) -> Reply:
         state = self._state
-        state.hosts.check(request.header(b"host"), request.header(b"origin"))
+        state.hosts.check(request.headers.get(b"host"), request.headers.get(b"origin"))
         method = request.method
         route = self._routes.get("GET" if method == "HEAD" else method)
         if route is None:

@@ -80,7 +80,7 @@ async def post(request: Request, state: State) -> Reply:
         if message.id is UNSET:
             return Reply(status=202)
         version = request.headers.get(b"mcp-protocol-version")
-        modern = version is not None and version.strip().decode("latin-1") not in LEGACY
+        modern = version is not None and version.decode("latin-1") not in LEGACY
         if modern or (message.params is not UNSET and _META_BYTES in bytes(message.params)):
             return await _Modern(request, message, message.id).answer(state)
         return await _legacy(message, message.id, state)

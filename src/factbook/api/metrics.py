@@ -15,6 +15,7 @@ from prometheus_client.platform_collector import PlatformCollector
 from prometheus_client.process_collector import ProcessCollector
 
 _SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 60)
+_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"})
 _BOUNDS = (*(str(bound) for bound in _SECONDS), "+Inf")
 
 
@@ -54,10 +55,11 @@ class Metrics:
 
     def answered(self, route: str, method: str, status: int, seconds: float) -> None:
         """Count one answered request."""
-        key = (route, method, status)
-        durations = self._requests.get(key)
+        durations = self._requests.get((route, method, status))
         if durations is None:
-            durations = self._requests[key] = _Durations()
+            # A client can make up methods, and every one would be remembered.
+            key = (route, method if method in _METHODS else "other", status)
+            durations = self._requests.setdefault(key, _Durations())
         durations.add(seconds)
 
     def called(self, tool: str, outcome: str) -> None:

@@ -32,25 +32,26 @@ class Hosts:
         # Names come from clients: what is remembered is bounded.
         self._allows = lru_cache(maxsize=256)(self._is_allowed)
 
-    def check(self, host: str | None, origin: str | None) -> None:
+    def check(self, host: bytes | None, origin: bytes | None) -> None:
         """Raise MisdirectedRequestError or NotAllowedError, naming the setting that decides."""
-        if self._names and not self._allows(host or ""):
+        if self._names and not self._allows(host or b""):
             raise MisdirectedRequestError(
                 "This server does not answer for the host of this request; "
                 "the setting allowed_hosts names those that it answers for."
             )
-        if origin is not None and not self._allows_origin(origin, host or ""):
+        if origin is not None and not self._allows_origin(origin.decode("latin-1"), host or b""):
             raise NotAllowedError(
                 "The origin of this request may not call this server; "
                 "the setting allowed_origins names those that may."
             )
 
-    def _is_allowed(self, host: str) -> bool:
-        name = host.lower()
+    def _is_allowed(self, host: bytes) -> bool:
+        name = host.decode("latin-1").lower()
         return name in self._names or name.rpartition(":")[0] in self._names
 
-    def _allows_origin(self, origin: str, host: str) -> bool:
-        return origin in self._origins or urlsplit(origin).netloc.lower() == host.lower()
+    def _allows_origin(self, origin: str, host: bytes) -> bool:
+        own = host.decode("latin-1").lower()
+        return origin in self._origins or urlsplit(origin).netloc.lower() == own
 
 
 class Proxies:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from typing import NamedTuple
 
 import msgspec
 import structlog
@@ -14,7 +15,7 @@ from factbook.catalog.sets import Prepared, Push
 from factbook.catalog.store import pushing
 from factbook.catalog.store.planning import Guards
 from factbook.catalog.store.pushing import Item, Outcome
-from factbook.catalog.store.writing import Actor
+from factbook.catalog.store.writing import Actor, Written
 from factbook.clock import iso
 from factbook.errors import InputError, NotFoundError
 
@@ -29,22 +30,42 @@ _string = msgspec.json.Encoder().encode
 
 async def put_set(request: Request, state: State) -> Reply:
     """Make the items of the body the whole content of a set."""
-    request.allow_only("dryRun", "onConflict", "maxRemovals")
-    name, dry_run = _set_name(request), request.flag("dryRun")
-    guards = _guards(request)
+    name, terms = _set_name(request), _terms(request)
     body = await request.body(state.settings.max_body_bytes, "max_body_bytes")
     push = await offloaded(_prepare, body, name, state)
     del body
+    return await _replace(request, state, name, push, terms)
+
+
+async def delete_set(request: Request, state: State) -> Reply:
+    """Remove every entity of a set; the same as replacing it with nothing."""
+    name, terms = _set_name(request), _terms(request)
+    return await _replace(request, state, name, Push([], []), terms)
+
+
+class Terms(NamedTuple):
+    """On which terms a set is replaced."""
+
+    guards: Guards
+    dry_run: bool
+
+
+def _terms(request: Request) -> Terms:
+    request.allow_only("dryRun", "onConflict", "maxRemovals")
+    return Terms(_guards(request), request.flag("dryRun"))
+
+
+async def _replace(request: Request, state: State, name: str, push: Push, terms: Terms) -> Reply:
     outcome = await pushing.replace(
         state.database,
         name,
         push.items,
         _actor(request, state),
-        guards,
+        terms.guards,
         kept=state.settings.revisions_kept,
-        dry_run=dry_run,
+        dry_run=terms.dry_run,
     )
-    if dry_run:
+    if terms.dry_run:
         return _difference(name, push, outcome)
     return _answer(request, state, name, push, outcome)
 
@@ -57,21 +78,6 @@ async def post_to_set(request: Request, state: State) -> Reply:
 async def post_entity(request: Request, state: State) -> Reply:
     """Add or update the one entity of the body outside any set."""
     return await _put_one(request, state, None)
-
-
-async def delete_set(request: Request, state: State) -> Reply:
-    """Remove every entity of a set; the same as replacing it with nothing."""
-    request.allow_only("maxRemovals")
-    name = _set_name(request)
-    outcome = await pushing.replace(
-        state.database,
-        name,
-        [],
-        _actor(request, state),
-        _guards(request),
-        kept=state.settings.revisions_kept,
-    )
-    return _answer(request, state, name, Push([], []), outcome)
 
 
 async def list_sets(request: Request, state: State) -> Reply:
@@ -202,7 +208,8 @@ def render(item: Item) -> bytes:
 async def _put_one(request: Request, state: State, name: str | None) -> Reply:
     request.allow_only("onConflict")
     body = await request.body(state.settings.max_body_bytes, "max_body_bytes")
-    item = sets.prepare_one(msgspec.Raw(body), name, state.rules)
+    push = sets.prepare_one(msgspec.Raw(body), name, state.rules)
+    [item] = push.items
     outcome = await pushing.put_one(
         state.database,
         name,
@@ -212,10 +219,11 @@ async def _put_one(request: Request, state: State, name: str | None) -> Reply:
         state.rules,
         kept=state.settings.revisions_kept,
     )
-    assert outcome.written is not None
-    state.metrics.pushed(outcome.plan.changes)
-    uid, updated_by, updated_at = outcome.written.items[item.ref]
-    return Reply(render(Item(uid, item.ref, item.document, name, updated_by, updated_at)))
+    written = _note(request, state, name, outcome)
+    shown = _written(item, name, written.items)
+    if push.warnings:
+        shown = shown[:-1] + b"," + msgspec.json.encode({"warnings": push.warnings})[1:]
+    return Reply(shown)
 
 
 def _prepare(body: bytes | bytearray, name: str, state: State) -> Push:
@@ -282,21 +290,27 @@ def _difference(name: str, push: Push, outcome: Outcome) -> Reply:
 
 
 def _answer(request: Request, state: State, name: str, push: Push, outcome: Outcome) -> Reply:
-    plan, written = outcome
-    assert written is not None
-    state.metrics.pushed(plan.changes)
-    log.info("set.pushed", set=name, revision=written.revision, actor=request.actor, **plan.changes)
+    written = _note(request, state, name, outcome)
     head = {
         "set": name,
         "revision": written.revision,
-        "changes": plan.changes,
+        "changes": outcome.plan.changes,
         "warnings": push.warnings,
     }
     items = (_written(item, name, written.items) for item in push.items)
     return Reply(_unhurried(_pieces(head, items)), headers={"etag": f'"{written.revision}"'})
 
 
-def _written(item: Prepared, name: str, written: dict[str, tuple[str, str, int]]) -> bytes:
+def _note(request: Request, state: State, name: str | None, outcome: Outcome) -> Written:
+    """Count and log what was written; what that was."""
+    changes, written = outcome.plan.changes, outcome.written
+    assert written is not None
+    state.metrics.pushed(changes)
+    log.info("set.pushed", set=name, revision=written.revision, actor=request.actor, **changes)
+    return written
+
+
+def _written(item: Prepared, name: str | None, written: dict[str, tuple[str, str, int]]) -> bytes:
     uid, updated_by, updated_at = written[item.ref]
     return render(Item(uid, item.ref, item.document, name, updated_by, updated_at))
 

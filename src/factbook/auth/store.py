@@ -71,7 +71,7 @@ def create(
 
 async def find(database: Database, digest: str) -> Grant | None:
     """What the token with this hash grants, whatever its state."""
-    row = await database.find(_FIND, digest)
+    row = await database.find(_FIND, digest, small=True)
     if row is None:
         return None
     _, id_, owner, permissions, expires_at, last_used_at, revoked_at = row

@@ -91,11 +91,11 @@ def prepare(items: Sequence[msgspec.Raw], set_name: str | None, rules: Rules) ->
     return preparing.push()
 
 
-def prepare_one(item: msgspec.Raw, set_name: str | None, rules: Rules) -> Prepared:
-    """The entity to store; raises InvalidItemsError, whose paths begin at the entity."""
+def prepare_one(item: msgspec.Raw, set_name: str | None, rules: Rules) -> Push:
+    """The one entity to store; raises InvalidItemsError, whose paths begin at the entity."""
     preparing = _Preparing(set_name, rules)
     preparing.add(None, item)
-    return preparing.push().items[0]
+    return preparing.push()
 
 
 def check_size(count: int, rules: Rules) -> None:

@@ -62,11 +62,15 @@ class Database(Protocol):
     async def all(self, sql: str, parameters: Parameters = ()) -> list[Row]:
         """Every row. For results that may be large, `pages`."""
 
-    async def find(self, sql: str, key: str) -> Row | None:
+    def refresh(self) -> None:
+        """Let the finds that follow see every commit made until now, by whatever process."""
+
+    async def find(self, sql: str, key: str, *, small: bool = False) -> Row | None:
         """The row whose first column is `key`; `sql` holds one `IN LIST(?)` on that column.
 
         The cheapest read there is: SQLite answers it on the spot, and on PostgreSQL the finds
         that wait at the same moment share one query. Rows are distinct by their first column.
+        A small row may be kept in memory until a `refresh` finds that something was committed.
         """
 
     def pages(

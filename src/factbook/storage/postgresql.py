@@ -97,7 +97,10 @@ class PostgreSQL:
         except _LOST as error:
             raise UnavailableError from error
 
-    async def find(self, sql: str, key: str) -> Row | None:
+    def refresh(self) -> None:
+        """Nothing to do: no row is kept."""
+
+    async def find(self, sql: str, key: str, *, small: bool = False) -> Row | None:
         if "\0" in key:  # which no text of PostgreSQL holds
             return None
         finder = self._finders.get(sql)

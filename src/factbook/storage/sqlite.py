@@ -22,6 +22,7 @@ T = TypeVar("T")
 
 # How long a write waits for the write of another process: a push of the largest set takes less.
 _BUSY_SECONDS = 120
+_MOST_KEPT = 20_000
 
 
 class SQLite:
@@ -34,6 +35,8 @@ class SQLite:
         self._writer: sqlite3.Connection | None = None
         self._reader = _connect(path)
         self._finder = self._reader.cursor()
+        self._version = 0
+        self._kept: dict[tuple[str, str], Row | None] = {}  # small rows of this version
         self._idle: list[sqlite3.Connection] = []  # for long reads
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="sqlite-writer")
 
@@ -44,12 +47,27 @@ class SQLite:
     async def all(self, sql: str, parameters: Parameters = ()) -> list[Row]:
         return _execute(self._reader, sql, parameters).fetchall()
 
-    async def find(self, sql: str, key: str) -> Row | None:
+    def refresh(self) -> None:
+        try:
+            [version] = self._finder.execute("PRAGMA data_version").fetchone()
+        except sqlite3.Error as error:
+            raise _unavailable(error) from error
+        if version != self._version:
+            self._version = version
+            self._kept.clear()
+
+    async def find(self, sql: str, key: str, *, small: bool = False) -> Row | None:
+        if small and (sql, key) in self._kept:
+            return self._kept[sql, key]
         try:
             # The one row is fetched to its end, which lets go of the moment that it was read at.
             row: Row | None = self._finder.execute(dialects.sqlite_find(sql), (key,)).fetchone()
         except sqlite3.Error as error:
             raise _unavailable(error) from error
+        if small:
+            if len(self._kept) >= _MOST_KEPT:
+                self._kept.clear()
+            self._kept[sql, key] = row
         return row
 
     async def pages(

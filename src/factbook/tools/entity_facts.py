@@ -91,7 +91,8 @@ async def one(arguments: OneArguments, context: Context) -> str:
 
 def _one(source: DataSource, ref: str, facts: str, written_at: int | None) -> str:
     time = f',"timestamp":"{iso(written_at)}"' if written_at is not None else ""
-    return f'{_head(source)},"entityRef":{encode(ref)},"facts":{facts}{time}{_draft(source)}}}'
+    head = _head(source.id, source.title)
+    return f'{head},"entityRef":{encode(ref)},"facts":{facts}{time}{_draft(source)}}}'
 
 
 def _draft(source: DataSource) -> str:
@@ -114,7 +115,7 @@ async def many(arguments: AllArguments, context: Context) -> str:
             taken, last = taken + len(rows), rows[-1][0]
             texts.append(_entries(rows))
     tail = await _tail(source, selection, context, last if more else None)
-    return f'{_head(source)},"entities":[{",".join(texts)}]{tail}}}'
+    return f'{_head(source.id, source.title)},"entities":[{",".join(texts)}]{tail}}}'
 
 
 async def _tail(
@@ -209,8 +210,9 @@ def _keep(facts: str, kept: frozenset[str]) -> str:
     return encode({name: value for name, value in values.items() if name in kept})
 
 
-def _head(source: DataSource) -> str:
-    return f'{{"dataSourceId":{encode(source.id)},"dataSourceTitle":{encode(source.title)}'
+@lru_cache(maxsize=1024)
+def _head(id_: str, title: str) -> str:
+    return f'{{"dataSourceId":{encode(id_)},"dataSourceTitle":{encode(title)}'
 
 
 _FACTS: Schema = {"type": "object", "description": "Fact name to value."}

@@ -206,7 +206,7 @@ def _check_revision(target: SetRow, if_match: str | None) -> None:
     if str(target.revision) not in tags:
         raise PreconditionFailedError(
             f"The set {target.name} is at revision {target.revision}, "
-            f"not at {if_match}; nothing was written.",
+            "not at the one that If-Match names; nothing was written.",
             revision=target.revision,
         )
 

@@ -194,7 +194,7 @@ class Complying(NamedTuple):
 async def complying(database: Database, ref: str) -> Complying | None:
     """The catalog's own facts about one entity."""
     row = await database.find(
-        "SELECT ref, compliance, updated_at FROM entities WHERE ref IN LIST(?)", ref
+        "SELECT ref, compliance, updated_at FROM entities WHERE ref IN LIST(?)", ref, small=True
     )
     return Complying(*row) if row else None
 

@@ -1,0 +1,39 @@
+"""The nine permissions."""
+
+import pytest
+
+from factbook.auth.permissions import NAMES, PERMISSIONS, TITLES, checked
+from factbook.errors import InputError
+
+
+@pytest.mark.spec("permissions.the-nine-names")
+def test_there_are_exactly_the_nine() -> None:
+    assert [permission.name for permission in PERMISSIONS] == [
+        "catalog.entity.read",
+        "catalog.entity-set.write",
+        "tech-insights.data-source.read",
+        "tech-insights.data-source.write",
+        "tech-insights.source.run",
+        "tech-insights.fact.write",
+        "access.token.manage",
+        "events.read",
+        "audit.read",
+    ]
+
+
+@pytest.mark.spec("permissions.titles-of-the-seed")
+def test_two_have_the_titles_of_the_seed_and_each_has_one_of_its_own() -> None:
+    assert TITLES["catalog.entity.read"] == "Catalog entity read (*)"
+    assert TITLES["tech-insights.data-source.read"] == "Tech Insights Data Source Read"
+    assert len(set(TITLES.values())) == len(PERMISSIONS)
+
+
+@pytest.mark.spec("permissions.the-nine-names")
+def test_another_name_is_refused_with_those_there_are() -> None:
+    with pytest.raises(InputError, match=r"no permission a\.b, c\. There are: access\.token"):
+        checked(["c", "catalog.entity.read", "a.b"])
+
+
+def test_no_name_means_all_of_them() -> None:
+    assert checked([]) == NAMES
+    assert checked(["events.read"]) == {"events.read"}

@@ -1,0 +1,78 @@
+"""Migrations: each once, in order, whoever starts first."""
+
+import asyncio
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from factbook.storage import open_database
+from factbook.storage.dialects import schema
+from factbook.storage.migrations import migrate, names
+from tests.processes import FACTBOOK, clean_environment
+
+
+async def test_migrations_apply_once_and_are_remembered(database_url: str) -> None:
+    database = await open_database(database_url, connections=3)
+    assert await migrate(database, 7) == names()
+    assert await migrate(database, 8) == []
+    rows = await database.all("SELECT name, applied_at FROM schema_migrations ORDER BY name")
+    assert rows == [(name, 7) for name in names()]
+    await database.close()
+
+
+async def test_two_who_start_at_once_apply_them_once(database_url: str) -> None:
+    databases = [await open_database(database_url, connections=3) for _ in range(3)]
+    found = await asyncio.gather(*(migrate(database, 7) for database in databases))
+    assert sorted(found) == [[], [], names()]
+    for database in databases:
+        await database.close()
+
+
+def test_two_processes_that_start_at_once_on_a_new_file_apply_them_once(tmp_path: Path) -> None:
+    url = f"--database-url=sqlite:///{tmp_path}/facts.db"
+    starters = [
+        subprocess.Popen(
+            [FACTBOOK, "migrate", url],
+            env=clean_environment(),
+            cwd=tmp_path,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for _ in range(3)
+    ]
+    printed = [starter.communicate(timeout=60) for starter in starters]
+    assert [starter.returncode for starter in starters] == [0, 0, 0], printed
+    assert sorted(out.split() for out, _ in printed) == [[], [], names()]
+
+
+async def test_a_migration_that_fails_leaves_the_schema_as_it_was(database_url: str) -> None:
+    database = await open_database(database_url, connections=3)
+    await database.write(lambda tx: tx.run("CREATE TABLE leases (mine TEXT)"))
+    with pytest.raises(Exception, match="(?i)leases.* already exists"):
+        await migrate(database, 7)
+    with pytest.raises(Exception, match=r"(?i)entities"):
+        await database.all("SELECT * FROM entities")
+    await database.close()
+
+
+def test_names_are_numbered_without_gaps() -> None:
+    assert [int(name.split("_")[0]) for name in names()] == list(range(1, len(names()) + 1))
+
+
+def test_a_migration_is_written_in_the_words_of_each_database() -> None:
+    text = """
+    CREATE TABLE a (  -- a comment; with a semicolon
+        id INTEGER PRIMARY KEY, name SORTED_TEXT NOT NULL, body BLOB
+    ) WITHOUT ROWID;
+
+    CREATE INDEX b ON a (name);
+    """
+    sqlite, postgresql = schema(text, "sqlite"), schema(text, "postgresql")
+    assert len(sqlite) == len(postgresql) == 2
+    assert "id INTEGER PRIMARY KEY, name TEXT NOT NULL, body BLOB" in sqlite[0]
+    assert sqlite[0].endswith("WITHOUT ROWID")
+    assert 'id BIGINT PRIMARY KEY, name TEXT COLLATE "C" NOT NULL, body BYTEA' in postgresql[0]
+    assert "ROWID" not in postgresql[0]
+    assert "comment" not in sqlite[0] + postgresql[0]
