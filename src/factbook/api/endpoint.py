@@ -47,7 +47,7 @@ class Endpoint:
         request = Request(scope, receive)
         try:
             reply = await self._answer(request)
-            if not isinstance(reply.body, bytes):
+            if not isinstance(reply.body, bytes | list):
                 reply = reply._replace(body=await _begun(reply.body))
         except FactbookError as error:
             reply = self._errors(error, request)
@@ -88,16 +88,22 @@ async def _begun(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
 
 async def _send(reply: Reply, send: Send, *, head: bool) -> None:
     body = reply.body
-    headers = [(b"content-type", reply.content_type)]
-    headers += [(name.encode(), text.encode("latin-1")) for name, text in reply.headers.items()]
     if isinstance(body, bytes):
-        headers.append((b"content-length", str(len(body)).encode()))
+        body = [body]
+    headers = [(b"content-type", reply.content_type)]
+    if reply.headers:
+        headers += [(name.encode(), text.encode("latin-1")) for name, text in reply.headers.items()]
+    if isinstance(body, list):
+        headers.append((b"content-length", str(sum(map(len, body))).encode()))
     await send({"type": "http.response.start", "status": reply.status, "headers": headers})
     if head:
-        body = b""
-    if isinstance(body, bytes):
-        await send({"type": "http.response.body", "body": body})
-        return
-    async for piece in body:
-        await send({"type": "http.response.body", "body": piece, "more_body": True})
-    await send({"type": "http.response.body", "body": b""})
+        await send({"type": "http.response.body", "body": b""})
+    elif isinstance(body, list):
+        *others, last = body
+        for piece in others:
+            await send({"type": "http.response.body", "body": piece, "more_body": True})
+        await send({"type": "http.response.body", "body": last})
+    else:
+        async for piece in body:
+            await send({"type": "http.response.body", "body": piece, "more_body": True})
+        await send({"type": "http.response.body", "body": b""})

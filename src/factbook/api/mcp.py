@@ -6,7 +6,6 @@ request (modern, 2026-07-28) side by side. A bare `tools/call` needs neither.
 
 import base64
 import binascii
-from collections.abc import AsyncIterator
 from typing import Any, Final
 
 import msgspec
@@ -247,7 +246,7 @@ def _result(id_: Id, value: str, extra: str) -> Reply:
     if len(value) < _LARGE:
         return Reply(jsonrpc.result(id_, _content(text.decode(), value, extra)).encode())
     head, middle, tail = jsonrpc.result(id_, _content("\0", "\0", extra)).encode().split(b"\0")
-    return Reply(_pieces(head, text, middle, value, tail))
+    return Reply([head, text, middle, value.encode(), tail])
 
 
 def _content(text: str, value: str, extra: str) -> str:
@@ -255,17 +254,6 @@ def _content(text: str, value: str, extra: str) -> str:
         f'{{"content":[{{"type":"text","text":{text}}}],"structuredContent":{value}'
         f',"isError":false{extra}}}'
     )
-
-
-async def _pieces(
-    head: bytes, text: bytes, middle: bytes, value: str, tail: bytes
-) -> AsyncIterator[bytes]:
-    """A large answer without a second copy of it in one piece."""
-    yield head
-    yield text
-    yield middle
-    yield value.encode()
-    yield tail
 
 
 def _params(message: Message, id_: Id, *, status: int) -> AnyParams:

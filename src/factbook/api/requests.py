@@ -19,9 +19,13 @@ class ClientGoneError(Exception):
 
 
 class Reply(NamedTuple):
-    """A status, a body that is bytes or comes in pieces, and headers beside the content type."""
+    """A status, a body, and headers beside the content type.
 
-    body: bytes | AsyncIterator[bytes] = b""
+    The body is bytes, or a list of bytes that is large enough not to be joined, or comes in pieces
+    while it is being made.
+    """
+
+    body: bytes | list[bytes] | AsyncIterator[bytes] = b""
     status: int = 200
     headers: Mapping[str, str] = {}
     content_type: bytes = JSON

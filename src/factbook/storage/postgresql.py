@@ -22,6 +22,8 @@ T = TypeVar("T")
 
 _WAIT_SECONDS = 10.0
 _SOON_SECONDS = 2.0
+# After that a pool tries again when somebody asks, and not ever more rarely by itself.
+_RETRY_SECONDS = 4.0
 _WRITERS = 4
 _LOCK_SPACE = 0x0FAC
 
@@ -48,7 +50,13 @@ class PostgreSQL:
         options = {"autocommit": True, "prepare_threshold": 1}
         readers = max(2, connections - _WRITERS)
         reads = AsyncConnectionPool(
-            url, min_size=2, max_size=readers, kwargs=options, open=False, timeout=_WAIT_SECONDS
+            url,
+            min_size=2,
+            max_size=readers,
+            kwargs=options,
+            open=False,
+            timeout=_WAIT_SECONDS,
+            reconnect_timeout=_RETRY_SECONDS,
         )
         writes = ConnectionPool(
             url,
@@ -57,6 +65,7 @@ class PostgreSQL:
             kwargs=options,
             open=False,
             timeout=_WAIT_SECONDS,
+            reconnect_timeout=_RETRY_SECONDS,
             check=ConnectionPool.check_connection,
         )
         try:

@@ -23,6 +23,15 @@ T = TypeVar("T")
 # How long a write waits for the write of another process: a push of the largest set takes less.
 _BUSY_SECONDS = 120
 _MOST_KEPT = 20_000
+# Of the codes of failures, those that SQL or its parameters bring about.
+_BUGS = {
+    sqlite3.SQLITE_ERROR,
+    sqlite3.SQLITE_CONSTRAINT,
+    sqlite3.SQLITE_MISMATCH,
+    sqlite3.SQLITE_MISUSE,
+    sqlite3.SQLITE_RANGE,
+    sqlite3.SQLITE_TOOBIG,
+}
 
 
 class SQLite:
@@ -192,7 +201,7 @@ def _connect(path: Path, *, durable: bool = False) -> sqlite3.Connection:
         connection.execute("PRAGMA journal_size_limit = 67108864")
         connection.execute("PRAGMA foreign_keys = ON")
         connection.execute(f"PRAGMA cache_size = {-65536 if durable else -16384}")
-        connection.execute("PRAGMA mmap_size = 268435456")
+        connection.execute("PRAGMA mmap_size = 0")
     except (sqlite3.Error, OSError) as error:
         raise UnavailableError("The database cannot be opened.") from error
     return connection
@@ -216,8 +225,7 @@ def _json(values: list[Any]) -> str:
 
 def _unavailable(error: Exception) -> Exception:
     """What the database cannot do now is told; what our own SQL does wrong stays a bug."""
-    if isinstance(error, sqlite3.IntegrityError | sqlite3.ProgrammingError):
-        return error
-    if "syntax error" in str(error) or "no such" in str(error):
+    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
+    if code & 0xFF in _BUGS:
         return error
     return UnavailableError("The database cannot do that now.")

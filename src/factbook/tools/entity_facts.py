@@ -106,16 +106,17 @@ async def many(arguments: AllArguments, context: Context) -> str:
     if kept is not None:
         _check_facts(source, kept)
     selection = _selection(arguments)
-    texts: list[str] = []
+    # Joined once at the end: an answer may be many megabytes.
+    texts = [f'{_head(source.id, source.title)},"entities":[']
     taken, last, more = 0, "", False
     async for found in _rows(source, kept, selection, context):
         rows = found if selection.limit is None else found[: selection.limit - taken]
         more = len(rows) < len(found)
         if rows:
+            texts += ["," if taken else "", _entries(rows)]
             taken, last = taken + len(rows), rows[-1][0]
-            texts.append(_entries(rows))
     tail = await _tail(source, selection, context, last if more else None)
-    return f'{_head(source.id, source.title)},"entities":[{",".join(texts)}]{tail}}}'
+    return "".join([*texts, "]", tail, "}"])
 
 
 async def _tail(

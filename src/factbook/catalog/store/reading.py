@@ -239,6 +239,8 @@ async def count(database: Database, kind: str | None, namespace: str | None) -> 
 
 
 def _narrowed(kind: str | None, namespace: str | None) -> tuple[str, list[object]]:
-    given = {"kind": kind, "namespace": namespace}
-    chosen = {column: value for column, value in given.items() if value is not None}
-    return " AND ".join(["1 = 1", *(f"{column} = ?" for column in chosen)]), [*chosen.values()]
+    if kind is None:
+        return ("1 = 1", []) if namespace is None else ("namespace = ?", [namespace])
+    # A kind, and a namespace of it, is a range of references, which one index covers.
+    prefix = f"{kind}:" if namespace is None else f"{kind}:{namespace}/"
+    return "ref >= ? AND ref < ?", [prefix, prefix[:-1] + chr(ord(prefix[-1]) + 1)]

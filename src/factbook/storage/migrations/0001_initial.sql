@@ -33,8 +33,9 @@ CREATE TABLE entities (
     relations TEXT NOT NULL,      -- both directions, as every read shows them
     problems TEXT                 -- what a known kind's spec misses: status.items
 );
--- Covers reading the catalog's own facts of a whole kind.
-CREATE INDEX entities_by_kind ON entities (kind, ref, compliance, updated_at);
+CREATE INDEX entities_by_kind ON entities (kind, ref);
+-- Covers reading the catalog's own facts of many entities.
+CREATE INDEX entities_compliance ON entities (ref, compliance, updated_at);
 CREATE INDEX entities_by_namespace ON entities (namespace, ref);
 CREATE INDEX entities_by_name ON entities (name);
 CREATE INDEX entities_by_set ON entities (set_id);
