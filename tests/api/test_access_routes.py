@@ -1,7 +1,5 @@
 """Every route of the table: who gets in, and what the others are told."""
 
-from collections.abc import AsyncIterator
-
 import httpx2
 import pytest
 
@@ -45,8 +43,8 @@ def address(route: Route) -> str:
 
 
 @pytest.fixture
-async def service(start: StartService) -> AsyncIterator[Service]:
-    yield await start(push_aliases=["other"], failed_logins=10_000)
+async def service(start: StartService) -> Service:
+    return await start(push_aliases=["other"], failed_logins=10_000)
 
 
 async def ask(service: Service, route: Route, *permissions: str) -> httpx2.Response:

@@ -37,7 +37,8 @@ async def everything(database: Database) -> str:
         query = "SELECT tablename FROM pg_tables WHERE schemaname = 'public'"
     tables = [row[0] for row in await database.all(query)]
     assert "tokens" in tables
-    return "\n".join([str(await database.all(f"SELECT * FROM {table}")) for table in tables])
+    rows = [await database.all("SELECT * FROM " + table) for table in tables]  # noqa: S608
+    return "\n".join(map(str, rows))
 
 
 @pytest.mark.spec(

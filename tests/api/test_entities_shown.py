@@ -35,7 +35,7 @@ async def shown(service: Service, ref: str) -> dict[str, Any]:
 async def test_an_entity_comes_back_as_it_was_pushed_with_what_the_service_adds(
     service: Service,
 ) -> None:
-    pushed = {
+    pushed: dict[str, Any] = {
         "apiVersion": "cloud.example.com/v1",
         "kind": "Resource",
         "metadata": {

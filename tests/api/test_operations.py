@@ -7,8 +7,8 @@ import httpx2
 import pytest
 
 from factbook.auth.permissions import CATALOG_READ
-from tests.storage.outage import unreachable
 from tests.service import TOOLS, Service, call, component
+from tests.storage.outage import unreachable
 
 ENTITIES = "/api/catalog/entities"
 ON_SQLITE = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)

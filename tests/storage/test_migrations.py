@@ -50,7 +50,7 @@ def test_two_processes_that_start_at_once_on_a_new_file_apply_them_once(tmp_path
 async def test_a_migration_that_fails_leaves_the_schema_as_it_was(database_url: str) -> None:
     database = await open_database(database_url, connections=3)
     await database.write(lambda tx: tx.run("CREATE TABLE leases (mine TEXT)"))
-    with pytest.raises(Exception, match="(?i)leases.* already exists"):
+    with pytest.raises(Exception, match=r"(?i)leases.* already exists"):
         await migrate(database, 7)
     with pytest.raises(Exception, match=r"(?i)entities"):
         await database.all("SELECT * FROM entities")

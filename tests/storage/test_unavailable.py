@@ -54,7 +54,7 @@ async def test_a_database_that_is_away_is_unavailable_until_it_is_back(
             database.one("SELECT 1"),
             database.check(),
             database.write(lambda tx: tx.one("SELECT 1")),
-            anext(database.pages("SELECT 1")),  # type: ignore[arg-type]
+            anext(database.pages("SELECT 1")),
             return_exceptions=True,
         )
         assert [type(error) for error in found] == [UnavailableError] * 5

@@ -10,8 +10,8 @@ from factbook.storage import Transaction
 
 T = TypeVar("T")
 
-# Entities whose derived rows are in memory at the same time.
-_PORTION = 5_000
+# Entities whose derived rows are in memory, and sorted without a pause, at the same time.
+_PORTION = 1_000
 _KEY_COLUMNS = ("key_id", "value", "entity_id")
 
 _decode = msgspec.json.Decoder().decode
