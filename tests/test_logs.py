@@ -1,0 +1,99 @@
+"""Log lines hold no secret, whoever writes them."""
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from factbook.logs import redact, without_secrets
+
+TOKEN = "fbk_" + "0aZ9" * 11 + "bY"
+PASSWORD = "pa55w0rd"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (f"token {TOKEN}.", "token [redacted]."),
+        (f"Bearer {TOKEN}", "Bearer [redacted]"),
+        (f"a{TOKEN} {TOKEN}b", "a[redacted] [redacted]"),
+        (TOKEN[:20], "[redacted]"),
+        (f"postgresql://user:{PASSWORD}@host/db", "postgresql://[redacted]@host/db"),
+        (f"postgresql://:{PASSWORD}@host/db", "postgresql://[redacted]@host/db"),
+        (
+            f"postgresql://host/db?password={PASSWORD}&x=1",
+            "postgresql://host/db?password=[redacted]&x=1",
+        ),
+        (f"host=a PASSWORD={PASSWORD} user=b", "host=a PASSWORD=[redacted] user=b"),
+        ("http://127.0.0.1:8000/a@b", "http://127.0.0.1:8000/a@b"),
+        ("the prefix is fbk_ and set:x/y@z", "the prefix is fbk_ and set:x/y@z"),
+    ],
+)
+def test_tokens_and_passwords_are_blotted_out(text: str, expected: str) -> None:
+    assert without_secrets(text) == expected
+
+
+def test_secrets_are_found_however_deep_they_lie() -> None:
+    event: dict[str, Any] = {
+        "event": f"got {TOKEN}",
+        "headers": [("authorization", f"Bearer {TOKEN}")],
+        "deep": {"urls": {f"x://u:{PASSWORD}@h": [ValueError(TOKEN)]}},
+        "count": 3,
+        "ratio": 0.5,
+        "ok": True,
+        "none": None,
+    }
+    found = redact(None, "info", event)
+    assert TOKEN not in str(found)
+    assert PASSWORD not in str(found)
+    assert {key: found[key] for key in ("count", "ratio", "ok", "none")} == {
+        "count": 3,
+        "ratio": 0.5,
+        "ok": True,
+        "none": None,
+    }
+
+
+SCRIPT = """
+import logging, sys, structlog
+from factbook import logs
+from factbook.settings import Settings
+form, token, url = sys.argv[1:]
+logs.configure(Settings(log_format=form))
+def fail(value):
+    raise ValueError(f"cannot use {value}")
+for log in (structlog.get_logger("ours"), logging.getLogger("theirs")):
+    log.info("hidden? " + token)
+    try:
+        fail(url)
+    except ValueError:
+        log.exception("it failed")
+logging.getLogger("theirs").warning("with %s and %s", token, url)
+structlog.get_logger("ours").debug("unseen")
+"""
+
+
+@pytest.mark.parametrize("form", ["json", "console"])
+def test_lines_of_ours_and_of_libraries_are_redacted_with_their_stack_traces(form: str) -> None:
+    url = f"postgresql://user:{PASSWORD}@host/db"
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", SCRIPT, form, TOKEN, url],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert done.stdout == ""
+    lines = done.stderr
+    assert TOKEN not in lines
+    assert PASSWORD not in lines
+    assert lines.count("cannot use postgresql://[redacted]@host/db") == 2
+    assert lines.count("Traceback") == 2
+    assert "unseen" not in lines
+    if form == "json":
+        parsed = [json.loads(line) for line in lines.splitlines()]
+        assert [line["level"] for line in parsed] == ["info", "error", "info", "error", "warning"]
+        assert all(line["timestamp"].endswith("Z") for line in parsed)
+        assert parsed[-1]["event"] == "with [redacted] and postgresql://[redacted]@host/db"

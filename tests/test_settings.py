@@ -1,0 +1,142 @@
+"""Settings: where they come from, which place wins, and what is refused."""
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from factbook.app import _environment
+from factbook.errors import ConfigurationError
+from factbook.settings import Settings, load
+
+
+def written(folder: Path, text: str) -> Path:
+    """A settings file with this content."""
+    file = folder / "factbook.toml"
+    file.write_text(text)
+    return file
+
+
+def test_without_anything_the_defaults_are_in_force(tmp_path: Path) -> None:
+    assert load({}, {}, tmp_path / "none.toml") == Settings()
+
+
+def test_a_flag_outweighs_the_environment_and_that_the_file(tmp_path: Path) -> None:
+    file = written(tmp_path, 'port = 1\nhost = "file"\nworkers = 7\npush_word = "file"\n')
+    environ = {"FACTBOOK_PORT": "2", "FACTBOOK_HOST": "environment", "FACTBOOK_WORKERS": "8"}
+    found = load({"port": 3, "host": None}, environ, file)
+    assert (found.port, found.host, found.workers) == (3, "environment", 8)
+    assert found.push_word == "file"
+    assert found.token_rate == Settings().token_rate
+
+
+def test_the_environment_can_name_another_file(tmp_path: Path) -> None:
+    other = tmp_path / "other.toml"
+    other.write_text("port = 5\n")
+    default = written(tmp_path, "port = 1\nworkers = 9\n")
+    found = load({}, {"FACTBOOK_CONFIG": str(other)}, default)
+    assert (found.port, found.workers) == (5, 1)
+    with pytest.raises(ConfigurationError, match=r"FACTBOOK_CONFIG names .*missing"):
+        load({}, {"FACTBOOK_CONFIG": str(tmp_path / "missing.toml")}, default)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"), [("", []), ("a", ["a"]), ("a, b ,,c", ["a", "b", "c"]), (" , ", [])]
+)
+def test_a_list_in_the_environment_is_parted_by_commas(text: str, expected: list[str]) -> None:
+    assert load({}, {"FACTBOOK_ALLOWED_HOSTS": text}, Path("none")).allowed_hosts == expected
+
+
+def test_a_file_may_hold_a_value_of_every_setting(tmp_path: Path) -> None:
+    given: dict[str, Any] = {
+        "database_url": "postgresql://db/facts",
+        "allowed_hosts": ["a", "b"],
+        "token_rate": 5,
+        "token_key": "k" * 32,
+        "log_level": "debug",
+        "port": 0,
+    }
+    lines = [f"{name} = {msgspec.json.encode(value).decode()}" for name, value in given.items()]
+    found = load({}, {}, written(tmp_path, "\n".join(lines)))
+    assert {name: getattr(found, name) for name in given} == given
+
+
+def test_an_unknown_name_in_the_file_is_refused_by_name(tmp_path: Path) -> None:
+    file = written(tmp_path, "port = 1\nprot = 2\n[server]\nhost = 'x'\n")
+    with pytest.raises(ConfigurationError, match=r"factbook.toml has unknown .*: prot, server\."):
+        load({}, {}, file)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'port = "8000"',
+        "port = 1.5",
+        "port = true",
+        "host = 7",
+        "allowed_hosts = [1]",
+        "allowed_hosts = 5",
+        'log_level = "loud"',
+        'token_rate = "fast"',
+    ],
+)
+def test_a_value_of_another_type_in_the_file_is_refused(tmp_path: Path, text: str) -> None:
+    with pytest.raises(ConfigurationError, match=rf"{text.partition(' ')[0]} from .*factbook.toml"):
+        load({}, {}, written(tmp_path, text))
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("PORT", "http"), ("PORT", ""), ("PORT", "1.5"), ("TOKEN_RATE", "x"), ("LOG_LEVEL", "INFO")],
+)
+def test_a_value_of_another_type_in_the_environment_is_refused(name: str, text: str) -> None:
+    with pytest.raises(ConfigurationError, match=f"{name.lower()} from FACTBOOK_{name}"):
+        load({}, {f"FACTBOOK_{name}": text}, Path("none"))
+
+
+@pytest.mark.parametrize("content", [b"port = ", b"port = 1\nport = 2", b"\xff"])
+def test_a_file_that_is_no_toml_is_refused(tmp_path: Path, content: bytes) -> None:
+    file = tmp_path / "factbook.toml"
+    file.write_bytes(content)
+    with pytest.raises(ConfigurationError, match=r"factbook.toml is not valid TOML"):
+        load({}, {}, file)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("port", -1),
+        ("workers", 0),
+        ("postgres_connections", 0),
+        ("token_rate", 0.0),
+        ("token_rate", -1.0),
+        ("token_rate", float("nan")),
+        ("token_burst", 0),
+        ("failed_logins", 0),
+        ("max_body_bytes", 0),
+        ("max_set_items", 0),
+        ("max_json_depth", 0),
+        ("revisions_kept", -1),
+        ("revision_days", -1),
+        ("removed_days", -1),
+        ("token_key", "k" * 31),
+        ("public_url", "facts.example.com"),
+    ],
+)
+def test_a_value_that_no_service_can_run_with_is_refused_by_name(name: str, value: Any) -> None:
+    with pytest.raises(ConfigurationError, match=name) as raised:
+        Settings(**{name: value})
+    assert "k" * 31 not in str(raised.value)
+
+
+def test_server_processes_are_given_the_same_settings_through_the_environment() -> None:
+    given = Settings(
+        database_url="postgresql://u:p@h/d?x=1",
+        allowed_hosts=["a", "b"],
+        token_key="k, with = signs and spaces in it!",
+        token_rate=0.25,
+        public_url="https://x",
+    )
+    assert load({}, _environment(given), Path("none")) == given
+    assert load({}, _environment(Settings()), Path("none")) == Settings()
