@@ -65,6 +65,7 @@ async def test_processes_together_note_a_use_once_a_minute(database: Database) -
     for later, noted in ((0, 0), (MINUTE - 1, 0), (MINUTE, MINUTE), (MINUTE + 5, MINUTE)):
         now = NOON + later
         await database.write(lambda tx, now=now: store.touch(tx, token.id, now))  # type: ignore[misc]
+        database.refresh()
         found = await store.find(database, "d1")
         assert found is not None
         assert found.last_used_at == NOON + noted

@@ -200,7 +200,10 @@ async def test_a_text_that_no_database_holds_is_found_nowhere(database: Database
     if database.dialect == "sqlite":
         assert await database.all(by_name, ("\0",)) == []
         return
-    for asked in (database.all(by_name, ("\0",)), database.write(lambda tx: tx.all(by_name, "\0"))):
+    for asked in (
+        database.all(by_name, ("\0",)),
+        database.write(lambda tx: tx.all(by_name, ("\0",))),
+    ):
         with pytest.raises(InputError, match="NUL"):
             await asked
 

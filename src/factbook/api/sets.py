@@ -1,12 +1,13 @@
 """The push interface: sets of entities, replaced whole, and pushed entities one by one."""
 
 import re
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import Callable
 from typing import NamedTuple
 
 import msgspec
 import structlog
 
+from factbook.api import items
 from factbook.api.requests import Reply, Request, offloaded, reply
 from factbook.api.state import State
 from factbook.catalog import ref as refs
@@ -22,10 +23,8 @@ from factbook.errors import InputError, NotFoundError
 log = structlog.get_logger("factbook.push")
 
 _PERCENT = re.compile(r"(\d{1,3}(?:\.\d+)?)%")
-_PIECE = 256 * 1024
+_PAGE = 1000
 _SET_ID = "A set id is 1 to 128 printable characters without a slash."
-
-_string = msgspec.json.Encoder().encode
 
 
 async def put_set(request: Request, state: State) -> Reply:
@@ -102,17 +101,17 @@ async def get_set(request: Request, state: State) -> Reply:
     name = _set_name(request)
     limit = request.integer("limit", least=1)
     cursor = request.integer("cursor", most=2**53)
-    found = await pushing.summary(state.database, name)
-    head = {"set": name, "revision": found.revision}
-    etag = {"etag": f'"{found.revision}"'}
     if limit is None and cursor is None:
-        return Reply(_whole(head, pushing.all_items(state.database, name)), headers=etag)
+        content = await pushing.content(state.database, name)
+        head = {"set": name, "revision": content.revision}
+        return Reply(items.whole(head, content.portions), headers=_etag(content.revision))
     after = -1 if cursor is None else cursor
-    items, more = await pushing.items(state.database, name, limit or 1000, after)
-    if more is not None:
-        head["nextCursor"] = str(more)
-    body = b"".join(_pieces(head, map(render, items)))
-    return Reply(body, headers=etag)
+    page = await pushing.page(state.database, name, limit or _PAGE, after)
+    head = {"set": name, "revision": page.revision}
+    if page.more is not None:
+        head["nextCursor"] = str(page.more)
+    body = b"".join(items.pieces(head, map(items.render, page.items)))
+    return Reply(body, headers=_etag(page.revision))
 
 
 async def list_revisions(request: Request, state: State) -> Reply:
@@ -158,9 +157,13 @@ async def list_entities(request: Request, state: State) -> Reply:
     """Pushed entities, of one set or all."""
     request.allow_only("set")
     name = request.get("set")
-    if name is not None:
-        _check_set_id(name)
-    return Reply(_whole({}, pushing.all_items(state.database, name)))
+    if name is None:
+        return Reply(items.whole({}, pushing.all_items(state.database)))
+    try:
+        content = await pushing.content(state.database, name)
+    except NotFoundError:
+        return reply({"items": []})
+    return Reply(items.whole({}, content.portions))
 
 
 async def get_entity(request: Request, state: State) -> Reply:
@@ -169,7 +172,7 @@ async def get_entity(request: Request, state: State) -> Reply:
     item = await pushing.item_by_uid(state.database, uid)
     if item is None:
         raise NotFoundError(f"There is no pushed entity with the id {uid}.")
-    return Reply(render(item))
+    return Reply(items.render(item))
 
 
 async def get_entity_by_ref(request: Request, state: State) -> Reply:
@@ -178,7 +181,7 @@ async def get_entity_by_ref(request: Request, state: State) -> Reply:
     item = await pushing.item_by_ref(state.database, text)
     if item is None:
         raise NotFoundError(f"There is no pushed entity {text}.")
-    return Reply(render(item))
+    return Reply(items.render(item))
 
 
 async def delete_entity(request: Request, state: State) -> Reply:
@@ -193,16 +196,6 @@ async def delete_entity(request: Request, state: State) -> Reply:
 async def refuse_set_id(request: Request, state: State) -> Reply:
     """A set id that holds a slash, which no set can have."""
     raise InputError(_SET_ID)
-
-
-def render(item: Item) -> bytes:
-    """A set item as the push interface shows it; `rawData` repeats `entity`."""
-    set_name = _string(item.set).decode()
-    return (
-        f'{{"id":"{item.uid}","entity":{item.document},"entityRef":{_string(item.ref).decode()}'
-        f',"rawData":{item.document},"set":{set_name},"updatedBy":{_string(item.updated_by).decode()}'
-        f',"source":"api-entity","updatedAt":"{iso(item.updated_at)}"}}'
-    ).encode()
 
 
 async def _put_one(request: Request, state: State, name: str | None) -> Reply:
@@ -224,6 +217,10 @@ async def _put_one(request: Request, state: State, name: str | None) -> Reply:
     if push.warnings:
         shown = shown[:-1] + b"," + msgspec.json.encode({"warnings": push.warnings})[1:]
     return Reply(shown)
+
+
+def _etag(revision: int) -> dict[str, str]:
+    return {"etag": f'"{revision}"'}
 
 
 def _prepare(body: bytes | bytearray, name: str, state: State) -> Push:
@@ -297,8 +294,8 @@ def _answer(request: Request, state: State, name: str, push: Push, outcome: Outc
         "changes": outcome.plan.changes,
         "warnings": push.warnings,
     }
-    items = (_written(item, name, written.items) for item in push.items)
-    return Reply(_unhurried(_pieces(head, items)), headers={"etag": f'"{written.revision}"'})
+    shown = (_written(item, name, written.items) for item in push.items)
+    return Reply(items.streamed(items.pieces(head, shown)), headers=_etag(written.revision))
 
 
 def _note(request: Request, state: State, name: str | None, outcome: Outcome) -> Written:
@@ -312,35 +309,4 @@ def _note(request: Request, state: State, name: str | None, outcome: Outcome) ->
 
 def _written(item: Prepared, name: str | None, written: dict[str, tuple[str, str, int]]) -> bytes:
     uid, updated_by, updated_at = written[item.ref]
-    return render(Item(uid, item.ref, item.document, name, updated_by, updated_at))
-
-
-def _pieces(head: dict[str, object], items: Iterable[bytes]) -> Iterator[bytes]:
-    """`head` with the items as its last member, in pieces of some size."""
-    buffer = bytearray(msgspec.json.encode(head)[:-1])
-    buffer += b',"items":[' if head else b'"items":['
-    comma = b""
-    for item in items:
-        buffer += comma + item
-        comma = b","
-        if len(buffer) >= _PIECE:
-            yield bytes(buffer)
-            buffer.clear()
-    yield bytes(buffer + b"]}")
-
-
-async def _unhurried(pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
-    for piece in pieces:
-        yield piece
-
-
-async def _whole(
-    head: dict[str, object], portions: AsyncIterator[list[Item]]
-) -> AsyncIterator[bytes]:
-    """The same as `_pieces`, for items that come in portions from the database."""
-    yield msgspec.json.encode(head)[:-1] + (b',"items":[' if head else b'"items":[')
-    comma = b""
-    async for portion in portions:
-        yield comma + b",".join(map(render, portion))
-        comma = b","
-    yield b"]}"
+    return items.render(Item(uid, item.ref, item.document, name, updated_by, updated_at))

@@ -10,7 +10,7 @@ from factbook.catalog.store.planning import Guards, Plan
 from factbook.catalog.store.revisions import Revision
 from factbook.catalog.store.writing import Actor, Written
 from factbook.errors import NotFoundError
-from factbook.storage import Database, Transaction
+from factbook.storage import Database, Row, Transaction
 
 
 class SetSummary(NamedTuple):
@@ -154,52 +154,74 @@ async def summaries(database: Database) -> list[SetSummary]:
     return [SetSummary(*row) for row in rows]
 
 
-async def summary(database: Database, name: str) -> SetSummary:
-    """One set that has items; raises NotFoundError."""
-    row = await database.one(
-        "SELECT name, item_count, revision, updated_by, updated_at FROM sets "
-        "WHERE name = ? AND item_count > 0",
-        (name,),
-    )
-    if row is None:
-        raise NotFoundError(f'There is no set "{name}".')
-    return SetSummary(*row)
-
-
 async def set_revisions(database: Database, name: str) -> list[Revision]:
     """The revisions of a set, newest first, also when it is empty now; raises NotFoundError."""
     row = await database.one("SELECT id FROM sets WHERE name = ?", (name,))
     if row is None:
-        raise NotFoundError(f'There is no set "{name}".')
+        raise _no_set(name)
     return await revisions.listed(database, row[0])
 
 
-async def items(
-    database: Database, name: str, limit: int, after: int = -1
-) -> tuple[list[Item], int | None]:
-    """A page of a set's items in their order, and the position after which the next one begins."""
-    rows = await database.all(
-        "SELECT i.position, e.uid, e.ref, e.document, s.name, e.updated_by, e.updated_at "
-        "FROM sets s JOIN set_items i ON i.set_id = s.id JOIN entities e ON e.id = i.entity_id "
-        "WHERE s.name = ? AND i.position > ? ORDER BY i.position LIMIT ?",
-        (name, after, limit + 1),
-    )
-    more = rows[limit - 1][0] if len(rows) > limit else None
-    return [Item(*row[1:]) for row in rows[:limit]], more
+def _no_set(name: str) -> NotFoundError:
+    return NotFoundError(f'There is no set "{name}".')
 
 
-async def all_items(database: Database, name: str | None) -> AsyncIterator[list[Item]]:
-    """Every pushed entity, or those of one set in their order, in portions."""
-    if name is None:
-        pages = database.pages(f"{_ITEM} ORDER BY e.ref")
-    else:
-        pages = database.pages(
-            "SELECT e.uid, e.ref, e.document, s.name, e.updated_by, e.updated_at "
-            "FROM sets s JOIN set_items i ON i.set_id = s.id JOIN entities e ON e.id = i.entity_id "
-            "WHERE s.name = ? ORDER BY i.position",
-            (name,),
-        )
-    async for rows in pages:
+# The revision stands in every row, so that a set is read at one moment with one statement; without
+# a further item there is one row, without a position.
+_CONTENT = (
+    "SELECT s.revision, i.position, e.uid, e.ref, e.document, s.name, e.updated_by, e.updated_at "
+    "FROM sets s LEFT JOIN set_items i ON i.set_id = s.id AND i.position > ? "
+    "LEFT JOIN entities e ON e.id = i.entity_id "
+    "WHERE s.name = ? AND s.item_count > 0 ORDER BY i.position"
+)
+
+
+class Page(NamedTuple):
+    """Some items of a set in order; `more` is the position behind which the next page begins."""
+
+    revision: int
+    items: list[Item]
+    more: int | None
+
+
+class Content(NamedTuple):
+    """A whole set, its items in portions."""
+
+    revision: int
+    portions: AsyncIterator[list[Item]]
+
+
+async def page(database: Database, name: str, limit: int, after: int = -1) -> Page:
+    """Up to `limit` items behind the position `after`; raises NotFoundError for no such set."""
+    rows = await database.all(f"{_CONTENT} LIMIT ?", (after, name, limit + 1))
+    if not rows:
+        raise _no_set(name)
+    more = rows[limit - 1][1] if len(rows) > limit else None
+    return Page(rows[0][0], _items(rows[:limit]), more)
+
+
+async def content(database: Database, name: str) -> Content:
+    """Every item of a set, all of one moment; raises NotFoundError for no such set."""
+    pages = database.pages(_CONTENT, (-1, name))
+    first = await anext(pages, None)
+    if first is None:
+        raise _no_set(name)
+
+    async def portions() -> AsyncIterator[list[Item]]:
+        yield _items(first)
+        async for rows in pages:
+            yield _items(rows)
+
+    return Content(first[0][0], portions())
+
+
+def _items(rows: list[Row]) -> list[Item]:
+    return [Item(*columns) for _, position, *columns in rows if position is not None]
+
+
+async def all_items(database: Database) -> AsyncIterator[list[Item]]:
+    """Every pushed entity, by reference, in portions."""
+    async for rows in database.pages(f"{_ITEM} ORDER BY e.ref"):
         yield [Item(*row) for row in rows]
 
 

@@ -1,0 +1,54 @@
+"""Pushed entities as the push interface shows them, one or many, in pieces of some size."""
+
+from collections.abc import AsyncIterator, Iterable, Iterator
+
+import msgspec
+
+from factbook.catalog.store.pushing import Item
+from factbook.clock import iso
+
+_PIECE = 256 * 1024
+
+_string = msgspec.json.Encoder().encode
+
+
+def render(item: Item) -> bytes:
+    """A set item as the push interface shows it; `rawData` repeats `entity`."""
+    set_name = _string(item.set).decode()
+    return (
+        f'{{"id":"{item.uid}","entity":{item.document},"entityRef":{_string(item.ref).decode()}'
+        f',"rawData":{item.document},"set":{set_name},"updatedBy":{_string(item.updated_by).decode()}'
+        f',"source":"api-entity","updatedAt":"{iso(item.updated_at)}"}}'
+    ).encode()
+
+
+def pieces(head: dict[str, object], items: Iterable[bytes]) -> Iterator[bytes]:
+    """`head` with the items as its last member, in pieces of some size."""
+    buffer = bytearray(msgspec.json.encode(head)[:-1])
+    buffer += b',"items":[' if head else b'"items":['
+    comma = b""
+    for item in items:
+        buffer += comma + item
+        comma = b","
+        if len(buffer) >= _PIECE:
+            yield bytes(buffer)
+            buffer.clear()
+    yield bytes(buffer + b"]}")
+
+
+async def streamed(parts: Iterator[bytes]) -> AsyncIterator[bytes]:
+    """The same pieces, sent one after another."""
+    for piece in parts:
+        yield piece
+
+
+async def whole(
+    head: dict[str, object], portions: AsyncIterator[list[Item]]
+) -> AsyncIterator[bytes]:
+    """The same as `pieces`, for items that come in portions from the database."""
+    yield msgspec.json.encode(head)[:-1] + (b',"items":[' if head else b'"items":[')
+    comma = b""
+    async for portion in portions:
+        yield comma + b",".join(map(render, portion))
+        comma = b","
+    yield b"]}"
