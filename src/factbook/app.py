@@ -71,7 +71,6 @@ class Application:
             state = _state(self._settings, database, self._clock, self._sources, self._spawn)
             self._router = router(state)
             yield state
-            state.ready = False
             await self._finish()
         finally:
             await database.close()

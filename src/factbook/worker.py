@@ -15,7 +15,7 @@ from factbook.facts import store
 from factbook.facts.datasource import DataSource
 from factbook.scheduling import lease
 from factbook.settings import Settings
-from factbook.storage import Database
+from factbook.storage import Database, Transaction
 
 log = structlog.get_logger("factbook.worker")
 
@@ -66,14 +66,19 @@ async def sweep(
     database: Database, settings: Settings, sources: tuple[DataSource, ...], now: int
 ) -> None:
     """Forget what was kept for as long as the settings and each source's lifecycle say."""
-    gone = await pushing.sweep(
-        database,
-        kept=settings.revisions_kept,
-        revisions_before=now - settings.revision_days * DAY,
-        removed_before=now - settings.removed_days * DAY,
-    )
-    if gone:
-        await database.write(lambda transaction: store.forget(transaction, gone))
+
+    def forget(transaction: Transaction) -> list[int]:
+        gone = pushing.sweep(
+            transaction,
+            kept=settings.revisions_kept,
+            revisions_before=now - settings.revision_days * DAY,
+            removed_before=now - settings.removed_days * DAY,
+        )
+        if gone:
+            store.forget(transaction, gone)
+        return gone
+
+    gone = await database.write(forget)
     trimmed = 0
     for source in sources:
         trimmed += await store.sweep(database, source, now)

@@ -59,14 +59,6 @@ async def test_a_service_without_its_postgresql_is_alive_but_not_ready_and_recov
     assert (await service.push("set", component("web"))).status_code == 200
 
 
-@ON_SQLITE
-async def test_a_service_that_stops_is_not_ready(service: Service) -> None:
-    service.state.ready = False
-    answer = await ask(service, "/readyz")
-    assert answer.status_code == 503
-    assert answer.json()["error"]["message"] == "The service is stopping."
-
-
 def value(metrics: str, name: str, **labels: str) -> float:
     """One sample, which has to be there."""
     for line in metrics.splitlines():

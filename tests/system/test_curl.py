@@ -10,7 +10,7 @@ import yaml
 
 from tests.processes import ServerProcess, serving
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.system, pytest.mark.spec("push.as-the-seed-writes-it")]
 
 
 def curl(*arguments: str) -> Any:

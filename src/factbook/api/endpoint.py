@@ -4,6 +4,7 @@ Host and origin, then the token and its permissions, then the method, then the h
 raised becomes a reply, every answer is counted.
 """
 
+import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import NamedTuple
@@ -15,6 +16,8 @@ from factbook.api.authentication import authenticate, authorize
 from factbook.api.requests import ClientGoneError, Reply, Request
 from factbook.api.state import State
 from factbook.errors import FactbookError, MethodNotAllowedError
+
+_SLOWEST_SECONDS = 60
 
 Handler = Callable[[Request, State], Awaitable[Reply]]
 ErrorForm = Callable[[FactbookError, Request], Reply]
@@ -104,6 +107,15 @@ async def _send(reply: Reply, send: Send, *, head: bool) -> None:
             await send({"type": "http.response.body", "body": piece, "more_body": True})
         await send({"type": "http.response.body", "body": last})
     else:
-        async for piece in body:
-            await send({"type": "http.response.body", "body": piece, "more_body": True})
-        await send({"type": "http.response.body", "body": b""})
+        await _stream(body, send)
+
+
+async def _stream(pieces: AsyncIterator[bytes], send: Send) -> None:
+    """Send the pieces; hang up on a client that takes nothing while a read is kept open for it."""
+    try:
+        async for piece in pieces:
+            async with asyncio.timeout(_SLOWEST_SECONDS):
+                await send({"type": "http.response.body", "body": piece, "more_body": True})
+    except TimeoutError:
+        return  # the server closes a connection whose answer is not complete
+    await send({"type": "http.response.body", "body": b""})

@@ -23,10 +23,10 @@ _MOST = 10_000
 _MOST_ORDERS = 10
 
 
-class Refs(msgspec.Struct):
+class Refs(msgspec.Struct, forbid_unknown_fields=True):
     """The body of by-refs."""
 
-    entity_refs: Annotated[list[str], msgspec.Meta(max_length=100_000)] = msgspec.field(
+    entity_refs: Annotated[list[str], msgspec.Meta(max_length=10_000)] = msgspec.field(
         name="entityRefs"
     )
     fields: list[str] = []
@@ -128,7 +128,7 @@ def _next_link(request: Request, public_url: str, cursor: Cursor) -> str:
     after = base64.urlsafe_b64encode(msgspec.json.encode(cursor)).decode()
     kept = [(name, value) for name, value in request.query if name not in ("after", "offset")]
     query = urlencode([*kept, ("after", after)], quote_via=quote)
-    return f'<{public_url.rstrip("/")}{request.path}?{query}>; rel="next"'
+    return f'<{public_url.rstrip("/")}{quote(request.path)}?{query}>; rel="next"'
 
 
 def _array(items: list[Stored], projection: Projection) -> bytes:

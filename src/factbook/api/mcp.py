@@ -12,9 +12,18 @@ import msgspec
 import structlog
 from msgspec import UNSET, Struct, UnsetType
 
-from factbook import __version__
 from factbook.api import jsonrpc
 from factbook.api.jsonrpc import Id, Message, ProtocolError
+from factbook.api.mcp_answers import (
+    DISCOVERED,
+    LEGACY,
+    LEGACY_LIST,
+    META,
+    MODERN,
+    MODERN_EXTRA,
+    MODERN_LIST,
+    initialized,
+)
 from factbook.api.requests import Reply, Request
 from factbook.api.state import State
 from factbook.errors import (
@@ -24,30 +33,17 @@ from factbook.errors import (
     UnavailableError,
     UnsupportedMediaTypeError,
 )
-from factbook.tools import BY_NAME, TOOLS, Context, Tool
+from factbook.tools import BY_NAME, Context, Tool
 
 log = structlog.get_logger("factbook.mcp")
 
-MODERN: Final = "2026-07-28"
-LEGACY: Final = ("2025-11-25", "2025-06-18", "2025-03-26")
 HEADER_MISMATCH: Final = -32020
 UNSUPPORTED_VERSION: Final = -32022
 MAX_BODY: Final = 1024 * 1024
 
 _JSON: Final = b"application/json"
-_META: Final = "io.modelcontextprotocol/"
-_META_BYTES: Final = _META.encode()
+_META_BYTES: Final = META.encode()
 _LARGE: Final = 256 * 1024
-_SERVER: Final = {"name": "factbook", "title": "Factbook", "version": __version__}
-_CAPABILITIES: Final[dict[str, Any]] = {"tools": {}}
-_CACHING: Final = {"ttlMs": 300_000, "cacheScope": "public"}
-_INSTRUCTIONS: Final = (
-    "Facts about the entities of a software catalog. Call get-data-source-discovery first: it "
-    "lists the data sources whose ids get-entity-facts and get-all-entities-facts take. The other "
-    "tools return ready figures about one entity. A value `unknown` was not determined; "
-    "unknownReasons says why. Entities are addressed by name, kind (default component) and "
-    "namespace (default default)."
-)
 
 
 class CallParams(Struct):
@@ -106,11 +102,11 @@ async def _legacy(message: Message, id_: Id, state: State) -> Reply:
     params = _params(message, id_, status=200)
     if method == "tools/list":
         _refuse_cursor(params, id_, status=200)
-        return Reply(jsonrpc.result(id_, _LEGACY_LIST).encode())
+        return Reply(jsonrpc.result(id_, LEGACY_LIST).encode())
     if method == "initialize":
         asked = params.protocol_version
         version = asked if asked in LEGACY else LEGACY[0]
-        return Reply(jsonrpc.result(id_, _initialized(version)).encode())
+        return Reply(jsonrpc.result(id_, initialized(version)).encode())
     if method == "ping":
         return Reply(jsonrpc.result(id_, "{}").encode())
     raise _no_method(method, id_, status=200)
@@ -127,7 +123,7 @@ class _Modern:
 
     async def answer(self, state: State) -> Reply:
         meta = self._params.meta
-        version = None if meta is UNSET else meta.get(f"{_META}protocolVersion")
+        version = None if meta is UNSET else meta.get(f"{META}protocolVersion")
         if version in (None, *LEGACY) and self._header(b"mcp-protocol-version") in (*LEGACY, None):
             return await _legacy(self._message, self._id, state)
         self._check_meta()
@@ -135,10 +131,10 @@ class _Modern:
         self._check_version()
         method = self._message.method
         if method == "server/discover":
-            return self._reply(_DISCOVERED)
+            return self._reply(DISCOVERED)
         if method == "tools/list":
             _refuse_cursor(self._params, self._id, status=400)
-            return self._reply(_MODERN_LIST)
+            return self._reply(MODERN_LIST)
         if method == "tools/call":
             return await _call(self._message, self._id, state, modern=True)
         raise _no_method(method, self._id, status=404)
@@ -148,13 +144,13 @@ class _Modern:
 
     def _check_meta(self) -> None:
         meta = {} if self._params.meta is UNSET else self._params.meta
-        version = meta.get(f"{_META}protocolVersion")
-        capabilities = meta.get(f"{_META}clientCapabilities")
+        version = meta.get(f"{META}protocolVersion")
+        capabilities = meta.get(f"{META}clientCapabilities")
         if not isinstance(version, str) or not isinstance(capabilities, dict):
             raise ProtocolError(
                 jsonrpc.INVALID_PARAMS,
-                f"_meta has to hold {_META}protocolVersion (a string) and "
-                f"{_META}clientCapabilities (an object).",
+                f"_meta has to hold {META}protocolVersion (a string) and "
+                f"{META}clientCapabilities (an object).",
                 status=400,
                 id=self._id,
             )
@@ -216,7 +212,7 @@ async def _call(message: Message, id_: Id, state: State, *, modern: bool) -> Rep
 
 
 async def _run(tool: Tool, arguments: msgspec.Raw, id_: Id, state: State, *, modern: bool) -> Reply:
-    extra = _MODERN_EXTRA if modern else ""
+    extra = MODERN_EXTRA if modern else ""
     context = Context(state.database, state.sources, state.clock())
     try:
         value = await tool.call(arguments, context)
@@ -274,53 +270,3 @@ def _refuse_cursor(params: AnyParams, id_: Id, *, status: int) -> None:
 def _no_method(method: str, id_: Id, *, status: int) -> ProtocolError:
     text = f'There is no method "{method}".'
     return ProtocolError(jsonrpc.METHOD_NOT_FOUND, text, status=status, id=id_)
-
-
-def _listed() -> list[dict[str, Any]]:
-    return [
-        {
-            "name": tool.name,
-            "title": tool.title,
-            "description": tool.description,
-            "inputSchema": tool.input_schema,
-            "outputSchema": tool.output_schema,
-            "annotations": {
-                "title": tool.title,
-                "readOnlyHint": True,
-                "destructiveHint": False,
-                "idempotentHint": True,
-                "openWorldHint": False,
-            },
-        }
-        for tool in TOOLS
-    ]
-
-
-def _initialized(version: str) -> str:
-    return _encode(
-        {
-            "protocolVersion": version,
-            "capabilities": _CAPABILITIES,
-            "serverInfo": _SERVER,
-            "instructions": _INSTRUCTIONS,
-        }
-    )
-
-
-def _encode(value: object) -> str:
-    return msgspec.json.encode(value).decode()
-
-
-_MODERN_FIELDS: Final = {"resultType": "complete", "_meta": {f"{_META}serverInfo": _SERVER}}
-_MODERN_EXTRA: Final = "," + _encode(_MODERN_FIELDS)[1:-1]
-_LEGACY_LIST: Final = _encode({"tools": _listed()})
-_MODERN_LIST: Final = _encode({"tools": _listed(), **_CACHING, **_MODERN_FIELDS})
-_DISCOVERED: Final = _encode(
-    {
-        "supportedVersions": [MODERN, *LEGACY],
-        "capabilities": _CAPABILITIES,
-        "instructions": _INSTRUCTIONS,
-        **_CACHING,
-        **_MODERN_FIELDS,
-    }
-)

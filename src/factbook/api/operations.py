@@ -2,7 +2,7 @@
 
 from factbook.api.requests import Reply, Request, reply
 from factbook.api.state import State
-from factbook.errors import NotFoundError, UnavailableError
+from factbook.errors import NotFoundError
 
 
 async def healthz(request: Request, state: State) -> Reply:
@@ -11,9 +11,7 @@ async def healthz(request: Request, state: State) -> Reply:
 
 
 async def readyz(request: Request, state: State) -> Reply:
-    """The process can serve: its database answers and it is not stopping."""
-    if not state.ready:
-        raise UnavailableError("The service is stopping.")
+    """The process can serve: its database answers. One that stops takes no new connections."""
     await state.database.check()
     return reply({"status": "ready"})
 

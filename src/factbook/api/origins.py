@@ -51,7 +51,10 @@ class Hosts:
 
     def _allows_origin(self, origin: str, host: bytes) -> bool:
         own = host.decode("latin-1").lower()
-        return origin in self._origins or urlsplit(origin).netloc.lower() == own
+        try:
+            return origin in self._origins or urlsplit(origin).netloc.lower() == own
+        except ValueError:  # not an address at all
+            return False
 
 
 class Proxies:

@@ -8,6 +8,7 @@ import msgspec
 from factbook.errors import InputError
 
 _MISSING = object()
+_MOST = 200
 
 
 class Projection:
@@ -20,6 +21,8 @@ class Projection:
     def of(cls, values: Iterable[str]) -> Self:
         """From `fields` parameters, each a comma-separated list; raises InputError for `[`."""
         paths = [path.strip() for value in values for path in value.split(",") if path.strip()]
+        if len(paths) > _MOST:
+            raise InputError(f"fields can name {_MOST} paths at most.")
         for path in paths:
             if "[" in path:
                 raise InputError(f'fields are dotted paths without indexes, not "{path}".')

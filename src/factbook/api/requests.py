@@ -104,7 +104,9 @@ class Request:
         text = self.get(name)
         if text is None:
             return None
-        if not (text.isascii() and text.isdigit() and least <= int(text[:12]) <= most):
+        if not (
+            text.isascii() and text.isdigit() and len(text) <= 16 and least <= int(text) <= most
+        ):
             raise InputError(
                 f'{name} has to be a whole number from {least} to {most}, not "{text}".'
             )

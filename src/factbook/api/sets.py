@@ -1,8 +1,5 @@
 """The push interface: sets of entities, replaced whole, and pushed entities one by one."""
 
-import re
-from collections.abc import Callable
-from typing import NamedTuple
 
 import msgspec
 import structlog
@@ -10,11 +7,11 @@ import structlog
 from factbook.api import items
 from factbook.api.requests import Reply, Request, offloaded, reply
 from factbook.api.state import State
+from factbook.api.terms import Terms, guards_of, terms_of
 from factbook.catalog import ref as refs
 from factbook.catalog import sets
 from factbook.catalog.sets import Prepared, Push
 from factbook.catalog.store import pushing
-from factbook.catalog.store.planning import Guards
 from factbook.catalog.store.pushing import Item, Outcome
 from factbook.catalog.store.writing import Actor, Written
 from factbook.clock import iso
@@ -22,14 +19,14 @@ from factbook.errors import InputError, NotFoundError
 
 log = structlog.get_logger("factbook.push")
 
-_PERCENT = re.compile(r"(\d{1,3}(?:\.\d+)?)%")
 _PAGE = 1000
+_MOST = 10_000
 _SET_ID = "A set id is 1 to 128 printable characters without a slash."
 
 
 async def put_set(request: Request, state: State) -> Reply:
     """Make the items of the body the whole content of a set."""
-    name, terms = _set_name(request), _terms(request)
+    name, terms = _set_name(request), terms_of(request)
     body = await request.body(state.settings.max_body_bytes, "max_body_bytes")
     push = await offloaded(_prepare, body, name, state)
     del body
@@ -38,20 +35,8 @@ async def put_set(request: Request, state: State) -> Reply:
 
 async def delete_set(request: Request, state: State) -> Reply:
     """Remove every entity of a set; the same as replacing it with nothing."""
-    name, terms = _set_name(request), _terms(request)
+    name, terms = _set_name(request), terms_of(request)
     return await _replace(request, state, name, Push([], []), terms)
-
-
-class Terms(NamedTuple):
-    """On which terms a set is replaced."""
-
-    guards: Guards
-    dry_run: bool
-
-
-def _terms(request: Request) -> Terms:
-    request.allow_only("dryRun", "onConflict", "maxRemovals")
-    return Terms(_guards(request), request.flag("dryRun"))
 
 
 async def _replace(request: Request, state: State, name: str, push: Push, terms: Terms) -> Reply:
@@ -99,7 +84,7 @@ async def get_set(request: Request, state: State) -> Reply:
     """A set as its last push answered it; whole, or `limit` items from `cursor` on."""
     request.allow_only("limit", "cursor")
     name = _set_name(request)
-    limit = request.integer("limit", least=1)
+    limit = request.integer("limit", least=1, most=_MOST)
     cursor = request.integer("cursor", most=2**53)
     if limit is None and cursor is None:
         content = await pushing.content(state.database, name)
@@ -146,7 +131,7 @@ async def restore_revision(request: Request, state: State) -> Reply:
         name,
         int(number),
         _actor(request, state),
-        _guards(request),
+        guards_of(request),
         state.rules,
         kept=state.settings.revisions_kept,
     )
@@ -201,14 +186,14 @@ async def refuse_set_id(request: Request, state: State) -> Reply:
 async def _put_one(request: Request, state: State, name: str | None) -> Reply:
     request.allow_only("onConflict")
     body = await request.body(state.settings.max_body_bytes, "max_body_bytes")
-    push = sets.prepare_one(msgspec.Raw(body), name, state.rules)
+    push: Push = await offloaded(sets.prepare_one, msgspec.Raw(body), name, state.rules)
     [item] = push.items
     outcome = await pushing.put_one(
         state.database,
         name,
         item,
         _actor(request, state),
-        _guards(request),
+        guards_of(request),
         state.rules,
         kept=state.settings.revisions_kept,
     )
@@ -247,29 +232,6 @@ def _uid(request: Request) -> str:
     if not uid.isprintable():
         raise NotFoundError("There is no pushed entity with such an id.")
     return uid
-
-
-def _guards(request: Request) -> Guards:
-    conflict = request.get("onConflict")
-    if conflict not in (None, "take"):
-        raise InputError(f'onConflict has to be "take" when it is given, not "{conflict}".')
-    return Guards(
-        if_match=request.header(b"if-match"),
-        max_removals=_max_removals(request.get("maxRemovals")),
-        take=conflict == "take",
-    )
-
-
-def _max_removals(text: str | None) -> Callable[[int], int] | None:
-    if text is None:
-        return None
-    if text.isascii() and text.isdigit() and len(text) < 12:
-        number = int(text)
-        return lambda count: number
-    match = _PERCENT.fullmatch(text)
-    if match and (percent := float(match[1])) <= 100:
-        return lambda count: int(count * percent / 100)
-    raise InputError(f'maxRemovals has to be a number or a percentage such as 10%, not "{text}".')
 
 
 def _difference(name: str, push: Push, outcome: Outcome) -> Reply:

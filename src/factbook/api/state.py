@@ -31,4 +31,3 @@ class State:
     sources: Mapping[str, DataSource]
     spawn: Callable[[Coroutine[Any, Any, object]], None]  # work that outlives its request
     touched: dict[str, int] = field(default_factory=dict)  # token → when its use was last noted
-    ready: bool = True

@@ -46,8 +46,10 @@ def _parse_one(text: str) -> Condition:
             raise InputError(f'The filter "{text}" has a condition without a key.')
         key = key.lower()
         values = condition.setdefault(key, None)
-        if equals:
-            condition[key] = [*(values or []), value.lower()]
+        if equals and values is None:
+            condition[key] = [value.lower()]
+        elif equals and values is not None:
+            values.append(value.lower())
     return condition
 
 

@@ -42,7 +42,7 @@ class Push(msgspec.Struct, frozen=True):
     warnings: list[Warning]
 
 
-class Body(msgspec.Struct):
+class Body(msgspec.Struct, forbid_unknown_fields=True):
     """The body of a push; the items stay bytes until they are checked one by one."""
 
     items: list[msgspec.Raw]

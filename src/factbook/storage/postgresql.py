@@ -212,10 +212,12 @@ class _Finder:
     async def _query(self, asked: dict[str, list[asyncio.Future[Row | None]]]) -> None:
         try:
             rows = await self._database.all(self._sql, (list(asked),))
-        except (UnavailableError, psycopg.Error) as error:
+        except BaseException as error:
             for future in (future for futures in asked.values() for future in futures):
                 if not future.done():
                     future.set_exception(error)
+            if not isinstance(error, Exception):
+                raise
             return
         found = {row[0]: row for row in rows}
         for key, futures in asked.items():

@@ -6,9 +6,9 @@ reads go on while a write is under way, in this process or in another.
 
 import asyncio
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, closing, contextmanager
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -23,6 +23,10 @@ T = TypeVar("T")
 # How long a write waits for the write of another process: a push of the largest set takes less.
 _BUSY_SECONDS = 120
 _MOST_KEPT = 20_000
+# Long reads at the same time, each on a connection, and how many of those are kept for the next.
+_MOST_LONG = 32
+_MOST_IDLE = 4
+_WAIT_SECONDS = 10
 # Of the codes of failures, those that SQL or its parameters bring about.
 _BUGS = {
     sqlite3.SQLITE_ERROR,
@@ -45,7 +49,8 @@ class SQLite:
         self._reader = _connect(path)
         self._finder = self._reader.cursor()
         self._version = 0
-        self._kept: dict[tuple[str, str], Row | None] = {}  # small rows of this version
+        self._kept: dict[tuple[str, str], Row] = {}  # small rows of this version
+        self._long_reads = asyncio.Semaphore(_MOST_LONG)
         self._idle: list[sqlite3.Connection] = []  # for long reads
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="sqlite-writer")
 
@@ -73,7 +78,7 @@ class SQLite:
             row: Row | None = self._finder.execute(dialects.sqlite_find(sql), (key,)).fetchone()
         except sqlite3.Error as error:
             raise _unavailable(error) from error
-        if small:
+        if small and row is not None:
             if len(self._kept) >= _MOST_KEPT:
                 self._kept.clear()
             self._kept[sql, key] = row
@@ -82,34 +87,46 @@ class SQLite:
     async def pages(
         self, sql: str, parameters: Parameters = (), size: int = 1000
     ) -> AsyncIterator[list[Row]]:
-        with (
-            self._another() as connection,
-            closing(_execute(connection, sql, parameters)) as cursor,
-        ):
-            while rows := cursor.fetchmany(size):
-                yield rows
-                await asyncio.sleep(0)
+        async with self._another() as connection:
+            with closing(_execute(connection, sql, parameters)) as cursor:
+                while rows := cursor.fetchmany(size):
+                    yield rows
+                    await asyncio.sleep(0)
 
     @asynccontextmanager
     async def moment(self) -> AsyncIterator[Moment]:
-        with self._another() as connection:
+        async with self._another() as connection:
             _execute(connection, "BEGIN", ())
             try:
                 yield _SQLiteMoment(connection)
             finally:
                 connection.execute("COMMIT")
 
-    @contextmanager
-    def _another(self) -> Iterator[sqlite3.Connection]:
+    @asynccontextmanager
+    async def _another(self) -> AsyncIterator[sqlite3.Connection]:
         """A connection for a read that goes on while others begin.
 
         It keeps reading the moment at which it began, which the loop's own must not do.
         """
-        connection = self._idle.pop() if self._idle else _connect(self._path)
         try:
-            yield connection
+            async with asyncio.timeout(_WAIT_SECONDS):
+                await self._long_reads.acquire()
+        except TimeoutError as error:
+            raise UnavailableError("Too many long answers are under way.") from error
+        try:
+            connection = self._idle.pop() if self._idle else _connect(self._path)
+            try:
+                yield connection
+            finally:
+                self._put_back(connection)
         finally:
+            self._long_reads.release()
+
+    def _put_back(self, connection: sqlite3.Connection) -> None:
+        if len(self._idle) < _MOST_IDLE:
             self._idle.append(connection)
+        else:
+            connection.close()
 
     async def write(self, function: Callable[[Transaction], T]) -> T:
         loop = asyncio.get_running_loop()

@@ -166,7 +166,8 @@ def canonical(kind: str, namespace: str, name: str) -> str:
         return str(refs.parse(name, kind=kind, namespace=namespace))
     if not (kind and namespace and name):
         raise ToolError(f"kind, namespace and name may not be blank. {_FORM}")
-    return f"{kind}:{namespace}/{name}".lower()
+    whole = f"{kind}:{namespace}/{name}"
+    return whole.lower() if whole.isascii() else str(refs.EntityRef.of(kind, namespace, name))
 
 
 async def unknown_entity(database: Database, ref: str) -> ToolError:
@@ -176,7 +177,7 @@ async def unknown_entity(database: Database, ref: str) -> ToolError:
     known = await reading.nearest(database, kind, name)
     names = list(dict.fromkeys(_name(one) for one in known))
     near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
-    close = [one for found in near for one in known if _name(one) == found] or known
+    close = [one for found in near for one in known if _name(one) == found]
     hint = f" Did you mean {', '.join(close[:3])}?" if close else ""
     return ToolError(
         f"There is no entity {ref} in the catalog.{hint} "

@@ -237,17 +237,13 @@ async def item_by_ref(database: Database, ref: str) -> Item | None:
     return Item(*row) if row else None
 
 
-async def sweep(
-    database: Database, kept: int, revisions_before: int, removed_before: int
+def sweep(
+    transaction: Transaction, kept: int, revisions_before: int, removed_before: int
 ) -> list[int]:
     """Forget old revisions, and removed entities for good; the ids of those entities."""
-
-    def work(transaction: Transaction) -> list[int]:
-        writing.lock(transaction)
-        revisions.trim(transaction, kept, revisions_before)
-        gone = transaction.all(
-            "DELETE FROM removed_entities WHERE removed_at < ? RETURNING id", (removed_before,)
-        )
-        return [row[0] for row in gone]
-
-    return await database.write(work)
+    writing.lock(transaction)
+    revisions.trim(transaction, kept, revisions_before)
+    gone = transaction.all(
+        "DELETE FROM removed_entities WHERE removed_at < ? RETURNING id", (removed_before,)
+    )
+    return [row[0] for row in gone]

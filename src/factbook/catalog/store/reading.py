@@ -170,13 +170,21 @@ async def stream(database: Database, query: Query) -> AsyncIterator[list[Stored]
         yield [Stored(*row[:width]) for row in rows]
 
 
-async def nearest(database: Database, kind: str, name: str, limit: int = 200) -> list[str]:
-    """References of this kind whose name begins like `name`, to suggest instead of it."""
-    rows = await database.all(
-        "SELECT e.ref FROM entities e WHERE e.kind = ? AND e.name >= ? ORDER BY e.name LIMIT ?",
-        (kind, name[:1], limit),
-    )
-    return [row[0] for row in rows]
+async def nearest(database: Database, kind: str, name: str, limit: int = 100) -> list[str]:
+    """References of this kind whose names are neighbours of `name`, and some that begin like it."""
+    found: dict[str, None] = {}
+    for condition, order, text in (
+        ("e.name >= ?", "e.name", name),
+        ("e.name < ?", "e.name DESC", name),
+        ("e.name >= ?", "e.name", name[:2]),
+    ):
+        rows = await database.all(
+            "SELECT e.ref FROM entities e "
+            f"WHERE e.kind = ? AND {condition} ORDER BY {order} LIMIT ?",
+            (kind, text, limit),
+        )
+        found.update(dict.fromkeys(row[0] for row in rows))
+    return list(found)
 
 
 # Entities whose facts are read in one statement.

@@ -1,0 +1,74 @@
+"""What the tool-call endpoint says of itself, encoded once: the same for every request."""
+
+from typing import Any, Final
+
+import msgspec
+
+from factbook import __version__
+from factbook.tools import TOOLS
+
+MODERN: Final = "2026-07-28"
+LEGACY: Final = ("2025-11-25", "2025-06-18", "2025-03-26")
+META: Final = "io.modelcontextprotocol/"
+
+_SERVER: Final = {"name": "factbook", "title": "Factbook", "version": __version__}
+_CAPABILITIES: Final[dict[str, Any]] = {"tools": {}}
+_CACHING: Final = {"ttlMs": 300_000, "cacheScope": "public"}
+_INSTRUCTIONS: Final = (
+    "Facts about the entities of a software catalog. Call get-data-source-discovery first: it "
+    "lists the data sources whose ids get-entity-facts and get-all-entities-facts take. The other "
+    "tools return ready figures about one entity. A value `unknown` was not determined; "
+    "unknownReasons says why. Entities are addressed by name, kind (default component) and "
+    "namespace (default default)."
+)
+
+
+def _listed() -> list[dict[str, Any]]:
+    return [
+        {
+            "name": tool.name,
+            "title": tool.title,
+            "description": tool.description,
+            "inputSchema": tool.input_schema,
+            "outputSchema": tool.output_schema,
+            "annotations": {
+                "title": tool.title,
+                "readOnlyHint": True,
+                "destructiveHint": False,
+                "idempotentHint": True,
+                "openWorldHint": False,
+            },
+        }
+        for tool in TOOLS
+    ]
+
+
+def initialized(version: str) -> str:
+    """The result of `initialize` for a legacy revision."""
+    return _encode(
+        {
+            "protocolVersion": version,
+            "capabilities": _CAPABILITIES,
+            "serverInfo": _SERVER,
+            "instructions": _INSTRUCTIONS,
+        }
+    )
+
+
+def _encode(value: object) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+_MODERN_FIELDS: Final = {"resultType": "complete", "_meta": {f"{META}serverInfo": _SERVER}}
+MODERN_EXTRA: Final = "," + _encode(_MODERN_FIELDS)[1:-1]
+LEGACY_LIST: Final = _encode({"tools": _listed()})
+MODERN_LIST: Final = _encode({"tools": _listed(), **_CACHING, **_MODERN_FIELDS})
+DISCOVERED: Final = _encode(
+    {
+        "supportedVersions": [MODERN, *LEGACY],
+        "capabilities": _CAPABILITIES,
+        "instructions": _INSTRUCTIONS,
+        **_CACHING,
+        **_MODERN_FIELDS,
+    }
+)
