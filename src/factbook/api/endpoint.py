@@ -116,6 +116,8 @@ async def _stream(pieces: AsyncIterator[bytes], send: Send) -> None:
         async for piece in pieces:
             async with asyncio.timeout(_SLOWEST_SECONDS):
                 await send({"type": "http.response.body", "body": piece, "more_body": True})
+            # Sending to a quick client never waits, and others want to be answered between.
+            await asyncio.sleep(0)
     except TimeoutError:
         return  # the server closes a connection whose answer is not complete
     await send({"type": "http.response.body", "body": b""})

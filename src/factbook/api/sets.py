@@ -1,6 +1,5 @@
 """The push interface: sets of entities, replaced whole, and pushed entities one by one."""
 
-
 import msgspec
 import structlog
 

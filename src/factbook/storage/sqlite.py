@@ -47,6 +47,8 @@ class SQLite:
         self._path = path
         self._writer: sqlite3.Connection | None = None
         self._reader = _connect(path)
+        # The loop's own reads must not wait in the kernel for a large write to reach the file.
+        self._reader.execute("PRAGMA mmap_size = 268435456")
         self._finder = self._reader.cursor()
         self._version = 0
         self._kept: dict[tuple[str, str], Row] = {}  # small rows of this version
@@ -218,7 +220,6 @@ def _connect(path: Path, *, durable: bool = False) -> sqlite3.Connection:
         connection.execute("PRAGMA journal_size_limit = 67108864")
         connection.execute("PRAGMA foreign_keys = ON")
         connection.execute(f"PRAGMA cache_size = {-65536 if durable else -16384}")
-        connection.execute("PRAGMA mmap_size = 0")
     except (sqlite3.Error, OSError) as error:
         raise UnavailableError("The database cannot be opened.") from error
     return connection
