@@ -64,7 +64,7 @@ async def send_modern(
     return await send(service, modern_message(method, params), fitting | changed)
 
 
-def error(answer: httpx2.Response, status: int, code: int, id: object = None) -> str:
+def expect_error(answer: httpx2.Response, status: int, code: int, id: object = None) -> str:
     """The message of a JSON-RPC error, after checking that it is one, and which."""
     assert answer.status_code == status, answer.text
     assert answer.headers["content-type"].startswith("application/json")
@@ -77,7 +77,7 @@ def error(answer: httpx2.Response, status: int, code: int, id: object = None) ->
     return text
 
 
-def result(answer: httpx2.Response, id: object = 1) -> Json:
+def expect_result(answer: httpx2.Response, id: object = 1) -> Json:
     """The result of an answer that is one."""
     assert answer.status_code == 200, answer.text
     assert answer.headers["content-type"].startswith("application/json")

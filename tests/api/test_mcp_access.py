@@ -14,7 +14,7 @@ import pytest
 from factbook.auth.permissions import CATALOG_READ, SET_WRITE, SOURCE_READ
 from factbook.clock import DAY
 from factbook.settings import Settings
-from tests.api.messages import error, message, modern_headers, modern_message, tool_call
+from tests.api.messages import expect_error, message, modern_headers, modern_message, tool_call
 from tests.service import TOOLS, Service, started
 
 CALL = message("tools/call", tool_call("get-data-source-discovery"))
@@ -129,7 +129,7 @@ async def test_an_origin_that_is_not_allowed_is_403_without_a_request_id(start: 
     service = await start(allowed_origins=["https://ide.example.com"])
     for origin in ("https://evil.example.com", "null", "http://ide.example.com"):
         answer = await service.http.post(TOOLS, json=CALL, headers={"origin": origin})
-        assert "allowed_origins" in error(answer, 403, -32600)
+        assert "allowed_origins" in expect_error(answer, 403, -32600)
     for origin in ("https://ide.example.com", "http://127.0.0.1:8000"):
         answer = await service.http.post(TOOLS, json=CALL, headers={"origin": origin})
         assert answer.status_code == 200, answer.text
@@ -139,7 +139,7 @@ async def test_an_origin_that_is_not_allowed_is_403_without_a_request_id(start: 
 async def test_on_loopback_only_loopback_names_are_answered(service: Service) -> None:
     for host in ("evil.example.com", "evil.example.com:8000", "localhost.evil.example.com"):
         answer = await service.http.post(TOOLS, json=CALL, headers={"host": host})
-        assert "allowed_hosts" in error(answer, 421, -32600)
+        assert "allowed_hosts" in expect_error(answer, 421, -32600)
     for host in ("localhost", "localhost:8000", "127.0.0.1:9", "LOCALHOST", "[::1]:8000"):
         answer = await service.http.post(TOOLS, json=CALL, headers={"host": host})
         assert answer.status_code == 200, answer.text

@@ -20,12 +20,12 @@ from tests.api.messages import (
     LEGACY,
     META,
     MODERN,
-    error,
+    expect_error,
+    expect_result,
     message,
     metadata,
     modern_headers,
     modern_message,
-    result,
     send,
     send_modern,
     tool_call,
@@ -60,7 +60,7 @@ def is_modern(answer: dict[str, Any]) -> bool:
 @pytest.mark.parametrize("version", LEGACY)
 async def test_a_legacy_client_shakes_hands_lists_and_calls(service: Service, version: str) -> None:
     asked = {"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "a"}}
-    hello = result(await send(service, message("initialize", asked, id=0)), id=0)
+    hello = expect_result(await send(service, message("initialize", asked, id=0)), id=0)
     assert hello["protocolVersion"] == version
     assert hello["capabilities"] == {"tools": {}}
     assert hello["serverInfo"] == SERVER
@@ -68,10 +68,10 @@ async def test_a_legacy_client_shakes_hands_lists_and_calls(service: Service, ve
     headers = {} if version == "2025-03-26" else {"mcp-protocol-version": version}
     note = {"jsonrpc": "2.0", "method": "notifications/initialized"}
     assert (await send(service, note, headers)).status_code == 202
-    assert result(await send(service, message("ping"), headers)) == {}
-    listed = result(await send(service, message("tools/list"), headers))
+    assert expect_result(await send(service, message("ping"), headers)) == {}
+    listed = expect_result(await send(service, message("tools/list"), headers))
     assert listed.keys() == {"tools"}
-    called = result(await send(service, message("tools/call", DISCOVERY), headers))
+    called = expect_result(await send(service, message("tools/call", DISCOVERY), headers))
     assert called.keys() == {"content", "structuredContent", "isError"}
 
 
@@ -79,7 +79,7 @@ async def test_a_legacy_client_shakes_hands_lists_and_calls(service: Service, ve
 async def test_a_handshake_for_a_revision_without_one_offers_the_newest_that_has_one(
     service: Service, version: object
 ) -> None:
-    hello = result(await send(service, message("initialize", {"protocolVersion": version})))
+    hello = expect_result(await send(service, message("initialize", {"protocolVersion": version})))
     assert hello["protocolVersion"] == "2025-11-25"
 
 
@@ -87,12 +87,14 @@ async def test_a_handshake_for_a_revision_without_one_offers_the_newest_that_has
 @pytest.mark.parametrize("params", [DISCOVERY, {"name": DISCOVERY["name"]}], ids=["{}", "none"])
 async def test_a_lone_call_works_and_no_session_is_ever_made(service: Service, params: Any) -> None:
     answer = await send(service, message("tools/call", params))
-    assert result(answer)["isError"] is False
+    assert expect_result(answer)["isError"] is False
     hello = await send(service, message("initialize", {"protocolVersion": LEGACY[0]}))
     for headers in (answer.headers, hello.headers):
         assert "mcp-session-id" not in headers
     stale = {"mcp-session-id": "of another server", "last-event-id": "7"}
-    assert result(await send(service, message("tools/call", params), stale)) == result(answer)
+    assert expect_result(
+        await send(service, message("tools/call", params), stale)
+    ) == expect_result(answer)
 
 
 @pytest.mark.spec("endpoint.path", "endpoint.request-headers", "endpoint.tools-call")
@@ -113,14 +115,14 @@ async def test_the_call_that_the_seed_shows_is_answered(service: Service) -> Non
             }
         ),
     )
-    assert result(answer)["structuredContent"]["metadata"]["hasOwner"] is True
+    assert expect_result(answer)["structuredContent"]["metadata"]["hasOwner"] is True
 
 
 @pytest.mark.spec("endpoint.integer-ids", "endpoint.json-rpc-2")
 @pytest.mark.parametrize("id", [0, 1, -1, 2**53, 2**63, 2**70, "", "a", 'ä"\\\n'], ids=repr)
 async def test_an_id_is_echoed_as_it_is(service: Service, id: object) -> None:
-    result(await send(service, message("tools/call", DISCOVERY, id)), id)
-    error(await send(service, message("nothing", id=id)), 200, -32601, id)
+    expect_result(await send(service, message("tools/call", DISCOVERY, id)), id)
+    expect_error(await send(service, message("nothing", id=id)), 200, -32601, id)
 
 
 # Modern
@@ -128,26 +130,26 @@ async def test_an_id_is_echoed_as_it_is(service: Service, id: object) -> None:
 
 @pytest.mark.spec("endpoint.modern-revision")
 async def test_a_modern_client_discovers_lists_and_calls(service: Service) -> None:
-    found = result(await send_modern(service, "server/discover"))
+    found = expect_result(await send_modern(service, "server/discover"))
     assert is_modern(found)
     assert found["supportedVersions"] == [MODERN, *reversed(LEGACY)]
     assert found["capabilities"] == {"tools": {}}
     assert "get-data-source-discovery" in found["instructions"]
-    listed = result(await send_modern(service, "tools/list"))
+    listed = expect_result(await send_modern(service, "tools/list"))
     for cacheable in (found, listed):
         assert (cacheable["ttlMs"], cacheable["cacheScope"]) == (300_000, "public")
     assert is_modern(listed)
-    called = result(await send_modern(service, "tools/call", DISCOVERY))
+    called = expect_result(await send_modern(service, "tools/call", DISCOVERY))
     assert is_modern(called)
     refused = tool_call("get-entity-compliance", {"name": "nobody"})
-    assert is_modern(result(await send_modern(service, "tools/call", refused)))
+    assert is_modern(expect_result(await send_modern(service, "tools/call", refused)))
 
 
 @pytest.mark.spec("endpoint.modern-revision", "endpoint.one-path-for-all-revisions")
 async def test_both_eras_answer_the_same_beside_the_modern_fields(service: Service) -> None:
     for method, params in (("tools/list", None), ("tools/call", DISCOVERY)):
-        old = result(await send(service, message(method, params)))
-        new = result(await send_modern(service, method, params))
+        old = expect_result(await send(service, message(method, params)))
+        new = expect_result(await send_modern(service, method, params))
         for field in ("resultType", "_meta", "ttlMs", "cacheScope"):
             new.pop(field, None)
         assert new == old
@@ -176,21 +178,21 @@ async def test_a_modern_header_that_is_not_what_the_body_says_is_400(
     given = modern_headers("tools/call", NAME) | changed
     headers = {name: value for name, value in given.items() if value is not None}
     answer = await send(service, modern_message("tools/call", DISCOVERY), headers)
-    assert next(iter(changed)) in error(answer, 400, -32020, 1)
+    assert next(iter(changed)) in expect_error(answer, 400, -32020, 1)
 
 
 @pytest.mark.parametrize("name", [SENTINEL, f"  {NAME}\t", f" {SENTINEL} "])
 async def test_a_header_may_come_in_base64_and_with_blanks_around_it(
     service: Service, name: str
 ) -> None:
-    result(await send_modern(service, "tools/call", DISCOVERY, mcp_name=name))
+    expect_result(await send_modern(service, "tools/call", DISCOVERY, mcp_name=name))
 
 
 async def test_a_tool_is_found_under_its_name_with_underscores_too(service: Service) -> None:
     params = tool_call("get_data_source_discovery")
-    expected = result(await send(service, message("tools/call", DISCOVERY)))
-    assert result(await send(service, message("tools/call", params))) == expected
-    assert is_modern(result(await send_modern(service, "tools/call", params)))
+    expected = expect_result(await send(service, message("tools/call", DISCOVERY)))
+    assert expect_result(await send(service, message("tools/call", params))) == expected
+    assert is_modern(expect_result(await send_modern(service, "tools/call", params)))
 
 
 # Which era it is
@@ -212,25 +214,25 @@ ERAS: dict[str, tuple[dict[str, str], dict[str, Any], bool]] = {
 async def test_header_and_metadata_decide_the_era(
     service: Service, headers: dict[str, str], params: dict[str, Any], modern: bool
 ) -> None:
-    listed = result(await send(service, message("tools/list", params), headers))
+    listed = expect_result(await send(service, message("tools/list", params), headers))
     assert is_modern(listed) is modern
 
 
 @pytest.mark.spec("endpoint.one-path-for-all-revisions")
 async def test_an_argument_that_looks_like_metadata_decides_nothing(service: Service) -> None:
     params = tool_call("get-entity-compliance", {"name": f"{META}protocolVersion"})
-    assert result(await send(service, message("tools/call", params)))["isError"] is True
+    assert expect_result(await send(service, message("tools/call", params)))["isError"] is True
 
 
 @pytest.mark.spec("protocol.header-mismatch-is-400")
 async def test_modern_metadata_without_modern_headers_is_never_served_as_legacy(
     service: Service,
 ) -> None:
-    error(await send(service, modern_message("tools/list")), 400, -32020, 1)
+    expect_error(await send(service, modern_message("tools/list")), 400, -32020, 1)
     old = {REVISION: "2025-11-25"}
-    error(await send(service, modern_message("tools/list"), old), 400, -32020, 1)
+    expect_error(await send(service, modern_message("tools/list"), old), 400, -32020, 1)
     mixed = message("tools/list", {"_meta": metadata("2025-11-25")})
-    error(await send(service, mixed, modern_headers("tools/list")), 400, -32020, 1)
+    expect_error(await send(service, mixed, modern_headers("tools/list")), 400, -32020, 1)
 
 
 # A fault of ours
@@ -247,8 +249,8 @@ async def test_a_fault_of_ours_is_told_without_detail(
     assert await database.write(lambda tx: tx.run(broken)) == 1
     params = tool_call("get-all-entities-facts", {"dataSourceId": "coverage", "facts": ["lines"]})
     told = {
-        error(await send(service, message("tools/call", params)), 200, -32603, 1),
-        error(await send_modern(service, "tools/call", params), 500, -32603, 1),
+        expect_error(await send(service, message("tools/call", params)), 200, -32603, 1),
+        expect_error(await send_modern(service, "tools/call", params), 500, -32603, 1),
     }
     assert told == {"The service met an unexpected condition."}
     assert "tool.failed" in capsys.readouterr().out

@@ -15,7 +15,7 @@ import jsonschema
 import pytest
 
 from factbook.tools import TOOLS, Tool
-from tests.api.messages import Json, message, result, send, send_modern
+from tests.api.messages import Json, expect_result, message, send, send_modern
 from tests.service import Service
 
 SNAPSHOT = Path(__file__).with_name("tools-list.json")
@@ -69,7 +69,7 @@ def schemas(schema: Any, path: str = "$") -> Iterator[tuple[str, Json]]:
 
 
 async def test_the_list_is_the_one_that_was_agreed(service: Service) -> None:
-    tools = result(await send(service, message("tools/list")))["tools"]
+    tools = expect_result(await send(service, message("tools/list")))["tools"]
     text = json.dumps(tools, indent=1, ensure_ascii=False) + "\n"
     if os.environ.get(RENEW):
         SNAPSHOT.write_text(text, "utf-8")
@@ -78,15 +78,15 @@ async def test_the_list_is_the_one_that_was_agreed(service: Service) -> None:
 
 @pytest.mark.spec("endpoint.lists-nine-tools")
 async def test_the_nine_tools_are_listed_in_the_seeds_order_in_both_eras(service: Service) -> None:
-    old = result(await send(service, message("tools/list")))
-    new = result(await send_modern(service, "tools/list"))
+    old = expect_result(await send(service, message("tools/list")))
+    new = expect_result(await send_modern(service, "tools/list"))
     for listed in (old, new):
         assert [tool["name"] for tool in listed["tools"]] == list(SEED_ARGUMENTS)
         assert "nextCursor" not in listed
 
 
 async def test_each_listed_tool_says_that_it_only_reads(service: Service) -> None:
-    for tool in result(await send(service, message("tools/list")))["tools"]:
+    for tool in expect_result(await send(service, message("tools/list")))["tools"]:
         keys = {"name", "title", "description", "inputSchema", "outputSchema", "annotations"}
         assert tool.keys() == keys
         assert tool["annotations"] == {

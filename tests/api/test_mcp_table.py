@@ -14,11 +14,11 @@ from tests.api.messages import (
     META,
     MODERN,
     Json,
-    error,
+    expect_error,
+    expect_result,
     message,
     metadata,
     modern_headers,
-    result,
     send,
     send_modern,
     tool_call,
@@ -56,7 +56,7 @@ NOT_JSON = {
 async def test_a_body_that_does_not_parse_is_a_parse_error(
     service: Service, body: bytes, headers: dict[str, str]
 ) -> None:
-    error(await send(service, body, headers), 400, -32700)
+    expect_error(await send(service, body, headers), 400, -32700)
 
 
 PING: Json = {"jsonrpc": "2.0", "method": "ping"}
@@ -82,7 +82,7 @@ NOT_A_REQUEST: dict[str, object] = {
 async def test_what_is_no_single_request_is_an_invalid_request(
     service: Service, body: object, headers: dict[str, str]
 ) -> None:
-    error(await send(service, body, headers), 400, -32600)
+    expect_error(await send(service, body, headers), 400, -32600)
 
 
 # What a request may get wrong: 200 in the legacy era, the code's own status in the modern one
@@ -91,13 +91,13 @@ async def test_what_is_no_single_request_is_an_invalid_request(
 @pytest.mark.spec("protocol.unknown-method")
 @pytest.mark.parametrize("method", ["resources/list", "tools", "", "server/discover"])
 async def test_an_unknown_method_is_200_in_the_legacy_era(service: Service, method: str) -> None:
-    assert method in error(await send(service, message(method, id=7)), 200, -32601, 7)
+    assert method in expect_error(await send(service, message(method, id=7)), 200, -32601, 7)
 
 
 @pytest.mark.spec("protocol.unknown-method")
 @pytest.mark.parametrize("method", ["initialize", "ping", "subscriptions/listen"])
 async def test_an_unknown_method_is_404_in_the_modern_era(service: Service, method: str) -> None:
-    assert method in error(await send_modern(service, method), 404, -32601, 1)
+    assert method in expect_error(await send_modern(service, method), 404, -32601, 1)
 
 
 BAD_PARAMS: dict[str, tuple[str, Any]] = {
@@ -120,7 +120,7 @@ BAD_PARAMS: dict[str, tuple[str, Any]] = {
 async def test_bad_params_are_200_in_the_legacy_era(
     service: Service, method: str, params: Any
 ) -> None:
-    error(await send(service, message(method, params)), 200, -32602, 1)
+    expect_error(await send(service, message(method, params)), 200, -32602, 1)
 
 
 @pytest.mark.spec("protocol.unknown-tool-or-bad-params")
@@ -130,7 +130,7 @@ async def test_params_that_are_no_object_are_200_in_the_legacy_era(
     service: Service, method: str, params: Any
 ) -> None:
     body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
-    error(await send(service, body), 200, -32602, 1)
+    expect_error(await send(service, body), 200, -32602, 1)
 
 
 # Of a name that is missing, or no string, the header that has to equal it tells first.
@@ -146,7 +146,7 @@ NAMED = [
 async def test_bad_params_are_400_in_the_modern_era(
     service: Service, method: str, params: Any
 ) -> None:
-    error(await send_modern(service, method, params), 400, -32602, 1)
+    expect_error(await send_modern(service, method, params), 400, -32602, 1)
 
 
 INCOMPLETE: dict[str, Any] = {
@@ -167,7 +167,7 @@ async def test_a_modern_request_with_incomplete_metadata_is_400(
     service: Service, method: str, params: Any
 ) -> None:
     answer = await send(service, message(method, params), modern_headers(method))
-    error(answer, 400, -32602, 1)
+    expect_error(answer, 400, -32602, 1)
 
 
 @pytest.mark.spec("protocol.unknown-version-is-400")
@@ -177,7 +177,7 @@ async def test_an_unknown_revision_is_400_and_told_the_supported_ones(
 ) -> None:
     headers = {"mcp-protocol-version": version, "mcp-method": "nothing"}
     answer = await send(service, message("nothing", {"_meta": metadata(version)}), headers)
-    error(answer, 400, -32022, 1)
+    expect_error(answer, 400, -32022, 1)
     assert answer.json()["error"]["data"] == {
         "supported": ["2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26"],
         "requested": version,
@@ -213,18 +213,18 @@ async def test_other_http_methods_are_405_for_who_may_know(service: Service, met
 async def test_a_body_that_is_not_declared_json_is_415(service: Service, kind: str | None) -> None:
     headers = {} if kind is None else {"content-type": kind}
     body = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
-    error(await service.http.post(TOOLS, content=body, headers=headers), 415, -32600)
+    expect_error(await service.http.post(TOOLS, content=body, headers=headers), 415, -32600)
 
 
 @pytest.mark.parametrize("kind", ["application/json; charset=utf-8", "Application/JSON"])
 async def test_json_may_be_declared_in_any_spelling(service: Service, kind: str) -> None:
-    result(await send(service, message("ping"), {"content-type": kind}))
+    expect_result(await send(service, message("ping"), {"content-type": kind}))
 
 
 @pytest.mark.spec("protocol.accept-without-json-is-406")
 @pytest.mark.parametrize("accept", ["text/event-stream", "text/html, image/*", "application/xml"])
 async def test_an_accept_header_without_json_is_406(service: Service, accept: str) -> None:
-    error(await send(service, message("ping"), {"accept": accept}), 406, -32600)
+    expect_error(await send(service, message("ping"), {"accept": accept}), 406, -32600)
 
 
 @pytest.mark.spec("endpoint.accepts-plain-json")
@@ -243,7 +243,7 @@ async def test_an_accept_header_without_json_is_406(service: Service, accept: st
 async def test_an_accept_header_that_admits_json_is_served_json(
     service: Service, accept: str
 ) -> None:
-    result(await send(service, message("tools/call", DISCOVERY), {"accept": accept}))
+    expect_result(await send(service, message("tools/call", DISCOVERY), {"accept": accept}))
 
 
 @pytest.mark.spec("endpoint.accepts-plain-json")
@@ -257,8 +257,8 @@ async def test_no_accept_header_counts_as_any(service: Service) -> None:
 @pytest.mark.spec("protocol.body-over-1-mib-is-413")
 async def test_a_tool_call_over_one_mebibyte_is_413(service: Service) -> None:
     body = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
-    result(await send(service, body + b" " * (MIB - len(body))))
-    error(await send(service, body + b" " * (MIB - len(body) + 1)), 413, -32600)
+    expect_result(await send(service, body + b" " * (MIB - len(body))))
+    expect_error(await send(service, body + b" " * (MIB - len(body) + 1)), 413, -32600)
 
 
 @pytest.mark.spec("protocol.body-over-1-mib-is-413")
@@ -268,7 +268,7 @@ async def test_a_tool_call_over_one_mebibyte_is_413_without_a_length_too(service
             yield b" " * (MIB // 16)
 
     headers = {"content-type": "application/json"}
-    error(await service.http.post(TOOLS, content=pieces(), headers=headers), 413, -32600)
+    expect_error(await service.http.post(TOOLS, content=pieces(), headers=headers), 413, -32600)
 
 
 @pytest.mark.spec("protocol.rate-limit-is-429")
@@ -277,12 +277,12 @@ async def test_tool_calls_over_the_rate_are_429_with_the_time_to_wait(tmp_path: 
     settings = Settings(database_url=url, token_key="k" * 32, token_rate=0.5, token_burst=2)
     async with started(settings) as service:
         for _ in range(2):
-            result(await send(service, message("tools/call", DISCOVERY)))
+            expect_result(await send(service, message("tools/call", DISCOVERY)))
         refused = await send(service, message("tools/call", DISCOVERY))
         assert (refused.status_code, refused.headers["retry-after"]) == (429, "2")
         assert refused.json()["error"] == "too_many_requests"
         service.time.advance(2_000)
-        result(await send(service, message("tools/call", DISCOVERY)))
+        expect_result(await send(service, message("tools/call", DISCOVERY)))
 
 
 @pytest.mark.spec("protocol.tool-answers-are-200")
@@ -291,5 +291,7 @@ async def test_whatever_a_tool_answers_is_200_in_both_eras(service: Service) -> 
     for name in ("payments", "nobody"):
         params = tool_call("get-entity-compliance", {"name": name})
         refused = name == "nobody"
-        assert result(await send(service, message("tools/call", params)))["isError"] is refused
-        assert result(await send_modern(service, "tools/call", params))["isError"] is refused
+        assert (
+            expect_result(await send(service, message("tools/call", params)))["isError"] is refused
+        )
+        assert expect_result(await send_modern(service, "tools/call", params))["isError"] is refused
