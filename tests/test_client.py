@@ -90,7 +90,7 @@ def test_a_dry_run_tells_the_difference(server: FakeServer, client: Client) -> N
 
 def test_a_set_id_is_one_segment_of_the_path(server: FakeServer, client: Client) -> None:
     server.on("PUT", f"{SETS}/eu%2Fwest%20%7Bword%7D%3F", pushed())
-    client.push("eu/west {word}?", [])
+    assert client.push("eu/west {word}?", []).revision == pushed()["revision"]
 
 
 def test_the_push_word_can_be_another(server: FakeServer) -> None:

@@ -47,7 +47,7 @@ def test_a_refused_command_says_why_and_exits_with_its_own_code(
         server.environment["FACTBOOK_TOKEN"] = reader
         server.command("push", "plugins", catalog, expect=3)
         server.environment["FACTBOOK_TOKEN"] = server.token()
-        server.command("call", "get-entity-compliance", "name=nobody", expect=1)
+        assert server.command("call", "get-entity-compliance", "name=nobody", expect=1) == ""
         server.command("push", "plugins", str(tmp_path / "missing.yaml"), expect=2)
         server.stop()
         server.command("sets", expect=4)

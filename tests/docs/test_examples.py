@@ -75,7 +75,7 @@ class Reader:
         return done.stdout
 
 
-def read_and_type(page: Path, reader: Reader) -> None:
+def check_examples(page: Path, reader: Reader) -> None:
     """Run every example of a page and compare what it prints with what is shown."""
     for example in examples(page):
         printed = reader.run(example)
@@ -88,7 +88,7 @@ def read_and_type(page: Path, reader: Reader) -> None:
 def test_the_examples_of_a_page_work(
     page: Path, server: ServerProcess, tmp_path: Path, stand_in: Path
 ) -> None:
-    read_and_type(page, Reader(server, tmp_path, stand_in))
+    check_examples(page, Reader(server, tmp_path, stand_in))
 
 
 @pytest.mark.system
@@ -96,7 +96,7 @@ def test_the_examples_of_a_page_work(
 def test_the_examples_of_a_page_work_with_the_real_curl(
     page: Path, server: ServerProcess, tmp_path: Path
 ) -> None:
-    read_and_type(page, Reader(server, tmp_path))
+    check_examples(page, Reader(server, tmp_path))
 
 
 def test_the_pages_have_examples() -> None:

@@ -138,7 +138,7 @@ async def test_name_and_reference_together_do_when_they_mean_one_entity(
         {"name": "payments", "kind": "resource", "entityRef": "resource:default/payments"},
         {"name": "payments", "namespace": "away", "entityRef": "component:away/payments"},
     ):
-        structured(tool, await filled.ask(tool, **way))
+        assert structured(tool, await filled.ask(tool, **way))["unknownReasons"], way
 
 
 @pytest.mark.spec("tools.metrics.neither-or-differing", "tool-error.says-what-to-do-next")

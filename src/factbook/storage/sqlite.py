@@ -47,7 +47,7 @@ class SQLite:
         self._path = path
         self._writer: sqlite3.Connection | None = None
         self._reader = _connect(path)
-        # The loop's own reads must not wait in the kernel for a large write to reach the file.
+        # Spares a system call for a page outside the cache. Only here: long reads would map much.
         self._reader.execute("PRAGMA mmap_size = 268435456")
         self._finder = self._reader.cursor()
         self._version = 0
