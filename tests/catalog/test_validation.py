@@ -120,6 +120,10 @@ def test_a_name_may_not_hold_separators_or_what_nobody_sees(name: str) -> None:
     assert paths(with_metadata(name=name)) == ["metadata.name"]
 
 
+def test_a_name_that_would_take_minutes_to_compose_is_refused_at_once() -> None:
+    assert paths(with_metadata(name="x" + "\u0301\u0316" * 500_000)) == ["metadata.name"]
+
+
 def test_a_names_length_is_that_of_its_composed_form() -> None:
     decomposed = unicodedata.normalize("NFD", "é" * 253)
     assert len(decomposed) > 253

@@ -10,6 +10,8 @@ DEFAULT_NAMESPACE = "default"
 # Above what any entity has: kind 63, namespace 63, name 253, which lower case can double. Both
 # databases can index it, which matters for relations to targets that nobody has checked.
 _LONGEST = 640
+# No character is composed of more than four; composing much more would take long.
+_LONGEST_DECOMPOSED = 4 * _LONGEST
 
 
 class EntityRef(NamedTuple):
@@ -31,28 +33,51 @@ class EntityRef(NamedTuple):
 def parse(text: str, *, kind: str | None = None, namespace: str = DEFAULT_NAMESPACE) -> EntityRef:
     """The reference that `text` means, `[kind:][namespace/]name`, with defaults for what it lacks.
 
-    The first `:` ends the kind unless a `/` comes before it; the first `/` after that ends the
-    namespace. Raises InputError for an empty or unprintable part, for more characters than any
-    entity's reference has, or for no kind where none is the default.
+    Its parts are those of `split`, trimmed as pushed names are. Raises InputError for an empty or
+    unprintable part, for more characters than any entity's reference has, or for no kind where
+    none is the default.
     """
-    head, colon, rest = text.partition(":")
-    found: str | None
-    if colon and "/" not in head:
-        found = head
-    else:
-        found, rest = kind, text
-    before, slash, after = rest.partition("/")
-    space, name = (before, after) if slash else (namespace, rest)
-    if found is None:
+    own_kind, own_namespace, name = split(text)
+    kind = kind if own_kind is None else own_kind
+    if kind is None:
         raise InputError(f'The entity reference "{text}" lacks a kind: write kind:namespace/name.')
-    ref = EntityRef.of(found.strip(), space.strip(), name.strip())
+    namespace = namespace if own_namespace is None else own_namespace
+    parts = kind.strip(), namespace.strip(), name.strip()
+    if sum(map(len, parts)) > _LONGEST_DECOMPOSED:
+        raise _too_long(text)
+    ref = EntityRef.of(*parts)
     if not all(part and part.isprintable() for part in ref):
-        raise InputError(
-            f'The entity reference "{text}" is not of the form [kind:][namespace/]name.'
-        )
+        raise _not_of_the_form(text)
     if sum(map(len, ref)) > _LONGEST:
-        raise InputError(f'The entity reference "{text[:80]}…" is longer than any entity has.')
+        raise _too_long(text)
     return ref
+
+
+def split(text: str) -> tuple[str | None, str | None, str]:
+    """Kind, namespace and name as `text` has them; None for what it lacks.
+
+    The first `:` ends the kind unless a `/` comes before it; the first `/` after that ends the
+    namespace. Raises InputError for an empty part.
+    """
+    kind: str | None
+    kind, colon, rest = text.partition(":")
+    if not colon or "/" in kind:
+        kind, rest = None, text
+    namespace: str | None
+    namespace, slash, name = rest.partition("/")
+    if not slash:
+        namespace, name = None, rest
+    if "" in (kind, namespace, name):
+        raise _not_of_the_form(text)
+    return kind, namespace, name
+
+
+def _not_of_the_form(text: str) -> InputError:
+    return InputError(f'The entity reference "{text}" is not of the form [kind:][namespace/]name.')
+
+
+def _too_long(text: str) -> InputError:
+    return InputError(f'The entity reference "{text[:80]}…" is longer than any entity has.')
 
 
 def _canonical(part: str) -> str:

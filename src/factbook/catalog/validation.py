@@ -17,7 +17,8 @@ Problem = tuple[str, str]  # where (a path below the entity) and what
 _DNS_LABEL = re.compile(r"[a-z0-9]+(?:-+[a-z0-9]+)*")
 _KIND = re.compile(r"[a-zA-Z][a-z0-9A-Z]{0,62}")
 _SUFFIX = re.compile(r"[a-z0-9A-Z]{1,63}")
-_STRICT_NAME = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
+_TAG = re.compile(r"[a-z0-9:+#]+(?:-[a-z0-9:+#]+)*")
+_OBJECT_NAME = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
 _ROOT = frozenset({"apiVersion", "kind", "metadata", "spec"})
 _READ_ONLY_ROOT = ("relations", "status")
 _READ_ONLY_METADATA = ("uid", "etag")
@@ -31,7 +32,7 @@ def problems(entity: Any, *, strict_names: bool = False, max_depth: int = 64) ->
     metadata = entity.get("metadata")
     if isinstance(metadata, dict):
         found += _metadata_problems(metadata, strict_names)
-    if not found and _deeper_than(entity, max_depth):
+    if not found and deeper_than(entity, max_depth):
         found.append(("", too_deep(max_depth)))
     return found
 
@@ -113,7 +114,7 @@ def _name_problems(metadata: Entity, strict: bool) -> Iterator[Problem]:
     elif not isinstance(name, str):
         yield "metadata.name", "has to be a string"
     elif strict:
-        if len(name) > 63 or not _STRICT_NAME.fullmatch(name):
+        if not valid_object_name(name):
             yield "metadata.name", "has to be 1-63 of letters, digits and inner -, _ and ."
     elif not _lenient_name(name):
         yield (
@@ -123,6 +124,8 @@ def _name_problems(metadata: Entity, strict: bool) -> Iterator[Problem]:
 
 
 def _lenient_name(name: str) -> bool:
+    if len(name.strip()) > 4 * 253:  # what no name is composed of, and takes long to compose
+        return False
     name = normal_name(name)
     return 0 < len(name) <= 253 and "/" not in name and ":" not in name and name.isprintable()
 
@@ -165,8 +168,9 @@ def _filled(value: Any) -> bool:
     return isinstance(value, str) and value != ""
 
 
-def _deeper_than(value: Any, levels: int) -> bool:
-    layer = [value]
+def deeper_than(value: Any, levels: int) -> bool:
+    """Whether JSON is nested deeper than so many levels."""
+    layer = [value] if isinstance(value, dict | list) else []
     for _ in range(levels):
         layer = [
             child
@@ -179,24 +183,39 @@ def _deeper_than(value: Any, levels: int) -> bool:
     return True
 
 
-@lru_cache(maxsize=4096)
 def valid_api_version(text: str) -> bool:
     """Whether it is `[prefix/]version` with a DNS subdomain as its prefix."""
+    return len(text) <= 253 + 1 + 63 and _is_api_version(text)
+
+
+@lru_cache(maxsize=1024)
+def _is_api_version(text: str) -> bool:
     prefix, slash, version = text.rpartition("/")
-    if slash and not (
-        0 < len(prefix) <= 253 and all(valid_namespace(part) for part in prefix.split("."))
-    ):
+    if slash and not valid_subdomain(prefix):
         return False
     return _SUFFIX.fullmatch(version) is not None
 
 
-@lru_cache(maxsize=4096)
 def valid_kind(text: str) -> bool:
     """Whether it is 1-63 letters and digits, beginning with a letter."""
     return _KIND.fullmatch(text) is not None
 
 
-@lru_cache(maxsize=4096)
 def valid_namespace(text: str) -> bool:
     """Whether it is a DNS label of 1-63 characters, where inner hyphens may repeat."""
     return len(text) <= 63 and _DNS_LABEL.fullmatch(text) is not None
+
+
+def valid_object_name(text: str) -> bool:
+    """Whether it is a strict name: 1-63 letters, digits and inner hyphens, underscores, dots."""
+    return len(text) <= 63 and _OBJECT_NAME.fullmatch(text) is not None
+
+
+def valid_subdomain(text: str) -> bool:
+    """Whether it is a DNS subdomain of 1-253 characters."""
+    return 0 < len(text) <= 253 and all(valid_namespace(part) for part in text.split("."))
+
+
+def valid_tag(text: str) -> bool:
+    """Whether it is a strict tag: 1-63 of a-z, 0-9, `:`, `+`, `#` and single inner hyphens."""
+    return len(text) <= 63 and _TAG.fullmatch(text) is not None

@@ -1,0 +1,118 @@
+"""A small language for what JSON has to look like; every mistake is found, as path and message.
+
+A check takes the path of a value and the value, and yields what is wrong with it.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+Problem = tuple[str, str]  # where (a path below the entity) and what
+Check = Callable[[str, Any], Iterable[Problem]]
+
+# What JavaScript's trim() takes off, which differs from what strip() does.
+BLANKS = (
+    "\t\n\v\f\r \u00a0\u1680"
+    + "".join(map(chr, range(0x2000, 0x200B)))
+    + ("\u2028\u2029\u202f\u205f\u3000\ufeff")
+)
+
+
+def anything(path: str, value: Any) -> Iterator[Problem]:
+    """Any value."""
+    yield from ()
+
+
+def string(path: str, value: Any) -> Iterator[Problem]:
+    """A string, which may be empty."""
+    if not isinstance(value, str):
+        yield path, "has to be a string"
+
+
+def text(path: str, value: Any) -> Iterator[Problem]:
+    """A string that is not empty."""
+    if not (isinstance(value, str) and value):
+        yield path, "has to be a non-empty string"
+
+
+def visible(path: str, value: Any) -> Iterator[Problem]:
+    """A string that is not blank."""
+    if not (isinstance(value, str) and value.strip(BLANKS)):
+        yield path, "has to be a string that is not blank"
+
+
+def string_or_boolean(path: str, value: Any) -> Iterator[Problem]:
+    """A string, or true or false."""
+    if not isinstance(value, str | bool):
+        yield path, "has to be a string or a boolean"
+
+
+def form(valid: Callable[[str], bool], message: str, *, most: int | None = None) -> Check:
+    """A string of `most` characters at most that `valid` says is of the form."""
+
+    def check(path: str, value: Any) -> Iterator[Problem]:
+        if not (isinstance(value, str) and (most is None or len(value) <= most) and valid(value)):
+            yield path, message
+
+    return check
+
+
+def word(*words: str) -> Check:
+    """One of these strings."""
+    return form(words.__contains__, f"has to be {' or '.join(words)}")
+
+
+def array(items: Check, *, least: int = 0) -> Check:
+    """An array of at least so many items, each of which passes a check."""
+
+    def check(path: str, value: Any) -> Iterator[Problem]:
+        if not isinstance(value, list):
+            yield path, "has to be an array"
+            return
+        if len(value) < least:
+            yield path, f"has to have {least} item{'s' if least > 1 else ''} at least"
+        for position, item in enumerate(value):
+            yield from items(f"{path}[{position}]", item)
+
+    return check
+
+
+def mapping(keys: Check, values: Check) -> Check:
+    """An object whose keys and values each pass a check."""
+
+    def check(path: str, value: Any) -> Iterator[Problem]:
+        if not isinstance(value, dict):
+            yield path, "has to be an object"
+            return
+        for key, item in value.items():
+            below = f"{path}.{key}"
+            yield from keys(below, key)
+            yield from values(below, item)
+
+    return check
+
+
+def record(
+    required: Mapping[str, Check] | None = None,
+    optional: Mapping[str, Check] | None = None,
+    *,
+    others: Check = anything,
+) -> Check:
+    """An object with these fields; every other field passes `others`."""
+    required, optional = required or {}, optional or {}
+    known = {**required, **optional}
+
+    def check(path: str, value: Any) -> Iterator[Problem]:
+        if not isinstance(value, dict):
+            yield path, "has to be an object"
+            return
+        for name in required:
+            if name not in value:
+                yield _below(path, name), "is required"
+        for name, item in value.items():
+            yield from known.get(name, others)(_below(path, name), item)
+
+    return check
+
+
+def _below(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name
