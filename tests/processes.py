@@ -38,7 +38,7 @@ class ServerProcess:
         """Start it, and wait until it is ready."""
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
-                [FACTBOOK, "serve", "--port", str(self.port), *arguments],
+                [*self.program(), "--port", str(self.port), *arguments],
                 env=self.environment,
                 cwd=self.folder,
                 stdout=log,
@@ -51,6 +51,10 @@ class ServerProcess:
             assert time.monotonic() < deadline, self.log.read_text()
             time.sleep(0.02)  # between two looks at another process
         return self
+
+    def program(self) -> list[str | Path]:
+        """What is started: a port and arguments are put behind it."""
+        return [FACTBOOK, "serve"]
 
     def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
         """Send a signal to it and all that it started; its exit code."""

@@ -15,6 +15,7 @@ import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from factbook import clock, logs
+from factbook.api import mcp_answers
 from factbook.api.metrics import Metrics
 from factbook.api.origins import Hosts, Proxies
 from factbook.api.routes import router
@@ -26,6 +27,7 @@ from factbook.auth.store import Token
 from factbook.catalog import ref as refs
 from factbook.catalog.annotations import Annotator
 from factbook.catalog.sets import Rules
+from factbook.catalog.store import derived
 from factbook.clock import Clock
 from factbook.facts.datasource import DataSource
 from factbook.settings import Settings, load
@@ -33,11 +35,15 @@ from factbook.sources import SOURCES
 from factbook.storage import Database, open_database
 from factbook.storage.migrations import migrate as migrate_database
 from factbook.storage.opening import sqlite_path
+from factbook.tools import TOOLS, Tool
 from factbook.worker import Worker
 
 log = structlog.get_logger("factbook")
 
 T = TypeVar("T")
+
+# What migrations need done beside their SQL.
+_STEPS = {"0002_catalog_queries.sql": derived.rebuild_search}
 
 # A thread that works on a push lets requests in after this long.
 _SWITCH_SECONDS = 0.0005
@@ -53,10 +59,12 @@ class Application:
         *,
         clock: Clock = clock.now,
         sources: tuple[DataSource, ...] = SOURCES,
+        tools: tuple[Tool, ...] = TOOLS,
     ) -> None:
         self._settings = settings
         self._clock = clock
         self._sources = sources
+        self._tools = tools
         self._tasks: set[asyncio.Task[object]] = set()
         self._router: ASGIApp | None = None
 
@@ -67,8 +75,8 @@ class Application:
             self._settings.database_url, connections=self._settings.postgres_connections
         )
         try:
-            await migrate_database(database, self._clock())
-            state = _state(self._settings, database, self._clock, self._sources, self._spawn)
+            await _migrate(database, self._clock())
+            state = self._state(database)
             self._router = router(state)
             yield state
             await self._finish()
@@ -98,6 +106,25 @@ class Application:
             raise
         await send({"type": "lifespan.shutdown.complete"})
 
+    def _state(self, database: Database) -> State:
+        settings, clock = self._settings, self._clock
+        return State(
+            settings=settings,
+            database=database,
+            clock=clock,
+            token_key=token_key(settings),
+            rules=rules(settings),
+            calls=RateLimit(settings.token_rate, settings.token_burst, clock),
+            failures=RateLimit(settings.failed_logins / 60, settings.failed_logins, clock),
+            hosts=Hosts(settings),
+            proxies=Proxies(settings),
+            metrics=Metrics(),
+            sources={source.id: source for source in self._sources},
+            tools={tool.name: tool for tool in self._tools},
+            lists=mcp_answers.lists(self._tools),
+            spawn=self._spawn,
+        )
+
     def _worker(self, state: State) -> Worker:
         holder = f"{os.getpid()}-{secrets.token_hex(4)}"
         return Worker(state.database, state.settings, self._sources, self._clock, holder)
@@ -117,29 +144,6 @@ class Application:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-
-
-def _state(
-    settings: Settings,
-    database: Database,
-    clock: Clock,
-    sources: tuple[DataSource, ...],
-    spawn: Callable[[Coroutine[Any, Any, object]], None],
-) -> State:
-    return State(
-        settings=settings,
-        database=database,
-        clock=clock,
-        token_key=token_key(settings),
-        rules=rules(settings),
-        calls=RateLimit(settings.token_rate, settings.token_burst, clock),
-        failures=RateLimit(settings.failed_logins / 60, settings.failed_logins, clock),
-        hosts=Hosts(settings),
-        proxies=Proxies(settings),
-        metrics=Metrics(),
-        sources={source.id: source for source in sources},
-        spawn=spawn,
-    )
 
 
 def rules(settings: Settings) -> Rules:
@@ -198,7 +202,7 @@ def serve(settings: Settings) -> None:
 
 def migrate(settings: Settings) -> list[str]:
     """Bring the schema up to date; the names of the migrations that were applied."""
-    return _with_database(settings, lambda database: migrate_database(database, clock.now()))
+    return _with_database(settings, lambda database: _migrate(database, clock.now()))
 
 
 def create_token(
@@ -212,7 +216,7 @@ def create_token(
 
     async def work(database: Database) -> str:
         now = clock.now()
-        await migrate_database(database, now)
+        await _migrate(database, now)
         await database.write(
             lambda transaction: store.create(
                 transaction,
@@ -234,7 +238,7 @@ def list_tokens(settings: Settings) -> list[Token]:
     """Every token that was not revoked, newest first."""
 
     async def work(database: Database) -> list[Token]:
-        await migrate_database(database, clock.now())
+        await _migrate(database, clock.now())
         return await store.listed(database)
 
     return _with_database(settings, work)
@@ -245,11 +249,15 @@ def revoke_token(settings: Settings, id_or_name: str) -> str:
 
     async def work(database: Database) -> str:
         now = clock.now()
-        await migrate_database(database, now)
+        await _migrate(database, now)
         token = await database.write(lambda transaction: store.revoke(transaction, id_or_name, now))
         return token.name
 
     return _with_database(settings, work)
+
+
+async def _migrate(database: Database, now: int) -> list[str]:
+    return await migrate_database(database, now, _STEPS)
 
 
 def _with_database(settings: Settings, work: Callable[[Database], Awaitable[T]]) -> T:

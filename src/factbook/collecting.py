@@ -1,11 +1,11 @@
-"""Collecting facts: for now the daily samples of what the catalog says of itself."""
+"""Collecting facts: what the catalog says of itself, daily and when somebody asks for it."""
 
 from functools import partial
 
 import msgspec
 
 from factbook.catalog.store import reading
-from factbook.facts import store
+from factbook.facts import requests, store
 from factbook.facts.datasource import DataSource
 from factbook.scheduling import cadence, lease
 from factbook.sources import catalog
@@ -13,6 +13,23 @@ from factbook.storage import Database, Transaction
 
 _LEASE = "catalog-sample"
 _AT_ONCE = 1_000
+
+
+async def collect_requested(database: Database, sources: tuple[DataSource, ...], now: int) -> int:
+    """Collect the facts of entities that somebody asked for; the number of requests done."""
+    own = [source for source in sources if catalog.answers(source.id)]
+    done = 0
+    while await requests.waiting(database):
+        done += await database.write(partial(_collect, own=own, now=now))
+    return done
+
+
+def _collect(transaction: Transaction, *, own: list[DataSource], now: int) -> int:
+    ids = requests.take(transaction, _AT_ONCE)
+    rows = reading.compliance_of(transaction, ids)
+    for source in own:
+        _sample(transaction, source=source, rows=rows, now=now)
+    return len(ids)
 
 
 async def sample_catalog(database: Database, sources: tuple[DataSource, ...], now: int) -> int:

@@ -1,6 +1,6 @@
-"""The work that goes on beside requests: trimming what has been kept long enough, and samples.
+"""The work that goes on beside requests: trimming what has been kept long enough, and collecting.
 
-Of all processes on a database one holds the lease and does it for all.
+Of all processes on a database one holds the lease and does the housekeeping for all.
 """
 
 import asyncio
@@ -21,6 +21,8 @@ log = structlog.get_logger("factbook.worker")
 
 _LEASE = "housekeeping"
 _EVERY = 10 * MINUTE
+# How long somebody who asked for a collection waits for its begin.
+_SOON = SECOND
 
 
 class Worker:
@@ -42,9 +44,14 @@ class Worker:
 
     async def run(self) -> None:
         """Work until cancelled; a failure is logged and tried again the next time."""
-        while True:
-            await self._attempt(self.work)
-            await asyncio.sleep(_EVERY / SECOND)
+        await asyncio.gather(
+            self._repeat("housekeeping", self.work, _EVERY),
+            self._repeat("collecting", self.collect, _SOON),
+        )
+
+    async def collect(self) -> int:
+        """Do what was asked for; the number of requests."""
+        return await collecting.collect_requested(self._database, self._sources, self._clock())
 
     async def work(self) -> bool:
         """One round, if no other process holds the lease; whether it was done."""
@@ -55,11 +62,22 @@ class Worker:
         await collecting.sample_catalog(self._database, self._sources, now)
         return True
 
-    async def _attempt(self, work: Callable[[], Awaitable[object]]) -> None:
-        try:
-            await work()
-        except Exception as error:
-            log.error("worker.failed", exc_info=error)
+    async def _repeat(
+        self, name: str, work: Callable[[], Awaitable[object]], interval: int
+    ) -> None:
+        failing = False
+        while True:
+            try:
+                await work()
+            except Exception as error:
+                if not failing:
+                    log.error("worker.failed", work=name, exc_info=error)
+                failing = True
+            else:
+                if failing:
+                    log.info("worker.recovered", work=name)
+                failing = False
+            await asyncio.sleep(interval / SECOND)
 
 
 async def sweep(

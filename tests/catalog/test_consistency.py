@@ -121,8 +121,9 @@ async def check(walk: Walk) -> None:
     """Compare every derived table with a rebuild from the documents, and both with the walk."""
     database = walk.database
     entities = await database.all(
-        "SELECT e.id, e.ref, e.uid, e.etag, e.kind, e.namespace, e.name, e.document, e.relations, "
-        "e.compliance, s.name FROM entities e LEFT JOIN sets s ON s.id = e.set_id"
+        "SELECT e.id, e.ref, e.uid, e.etag, e.kind, e.namespace, e.name, "
+        "e.head || e.body || '}', e.relations, e.compliance, s.name "
+        "FROM entities e LEFT JOIN sets s ON s.id = e.set_id"
     )
     assert {row[1]: (row[3], row[10]) for row in entities} == {
         ref: (etag, name) for name, content in walk.sets.items() for ref, etag in content.items()
@@ -144,7 +145,8 @@ async def check(walk: Walk) -> None:
         assert bits == compliance.with_relations(own, both[ref])
     assert_same(
         await database.all(
-            "SELECT k.key, s.value, s.entity_id FROM search s JOIN search_keys k ON k.id = s.key_id"
+            "SELECT k.key, s.value, s.original, s.entity_id FROM search s "
+            "JOIN search_keys k ON k.id = s.key_id"
         ),
         [(*row, id_) for id_, document in documents.items() for row in flatten(document)],
     )

@@ -6,7 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from factbook.catalog.search import EXISTS, MAX_LENGTH, flatten, text
+from factbook.catalog import search
+from factbook.catalog.search import EXISTS, MAX_LENGTH, text
+
+
+def flatten(document: dict[str, Any]) -> set[tuple[str, str]]:
+    return {(key, value) for key, value, _ in search.flatten(document)}
+
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=300),
@@ -51,6 +57,8 @@ def test_columns_and_what_reads_add_are_left_out() -> None:
     }
     assert flatten(document) == {
         ("apiversion", "v1"),
+        ("kind", "component"),
+        ("metadata.name", "a"),
         ("metadata.title", "kept"),
         ("spec.status", "kept too"),
     }
@@ -82,8 +90,9 @@ def test_keys_too_long_to_index_are_left_out() -> None:
 
 @given(st.dictionaries(st.text(max_size=100), JSON))
 def test_whatever_json_says_fits_the_index_of_both_databases(document: dict[str, Any]) -> None:
-    for key, value in flatten(document):
-        assert "\0" not in key + value
+    for key, value, written in search.flatten(document):
+        assert "\0" not in key + value + written
+        assert written.lower() in ("", value)
         assert len(key) <= MAX_LENGTH
         # A row of PostgreSQL's index holds some 2,700 bytes.
         assert len(value.encode()) <= 1_600

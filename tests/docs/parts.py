@@ -14,6 +14,9 @@ import msgspec
 from typer.main import get_command
 
 from factbook import errors
+from factbook.api.catalog_routes import CATALOG_ROUTES
+from factbook.api.endpoint import Route
+from factbook.api.routes import PUSH_ROUTES
 from factbook.auth.permissions import PERMISSIONS
 from factbook.cli import app
 from factbook.errors import FactbookError
@@ -201,12 +204,52 @@ def permissions() -> str:
     return table(columns, [(code(each.name), each.title) for each in PERMISSIONS])
 
 
+# Parameters
+
+
+def parameters(routes: Sequence[Route]) -> str:
+    """Every parameter of an interface's queries and headers, with the calls that take it."""
+    columns = ("Parameter", "Of", "Values", "Meaning")
+    described = [route for route in routes if route.described]
+    found = [each for route in described for each in route.parameters or ()]
+    return table(
+        columns,
+        [
+            (
+                code(each.name) if each.place == "query" else f"{each.place} {code(each.name)}",
+                ", ".join(_call(route) for route in described if each in (route.parameters or ())),
+                _values(each.schema),
+                each.description,
+            )
+            for place, each in enumerate(found)
+            if each not in found[:place]
+        ],
+    )
+
+
+def _values(schema: dict[str, Any]) -> str:
+    if schema["type"] == "integer":
+        most = f" to {schema['maximum']:,}" if schema["maximum"] < 2**31 - 1 else " or more"
+        return f"{schema['minimum']}{most}"
+    if schema["type"] == "boolean":
+        return "`true`, `false`"
+    if schema["type"] == "array":
+        return f"up to {schema['maxItems']} texts" if "maxItems" in schema else "texts"
+    return ", ".join(map(code, schema["enum"])) if "enum" in schema else "text"
+
+
+def _call(route: Route) -> str:
+    return code(f"{route.method} {route.path.replace(':path', '')}")
+
+
 PARTS: dict[str, Callable[[], str]] = {
     "settings": settings,
     "commands": commands,
     "reasons": reasons,
     "errors": error_tree,
     "permissions": permissions,
+    "parameters:catalog": partial(parameters, CATALOG_ROUTES),
+    "parameters:push": partial(parameters, PUSH_ROUTES),
     **{f"arguments:{tool.name}": partial(arguments, tool) for tool in TOOLS},
     **{f"shape:{shape.name}": partial(leaves, shape) for shape in shapes.SHAPES},
 }

@@ -22,7 +22,7 @@ SOURCE = DataSource(
 
 ENTITY_COLUMNS = (
     *("id", "uid", "ref", "kind", "namespace", "name", "etag", "updated_by", "updated_at"),
-    *("compliance", "document", "relations"),
+    *("compliance", "head", "body", "relations"),
 )
 
 
@@ -55,7 +55,7 @@ async def add_entities(database: Database, *refs: str) -> None:
     for id_, ref in enumerate(refs, 1):
         kind, _, rest = ref.partition(":")
         namespace, _, name = rest.partition("/")
-        rows.append((id_, f"uid-{id_}", ref, kind, namespace, name, "", "", 0, 0, "{}", "[]"))
+        rows.append((id_, f"uid-{id_}", ref, kind, namespace, name, "", "", 0, 0, "{", "", "[]"))
     await database.write(lambda transaction: transaction.insert("entities", ENTITY_COLUMNS, rows))
 
 

@@ -1,6 +1,6 @@
 """References, entities, and how the catalog is read."""
 
-from .requirement import CATALOG_REST, Requirement
+from .requirement import Requirement
 
 REQUIREMENTS: dict[str, Requirement] = {
     # References
@@ -113,30 +113,20 @@ REQUIREMENTS: dict[str, Requirement] = {
     ),
     # The rest of the catalog interface
     "catalog.by-query": Requirement(
-        "decisions §3", "`by-query` answers pages with cursors and counts.", later=CATALOG_REST
+        "decisions §3", "`by-query` answers pages with cursors and counts."
     ),
     "catalog.by-query-post": Requirement(
-        "decisions §3", "`by-query` also takes predicates in a POST.", later=CATALOG_REST
+        "decisions §3", "`by-query` also takes predicates in a POST."
     ),
-    "catalog.facets": Requirement(
-        "decisions §3", "`entity-facets` counts the values of fields.", later=CATALOG_REST
-    ),
+    "catalog.facets": Requirement("decisions §3", "`entity-facets` counts the values of fields."),
     "catalog.validate-entity": Requirement(
-        "decisions §3", "`validate-entity` applies the strict kind schemas.", later=CATALOG_REST
+        "decisions §3", "`validate-entity` applies the strict kind schemas."
     ),
-    "catalog.ancestry": Requirement(
-        "decisions §3", "An entity's ancestry can be asked for.", later=CATALOG_REST
-    ),
-    "catalog.delete-by-uid": Requirement(
-        "decisions §3", "`DELETE by-uid` removes an entity.", later=CATALOG_REST
-    ),
-    "catalog.refresh": Requirement(
-        "decisions §3", "`/refresh` queues a collection of one entity.", later=CATALOG_REST
-    ),
-    "catalog.locations-are-empty": Requirement(
-        "decisions §3", "The list of locations is empty.", later=CATALOG_REST
-    ),
+    "catalog.ancestry": Requirement("decisions §3", "An entity's ancestry can be asked for."),
+    "catalog.delete-by-uid": Requirement("decisions §3", "`DELETE by-uid` removes an entity."),
+    "catalog.refresh": Requirement("decisions §3", "`/refresh` queues a collection of one entity."),
+    "catalog.locations-are-empty": Requirement("decisions §3", "The list of locations is empty."),
     "catalog.location-writes-are-501": Requirement(
-        "decisions §3", "Writing or analysing a location is 501.", later=CATALOG_REST
+        "decisions §3", "Writing or analysing a location is 501."
     ),
 }

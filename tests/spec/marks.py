@@ -42,6 +42,7 @@ def marks_in(root: Path = TESTS) -> list[Mark]:
     return [
         mark
         for path in sorted(root.rglob("*.py"))
+        if "node_modules" not in path.relative_to(root).parts
         for mark in marks_of_source(
             path.read_text(encoding="utf-8"), path.relative_to(root.parent).as_posix()
         )

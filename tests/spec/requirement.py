@@ -15,7 +15,6 @@ class Requirement:
     """Why no test shows it yet; None when a test has to."""
 
 
-CATALOG_REST = "comes with the rest of the catalog interface"
 INTEGRATIONS = "comes with the integrations"
 USER_SOURCES = "comes with user-defined sources"
 PEOPLE = "comes with the web pages and the people who sign in to them"

@@ -5,7 +5,7 @@ from typing import Any
 
 import jsonschema
 
-from factbook.tools import BY_NAME
+from factbook.tools import TOOLS
 
 TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}\+00:00"
 
@@ -20,7 +20,8 @@ def structured(tool: str, result: dict[str, Any]) -> dict[str, Any]:
     value: dict[str, Any] = result["structuredContent"]
     # The same value in the same order, without blanks.
     assert content["text"] == json.dumps(value, separators=(",", ":"), ensure_ascii=False)
-    jsonschema.validate(value, BY_NAME[tool].output_schema, cls=jsonschema.Draft202012Validator)
+    [schema] = [listed.output_schema for listed in TOOLS if listed.name == tool]
+    jsonschema.validate(value, schema, cls=jsonschema.Draft202012Validator)
     return value
 
 

@@ -7,12 +7,13 @@ raised becomes a reply, every answer is counted.
 import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from starlette.types import Receive, Scope, Send
 
 from factbook.api import errors
 from factbook.api.authentication import authenticate, authorize
+from factbook.api.parameter import AnswerHeader, Parameter
 from factbook.api.requests import ClientGoneError, Reply, Request
 from factbook.api.state import State
 from factbook.errors import FactbookError, MethodNotAllowedError
@@ -24,12 +25,28 @@ ErrorForm = Callable[[FactbookError, Request], Reply]
 
 
 class Route(NamedTuple):
-    """One method of one path; `permissions` None is open to everyone."""
+    """One method of one path; `permissions` None is open to everyone.
+
+    What it takes and gives is declared here, for the OpenAPI description too: `parameters` in the
+    query and the headers (None: whatever the query holds), the types of the body and of the answer
+    (None: there is none; a tuple: one of them), `refusals` beside those of every route,
+    `other_answers` where a status has another form too. One that is not `described` is another way
+    to write a route that is, or is not offered.
+    """
 
     method: str
     path: str
     handler: Handler
     permissions: tuple[str, ...] | None
+    parameters: tuple[Parameter[Any], ...] | None = ()
+    body: Any = None
+    needs_body: bool = True
+    answer: Any = None
+    status: int = 200
+    headers: tuple[AnswerHeader, ...] = ()
+    refusals: tuple[type[FactbookError], ...] = ()
+    other_answers: Mapping[int, Any] = {}
+    described: bool = True
     errors: ErrorForm = errors.rest
 
 
@@ -74,6 +91,8 @@ class Endpoint:
         if route.permissions is not None:
             request.token = await authenticate(request, state)
             authorize(request.token, route.permissions)
+        if request.scope["query_string"] and route.parameters is not None:
+            request.allow_only([each.name for each in route.parameters if each.place == "query"])
         return await route.handler(request, state)
 
 

@@ -1,81 +1,87 @@
 """The catalog read interface, as existing clients of that API speak it."""
 
-import base64
-import re
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
 from typing import Annotated
 from urllib.parse import quote, urlencode
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
-from factbook.api.projection import Projection
+from factbook.api import cursors
+from factbook.api.cursors import AfterCursor
+from factbook.api.parameters import AFTER, FIELDS, FILTER, LIMIT, OFFSET, ORDER
+from factbook.api.projection import Projection, array
 from factbook.api.requests import Reply, Request
 from factbook.api.state import State
-from factbook.catalog import filters
+from factbook.api.wire import AnyRef, FieldPath, Predicate
+from factbook.catalog import filters, predicates
 from factbook.catalog import ref as refs
 from factbook.catalog.ref import EntityRef
-from factbook.catalog.store import reading
-from factbook.catalog.store.reading import Order, Query, Stored
-from factbook.errors import InputError, NotFoundError
-
-_ORDER = re.compile(r"(asc|desc):(.+)")
-_MOST = 10_000
-_MOST_ORDERS = 10
+from factbook.catalog.store import pushing, querying, reading
+from factbook.catalog.store.conditions import AllOf
+from factbook.catalog.store.querying import Order, Query, Stored
+from factbook.catalog.store.writing import Actor
+from factbook.errors import NotFoundError
 
 
 class Refs(msgspec.Struct, forbid_unknown_fields=True):
     """The body of by-refs."""
 
-    entity_refs: Annotated[list[str], msgspec.Meta(max_length=10_000)] = msgspec.field(
+    entity_refs: Annotated[list[AnyRef], msgspec.Meta(max_length=10_000)] = msgspec.field(
         name="entityRefs"
     )
-    fields: list[str] = []
-
-
-class Cursor(msgspec.Struct, forbid_unknown_fields=True):
-    """What `after` carries: the page size and the last row's sort values and reference."""
-
-    limit: Annotated[int, msgspec.Meta(ge=1, le=_MOST)]
-    after: list[str | None]
+    fields: list[FieldPath] = []
+    query: Predicate | UnsetType = UNSET
 
 
 async def list_entities(request: Request, state: State) -> Reply:
     """Entities as a bare array; whole, or a page with a Link to the next."""
-    request.allow_only("filter", "fields", "order", "limit", "offset", "after")
-    projection = Projection.of(request.all("fields"))
-    query = Query(filters=filters.parse(request.all("filter")), order=_orders(request.all("order")))
-    limit, after = request.integer("limit", least=1, most=_MOST), request.get("after")
-    offset = request.integer("offset")
+    projection = Projection.of(FIELDS.of(request))
+    query = Query(filters.parse(FILTER.of(request)), _orders(ORDER.of(request)))
+    limit, offset, after = LIMIT.of(request), OFFSET.of(request), AFTER.of(request)
     if limit is None and offset is None and after is None:
-        return Reply(_all(reading.stream(state.database, query), projection))
-    cursor = _read_cursor(after, query.order) if after is not None else None
-    page_size = limit or (cursor.limit if cursor else _MOST)
-    found = await reading.page(
+        return Reply(_all(state, query, projection))
+    cursor = _continued(after, query.order) if after is not None else None
+    page_size = limit or (cursor.limit if cursor else LIMIT.most)
+    found = await querying.page(
         state.database,
-        Query(
-            query.filters,
-            query.order,
-            page_size,
-            0 if cursor else offset or 0,
-            cursor.after if cursor else None,
+        replace(
+            query,
+            limit=page_size,
+            offset=0 if cursor else offset or 0,
+            after=cursor.after if cursor else None,
         ),
     )
     headers = {}
-    if found.last is not None:
+    if found.more:
         public_url = state.settings.public_url or ""
-        headers["link"] = _next_link(request, public_url, Cursor(page_size, found.last))
-    return Reply(_array(found.items, projection), headers=headers)
+        headers["link"] = _next_link(request, public_url, AfterCursor(page_size, found.places[-1]))
+    return Reply(array(found.items, projection), headers=headers)
 
 
 async def get_by_name(request: Request, state: State) -> Reply:
     """One entity by kind, namespace and name."""
+    found = await _named(request, state)
+    return Reply(found.render().encode())
+
+
+async def get_ancestry(request: Request, state: State) -> Reply:
+    """What led to an entity: the entity alone, as it was pushed and not found through another."""
+    found = await _named(request, state)
+    item = f'{{"entity":{found.render()},"parentEntityRefs":[]}}'
+    ref = msgspec.json.encode(found.ref).decode()
+    return Reply(f'{{"rootEntityRef":{ref},"items":[{item}]}}'.encode())
+
+
+async def _named(request: Request, state: State) -> Stored:
     kind, namespace, name = (request.parameter(part) for part in ("kind", "namespace", "name"))
     found = await reading.entity(state.database, str(EntityRef.of(kind, namespace, name)))
     if found is None:
         raise NotFoundError(
             f"No entity named '{name}' found, with kind '{kind}' in namespace '{namespace}'"
         )
-    return Reply(found.render().encode())
+    return found
 
 
 async def get_by_uid(request: Request, state: State) -> Reply:
@@ -87,14 +93,23 @@ async def get_by_uid(request: Request, state: State) -> Reply:
     return Reply(found.render().encode())
 
 
+async def delete_by_uid(request: Request, state: State) -> Reply:
+    """Remove one entity from wherever it is; nothing to remove is as good."""
+    actor = Actor(request.actor, state.clock())
+    kept = state.settings.revisions_kept
+    await pushing.remove_one(state.database, request.parameter("uid"), actor, kept=kept)
+    return Reply(status=204)
+
+
 async def get_by_refs(request: Request, state: State) -> Reply:
     """Entities in the order of the references, null for each that there is not."""
-    request.allow_only("filter")
     asked: Refs = await request.json(Refs, state.settings.max_body_bytes)
     projection = Projection.of(asked.fields)
     wanted = [str(refs.parse(text)) for text in asked.entity_refs]
-    conditions = filters.parse(request.all("filter"))
-    found = await reading.entities_by_refs(state.database, wanted, conditions)
+    condition = filters.parse(FILTER.of(request))
+    if asked.query is not UNSET:
+        condition = AllOf([condition, predicates.parse(asked.query)])
+    found = await reading.entities_by_refs(state.database, wanted, condition)
     rendered = [
         projection.apply(stored.render()) if (stored := found.get(ref)) else b"null"
         for ref in wanted
@@ -103,45 +118,40 @@ async def get_by_refs(request: Request, state: State) -> Reply:
 
 
 def _orders(texts: list[str]) -> list[Order]:
-    orders = []
-    if len(texts) > _MOST_ORDERS:
-        raise InputError(f"order can be given {_MOST_ORDERS} times at most.")
-    for text in texts:
-        match = _ORDER.fullmatch(text)
-        if match is None:
-            raise InputError(f'order has to be asc:<field> or desc:<field>, not "{text}".')
-        orders.append(Order(match[2], match[1] == "desc"))
-    return orders
+    """The orders that texts such as `asc:metadata.name` mean."""
+    parts = (text.partition(":") for text in texts)
+    return [Order(field, direction == "desc") for direction, _, field in parts]
 
 
-def _read_cursor(text: str, order: Sequence[Order]) -> Cursor:
-    try:
-        cursor = msgspec.json.decode(base64.urlsafe_b64decode(text.encode()), type=Cursor)
-    except (ValueError, msgspec.MsgspecError):
-        raise InputError("after is not a cursor that this interface gave.") from None
-    if len(cursor.after) != len(order) + 1 or cursor.after[-1] is None:
-        raise InputError("after belongs to a query with another order.")
+def _continued(text: str, order: Sequence[Order]) -> AfterCursor:
+    cursor = cursors.decode(text, AfterCursor, "after")
+    cursors.check_place(cursor.after, order, "after")
     return cursor
 
 
-def _next_link(request: Request, public_url: str, cursor: Cursor) -> str:
-    after = base64.urlsafe_b64encode(msgspec.json.encode(cursor)).decode()
+def _next_link(request: Request, public_url: str, cursor: AfterCursor) -> str:
+    after = cursors.encode(cursor)
     kept = [(name, value) for name, value in request.query if name not in ("after", "offset")]
     query = urlencode([*kept, ("after", after)], quote_via=quote)
     return f'<{public_url.rstrip("/")}{quote(request.path)}?{query}>; rel="next"'
 
 
-def _array(items: list[Stored], projection: Projection) -> bytes:
+def _all(state: State, query: Query, projection: Projection) -> AsyncIterator[bytes]:
+    """Every entity of a query as a JSON array, in pieces."""
     if projection.keeps_all:
-        return f"[{','.join([item.render() for item in items])}]".encode()
-    return b"[" + b",".join([projection.apply(item.render()) for item in items]) + b"]"
+        return _array(querying.stream_text(state.database, query))
+    return _array(_projected(state, query, projection))
 
 
-async def _all(
-    portions: AsyncIterator[list[Stored]], projection: Projection
-) -> AsyncIterator[bytes]:
-    opening = b"["
-    async for portion in portions:
-        yield opening + _array(portion, projection)[1:-1]
-        opening = b","
-    yield b"[]" if opening == b"[" else b"]"
+async def _projected(state: State, query: Query, projection: Projection) -> AsyncIterator[bytes]:
+    async for portion in querying.stream(state.database, query):
+        yield b"".join([b"," + projection.apply(item.render()) for item in portion])
+
+
+async def _array(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """A JSON array of members that each follow a comma."""
+    first = await anext(pieces, b"")
+    yield b"[" + first[1:]
+    async for piece in pieces:
+        yield piece
+    yield b"]"

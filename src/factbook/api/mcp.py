@@ -17,11 +17,9 @@ from factbook.api.jsonrpc import Id, Message, ProtocolError
 from factbook.api.mcp_answers import (
     DISCOVERED,
     LEGACY,
-    LEGACY_LIST,
     META,
     MODERN,
     MODERN_EXTRA,
-    MODERN_LIST,
     initialized,
 )
 from factbook.api.requests import Reply, Request
@@ -33,7 +31,7 @@ from factbook.errors import (
     UnavailableError,
     UnsupportedMediaTypeError,
 )
-from factbook.tools import BY_NAME, Context, Tool
+from factbook.tools import Context, Tool
 
 log = structlog.get_logger("factbook.mcp")
 
@@ -102,7 +100,7 @@ async def _legacy(message: Message, id_: Id, state: State) -> Reply:
     params = _params(message, id_, status=200)
     if method == "tools/list":
         _refuse_cursor(params, id_, status=200)
-        return Reply(jsonrpc.result(id_, LEGACY_LIST).encode())
+        return Reply(jsonrpc.result(id_, state.lists.legacy).encode())
     if method == "initialize":
         asked = params.protocol_version
         version = asked if asked in LEGACY else LEGACY[0]
@@ -134,7 +132,7 @@ class _Modern:
             return self._reply(DISCOVERED)
         if method == "tools/list":
             _refuse_cursor(self._params, self._id, status=400)
-            return self._reply(MODERN_LIST)
+            return self._reply(state.lists.modern)
         if method == "tools/call":
             return await _call(self._message, self._id, state, modern=True)
         raise _no_method(method, self._id, status=404)
@@ -201,7 +199,8 @@ async def _call(message: Message, id_: Id, state: State, *, modern: bool) -> Rep
     except msgspec.ValidationError as error:
         raise ProtocolError(jsonrpc.INVALID_PARAMS, f"{error}.", status=status, id=id_) from None
     # Underscores too: some frameworks cannot write hyphens in a tool's name.
-    tool = BY_NAME.get(params.name) or BY_NAME.get(params.name.replace("_", "-"))
+    tools = state.tools
+    tool = tools.get(params.name) or tools.get(params.name.replace("_", "-"))
     if tool is None:
         text = f'There is no tool "{params.name}"; tools/list lists those there are.'
         raise ProtocolError(jsonrpc.INVALID_PARAMS, text, status=status, id=id_)

@@ -1,11 +1,12 @@
 """What the tool-call endpoint says of itself, encoded once: the same for every request."""
 
-from typing import Any, Final
+from collections.abc import Iterable
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from factbook import __version__
-from factbook.tools import TOOLS
+from factbook.tools import Tool
 
 MODERN: Final = "2026-07-28"
 LEGACY: Final = ("2025-11-25", "2025-06-18", "2025-03-26")
@@ -23,8 +24,16 @@ _INSTRUCTIONS: Final = (
 )
 
 
-def _listed() -> list[dict[str, Any]]:
-    return [
+class Lists(NamedTuple):
+    """The results of `tools/list`, for the revisions of each era."""
+
+    legacy: str
+    modern: str
+
+
+def lists(tools: Iterable[Tool]) -> Lists:
+    """What is listed of these tools."""
+    listed = [
         {
             "name": tool.name,
             "title": tool.title,
@@ -39,8 +48,12 @@ def _listed() -> list[dict[str, Any]]:
                 "openWorldHint": False,
             },
         }
-        for tool in TOOLS
+        for tool in tools
     ]
+    return Lists(
+        legacy=_encode({"tools": listed}),
+        modern=_encode({"tools": listed, **_CACHING, **_MODERN_FIELDS}),
+    )
 
 
 def initialized(version: str) -> str:
@@ -61,8 +74,6 @@ def _encode(value: object) -> str:
 
 _MODERN_FIELDS: Final = {"resultType": "complete", "_meta": {f"{META}serverInfo": _SERVER}}
 MODERN_EXTRA: Final = "," + _encode(_MODERN_FIELDS)[1:-1]
-LEGACY_LIST: Final = _encode({"tools": _listed()})
-MODERN_LIST: Final = _encode({"tools": _listed(), **_CACHING, **_MODERN_FIELDS})
 DISCOVERED: Final = _encode(
     {
         "supportedVersions": [MODERN, *LEGACY],

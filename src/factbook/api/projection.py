@@ -1,10 +1,11 @@
 """The `fields` of a request: which parts of each entity are returned."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Self
 
 import msgspec
 
+from factbook.catalog.store.querying import Stored
 from factbook.errors import InputError
 
 _MISSING = object()
@@ -42,6 +43,13 @@ class Projection:
         for path in self._paths:
             _copy(whole, kept, path.split("."))
         return msgspec.json.encode(kept)
+
+
+def array(items: Sequence[Stored], projection: Projection) -> bytes:
+    """Entities as a JSON array."""
+    if projection.keeps_all:
+        return f"[{','.join([item.render() for item in items])}]".encode()
+    return b"[" + b",".join([projection.apply(item.render()) for item in items]) + b"]"
 
 
 def _copy(source: dict[str, Any], target: dict[str, Any], path: list[str]) -> None:

@@ -1,7 +1,7 @@
 """A request as handlers see it, and the reply that they return."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl
 
@@ -12,6 +12,8 @@ from factbook.auth.store import Grant
 from factbook.errors import InputError, PayloadTooLargeError
 
 JSON = b"application/json; charset=utf-8"
+
+_SMALL = 64 * 1024
 
 
 class ClientGoneError(Exception):
@@ -95,31 +97,7 @@ class Request:
         """Every value of one query parameter."""
         return [value for key, value in self.query if key == name]
 
-    def get(self, name: str) -> str | None:
-        """The last value of one query parameter."""
-        return next((value for key, value in reversed(self.query) if key == name), None)
-
-    def integer(self, name: str, *, least: int = 0, most: int = 2**31 - 1) -> int | None:
-        """A whole number among the query parameters; raises InputError naming the range."""
-        text = self.get(name)
-        if text is None:
-            return None
-        if not (
-            text.isascii() and text.isdigit() and len(text) <= 16 and least <= int(text) <= most
-        ):
-            raise InputError(
-                f'{name} has to be a whole number from {least} to {most}, not "{text}".'
-            )
-        return int(text)
-
-    def flag(self, name: str) -> bool:
-        """A query parameter that is true or false; raises InputError for anything else."""
-        text = self.get(name)
-        if text not in (None, "true", "false"):
-            raise InputError(f'{name} has to be true or false, not "{text}".')
-        return text == "true"
-
-    def allow_only(self, *names: str) -> None:
+    def allow_only(self, names: Collection[str]) -> None:
         """Raise InputError when the query has another parameter than these."""
         for key, _ in self.query:
             if key not in names:
@@ -156,9 +134,24 @@ def decode(body: bytes | bytearray, type_: Any) -> Any:
     try:
         return msgspec.json.decode(body, type=type_)
     except msgspec.ValidationError as error:
-        raise InputError(f"The body does not fit: {error}.") from None
+        wrong = InputError(f"The body does not fit: {error}.")
+        if "got `float`" not in str(error) or len(body) > _SMALL:
+            raise wrong from None
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         raise InputError(f"The body is not valid JSON: {error}.") from None
+    try:
+        return msgspec.convert(_whole(msgspec.json.decode(body)), type_)
+    except (msgspec.MsgspecError, RecursionError):
+        raise wrong from None
+
+
+def _whole(value: Any) -> Any:
+    """The same JSON with 20.0 as 20: to JSON Schema, and to some clients, both are integers."""
+    if isinstance(value, dict):
+        return {key: _whole(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_whole(each) for each in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 async def offloaded(function: Any, *arguments: Any) -> Any:

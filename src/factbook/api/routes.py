@@ -6,13 +6,36 @@ from starlette.routing import Route as StarletteRoute
 from starlette.routing import Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from factbook.api import entities, errors, mcp, operations, sets, tokens
+from factbook.api import errors, mcp, openapi, operations, sets, tokens, wire, wire_push
+from factbook.api.catalog_routes import CATALOG_ROUTES
 from factbook.api.endpoint import Endpoint, Route
+from factbook.api.parameters import (
+    CURSOR,
+    DRY_RUN,
+    ETAG,
+    IF_MATCH,
+    LIMIT,
+    MAX_REMOVALS,
+    ON_CONFLICT,
+    SET,
+)
 from factbook.api.state import State
 from factbook.auth.permissions import CATALOG_READ, SET_WRITE, SOURCE_READ, TOKEN_MANAGE
+from factbook.errors import ConflictError, PreconditionFailedError
 from factbook.settings import Settings
 
 TOOL_CALLS = "/api/mcp/v1/tech-insights-facts"
+TOKENS = "/api/access/v1/tokens"
+
+# Where each OpenAPI document is, below its interface's path.
+DOCUMENTS = (
+    (
+        "/api/catalog",
+        "Factbook catalog",
+        "Reading the catalog, and pushing sets of entities into it.",
+    ),
+    ("/api/access/v1", "Factbook access", "Managing the tokens that clients call with."),
+)
 
 _READ = (CATALOG_READ,)
 _WRITE = (SET_WRITE,)
@@ -20,56 +43,152 @@ _TOOLS = (CATALOG_READ, SOURCE_READ)
 _TOKENS = (TOKEN_MANAGE,)
 
 ROUTES: Sequence[Route] = (
-    Route("POST", TOOL_CALLS, mcp.post, _TOOLS, errors.protocol),
-    Route("GET", "/api/catalog/entities", entities.list_entities, _READ),
+    Route("POST", TOOL_CALLS, mcp.post, _TOOLS, None, described=False, errors=errors.protocol),
+    *(route._replace(path=f"/api/catalog{route.path}") for route in CATALOG_ROUTES),
+    Route("GET", TOKENS, tokens.list_all, _TOKENS, answer=wire.Tokens),
     Route(
-        "GET",
-        "/api/catalog/entities/by-name/{kind}/{namespace}/{name}",
-        entities.get_by_name,
-        _READ,
+        "POST",
+        TOKENS,
+        tokens.create,
+        _TOKENS,
+        body=tokens.NewToken,
+        answer=wire.MadeToken,
+        status=201,
     ),
-    Route("GET", "/api/catalog/entities/by-uid/{uid}", entities.get_by_uid, _READ),
-    Route("POST", "/api/catalog/entities/by-refs", entities.get_by_refs, _READ),
-    Route("POST", "/api/catalog/entities/by-refs/", entities.get_by_refs, _READ),
-    Route("GET", "/api/access/v1/tokens", tokens.list_all, _TOKENS),
-    Route("POST", "/api/access/v1/tokens", tokens.create, _TOKENS),
-    Route("DELETE", "/api/access/v1/tokens/{id}", tokens.revoke, _TOKENS),
-    Route("GET", "/healthz", operations.healthz, None),
-    Route("GET", "/readyz", operations.readyz, None),
-    Route("GET", "/metrics", operations.metrics, None),
+    Route("DELETE", f"{TOKENS}/{{id}}", tokens.revoke, _TOKENS, status=204),
+    Route("GET", "/healthz", operations.healthz, None, None, described=False),
+    Route("GET", "/readyz", operations.readyz, None, None, described=False),
+    Route("GET", "/metrics", operations.metrics, None, None, described=False),
 )
+
+_SET = "/sets/{set_id}"
+_REVISIONS = f"{_SET}/revisions"
+# Of whatever writes a set.
+_REFUSALS = (ConflictError, PreconditionFailedError)
 
 # Below /api/catalog/<word>-entities, for the configured word and its aliases.
 PUSH_ROUTES: Sequence[Route] = (
-    Route("GET", "/sets", sets.list_sets, _READ),
-    Route("PUT", "/sets/{set_id}", sets.put_set, _WRITE),
-    Route("GET", "/sets/{set_id}", sets.get_set, _READ),
-    Route("POST", "/sets/{set_id}", sets.post_to_set, _WRITE),
-    Route("DELETE", "/sets/{set_id}", sets.delete_set, _WRITE),
-    Route("GET", "/sets/{set_id}/revisions", sets.list_revisions, _READ),
-    Route("POST", "/sets/{set_id}/revisions/{number}/restore", sets.restore_revision, _WRITE),
-    Route("GET", "/sets/{set_id:path}", sets.refuse_set_id, _READ),
-    Route("PUT", "/sets/{set_id:path}", sets.refuse_set_id, _WRITE),
-    Route("POST", "/sets/{set_id:path}", sets.refuse_set_id, _WRITE),
-    Route("DELETE", "/sets/{set_id:path}", sets.refuse_set_id, _WRITE),
-    Route("GET", "/entities", sets.list_entities, _READ),
-    Route("POST", "/entities", sets.post_entity, _WRITE),
-    Route("GET", "/entities/by-ref/{ref:path}", sets.get_entity_by_ref, _READ),
-    Route("GET", "/entities/{uid}", sets.get_entity, _READ),
-    Route("DELETE", "/entities/{uid}", sets.delete_entity, _WRITE),
+    Route("GET", "/sets", sets.list_sets, _READ, answer=wire_push.Sets),
+    Route(
+        "PUT",
+        _SET,
+        sets.put_set,
+        _WRITE,
+        (DRY_RUN, ON_CONFLICT, MAX_REMOVALS, IF_MATCH),
+        body=wire_push.NewSet,
+        answer=(wire_push.Pushed, wire_push.Tried),
+        headers=(ETAG,),
+        refusals=_REFUSALS,
+    ),
+    Route(
+        "GET",
+        _SET,
+        sets.get_set,
+        _READ,
+        (LIMIT, CURSOR),
+        answer=wire_push.SetPage,
+        headers=(ETAG,),
+    ),
+    Route(
+        "POST",
+        _SET,
+        sets.post_to_set,
+        _WRITE,
+        (ON_CONFLICT, IF_MATCH),
+        body=wire_push.NewEntity,
+        answer=wire_push.WrittenItem,
+        refusals=_REFUSALS,
+    ),
+    Route(
+        "DELETE",
+        _SET,
+        sets.delete_set,
+        _WRITE,
+        (DRY_RUN, ON_CONFLICT, MAX_REMOVALS, IF_MATCH),
+        answer=(wire_push.Pushed, wire_push.Tried),
+        headers=(ETAG,),
+        refusals=_REFUSALS,
+    ),
+    Route("GET", _REVISIONS, sets.list_revisions, _READ, answer=wire_push.Revisions),
+    Route(
+        "POST",
+        f"{_REVISIONS}/{{number}}/restore",
+        sets.restore_revision,
+        _WRITE,
+        (ON_CONFLICT, MAX_REMOVALS, IF_MATCH),
+        answer=wire_push.Pushed,
+        headers=(ETAG,),
+        refusals=_REFUSALS,
+    ),
+    # Set ids that hold a slash, which no set can have.
+    *(
+        Route(method, "/sets/{set_id:path}", sets.refuse_set_id, needed, described=False)
+        for method, needed in (
+            ("GET", _READ),
+            ("PUT", _WRITE),
+            ("POST", _WRITE),
+            ("DELETE", _WRITE),
+        )
+    ),
+    Route("GET", "/entities", sets.list_entities, _READ, (SET,), answer=wire_push.Items),
+    Route(
+        "POST",
+        "/entities",
+        sets.post_entity,
+        _WRITE,
+        (ON_CONFLICT,),
+        body=wire_push.NewEntity,
+        answer=wire_push.WrittenItem,
+        refusals=(ConflictError,),
+    ),
+    Route(
+        "GET", "/entities/by-ref/{ref:path}", sets.get_entity_by_ref, _READ, answer=wire_push.Item
+    ),
+    Route("GET", "/entities/{uid}", sets.get_entity, _READ, answer=wire_push.Item),
+    Route("DELETE", "/entities/{uid}", sets.delete_entity, _WRITE, status=204),
 )
 
 
 def all_routes(settings: Settings) -> list[Route]:
     """Every route that these settings give."""
     words = [settings.push_word, *settings.push_aliases]
-    return [
+    routes = [
         *ROUTES,
         *(
-            route._replace(path=f"/api/catalog/{word}-entities{route.path}")
+            # An alias is another way to write a route that is described.
+            route._replace(
+                path=f"/api/catalog/{word}-entities{route.path}",
+                described=route.described and word == settings.push_word,
+            )
             for word in words
             for route in PUSH_ROUTES
         ),
+    ]
+    return [*routes, *_descriptions(routes, settings)]
+
+
+def _descriptions(routes: Sequence[Route], settings: Settings) -> list[Route]:
+    """The routes of the OpenAPI documents.
+
+    They are open to everyone: they hold nothing but what the product's documentation says, and
+    tools that read them seldom send a token.
+    """
+    return [
+        Route(
+            "GET",
+            f"{prefix}/openapi.json",
+            openapi.serving(
+                openapi.document(
+                    [route for route in routes if route.path.startswith(f"{prefix}/")],
+                    title=title,
+                    description=description,
+                    public_url=settings.public_url,
+                )
+            ),
+            None,
+            described=False,
+        )
+        for prefix, title, description in DOCUMENTS
     ]
 
 
@@ -79,7 +198,7 @@ def router(state: State) -> ASGIApp:
     for route in all_routes(state.settings):
         paths.setdefault(route.path, {})[route.method] = route
     nowhere = {
-        method: Route(method, "(none)", operations.nowhere, None)
+        method: Route(method, "(none)", operations.nowhere, None, None, described=False)
         for method in ("GET", "POST", "PUT", "DELETE", "PATCH", "OPTIONS")
     }
     endpoints = {path: Endpoint(methods, state) for path, methods in paths.items()}

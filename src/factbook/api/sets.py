@@ -4,6 +4,7 @@ import msgspec
 import structlog
 
 from factbook.api import items
+from factbook.api.parameters import CURSOR, LIMIT, NUMBER, SET, SET_ID
 from factbook.api.requests import Reply, Request, offloaded, reply
 from factbook.api.state import State
 from factbook.api.terms import Terms, guards_of, terms_of
@@ -19,13 +20,11 @@ from factbook.errors import InputError, NotFoundError
 log = structlog.get_logger("factbook.push")
 
 _PAGE = 1000
-_MOST = 10_000
-_SET_ID = "A set id is 1 to 128 printable characters without a slash."
 
 
 async def put_set(request: Request, state: State) -> Reply:
     """Make the items of the body the whole content of a set."""
-    name, terms = _set_name(request), terms_of(request)
+    name, terms = SET_ID.of(request), terms_of(request)
     body = await request.body(state.settings.max_body_bytes, "max_body_bytes")
     push = await offloaded(_prepare, body, name, state)
     del body
@@ -34,7 +33,7 @@ async def put_set(request: Request, state: State) -> Reply:
 
 async def delete_set(request: Request, state: State) -> Reply:
     """Remove every entity of a set; the same as replacing it with nothing."""
-    name, terms = _set_name(request), terms_of(request)
+    name, terms = SET_ID.of(request), terms_of(request)
     return await _replace(request, state, name, Push([], []), terms)
 
 
@@ -55,7 +54,7 @@ async def _replace(request: Request, state: State, name: str, push: Push, terms:
 
 async def post_to_set(request: Request, state: State) -> Reply:
     """Add or update the one entity of the body in a set."""
-    return await _put_one(request, state, _set_name(request))
+    return await _put_one(request, state, SET_ID.of(request))
 
 
 async def post_entity(request: Request, state: State) -> Reply:
@@ -65,7 +64,6 @@ async def post_entity(request: Request, state: State) -> Reply:
 
 async def list_sets(request: Request, state: State) -> Reply:
     """Every set that has items."""
-    request.allow_only()
     found = [
         {
             "id": item.id,
@@ -81,10 +79,8 @@ async def list_sets(request: Request, state: State) -> Reply:
 
 async def get_set(request: Request, state: State) -> Reply:
     """A set as its last push answered it; whole, or `limit` items from `cursor` on."""
-    request.allow_only("limit", "cursor")
-    name = _set_name(request)
-    limit = request.integer("limit", least=1, most=_MOST)
-    cursor = request.integer("cursor", most=2**53)
+    name = SET_ID.of(request)
+    limit, cursor = LIMIT.of(request), CURSOR.of(request)
     if limit is None and cursor is None:
         content = await pushing.content(state.database, name)
         head = {"set": name, "revision": content.revision}
@@ -100,7 +96,6 @@ async def get_set(request: Request, state: State) -> Reply:
 
 async def list_revisions(request: Request, state: State) -> Reply:
     """What each push of a set changed, newest first."""
-    request.allow_only()
     found = [
         {
             "revision": item.number,
@@ -114,21 +109,18 @@ async def list_revisions(request: Request, state: State) -> Reply:
             },
         }
         | ({"restored": item.restored} if item.restored else {})
-        for item in await pushing.set_revisions(state.database, _set_name(request))
+        for item in await pushing.set_revisions(state.database, SET_ID.of(request))
     ]
     return reply({"revisions": found})
 
 
 async def restore_revision(request: Request, state: State) -> Reply:
     """Make a set what it was at an earlier revision, as a new one."""
-    request.allow_only("onConflict", "maxRemovals")
-    name, number = _set_name(request), request.parameter("number")
-    if not (number.isascii() and number.isdigit() and len(number) < 12):
-        raise InputError(f'A revision is a whole number, not "{number}".')
+    name, number = SET_ID.of(request), NUMBER.of(request)
     push, outcome = await pushing.restore(
         state.database,
         name,
-        int(number),
+        number,
         _actor(request, state),
         guards_of(request),
         state.rules,
@@ -139,8 +131,7 @@ async def restore_revision(request: Request, state: State) -> Reply:
 
 async def list_entities(request: Request, state: State) -> Reply:
     """Pushed entities, of one set or all."""
-    request.allow_only("set")
-    name = request.get("set")
+    name = SET.of(request)
     if name is None:
         return Reply(items.whole({}, pushing.all_items(state.database)))
     try:
@@ -179,11 +170,10 @@ async def delete_entity(request: Request, state: State) -> Reply:
 
 async def refuse_set_id(request: Request, state: State) -> Reply:
     """A set id that holds a slash, which no set can have."""
-    raise InputError(_SET_ID)
+    raise InputError(SET_ID.wrong)
 
 
 async def _put_one(request: Request, state: State, name: str | None) -> Reply:
-    request.allow_only("onConflict")
     body = await request.body(state.settings.max_body_bytes, "max_body_bytes")
     push: Push = await offloaded(sets.prepare_one, msgspec.Raw(body), name, state.rules)
     [item] = push.items
@@ -213,17 +203,6 @@ def _prepare(body: bytes | bytearray, name: str, state: State) -> Push:
 
 def _actor(request: Request, state: State) -> Actor:
     return Actor(request.actor, state.clock())
-
-
-def _set_name(request: Request) -> str:
-    name = request.parameter("set_id")
-    _check_set_id(name)
-    return name
-
-
-def _check_set_id(name: str) -> None:
-    if not (0 < len(name) <= 128 and name.isprintable() and "/" not in name):
-        raise InputError(_SET_ID)
 
 
 def _uid(request: Request) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from factbook.api.mcp_answers import Lists
 from factbook.api.metrics import Metrics
 from factbook.api.origins import Hosts, Proxies
 from factbook.auth.limits import RateLimit
@@ -12,6 +13,7 @@ from factbook.clock import Clock
 from factbook.facts.datasource import DataSource
 from factbook.settings import Settings
 from factbook.storage import Database
+from factbook.tools import Tool
 
 
 @dataclass
@@ -29,5 +31,7 @@ class State:
     proxies: Proxies
     metrics: Metrics
     sources: Mapping[str, DataSource]
+    tools: Mapping[str, Tool]
+    lists: Lists  # of the tools
     spawn: Callable[[Coroutine[Any, Any, object]], None]  # work that outlives its request
     touched: dict[str, int] = field(default_factory=dict)  # token → when its use was last noted

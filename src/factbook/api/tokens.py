@@ -4,8 +4,10 @@ from typing import Annotated, Any
 
 import msgspec
 
+from factbook.api import patterns
 from factbook.api.requests import Reply, Request, reply
 from factbook.api.state import State
+from factbook.api.wire import PermissionName
 from factbook.auth import permissions, store, tokens
 from factbook.auth.store import Token
 from factbook.clock import iso
@@ -15,9 +17,15 @@ from factbook.errors import NotAllowedError
 class NewToken(msgspec.Struct, forbid_unknown_fields=True):
     """The body that asks for a token; all of the caller's permissions when none is named."""
 
-    name: Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
-    permissions: list[str] = []
-    expires: str = tokens.DEFAULT_LIFETIME
+    name: Annotated[str, msgspec.Meta(min_length=1, max_length=200, examples=["ci"])]
+    permissions: list[PermissionName] = []
+    expires: Annotated[
+        str,
+        patterns.of(
+            patterns.LIFETIME,
+            description="Days, hours or minutes, such as `90d`, `12h` or `30m`, or `never`.",
+        ),
+    ] = tokens.DEFAULT_LIFETIME
 
 
 async def create(request: Request, state: State) -> Reply:
@@ -49,7 +57,6 @@ async def create(request: Request, state: State) -> Reply:
 
 async def list_all(request: Request, state: State) -> Reply:
     """Every token that was not revoked, without its value."""
-    request.allow_only()
     return reply({"tokens": [_render(token) for token in await store.listed(state.database)]})
 
 

@@ -16,7 +16,7 @@ _ALPHABET: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwx
 _RANDOM: Final = 40
 _CHECKSUM: Final = 6
 _LENGTH: Final = len(PREFIX) + _RANDOM + _CHECKSUM
-_LIFETIME = re.compile(r"(\d{1,5})([dhm])")
+_LIFETIME = re.compile(r"([0-9]{1,5})([dhm])")
 _UNITS = {"d": DAY, "h": HOUR, "m": MINUTE}
 
 

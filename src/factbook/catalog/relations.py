@@ -60,6 +60,9 @@ FIELDS: dict[str, tuple[_Field, ...]] = {
     "user": (_Field("memberOf", "group", "memberOf"),),
 }
 
+# The types that entities state; what is left of REVERSE shows only at the other end.
+STATED = frozenset(field.type for fields in FIELDS.values() for field in fields)
+
 
 def derive(kind: str, namespace: str, spec: Entity) -> tuple[set[Relation], list[tuple[str, str]]]:
     """The relations that a spec states, and (field, message) for what cannot be a reference."""

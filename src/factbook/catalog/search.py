@@ -1,24 +1,25 @@
-"""The flattened index behind filters: rows of a dotted key and a value, both lower case.
+"""The flattened index behind filters and facets: rows of a dotted key and a value.
 
-Source: the catalog API's rules of its search index. `kind` and the name, namespace and uid of
-`metadata` are columns of their own, relations are a table of their own: neither is repeated here.
+Source: the catalog API's rules of its search index. Keys and values are in lower case; facets show
+the value as it was written. A namespace and a uid are columns, and relations are a table of their
+own: neither is repeated here.
 """
 
 from typing import Any
 
-SearchRow = tuple[str, str]
+SearchRow = tuple[str, str, str]  # key, value, and the value as written if that is different
 
 MAX_LENGTH = 200
 # A value that is null or too long to index: the key exists, and no value equals it.
 EXISTS = "\x01"
 
-_COLUMNS = frozenset({"kind", "metadata.name", "metadata.namespace", "metadata.uid"})
+_COLUMNS = frozenset({"metadata.namespace", "metadata.uid"})
 _LEFT_OUT = frozenset({"metadata.etag", "status", "attachments", "relations"})
 _SKIPPED = _COLUMNS | _LEFT_OUT
 
 
 def flatten(document: dict[str, Any]) -> set[SearchRow]:
-    """Every (key, value) by which filters find this entity."""
+    """Every (key, value, value as written) by which this entity is found."""
     rows: set[SearchRow] = set()
     for key, value in document.items():
         _walk(key.lower().replace("\0", ""), value, rows)
@@ -30,7 +31,9 @@ def _walk(path: str, value: Any, rows: set[SearchRow]) -> None:
         return
     if type(value) is str:
         if len(path) <= MAX_LENGTH:
-            rows.add((path, text(value)))
+            found = text(value)
+            # Most values are in lower case already; an empty text takes no room.
+            rows.add((path, found, "" if found in (value, EXISTS) else _written(value)))
     elif type(value) is dict:
         for key, child in value.items():
             _walk(_key(path, key), child, rows)
@@ -38,13 +41,17 @@ def _walk(path: str, value: Any, rows: set[SearchRow]) -> None:
         for child in value:
             _walk(path, child, rows)
             if type(child) is str and len(path) + len(child) < MAX_LENGTH:
-                rows.add((_key(path, child), "true"))
+                rows.add((_key(path, child), "true", ""))
     elif len(path) <= MAX_LENGTH:
-        rows.add((path, text(value)))
+        rows.add((path, text(value), ""))
+
+
+def _written(value: str) -> str:
+    # PostgreSQL's text cannot hold NUL.
+    return value.replace("\0", "")
 
 
 def _key(path: str, part: str) -> str:
-    # PostgreSQL's text cannot hold NUL.
     return f"{path}.{part}".lower().replace("\0", "")
 
 

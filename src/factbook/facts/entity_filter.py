@@ -10,13 +10,13 @@ from typing import Any
 
 import msgspec
 
-from factbook.catalog import filters
-from factbook.catalog.filters import SQL
 from factbook.catalog.ref import DEFAULT_NAMESPACE
-from factbook.catalog.search import EXISTS, SearchRow, flatten, text
+from factbook.catalog.search import EXISTS, flatten, text
+from factbook.catalog.store.conditions import SQL, Has, Not
 
 EntityFilter = Sequence[Mapping[str, Any]]
 
+_Rows = set[tuple[str, str]]  # key, value
 _Report = Callable[[str, str], None]
 
 
@@ -55,7 +55,7 @@ def read(value: object, path: str, report: _Report) -> EntityFilter:
     return value
 
 
-def _holds(key: str, wanted: Any, keys: set[str], rows: set[SearchRow]) -> bool:
+def _holds(key: str, wanted: Any, keys: set[str], rows: _Rows) -> bool:
     if isinstance(wanted, dict):
         return (key in keys) is wanted["exists"]
     if isinstance(wanted, list):
@@ -73,15 +73,12 @@ def _all_of(conditions: Mapping[str, Any]) -> SQL:
 
 def _one(key: str, wanted: Any) -> SQL:
     if isinstance(wanted, dict):
-        sql, parameters = filters.where([{key: None}])
-        return (sql if wanted["exists"] else f"NOT ({sql})"), parameters
+        return (Has(key) if wanted["exists"] else Not(Has(key))).sql()
     values = [text(one) for one in (wanted if isinstance(wanted, list) else [wanted])]
-    if indexed := [value for value in values if value != EXISTS]:
-        return filters.where([{key: indexed}])
-    return "1 = 0", []
+    return Has(key, [value for value in values if value != EXISTS]).sql()
 
 
-def _rows(entity: dict[str, Any]) -> set[SearchRow]:
+def _rows(entity: dict[str, Any]) -> _Rows:
     """The index of the entity, with what the catalog holds in columns and tables of their own."""
     metadata = entity.get("metadata", {})
     columns = {
@@ -95,7 +92,7 @@ def _rows(entity: dict[str, Any]) -> set[SearchRow]:
         for relation in entity.get("relations", ())
     }
     held = {(key, text(value)) for key, value in columns.items() if value is not None}
-    return flatten(entity) | held | relations
+    return {(key, value) for key, value, _ in flatten(entity)} | held | relations
 
 
 def _check(conditions: object, path: str, report: _Report) -> None:

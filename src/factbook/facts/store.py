@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from factbook.catalog.filters import SQL
+from factbook.catalog.store.conditions import SQL
 from factbook.facts import entity_filter
 from factbook.facts.datasource import DataSource
 from factbook.storage import Database, Transaction

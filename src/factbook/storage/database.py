@@ -78,6 +78,12 @@ class Database(Protocol):
     ) -> AsyncIterator[list[Row]]:
         """The rows of one statement, all of one moment, `size` at a time."""
 
+    def text(self, sql: str, parameters: Parameters = ()) -> AsyncIterator[bytes]:
+        """The columns of all rows, which are texts, one after another in UTF-8, in pieces.
+
+        All of one moment. The quickest way to a long answer that only has to be put together.
+        """
+
     def moment(self) -> AbstractAsyncContextManager[Moment]:
         """A moment to read at, until the end of the block."""
 

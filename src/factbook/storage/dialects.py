@@ -4,12 +4,13 @@ import re
 from functools import lru_cache
 
 _SCHEMA_WORDS = {
-    "sqlite": {"SORTED_TEXT": "TEXT", "WITHOUT ROWID": "WITHOUT ROWID"},
+    "sqlite": {"SORTED_TEXT": "TEXT", "POSITION": "instr", "WITHOUT ROWID": "WITHOUT ROWID"},
     # A linguistic collation would order the same references differently from SQLite.
     "postgresql": {
         "SORTED_TEXT": 'TEXT COLLATE "C"',
         "INTEGER": "BIGINT",
         "BLOB": "BYTEA",
+        "POSITION": "strpos",
         "WITHOUT ROWID": "",
     },
 }

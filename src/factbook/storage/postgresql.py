@@ -9,6 +9,7 @@ import zlib
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from itertools import chain
 from typing import Any, Self, TypeVar
 
 import psycopg
@@ -134,6 +135,10 @@ class PostgreSQL:
             raise UnavailableError from error
         except psycopg.DataError as error:
             raise _data_error(error) from error
+
+    async def text(self, sql: str, parameters: Parameters = ()) -> AsyncIterator[bytes]:
+        async for rows in self.pages(sql, parameters):
+            yield "".join(chain.from_iterable(rows)).encode()
 
     @asynccontextmanager
     async def moment(self) -> AsyncIterator[Moment]:

@@ -9,6 +9,7 @@ import sqlite3
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, closing
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -27,6 +28,8 @@ _MOST_KEPT = 20_000
 _MOST_LONG = 32
 _MOST_IDLE = 4
 _WAIT_SECONDS = 10
+# Rows of a long text that are put together at once: what they hold stays in the processor's cache.
+_TEXT_ROWS = 100
 # Of the codes of failures, those that SQL or its parameters bring about.
 _BUGS = {
     sqlite3.SQLITE_ERROR,
@@ -94,6 +97,17 @@ class SQLite:
                 while rows := cursor.fetchmany(size):
                     yield rows
                     await asyncio.sleep(0)
+
+    async def text(self, sql: str, parameters: Parameters = ()) -> AsyncIterator[bytes]:
+        async with self._another() as connection:
+            connection.text_factory = bytes
+            try:
+                with closing(_execute(connection, sql, parameters)) as cursor:
+                    while rows := cursor.fetchmany(_TEXT_ROWS):
+                        yield b"".join(chain.from_iterable(rows))
+                        await asyncio.sleep(0)
+            finally:
+                connection.text_factory = str
 
     @asynccontextmanager
     async def moment(self) -> AsyncIterator[Moment]:

@@ -11,6 +11,5 @@ TOOLS: tuple[Tool, ...] = (
     compliance.TOOL,
     *metrics.TOOLS[4:],
 )
-BY_NAME = {tool.name: tool for tool in TOOLS}
 
-__all__ = ["BY_NAME", "TOOLS", "Context", "Tool"]
+__all__ = ["TOOLS", "Context", "Tool"]

@@ -6,13 +6,16 @@ from typing import NamedTuple, Self, TypeVar
 import msgspec
 
 from factbook.catalog import compliance, relations, search
+from factbook.catalog.store.documents import DOCUMENT
 from factbook.storage import Transaction
 
 T = TypeVar("T")
 
 # Entities whose derived rows are in memory, and sorted without a pause, at the same time.
 _PORTION = 1_000
-_KEY_COLUMNS = ("key_id", "value", "entity_id")
+_KEY_COLUMNS = ("key_id", "value", "original", "entity_id")
+
+EntitySearchRow = tuple[str, str, str, int]  # key, value, value as written, entity
 
 _decode = msgspec.json.Decoder().decode
 
@@ -44,16 +47,16 @@ class Interned:
         self._transaction = transaction
         self._ids: dict[str, int] = {}
 
-    def insert(self, rows: Sequence[tuple[str, str, int]]) -> None:
+    def insert(self, rows: Sequence[EntitySearchRow]) -> None:
         self._transaction.insert("search", _KEY_COLUMNS, self._sorted(rows))
 
-    def delete(self, rows: Sequence[tuple[str, str, int]]) -> None:
+    def delete(self, rows: Sequence[EntitySearchRow]) -> None:
         self._transaction.delete("search", _KEY_COLUMNS, self._sorted(rows))
 
-    def _sorted(self, rows: Sequence[tuple[str, str, int]]) -> list[tuple[int, str, int]]:
+    def _sorted(self, rows: Sequence[EntitySearchRow]) -> list[tuple[int, str, str, int]]:
         self._intern({row[0] for row in rows} - self._ids.keys())
         ids = self._ids
-        return sorted([(ids[key], value, entity) for key, value, entity in rows])
+        return sorted([(ids[key], value, written, entity) for key, value, written, entity in rows])
 
     def _intern(self, keys: set[str]) -> None:
         if not keys:
@@ -67,6 +70,19 @@ class Interned:
         fresh = list(zip(new, take_ids(self._transaction, "search_key", len(new)), strict=True))
         self._transaction.insert("search_keys", ("key", "id"), fresh)
         self._ids.update(fresh)
+
+
+def rebuild_search(transaction: Transaction) -> None:
+    """Make every search row anew from the documents, for a migration that emptied the table."""
+    interned, last = Interned(transaction), 0
+    while rows := transaction.all(
+        f"SELECT e.id, e.ref, {DOCUMENT} FROM entities e WHERE e.id > ? ORDER BY e.id LIMIT ?",
+        (last, _PORTION),
+    ):
+        interned.insert(
+            [(*row, id_) for id_, ref, document in rows for row in Derived.of(ref, document).search]
+        )
+        last = rows[-1][0]
 
 
 def take_ids(transaction: Transaction, counter: str, count: int) -> range:

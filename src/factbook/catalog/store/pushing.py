@@ -6,6 +6,7 @@ from typing import NamedTuple
 from factbook.catalog import sets
 from factbook.catalog.sets import Prepared, Push, Rules
 from factbook.catalog.store import planning, revisions, writing
+from factbook.catalog.store.documents import DOCUMENT
 from factbook.catalog.store.planning import Guards, Plan
 from factbook.catalog.store.revisions import Revision
 from factbook.catalog.store.writing import Actor, Written
@@ -42,7 +43,7 @@ class Outcome(NamedTuple):
 
 
 _ITEM = (
-    "SELECT e.uid, e.ref, e.document, s.name, e.updated_by, e.updated_at FROM entities e "
+    f"SELECT e.uid, e.ref, {DOCUMENT}, s.name, e.updated_by, e.updated_at FROM entities e "
     "LEFT JOIN sets s ON s.id = e.set_id"
 )
 
@@ -169,7 +170,7 @@ def _no_set(name: str) -> NotFoundError:
 # The revision stands in every row, so that a set is read at one moment with one statement; without
 # a further item there is one row, without a position.
 _CONTENT = (
-    "SELECT s.revision, i.position, e.uid, e.ref, e.document, s.name, e.updated_by, e.updated_at "
+    f"SELECT s.revision, i.position, e.uid, e.ref, {DOCUMENT}, s.name, e.updated_by, e.updated_at "
     "FROM sets s LEFT JOIN set_items i ON i.set_id = s.id AND i.position > ? "
     "LEFT JOIN entities e ON e.id = i.entity_id "
     "WHERE s.name = ? AND s.item_count > 0 ORDER BY i.position"

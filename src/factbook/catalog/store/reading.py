@@ -1,127 +1,17 @@
-"""Reading entities, one or many, as the bytes that clients get."""
+"""Reading entities that are known by name, and the catalog's own facts about many."""
 
-from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator
 from typing import NamedTuple
 
-from factbook.catalog import filters, search
-from factbook.catalog.filters import Condition
-from factbook.storage import Database
-
-_COLUMNS = "e.ref, e.uid, e.etag, e.document, e.relations, e.problems"
-
-
-class Stored(NamedTuple):
-    """An entity as it is stored; `document`, `relations` and `problems` are JSON text."""
-
-    ref: str
-    uid: str
-    etag: str
-    document: str
-    relations: str
-    problems: str | None
-
-    def render(self) -> str:
-        """The entity as the catalog shows it: with uid, etag, relations and status."""
-        # metadata is the first object of a stored document: nothing before it can hold this text.
-        head, _, tail = self.document.partition('"metadata":{')
-        status = f',"status":{{"items":{self.problems}}}' if self.problems else ""
-        return (
-            f'{head}"metadata":{{"uid":"{self.uid}","etag":"{self.etag}",{tail[:-1]}'
-            f',"relations":{self.relations}{status}}}'
-        )
-
-
-class Order(NamedTuple):
-    """One field to order by; entities that lack it come last in both directions."""
-
-    field: str
-    descending: bool = False
-
-
-@dataclass(frozen=True)
-class Query:
-    """Which entities, in which order, from where on."""
-
-    filters: list[Condition] = field(default_factory=list)
-    order: Sequence[Order] = ()
-    limit: int | None = None
-    offset: int = 0
-    after: list[str | None] | None = None  # a row's sort values and reference
-
-    def sql(self) -> tuple[str, list[object]]:
-        """The statement; its rows are the columns of Stored and then the sort values."""
-        joins, sorts, parameters = _sorts(self.order)
-        where, values = filters.where(self.filters)
-        parameters += values
-        if self.after is not None:
-            condition, values = _after(sorts, self.order, self.after)
-            where = f"({where}) AND ({condition})"
-            parameters += values
-        columns = "".join(f", {sort}" for sort in sorts)
-        statement = f"SELECT {_COLUMNS}{columns} FROM entities e{joins} WHERE {where}"
-        statement += f" ORDER BY {_ordering(sorts, self.order)}"
-        if self.limit is not None:
-            statement += " LIMIT ?"
-            parameters.append(self.limit)
-            if self.offset:
-                statement += " OFFSET ?"
-                parameters.append(self.offset)
-        return statement, parameters
-
-
-def _sorts(order: Sequence[Order]) -> tuple[str, list[str], list[object]]:
-    joins, sorts, parameters = "", [], list[object]()
-    for position, item in enumerate(order):
-        name = item.field.lower()
-        if column := filters.COLUMNS.get(name):
-            sorts.append(column)
-            continue
-        joins += (
-            " LEFT JOIN (SELECT entity_id, min(value) AS value FROM search"
-            " WHERE key_id = (SELECT id FROM search_keys WHERE key = ?) AND value <> ?"
-            f" GROUP BY entity_id) o{position} ON o{position}.entity_id = e.id"
-        )
-        parameters += [name, search.EXISTS]
-        sorts.append(f"o{position}.value")
-    return joins, sorts, parameters
-
-
-def _ordering(sorts: list[str], order: Sequence[Order]) -> str:
-    terms = []
-    for sort, item in zip(sorts, order, strict=True):
-        direction = " DESC" if item.descending else ""
-        # A column of our own is never null, and naming it alone lets an index give the order.
-        terms.append(
-            f"{sort}{direction}" if sort.startswith("e.") else f"{sort} IS NULL, {sort}{direction}"
-        )
-    return ", ".join([*terms, "e.ref"])
-
-
-def _after(
-    sorts: list[str], order: Sequence[Order], after: list[str | None]
-) -> tuple[str, list[object]]:
-    """The rows that sort behind a row with these sort values and, last, this reference."""
-    *values, ref = after
-    alternatives, parameters = [], list[object]()
-    same, same_parameters = "", list[object]()
-    for sort, item, value in zip(sorts, order, values, strict=True):
-        if value is None:  # only others without a value can follow
-            same += f"{sort} IS NULL AND "
-            continue
-        sign = "<" if item.descending else ">"
-        alternatives.append(f"({same}({sort} {sign} ? OR {sort} IS NULL))")
-        parameters += [*same_parameters, value]
-        same += f"{sort} = ? AND "
-        same_parameters.append(value)
-    alternatives.append(f"({same}e.ref > ?)")
-    return " OR ".join(alternatives), [*parameters, *same_parameters, ref]
+from factbook.catalog.store.conditions import Condition
+from factbook.catalog.store.querying import COLUMNS, Stored
+from factbook.storage import Database, Transaction
 
 
 async def entity(database: Database, ref: str) -> Stored | None:
     """The entity with this canonical reference."""
     row = await database.find(
-        f"SELECT {_COLUMNS} FROM entities e WHERE e.ref IN LIST(?)",
+        f"SELECT {COLUMNS} FROM entities e WHERE e.ref IN LIST(?)",
         ref,
     )
     return Stored(*row) if row else None
@@ -129,45 +19,20 @@ async def entity(database: Database, ref: str) -> Stored | None:
 
 async def entity_by_uid(database: Database, uid: str) -> Stored | None:
     """The entity with this uid."""
-    row = await database.one(f"SELECT {_COLUMNS} FROM entities e WHERE e.uid = ?", (uid,))
+    row = await database.one(f"SELECT {COLUMNS} FROM entities e WHERE e.uid = ?", (uid,))
     return Stored(*row) if row else None
 
 
 async def entities_by_refs(
-    database: Database, wanted: list[str], conditions: list[Condition]
+    database: Database, wanted: list[str], condition: Condition
 ) -> dict[str, Stored]:
-    """Those of the references that exist and meet the filter."""
-    where, parameters = filters.where(conditions)
+    """Those of the references that exist and meet the condition."""
+    where, parameters = condition.sql()
     rows = await database.all(
-        f"SELECT {_COLUMNS} FROM entities e WHERE e.ref IN LIST(?) AND ({where})",
+        f"SELECT {COLUMNS} FROM entities e WHERE e.ref IN LIST(?) AND ({where})",
         [wanted, *parameters],
     )
     return {row[0]: Stored(*row) for row in rows}
-
-
-class Found(NamedTuple):
-    """One page of a query, and where the next one begins."""
-
-    items: list[Stored]
-    last: list[str | None] | None
-
-
-async def page(database: Database, query: Query) -> Found:
-    """At most `query.limit` entities; `last` is given when there are more."""
-    assert query.limit is not None
-    width = len(Stored._fields)
-    more = Query(query.filters, query.order, query.limit + 1, query.offset, query.after)
-    rows = await database.all(*more.sql())
-    kept = rows[: query.limit]
-    last = [*kept[-1][width:], kept[-1][0]] if kept and len(rows) > len(kept) else None
-    return Found([Stored(*row[:width]) for row in kept], last)
-
-
-async def stream(database: Database, query: Query) -> AsyncIterator[list[Stored]]:
-    """Every entity of a query, in portions, all of one moment."""
-    width = len(Stored._fields)
-    async for rows in database.pages(*query.sql()):
-        yield [Stored(*row[:width]) for row in rows]
 
 
 async def nearest(database: Database, kind: str, name: str, limit: int = 100) -> list[str]:
@@ -236,6 +101,12 @@ async def compliance_by_id(database: Database, after: int, limit: int) -> list[t
     rows = await database.all(
         "SELECT id, compliance FROM entities WHERE id > ? ORDER BY id LIMIT ?", (after, limit)
     )
+    return [(row[0], row[1]) for row in rows]
+
+
+def compliance_of(transaction: Transaction, ids: list[int]) -> list[tuple[int, int]]:
+    """(id, compliance bits) of those of the entities that there are."""
+    rows = transaction.all("SELECT id, compliance FROM entities WHERE id IN LIST(?)", (ids,))
     return [(row[0], row[1]) for row in rows]
 
 

@@ -5,6 +5,7 @@ from itertools import groupby, islice
 from operator import itemgetter
 from typing import NamedTuple
 
+from factbook.catalog.store.documents import DOCUMENT
 from factbook.catalog.store.planning import Plan, SetRow
 from factbook.errors import NotFoundError
 from factbook.storage import Database, Row, Transaction
@@ -60,9 +61,9 @@ def record(
 
 # Places, not positions: they say between which others a removed entity was, whatever becomes of
 # the numbers that order the set.
-_KEEP_CHANGED = """
+_KEEP_CHANGED = f"""
 INSERT INTO revision_changes (set_id, number, ref, position, document)
-SELECT i.set_id, ?, e.ref, i.place, e.document FROM (
+SELECT i.set_id, ?, e.ref, i.place, {DOCUMENT} FROM (
     SELECT set_id, entity_id, row_number() OVER (ORDER BY position) - 1 AS place
     FROM set_items WHERE set_id = ?
 ) i JOIN entities e ON e.id = i.entity_id WHERE e.id IN LIST(?)
@@ -78,7 +79,7 @@ def documents_at(transaction: Transaction, target: SetRow, number: int) -> list[
     """
     _check_known(transaction, target, number)
     content = transaction.all(
-        "SELECT e.ref, e.document FROM set_items i "
+        f"SELECT e.ref, {DOCUMENT} FROM set_items i "
         "JOIN entities e ON e.id = i.entity_id WHERE i.set_id = ? ORDER BY i.position",
         (target.id,),
     )

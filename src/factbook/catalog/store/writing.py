@@ -11,19 +11,26 @@ from typing import NamedTuple
 from factbook.catalog import compliance, relations
 from factbook.catalog.sets import Prepared
 from factbook.catalog.store import revisions
-from factbook.catalog.store.derived import Derived, Interned, portions, rendered, take_ids
+from factbook.catalog.store.derived import (
+    Derived,
+    EntitySearchRow,
+    Interned,
+    portions,
+    rendered,
+    take_ids,
+)
+from factbook.catalog.store.documents import DOCUMENT, split
 from factbook.catalog.store.planning import Existing, Plan, SetRow
 from factbook.storage import Transaction
 
 _ENTITY_COLUMNS = (
     "id", "uid", "ref", "kind", "namespace", "name", "set_id", "etag", "updated_by",
-    "updated_at", "compliance", "document", "relations", "problems",
+    "updated_at", "compliance", "head", "body", "relations", "problems",
 )  # fmt: skip
 
 _RELATION_COLUMNS = ("source_id", "type", "target_ref")
 
 Edge = tuple[int, str, str]  # source, type, target reference
-EntitySearchRow = tuple[str, str, int]  # key, value, entity
 
 
 class Actor(NamedTuple):
@@ -111,8 +118,9 @@ class _Changes:
                 gone += [(*row, existing.id) for row in old.search - new.search]
                 self._replace_edges(item.ref, existing.id, old.edges, new.edges)
                 rows.append((
-                    self._set_id, item.etag, self._actor.ref, self._actor.now, item.document,
-                    item.problems, compliance.RELATION_BITS, new.compliance, existing.id,
+                    self._set_id, item.etag, self._actor.ref, self._actor.now,
+                    *split(item.document), item.problems, compliance.RELATION_BITS,
+                    new.compliance, existing.id,
                 ))  # fmt: skip
                 self.ids[item.ref], self.uids[item.ref] = existing.id, existing.uid
             self._interned.delete(gone)
@@ -134,7 +142,7 @@ class _Changes:
                 bits = compliance.with_relations(derived.compliance, derived.edges)
                 rows.append((
                     id_, uid, item.ref, *derived.ref, self._set_id, item.etag, self._actor.ref,
-                    self._actor.now, bits, item.document, relations.render(derived.edges),
+                    self._actor.now, bits, *split(item.document), relations.render(derived.edges),
                     item.problems,
                 ))  # fmt: skip
                 self.ids[item.ref], self.uids[item.ref] = id_, uid
@@ -155,7 +163,7 @@ class _Changes:
     def _stored(self, ids: list[int]) -> dict[int, Derived]:
         """What the stored documents of these entities gave rise to."""
         rows = self._transaction.all(
-            "SELECT id, ref, document FROM entities WHERE id IN LIST(?)", (ids,)
+            f"SELECT e.id, e.ref, {DOCUMENT} FROM entities e WHERE e.id IN LIST(?)", (ids,)
         )
         return {id_: Derived.of(ref, document) for id_, ref, document in rows}
 
@@ -192,8 +200,8 @@ class _Changes:
 
 
 _UPDATE = """
-UPDATE entities SET set_id = ?, etag = ?, updated_by = ?, updated_at = ?, document = ?,
-    problems = ?, compliance = (compliance & ?) | ? WHERE id = ?
+UPDATE entities SET set_id = ?, etag = ?, updated_by = ?, updated_at = ?, head = ?,
+    body = ?, problems = ?, compliance = (compliance & ?) | ? WHERE id = ?
 """
 
 

@@ -4,6 +4,7 @@ To change the schema add the next file; a file that was released is never edited
 to leave the previous release working (add first, remove a release later).
 """
 
+from collections.abc import Callable, Mapping
 from importlib.resources import files
 
 from factbook.storage import dialects
@@ -16,8 +17,16 @@ def names() -> list[str]:
     return sorted(item.name for item in folder.iterdir() if item.name.endswith(".sql"))
 
 
-async def migrate(database: Database, now: int) -> list[str]:
-    """Bring the schema up to date; the names of the migrations that were applied."""
+Step = Callable[[Transaction], None]
+
+
+async def migrate(
+    database: Database, now: int, steps: Mapping[str, Step] | None = None
+) -> list[str]:
+    """Bring the schema up to date; the names of the migrations that were applied.
+
+    `steps` holds, for some of the names, what has to be done in the same transaction after the SQL.
+    """
 
     def apply(transaction: Transaction) -> list[str]:
         transaction.lock("migrations")
@@ -29,6 +38,8 @@ async def migrate(database: Database, now: int) -> list[str]:
             text = (files(__name__) / name).read_text("utf-8")
             for statement in dialects.schema(text, database.dialect):
                 transaction.run(statement)
+            if steps and name in steps:
+                steps[name](transaction)
             transaction.run("INSERT INTO schema_migrations VALUES (?, ?)", (name, now))
         return pending
 

@@ -1,0 +1,197 @@
+"""Kinds of parameters of a request: what reads a parameter also describes it."""
+
+import re
+from dataclasses import dataclass
+from typing import Any, ClassVar, Generic, TypeVar
+
+from factbook.api import patterns
+from factbook.api.requests import Request
+from factbook.errors import InputError
+
+Schema = dict[str, Any]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parameter(Generic[T]):
+    """A parameter of the query, read from a request as a T."""
+
+    place: ClassVar[str] = "query"
+
+    name: str
+    description: str
+    required: bool = False
+    example: Any = None
+
+    def of(self, request: Request) -> T:
+        """Its value in a request; raises InputError for one that it cannot have."""
+        raise NotImplementedError
+
+    @property
+    def schema(self) -> Schema:
+        """The JSON Schema of its values."""
+        raise NotImplementedError
+
+    def text(self, request: Request) -> str | None:
+        """The one value, as it was sent; raises InputError for more than one."""
+        found = request.all(self.name)
+        if len(found) > 1:
+            raise InputError(f"{self.name} can be given once, not {len(found)} times.")
+        if not found and self.required:
+            raise InputError(f"{self.name} is required.")
+        return found[0] if found else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Text(Parameter[str | None]):
+    """A text; with `wrong`, one that does not match `pattern` is refused with these words."""
+
+    pattern: str | None = None
+    wrong: str | None = None
+    format: str | None = None
+    longest: int | None = None
+
+    def of(self, request: Request) -> str | None:
+        value = self.text(request)
+        if value is not None and self.longest is not None and len(value) > self.longest:
+            raise InputError(f"{self.name} can have {self.longest} characters at most.")
+        if value is not None and self.wrong and self.pattern:
+            _match(self, value, self.pattern, self.wrong)
+        return value
+
+    @property
+    def schema(self) -> Schema:
+        schema = patterns.text(self.pattern, self.format)
+        return schema if self.longest is None else {**schema, "maxLength": self.longest}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Texts(Parameter[list[str]]):
+    """A text that can be given more than once, at most `most` times."""
+
+    pattern: str | None = None
+    wrong: str | None = None
+    most: int | None = None
+
+    def of(self, request: Request) -> list[str]:
+        values = request.all(self.name)
+        if self.most is not None and len(values) > self.most:
+            raise InputError(f"{self.name} can be given {self.most} times at most.")
+        if self.required and not values:
+            raise InputError(f"{self.name} is required.")
+        if self.wrong and self.pattern:
+            for value in values:
+                _match(self, value, self.pattern, self.wrong)
+        return values
+
+    @property
+    def schema(self) -> Schema:
+        schema: Schema = {"type": "array", "items": patterns.text(self.pattern)}
+        if self.most is not None:
+            schema["maxItems"] = self.most
+        if self.required:
+            schema["minItems"] = 1
+        return schema
+
+
+@dataclass(frozen=True, kw_only=True)
+class Integer(Parameter[int | None]):
+    """A whole number in a range."""
+
+    least: int = 0
+    most: int = 2**31 - 1
+
+    def of(self, request: Request) -> int | None:
+        text = self.text(request)
+        if text is None:
+            return None
+        if not (
+            text.isascii()
+            and text.isdigit()
+            and len(text) <= 16
+            and self.least <= int(text) <= self.most
+        ):
+            raise InputError(
+                f"{self.name} has to be a whole number from {self.least} to {self.most}, "
+                f'not "{text}".'
+            )
+        return int(text)
+
+    @property
+    def schema(self) -> Schema:
+        return {"type": "integer", "minimum": self.least, "maximum": self.most}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Flag(Parameter[bool]):
+    """`true` or `false`, which it is when it is not given."""
+
+    def of(self, request: Request) -> bool:
+        text = self.text(request)
+        if text not in (None, "true", "false"):
+            raise InputError(f'{self.name} has to be true or false, not "{text}".')
+        return text == "true"
+
+    @property
+    def schema(self) -> Schema:
+        return {"type": "boolean", "default": False}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choice(Parameter[str | None]):
+    """One of some words."""
+
+    words: tuple[str, ...]
+
+    def of(self, request: Request) -> str | None:
+        text = self.text(request)
+        if text is not None and text not in self.words:
+            named = " or ".join(f'"{word}"' for word in self.words)
+            raise InputError(f'{self.name} has to be {named} when it is given, not "{text}".')
+        return text
+
+    @property
+    def schema(self) -> Schema:
+        return {"type": "string", "enum": list(self.words)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Header(Text):
+    """A header of the request."""
+
+    place: ClassVar[str] = "header"
+
+    def text(self, request: Request) -> str | None:
+        return request.header(self.name.lower().encode())
+
+
+@dataclass(frozen=True, kw_only=True)
+class PathPart(Parameter[str]):
+    """A part of the path."""
+
+    place: ClassVar[str] = "path"
+
+    required: bool = True
+    pattern: str | None = None
+    format: str | None = None
+
+    def of(self, request: Request) -> str:
+        return request.parameter(self.name)
+
+    @property
+    def schema(self) -> Schema:
+        return {"minLength": 1, **patterns.text(self.pattern, self.format)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnswerHeader:
+    """A header of an answer; `always` when no answer is without it."""
+
+    name: str
+    description: str
+    always: bool = False
+
+
+def _match(parameter: Parameter[Any], value: str, pattern: str, wrong: str) -> None:
+    if not re.fullmatch(pattern, value):
+        raise InputError(f'{parameter.name} {wrong}, not "{value}".')

@@ -1,0 +1,209 @@
+"""Every parameter of the REST interfaces, declared once.
+
+A route names those that it takes, its handler reads them with `of`, the OpenAPI description shows
+them.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from factbook.api import patterns
+from factbook.api.parameter import (
+    AnswerHeader,
+    Choice,
+    Flag,
+    Header,
+    Integer,
+    Parameter,
+    PathPart,
+    Schema,
+    Text,
+    Texts,
+)
+from factbook.api.requests import Request
+from factbook.errors import InputError
+
+
+@dataclass(frozen=True, kw_only=True)
+class SetId(PathPart):
+    """A set's id."""
+
+    pattern: str | None = patterns.SET_ID
+    format: str | None = "set-id"
+    wrong: str = "A set id is 1 to 128 printable characters without a slash."
+
+    def of(self, request: Request) -> str:
+        text = request.parameter(self.name)
+        if not (0 < len(text) <= 128 and text.isprintable() and "/" not in text):
+            raise InputError(self.wrong)
+        return text
+
+
+@dataclass(frozen=True, kw_only=True)
+class RevisionNumber(Parameter[int]):
+    """The number of a revision in the path."""
+
+    place = "path"
+    required: bool = True
+
+    def of(self, request: Request) -> int:
+        text = request.parameter(self.name)
+        if not (text.isascii() and text.isdigit() and len(text) < 12):
+            raise InputError(f'A revision is a whole number, not "{text}".')
+        return int(text)
+
+    @property
+    def schema(self) -> Schema:
+        return {"type": "integer", "minimum": 1, "maximum": 10**11 - 1}
+
+
+# What several interfaces take
+
+LIMIT: Final = Integer(
+    name="limit", description="Most items on a page.", least=1, most=10_000, example=20
+)
+FIELDS: Final = Texts(
+    name="fields",
+    description="Dotted paths, separated by commas. Only these parts are returned.",
+    pattern=patterns.FIELDS,
+    example=["metadata.name", "spec.owner"],
+)
+FILTER: Final = Texts(
+    name="filter",
+    description="Conditions `key=value` or `key`, separated by commas, that all have to hold. "
+    "Given more than once, one of them has to hold.",
+    pattern=patterns.FILTER,
+    example=["kind=component,spec.type=service"],
+)
+
+# Of /entities
+
+ORDER: Final = Texts(
+    name="order",
+    description="`asc:<path>` or `desc:<path>`. Given more than once, the first counts most.",
+    pattern=r"(?:asc|desc):[\s\S]+",
+    wrong="has to be asc:<field> or desc:<field>",
+    most=10,
+    example=["asc:metadata.name"],
+)
+OFFSET: Final = Integer(name="offset", description="Entities to skip.")
+AFTER: Final = Text(
+    name="after",
+    description="The place of the next page, taken from the `Link` header.",
+    format="after-cursor",
+)
+
+# Of /entities/by-query
+
+QUERY_LIMIT: Final = Integer(
+    name="limit",
+    description="Most items on a page, 200 by default; 0 only counts.",
+    most=10_000,
+    example=20,
+)
+ORDER_FIELD: Final = Texts(
+    name="orderField",
+    description="`<path>`, `<path>,asc` or `<path>,desc`. Given more than once, the first counts "
+    "most.",
+    pattern=r"[^,]+(?:,(?:asc|desc))?",
+    wrong="has to be <field>, <field>,asc or <field>,desc",
+    most=10,
+    example=["metadata.name,desc"],
+)
+CURSOR_TEXT: Final = Text(
+    name="cursor",
+    description="The `nextCursor` or `prevCursor` of a page. It holds the whole question: only "
+    "`limit` and `fields` count beside it.",
+    format="query-cursor",
+)
+TOTAL_ITEMS: Final = Choice(
+    name="totalItems",
+    description="`exclude` does not count; `totalItems` is then 0.",
+    words=("include", "exclude"),
+)
+TEXT_TERM: Final = Text(
+    name="fullTextFilterTerm",
+    description="A text that has to occur, in any case.",
+    longest=200,
+    example="pay",
+)
+TEXT_FIELDS: Final = Texts(
+    name="fullTextFilterFields",
+    description="Dotted paths, separated by commas, of which one has to contain the text. By "
+    "default the first order field, else `metadata.name` and `metadata.title`.",
+    example=["metadata.title"],
+)
+
+# Of /entity-facets
+
+FACET: Final = Texts(
+    name="facet",
+    description="A dotted path whose values are counted.",
+    required=True,
+    most=100,
+    example=["spec.type"],
+)
+
+# Of the push interface
+
+DRY_RUN: Final = Flag(
+    name="dryRun",
+    description="Makes every check and answers with the difference. Writes nothing.",
+)
+ON_CONFLICT: Final = Choice(
+    name="onConflict",
+    description="`take` takes entities that another set holds, instead of refusing.",
+    words=("take",),
+)
+MAX_REMOVALS: Final = Text(
+    name="maxRemovals",
+    description="A number, or a percentage of the set as it is, such as `10%`, rounded down. "
+    "Refuses with 409 when more entities would be removed.",
+    pattern=r"[0-9]{1,11}|(?:100(?:\.0+)?|0?[0-9]{1,2}(?:\.[0-9]+)?)%",
+    wrong="has to be a number or a percentage such as 10%",
+    example="10%",
+)
+CURSOR: Final = Integer(
+    name="cursor", description="The `nextCursor` of the page before.", most=2**53
+)
+SET: Final = Text(name="set", description="Only the entities of this set.", example="payments")
+IF_MATCH: Final = Header(
+    name="If-Match",
+    description='The revision to build on, such as `"3"`; `*` means any. Refuses with 412 when the '
+    "set is at another one.",
+    pattern=patterns.IF_MATCH,
+    wrong='has to be a revision between quotes, such as "3", or *',
+)
+
+# In paths
+
+SET_ID: Final = SetId(name="set_id", description="The set's id.", example="payments")
+NUMBER: Final = RevisionNumber(name="number", description="The number of a revision.", example=1)
+PATH: Final[dict[str, Parameter[Any]]] = {
+    part.name: part
+    for part in (
+        PathPart(name="kind", example="component", description="The entity's kind, in any case."),
+        PathPart(
+            name="namespace", example="default", description="The entity's namespace, in any case."
+        ),
+        PathPart(name="name", example="payments", description="The entity's name, in any case."),
+        PathPart(name="uid", description="The entity's `metadata.uid`.", format="entity-uid"),
+        PathPart(
+            name="ref",
+            example="component:default/payments",
+            description="An entity reference, percent-encoded or plain.",
+            pattern=patterns.REFERENCE,
+            format="entity-reference",
+        ),
+        PathPart(name="id", description="The id of what is meant."),
+        SET_ID,
+        NUMBER,
+    )
+}
+
+# Of answers
+
+ETAG: Final = AnswerHeader(name="ETag", description="The set's revision, between quotes.")
+LINK: Final = AnswerHeader(
+    name="Link", description='The address of the next page, with `rel="next"`, if there is one.'
+)

@@ -1,0 +1,58 @@
+r"""The formats of texts, as JSON Schema writes them.
+
+These only describe: what is checked is in the rooms below. They are ECMAScript's regular
+expressions with Unicode's classes, which Python's own lack. What Python calls printable is a
+letter, mark, number, punctuation, symbol or the one space.
+"""
+
+from typing import Any, Final
+
+from msgspec import Meta
+
+_SIGN: Final = r"[\p{L}\p{M}\p{N}\p{P}\p{S}]"
+_SIGN_OR_SPACE: Final = r"[\p{L}\p{M}\p{N}\p{P}\p{S} ]"
+# What Python cuts off around a text.
+_BLANK: Final = r"[\t-\r\x1c- \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]"
+# The same without the brackets, and NUL, which filters leave out.
+_NOTHING: Final = r"\x00" + _BLANK[1:-1]
+_SIGN_OF_KIND: Final = rf"(?![:/]){_SIGN}"
+_SIGN_OF_NAMESPACE: Final = rf"(?!/){_SIGN}"
+
+
+def _trimmed(sign: str) -> str:
+    """Printable text of these signs and inner spaces, with blanks around it."""
+    return rf"\s*(?:{sign})(?:(?:{sign}| )*(?:{sign}))?\s*"
+
+
+_CONDITION: Final = rf"(?:[{_NOTHING}]*|[^,=]*[^,={_NOTHING}][^,=]*(?:=[^,]*)?)"
+
+SET_ID: Final = rf"(?![\s\S]*/){_SIGN_OR_SPACE}{{1,128}}"
+NAME: Final = rf"(?![\s\S]*[/:]){_BLANK}*{_SIGN}(?:{_SIGN_OR_SPACE}{{0,251}}{_SIGN})?{_BLANK}*"
+REFERENCE: Final = (
+    f"{_trimmed(_SIGN_OF_KIND)}:"
+    f"(?:{_trimmed(_SIGN_OF_NAMESPACE)}/{_trimmed(_SIGN)}|{_trimmed(_SIGN_OF_NAMESPACE)})"
+)
+_LABEL: Final = "[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
+NAMESPACE: Final = _LABEL
+API_VERSION: Final = rf"(?:(?=[^/]{{1,253}}/){_LABEL}(?:\.{_LABEL})*/)?[A-Za-z0-9]{{1,63}}"
+KIND: Final = "[A-Za-z][A-Za-z0-9]{0,62}"
+FILTER: Final = f"{_CONDITION}(?:,{_CONDITION})*"
+FIELDS: Final = r"[^\[]*"
+LIFETIME: Final = "never|(?=0*[1-9])[0-9]{1,5}[dhm]"
+_TAG: Final = r'(?:W/)?(?:"[!#-~]*"|[0-9]+)'
+IF_MATCH: Final = rf"\*|{_TAG}(?:[ \t]*,[ \t]*{_TAG})*"
+
+
+def of(pattern: str | None, format: str | None = None, **more: Any) -> Meta:
+    """What describes a text of some pattern and format."""
+    return Meta(extra_json_schema=text(pattern, format), **more)
+
+
+def text(pattern: str | None, format: str | None = None) -> dict[str, Any]:
+    """The JSON Schema of a text that matches the whole pattern, of a format of some name."""
+    schema = {"type": "string"}
+    if pattern is not None:
+        schema["pattern"] = f"^(?:{pattern})$"
+    if format is not None:
+        schema["format"] = format
+    return schema

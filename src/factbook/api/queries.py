@@ -1,0 +1,194 @@
+"""Queries: entities page by page, by filter, predicate or text, with cursors both ways."""
+
+from collections.abc import Sequence
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from factbook.api import cursors, patterns
+from factbook.api.cursors import FullTextFilter, OrderBy, QueryCursor
+from factbook.api.parameters import (
+    CURSOR_TEXT,
+    FIELDS,
+    FILTER,
+    OFFSET,
+    ORDER_FIELD,
+    QUERY_LIMIT,
+    TEXT_FIELDS,
+    TEXT_TERM,
+    TOTAL_ITEMS,
+)
+from factbook.api.projection import Projection, array
+from factbook.api.requests import Reply, Request, decode
+from factbook.api.state import State
+from factbook.api.wire import EntityParts, FieldPath, Predicate, Wire
+from factbook.catalog import filters, predicates
+from factbook.catalog.store import querying
+from factbook.catalog.store.conditions import AllOf, Condition, Contains
+from factbook.catalog.store.querying import Found, Order, Query
+from factbook.storage import Database
+
+_LIMIT = 200
+_MAX_BODY = 1024 * 1024
+_MOST_ORDERS = 10
+_TEXT_FIELDS = ["metadata.name", "metadata.title"]
+
+
+class ByQuery(Struct, forbid_unknown_fields=True, rename="camel"):
+    """The body of by-query; with `cursor`, only `limit` and `fields` count beside it."""
+
+    query: Predicate | UnsetType = UNSET
+    limit: Annotated[int, Meta(ge=QUERY_LIMIT.least, le=QUERY_LIMIT.most)] = _LIMIT
+    offset: Annotated[int, Meta(ge=OFFSET.least, le=OFFSET.most)] = 0
+    order_by: Annotated[list[OrderBy], Meta(max_length=_MOST_ORDERS)] = []
+    full_text_filter: FullTextFilter = FullTextFilter()
+    fields: list[FieldPath] = []
+    total_items: Literal["include", "exclude"] = "include"
+    cursor: Annotated[str, patterns.of(None, "query-cursor")] | UnsetType = UNSET
+
+
+class PageInfo(Wire):
+    """Cursors of the pages beside this one; left out where there is none."""
+
+    next_cursor: str | UnsetType = UNSET
+    prev_cursor: str | UnsetType = UNSET
+
+
+class EntityPage(Wire):
+    """A page of entities; `totalItems` counts those on all pages, and is 0 when excluded."""
+
+    items: list[EntityParts]
+    total_items: Annotated[int, Meta(ge=0)]
+    page_info: PageInfo
+
+
+class _Asked(Struct):
+    """What a request asks for, from its own words or from a cursor's."""
+
+    question: QueryCursor
+    limit: int
+    offset: int = 0
+    counts: bool = True
+    continued: bool = False
+
+
+async def get_by_query(request: Request, state: State) -> Reply:
+    """Entities page by page, by filter and text.
+
+    Entities that lack an order field come last, in both directions, and are counted.
+    """
+    projection = Projection.of(FIELDS.of(request))
+    limit = QUERY_LIMIT.of(request)
+    question = QueryCursor(
+        order_fields=[_order_field(text) for text in ORDER_FIELD.of(request)],
+        order_field_values=[],
+        filter=FILTER.of(request),
+        full_text_filter=FullTextFilter(
+            TEXT_TERM.of(request) or "",
+            [path for text in TEXT_FIELDS.of(request) for path in text.split(",")],
+        ),
+    )
+    asked = _Asked(
+        question,
+        _LIMIT if limit is None else limit,
+        OFFSET.of(request) or 0,
+        TOTAL_ITEMS.of(request) != "exclude",
+    )
+    return await _answer(state, _continued(asked, CURSOR_TEXT.of(request)), projection)
+
+
+async def post_by_query(request: Request, state: State) -> Reply:
+    """Entities page by page, by predicate and text.
+
+    Entities that lack an order field come last, in both directions, and are counted.
+    """
+    # The body may be left out.
+    body: ByQuery = decode(await request.body(_MAX_BODY, "a query") or b"{}", ByQuery)
+    projection = Projection.of(body.fields)
+    question = QueryCursor(
+        order_fields=body.order_by,
+        order_field_values=[],
+        query={} if body.query is UNSET else body.query,
+        full_text_filter=body.full_text_filter,
+    )
+    asked = _Asked(question, body.limit, body.offset, body.total_items != "exclude")
+    cursor = None if body.cursor is UNSET else body.cursor
+    return await _answer(state, _continued(asked, cursor), projection)
+
+
+def _continued(asked: _Asked, cursor: str | None) -> _Asked:
+    """What a cursor asks for, if there is one; what counts for nothing then has to be sound too."""
+    if cursor is None:
+        return asked
+    _condition(asked.question)
+    question = cursors.decode(cursor, QueryCursor, "cursor")
+    cursors.check_place(question.order_field_values, question.order_fields, "cursor")
+    return _Asked(question, asked.limit, continued=True)
+
+
+async def _answer(state: State, asked: _Asked, projection: Projection) -> Reply:
+    question = asked.question
+    condition = _condition(question)
+    query = Query(
+        condition,
+        [Order(item.field, item.order == "desc") for item in question.order_fields],
+        asked.limit,
+        asked.offset,
+        question.order_field_values if asked.continued else None,
+        question.is_previous,
+    )
+    found = await querying.page(state.database, query)
+    if not asked.continued:
+        question.total_items = await _total(state.database, asked, condition, found)
+    head = msgspec.json.encode(question.total_items)
+    pages = msgspec.json.encode(_page_info(asked, found))
+    items = array(found.items, projection)
+    return Reply(b'{"items":' + items + b',"totalItems":' + head + b',"pageInfo":' + pages + b"}")
+
+
+def _condition(question: QueryCursor) -> Condition:
+    condition = (
+        filters.parse([] if question.filter is UNSET else question.filter)
+        if question.query is UNSET
+        else predicates.parse(question.query)
+    )
+    text = question.full_text_filter
+    term = "" if text is UNSET else text.term.strip().lower()
+    if text is UNSET or not term:
+        return condition
+    fields = [path for field in text.fields if (path := field.strip().lower())]
+    ordered = [item.field.lower() for item in question.order_fields[:1]]
+    return AllOf([condition, Contains(fields or ordered or _TEXT_FIELDS, term)])
+
+
+async def _total(database: Database, asked: _Asked, condition: Condition, found: Found) -> int:
+    if not asked.counts:
+        return 0
+    if found.items and not found.more:  # the last page tells how many there are
+        return asked.offset + len(found.items)
+    return await querying.total(database, condition)
+
+
+def _page_info(asked: _Asked, found: Found) -> PageInfo:
+    if not found.items:
+        return PageInfo()
+    back = asked.question.is_previous
+    return PageInfo(
+        next_cursor=_cursor(asked, found.places[-1], back=False) if found.more or back else UNSET,
+        prev_cursor=_cursor(asked, found.places[0], back=True)
+        if (found.more if back else asked.continued or asked.offset)
+        else UNSET,
+    )
+
+
+def _cursor(asked: _Asked, place: Sequence[str | None], *, back: bool) -> str:
+    cursor = msgspec.structs.replace(
+        asked.question, order_field_values=list(place), is_previous=back
+    )
+    return cursors.encode(cursor)
+
+
+def _order_field(text: str) -> OrderBy:
+    field, _, order = text.rpartition(",") if text.endswith((",asc", ",desc")) else (text, "", "")
+    return OrderBy(field, "desc" if order == "desc" else "asc")

@@ -1,0 +1,27 @@
+"""Asking for the facts of one entity to be collected again."""
+
+from msgspec import UNSET, Struct, UnsetType
+
+from factbook.api.requests import Reply, Request
+from factbook.api.state import State
+from factbook.api.wire import AnyRef
+from factbook.catalog import ref as refs
+from factbook.errors import NotFoundError
+from factbook.facts import requests
+
+
+class Refresh(Struct, forbid_unknown_fields=True, rename="camel"):
+    """The body of refresh; `authorizationToken` is what some clients send, and means nothing."""
+
+    entity_ref: AnyRef
+    authorization_token: str | UnsetType = UNSET
+
+
+async def refresh(request: Request, state: State) -> Reply:
+    """Queue a collection of one entity's facts; it begins within seconds of this answer."""
+    asked: Refresh = await request.json(Refresh)
+    ref = str(refs.parse(asked.entity_ref))
+    actor, now = request.actor, state.clock()
+    if not await requests.add(state.database, ref, actor, now):
+        raise NotFoundError(f"There is no entity {ref} to collect facts of.")
+    return Reply()

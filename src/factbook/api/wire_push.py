@@ -1,0 +1,178 @@
+"""What the push interface takes and gives, as types."""
+
+from typing import Annotated, Any, Literal
+
+from msgspec import UNSET, Meta, UnsetType
+
+from factbook.api import patterns
+from factbook.api.wire import Count, Link, Ref, Text, Time, Uuid, Wire
+
+# Entities as they are pushed
+
+
+class NewMetadata(Wire):
+    """What a pushed entity says of itself; other fields than these are kept.
+
+    `uid` and `etag`, which an entity that was read carries, are dropped with a warning.
+    """
+
+    name: Annotated[
+        str,
+        patterns.of(
+            patterns.NAME,
+            "entity-name",
+            description="Spaces around it are cut off.",
+            examples=["payments"],
+        ),
+    ]
+    namespace: Annotated[str, patterns.of(patterns.NAMESPACE)] | UnsetType = UNSET
+    title: Text | UnsetType = UNSET
+    description: str | UnsetType = UNSET
+    labels: dict[str, str] | UnsetType = UNSET
+    annotations: dict[str, str] | UnsetType = UNSET
+    tags: list[Text] | UnsetType = UNSET
+    links: list[Link] | UnsetType = UNSET
+
+
+class NewEntity(Wire, forbid_unknown_fields=True):
+    """An entity to push. `relations` and `status` are dropped with a warning."""
+
+    api_version: Annotated[
+        str,
+        patterns.of(
+            patterns.API_VERSION,
+            description="`[prefix/]version`, such as `backstage.io/v1alpha1`. Kept as it comes.",
+            examples=["backstage.io/v1alpha1"],
+        ),
+    ]
+    kind: Annotated[str, patterns.of(patterns.KIND, examples=["Component"])]
+    metadata: NewMetadata
+    spec: dict[str, Any] | UnsetType = UNSET
+    relations: Any = UNSET
+    status: Any = UNSET
+
+
+class NewSet(Wire, forbid_unknown_fields=True):
+    """The whole content of a set."""
+
+    items: Annotated[
+        list[NewEntity],
+        Meta(
+            description="Each reference once.",
+            extra_json_schema={"uniqueItems": True},
+        ),
+    ]
+
+
+# Sets
+
+
+class Changes(Wire):
+    """How many entities a push added, updated, removed and left as they were."""
+
+    added: Count
+    updated: Count
+    removed: Count
+    unchanged: Count
+
+
+class Item(Wire):
+    """A pushed entity."""
+
+    id: Uuid
+    entity: Annotated[dict[str, Any], Meta(description="The entity as it is stored.")]
+    entity_ref: Ref
+    raw_data: Annotated[dict[str, Any], Meta(description="The same as `entity`.")]
+    set: Annotated[str | None, Meta(description="The set; null outside any set.")]
+    updated_by: Annotated[str, Meta(description="The user who changed it last.")]
+    source: Literal["api-entity"]
+    updated_at: Time
+
+
+class Notice(Wire):
+    """Something to know about an entity that was stored nevertheless."""
+
+    path: str
+    message: str
+    entity_ref: Ref
+
+
+class WrittenItem(Item):
+    """A pushed entity; with what was accepted with a warning."""
+
+    warnings: list[Notice] | UnsetType = UNSET
+
+
+class Items(Wire):
+    """Pushed entities."""
+
+    items: list[Item]
+
+
+class SetPage(Wire):
+    """A set, or a page of it."""
+
+    set: str
+    revision: Count
+    items: list[Item]
+    next_cursor: Annotated[str, Meta(description="Asks for the next page.")] | UnsetType = UNSET
+
+
+class Pushed(Wire):
+    """What a push did."""
+
+    set: str
+    revision: Annotated[Count, Meta(description="The set's revision after the push.")]
+    changes: Changes
+    warnings: list[Notice]
+    items: Annotated[list[Item], Meta(description="In the order of the request.")]
+
+
+class Difference(Wire):
+    """What a push would do to one entity."""
+
+    entity_ref: Ref
+    change: Literal["added", "updated", "removed"]
+
+
+class Tried(Wire):
+    """What a push would do."""
+
+    set: str
+    dry_run: Literal[True]
+    revision: Annotated[Count, Meta(description="The set's present revision.")]
+    changes: Changes
+    difference: list[Difference]
+    warnings: list[Notice]
+
+
+class SetSummary(Wire):
+    """A set that has entities."""
+
+    id: str
+    item_count: Count
+    revision: Count
+    updated_by: str
+    updated_at: Time
+
+
+class Sets(Wire):
+    """Every set that has entities."""
+
+    sets: list[SetSummary]
+
+
+class Revision(Wire):
+    """What one push changed."""
+
+    revision: Count
+    created_by: str
+    created_at: Time
+    changes: Changes
+    restored: Annotated[int, Meta(description="The revision that it put back.")] | UnsetType = UNSET
+
+
+class Revisions(Wire):
+    """The revisions of a set that are kept, newest first."""
+
+    revisions: list[Revision]

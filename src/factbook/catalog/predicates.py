@@ -1,0 +1,118 @@
+"""The predicate language of the catalog API: JSON with `$all`, `$any`, `$not` and field values.
+
+Source: the catalog API reference. `{}` and an empty `$all` mean every entity, an empty `$any` none.
+
+    {"$all": [{"kind": "component"}, {"$not": {"spec.lifecycle": {"$in": ["experimental"]}}}]}
+"""
+
+from typing import Any
+
+from factbook.catalog import search
+from factbook.catalog.relations import REVERSE
+from factbook.catalog.store.conditions import (
+    EVERYTHING,
+    AllOf,
+    AnyOf,
+    Condition,
+    Has,
+    HasPrefix,
+    Not,
+)
+from factbook.errors import InputError
+
+# What SQLite nests in one expression, and what anyone writes by hand.
+_MOST = 500
+_DEEPEST = 30
+_OPERATORS = "$exists, $in, $hasPrefix or $contains"
+
+
+def parse(query: Any) -> Condition:
+    """What a predicate asks for. Raises InputError saying which part is not one."""
+    return _Parser().predicate(query, 0)
+
+
+class _Parser:
+    def __init__(self) -> None:
+        self._count = 0
+
+    def predicate(self, query: Any, depth: int) -> Condition:
+        if not isinstance(query, dict):
+            raise InputError(
+                f'A predicate is an object such as {{"kind": "component"}}, not {_shown(query)}.'
+            )
+        if depth > _DEEPEST:
+            raise InputError(f"A predicate can be nested {_DEEPEST} deep at most.")
+        self._add(max(1, len(query)))
+        for operator, combine in (("$all", AllOf), ("$any", AnyOf)):
+            if operator in query:
+                parts = _alone(query, operator)
+                if not isinstance(parts, list):
+                    raise InputError(f"{operator} takes a list of predicates.")
+                return combine([self.predicate(part, depth + 1) for part in parts])
+        if "$not" in query:
+            return Not(self.predicate(_alone(query, "$not"), depth + 1))
+        fields = [self._field(key, value) for key, value in query.items()]
+        return AllOf(fields) if fields else EVERYTHING
+
+    def _add(self, count: int) -> None:
+        self._count += count
+        if self._count > _MOST:
+            raise InputError(f"A predicate can have {_MOST} conditions at most.")
+
+    def _field(self, key: str, value: Any) -> Condition:
+        if key.startswith("$"):
+            raise InputError(f'"{key}" is no operator here: use $all, $any, $not or a path.')
+        path = key.lower().replace("\0", "")
+        if _is_primitive(value):
+            return Has(path, [search.text(value)])
+        match value:
+            case {"$exists": bool(wanted), **others} if not others:
+                return Has(path) if wanted else Not(Has(path))
+            case {"$in": list(values), **others} if not others and all(map(_is_primitive, values)):
+                self._add(len(values))
+                return Has(path, [search.text(one) for one in values])
+            case {"$hasPrefix": str(prefix), **others} if not others:
+                return HasPrefix(path, search.text(prefix))
+            case {"$contains": dict(wanted), **others} if not others and path == "relations":
+                return _relation(wanted)
+            case {"$contains": wanted, **others} if not others and _is_primitive(wanted):
+                return Has(path, [search.text(wanted)])
+        raise InputError(
+            f'The value of "{key}" has to be a string, number or boolean, or one of {_OPERATORS}; '
+            f"not {_shown(value)}."
+        )
+
+
+def _relation(wanted: dict[str, Any]) -> Condition:
+    """A relation by its type, its target or both; each a string or `$in` of strings."""
+    if not wanted or wanted.keys() - {"type", "targetRef"}:
+        raise InputError("$contains of relations takes an object with type, targetRef or both.")
+    types = _strings(wanted["type"]) if "type" in wanted else [name.lower() for name in REVERSE]
+    targets = _strings(wanted["targetRef"]) if "targetRef" in wanted else None
+    return AnyOf([Has(f"relations.{type_}", targets) for type_ in types])
+
+
+def _strings(value: Any) -> list[str]:
+    match value:
+        case str():
+            return [search.text(value)]
+        case {"$in": list(values), **others} if not others and all(
+            isinstance(one, str) for one in values
+        ):
+            return [search.text(one) for one in values]
+    raise InputError(f'type and targetRef are a string or {{"$in": [...]}}, not {_shown(value)}.')
+
+
+def _alone(query: dict[str, Any], operator: str) -> Any:
+    if len(query) > 1:
+        raise InputError(f"{operator} stands alone in its object.")
+    return query[operator]
+
+
+def _is_primitive(value: Any) -> bool:
+    return isinstance(value, str | int | float)
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:80]}…"

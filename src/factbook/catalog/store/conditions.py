@@ -1,0 +1,168 @@
+"""Which entities are meant: conditions that combine, and their SQL on `entities e`.
+
+Filters, predicates, full text and the entity filters of data sources all come to these. Keys are
+dotted paths of the index (catalog/search.py); keys and values are in lower case.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from factbook.catalog import search
+from factbook.catalog.relations import REVERSE, STATED
+
+SQL = tuple[str, list[object]]
+
+COLUMNS = {
+    "kind": "e.kind",
+    "metadata.namespace": "e.namespace",
+    "metadata.name": "e.name",
+    "metadata.uid": "e.uid",
+}
+_RELATIONS = "relations."
+_JOINED = 4
+_IDS = "SELECT entity_id FROM search WHERE key_id = (SELECT id FROM search_keys WHERE key = ?)"
+# Sorts behind every text that begins with what stands before it.
+_LAST = chr(0x10FFFF)
+
+
+@dataclass(frozen=True)
+class AllOf:
+    """Every one of the parts holds; without parts, always."""
+
+    parts: Sequence["Condition"] = ()
+
+    def sql(self) -> SQL:
+        parts = [part.sql() for part in self.parts]
+        # PostgreSQL's planner tries every order of joins, but leaves alone what is wrapped so.
+        wrapped = [f"({sql}) IS TRUE" for sql, _ in parts[_JOINED:]]
+        plain = [f"({sql})" for sql, _ in parts[:_JOINED]]
+        return " AND ".join([*plain, *wrapped]) or "1 = 1", _parameters(parts)
+
+
+@dataclass(frozen=True)
+class AnyOf:
+    """One of the parts holds; without parts, never."""
+
+    parts: Sequence["Condition"]
+
+    def sql(self) -> SQL:
+        parts = [part.sql() for part in self.parts]
+        return " OR ".join(f"({sql})" for sql, _ in parts) or "1 = 0", _parameters(parts)
+
+
+@dataclass(frozen=True)
+class Not:
+    """The part does not hold."""
+
+    part: "Condition"
+
+    def sql(self) -> SQL:
+        sql, parameters = self.part.sql()
+        return f"NOT ({sql})", parameters
+
+
+@dataclass(frozen=True)
+class Has:
+    """The key exists; with `values`, it has one of them."""
+
+    key: str
+    values: Sequence[str] | None = None
+
+    def sql(self) -> SQL:
+        if column := COLUMNS.get(self.key):
+            return ("1 = 1", []) if self.values is None else _in(column, self.values)
+        if self.key.startswith(_RELATIONS):
+            return _related(self.key.removeprefix(_RELATIONS), self.values)
+        if self.values is None:
+            return f"e.id IN ({_IDS})", [self.key]
+        sql, parameters = _in("value", [one for one in self.values if one != search.EXISTS])
+        return f"e.id IN ({_IDS} AND {sql})", [self.key, *parameters]
+
+
+@dataclass(frozen=True)
+class HasPrefix:
+    """The key has a value that begins with the prefix."""
+
+    key: str
+    prefix: str
+
+    def sql(self) -> SQL:
+        bounds: list[object] = [self.prefix, self.prefix + _LAST]
+        if column := COLUMNS.get(self.key):
+            return f"{column} >= ? AND {column} < ?", bounds
+        if self.key.startswith(_RELATIONS):
+            return _pointing(self.key.removeprefix(_RELATIONS), "{0} >= ? AND {0} < ?", bounds)
+        sql = f"e.id IN ({_IDS} AND value >= ? AND value < ? AND value <> ?)"
+        return sql, [self.key, *bounds, search.EXISTS]
+
+
+@dataclass(frozen=True)
+class Contains:
+    """The text occurs in a value of one of the keys."""
+
+    keys: Sequence[str]
+    text: str
+
+    def sql(self) -> SQL:
+        escaped = self.text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+        parts = [_like(key, f"%{escaped}%") for key in self.keys]
+        return " OR ".join(sql for sql, _ in parts) or "1 = 0", _parameters(parts)
+
+
+Condition: TypeAlias = AllOf | AnyOf | Not | Has | HasPrefix | Contains
+
+EVERYTHING = AllOf()
+
+
+def _parameters(parts: Iterable[SQL]) -> list[object]:
+    return [parameter for _, parameters in parts for parameter in parameters]
+
+
+def _like(key: str, pattern: str) -> SQL:
+    like = "LIKE ? ESCAPE '\\'"
+    if key == "metadata.name":
+        # The name is what stands behind the reference's only slash, and every index of entities
+        # holds the reference: the entities themselves need not be read.
+        return f"e.ref {like}", [f"%/{pattern}"]
+    if column := COLUMNS.get(key):
+        return f"{column} {like}", [pattern]
+    if key.startswith(_RELATIONS):
+        return _pointing(key.removeprefix(_RELATIONS), f"{{0}} {like}", [pattern])
+    return f"e.id IN ({_IDS} AND value {like} AND value <> ?)", [key, pattern, search.EXISTS]
+
+
+def _in(column: str, values: Sequence[str]) -> SQL:
+    if not values:
+        return "1 = 0", []
+    if len(values) == 1:
+        return f"{column} = ?", list(values)
+    return f"{column} IN ({', '.join('?' * len(values))})", list(values)
+
+
+def _related(type_: str, values: Sequence[str] | None) -> SQL:
+    if values is None:
+        return _pointing(type_, "1 = 1", [])
+    sql, parameters = _in("{0}", values)
+    return _pointing(type_, sql, parameters)
+
+
+def _pointing(type_: str, target: str, parameters: list[object]) -> SQL:
+    """Entities with a relation of this type, stated by themselves or by the other side.
+
+    `target` is the condition on the other side's reference, which stands in it as `{0}`.
+    """
+    forward = next((name for name in REVERSE if name.lower() == type_), None)
+    if forward is None:
+        return "1 = 0", []
+    reverse, parts = REVERSE[forward], list[SQL]()
+    if forward in STATED:
+        sql = f"SELECT source_id FROM relations WHERE type = ? AND {target.format('target_ref')}"
+        parts.append((f"e.id IN ({sql})", [forward, *parameters]))
+    if reverse in STATED:
+        sql = (
+            "SELECT r.target_ref FROM relations r JOIN entities s ON s.id = r.source_id "
+            f"WHERE r.type = ? AND {target.format('s.ref')}"
+        )
+        parts.append((f"e.ref IN ({sql})", [reverse, *parameters]))
+    return f"({' OR '.join(sql for sql, _ in parts)})", _parameters(parts)

@@ -1,0 +1,187 @@
+"""Questions for many entities: which, in which order, a page of them or all."""
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from factbook.catalog import search
+from factbook.catalog.store import documents
+from factbook.catalog.store.conditions import COLUMNS as KEY_COLUMNS
+from factbook.catalog.store.conditions import EVERYTHING, Condition
+from factbook.storage import Database
+
+COLUMNS = "e.ref, e.head, e.uid, e.etag, e.body, e.relations, e.problems"
+
+Place = list[str | None]  # a row's sort values and, last, its reference
+
+
+class Stored(NamedTuple):
+    """An entity as it is stored; `relations` and `problems` are JSON, the rest as in documents."""
+
+    ref: str
+    head: str
+    uid: str
+    etag: str
+    body: str
+    relations: str
+    problems: str | None
+
+    def render(self) -> str:
+        """The entity as the catalog shows it: with uid, etag, relations and status."""
+        return documents.rendered(*self[1:])
+
+
+class Order(NamedTuple):
+    """One field to order by; entities that lack it come last in both directions."""
+
+    field: str
+    descending: bool = False
+
+
+class _Sort(NamedTuple):
+    """An order as SQL: the expression to sort by, and whether it can be null."""
+
+    expression: str
+    descending: bool
+    nullable: bool
+
+
+@dataclass(frozen=True)
+class Query:
+    """Which entities, in which order, from where on.
+
+    `backward` turns the order around: with `after` it leads to what stands before a place.
+    """
+
+    condition: Condition = EVERYTHING
+    order: Sequence[Order] = ()
+    limit: int | None = None
+    offset: int = 0
+    after: Place | None = None
+    backward: bool = False
+
+    def sql(self) -> tuple[str, list[object]]:
+        """The statement; its rows are the columns of Stored and then the sort values."""
+        return self._sql(COLUMNS, with_sorts=True)
+
+    def text_sql(self) -> tuple[str, list[object]]:
+        """The statement whose columns, put together, are each entity as shown behind a comma."""
+        return self._sql(documents.RENDERED, with_sorts=False)
+
+    def _sql(self, columns: str, *, with_sorts: bool) -> tuple[str, list[object]]:
+        joins, sorts, parameters = _sorts(self.order, self.backward)
+        where, values = self.condition.sql()
+        parameters += values
+        if self.after is not None:
+            condition, values = _after(sorts, self.after, self.backward)
+            where = f"({where}) AND ({condition})"
+            parameters += values
+        if with_sorts:
+            columns += "".join(f", {sort.expression}" for sort in sorts)
+        statement = f"SELECT {columns} FROM entities e{joins} WHERE {where}"
+        statement += f" ORDER BY {_ordering(sorts, self.backward)}"
+        if self.limit is not None:
+            statement += " LIMIT ?"
+            parameters.append(self.limit)
+            if self.offset:
+                statement += " OFFSET ?"
+                parameters.append(self.offset)
+        return statement, parameters
+
+
+def _sorts(order: Sequence[Order], backward: bool) -> tuple[str, list[_Sort], list[object]]:
+    joins, sorts, parameters = "", list[_Sort](), list[object]()
+    for position, item in enumerate(order):
+        name, descending = item.field.lower(), item.descending is not backward
+        if column := KEY_COLUMNS.get(name):
+            sorts.append(_Sort(column, descending, nullable=False))
+            continue
+        joins += (
+            " LEFT JOIN (SELECT entity_id, min(value) AS value FROM search"
+            " WHERE key_id = (SELECT id FROM search_keys WHERE key = ?) AND value <> ?"
+            f" GROUP BY entity_id) o{position} ON o{position}.entity_id = e.id"
+        )
+        parameters += [name, search.EXISTS]
+        sorts.append(_Sort(f"o{position}.value", descending, nullable=True))
+    return joins, sorts, parameters
+
+
+def _ordering(sorts: list[_Sort], backward: bool) -> str:
+    direction = " DESC" if backward else ""
+    terms = []
+    for sort in sorts:
+        if sort.nullable:
+            terms.append(f"{sort.expression} IS NULL{direction}")
+        # A column of our own is never null, and naming it alone lets an index give the order.
+        terms.append(f"{sort.expression}{' DESC' if sort.descending else ''}")
+    return ", ".join([*terms, f"e.ref{direction}"])
+
+
+def _after(sorts: list[_Sort], after: Place, backward: bool) -> tuple[str, list[object]]:
+    """The rows that sort behind a row with these sort values and, last, this reference."""
+    *values, ref = after
+    alternatives, parameters = [], list[object]()
+    same, same_parameters = "", list[object]()
+    for sort, value in zip(sorts, values, strict=True):
+        column = sort.expression
+        if value is None:
+            # Rows without a value are the last ones; backward, those with one follow.
+            if backward:
+                alternatives.append(f"({same}{column} IS NOT NULL)")
+                parameters += same_parameters
+            same += f"{column} IS NULL AND "
+            continue
+        beyond = f"{column} {'<' if sort.descending else '>'} ?"
+        if sort.nullable and not backward:
+            beyond = f"({beyond} OR {column} IS NULL)"
+        alternatives.append(f"({same}{beyond})")
+        parameters += [*same_parameters, value]
+        same += f"{column} = ? AND "
+        same_parameters.append(value)
+    alternatives.append(f"({same}e.ref {'<' if backward else '>'} ?)")
+    sql, parameters = " OR ".join(alternatives), [*parameters, *same_parameters, ref]
+    if sorts and not sorts[0].nullable:
+        # Said once more without OR, so that an index is entered at the place and not at its start.
+        sign = "<=" if sorts[0].descending else ">="
+        return f"({sql}) AND {sorts[0].expression} {sign} ?", [*parameters, values[0]]
+    return sql, parameters
+
+
+class Found(NamedTuple):
+    """One page of a query in its order; `more` says whether something follows in its direction."""
+
+    items: list[Stored]
+    places: list[Place]
+    more: bool
+
+
+async def page(database: Database, query: Query) -> Found:
+    """At most `query.limit` entities."""
+    assert query.limit is not None
+    width = len(Stored._fields)
+    rows = await database.all(*replace(query, limit=query.limit + 1).sql())
+    kept = rows[: query.limit]
+    if query.backward:
+        kept.reverse()
+    items = [Stored(*row[:width]) for row in kept]
+    places: list[Place] = [[*row[width:], row[0]] for row in kept]
+    return Found(items, places, len(rows) > query.limit)
+
+
+async def stream(database: Database, query: Query) -> AsyncIterator[list[Stored]]:
+    """Every entity of a query, in portions, all of one moment."""
+    width = len(Stored._fields)
+    async for rows in database.pages(*query.sql()):
+        yield [Stored(*row[:width]) for row in rows]
+
+
+def stream_text(database: Database, query: Query) -> AsyncIterator[bytes]:
+    """The same as rendered JSON, each entity behind a comma, in pieces."""
+    return database.text(*query.text_sql())
+
+
+async def total(database: Database, condition: Condition) -> int:
+    """How many entities meet the condition."""
+    where, parameters = condition.sql()
+    row = await database.one(f"SELECT count(*) FROM entities e WHERE {where}", parameters)
+    return row[0] if row else 0

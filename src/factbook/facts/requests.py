@@ -1,0 +1,44 @@
+"""Requests to collect one entity's facts now, kept until a worker has done it."""
+
+from factbook.storage import Database, Transaction
+
+
+async def add(database: Database, ref: str, actor: str, now: int) -> bool:
+    """Ask for the facts of the entity with this reference; False when there is no such entity.
+
+    Asking again before it was done changes nothing.
+    """
+
+    def work(transaction: Transaction) -> bool:
+        row = transaction.one("SELECT id FROM entities WHERE ref = ?", (ref,))
+        if row is not None:
+            transaction.run(_ADD, (row[0], actor, now))
+        return row is not None
+
+    return await database.write(work)
+
+
+async def waiting(database: Database) -> bool:
+    """Whether some request is still to be done."""
+    return await database.one("SELECT 1 FROM collection_requests LIMIT 1") is not None
+
+
+def take(transaction: Transaction, limit: int) -> list[int]:
+    """Up to `limit` entity ids that were asked for, the oldest first.
+
+    They are taken off the list in this transaction: when it fails they are still waiting.
+    """
+    transaction.lock("collection-requests")
+    rows = transaction.all(
+        "SELECT entity_id FROM collection_requests ORDER BY requested_at, entity_id LIMIT ?",
+        (limit,),
+    )
+    ids = [row[0] for row in rows]
+    transaction.run("DELETE FROM collection_requests WHERE entity_id IN LIST(?)", (ids,))
+    return ids
+
+
+_ADD = """
+INSERT INTO collection_requests (entity_id, requested_by, requested_at) VALUES (?, ?, ?)
+ON CONFLICT (entity_id) DO NOTHING
+"""

@@ -1,0 +1,146 @@
+"""At least one good call of every described operation, and refusals, with the status of each."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+from urllib.parse import quote
+
+import httpx2
+
+from tests.service import PUSH, Service, component, resource
+
+CATALOG = "/api/catalog"
+ENTITIES = f"{CATALOG}/entities"
+TOKENS = "/api/access/v1/tokens"
+NOBODY = "6e1f3f0c-0000-4000-8000-000000000000"
+FULL = {
+    "title": "Payments",
+    "description": "Takes money",
+    "labels": {"tier": "one"},
+    "tags": ["java"],
+    "links": [{"url": "https://example.com", "title": "Home", "icon": "web", "type": "page"}],
+    "namespace": "shop",
+}
+
+Call = tuple[str, int, httpx2.Response]
+
+
+async def every_call(service: Service) -> AsyncIterator[Call]:
+    """Operation, expected status and real answer of each call."""
+    for calls in (_pushes, _reads_of_sets, _reads, _queries, _tokens, _removals):
+        async for call in calls(service):
+            yield call
+
+
+async def _pushes(service: Service) -> AsyncIterator[Call]:
+    http = service.http
+    payments = component("Payments", system="shop", owner=["wrong"]) | {"status": {}}
+    payments["metadata"] |= FULL
+    sent = {"items": [payments, component("web"), resource("Master Account")]}
+    first = f"{PUSH}/sets/first"
+    yield "setsPutSet", 200, await http.put(first, json=sent, params={"dryRun": "true"})
+    yield "setsPutSet", 200, await http.put(first, json=sent)
+    yield "setsPutSet", 200, await http.put(first, json=sent)
+    yield "setsPutSet", 400, await http.put(first, json={"items": [{"kind": 1}]})
+    yield "setsPutSet", 400, await http.put(first, content=b"{")
+    yield "setsPutSet", 412, await http.put(first, json=sent, headers={"if-match": '"9"'})
+    yield "setsPutSet", 409, await http.put(f"{PUSH}/sets/second", json=sent)
+    only = {"items": [component("web")]}
+    yield "setsPutSet", 409, await http.put(first, json=only, params={"maxRemovals": "0"})
+    read_back = component("api") | {"relations": []}
+    yield "setsPostToSet", 200, await http.post(first, json=read_back)
+    yield "setsPostToSet", 409, await http.post(f"{PUSH}/sets/second", json=component("api"))
+    yield "setsPostEntity", 200, await http.post(f"{PUSH}/entities", json=component("alone"))
+    restored = await http.post(f"{first}/revisions/1/restore")
+    yield "setsRestoreRevision", 200, restored
+    yield "setsRestoreRevision", 404, await http.post(f"{first}/revisions/77/restore")
+
+
+async def _reads_of_sets(service: Service) -> AsyncIterator[Call]:
+    http = service.http
+    first = f"{PUSH}/sets/first"
+    yield "setsListSets", 200, await http.get(f"{PUSH}/sets")
+    yield "setsGetSet", 200, await http.get(first)
+    yield "setsGetSet", 200, await http.get(first, params={"limit": "1"})
+    yield "setsGetSet", 400, await http.get(first, params={"limit": "0"})
+    yield "setsGetSet", 404, await http.get(f"{PUSH}/sets/none")
+    yield "setsListRevisions", 200, await http.get(f"{first}/revisions")
+    yield "setsListEntities", 200, await http.get(f"{PUSH}/entities")
+    yield "setsListEntities", 200, await http.get(f"{PUSH}/entities", params={"set": "first"})
+    by_ref = f"{PUSH}/entities/by-ref"
+    ref = quote("component:default/alone", safe="")
+    alone = await http.get(f"{by_ref}/{ref}")
+    yield "setsGetEntityByRef", 200, alone
+    yield "setsGetEntityByRef", 400, await http.get(f"{by_ref}/nothing")
+    yield "setsGetEntity", 200, await http.get(f"{PUSH}/entities/{alone.json()['id']}")
+    yield "setsGetEntity", 404, await http.get(f"{PUSH}/entities/{NOBODY}")
+
+
+async def _reads(service: Service) -> AsyncIterator[Call]:
+    http = service.http
+    yield "entitiesListEntities", 200, await http.get(ENTITIES)
+    parts = {"fields": "kind,metadata.name,spec.owner", "limit": "1"}
+    yield "entitiesListEntities", 200, await http.get(ENTITIES, params=parts)
+    yield "entitiesListEntities", 400, await http.get(ENTITIES, params={"order": "up"})
+    named = f"{ENTITIES}/by-name/component/shop/payments"
+    payments = await http.get(named)
+    yield "entitiesGetByName", 200, payments
+    yield "entitiesGetByName", 404, await http.get(f"{ENTITIES}/by-name/component/default/none")
+    yield "entitiesGetAncestry", 200, await http.get(f"{named}/ancestry")
+    uid = payments.json()["metadata"]["uid"]
+    yield "entitiesGetByUid", 200, await http.get(f"{ENTITIES}/by-uid/{uid}")
+    yield "entitiesGetByUid", 404, await http.get(f"{ENTITIES}/by-uid/{NOBODY}")
+    refs = {"entityRefs": ["component:shop/payments", "api:none"]}
+    yield "entitiesGetByRefs", 200, await http.post(f"{ENTITIES}/by-refs", json=refs)
+    wrong = {"entityRefs": [1]}
+    yield "entitiesGetByRefs", 400, await http.post(f"{ENTITIES}/by-refs", json=wrong)
+    async with service.client(None) as anonymous:
+        yield "entitiesListEntities", 401, await anonymous.get(ENTITIES)
+    async with service.client(await service.token("events.read")) as other:
+        yield "entitiesListEntities", 403, await other.get(ENTITIES)
+
+
+async def _queries(service: Service) -> AsyncIterator[Call]:
+    http = service.http
+    by_query = f"{ENTITIES}/by-query"
+    yield "queriesGetByQuery", 200, await http.get(by_query, params={"limit": "1"})
+    yield "queriesPostByQuery", 200, await http.post(by_query, json={"limit": 1})
+    yield "queriesPostByQuery", 400, await http.post(by_query, json={"query": {"$not": 1}})
+    facets = f"{CATALOG}/entity-facets"
+    yield "facetsGetFacets", 200, await http.get(facets, params={"facet": "kind"})
+    yield "facetsGetFacets", 400, await http.get(facets)
+    yield "facetsPostFacets", 200, await http.post(facets, json={"facets": ["kind"]})
+    validate = f"{CATALOG}/validate-entity"
+    sound: dict[str, Any] = {"entity": component("a"), "location": "url:https://example.com"}
+    yield "entityValidationValidateEntity", 200, await http.post(validate, json=sound)
+    unsound = sound | {"entity": {}}
+    yield "entityValidationValidateEntity", 400, await http.post(validate, json=unsound)
+    yield "entityValidationValidateEntity", 400, await http.post(validate, json=[])
+    wanted = {"entityRef": "component:shop/payments"}
+    yield "refreshingRefresh", 200, await http.post(f"{CATALOG}/refresh", json=wanted)
+    none = {"entityRef": "component:none"}
+    yield "refreshingRefresh", 404, await http.post(f"{CATALOG}/refresh", json=none)
+    yield "locationsListLocations", 200, await http.get(f"{CATALOG}/locations")
+    locations = f"{CATALOG}/locations/by-query"
+    yield "locationsQueryLocations", 200, await http.post(locations, json={})
+
+
+async def _tokens(service: Service) -> AsyncIterator[Call]:
+    http = service.http
+    made = await http.post(TOKENS, json={"name": "new", "expires": "never"})
+    yield "tokensCreate", 201, made
+    yield "tokensCreate", 400, await http.post(TOKENS, json={"name": ""})
+    yield "tokensCreate", 413, await http.post(TOKENS, content=b" " * 1024 * 1024 + b"{}")
+    yield "tokensListAll", 200, await http.get(TOKENS)
+    yield "tokensRevoke", 204, await http.delete(f"{TOKENS}/{made.json()['id']}")
+    yield "tokensRevoke", 404, await http.delete(f"{TOKENS}/{made.json()['id']}")
+
+
+async def _removals(service: Service) -> AsyncIterator[Call]:
+    http = service.http
+    items = (await http.get(f"{PUSH}/entities")).json()["items"]
+    one, other = items[0]["id"], items[1]["id"]
+    yield "setsDeleteEntity", 204, await http.delete(f"{PUSH}/entities/{one}")
+    yield "setsDeleteEntity", 404, await http.delete(f"{PUSH}/entities/{one}")
+    yield "entitiesDeleteByUid", 204, await http.delete(f"{ENTITIES}/by-uid/{other}")
+    yield "setsDeleteSet", 200, await http.delete(f"{PUSH}/sets/first", params={"dryRun": "true"})
+    yield "setsDeleteSet", 200, await http.delete(f"{PUSH}/sets/first")

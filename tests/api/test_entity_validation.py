@@ -1,0 +1,130 @@
+"""What validate-entity says of an entity, which it does not store."""
+
+from typing import Any
+
+import pytest
+
+from tests.service import Service, component, resource
+
+VALIDATE = "/api/catalog/validate-entity"
+LOCATION = "url:https://example.com/catalog-info.yaml"
+
+pytestmark = [
+    pytest.mark.spec("catalog.validate-entity"),
+    pytest.mark.parametrize("database_url", ["sqlite"], indirect=True),
+]
+
+
+async def problems(service: Service, entity: Any, location: str = LOCATION) -> dict[str, str]:
+    """What is wrong by its path; empty for a valid entity."""
+    body = {"entity": entity, "location": location}
+    answer = await service.http.post(VALIDATE, json=body)
+    if answer.status_code == 200:
+        assert answer.content == b""
+        return {}
+    assert answer.status_code == 400, answer.text
+    assert list(answer.json()) == ["errors"]
+    errors = answer.json()["errors"]
+    assert errors
+    assert {error["name"] for error in errors} == {"InputError"}
+    return {error["path"]: error["message"] for error in errors}
+
+
+async def test_a_valid_entity_is_answered_without_a_body_and_not_stored(service: Service) -> None:
+    assert await problems(service, component("payments")) == {}
+    assert await service.catalog("component:default/payments") is None
+
+
+async def test_every_problem_is_told_at_once_with_its_path(service: Service) -> None:
+    entity = component("pay ments", owner="", dependsOn=["foo"], providesApis=["a", 1])
+    entity["metadata"] |= {"labels": {"a/b/c": "x"}, "tags": ["ok", "Not"], "links": [{"url": "x"}]}
+    entity |= {"kind": "Component", "apiVersion": "backstage.io/v1alpha1", "relations": []}
+    found = await problems(service, entity)
+    assert set(found) == {
+        "entity.metadata.name",
+        "entity.metadata.labels.a/b/c",
+        "entity.metadata.tags[1]",
+        "entity.metadata.links[0].url",
+        "entity.relations",
+        "entity.spec.owner",
+        "entity.spec.dependsOn[0]",
+        "entity.spec.providesApis[1]",
+    }
+    assert found["entity.spec.owner"] == "spec.owner: has to be a non-empty string"
+
+
+async def test_what_a_push_takes_can_be_no_valid_entity(service: Service) -> None:
+    spaced = resource("Master Account")
+    spaceship = resource("enterprise") | {"kind": "Spaceship"}
+    answer = await service.push("wide", spaced, spaceship)
+    assert answer.status_code == 200
+    assert set(await problems(service, spaced)) == {"entity.metadata.name"}
+    assert "not a known kind" in (await problems(service, spaceship))["entity.kind"]
+
+
+async def test_a_known_kind_in_a_foreign_api_version_is_not_valid(service: Service) -> None:
+    found = await problems(service, component("a") | {"apiVersion": "example.com/v1"})
+    assert list(found) == ["entity.apiVersion"]
+    assert "backstage.io/v1alpha1 or backstage.io/v1beta1" in found["entity.apiVersion"]
+
+
+@pytest.mark.parametrize("entity", [None, 1, "text", [], True])
+async def test_what_is_no_object_is_no_entity(service: Service, entity: Any) -> None:
+    assert await problems(service, entity) == {"entity": "the entity: has to be an object"}
+
+
+@pytest.mark.parametrize("location", ["", "url:", "file:/a", "https://a/b", "url:javascript:x"])
+async def test_a_location_has_to_be_the_address_of_something(
+    service: Service, location: str
+) -> None:
+    assert list(await problems(service, component("a"), location)) == ["location"]
+
+
+async def test_a_location_among_the_annotations_has_to_be_one(service: Service) -> None:
+    entity = resource("a", annotations={"backstage.io/managed-by-location": "https://a/b"})
+    found = await problems(service, entity)
+    assert list(found) == ["entity.metadata.annotations.backstage.io/managed-by-location"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "",
+        "{",
+        "[]",
+        "{}",
+        '{"entity": {}}',
+        '{"location": "url:x"}',
+        '{"entity": {}, "location": 1}',
+        '{"entity": {}, "location": "url:x", "more": 1}',
+        '{"entity": ' + "[" * 200 + "]" * 200 + ', "location": "url:x"}',
+        '{"entity": ' + "[" * 100_000 + "]" * 100_000 + ', "location": "url:x"}',
+    ],
+)
+async def test_another_body_is_an_error_of_the_usual_form(service: Service, body: str) -> None:
+    answer = await service.http.post(VALIDATE, content=body)
+    assert answer.status_code == 400
+    assert answer.json()["error"]["name"] == "InputError"
+
+
+async def test_a_large_body_is_refused(service: Service) -> None:
+    body = {"entity": component("a", note="x" * 1024 * 1024), "location": LOCATION}
+    answer = await service.http.post(VALIDATE, json=body)
+    assert answer.status_code == 413
+
+
+async def test_of_countless_problems_a_thousand_are_told(service: Service) -> None:
+    entity = resource("a", tags=[""] * 5000)
+    assert len(await problems(service, entity)) == 1000
+
+
+async def test_it_needs_a_token_that_may_read_the_catalog(service: Service) -> None:
+    body = {"entity": component("a"), "location": LOCATION}
+    async with service.client(None) as http:
+        assert (await http.post(VALIDATE, json=body)).status_code == 401
+    async with service.client(await service.token("catalog.entity-set.write")) as http:
+        answer = await http.post(VALIDATE, json=body)
+        assert answer.status_code == 403
+        assert "catalog.entity.read" in answer.text
+    async with service.client(await service.token("catalog.entity.read")) as http:
+        assert (await http.post(VALIDATE, json=body)).status_code == 200
