@@ -155,7 +155,7 @@ def test_a_selection_of_entities_is_asked_for(server: FakeServer, client: Client
     selection = ["kind=component,spec.type=service", "kind=api"]
     assert not list(
         client.entities(
-            filter=selection, fields=["kind", "metadata.name"], order=["asc:kind"], offset=5
+            filters=selection, fields=["kind", "metadata.name"], order=["asc:kind"], offset=5
         )
     )
     assert server.last.url.params.multi_items() == [

@@ -56,6 +56,9 @@ class FakeServer:
 
     def _rpc(self, message: dict[str, Any]) -> dict[str, Any]:
         envelope = {"jsonrpc": "2.0", "id": message["id"]}
+        if message["method"] == "initialize":
+            server = {"name": "factbook", "title": "Factbook", "version": "1.2.3"}
+            return {**envelope, "result": {"protocolVersion": "2025-11-25", "serverInfo": server}}
         if message["method"] == "tools/list":
             return {**envelope, "result": {"tools": self.tools}}
         params = message["params"]

@@ -1,4 +1,4 @@
-"""`factbook entities`, `factbook facts` and `factbook call`."""
+"""`factbook entities`, `factbook facets`, `factbook facts` and `factbook call`."""
 
 import json
 from typing import Any
@@ -9,6 +9,7 @@ from tests.cli.conftest import Command
 from tests.cli.fake_server import FakeServer, component, result, unable
 
 ENTITIES = "/api/catalog/entities"
+QUERY = f"{ENTITIES}/by-query"
 SCHEMA = {
     "type": "object",
     "properties": {
@@ -52,6 +53,74 @@ def test_entities_as_json_are_whole(factbook: Command, server: FakeServer) -> No
     server.on("GET", ENTITIES, [component("a")])
     assert json.loads(factbook("entities", "--json").stdout) == [component("a")]
     assert "fields" not in server.last.url.params
+
+
+def page(*names: str, following: str | None = None) -> dict[str, Any]:
+    """A page of what a query found."""
+    cursors = {"nextCursor": following} if following else {}
+    return {"items": [component(name) for name in names], "totalItems": 9, "pageInfo": cursors}
+
+
+def test_entities_are_searched_in_their_names_and_titles(
+    factbook: Command, server: FakeServer
+) -> None:
+    server.on("GET", QUERY, page("pay", "payments", following="more"))
+    server.on("GET", QUERY, page("prepaid"))
+    answer = factbook("entities", "--search", "pay", "--filter", "kind=component")
+    assert answer.exit_code == 0
+    shown = [line.split()[0] for line in answer.stdout.splitlines()[1:]]
+    assert shown == [f"component:default/{name}" for name in ("pay", "payments", "prepaid")]
+    first, second = (request.url.params for request in server.requests)
+    assert (first["fullTextFilterTerm"], first["filter"]) == ("pay", "kind=component")
+    assert first["fullTextFilterFields"] == "metadata.name,metadata.title"
+    assert first["orderField"] == "metadata.name,asc"
+    assert (second["cursor"], second["fields"]) == ("more", first["fields"])
+
+
+def test_a_search_can_be_ordered_and_limited(factbook: Command, server: FakeServer) -> None:
+    server.on("GET", QUERY, page("a", "b", "c", following="more"))
+    arguments = ["--search", "pay", "--order", "desc:metadata.title", "--limit", "2", "--json"]
+    answer = factbook("entities", *arguments)
+    assert json.loads(answer.stdout) == [component("a"), component("b")]
+    assert server.last.url.params["orderField"] == "metadata.title,desc"
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("order", ["metadata.name", "up:metadata.name", "asc:"])
+def test_a_search_in_no_known_order_is_wrong_usage(
+    factbook: Command, server: FakeServer, order: str
+) -> None:
+    answer = factbook("entities", "--search", "pay", "--order", order)
+    assert answer.exit_code == 2
+    assert "is not of the form asc:FIELD or desc:FIELD." in answer.stderr
+    assert server.requests == []
+
+
+# facets
+
+FACETS = {"kind": [{"value": "API", "count": 2}], "spec.type": [{"value": "a b", "count": 1}]}
+
+
+def test_entities_are_counted_by_the_values_of_fields(
+    factbook: Command, server: FakeServer
+) -> None:
+    server.on("GET", "/api/catalog/entity-facets", {"facets": FACETS})
+    answer = factbook("facets", "kind", "spec.type", "--filter", "spec.owner=team-a")
+    assert [line.split() for line in answer.stdout.splitlines()] == [
+        ["Field", "Value", "Entities"],
+        ["kind", "API", "2"],
+        ["spec.type", "a", "b", "1"],
+    ]
+    params = server.last.url.params
+    assert (params.get_list("facet"), params["filter"]) == (
+        ["kind", "spec.type"],
+        "spec.owner=team-a",
+    )
+
+
+def test_counts_as_json_are_as_the_server_gives_them(factbook: Command, server: FakeServer) -> None:
+    server.on("GET", "/api/catalog/entity-facets", {"facets": FACETS})
+    assert json.loads(factbook("facets", "kind", "--json").stdout) == FACETS
 
 
 # facts

@@ -21,6 +21,7 @@ PAGES = [
     ROOT / "README.md",
     ROOT / "docs" / "start.md",
     *sorted((ROOT / "docs" / "how-to").glob("*.md")),
+    ROOT / "docs" / "reference" / "client.md",
 ]
 CURL = Path(__file__).with_name("curl.py")
 

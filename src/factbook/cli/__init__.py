@@ -10,12 +10,13 @@ import typer
 
 from factbook import __version__
 from factbook.cli import tokens
-from factbook.cli.asking import call, entities, facts
+from factbook.cli.asking import call, entities, facets, facts
+from factbook.cli.connecting import connect
 from factbook.cli.failures import EXIT_CODES, Commands
-from factbook.cli.pushing import push, sets
+from factbook.cli.pushing import push, sets, validate
 from factbook.cli.serving import migrate, serve
 
-COMMANDS = (serve, migrate, push, sets, entities, facts, call)
+COMMANDS = (serve, migrate, push, validate, sets, entities, facets, facts, call, connect)
 
 app = typer.Typer(
     cls=Commands,

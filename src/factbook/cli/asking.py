@@ -1,6 +1,7 @@
-"""`factbook entities`, `facts` and `call`: asking what the catalog knows."""
+"""`factbook entities`, `facets`, `facts` and `call`: asking what the catalog knows."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -9,22 +10,31 @@ from factbook.catalog.ref import DEFAULT_NAMESPACE, EntityRef, parse
 from factbook.cli.arguments import typed_arguments
 from factbook.cli.connection import DEFAULT_SERVER, Server, Token, connected
 from factbook.cli.output import Json, note, print_json, print_table, say
+from factbook.errors import InputError
 
 if TYPE_CHECKING:
     from factbook.client import Client, Entity
 
 _SHOWN_FIELDS = ["kind", "metadata", "spec.type", "spec.owner"]
+_SEARCHED_FIELDS = ["metadata.name", "metadata.title"]
+_PAGE_SIZE = 500
+
+Filter = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Conditions that must all hold, e.g. kind=component,spec.type=service. "
+        "Of several --filter, one has to hold."
+    ),
+]
 
 
 def entities(
     context: typer.Context,
     *,
-    filter: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Conditions that must all hold, e.g. kind=component,spec.type=service. "
-            "Of several --filter, one has to hold."
-        ),
+    filter: Filter = None,
+    search: Annotated[
+        str | None,
+        typer.Option(metavar="TEXT", help="Only those with this text in their name or title."),
     ] = None,
     order: Annotated[
         list[str] | None, typer.Option(help="asc: or desc: and a field, e.g. asc:metadata.name.")
@@ -41,16 +51,47 @@ def entities(
       factbook entities --filter kind=component --limit 20
       factbook entities --filter kind=api --filter kind=resource
       factbook entities --filter spec.owner=team-a --json
+      factbook entities --search payment
     """
     fields = () if as_json else _SHOWN_FIELDS
+    chosen, ordered = filter or [], order or []
     with connected(context, server, token) as client:
-        found = list(
-            client.entities(filter=filter or (), order=order or (), fields=fields, limit=limit)
-        )
+        if search is None:
+            each = client.entities(filters=chosen, order=ordered, fields=fields, limit=limit)
+        else:
+            each = _search(client, search, chosen, ordered, fields)
+        found = list(islice(each, limit))
     if as_json:
         print_json(found)
     else:
         print_table(["Entity", "Type", "Owner", "Set"], map(_entity_row, found))
+
+
+def facets(
+    context: typer.Context,
+    fields: Annotated[
+        list[str], typer.Argument(metavar="FIELD", help="Fields, e.g. kind or spec.type.")
+    ],
+    *,
+    filter: Filter = None,
+    server: Server = DEFAULT_SERVER,
+    token: Token = None,
+    as_json: Json = False,
+) -> None:
+    """Count the entities of the catalog by the values of fields.
+
+    \b
+    Examples:
+      factbook facets kind
+      factbook facets spec.type spec.lifecycle --filter kind=component
+    """
+    with connected(context, server, token) as client:
+        found = client.facets(fields, filters=filter or ())
+    if as_json:
+        print_json(found)
+        return
+    rows = [(field, each.value, each.count) for field in found for each in found[field]]
+    print_table(["Field", "Value", "Entities"], rows)
 
 
 def facts(
@@ -112,6 +153,35 @@ def call(
         chosen, typed = typed_arguments(client.tools(), tool, arguments or [])
         answer = client.call(chosen, typed)
     print_json(answer, indent=0 if as_json else 2)
+
+
+def _search(
+    client: "Client",
+    text: str,
+    filters: Sequence[str],
+    order: Sequence[str],
+    fields: Sequence[str],
+) -> Iterator["Entity"]:
+    """The entities whose name or title has this text, page by page."""
+    page = client.query(
+        full_text=(text, _SEARCHED_FIELDS),
+        filters=filters,
+        order=[_field_order(each) for each in order] or [("metadata.name", "asc")],
+        fields=fields,
+        limit=_PAGE_SIZE,
+    )
+    yield from page.items
+    while page.page_info.next_cursor:
+        cursor = page.page_info.next_cursor
+        page = client.query(cursor=cursor, fields=fields, limit=_PAGE_SIZE)
+        yield from page.items
+
+
+def _field_order(order: str) -> tuple[str, str]:
+    direction, _, field = order.partition(":")
+    if direction not in ("asc", "desc") or not field:
+        raise InputError(f'"{order}" is not of the form asc:FIELD or desc:FIELD.')
+    return field, direction
 
 
 def _entity_row(entity: "Entity") -> tuple[object, ...]:

@@ -82,13 +82,14 @@ def _refusal(error: "ApiError", where: Callable[[str], str]) -> Failure:
         return Failure(error.message, NOT_AUTHORISED, hint=_HINTS[error.status])
     if problems := error.details.get("problems"):
         lines = [f"{where(problem['path'])}: {problem['message']}" for problem in problems]
-        return Failure(f"{_count(lines, 'problem')}, nothing was written:", lines=lines)
+        return Failure(f"{count(lines, 'problem')}, nothing was written:", lines=lines)
     if conflicts := error.details.get("conflicts"):
         lines = [f"{conflict['entityRef']}, held by {conflict['owner']}" for conflict in conflicts]
-        message = f"{_count(lines, 'conflict')} with other owners, nothing was written:"
+        message = f"{count(lines, 'conflict')} with other owners, nothing was written:"
         return Failure(message, lines=lines, hint="--on-conflict take moves them into this set.")
     return Failure(error.message)
 
 
-def _count(lines: Sequence[str], noun: str) -> str:
+def count(lines: Sequence[str], noun: str) -> str:
+    """How many there are, in words: `1 problem`, `2 problems`."""
     return f"{len(lines)} {noun}{'' if len(lines) == 1 else 's'}"

@@ -1,11 +1,12 @@
-"""`factbook push` and `factbook sets`: putting entities into the catalog."""
+"""`factbook push`, `validate` and `sets`: putting entities into the catalog."""
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from factbook.cli.connection import DEFAULT_SERVER, PushWord, Server, Token, connected
+from factbook.cli.connection import DEFAULT_SERVER, PushWord, Server, Token, connected, count
+from factbook.cli.failures import Failure
 from factbook.cli.output import Json, note, note_each, print_json, print_table, progress, say
 from factbook.errors import InputError
 
@@ -55,7 +56,7 @@ def push(
       echo '{"items": []}' | factbook push accounts -     # removes the set
     """
     with progress("Reading") as show:
-        documents = _read_all(files, show)
+        documents = _read_all(files, show, ' To empty a set, push {"items": []}.')
         show(f"Pushing {len(documents):,} entities")
         origins = [document.origin for document in documents]
         with connected(context, server, token, push_word, lambda p: _where(p, origins)) as client:
@@ -70,6 +71,40 @@ def push(
         print_json(pushed)
     else:
         _show(pushed, origins)
+
+
+def validate(
+    context: typer.Context,
+    files: Annotated[
+        list[str],
+        typer.Argument(metavar="FILE", help="Files of YAML or JSON; - is standard input."),
+    ],
+    *,
+    server: Server = DEFAULT_SERVER,
+    token: Token = None,
+) -> None:
+    """Check the entities of files against the server's strict rules, and write nothing.
+
+    These rules are narrower than those of a push: they know the well-known kinds alone, and what a
+    push only warns of is a problem here.
+
+    \b
+    Examples:
+      factbook validate catalog.yaml
+      factbook validate teams/*.yaml
+      ./list-accounts | factbook validate -
+    """
+    with progress("Reading") as show:
+        documents = _read_all(files, show)
+        problems = []
+        with connected(context, server, token) as client:
+            for number, document in enumerate(documents, 1):
+                show(f"Checking {number:,} of {len(documents):,}")
+                found = client.validate(document.entity)
+                problems += [f"{document.origin}: {message}" for message in found]
+    if problems:
+        raise Failure(f"{count(problems, 'problem')}:", lines=problems)
+    say("1 entity is valid." if len(documents) == 1 else f"{len(documents)} entities are valid.")
 
 
 def sets(
@@ -96,7 +131,9 @@ def sets(
     print_table(["Set", "Entities", "Revision", "Updated by", "Updated at"], rows)
 
 
-def _read_all(files: Sequence[str], show: Callable[[str], None]) -> list["Document"]:
+def _read_all(
+    files: Sequence[str], show: Callable[[str], None], advice: str = ""
+) -> list["Document"]:
     # Reading YAML is imported by the one command that reads it.
     from factbook.cli.documents import read
 
@@ -109,7 +146,7 @@ def _read_all(files: Sequence[str], show: Callable[[str], None]) -> list["Docume
         documents += found or []
     if nothing:
         # What made the file may have failed, and an empty push removes everything.
-        raise InputError(f'No entity in {", ".join(files)}. To empty a set, push {{"items": []}}.')
+        raise InputError(f"No entity in {', '.join(files)}.{advice}")
     return documents
 
 

@@ -2,11 +2,12 @@
 
     with Client("https://factbook.example.com", token) as factbook:
         factbook.push("accounts", entities)
-        for entity in factbook.entities(filter=["kind=component"]):
+        for entity in factbook.entities(filters=["kind=component"]):
             ...
 
-Every method is written once, in `calls` and `tool_calls`, as a function that returns a `Call`: what
-to ask, and how the answer is read. The two classes differ only in how they send one.
+Every method is written once, in `calls`, `catalog_calls` and `tool_calls`, as a function that
+returns a `Call`: what to ask, and how the answer is read. The two classes differ only in how they
+send one.
 """
 
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
@@ -16,20 +17,28 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 import httpx2
 
-from factbook.client import calls, tool_calls
+from factbook.client import calls, catalog_calls, tool_calls
 from factbook.client.answers import (
+    Ancestor,
+    Ancestry,
     Changes,
     Difference,
     Entity,
+    FacetValue,
+    Initialized,
     Item,
     Notice,
+    PageInfo,
     Pushed,
+    QueryPage,
     Revision,
+    ServerInfo,
     SetPage,
     SetSummary,
     Tool,
 )
-from factbook.client.calls import Call, Page
+from factbook.client.calls import Call
+from factbook.client.catalog_calls import Page
 from factbook.client.errors import (
     ApiError,
     ClientError,
@@ -41,6 +50,8 @@ from factbook.client.errors import (
 from factbook.client.responses import answer
 
 __all__ = [
+    "Ancestor",
+    "Ancestry",
     "ApiError",
     "AsyncClient",
     "Call",
@@ -50,11 +61,16 @@ __all__ = [
     "ConnectionFailed",
     "Difference",
     "Entity",
+    "FacetValue",
+    "Initialized",
     "Item",
     "Notice",
+    "PageInfo",
     "ProtocolError",
     "Pushed",
+    "QueryPage",
     "Revision",
+    "ServerInfo",
     "SetPage",
     "SetSummary",
     "Tool",
@@ -180,7 +196,7 @@ class Client:
         """The answer to a call."""
         with _connecting(self._server):
             response = self._http.request(**_request(call, self._word))
-        return answer(call.read, response)
+        return answer(call.read, response, call.answers)
 
     def __enter__(self) -> Self:
         return self
@@ -198,9 +214,16 @@ class Client:
     delete_set = _now(calls.delete_set)
     revisions = _now(calls.revisions)
     restore = _now(calls.restore)
-    entities = _each_now(calls.entities)
-    entity = _now(calls.entity)
-    entities_by_refs = _now(calls.entities_by_refs)
+    entities = _each_now(catalog_calls.entities)
+    entity = _now(catalog_calls.entity)
+    entities_by_refs = _now(catalog_calls.entities_by_refs)
+    query = _now(catalog_calls.query)
+    facets = _now(catalog_calls.facets)
+    ancestry = _now(catalog_calls.ancestry)
+    validate = _now(catalog_calls.validate)
+    remove = _now(catalog_calls.remove)
+    refresh = _now(catalog_calls.refresh)
+    initialize = _now(tool_calls.initialize)
     tools = _now(tool_calls.tools)
     call = _now(tool_calls.call)
 
@@ -224,7 +247,7 @@ class AsyncClient:
         """The answer to a call."""
         with _connecting(self._server):
             response = await self._http.request(**_request(call, self._word))
-        return answer(call.read, response)
+        return answer(call.read, response, call.answers)
 
     async def __aenter__(self) -> Self:
         return self
@@ -242,8 +265,15 @@ class AsyncClient:
     delete_set = _soon(calls.delete_set)
     revisions = _soon(calls.revisions)
     restore = _soon(calls.restore)
-    entities = _each_soon(calls.entities)
-    entity = _soon(calls.entity)
-    entities_by_refs = _soon(calls.entities_by_refs)
+    entities = _each_soon(catalog_calls.entities)
+    entity = _soon(catalog_calls.entity)
+    entities_by_refs = _soon(catalog_calls.entities_by_refs)
+    query = _soon(catalog_calls.query)
+    facets = _soon(catalog_calls.facets)
+    ancestry = _soon(catalog_calls.ancestry)
+    validate = _soon(catalog_calls.validate)
+    remove = _soon(catalog_calls.remove)
+    refresh = _soon(catalog_calls.refresh)
+    initialize = _soon(tool_calls.initialize)
     tools = _soon(tool_calls.tools)
     call = _soon(tool_calls.call)

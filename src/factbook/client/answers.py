@@ -91,6 +91,58 @@ class Revision(Answer, omit_defaults=True):
     restored: int | None = None
 
 
+class PageInfo(Answer, omit_defaults=True):
+    """The cursors of the pages before and after; None where there is none."""
+
+    next_cursor: str | None = None
+    prev_cursor: str | None = None
+
+
+class QueryPage(Answer):
+    """A page of what a query found; `total_items` counts all of it."""
+
+    items: list[Entity]
+    total_items: int
+    page_info: PageInfo
+
+
+class FacetValue(Answer):
+    """A value of a field, and how many entities have it."""
+
+    value: str
+    count: int
+
+
+class Ancestor(Answer):
+    """An entity, and the references of those that it comes from."""
+
+    entity: Entity
+    parent_entity_refs: list[str]
+
+
+class Ancestry(Answer):
+    """An entity and all that it comes from."""
+
+    root_entity_ref: str
+    items: list[Ancestor]
+
+
+class ServerInfo(Answer, omit_defaults=True):
+    """What a tool-call endpoint says it is."""
+
+    name: str
+    version: str
+    title: str | None = None
+
+
+class Initialized(Answer, omit_defaults=True):
+    """The answer to a handshake: the protocol revision to speak, and with whom."""
+
+    protocol_version: str
+    server_info: ServerInfo
+    instructions: str | None = None
+
+
 class Tool(Answer, omit_defaults=True):
     """A tool of the tool-call endpoint, with the JSON Schemas of its arguments and its answer."""
 

@@ -1,15 +1,18 @@
-"""Every request of the client as a value: what to ask, and how its answer is read."""
+"""The client's requests as values: what to ask, and how its answer is read. Here: sets.
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+`catalog_calls` and `tool_calls` have the others.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Generic, TypeVar
-from urllib.parse import parse_qsl, quote, urlsplit
+from urllib.parse import quote
 
 import httpx2
 import msgspec
 
-from factbook.client.answers import Entity, Pushed, Revision, SetPage, SetSummary
+from factbook.client.answers import Pushed, Revision, SetPage, SetSummary
 from factbook.client.responses import decode
 
 T = TypeVar("T")
@@ -17,16 +20,17 @@ Parameters = list[tuple[str, str]]
 
 # `{word}` is the client's push word; whatever else is put into a path has its braces encoded.
 _PUSH = "/api/catalog/{word}-entities"
-_CATALOG = "/api/catalog"
 _TIMEOUT = 60.0
 # A set of 100,000 entities takes the server half a minute, and a slow disk or network longer.
 _PUSH_TIMEOUT = 900.0
-PAGE_SIZE = 500
 
 
 @dataclass(frozen=True, kw_only=True)
 class Call(Generic[T]):
-    """A request, and how its answer is read; `timeout` is how long to wait for it, in seconds."""
+    """A request, and how its answer is read; `timeout` is how long to wait for it, in seconds.
+
+    `answers` are the statuses that are answers as well, beside those of success.
+    """
 
     method: str
     path: str
@@ -35,14 +39,7 @@ class Call(Generic[T]):
     content: bytes | None = None
     headers: dict[str, str] = field(default_factory=dict)
     timeout: float = _TIMEOUT
-
-
-@dataclass(frozen=True)
-class Page:
-    """Some of the entities that were asked for, and the call for the next ones."""
-
-    items: list[Entity]
-    next: "Call[Page] | None"
+    answers: Collection[int] = ()
 
 
 class _Sets(msgspec.Struct):
@@ -53,11 +50,7 @@ class _Revisions(msgspec.Struct):
     revisions: list[Revision]
 
 
-class _Found(msgspec.Struct):
-    items: list[Entity | None]
-
-
-def _parameters(**values: object) -> Parameters:
+def parameters(**values: object) -> Parameters:
     """Query parameters without those that are None; a list gives one for each of its elements."""
     found: Parameters = []
     for name, value in values.items():
@@ -92,7 +85,7 @@ def push(
         method="PUT",
         path=_set_path(set_id),
         read=partial(decode, Pushed),
-        params=_parameters(
+        params=parameters(
             dryRun="true" if dry_run else None, onConflict=on_conflict, maxRemovals=max_removals
         ),
         content=msgspec.json.encode({"items": list(entities)}),
@@ -110,7 +103,7 @@ def sets() -> Call[list[SetSummary]]:
 
 def set(set_id: str, *, limit: int | None = None, cursor: str | None = None) -> Call[SetPage]:
     """The entities of a set: all of them, or `limit` of them from `cursor` on."""
-    params = _parameters(limit=limit, cursor=cursor)
+    params = parameters(limit=limit, cursor=cursor)
     return Call(method="GET", path=_set_path(set_id), read=partial(decode, SetPage), params=params)
 
 
@@ -141,77 +134,6 @@ def restore(
         method="POST",
         path=f"{_set_path(set_id)}/revisions/{revision}/restore",
         read=partial(decode, Pushed),
-        params=_parameters(onConflict=on_conflict, maxRemovals=max_removals),
+        params=parameters(onConflict=on_conflict, maxRemovals=max_removals),
         timeout=_PUSH_TIMEOUT,
-    )
-
-
-def entities(
-    *,
-    filter: Sequence[str] = (),
-    fields: Sequence[str] = (),
-    order: Sequence[str] = (),
-    limit: int | None = None,
-    offset: int | None = None,
-) -> Call[Page]:
-    """The catalog's entities, one after the other, asked for in pages of at most 500.
-
-    `filter` has conditions such as `kind=component,spec.type=service`: those in one string must all
-    hold, of several strings one. `fields` are dotted paths, `order` is `asc:` or `desc:` and a
-    path, and `limit` bounds the number of entities in all.
-    """
-    chosen = _parameters(filter=filter, fields=",".join(fields) or None, order=order, offset=offset)
-    return _page(chosen, limit)
-
-
-def _page(params: Parameters, left: int | None) -> Call[Page]:
-    size = PAGE_SIZE if left is None else min(left, PAGE_SIZE)
-    asked = [(name, value) for name, value in params if name != "limit"]
-    return Call(
-        method="GET",
-        path=f"{_CATALOG}/entities",
-        read=partial(_read_page, left),
-        params=[*asked, ("limit", str(size))],
-    )
-
-
-def _read_page(left: int | None, response: httpx2.Response) -> Page:
-    items = decode(list[Entity], response)
-    left = None if left is None else left - len(items)
-    target = response.links.get("next", {}).get("url")
-    if target is None or left == 0:
-        return Page(items, None)
-    # Only the query is taken: a token follows no link to another host, and a proxy may have moved
-    # the server below a path that it does not know of.
-    return Page(items, _page(parse_qsl(urlsplit(target).query, keep_blank_values=True), left))
-
-
-def entity(ref: str) -> Call[Entity]:
-    """The entity with the reference `kind:namespace/name`, or `kind:name` in `default`.
-
-    Raises ApiError with status 404 when there is none, and ValueError for anything else.
-    """
-    kind, colon, rest = ref.partition(":")
-    namespace, slash, name = rest.partition("/")
-    parts = (kind, namespace, name) if slash else (kind, "default", rest)
-    if not colon or not all(parts):
-        raise ValueError(f"{ref!r} is not of the form kind:[namespace/]name.")
-    path = "/".join(quote(part, safe="") for part in parts)
-    return Call(
-        method="GET", path=f"{_CATALOG}/entities/by-name/{path}", read=partial(decode, Entity)
-    )
-
-
-def entities_by_refs(
-    refs: Sequence[str], *, fields: Sequence[str] = ()
-) -> Call[list[Entity | None]]:
-    """The entities with these references, in their order, and None for each that does not exist."""
-    body: dict[str, Any] = {"entityRefs": list(refs)}
-    if fields:
-        body["fields"] = list(fields)
-    return Call(
-        method="POST",
-        path=f"{_CATALOG}/entities/by-refs",
-        read=lambda response: decode(_Found, response).items,
-        content=msgspec.json.encode(body),
     )

@@ -1,6 +1,6 @@
 """Reading a response: as the answer that it holds, or as the error that it is."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, TypeVar
 
 import httpx2
@@ -22,17 +22,22 @@ def decode(type_: type[T], response: httpx2.Response) -> T:
         ) from None
 
 
-def answer(read: Callable[[httpx2.Response], T], response: httpx2.Response) -> T:
-    """What `read` makes of the response. Raises the ClientError that it is instead."""
-    if response.is_success:
+def answer(
+    read: Callable[[httpx2.Response], T], response: httpx2.Response, answers: Collection[int] = ()
+) -> T:
+    """What `read` makes of the response. Raises the ClientError that it is instead.
+
+    `answers` are the statuses that `read` understands beside those of success.
+    """
+    if response.is_success or response.status_code in answers:
         return read(response)
     if response.is_redirect:
         target = response.headers.get("location", "another address")
         raise UnexpectedAnswer(f"{response.request.url} redirects to {target}: use that address.")
-    raise _refusal(response)
+    raise refusal(response)
 
 
-def _refusal(response: httpx2.Response) -> ClientError:
+def refusal(response: httpx2.Response) -> ClientError:
     """The error of a response: a REST one, a JSON-RPC one, one of RFC 6750, or a proxy's."""
     status = response.status_code
     try:

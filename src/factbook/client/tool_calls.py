@@ -1,19 +1,21 @@
 """The requests of the tool-call endpoint, which are JSON-RPC 2.0."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, TypeVar
 
 import httpx2
 import msgspec
 
-from factbook.client.answers import Answer, Tool
+from factbook.client.answers import Answer, Initialized, Tool
 from factbook.client.calls import Call
 from factbook.client.errors import ProtocolError, ToolCallError, UnexpectedAnswer
 from factbook.client.responses import decode
 
 T = TypeVar("T")
 
-_PATH = "/api/mcp/v1/tech-insights-facts"
+PATH = "/api/mcp/v1/tech-insights-facts"
+_REVISION = "2025-11-25"
 
 
 class _Fault(msgspec.Struct):
@@ -41,6 +43,16 @@ class _ToolList(msgspec.Struct):
     tools: list[Tool]
 
 
+def initialize() -> Call[Initialized]:
+    """The handshake that agents begin with; the other calls need none."""
+    params = {
+        "protocolVersion": _REVISION,
+        "capabilities": {},
+        "clientInfo": {"name": "factbook-client", "version": "1"},
+    }
+    return _rpc("initialize", params, partial(_result, Initialized))
+
+
 def tools() -> Call[list[Tool]]:
     """The tools that the tool-call endpoint offers."""
     return _rpc("tools/list", {}, lambda response: _result(_ToolList, response).tools)
@@ -58,7 +70,7 @@ def call(tool: str, arguments: Mapping[str, Any] | None = None) -> Call[dict[str
 def _rpc(method: str, params: Mapping[str, Any], read: Callable[[httpx2.Response], T]) -> Call[T]:
     return Call(
         method="POST",
-        path=_PATH,
+        path=PATH,
         read=read,
         content=msgspec.json.encode(
             {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
