@@ -1,23 +1,21 @@
 """Tool calls: what one costs beside two peers, and what the facts of all entities cost."""
 
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 
+from bench import peering
 from bench.databases import DIALECTS
 from bench.findings import Findings
 from bench.load import Call
-from bench.processes import MIB, Server, free_port, on_core, serving
+from bench.processes import MIB, Server, on_core
 from bench.run import Run
-from bench.service import TOOLS, Client, Cost, Factbook, cost, environment, tool_call
+from bench.service import TOOLS, Client, Cost, Factbook, cost, tool_call
 
 _SOURCE = "entity-metadata"
-_ROOT = Path(__file__).parent.parent
 _CALLS = 20  # of get-all-entities-facts in a round: enough for the ticks of CPU time
 
 
@@ -86,17 +84,7 @@ def _arguments(kind: str, name: str) -> dict[str, str]:
 @contextmanager
 def _peer(run: Run, name: str, answer: bytes, call: Call) -> Iterator[Server]:
     """A peer that answers this."""
-    file = run.folder / f"{name}.json"
-    file.write_bytes(answer)
-    port = free_port()
-    with serving(
-        [sys.executable, "-m", "bench.peers", name, str(port), str(file)],
-        port,
-        core=run.cores.server,
-        ready=_request(call),
-        folder=run.folder,
-        environment=environment() | {"PYTHONPATH": str(_ROOT)},
-    ) as server:
+    with peering.peer(run, name, answer, _request(call)) as server:
         found = Client(server.port, "").ask("get-entity-facts", dataSourceId=_SOURCE)
         run.say(f"{name} answers {len(found):,} bytes, we {len(answer):,}")
         yield server

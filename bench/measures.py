@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-from bench import asking, pushing, reading, starting
+from bench import asking, pushing, querying, reading, starting
 from bench.findings import Findings
 from bench.run import Run
 
@@ -51,6 +51,29 @@ MEASURES = (
         (
             Goal("sqlite", "by-name, random, CPU, SQLite", 0.35, "ms"),
             Goal("postgresql", "the same on PostgreSQL", 0.35, "ms"),
+        ),
+    ),
+    Measure(
+        "queries",
+        querying.queries,
+        tuple(
+            Goal(f"{dialect}-{name}", f"{text}, CPU, {database}", most, "ms")
+            for dialect, database in (("sqlite", "SQLite"), ("postgresql", "PostgreSQL"))
+            for name, text, most in (
+                ("page", "by-query, 20 components and their total, large catalog", 5.0),
+                ("text", "the same with a text in name or title", 20.0),
+                ("facets", "facets of kind and spec.type, large catalog", 20.0),
+            )
+        ),
+    ),
+    Measure(
+        "streams",
+        querying.streams,
+        (
+            Goal("sqlite-time", "all entities of the large catalog ÷ writing the bytes", 2.0, "x"),
+            Goal("sqlite-memory", "extra peak memory meanwhile", 32.0, "MB"),
+            Goal("postgresql-time", "the same on PostgreSQL", 2.0, "x"),
+            Goal("postgresql-memory", "extra peak memory meanwhile", 32.0, "MB"),
         ),
     ),
     Measure(

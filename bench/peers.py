@@ -1,11 +1,13 @@
 """What tool calls are compared with, as servers: `python -m bench.peers NAME PORT FILE`.
 
-Both answer every POST with the constant in FILE, an answer of our own endpoint, from the same
-uvicorn with the same parser and event loop as ours. Neither authenticates, checks or looks up
-anything: `sdk` is the official Python SDK's server, stateless and answering in JSON; `asgi` is a
-bare application, the least that any application on that server costs.
+All answer with the constant in FILE, an answer of our own, from the same uvicorn with the same
+parser and event loop as ours. None authenticates, checks or looks anything up: `sdk` is the
+official Python SDK's server, stateless and answering in JSON; `asgi` is a bare application, the
+least that any application on that server costs; `writer` is one that writes a long answer in
+pieces.
 """
 
+import asyncio
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +16,9 @@ from typing import Any
 import msgspec
 import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
+
+# Of our stream of entities, a piece is a hundred of them.
+_PIECE = 170_000
 
 
 def bare(answer: bytes) -> ASGIApp:
@@ -59,7 +64,25 @@ def sdk(answer: bytes) -> ASGIApp:
     return application
 
 
-PEERS: dict[str, Callable[[bytes], ASGIApp]] = {"sdk": sdk, "asgi": bare}
+def writer(answer: bytes) -> ASGIApp:
+    """An application that writes the answer in pieces as long as ours, letting others between."""
+    pieces = [answer[start : start + _PIECE] for start in range(0, len(answer), _PIECE)]
+    headers = [(b"content-type", b"application/json")]
+
+    async def application(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await _lifespan(receive, send)
+            return
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        for piece in pieces if scope["path"] == "/" else ():
+            await send({"type": "http.response.body", "body": piece, "more_body": True})
+            await asyncio.sleep(0)
+        await send({"type": "http.response.body", "body": b""})
+
+    return application
+
+
+PEERS: dict[str, Callable[[bytes], ASGIApp]] = {"sdk": sdk, "asgi": bare, "writer": writer}
 
 
 async def _lifespan(receive: Receive, send: Send) -> None:

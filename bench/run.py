@@ -6,6 +6,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import Self
 
@@ -59,6 +60,7 @@ class Run:
         self.body = catalog.body(self.entities)
         self.keys: list[Key] = [catalog.key(entity) for entity in self.entities]
         self._filled: dict[str, Factbook] = {}
+        self._large: dict[str, Factbook] = {}
         self._began = time.monotonic()
 
     @classmethod
@@ -98,6 +100,19 @@ class Run:
             service.push("bench", self.body, added=len(self.entities))
             service.database.settle()
             self.proof = self.proof or self._prove(service)
+        return service
+
+    def large(self, dialect: str) -> Factbook:
+        """A service with ten times the catalog, made once and kept until the end of the run."""
+        service = self._large.get(dialect)
+        if service is None:
+            self.say(f"a catalog of {self.options.large:,} entities on {dialect}")
+            service = self._large[dialect] = self._stack.enter_context(self.fresh(dialect))
+            entities = iter(catalog.entities(self.options.large))
+            while items := list(islice(entities, self.options.entities)):
+                name = f"bench-{catalog.key(items[0]).name}"
+                service.push(name, catalog.body(items), added=len(items))
+            service.database.settle()
         return service
 
     def _prove(self, service: Factbook) -> Proof:

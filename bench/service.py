@@ -75,8 +75,15 @@ class Client:
 
     def put(self, set_id: str, body: bytes) -> Answer:
         """PUT a set, and read the answer to its end without keeping it."""
+        return self._drain("PUT", f"{PUSH}/sets/{set_id}", body)
+
+    def drain(self, path: str) -> Answer:
+        """GET a path, and read the answer to its end without keeping it."""
+        return self._drain("GET", path)
+
+    def _drain(self, method: str, path: str, body: bytes | None = None) -> Answer:
         began = time.perf_counter()
-        response = self._request("PUT", f"{PUSH}/sets/{set_id}", body)
+        response = self._request(method, path, body)
         head, length = b"", 0
         while piece := response.read(_PIECE):
             head += piece[: _HEAD_BYTES - len(head)]
