@@ -4,12 +4,14 @@ All answer with the constant in FILE, an answer of our own, from the same uvicor
 parser and event loop as ours. None authenticates, checks or looks anything up: `sdk` is the
 official Python SDK's server, stateless and answering in JSON; `asgi` is a bare application, the
 least that any application on that server costs; `writer` is one that writes a long answer in
-pieces.
+pieces, and `stored` one that reads them from a SQLite file first.
 """
 
 import asyncio
+import sqlite3
 import sys
 from collections.abc import Callable
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,8 @@ import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 # Of our stream of entities, a piece is a hundred of them.
-_PIECE = 170_000
+_ROW, _ROWS = 1_700, 100
+_PIECE = _ROW * _ROWS
 
 
 def bare(answer: bytes) -> ASGIApp:
@@ -82,7 +85,37 @@ def writer(answer: bytes) -> ASGIApp:
     return application
 
 
-PEERS: dict[str, Callable[[bytes], ASGIApp]] = {"sdk": sdk, "asgi": bare, "writer": writer}
+def stored(answer: bytes) -> ASGIApp:
+    """The same as `writer`, from rows of a SQLite file as long as an entity is."""
+    path = Path(sys.argv[3] + ".db")
+    path.unlink(missing_ok=True)
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE rows (id INTEGER PRIMARY KEY, text BLOB NOT NULL)")
+        rows = ((answer[start : start + _ROW],) for start in range(0, len(answer), _ROW))
+        connection.executemany("INSERT INTO rows (text) VALUES (?)", rows)
+    headers = [(b"content-type", b"application/json")]
+
+    async def application(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await _lifespan(receive, send)
+            return
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        cursor = connection.execute("SELECT text FROM rows ORDER BY id")
+        while scope["path"] == "/" and (found := cursor.fetchmany(_ROWS)):
+            piece = b"".join(chain.from_iterable(found))
+            await send({"type": "http.response.body", "body": piece, "more_body": True})
+            await asyncio.sleep(0)
+        await send({"type": "http.response.body", "body": b""})
+
+    return application
+
+
+PEERS: dict[str, Callable[[bytes], ASGIApp]] = {
+    "sdk": sdk,
+    "asgi": bare,
+    "writer": writer,
+    "stored": stored,
+}
 
 
 async def _lifespan(receive: Receive, send: Send) -> None:

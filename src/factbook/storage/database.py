@@ -62,6 +62,9 @@ class Database(Protocol):
     async def all(self, sql: str, parameters: Parameters = ()) -> list[Row]:
         """Every row. For results that may be large, `pages`."""
 
+    async def search(self, sql: str, parameters: Parameters = ()) -> list[Row]:
+        """Every row of a statement that may have to look at many; others are answered meanwhile."""
+
     def refresh(self) -> None:
         """Let the finds that follow see every commit made until now, by whatever process."""
 

@@ -92,6 +92,9 @@ class PostgreSQL:
         except psycopg.DataError as error:
             raise _data_error(error) from error
 
+    async def search(self, sql: str, parameters: Parameters = ()) -> list[Row]:
+        return await self.all(sql, parameters)
+
     async def _fetch(
         self, text: str, parameters: Parameters, wait: float | None = None
     ) -> list[Row]:

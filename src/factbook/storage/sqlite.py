@@ -18,16 +18,15 @@ import msgspec
 from factbook.errors import UnavailableError
 from factbook.storage import dialects
 from factbook.storage.database import Dialect, Moment, Parameters, Row, Transaction
+from factbook.storage.sqlite_connections import CACHE, LONG_CACHE, WRITER_CACHE, Readers, connect
 
 T = TypeVar("T")
 
-# How long a write waits for the write of another process: a push of the largest set takes less.
-_BUSY_SECONDS = 120
 _MOST_KEPT = 20_000
-# Long reads at the same time, each on a connection, and how many of those are kept for the next.
+# Searches work all the time that they take, and more at once would only make all of them slower;
+# long reads mostly wait for those who receive them.
+_MOST_SEARCHES = 2
 _MOST_LONG = 32
-_MOST_IDLE = 4
-_WAIT_SECONDS = 10
 # Rows of a long text that are put together at once: what they hold stays in the processor's cache.
 _TEXT_ROWS = 100
 # Of the codes of failures, those that SQL or its parameters bring about.
@@ -49,14 +48,13 @@ class SQLite:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._writer: sqlite3.Connection | None = None
-        self._reader = _connect(path)
-        # Spares a system call for a page outside the cache. Only here: long reads would map much.
-        self._reader.execute("PRAGMA mmap_size = 268435456")
+        self._reader = connect(path, mapped=True)
         self._finder = self._reader.cursor()
         self._version = 0
         self._kept: dict[tuple[str, str], Row] = {}  # small rows of this version
-        self._long_reads = asyncio.Semaphore(_MOST_LONG)
-        self._idle: list[sqlite3.Connection] = []  # for long reads
+        self._searches = Readers(path, most=_MOST_SEARCHES, cache=CACHE, mapped=True)
+        # What comes by each page once need not keep it, nor map the whole file.
+        self._long_reads = Readers(path, most=_MOST_LONG, cache=LONG_CACHE, mapped=False)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="sqlite-writer")
 
     async def one(self, sql: str, parameters: Parameters = ()) -> Row | None:
@@ -65,6 +63,17 @@ class SQLite:
 
     async def all(self, sql: str, parameters: Parameters = ()) -> list[Row]:
         return _execute(self._reader, sql, parameters).fetchall()
+
+    async def search(self, sql: str, parameters: Parameters = ()) -> list[Row]:
+        async with self._searches.one() as connection:
+            work = asyncio.ensure_future(asyncio.to_thread(_fetch_all, connection, sql, parameters))
+            try:
+                return await asyncio.shield(work)
+            except asyncio.CancelledError:
+                # The connection goes to somebody else only when this is over.
+                connection.interrupt()
+                await asyncio.wait([work])
+                raise
 
     def refresh(self) -> None:
         try:
@@ -92,14 +101,14 @@ class SQLite:
     async def pages(
         self, sql: str, parameters: Parameters = (), size: int = 1000
     ) -> AsyncIterator[list[Row]]:
-        async with self._another() as connection:
+        async with self._long_reads.one() as connection:
             with closing(_execute(connection, sql, parameters)) as cursor:
                 while rows := cursor.fetchmany(size):
                     yield rows
                     await asyncio.sleep(0)
 
     async def text(self, sql: str, parameters: Parameters = ()) -> AsyncIterator[bytes]:
-        async with self._another() as connection:
+        async with self._long_reads.one() as connection:
             connection.text_factory = bytes
             try:
                 with closing(_execute(connection, sql, parameters)) as cursor:
@@ -111,38 +120,12 @@ class SQLite:
 
     @asynccontextmanager
     async def moment(self) -> AsyncIterator[Moment]:
-        async with self._another() as connection:
+        async with self._long_reads.one() as connection:
             _execute(connection, "BEGIN", ())
             try:
                 yield _SQLiteMoment(connection)
             finally:
                 connection.execute("COMMIT")
-
-    @asynccontextmanager
-    async def _another(self) -> AsyncIterator[sqlite3.Connection]:
-        """A connection for a read that goes on while others begin.
-
-        It keeps reading the moment at which it began, which the loop's own must not do.
-        """
-        try:
-            async with asyncio.timeout(_WAIT_SECONDS):
-                await self._long_reads.acquire()
-        except TimeoutError as error:
-            raise UnavailableError("Too many long answers are under way.") from error
-        try:
-            connection = self._idle.pop() if self._idle else _connect(self._path)
-            try:
-                yield connection
-            finally:
-                self._put_back(connection)
-        finally:
-            self._long_reads.release()
-
-    def _put_back(self, connection: sqlite3.Connection) -> None:
-        if len(self._idle) < _MOST_IDLE:
-            self._idle.append(connection)
-        else:
-            connection.close()
 
     async def write(self, function: Callable[[Transaction], T]) -> T:
         loop = asyncio.get_running_loop()
@@ -151,7 +134,7 @@ class SQLite:
 
     def _write(self, function: Callable[[Transaction], T]) -> T:
         if self._writer is None:
-            self._writer = _connect(self._path, durable=True)
+            self._writer = connect(self._path, cache=WRITER_CACHE, durable=True)
         connection = self._writer
         try:
             connection.execute("BEGIN IMMEDIATE")
@@ -178,8 +161,9 @@ class SQLite:
         await asyncio.get_running_loop().run_in_executor(None, self._thread.shutdown)
         if self._writer is not None:
             self._writer.close()
-        for connection in (self._reader, *self._idle):
-            connection.close()
+        self._reader.close()
+        self._searches.close()
+        self._long_reads.close()
 
 
 class _SQLiteMoment:
@@ -221,24 +205,6 @@ class _SQLiteTransaction:
         """A write transaction of SQLite is alone already."""
 
 
-def _connect(path: Path, *, durable: bool = False) -> sqlite3.Connection:
-    """A connection; when `durable`, a commit is on the disk before it returns."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        # The threads take turns: one connection is the loop's, the other the writer's.
-        connection = sqlite3.connect(
-            path, isolation_level=None, timeout=_BUSY_SECONDS, check_same_thread=False
-        )
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
-        connection.execute("PRAGMA journal_size_limit = 67108864")
-        connection.execute("PRAGMA foreign_keys = ON")
-        connection.execute(f"PRAGMA cache_size = {-65536 if durable else -16384}")
-    except (sqlite3.Error, OSError) as error:
-        raise UnavailableError("The database cannot be opened.") from error
-    return connection
-
-
 def _execute(connection: sqlite3.Connection, sql: str, parameters: Parameters) -> sqlite3.Cursor:
     text, listed = dialects.sqlite(sql)
     if listed:
@@ -249,6 +215,10 @@ def _execute(connection: sqlite3.Connection, sql: str, parameters: Parameters) -
         raise
     except sqlite3.Error as error:
         raise _unavailable(error) from error
+
+
+def _fetch_all(connection: sqlite3.Connection, sql: str, parameters: Parameters) -> list[Row]:
+    return _execute(connection, sql, parameters).fetchall()
 
 
 def _json(values: list[Any]) -> str:

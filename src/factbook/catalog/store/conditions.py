@@ -110,6 +110,16 @@ class Contains:
         return " OR ".join(sql for sql, _ in parts) or "1 = 0", _parameters(parts)
 
 
+def only_key(condition: "Condition") -> str | None:
+    """The column of which it asks for one value, "" if it asks for nothing, None if for more."""
+    match condition:
+        case AllOf(parts=parts) if not parts:
+            return ""
+        case AllOf(parts=[Has(key, [_])]) | Has(key, [_]) if key in COLUMNS:
+            return key
+    return None
+
+
 Condition: TypeAlias = AllOf | AnyOf | Not | Has | HasPrefix | Contains
 
 EVERYTHING = AllOf()

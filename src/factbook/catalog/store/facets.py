@@ -27,13 +27,13 @@ async def facet(database: Database, key: str, condition: Condition) -> list[Face
         sql, parameters = _of_relation(key.removeprefix(_RELATIONS), condition)
     else:
         return await _of_index(database, key, condition)
-    return [Facet(*row) for row in await database.all(sql, parameters)]
+    return [Facet(*row) for row in await database.search(sql, parameters)]
 
 
 async def _of_index(database: Database, key: str, condition: Condition) -> list[Facet]:
     among, parameters = _among("entity_id", condition)
     # As little as possible for each of the many rows; what remains is done for each value.
-    rows = await database.all(
+    rows = await database.search(
         "SELECT value, original, count(*) FROM search "
         f"WHERE key_id = (SELECT id FROM search_keys WHERE key = ?){among} "
         "GROUP BY value, original",

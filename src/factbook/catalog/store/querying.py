@@ -7,10 +7,12 @@ from typing import NamedTuple
 from factbook.catalog import search
 from factbook.catalog.store import documents
 from factbook.catalog.store.conditions import COLUMNS as KEY_COLUMNS
-from factbook.catalog.store.conditions import EVERYTHING, Condition
+from factbook.catalog.store.conditions import EVERYTHING, Condition, only_key
 from factbook.storage import Database
 
 COLUMNS = "e.ref, e.head, e.uid, e.etag, e.body, e.relations, e.problems"
+
+_NEAR = 1_000
 
 Place = list[str | None]  # a row's sort values and, last, its reference
 
@@ -60,15 +62,25 @@ class Query:
     after: Place | None = None
     backward: bool = False
 
+    @property
+    def is_quick(self) -> bool:
+        """Whether an index leads to just the rows of the page, so that nothing has to be sorted."""
+        key = only_key(self.condition)
+        if key is None or self.offset > _NEAR:
+            return False
+        fields = [item.field.lower() for item in self.order]
+        return not fields or (fields == ["metadata.name"] and key in ("", "kind"))
+
     def sql(self) -> tuple[str, list[object]]:
-        """The statement; its rows are the columns of Stored and then the sort values."""
-        return self._sql(COLUMNS, with_sorts=True)
+        """The statement; its rows are the columns of Stored and, of a page, the sort values."""
+        return self._sql(COLUMNS)
 
     def text_sql(self) -> tuple[str, list[object]]:
         """The statement whose columns, put together, are each entity as shown behind a comma."""
-        return self._sql(documents.RENDERED, with_sorts=False)
+        assert self.limit is None
+        return self._sql(documents.RENDERED)
 
-    def _sql(self, columns: str, *, with_sorts: bool) -> tuple[str, list[object]]:
+    def _sql(self, columns: str) -> tuple[str, list[object]]:
         joins, sorts, parameters = _sorts(self.order, self.backward)
         where, values = self.condition.sql()
         parameters += values
@@ -76,17 +88,29 @@ class Query:
             condition, values = _after(sorts, self.after, self.backward)
             where = f"({where}) AND ({condition})"
             parameters += values
-        if with_sorts:
-            columns += "".join(f", {sort.expression}" for sort in sorts)
-        statement = f"SELECT {columns} FROM entities e{joins} WHERE {where}"
-        statement += f" ORDER BY {_ordering(sorts, self.backward)}"
-        if self.limit is not None:
-            statement += " LIMIT ?"
-            parameters.append(self.limit)
-            if self.offset:
-                statement += " OFFSET ?"
-                parameters.append(self.offset)
-        return statement, parameters
+        sources = f"entities e{joins} WHERE {where}"
+        if self.limit is None:
+            return f"SELECT {columns} FROM {sources}{_ordered(sorts, self.backward)}", parameters
+        parameters += [self.limit, self.offset]
+        if not self.is_quick:
+            return _narrowly(columns, sources, sorts, self.backward), parameters
+        selected = ", ".join([columns, *(sort.expression for sort in sorts)])
+        ordered = _ordered(sorts, self.backward)
+        return f"SELECT {selected} FROM {sources}{ordered} LIMIT ? OFFSET ?", parameters
+
+
+def _narrowly(columns: str, sources: str, sorts: list[_Sort], backward: bool) -> str:
+    """A page for which many rows are looked at: without their documents, which come after."""
+    named = ", ".join(
+        ["e.id AS id", *(f"{sort.expression} AS s{place}" for place, sort in enumerate(sorts))]
+    )
+    found = [sort._replace(expression=f"found.s{place}") for place, sort in enumerate(sorts)]
+    return (
+        f"WITH found AS MATERIALIZED (SELECT {named} FROM {sources}"
+        f"{_ordered(sorts, backward)} LIMIT ? OFFSET ?) "
+        f"SELECT {', '.join([columns, *(sort.expression for sort in found)])} "
+        f"FROM found JOIN entities e ON e.id = found.id{_ordered(found, backward)}"
+    )
 
 
 def _sorts(order: Sequence[Order], backward: bool) -> tuple[str, list[_Sort], list[object]]:
@@ -106,7 +130,7 @@ def _sorts(order: Sequence[Order], backward: bool) -> tuple[str, list[_Sort], li
     return joins, sorts, parameters
 
 
-def _ordering(sorts: list[_Sort], backward: bool) -> str:
+def _ordered(sorts: list[_Sort], backward: bool) -> str:
     direction = " DESC" if backward else ""
     terms = []
     for sort in sorts:
@@ -114,7 +138,7 @@ def _ordering(sorts: list[_Sort], backward: bool) -> str:
             terms.append(f"{sort.expression} IS NULL{direction}")
         # A column of our own is never null, and naming it alone lets an index give the order.
         terms.append(f"{sort.expression}{' DESC' if sort.descending else ''}")
-    return ", ".join([*terms, f"e.ref{direction}"])
+    return f" ORDER BY {', '.join([*terms, f'e.ref{direction}'])}"
 
 
 def _after(sorts: list[_Sort], after: Place, backward: bool) -> tuple[str, list[object]]:
@@ -159,7 +183,8 @@ async def page(database: Database, query: Query) -> Found:
     """At most `query.limit` entities."""
     assert query.limit is not None
     width = len(Stored._fields)
-    rows = await database.all(*replace(query, limit=query.limit + 1).sql())
+    statement = replace(query, limit=query.limit + 1).sql()
+    rows = await (database.all if query.is_quick else database.search)(*statement)
     kept = rows[: query.limit]
     if query.backward:
         kept.reverse()
@@ -183,5 +208,8 @@ def stream_text(database: Database, query: Query) -> AsyncIterator[bytes]:
 async def total(database: Database, condition: Condition) -> int:
     """How many entities meet the condition."""
     where, parameters = condition.sql()
-    row = await database.one(f"SELECT count(*) FROM entities e WHERE {where}", parameters)
-    return row[0] if row else 0
+    # The entries of one value stand side by side in an index: they are counted in no time.
+    ask = database.search if only_key(condition) is None else database.all
+    rows = await ask(f"SELECT count(*) FROM entities e WHERE {where}", parameters)
+    count: int = rows[0][0]
+    return count

@@ -21,7 +21,12 @@ CREATE TABLE search (
     PRIMARY KEY (key_id, value, original, entity_id)
 ) WITHOUT ROWID;
 
--- In the order of names, as catalog pages list entities.
+-- In the order of names, as catalog pages list entities. The id lets PostgreSQL, too, find out from
+-- an index alone which entities a query means.
+DROP INDEX entities_by_kind;
+CREATE INDEX entities_by_kind ON entities (kind, ref, id);
+CREATE INDEX entities_by_kind_and_name ON entities (kind, name, ref, id);
 DROP INDEX entities_by_name;
-CREATE INDEX entities_by_name ON entities (name, ref);
-CREATE INDEX entities_by_kind_and_name ON entities (kind, name, ref);
+CREATE INDEX entities_by_name ON entities (name, ref, id);
+DROP INDEX entities_compliance;
+CREATE INDEX entities_compliance ON entities (ref, compliance, updated_at, id);
