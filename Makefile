@@ -11,7 +11,7 @@ UV := $(BIN)/uv
 UV_STAMP := .venv/uv-$(UV_VERSION)
 SETUP_STAMP := .venv/setup
 
-.PHONY: help setup demo test test-system soak check format bench docs build lock clean
+.PHONY: help setup demo test test-system contracts soak check format bench docs build lock clean
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  \033[36m%-12s\033[0m %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -28,9 +28,13 @@ test-system: setup ## Run the tests that need more than Python packages, install
 	scripts/install-system
 	$(BIN)/pytest -m system
 
+contracts: setup ## Run the contract tests: other people's programs against the service
+	scripts/install-system
+	$(BIN)/pytest -m system tests/contracts
+
 soak: setup ## Run the system tests in their long form
 	scripts/install-system
-	FACTBOOK_SOAK=1 $(BIN)/pytest -m system --timeout 7200 tests/system
+	FACTBOOK_SOAK=1 $(BIN)/pytest -m system --timeout 7200 tests/system tests/contracts
 
 check: setup ## Check format, lint, types, layers and documentation
 	$(BIN)/ruff format --check
@@ -61,7 +65,8 @@ COMPILE = $(UV) pip compile --quiet --universal --generate-hashes --no-emit-inde
 	--no-emit-find-links --custom-compile-command 'make lock' $(LOCK) pyproject.toml
 
 clean: ## Remove what the other targets made, .venv included
-	rm -rf .venv .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache dist site
+	rm -rf .venv .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache dist site \
+		tests/contracts/node_modules
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(UV_STAMP):

@@ -1,0 +1,92 @@
+"""Schemathesis tries the REST interfaces, as their OpenAPI documents describe them."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from factbook.api.routes import DOCUMENTS, all_routes
+from factbook.settings import Settings
+from tests.processes import ServerProcess, serving
+from tests.service import PUSH, component
+
+SCHEMATHESIS = Path(sys.executable).with_name("schemathesis")
+HERE = Path(__file__).parent
+PHASES = {"examples", "coverage", "fuzzing", "stateful"}
+# It asks as quickly as it can, and without or with wrong tokens too: higher, not off.
+LIMITS = {
+    "FACTBOOK_TOKEN_RATE": "10000",
+    "FACTBOOK_TOKEN_BURST": "100000",
+    "FACTBOOK_FAILED_LOGINS": "100000",
+}
+
+pytestmark = [
+    pytest.mark.system,
+    pytest.mark.timeout(900),
+    pytest.mark.parametrize("database_url", ["sqlite"], indirect=True),
+]
+
+
+@pytest.mark.parametrize("prefix", [prefix for prefix, _, _ in DOCUMENTS])
+def test_schemathesis_finds_nothing(
+    prefix: str, database_url: str, tmp_path: Path, test_data: Path
+) -> None:
+    routes = [route for route in all_routes(Settings()) if route.path.startswith(f"{prefix}/")]
+    described = sum(route.described for route in routes)
+    with serving(database_url, tmp_path, **LIMITS) as server:
+        report = run(server, f"{prefix}/openapi.json", tmp_path, catalog(test_data))
+    assert report["failures"] == []
+    assert report["errors"] == []
+    assert {name for name, phase in report["phases"].items() if phase["status"] == "success"} == (
+        PHASES
+    )
+    assert report["operations"]["tested"] == report["operations"]["total"] == described
+    # An operation without parameters is called in one way, any other in 200 and more.
+    assert report["test_cases"]["generated"] > 100 * described
+    assert report["complete"] is True
+
+
+def catalog(test_data: Path) -> list[dict[str, Any]]:
+    """A small catalog, with what the examples of the documents name."""
+    documents = yaml.safe_load_all((test_data / "catalogs" / "plugins.yaml").read_text())
+    return [component("payments"), *(document for document in documents if document)]
+
+
+def run(
+    server: ServerProcess, address: str, folder: Path, entities: list[dict[str, Any]]
+) -> dict[str, Any]:
+    """The report of a run in all phases with all checks."""
+    token = server.token()
+    with server.client(token) as http:
+        pushed = http.put(f"{PUSH}/sets/payments", json={"items": entities})
+        assert pushed.status_code == 200, pushed.text
+        [own] = http.get("/api/access/v1/tokens").json()["tokens"]
+    known = {
+        "SCHEMATHESIS_HOOKS": str(HERE / "schemathesis_hooks.py"),
+        "KNOWN_UIDS": " ".join(item["id"] for item in pushed.json()["items"]),
+        "OWN_TOKEN": f"{own['id']} {own['name']}",
+    }
+    report = folder / "report.json"
+    done = subprocess.run(
+        [
+            SCHEMATHESIS, "--config-file", HERE / "schemathesis.toml",
+            "run", server.url + address,
+            "--header", f"Authorization: Bearer {token}",
+            "--report", "json",
+            "--report-json-path", report,
+            "--no-color",
+        ],
+        env=os.environ | known,
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    found: dict[str, Any] = json.loads(report.read_text())
+    return found

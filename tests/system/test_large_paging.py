@@ -1,0 +1,196 @@
+"""A million entities are read page by page, each once and in order, while a set is replaced."""
+
+import itertools
+import sqlite3
+import time
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import httpx2
+import pytest
+
+from tests.processes import serving
+from tests.service import PUSH
+
+pytestmark = [pytest.mark.system, pytest.mark.timeout(600)]
+
+QUERY = "/api/catalog/entities/by-query"
+ENTITIES = 1_000_000
+PAGE = 10_000
+FIELDS = "kind,metadata.name"
+# The replaced entities stand between the others, from the first page to the last.
+STEP = ENTITIES // 200
+
+Json = dict[str, Any]
+Record = Callable[[str, object], None]
+
+
+class Large(NamedTuple):
+    """A server that holds the entities: clients to read and to push, and numbers for pushes."""
+
+    reader: httpx2.Client
+    pusher: httpx2.Client
+    versions: Iterator[int]
+
+
+class Page(NamedTuple):
+    """The names on a page, the cursors beside it, and how long it took."""
+
+    names: list[str]
+    cursors: Json
+    seconds: float
+
+
+def name(number: int) -> str:
+    return f"service-{number:07}"
+
+
+def entity(name: str, version: int = 0) -> Json:
+    return {
+        "apiVersion": "example.com/v1",
+        "kind": "Service",
+        "metadata": {"name": name},
+        "spec": {"version": version},
+    }
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Large]:
+    folder = tmp_path_factory.mktemp("large")
+    path = folder / "factbook.db"
+    with serving(f"sqlite:///{path}", folder) as server:
+        token = server.token()
+        with server.client(token) as http:
+            answer = http.post(f"{PUSH}/entities", json=entity(name(0)))
+            assert answer.status_code == 200, answer.text
+    multiply(path, name(0))
+    with (
+        serving(f"sqlite:///{path}", folder) as server,
+        server.client(token) as reader,
+        server.client(token) as pusher,
+    ):
+        yield Large(reader, pusher, itertools.count(1))
+    path.unlink()
+
+
+def multiply(path: Path, template: str) -> None:
+    """Copy the one stored entity under every name, whatever columns there are behind its uid.
+
+    Only search rows are not copied: nothing here looks at them. The file has to be nobody else's.
+    """
+    with closing(sqlite3.connect(path, isolation_level=None)) as database:
+        for pragma in ("journal_mode = OFF", "synchronous = OFF", "cache_size = -200000"):
+            database.execute(f"PRAGMA {pragma}")
+        cursor = database.execute("SELECT * FROM entities")
+        assert [column[0] for column in cursor.description[:2]] == ["id", "uid"]
+        [(id_, uid, *others)] = cursor.fetchall()
+        rows = (
+            [id_ + i, f"{uid[:-12]}{i:012}", *renamed(others, template, name(i))]
+            for i in range(1, ENTITIES)
+        )
+        marks = ", ".join("?" * len(cursor.description))
+        database.execute("BEGIN")
+        database.executemany(f"INSERT INTO entities VALUES ({marks})", rows)  # noqa: S608 - marks
+        database.execute("UPDATE counters SET value = value + ? WHERE name = 'entity'", (ENTITIES,))
+        database.execute("COMMIT")
+
+
+def renamed(values: list[Any], old: str, new: str) -> list[Any]:
+    """The values with one name in the place of the other."""
+    return [value.replace(old, new) if isinstance(value, str) else value for value in values]
+
+
+def replacement(version: int) -> list[Json]:
+    """The content of the set: every second name is another one in each version."""
+    numbers = range(STEP // 2, ENTITIES, STEP)
+    names = [f"{name(i)}-{version if i % (2 * STEP) > STEP else 'kept'}" for i in numbers]
+    return [entity(one, version) for one in names]
+
+
+class Walk:
+    """Pages one after another, the set being replaced while each of them is read."""
+
+    def __init__(self, large: Large) -> None:
+        self._large = large
+        self.seconds: list[float] = []
+
+    def pages(self, way: str, **asked: str) -> Iterator[Page]:
+        """The pages in one direction, `nextCursor` or `prevCursor`."""
+        with ThreadPoolExecutor(1) as thread:
+            while True:
+                pushed = thread.submit(self._push)
+                page = read(self._large.reader, asked)
+                pushed.result()
+                self.seconds.append(page.seconds)
+                yield page
+                if way not in page.cursors:
+                    return
+                asked = {"cursor": page.cursors[way]}
+
+    def _push(self) -> None:
+        items = replacement(next(self._large.versions))
+        answer = self._large.pusher.put(f"{PUSH}/sets/replaced", json={"items": items})
+        assert answer.status_code == 200, answer.text
+        assert answer.json()["changes"]["unchanged"] == 0
+
+
+def read(http: httpx2.Client, asked: dict[str, str], limit: int = PAGE) -> Page:
+    """One page of a query."""
+    began = time.perf_counter()
+    answer = http.get(QUERY, params={"limit": limit, "fields": FIELDS, **asked})
+    seconds = time.perf_counter() - began
+    assert answer.status_code == 200, answer.text
+    body = answer.json()
+    names = [item["metadata"]["name"] for item in body["items"]]
+    return Page(names, body["pageInfo"], seconds)
+
+
+def assert_once_and_in_order(names: Iterable[str]) -> None:
+    """Every entity that nobody changed is there once, at its place; the others are at theirs."""
+    last, unchanged = "", 0
+    for one in names:
+        assert last < one
+        last = one
+        if len(one) == len(name(0)):
+            assert one == name(unchanged)
+            unchanged += 1
+    assert unchanged == ENTITIES
+
+
+def assert_as_quick_at_the_end(large: Large, first: Page, last: Page) -> None:
+    """The entity behind a late page is found as quickly as the one behind an early page."""
+    # The shortest of many times is the one that other programs disturb least.
+    early, deep = (
+        min(read(large.reader, asked, limit=1).seconds for _ in range(20))
+        for asked in ({"cursor": page.cursors["nextCursor"]} for page in (first, last))
+    )
+    assert deep < 3 * early
+
+
+@pytest.mark.spec("catalog.by-query")
+def test_by_name_there_and_back_nothing_is_repeated_or_skipped(
+    large: Large, record_property: Record
+) -> None:
+    walk = Walk(large)
+    there = list(walk.pages("nextCursor", orderField="metadata.name,asc"))
+    assert_once_and_in_order(one for page in there for one in page.names)
+    assert len(there) > ENTITIES // PAGE
+
+    record_property("seconds per page", walk.seconds)
+    first, *_, last = there
+    back = list(walk.pages("prevCursor", cursor=last.cursors["prevCursor"]))
+    assert_once_and_in_order(one for page in [*back[::-1], last] for one in page.names)
+
+    assert_as_quick_at_the_end(large, first, there[-2])
+
+
+@pytest.mark.spec("catalog.by-query")
+def test_by_reference_nothing_is_repeated_or_skipped(large: Large, record_property: Record) -> None:
+    walk = Walk(large)
+    there = list(walk.pages("nextCursor"))
+    assert_once_and_in_order(one for page in there for one in page.names)
+    record_property("seconds per page", walk.seconds)
+    assert_as_quick_at_the_end(large, there[0], there[-2])
