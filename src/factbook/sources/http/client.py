@@ -1,0 +1,258 @@
+"""The client that an integration asks its host with."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypedDict, Unpack
+
+import msgspec
+
+from factbook.clock import SECOND, Clock, iso, now
+from factbook.sources.http import remembering
+from factbook.sources.http.addresses import address, host_of, moved
+from factbook.sources.http.answers import EMPTY, Answer, Reply
+from factbook.sources.http.credential import ANONYMOUS, Credential, expiry
+from factbook.sources.http.governor import Governor
+from factbook.sources.http.health import Health
+from factbook.sources.http.remembering import Kept, Memory
+from factbook.sources.http.signs import REPEATABLE, outcome_of
+from factbook.sources.outcomes import Outcome
+
+if TYPE_CHECKING:
+    from factbook.sources.http.sending import Sender
+
+MOST_MOVES: Final = 3
+ATTEMPTS: Final = 3
+PATIENCE: Final = 10.0
+USER_AGENT: Final = "factbook"
+
+_MOVED: Final = frozenset({301, 302, 307, 308})
+_TROUBLE: Final = frozenset({Outcome.DENIED, Outcome.RATE_LIMITED, Outcome.TRANSIENT})
+
+
+class Options(TypedDict, total=False):
+    """What a request may say besides its target.
+
+    `query` is appended to the target. `headers` go before the client's and the credential's.
+    `budget` names the limit that the call counts against. With `memory`, a GET asks whether the
+    answer kept there still holds, and keeps a new one. `follow`: go where a redirect leads on the
+    same origin. `decode=False`: a good answer's body is not JSON. What is transient is tried
+    `attempts` times, three unless said.
+    """
+
+    query: Mapping[str, str | int]
+    headers: Mapping[str, str]
+    budget: str
+    memory: Memory
+    follow: bool
+    decode: bool
+    attempts: int
+
+
+class _Call(NamedTuple):
+    method: str
+    url: str
+    content: bytes | None
+    options: Options
+
+
+class Client:
+    """Asks one host with one credential; never another host.
+
+    Every call only reads, whatever its method, so it may be repeated. What the host does never
+    raises: it ends in an `Answer` whose outcome says what it was. The credential's headers are
+    sent to the origin of `base_url` alone.
+
+    `governor` is shared by all clients of one credential. A rate limit that ends within `patience`
+    seconds is waited for; a longer one ends in an answer that says when to go on.
+    Raises ConfigurationError for a base URL that is not one.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        sender: "Sender",
+        *,
+        credential: Credential = ANONYMOUS,
+        governor: Governor | None = None,
+        headers: Mapping[str, str] = EMPTY,
+        patience: float = PATIENCE,
+        clock: Clock = now,
+        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+    ) -> None:
+        self.base_url = base_url.rstrip("/")
+        self._host = host_of(self.base_url)
+        self._sender = sender
+        self._credential = credential
+        self._governor = governor or Governor(clock=clock)
+        self._headers = {name.lower(): value for name, value in headers.items()}
+        self._patience = patience
+        self._clock = clock
+        self._sleep = sleep
+        self._health = Health()
+
+    async def aclose(self) -> None:
+        """Close the connections, which other clients of the same sender use too."""
+        await self._sender.aclose()
+
+    @property
+    def host(self) -> str:
+        """The host's name, as messages call it."""
+        return self._host
+
+    @property
+    def health(self) -> Health:
+        """The counters as they are now."""
+        self._health.allowances = self._governor.allowances
+        return self._health.copy()
+
+    async def get(self, target: str, **options: Unpack[Options]) -> Answer:
+        """Ask with GET."""
+        return await self.request("GET", target, **options)
+
+    async def post(self, target: str, json: Any, **options: Unpack[Options]) -> Answer:
+        """Ask with POST and a JSON body, for a question that is put that way."""
+        return await self.request("POST", target, json=json, **options)
+
+    async def request(
+        self, method: str, target: str, json: Any = None, **options: Unpack[Options]
+    ) -> Answer:
+        """Ask, and return how it ended.
+
+        `target` is appended to the base URL, or is a whole address on the same origin, such as a
+        Link header gives. One that leaves the origin or climbs with `..` is not asked for.
+        """
+        url = address(self.base_url, target, options.get("query", EMPTY))
+        content = None if json is None else msgspec.json.encode(json)
+        call = _Call(method, url or "", content, options)
+        for _ in range(MOST_MOVES + 1):
+            if url is None:
+                return self._failed("led to an address that is not its own, which was not asked")
+            answer = await self._remembering(call._replace(url=url))
+            if not (options.get("follow") and _moves(call, answer)):
+                return answer
+            url = moved(self.base_url, url, answer.headers["location"])
+        return self._failed(f"redirected more than {MOST_MOVES} times")
+
+    async def _remembering(self, call: _Call) -> Answer:
+        """The answer, kept or from memory when the caller has one."""
+        memory = call.options.get("memory")
+        if memory is None or call.method != "GET":
+            return await self._persistently(call, None)
+        key = remembering.key_of(self._credential.identity, call.url, self._headers_of(call))
+        answer = await self._persistently(call, await remembering.recall(memory, key))
+        if answer.ok and not answer.remembered:
+            await remembering.keep(memory, key, Reply(answer.status, answer.headers, answer.body))
+        return answer
+
+    async def _persistently(self, call: _Call, kept: Kept | None) -> Answer:
+        answer = await self._sender.repeat(
+            lambda: self._once(call, kept), call.options.get("attempts", ATTEMPTS)
+        )
+        if answer.outcome in _TROUBLE:
+            self._health.last_error = answer.detail
+            self._health.last_error_at = self._clock()
+            self._health.resumes_at = answer.retry_at or self._health.resumes_at
+        return answer
+
+    async def _once(self, call: _Call, kept: Kept | None) -> tuple[Answer, bool]:
+        """One call, and whether another may end better."""
+        proof = await self._credential.authorize()
+        if isinstance(proof, Answer):
+            return proof, False
+        headers = {**self._headers_of(call), **(kept.conditions if kept else {})}
+        for name, value in proof.items():
+            headers.setdefault(name.lower(), value)
+        budget = call.options.get("budget", "")
+        async with self._governor.turn(budget):
+            held = await self._wait(budget)
+            if held is not None:
+                self._health.held += 1
+                return self._limited(held), False
+            self._health.calls += 1
+            reply = await self._sender.send(call.method, call.url, headers, call.content)
+            answer = self._answer(call, reply, kept)
+            refused = answer.outcome is Outcome.RATE_LIMITED
+            until = self._governor.learn(budget, reply, refused=refused)
+        self._health.credential_expires_at = (
+            expiry(reply.headers) or self._health.credential_expires_at
+        )
+        if until is not None:
+            limited = replace(answer, retry_at=until, detail=self._limited(until).detail)
+            return limited, until - self._clock() <= self._patience * SECOND
+        return answer, _may_be_repeated(answer, reply)
+
+    async def _wait(self, budget: str) -> int | None:
+        """Wait out a limit that ends soon; otherwise return when it ends."""
+        waited = 0.0
+        while (until := self._governor.held_until(budget)) is not None:
+            seconds = (until - self._clock()) / SECOND
+            waited += seconds
+            if waited > self._patience:
+                return until
+            await self._sleep(seconds)
+        return None
+
+    def _answer(self, call: _Call, reply: Reply, kept: Kept | None) -> Answer:
+        remembered = reply.status == 304
+        if remembered:
+            if kept is None:
+                return self._failed("answered 304 to a question without a condition", reply)
+            self._health.not_modified += 1
+            reply = kept.confirmed(reply)
+        wanted = call.options.get("decode", True)
+        data, decoded = _decoded(reply) if wanted or reply.status >= 400 else (None, True)
+        outcome = outcome_of(reply, data, readable=decoded)
+        failure = reply.failure or f"answered {reply.status}"
+        if 200 <= reply.status < 300 and not decoded:
+            failure += " with a body that is not JSON"
+        detail = "" if outcome is Outcome.OK else f"{self.host}: {failure}"
+        return Answer(
+            outcome,
+            reply.status,
+            reply.headers,
+            reply.body,
+            data,
+            detail,
+            remembered=remembered,
+        )
+
+    def _failed(self, what: str, reply: Reply | None = None) -> Answer:
+        status, headers = (reply.status, reply.headers) if reply else (0, EMPTY)
+        return Answer(Outcome.TRANSIENT, status, headers, detail=f"{self.host}: {what}")
+
+    def _limited(self, until: int) -> Answer:
+        detail = f"{self.host}: no call before {iso(until)}"
+        return Answer(Outcome.RATE_LIMITED, detail=detail, retry_at=until)
+
+    def _headers_of(self, call: _Call) -> dict[str, str]:
+        """All that are sent but the credential's."""
+        headers = {"accept": "application/json", "user-agent": USER_AGENT, **self._headers}
+        if call.content is not None:
+            headers["content-type"] = "application/json"
+        given = call.options.get("headers", EMPTY)
+        return headers | {name.lower(): value for name, value in given.items()}
+
+
+def _decoded(reply: Reply) -> tuple[Any, bool]:
+    """The body's JSON, and whether it is what its status promises."""
+    if not reply.body:
+        return None, reply.status in {204, 205}
+    try:
+        return msgspec.json.decode(reply.body), True
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return None, False
+
+
+def _moves(call: _Call, answer: Answer) -> bool:
+    """Whether the answer leads elsewhere and the same question can be asked there."""
+    if answer.status not in _MOVED or "location" not in answer.headers:
+        return False
+    return call.method in {"GET", "HEAD"} or answer.status in {307, 308}
+
+
+def _may_be_repeated(answer: Answer, reply: Reply) -> bool:
+    """Whether another try may end better: nothing came, or the host failed, or what came broke."""
+    if answer.outcome is not Outcome.TRANSIENT:
+        return False
+    return reply.repeatable or reply.status in REPEATABLE or reply.status == 200

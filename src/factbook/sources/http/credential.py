@@ -1,0 +1,48 @@
+"""Who calls: the headers that prove it, and the name that its calls are governed under."""
+
+import hashlib
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Final
+
+from factbook.clock import SECOND
+from factbook.sources.http.answers import Answer
+
+
+@dataclass(frozen=True, slots=True)
+class Credential:
+    """One credential of one host.
+
+    `name` is for people and never secret. `identity` stands for whom it proves to be: answers are
+    kept under it, so it changes when the credential does, unless the new one proves the same.
+    `authorize` returns the headers to send; it may fetch a short-lived token first, and returns the
+    answer that says why when it cannot. It is called before each call, outside the queue.
+    """
+
+    name: str
+    identity: str = field(repr=False)
+    authorize: Callable[[], Awaitable[Mapping[str, str] | Answer]] = field(repr=False)
+
+    @classmethod
+    def fixed(cls, name: str, headers: Mapping[str, str]) -> "Credential":
+        """A credential whose headers never change, such as a token."""
+        text = "\0".join(f"{key.lower()}\0{headers[key]}" for key in sorted(headers))
+
+        async def authorize() -> Mapping[str, str]:
+            return headers
+
+        return cls(name, hashlib.sha256(text.encode()).hexdigest(), authorize)
+
+
+ANONYMOUS: Final = Credential.fixed("anonymous", {})
+
+
+def expiry(headers: Mapping[str, str]) -> int | None:
+    """When the credential ends, in milliseconds, where the host says so in its answers: GitHub."""
+    text = headers.get("github-authentication-token-expiration", "").replace("UTC", "+0000")
+    try:
+        found = datetime.strptime(text.strip(), "%Y-%m-%d %H:%M:%S %z")
+    except ValueError:
+        return None
+    return int(found.astimezone(UTC).timestamp()) * SECOND

@@ -1,0 +1,143 @@
+"""How often a host may be called: its limits, as its answers tell them, kept with a reserve."""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from datetime import UTC
+from email.utils import parsedate_to_datetime
+from typing import Final
+
+from factbook.clock import DAY, MINUTE, SECOND, Clock, now
+from factbook.sources.http.answers import Reply
+from factbook.sources.http.health import Allowance
+
+RESERVE: Final = 0.10
+LONGEST_PAUSE: Final = 15 * MINUTE
+
+# GitHub and Datadog; GitLab and PagerDuty.
+_PREFIXES: Final = ("x-ratelimit-", "ratelimit-")
+# A number of seconds below this is a distance, above it a moment since the epoch.
+_EPOCH_FROM: Final = 1_000_000_000
+_NUMBER: Final = re.compile(r"\s*(\d{1,12})(?:\.\d*)?\s*(?:$|[,;])", re.ASCII)
+
+
+class Governor:
+    """Governs the calls made with one credential, whichever clients make them.
+
+    At most `at_once` calls are under way. No call is made that would take from `reserve`, the share
+    of a limit that is left to others, until the limit is reset, nor while the host has asked to
+    wait. A host's limits may differ by what is asked, such as GitHub's for REST and GraphQL: each
+    is a budget with a name that the caller chooses.
+    """
+
+    def __init__(self, *, at_once: int = 1, reserve: float = RESERVE, clock: Clock = now) -> None:
+        self.allowances: dict[str, Allowance] = {}
+        self._turns = asyncio.Semaphore(at_once)
+        self._reserve = reserve
+        self._clock = clock
+        self._under_way: dict[str, int] = {}
+        self._paused_until = 0
+        self._refusals = 0
+
+    @asynccontextmanager
+    async def turn(self, budget: str = "") -> AsyncIterator[None]:
+        """Wait for a place among the calls under way, and hold it for one call on the budget."""
+        async with self._turns:
+            self._under_way[budget] = self._under_way.get(budget, 0) + 1
+            try:
+                yield
+            finally:
+                self._under_way[budget] -= 1
+
+    def held_until(self, budget: str = "") -> int | None:
+        """The moment before which the call of this turn is not made, or None when it may be."""
+        until = max(self._paused_until, self._spent_until(budget))
+        return until if until > self._clock() else None
+
+    def learn(self, budget: str, reply: Reply, *, refused: bool) -> int | None:
+        """Take to heart what a reply says of limits.
+
+        `refused`: the host said that a rate limit is reached. Returns when it may go on, or None
+        when it was not refused.
+        """
+        moment = self._clock()
+        skew = _skew(reply.headers, moment)
+        allowance = allowance_of(reply.headers, moment, skew)
+        if allowance:
+            self.allowances[budget] = allowance
+        asked = retry_at(reply.headers.get("retry-after", ""), moment, skew)
+        if asked and (refused or reply.status == 503):
+            self._paused_until = max(self._paused_until, asked)
+        if not refused:
+            self._refusals = 0 if 0 < reply.status < 500 else self._refusals
+            return None
+        if not asked and not (allowance and allowance.remaining == 0 and allowance.reset_at):
+            # What GitHub asks for when its answer names no time: a minute at least, then longer.
+            pause = min(MINUTE * 2 ** min(self._refusals, 10), LONGEST_PAUSE)
+            self._paused_until = max(self._paused_until, moment + pause)
+        self._refusals += 1
+        return max(self._paused_until, self._spent_until(budget), moment)
+
+    def _spent_until(self, budget: str) -> int:
+        allowance = self.allowances.get(budget)
+        if allowance is None or allowance.reset_at is None:
+            return 0
+        left = allowance.remaining - self._under_way.get(budget, 0)
+        return allowance.reset_at if left < int(allowance.limit * self._reserve) else 0
+
+
+def allowance_of(headers: Mapping[str, str], moment: int, skew: int = 0) -> Allowance | None:
+    """What the rate-limit headers of an answer that came at `moment` say, or None.
+
+    `skew` is by how much the host's clock is behind ours.
+    """
+    for prefix in _PREFIXES:
+        limit = _number(headers.get(f"{prefix}limit", ""))
+        remaining = _number(headers.get(f"{prefix}remaining", ""))
+        if limit and remaining is not None:
+            reset = _number(headers.get(f"{prefix}reset", ""))
+            return Allowance(limit, remaining, _moment(reset, moment, skew))
+    return None
+
+
+def retry_at(value: str, moment: int, skew: int = 0) -> int | None:
+    """The moment that a Retry-After header names, in seconds or as a date; None when in neither.
+
+    Never earlier than `moment`, never more than a day later.
+    """
+    seconds = _number(value)
+    if seconds is not None:
+        return _within_a_day(moment + seconds * SECOND, moment)
+    date = _date(value)
+    return None if date is None else _within_a_day(date + skew, moment)
+
+
+def _moment(reset: int | None, moment: int, skew: int) -> int | None:
+    if reset is None:
+        return None
+    if reset < _EPOCH_FROM:
+        return _within_a_day(moment + reset * SECOND, moment)
+    return _within_a_day(reset * SECOND + skew, moment)
+
+
+def _within_a_day(value: int, moment: int) -> int:
+    return min(max(value, moment), moment + DAY)
+
+
+def _skew(headers: Mapping[str, str], moment: int) -> int:
+    date = _date(headers.get("date", ""))
+    return 0 if date is None else moment - date
+
+
+def _number(value: str) -> int | None:
+    found = _NUMBER.match(value)
+    return int(found[1]) if found else None
+
+
+def _date(value: str) -> int | None:
+    try:
+        date = parsedate_to_datetime(value)
+        return int(date.replace(tzinfo=date.tzinfo or UTC).timestamp()) * SECOND
+    except (ValueError, OverflowError, TypeError, IndexError):
+        return None

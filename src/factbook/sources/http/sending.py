@@ -1,0 +1,169 @@
+"""One call over the network: what comes back is bounded in size and time, and never raises."""
+
+import asyncio
+import ssl
+import zlib
+from collections.abc import AsyncIterable, Awaitable, Callable, Mapping
+from typing import Final
+
+import httpx2
+import stamina
+import stamina.instrumentation
+
+from factbook.sources.http.answers import Answer, Reply
+
+MOST_SECONDS: Final = 30.0
+MOST_BYTES: Final = 20 * 1024 * 1024
+CONNECT_SECONDS: Final = 5.0
+
+# A source that goes down is logged once, by whoever collects; not at every try.
+stamina.instrumentation.set_on_retry_hooks(())
+
+
+class RefusedError(httpx2.ConnectError):
+    """The address guard does not allow the connection; the text says which setting would."""
+
+
+class _UnreadableError(Exception):
+    """The body cannot be used; the text says why."""
+
+
+class _AgainError(Exception):
+    def __init__(self, answer: Answer) -> None:
+        self.answer = answer
+        super().__init__(answer.detail)
+
+
+class Sender:
+    """Sends calls through one transport, each within `seconds`, reading at most `most_bytes`.
+
+    Nothing is taken from the environment; cookies are not kept; redirects are not followed.
+    """
+
+    def __init__(
+        self,
+        transport: httpx2.AsyncBaseTransport,
+        *,
+        seconds: float = MOST_SECONDS,
+        most_bytes: int = MOST_BYTES,
+    ) -> None:
+        self._transport = transport
+        self._seconds = seconds
+        self._most_bytes = most_bytes
+        self._timeouts = httpx2.Timeout(seconds, connect=min(seconds, CONNECT_SECONDS)).as_dict()
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._transport.aclose()
+
+    async def send(
+        self, method: str, url: str, headers: Mapping[str, str], content: bytes | None = None
+    ) -> Reply:
+        """What the host replies, or why nothing came."""
+        try:
+            async with asyncio.timeout(self._seconds):
+                return await self._exchanged(method, url, headers, content)
+        except (TimeoutError, httpx2.TimeoutException):
+            failure = f"no answer within {self._seconds:g} seconds"
+            return Reply(0, failure=failure, repeatable=True)
+        except RefusedError as error:
+            return Reply(0, failure=str(error))
+        except _UnreadableError as error:
+            return Reply(0, failure=str(error))
+        except httpx2.TransportError as error:
+            return _broken(error)
+        except (UnicodeEncodeError, httpx2.InvalidURL):
+            # Their texts repeat what could not be sent, which may be the credential.
+            return Reply(0, failure="the address or a header has a character that cannot be sent")
+
+    async def _exchanged(
+        self, method: str, url: str, headers: Mapping[str, str], content: bytes | None
+    ) -> Reply:
+        request = httpx2.Request(
+            method,
+            url,
+            headers={**headers, "accept-encoding": "gzip"},
+            content=content,
+            extensions={"timeout": self._timeouts},
+        )
+        response = await self._transport.handle_async_request(request)
+        try:
+            assert isinstance(response.stream, httpx2.AsyncByteStream)
+            encoding = response.headers.get("content-encoding", "")
+            body = await _read(response.stream, encoding, self._most_bytes)
+        finally:
+            await response.aclose()
+        found = {name.lower(): value for name, value in response.headers.items()}
+        return Reply(response.status_code, found, body)
+
+    async def repeat(
+        self, once: Callable[[], Awaitable[tuple[Answer, bool]]], attempts: int
+    ) -> Answer:
+        """The answer of `once`, called until it says that another call would not end better.
+
+        At most `attempts` times, with growing, jittered pauses between.
+        """
+        try:
+            async for attempt in stamina.retry_context(
+                on=_AgainError, attempts=attempts, timeout=None, wait_initial=0.5, wait_max=10.0
+            ):
+                with attempt:
+                    answer, again = await once()
+                    if again:
+                        raise _AgainError(answer)
+        except _AgainError as error:
+            return error.answer
+        return answer
+
+
+async def _read(chunks: AsyncIterable[bytes], encoding: str, most: int) -> bytes:
+    """The body, decompressed piece by piece, so that a small one cannot become a huge one.
+
+    Raises _UnreadableError when it is too large either way, or not in a form that was asked for.
+    """
+    encoding = encoding.strip().lower()
+    if encoding not in {"", "identity", "gzip", "x-gzip"}:
+        raise _UnreadableError("the answer is compressed in a way that was not asked for")
+    unpacker = zlib.decompressobj(wbits=31) if "gzip" in encoding else None
+    raw = 0
+    body = bytearray()
+    async for chunk in chunks:
+        raw += len(chunk)
+        body += _unpacked(unpacker, chunk, most + 1 - len(body))
+        if raw > most or len(body) > most:
+            raise _UnreadableError(f"the answer is larger than {most} bytes")
+    if unpacker and raw and not unpacker.eof:
+        raise _UnreadableError("the answer is compressed and cut off")
+    return bytes(body)
+
+
+def _unpacked(unpacker: "zlib._Decompress | None", chunk: bytes, room: int) -> bytes:
+    if unpacker is None:
+        return chunk
+    try:
+        return b"" if unpacker.eof else unpacker.decompress(chunk, room)
+    except zlib.error:
+        raise _UnreadableError("the answer is not compressed as it says") from None
+
+
+def _broken(error: httpx2.TransportError) -> Reply:
+    if _caused_by_certificate(error):
+        text = "its certificate is not trusted; outgoing_ca_file can name a private authority"
+        return Reply(0, failure=text)
+    if isinstance(error, httpx2.ProxyError):
+        return Reply(0, failure="the proxy did not let the call through", repeatable=True)
+    if isinstance(error, httpx2.LocalProtocolError | httpx2.UnsupportedProtocol):
+        return Reply(0, failure="the call cannot be put into HTTP")
+    if isinstance(error, httpx2.RemoteProtocolError):
+        return Reply(0, failure="what came is not whole HTTP", repeatable=True)
+    if isinstance(error, httpx2.ConnectError):
+        return Reply(0, failure="no connection", repeatable=True)
+    return Reply(0, failure="the connection broke", repeatable=True)
+
+
+def _caused_by_certificate(error: BaseException | None) -> bool:
+    while error is not None:
+        if isinstance(error, ssl.SSLCertVerificationError):
+            return True
+        error = error.__cause__ or error.__context__
+    return False

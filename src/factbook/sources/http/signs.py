@@ -1,0 +1,151 @@
+"""One table: which signs in a reply mean which outcome. The first row that fits decides."""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple
+
+from factbook.sources.http.answers import Reply
+from factbook.sources.outcomes import Outcome
+
+_LIMIT_TEXT: Final = re.compile(
+    r"secondary rate limit|abuse detection|rate limit (?:already )?exceeded|too many requests",
+    re.IGNORECASE,
+)
+_FEATURE_TEXT: Final = re.compile(
+    r"\bupgrade\b|\b(?:is|are|been|has) disabled\b|\bnot enabled\b|\bmust be enabled\b"
+    r"|\bnot (?:available|included) (?:for|in|on|with) (?:your|this) .{0,40}\bplan\b",
+    re.IGNORECASE,
+)
+_GRAPHQL_TYPES: Final[dict[str, Outcome]] = {
+    "RATE_LIMITED": Outcome.RATE_LIMITED,
+    "RATE_LIMIT": Outcome.RATE_LIMITED,
+    "FORBIDDEN": Outcome.DENIED,
+    "INSUFFICIENT_SCOPES": Outcome.DENIED,
+    "NOT_FOUND": Outcome.NOT_FOUND,
+}
+
+_WORDS: Final = frozenset({"message", "documentation_url", "status", "errors", "data"})
+
+
+class Signs(NamedTuple):
+    """What the table looks at. `text`: what a refusing host says. `readable`: it is JSON."""
+
+    status: int
+    headers: Mapping[str, str]
+    text: str
+    graphql_types: frozenset[str]
+    readable: bool
+
+
+class Sign(NamedTuple):
+    """One row: the outcome, and when. `status` and `sign` describe it for people."""
+
+    status: str
+    sign: str
+    outcome: Outcome
+    fits: Callable[[Signs], bool]
+
+
+def _status(*expected: int) -> Callable[[Signs], bool]:
+    return lambda signs: signs.status in expected
+
+
+def _says(pattern: re.Pattern[str], *expected: int) -> Callable[[Signs], bool]:
+    return lambda signs: signs.status in expected and bool(pattern.search(signs.text))
+
+
+def _spent(signs: Signs) -> bool:
+    names = ("x-ratelimit-remaining", "ratelimit-remaining")
+    spent = any(signs.headers.get(name, "").strip() == "0" for name in names)
+    return signs.status == 403 and (spent or "retry-after" in signs.headers)
+
+
+def _limited_graphql(signs: Signs) -> bool:
+    return bool(signs.graphql_types & {"RATE_LIMITED", "RATE_LIMIT"})
+
+
+def _good(signs: Signs) -> bool:
+    return 200 <= signs.status < 300
+
+
+SIGNS: Final[tuple[Sign, ...]] = (
+    Sign(
+        "none",
+        "no answer in time, none that is HTTP, or one that is too large or cut off",
+        Outcome.TRANSIENT,
+        _status(0),
+    ),
+    Sign("429", "", Outcome.RATE_LIMITED, _status(429)),
+    Sign("403", "no calls remaining, or `Retry-After`", Outcome.RATE_LIMITED, _spent),
+    Sign(
+        "200, 403",
+        "a text about a rate limit, such as GitHub's secondary one",
+        Outcome.RATE_LIMITED,
+        _says(_LIMIT_TEXT, 200, 403),
+    ),
+    Sign("any", "a GraphQL error of type `RATE_LIMITED`", Outcome.RATE_LIMITED, _limited_graphql),
+    Sign(
+        "2xx",
+        "a body that is not JSON, where an integration reads JSON",
+        Outcome.TRANSIENT,
+        lambda signs: _good(signs) and not signs.readable,
+    ),
+    Sign("2xx", "also what a 304 confirms", Outcome.OK, _good),
+    Sign("401", "", Outcome.DENIED, _status(401)),
+    Sign("402", "", Outcome.FEATURE_OFF, _status(402)),
+    Sign(
+        "403, 404, 410",
+        "a text that the feature is disabled or not part of the plan",
+        Outcome.FEATURE_OFF,
+        _says(_FEATURE_TEXT, 403, 404, 410),
+    ),
+    Sign("403, 451", "", Outcome.DENIED, _status(403, 451)),
+    Sign("404, 410", "", Outcome.NOT_FOUND, _status(404, 410)),
+    Sign("any other", "", Outcome.TRANSIENT, lambda _: True),
+)
+"""Every row, in the order in which they are tried."""
+
+REPEATABLE: Final = frozenset({408, 425, 500, 502, 503, 504})
+"""Statuses after which another try may bring more."""
+
+
+def outcome_of(reply: Reply, data: Any, *, readable: bool = True) -> Outcome:
+    """The outcome of a reply whose body decodes to `data`, if it is `readable`."""
+    text, types = _text(reply.status, data), _graphql_types(data)
+    signs = Signs(reply.status, reply.headers, text, types, readable)
+    return next(sign.outcome for sign in SIGNS if sign.fits(signs))
+
+
+def outcome_of_graphql_error(error: Mapping[str, Any]) -> Outcome:
+    """The outcome of what one error of a GraphQL answer stands for: transient unless it says so."""
+    return _GRAPHQL_TYPES.get(_type_of(error), Outcome.TRANSIENT)
+
+
+def _type_of(error: Any) -> str:
+    if not isinstance(error, dict):
+        return ""
+    extensions = error.get("extensions")
+    code = extensions.get("code") if isinstance(extensions, dict) else None
+    found = error.get("type") or code
+    return found.upper() if isinstance(found, str) else ""
+
+
+def _graphql_types(data: Any) -> frozenset[str]:
+    errors = data.get("errors") if isinstance(data, dict) else None
+    return frozenset(map(_type_of, errors)) if isinstance(errors, list) else frozenset()
+
+
+def _text(status: int, data: Any) -> str:
+    """What the host says in words, where hosts say it.
+
+    Of a good answer only when it holds nothing else: a commit too has a `message`.
+    """
+    if not isinstance(data, dict):
+        return ""
+    if status < 400 and (data.get("data") or set(data) - _WORDS):
+        return ""
+    found = [data.get("message"), data.get("error"), data.get("error_description")]
+    errors = data.get("errors")
+    if isinstance(errors, list):
+        found += [error.get("message") if isinstance(error, dict) else error for error in errors]
+    return "\n".join(text[:1000] for text in found if isinstance(text, str))[:10_000]

@@ -1,0 +1,29 @@
+"""The page of outgoing calls gives the figures that the code has."""
+
+import pytest
+
+from factbook.clock import MINUTE
+from factbook.sources.http.client import ATTEMPTS, PATIENCE
+from factbook.sources.http.governor import LONGEST_PAUSE, RESERVE
+from factbook.sources.http.sending import MOST_BYTES, MOST_SECONDS
+from factbook.sources.http.signs import REPEATABLE
+from tests.docs.parts import DOCS
+
+PAGE = " ".join((DOCS / "reference" / "outgoing-calls.md").read_text().split())
+WORDS = {3: "three", 10: "ten", 15: "fifteen"}
+STATUSES = [str(status) for status in sorted(REPEATABLE)]
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        f"take from the last {WORDS[round(1 / RESERVE)]}th of a limit",
+        f"a minute, then two, up to {WORDS[LONGEST_PAUSE // MINUTE]}",
+        f"ends within {WORDS[round(PATIENCE)]} seconds is waited for",
+        f"{', '.join(STATUSES[:-1])} and {STATUSES[-1]} are tried {WORDS[ATTEMPTS]} times",
+        f"ends after {MOST_SECONDS:g} seconds",
+        f"at most {MOST_BYTES // 1024 // 1024} MiB",
+    ],
+)
+def test_the_page_says_the_figure_of_the_code(sentence: str) -> None:
+    assert sentence in PAGE

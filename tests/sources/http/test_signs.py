@@ -1,0 +1,104 @@
+"""What an answer means."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from factbook.facts.reasons import REASONS
+from factbook.sources.http import SIGNS, outcome_of_graphql_error
+from factbook.sources.http.answers import Reply
+from factbook.sources.http.signs import outcome_of
+from factbook.sources.outcomes import MEANINGS, Outcome
+from tests.sources.http.asking import Host, asking, json
+
+SECONDARY = "You have exceeded a secondary rate limit. Please wait a few minutes."
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "headers", "expected"),
+    [
+        (200, {}, {}, Outcome.OK),
+        (201, [], {}, Outcome.OK),
+        (401, {"message": "Bad credentials"}, {}, Outcome.DENIED),
+        (402, {}, {}, Outcome.FEATURE_OFF),
+        (403, {"message": "Resource not accessible by integration"}, {}, Outcome.DENIED),
+        (403, {}, {"x-ratelimit-remaining": "12"}, Outcome.DENIED),
+        (403, {}, {"x-ratelimit-remaining": "0"}, Outcome.RATE_LIMITED),
+        (403, {}, {"ratelimit-remaining": "0"}, Outcome.RATE_LIMITED),
+        (403, {}, {"retry-after": "60"}, Outcome.RATE_LIMITED),
+        (403, {"message": SECONDARY}, {}, Outcome.RATE_LIMITED),
+        (200, {"message": SECONDARY, "documentation_url": "…"}, {}, Outcome.RATE_LIMITED),
+        (200, {"errors": [{"message": SECONDARY}], "data": None}, {}, Outcome.RATE_LIMITED),
+        (200, {"errors": [{"type": "RATE_LIMITED"}]}, {}, Outcome.RATE_LIMITED),
+        (200, {"data": {"r": None}, "errors": [{"type": "NOT_FOUND"}]}, {}, Outcome.OK),
+        (200, {"data": {"r": 1}, "errors": [{"message": SECONDARY}]}, {}, Outcome.OK),
+        (200, {"sha": "1", "message": "Explain the rate limit exceeded error"}, {}, Outcome.OK),
+        (403, {"message": "Dependabot alerts are disabled."}, {}, Outcome.FEATURE_OFF),
+        (403, {"message": "Upgrade to enable this feature."}, {}, Outcome.FEATURE_OFF),
+        (410, {"message": "Issues are disabled for this repo"}, {}, Outcome.FEATURE_OFF),
+        (404, {"message": "Not Found"}, {}, Outcome.NOT_FOUND),
+        (410, {}, {}, Outcome.NOT_FOUND),
+        (429, {}, {}, Outcome.RATE_LIMITED),
+        (451, {}, {}, Outcome.DENIED),
+        (301, {}, {}, Outcome.TRANSIENT),
+        (400, {}, {}, Outcome.TRANSIENT),
+        (422, {"errors": ["Upgrade"]}, {}, Outcome.TRANSIENT),
+        (500, {}, {}, Outcome.TRANSIENT),
+        (502, None, {}, Outcome.TRANSIENT),
+        (503, {}, {}, Outcome.TRANSIENT),
+    ],
+)
+async def test_an_answer_ends_in_the_outcome_of_the_first_sign_that_fits(
+    status: int, body: Any, headers: dict[str, str], expected: Outcome
+) -> None:
+    named = {name.replace("-", "_"): value for name, value in headers.items()}
+    answer = await asking(Host(json(status, body, **named))).get("thing")
+    assert answer.outcome is expected
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        ({"type": "FORBIDDEN"}, Outcome.DENIED),
+        ({"type": "NOT_FOUND"}, Outcome.NOT_FOUND),
+        ({"type": "RATE_LIMITED"}, Outcome.RATE_LIMITED),
+        ({"extensions": {"code": "forbidden"}}, Outcome.DENIED),
+        ({"message": "Something went wrong"}, Outcome.TRANSIENT),
+        ({"type": 7, "extensions": []}, Outcome.TRANSIENT),
+    ],
+)
+def test_an_error_of_graphql_has_an_outcome_too(error: dict[str, Any], expected: Outcome) -> None:
+    assert outcome_of_graphql_error(error) is expected
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=20),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["message", "errors", "data", "type", "extensions", "code", "x"]), inner
+        )
+    ),
+    max_leaves=10,
+)
+
+
+@given(st.integers(0, 999), JSON)
+def test_every_answer_has_an_outcome(status: int, data: Any) -> None:
+    outcome = outcome_of(Reply(status), data)
+    assert outcome is Outcome.OK or MEANINGS[outcome].reason in REASONS
+
+
+def test_the_table_ends_with_a_row_that_always_fits_and_every_row_can_be_shown() -> None:
+    assert [sign.status for sign in SIGNS][-1] == "any other"
+    assert all(sign.status and sign.outcome for sign in SIGNS)
+    assert {sign.outcome for sign in SIGNS} == {
+        Outcome.OK,
+        Outcome.DENIED,
+        Outcome.FEATURE_OFF,
+        Outcome.NOT_FOUND,
+        Outcome.RATE_LIMITED,
+        Outcome.TRANSIENT,
+    }
