@@ -1,0 +1,75 @@
+"""GitHub: the code-host shape, dependency alerts, and the files of a repository."""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, Final
+
+from factbook.clock import Clock, now
+from factbook.facts.datasource import DataSource, Handler, Lifecycle
+from factbook.facts.schema import Fact
+from factbook.facts.shapes import CODEHOST, REPOSITORY, SECURITY
+from factbook.sources.github import options as settings
+from factbook.sources.github.client import batches, collect
+from factbook.sources.github.credentials import credential
+from factbook.sources.github.options import Options
+from factbook.sources.github.targets import SLUG, SOURCE_LOCATION, target
+from factbook.sources.integration import Integration, Vendor, facts_of
+
+ID: Final = "github"
+FILLS: Final = (
+    "codehost",
+    "security.dependencyAlerts",
+    "security.branchProtection",
+    "repository",
+)
+FACTS: Final[tuple[Fact, ...]] = (
+    *facts_of(CODEHOST),
+    *facts_of(SECURITY, "dependencyAlerts", "branchProtection"),
+    *facts_of(REPOSITORY),
+)
+# GitHub asks for no concurrency of heavy questions: those of GraphQL come one after another,
+# because one batch is under way at a time. REST's are light.
+_CALLS_AT_ONCE: Final = 6
+
+
+def configured(name: str, values: Mapping[str, Any], *, clock: Clock = now) -> Integration:
+    """The integration that the table `[integrations.github.<name>]` of the settings describes.
+
+    The one named `default` is the source `github`, another one `github-<name>`. Raises
+    ConfigurationError for what is wrong with the table.
+    """
+    options = settings.from_settings(name, values)
+    id_ = ID if name == "default" else f"{ID}-{name}"
+    return Integration(
+        source=_source(id_, options),
+        fills=FILLS,
+        credential=id_,
+        authorize=partial(credential, id_, options, clock),
+        base_url=options.origin,
+        calls_at_once=_CALLS_AT_ONCE,
+        target=partial(target, options),
+        batches=batches,
+        collect=partial(collect, options),
+    )
+
+
+def _source(id_: str, options: Options) -> DataSource:
+    keys = [SLUG, SOURCE_LOCATION]
+    if options.host != settings.GITHUB:
+        keys.append(f"{options.host}/project-slug")
+    return DataSource(
+        id=id_,
+        title="GitHub" if id_ == ID else f"GitHub ({id_.removeprefix(f'{ID}-')})",
+        description=f"Pull requests, issues, protection, alerts and files on {options.host}.",
+        cadence="0 */6 * * *",
+        lifecycle=Lifecycle(time_to_live={"days": 90}),
+        handler=Handler("builtin", id_, builtin_id=ID),
+        timeout={"minutes": 30},
+        entity_filter=[{f"metadata.annotations.{key}": {"exists": True}} for key in keys],
+        schema=FACTS,
+    )
+
+
+INTEGRATION: Final = Vendor(
+    id=ID, title="GitHub", options=Options, facts=FACTS, fills=FILLS, configured=configured
+)

@@ -1,0 +1,115 @@
+"""What an integration is: one configured instance of a vendor, described as data and functions.
+
+Targets are what annotations point to at that instance, e.g. `owner/name` of a repository. Facts are
+named by shape and path: `codehost.pullRequests.total`.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple, Protocol
+
+import msgspec
+
+from factbook.clock import Clock, now
+from factbook.facts import shapes
+from factbook.facts.datasource import DataSource
+from factbook.facts.schema import Fact
+from factbook.facts.shapes import Shape
+from factbook.sources.http import Client, Credential, Memory
+from factbook.sources.outcomes import Missing
+
+
+class Subject(NamedTuple):
+    """One entity to collect for; `entity` is as the catalog shows it."""
+
+    entity_id: int
+    ref: str
+    entity: Mapping[str, Any]
+
+
+@dataclass
+class Collected:
+    """What one collection brought for one target.
+
+    `values` are by fact. `missing` says why there is no value: by fact, by group
+    (`codehost.issues`), by shape (`codehost`), or "" for everything; the longest one counts. A fact
+    stands in `values` or is covered by `missing`, never both.
+    """
+
+    values: dict[str, Any] = field(default_factory=dict)
+    missing: dict[str, Missing] = field(default_factory=dict)
+
+    @property
+    def reasons(self) -> dict[str, str]:
+        """`missing` as it is stored."""
+        return {place: missing.reason for place, missing in self.missing.items()}
+
+    @property
+    def passing(self) -> frozenset[str]:
+        """The places in `missing` for which the last value is kept for a while."""
+        return frozenset(place for place, missing in self.missing.items() if missing.passing)
+
+
+Collect = Callable[[Sequence[str], Client, Memory, int], Awaitable[dict[str, Collected]]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Integration:
+    """One configured instance of a vendor, with one credential.
+
+    `source.schema` holds the facts of the shapes it fills (`facts_of`). `fills` names shapes
+    (`codehost`) and members of shapes (`security.dependencyAlerts`).
+
+    `credential` names the queue in which the batches of one credential wait, `at_once` of them
+    under way, wherever they are worked on. Of the calls that these make to `base_url`,
+    `calls_at_once`, but never fewer than `at_once`, are under way in one process. `authorize` makes
+    the credential: it is given a client without one, with which an app may get itself tokens.
+
+    `target` says what an entity's annotations point to at this instance, or why to nothing; it
+    never names another host. `batches` says which targets are asked for together. `collect` asks
+    for one batch at a time given in milliseconds, and answers for every target of it: it raises
+    nothing that concerns only some of them, and nothing for an answer that a vendor may give.
+    """
+
+    source: DataSource
+    fills: tuple[str, ...]
+    credential: str
+    authorize: Callable[[Client], Credential] = field(repr=False)
+    base_url: str
+    at_once: int = 1
+    calls_at_once: int = 1
+    target: Callable[[Mapping[str, Any]], str | Missing]
+    batches: Callable[[Sequence[str]], list[list[str]]]
+    collect: Collect
+
+
+class Configure(Protocol):
+    """Makes an integration of the name and the values of a table of the settings."""
+
+    def __call__(self, name: str, values: Mapping[str, Any], *, clock: Clock = now) -> Integration:
+        """The integration; raises ConfigurationError, which never says a value."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Vendor:
+    """A kind of integration: what its folder exports as INTEGRATION.
+
+    `options` is the type of its table in the settings, `configured` reads one.
+    """
+
+    id: str
+    title: str
+    options: type[msgspec.Struct]
+    facts: tuple[Fact, ...]
+    fills: tuple[str, ...]
+    configured: Configure
+
+
+def facts_of(shape: Shape, *members: str) -> tuple[Fact, ...]:
+    """The facts of a shape, or of some of its members, as a source names them."""
+    return tuple(
+        replace(fact, name=f"{shape.name}.{fact.name}")
+        for fact in shapes.facts(shape)
+        if not members or fact.name.partition(".")[0] in members
+    )

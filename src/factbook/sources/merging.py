@@ -1,0 +1,82 @@
+"""Merge times of pull requests, from the few pages that the figures need.
+
+Population: the 100 pull requests merged last and every one merged in the last 30 days, which is
+known long before all pages are read. Times are milliseconds since the epoch.
+"""
+
+import heapq
+from collections.abc import Iterable
+from typing import Any, Final, NamedTuple
+
+from factbook.clock import DAY, HOUR
+from factbook.sources.outcomes import Missing, Outcome
+
+MONTH: Final = 30 * DAY
+NEWEST: Final = 100
+
+
+class MergedPull(NamedTuple):
+    """A merged pull request; `author` is None when the account is gone."""
+
+    number: int
+    title: str
+    author: str | None
+    is_bot: bool
+    created_at: int
+    merged_at: int
+    updated_at: int
+
+    @property
+    def hours(self) -> float:
+        """The time from opening to merging."""
+        return (self.merged_at - self.created_at) / HOUR
+
+
+def complete(seen: Iterable[MergedPull], last_updated: int, cutoff: int, *, bots: bool) -> bool:
+    """Whether pages read so far, in descending order of update, hold the whole population.
+
+    `last_updated` is that of the last one read. Merging updates a pull request, so none of those
+    still to come was merged after it.
+    """
+    merged = [pull.merged_at for pull in seen if bots or not pull.is_bot]
+    newest = heapq.nlargest(NEWEST, merged)
+    return last_updated < cutoff and len(newest) == NEWEST and newest[-1] >= last_updated
+
+
+def figures(
+    seen: Iterable[MergedPull], cutoff: int, *, bots: bool = True
+) -> dict[str, dict[str, Any]]:
+    """The groups mergeTime and latestMergedPR, and pullRequests.mergedLastMonth.
+
+    `seen` has to be `complete`, or all there are. Without `bots` merge times leave those of bots
+    out. What there is nothing to take a figure of is not applicable.
+    """
+    newest = sorted(seen, key=lambda pull: pull.merged_at, reverse=True)
+    counted = [pull for pull in newest if bots or not pull.is_bot]
+    month = [pull for pull in counted if pull.merged_at >= cutoff]
+    population = counted[: max(NEWEST, len(month))]
+    return {
+        "pullRequests": {"mergedLastMonth": sum(pull.merged_at >= cutoff for pull in newest)},
+        "mergeTime": {**_times(population, "Hours"), **_times(month, "LastMonthHours")},
+        "latestMergedPR": _latest(newest),
+    }
+
+
+def _times(pulls: list[MergedPull], suffix: str) -> dict[str, Any]:
+    if not pulls:
+        none = Missing(Outcome.NOT_APPLICABLE, "no merged pull request to take it of")
+        return {f"{name}{suffix}": none for name in ("avg", "min", "max")}
+    hours = [pull.hours for pull in pulls]
+    return {
+        f"avg{suffix}": round(sum(hours) / len(hours), 2),
+        f"min{suffix}": round(min(hours), 2),
+        f"max{suffix}": round(max(hours), 2),
+    }
+
+
+def _latest(newest: list[MergedPull]) -> dict[str, Any]:
+    if not newest:
+        none = Missing(Outcome.NOT_APPLICABLE, "no pull request was merged")
+        return {"title": none, "author": none}
+    gone = Missing(Outcome.NOT_APPLICABLE, "the author's account is gone")
+    return {"title": newest[0].title, "author": newest[0].author or gone}
