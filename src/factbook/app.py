@@ -5,11 +5,12 @@ import gc
 import os
 import secrets
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
+import msgspec
 import structlog
 import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -20,18 +21,17 @@ from factbook.api.metrics import Metrics
 from factbook.api.origins import Hosts, Proxies
 from factbook.api.routes import router
 from factbook.api.state import State
-from factbook.auth import permissions as known_permissions
-from factbook.auth import store, tokens
+from factbook.auth import tokens
 from factbook.auth.limits import RateLimit
-from factbook.auth.store import Token
-from factbook.catalog import ref as refs
 from factbook.catalog.annotations import Annotator
 from factbook.catalog.sets import Rules
 from factbook.catalog.store import derived
 from factbook.clock import Clock
+from factbook.collecting import Collector, Connect, Connections
 from factbook.facts.datasource import DataSource
 from factbook.settings import Settings, load
-from factbook.sources import SOURCES
+from factbook.sources import SOURCES, configured
+from factbook.sources.integration import Integration
 from factbook.storage import Database, open_database
 from factbook.storage.migrations import migrate as migrate_database
 from factbook.storage.opening import sqlite_path
@@ -60,26 +60,40 @@ class Application:
         clock: Clock = clock.now,
         sources: tuple[DataSource, ...] = SOURCES,
         tools: tuple[Tool, ...] = TOOLS,
+        integrations: tuple[Integration, ...] = (),
+        connect: Connect | None = None,
     ) -> None:
-        self._settings = settings
+        self.settings = settings
         self._clock = clock
-        self._sources = sources
+        self._integrations = integrations
+        self._connect = connect
+        self._sources = (*sources, *(one.source for one in integrations))
         self._tools = tools
         self._tasks: set[asyncio.Task[object]] = set()
         self._router: ASGIApp | None = None
 
+    @property
+    def integrations(self) -> dict[str, Integration]:
+        """What it collects from, by the id of the source."""
+        return {one.source.id: one for one in self._integrations}
+
     @asynccontextmanager
     async def running(self) -> AsyncIterator[State]:
         """Open everything, serve, and let go of it again in the opposite order."""
-        database = await open_database(
-            self._settings.database_url, connections=self._settings.postgres_connections
-        )
-        try:
-            await _migrate(database, self._clock())
+        async with self.opened() as database:
             state = self._state(database)
             self._router = router(state)
             yield state
             await self._finish()
+
+    @asynccontextmanager
+    async def opened(self) -> AsyncIterator[Database]:
+        """The database alone, migrated."""
+        connections = self.settings.postgres_connections
+        database = await open_database(self.settings.database_url, connections=connections)
+        try:
+            await _migrate(database, self._clock())
+            yield database
         finally:
             await database.close()
 
@@ -94,7 +108,7 @@ class Application:
         await receive()
         try:
             async with self.running() as state:
-                self._spawn(self._worker(state).run())
+                self._spawn(self.worker(state.database, alone=True).run())
                 gc.freeze()
                 # What a request allocates is gone with it; looking for cycles can wait.
                 gc.set_threshold(50_000, 20, 20)
@@ -107,7 +121,7 @@ class Application:
         await send({"type": "lifespan.shutdown.complete"})
 
     def _state(self, database: Database) -> State:
-        settings, clock = self._settings, self._clock
+        settings, clock = self.settings, self._clock
         return State(
             settings=settings,
             database=database,
@@ -125,9 +139,19 @@ class Application:
             spawn=self._spawn,
         )
 
-    def _worker(self, state: State) -> Worker:
-        holder = f"{os.getpid()}-{secrets.token_hex(4)}"
-        return Worker(state.database, state.settings, self._sources, self._clock, holder)
+    def worker(self, database: Database, *, alone: bool) -> Worker:
+        """What works beside requests; `alone`: it collects only while no other such one does."""
+        collects = self.settings.collect or not alone
+        collector = self.collector(database) if self._integrations and collects else None
+        return Worker(
+            database, self.settings, self._sources, self._clock, _holder(), collector, alone=alone
+        )
+
+    def collector(self, database: Database, only: str | None = None) -> Collector:
+        """What does the runs of the integrations, or of one."""
+        connect = self._connect or Connections(self.settings, self._clock).client
+        chosen = [one for id_, one in self.integrations.items() if only in (None, id_)]
+        return Collector(database, chosen, connect, self._clock, _holder())
 
     def _spawn(self, work: Coroutine[Any, Any, object]) -> None:
         task = asyncio.ensure_future(work)
@@ -144,6 +168,10 @@ class Application:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _holder() -> str:
+    return f"{os.getpid()}-{secrets.token_hex(4)}"
 
 
 def rules(settings: Settings) -> Rules:
@@ -171,7 +199,12 @@ def create() -> Application:
     settings = load()
     logs.configure(settings)
     sys.setswitchinterval(_SWITCH_SECONDS)
-    return Application(settings)
+    return application(settings)
+
+
+def application(settings: Settings) -> Application:
+    """The application with everything that the settings configure."""
+    return Application(settings, integrations=configured(settings.integrations))
 
 
 def serve(settings: Settings) -> None:
@@ -202,73 +235,25 @@ def serve(settings: Settings) -> None:
 
 def migrate(settings: Settings) -> list[str]:
     """Bring the schema up to date; the names of the migrations that were applied."""
-    return _with_database(settings, lambda database: _migrate(database, clock.now()))
 
+    async def work() -> list[str]:
+        database = await open_database(settings.database_url, connections=3)
+        try:
+            return await _migrate(database, clock.now())
+        finally:
+            await database.close()
 
-def create_token(
-    settings: Settings, name: str, owner: str, permissions: Sequence[str], lifetime: str
-) -> str:
-    """A new token's value; nothing else ever shows it. Migrates first."""
-    value, duration = tokens.generate(), tokens.lifetime(lifetime)
-    wanted = known_permissions.checked(permissions)
-    user = str(refs.parse(owner, kind="user"))
-    digest = tokens.digest(value, token_key(settings))
-
-    async def work(database: Database) -> str:
-        now = clock.now()
-        await _migrate(database, now)
-        await database.write(
-            lambda transaction: store.create(
-                transaction,
-                name=name,
-                digest=digest,
-                owner=user,
-                permissions=wanted,
-                created_by="command line",
-                now=now,
-                lifetime=duration,
-            )
-        )
-        return value
-
-    return _with_database(settings, work)
-
-
-def list_tokens(settings: Settings) -> list[Token]:
-    """Every token that was not revoked, newest first."""
-
-    async def work(database: Database) -> list[Token]:
-        await _migrate(database, clock.now())
-        return await store.listed(database)
-
-    return _with_database(settings, work)
-
-
-def revoke_token(settings: Settings, id_or_name: str) -> str:
-    """Revoke a token for the next request; its name."""
-
-    async def work(database: Database) -> str:
-        now = clock.now()
-        await _migrate(database, now)
-        token = await database.write(lambda transaction: store.revoke(transaction, id_or_name, now))
-        return token.name
-
-    return _with_database(settings, work)
+    return asyncio.run(work())
 
 
 async def _migrate(database: Database, now: int) -> list[str]:
     return await migrate_database(database, now, _STEPS)
 
 
-def _with_database(settings: Settings, work: Callable[[Database], Awaitable[T]]) -> T:
-    async def run() -> T:
-        database = await open_database(settings.database_url, connections=3)
-        try:
-            return await work(database)
-        finally:
-            await database.close()
-
-    return asyncio.run(run())
+def _text(value: object) -> str:
+    if isinstance(value, list):
+        return ",".join(value)
+    return msgspec.json.encode(value).decode() if isinstance(value, dict) else str(value)
 
 
 def _environment(settings: Settings) -> dict[str, str]:
@@ -277,6 +262,5 @@ def _environment(settings: Settings) -> dict[str, str]:
     for name in Settings.__struct_fields__:
         value = getattr(settings, name)
         if value is not None:
-            text = ",".join(value) if isinstance(value, list) else str(value)
-            variables[f"FACTBOOK_{name.upper()}"] = text
+            variables[f"FACTBOOK_{name.upper()}"] = _text(value)
     return variables

@@ -7,6 +7,7 @@ a flag of the command line.
 import os
 import tomllib
 from collections.abc import Mapping
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_type_hints
 
@@ -36,6 +37,9 @@ def _about(*sentences: str) -> Meta:
     return Meta(description="".join(sentences))
 
 
+_OPTION = "FACTBOOK_INTEGRATIONS__"
+
+
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Every setting with its type, meaning and default."""
 
@@ -48,6 +52,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     host: Annotated[str, _about("Address that `serve` binds to.")] = "127.0.0.1"
     port: Annotated[int, _about("Port that `serve` listens on; 0 lets the system choose.")] = 8000
     workers: Annotated[int, _about("Number of server processes.")] = 1
+    collect: Annotated[
+        bool,
+        _about("Whether one of the server processes collects facts. `factbook worker` does, too."),
+    ] = True
 
     public_url: Annotated[
         str | None,
@@ -110,6 +118,35 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         int, _about("Days for which a removed entity keeps its id and facts.")
     ] = 7
 
+    integrations: Annotated[
+        dict[str, dict[str, dict[str, Any]]],
+        _about(
+            "Tables `[integrations.VENDOR.NAME]`, e.g. `[integrations.github.default]`, each with "
+            "the options of its vendor. A single option is also the variable "
+            "`FACTBOOK_INTEGRATIONS__VENDOR__NAME__OPTION`, which keeps secrets out of files."
+        ),
+    ] = {}
+    outgoing_networks: Annotated[
+        list[str],
+        _about(
+            "Networks, e.g. `10.0.0.0/8`, that integrations may call beside public addresses, and "
+            "the only ones without encryption. A proxy's address has to be in one too, unless it "
+            "is public."
+        ),
+    ] = []
+    outgoing_proxy: Annotated[
+        str | None,
+        _about("Proxy that integrations call through, e.g. `http://proxy.example.com:3128`."),
+    ] = None
+    outgoing_direct: Annotated[
+        list[str],
+        _about("Host names that are called without the proxy, each with the names below it."),
+    ] = []
+    outgoing_ca_file: Annotated[
+        str | None,
+        _about("File in PEM form of certificate authorities to trust beside the system's."),
+    ] = None
+
     log_level: Annotated[
         Literal["debug", "info", "warning", "error"],
         _about("Least severe events that are logged."),
@@ -127,6 +164,17 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             raise ConfigurationError("token_key has to have at least 32 characters.")
         if self.public_url and not self.public_url.startswith(("https://", "http://")):
             raise ConfigurationError("public_url has to begin with https:// or http://.")
+        if self.outgoing_proxy and not self.outgoing_proxy.startswith(("https://", "http://")):
+            raise ConfigurationError("outgoing_proxy has to begin with https:// or http://.")
+        for network in self.outgoing_networks:
+            _check_network(network)
+
+
+def _check_network(text: str) -> None:
+    try:
+        ip_network(text)
+    except ValueError as error:
+        raise ConfigurationError(f"outgoing_networks: {error}.") from None
 
 
 def load(
@@ -145,7 +193,7 @@ def load(
         values |= _from_file(config)
     elif "FACTBOOK_CONFIG" in environ:
         raise ConfigurationError(f"FACTBOOK_CONFIG names {config}, which does not exist.")
-    values |= _from_environment(environ)
+    values |= _from_environment(environ, values.get("integrations", {}))
     values |= {name: value for name, value in (flags or {}).items() if value is not None}
     return Settings(**values)
 
@@ -161,19 +209,48 @@ def _from_file(path: Path) -> dict[str, Any]:
     return {name: _convert(name, value, str(path), strict=True) for name, value in found.items()}
 
 
-def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
-    found = {}
+def _from_environment(environ: Mapping[str, str], tables: Mapping[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
     for name in Settings.__struct_fields__:
         variable = f"FACTBOOK_{name.upper()}"
         if variable in environ:
             found[name] = _convert(name, environ[variable], variable, strict=False)
+    if tables := _tables(environ, found.get("integrations", tables)):
+        found["integrations"] = tables
     return found
+
+
+def _tables(environ: Mapping[str, str], given: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of integrations that have a variable each, added to those given as a whole."""
+    tables: dict[str, Any] = {
+        vendor: {name: dict(table) for name, table in named.items()}
+        for vendor, named in given.items()
+    }
+    for variable, text in environ.items():
+        if variable.startswith(_OPTION):
+            parts = variable.removeprefix(_OPTION).lower().split("__")
+            if len(parts) != 3 or not all(parts):
+                raise ConfigurationError(
+                    f"{variable} is not of the form {_OPTION}VENDOR__NAME__OPTION."
+                )
+            vendor, name, option = parts
+            tables.setdefault(vendor, {}).setdefault(name, {})[option] = text
+    return tables
+
+
+def _json(text: str, origin: str) -> Any:
+    try:
+        return msgspec.json.decode(text)
+    except msgspec.DecodeError as error:
+        raise ConfigurationError(f"{origin} is not valid JSON: {error}") from None
 
 
 def _convert(name: str, value: Any, origin: str, *, strict: bool) -> Any:
     type_ = get_type_hints(Settings)[name]
     if type_ == list[str] and isinstance(value, str):
         value = [part.strip() for part in value.split(",") if part.strip()]
+    if name == "integrations" and isinstance(value, str):
+        value = _json(value, origin)
     try:
         return msgspec.convert(value, type_, strict=strict)
     except msgspec.ValidationError as error:

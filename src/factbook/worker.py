@@ -1,6 +1,7 @@
 """The work that goes on beside requests: trimming what has been kept long enough, and collecting.
 
-Of all processes on a database one holds the lease and does the housekeeping for all.
+Of all processes on a database one holds the lease and does the housekeeping for all. Of those that
+serve, one collects too; processes that were started to collect do so beside it.
 """
 
 import asyncio
@@ -11,15 +12,17 @@ import structlog
 from factbook import collecting
 from factbook.catalog.store import pushing
 from factbook.clock import DAY, MINUTE, SECOND, Clock
-from factbook.facts import store
+from factbook.collecting import Collector
+from factbook.facts import history, store
 from factbook.facts.datasource import DataSource
-from factbook.scheduling import lease
+from factbook.scheduling import engine, lease, runs
 from factbook.settings import Settings
 from factbook.storage import Database, Transaction
 
 log = structlog.get_logger("factbook.worker")
 
 _LEASE = "housekeeping"
+_COLLECTOR = "collector"
 _EVERY = 10 * MINUTE
 # How long somebody who asked for a collection waits for its begin.
 _SOON = SECOND
@@ -35,23 +38,62 @@ class Worker:
         sources: tuple[DataSource, ...],
         clock: Clock,
         holder: str,
+        collector: Collector | None = None,
+        *,
+        alone: bool = False,
     ) -> None:
+        """`alone`: the collector works only while no other such process has one that does."""
         self._database = database
         self._settings = settings
         self._sources = sources
         self._clock = clock
         self._holder = holder
+        self._collector = collector
+        self._alone = alone
+        self._leased_until = 0
+        self._leads = False
 
     async def run(self) -> None:
         """Work until cancelled; a failure is logged and tried again the next time."""
-        await asyncio.gather(
-            self._repeat("housekeeping", self.work, _EVERY),
-            self._repeat("collecting", self.collect, _SOON),
-        )
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._repeat("housekeeping", self.work, _EVERY))
+                tasks.create_task(self._repeat("requests", self.collect, _SOON))
+                if self._collector is not None and self._collector.integrations:
+                    tasks.create_task(self._repeat("collecting", self.tick, 0))
+        finally:
+            if self._collector is not None:
+                await self._collector.stop()
+            if self._leads:
+                await lease.release(self._database, _COLLECTOR, self._holder)
 
     async def collect(self) -> int:
         """Do what was asked for; the number of requests."""
-        return await collecting.collect_requested(self._database, self._sources, self._clock())
+        integrations = self._collector.integrations.values() if self._collector else ()
+        return await collecting.collect_requested(
+            self._database, self._sources, self._clock(), tuple(integrations)
+        )
+
+    async def tick(self) -> None:
+        """One round of collecting, if it is this process that collects."""
+        if self._collector is None:
+            return
+        if self._alone and not await self._is_leading():
+            # What it still has goes on, and nothing new is begun.
+            await self._collector.renew()
+            await asyncio.sleep(_SOON / SECOND)
+        else:
+            await self._collector.tick()
+
+    async def _is_leading(self) -> bool:
+        """Whether this is the one process of its kind that collects; asked for now and then."""
+        now = self._clock()
+        if now >= self._leased_until - engine.HELD + engine.RENEWED_EVERY:
+            self._leads = await lease.claim(
+                self._database, _COLLECTOR, self._holder, now, engine.HELD
+            )
+            self._leased_until = now + engine.HELD
+        return self._leads
 
     async def work(self) -> bool:
         """One round, if no other process holds the lease; whether it was done."""
@@ -77,7 +119,7 @@ class Worker:
                 if failing:
                     log.info("worker.recovered", work=name)
                 failing = False
-            await asyncio.sleep(interval / SECOND)
+            await asyncio.sleep(max(interval, _SOON if failing else 0) / SECOND)
 
 
 async def sweep(
@@ -99,6 +141,9 @@ async def sweep(
     gone = await database.write(forget)
     trimmed = 0
     for source in sources:
-        trimmed += await store.sweep(database, source, now)
+        trimmed += await history.sweep(database, source, now)
+    await database.write(lambda transaction: runs.sweep(transaction, now))
+    ids = [source.id for source in sources]
+    await database.write(lambda tx: collecting.sweep_memories(tx, ids, now))
     if gone or trimmed:
         log.info("worker.swept", entities=len(gone), history_rows=trimmed)

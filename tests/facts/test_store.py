@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from factbook.clock import DAY, HOUR
+from factbook.facts import history as past
 from factbook.facts import store
 from factbook.facts.datasource import DataSource, Lifecycle
 from factbook.facts.schema import Fact
@@ -192,7 +193,7 @@ async def sample(database: Database, found: list[dict[str, object]], now: int) -
     """Sample the facts of the entities 0, 1, …"""
 
     def write(transaction: Transaction) -> None:
-        store.sample(transaction, "entity-metadata", enumerate(found), now, "1.0.0")
+        past.sample(transaction, "entity-metadata", enumerate(found), now, "1.0.0")
 
     await database.write(write)
 
@@ -231,7 +232,7 @@ async def hourly(database: Database, entity_id: int, hours: int) -> None:
 async def test_a_sweep_keeps_the_newest_items_of_each_entity(database: Database) -> None:
     await hourly(database, 1, 5)
     await hourly(database, 2, 2)
-    assert await store.sweep(database, kept(Lifecycle(max_items=3)), NOW) == 2
+    assert await past.sweep(database, kept(Lifecycle(max_items=3)), NOW) == 2
     assert await hours_left(database, 1) == [2, 3, 4]
     assert await hours_left(database, 2) == [0, 1]
 
@@ -240,16 +241,16 @@ async def test_a_sweep_keeps_the_newest_items_of_each_entity(database: Database)
 async def test_a_sweep_drops_what_has_outlived_its_time(database: Database) -> None:
     await hourly(database, 1, 5)
     lifecycle = Lifecycle(time_to_live={"days": 1})
-    assert await store.sweep(database, kept(lifecycle), NOW + DAY + 2 * HOUR) == 2
+    assert await past.sweep(database, kept(lifecycle), NOW + DAY + 2 * HOUR) == 2
     assert await hours_left(database, 1) == [2, 3, 4]
-    assert await store.sweep(database, kept(lifecycle), NOW + 9 * DAY) == 3
+    assert await past.sweep(database, kept(lifecycle), NOW + 9 * DAY) == 3
 
 
 async def test_a_sweep_leaves_other_sources_and_the_latest_facts(database: Database) -> None:
     other = DataSource(id="another", title="Another", schema=SOURCE.schema)
     await record(database, 1, {"lines": 1}, source=other)
     await record(database, 1, {"lines": 1})
-    assert await store.sweep(database, kept(Lifecycle(time_to_live={"days": 1})), NOW + 9 * DAY)
+    assert await past.sweep(database, kept(Lifecycle(time_to_live={"days": 1})), NOW + 9 * DAY)
     assert await history(database, 1) == []
     assert len(await history(database, 1, "another")) == 1
     assert await store.latest(database, "coverage", 1) is not None
@@ -257,17 +258,17 @@ async def test_a_sweep_leaves_other_sources_and_the_latest_facts(database: Datab
 
 async def test_history_without_a_lifecycle_is_kept(database: Database) -> None:
     await hourly(database, 1, 3)
-    assert await store.sweep(database, kept(None), NOW + 999 * DAY) == 0
+    assert await past.sweep(database, kept(None), NOW + 999 * DAY) == 0
     assert await hours_left(database, 1) == [0, 1, 2]
 
 
 async def test_a_sweep_of_many_rows_goes_in_small_steps(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(store, "_SWEPT_AT_ONCE", 2)
+    monkeypatch.setattr(past, "_SWEPT_AT_ONCE", 2)
     for entity_id in (1, 2, 3):
         await hourly(database, entity_id, 4)
-    assert await store.sweep(database, kept(Lifecycle(max_items=1)), NOW) == 9
+    assert await past.sweep(database, kept(Lifecycle(max_items=1)), NOW) == 9
     assert [await hours_left(database, entity_id) for entity_id in (1, 2, 3)] == [[3]] * 3
 
 

@@ -1,18 +1,28 @@
 """What Prometheus can scrape: counts and durations, no name of an entity, person or token.
 
 Requests are counted in plain numbers, by the event loop alone, and put into Prometheus's form when
-they are scraped.
+they are scraped. Figures of sources come from the database, whichever process collects.
 """
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from prometheus_client import CollectorRegistry, generate_latest
-from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
 from prometheus_client.gc_collector import GCCollector
 from prometheus_client.platform_collector import PlatformCollector
 from prometheus_client.process_collector import ProcessCollector
+
+from factbook.clock import SECOND
+from factbook.facts.datasource import DataSource
+from factbook.facts.health import next_run
+from factbook.scheduling.runs import Health
 
 _SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 60)
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"})
@@ -48,6 +58,7 @@ class Metrics:
         self._requests: dict[tuple[str, str, int], _Durations] = {}
         self._tools: Counter[tuple[str, str]] = Counter()
         self._entities: Counter[str] = Counter()
+        self._further: Iterable[Metric] = ()
         self._registry = CollectorRegistry()
         for collector in (GCCollector, PlatformCollector, ProcessCollector):
             collector(registry=self._registry)
@@ -70,8 +81,9 @@ class Metrics:
         """Count what one push changed."""
         self._entities.update(changes)
 
-    def render(self) -> bytes:
-        """The metrics in Prometheus's text format."""
+    def render(self, further: Iterable[Metric] = ()) -> bytes:
+        """The metrics, and `further` ones, in Prometheus's text format."""
+        self._further = further
         return generate_latest(self._registry)
 
     def collect(self) -> Iterator[Metric]:
@@ -99,3 +111,72 @@ class Metrics:
         for change, count in self._entities.items():
             entities.add_metric((change,), count)
         yield entities
+        yield from self._further
+
+
+def of_sources(
+    sources: Mapping[str, DataSource], known: Mapping[str, Health], now: int
+) -> Iterator[Metric]:
+    """How each source is doing that has been collected. Alerts go by the times."""
+    for name, about, value in _SOURCE_GAUGES:
+        gauge = GaugeMetricFamily(f"factbook_source_{name}", about, labels=("source",))
+        for id_, source in sources.items():
+            if id_ in known and (number := value(source, known[id_], now)) is not None:
+                gauge.add_metric((id_,), number)
+        if gauge.samples:
+            yield gauge
+    entities = GaugeMetricFamily(
+        "factbook_source_entities",
+        "Entities that the last run covered, failed or skipped.",
+        labels=("source", "outcome"),
+    )
+    for id_ in sources.keys() & known.keys():
+        if last := known[id_].last:
+            for outcome in ("covered", "failed", "skipped"):
+                entities.add_metric((id_, outcome), getattr(last, outcome))
+    if entities.samples:
+        yield entities
+
+
+def _seconds(milliseconds: int | None) -> float | None:
+    return None if milliseconds is None else milliseconds / SECOND
+
+
+_Value = Callable[[DataSource, Health, int], float | None]
+_SOURCE_GAUGES: tuple[tuple[str, str, _Value], ...] = (
+    (
+        "up",
+        "Whether the last run brought anything.",
+        lambda _, health, now: float(health.down_since is None),
+    ),
+    (
+        "last_success_timestamp_seconds",
+        "When a run last brought something.",
+        lambda _, health, now: _seconds(health.succeeded_at),
+    ),
+    (
+        "last_run_duration_seconds",
+        "How long the last run took.",
+        lambda _, health, now: _seconds(health.last and health.last.duration),
+    ),
+    (
+        "last_run_calls",
+        "Calls that the last run made.",
+        lambda _, health, now: health.last and health.last.calls,
+    ),
+    (
+        "rate_limit_remaining",
+        "Calls that the vendor's tightest limit still allowed at the end of the last run.",
+        lambda _, health, now: health.last and health.last.rate_limit_left,
+    ),
+    (
+        "next_run_timestamp_seconds",
+        "When the source is collected next.",
+        lambda source, health, now: _seconds(next_run(source, health, now)),
+    ),
+    (
+        "credential_expiry_timestamp_seconds",
+        "When the credential expires, where the vendor says so.",
+        lambda _, health, now: _seconds(health.credential_expires_at),
+    ),
+)

@@ -1,8 +1,12 @@
 """What operators and their machines ask: is it up, is it ready, how much did it do."""
 
+from contextlib import suppress
+
+from factbook.api.metrics import of_sources
 from factbook.api.requests import Reply, Request, reply
 from factbook.api.state import State
-from factbook.errors import NotFoundError
+from factbook.errors import NotFoundError, UnavailableError
+from factbook.scheduling import runs
 
 
 async def healthz(request: Request, state: State) -> Reply:
@@ -17,8 +21,12 @@ async def readyz(request: Request, state: State) -> Reply:
 
 
 async def metrics(request: Request, state: State) -> Reply:
-    """Counts and durations for Prometheus."""
-    return Reply(state.metrics.render(), content_type=b"text/plain; version=0.0.4; charset=utf-8")
+    """Counts and durations for Prometheus; those of sources only while the database answers."""
+    known: dict[str, runs.Health] = {}
+    with suppress(UnavailableError):
+        known = await runs.health(state.database)
+    rendered = state.metrics.render(of_sources(state.sources, known, state.clock()))
+    return Reply(rendered, content_type=b"text/plain; version=0.0.4; charset=utf-8")
 
 
 async def nowhere(request: Request, state: State) -> Reply:

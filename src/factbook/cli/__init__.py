@@ -11,12 +11,27 @@ import typer
 from factbook import __version__
 from factbook.cli import tokens
 from factbook.cli.asking import call, entities, facets, facts
+from factbook.cli.collecting import collect, sources, worker
 from factbook.cli.connecting import connect
 from factbook.cli.failures import EXIT_CODES, Commands
 from factbook.cli.pushing import push, sets, validate
 from factbook.cli.serving import migrate, serve
 
-COMMANDS = (serve, migrate, push, validate, sets, entities, facets, facts, call, connect)
+COMMANDS = (
+    serve,
+    worker,
+    migrate,
+    push,
+    validate,
+    sets,
+    entities,
+    facets,
+    facts,
+    call,
+    sources,
+    collect,
+    connect,
+)
 
 app = typer.Typer(
     cls=Commands,

@@ -77,3 +77,23 @@ def progress(description: str) -> Iterator[Callable[[str], None]]:
     with Progress(*columns, console=Console(file=sys.stderr), transient=True) as shown:
         task = shown.add_task(description, total=None)
         yield lambda text: shown.update(task, description=text)
+
+
+@contextmanager
+def progress_bar(description: str) -> Iterator[Callable[[int, int], None]]:
+    """Shows on stderr, when that is a terminal, how much is done; gives what tells it.
+
+    It is told the number of what is done, and of all.
+    """
+    if not sys.stderr.isatty():
+        yield lambda done, total: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+    from rich.progress import TimeRemainingColumn as Left
+
+    columns = TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn()
+    console = Console(file=sys.stderr)
+    with Progress(*columns, Left(), console=console, transient=True) as shown:
+        task = shown.add_task(description, total=None)
+        yield lambda done, total: shown.update(task, completed=done, total=total)

@@ -39,10 +39,13 @@ def create(
           --permission tech-insights.data-source.read --expires never
     """
     # See serving.serve.
-    from factbook import app as service
+    import asyncio
 
-    settings = settings_from(database_url)
-    value = service.create_token(settings, name, user, permission or [], expires)
+    from factbook import app, commands
+
+    service = app.application(settings_from(database_url))
+    work = commands.create_token(service, name, user, permission or [], expires)
+    value = asyncio.run(work)
     note(f'The token "{name}" acts for {user}, expires: {expires}. Keep it: it is not shown again.')
     say(value)
 
@@ -56,9 +59,12 @@ def list_(database_url: DatabaseUrl = None, as_json: Json = False) -> None:
       factbook token list
       factbook token list --json
     """
-    from factbook import app as service
+    import asyncio
 
-    tokens = service.list_tokens(settings_from(database_url))
+    from factbook import app, commands
+
+    service = app.application(settings_from(database_url))
+    tokens = asyncio.run(commands.list_tokens(service))
     if as_json:
         print_json([_as_json(token) for token in tokens])
     else:
@@ -77,9 +83,13 @@ def revoke(
     Examples:
       factbook token revoke laptop
     """
-    from factbook import app as service
+    import asyncio
 
-    say(f"Revoked: {service.revoke_token(settings_from(database_url), token)}")
+    from factbook import app, commands
+
+    service = app.application(settings_from(database_url))
+    name = asyncio.run(commands.revoke_token(service, token))
+    say(f"Revoked: {name}")
 
 
 def _row(token: "Token") -> tuple[object, ...]:

@@ -2,16 +2,23 @@
 
 from typing import Final
 
+NOT_CONFIGURED: Final = "not-configured"
+NO_ANNOTATION: Final = "no-annotation"
 NEVER_COLLECTED: Final = "never-collected"
 NOT_APPLICABLE: Final = "not-applicable"
 UPSTREAM_ERROR: Final = "upstream-error"
+RATE_LIMITED: Final = "rate-limited"
+EXPIRED: Final = "expired"
+
+# They say nothing about a value, only that it could not be asked for.
+PASSING: Final = frozenset({RATE_LIMITED, UPSTREAM_ERROR})
 
 REASONS: Final[dict[str, str]] = {
-    "not-configured": (
+    NOT_CONFIGURED: (
         "No integration that determines this is configured on this server. Asking again does not "
         "help; an administrator can configure one."
     ),
-    "no-annotation": (
+    NO_ANNOTATION: (
         "The entity lacks the annotation that says where to look. Its owner can add it; the "
         "entityFilter of the data source, in get-data-source-discovery, shows which."
     ),
@@ -35,7 +42,7 @@ REASONS: Final[dict[str, str]] = {
         "The feature is switched off at the vendor, or is not part of the plan. Whoever "
         "administers it there can switch it on."
     ),
-    "rate-limited": (
+    RATE_LIMITED: (
         "The vendor's rate limit was reached before a first value was read. The next run tries "
         "again; ask again after it."
     ),
@@ -43,7 +50,7 @@ REASONS: Final[dict[str, str]] = {
         "The vendor did not answer, or answered what cannot be used. The next run tries again; if "
         "this stays, an administrator can look at the runs of the data source."
     ),
-    "expired": (
+    EXPIRED: (
         "The last value is too old to rely on, because the runs since then failed. An "
         "administrator can look at the runs of the data source."
     ),

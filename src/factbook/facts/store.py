@@ -1,8 +1,6 @@
 """The store of facts: the latest of a source and entity in one row, and history apart from it."""
 
-from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Mapping
-from functools import partial
 from typing import Any, NamedTuple
 
 import msgspec
@@ -10,28 +8,31 @@ import msgspec
 from factbook.catalog.store.conditions import SQL
 from factbook.facts import entity_filter
 from factbook.facts.datasource import DataSource
+from factbook.facts.keeping import Brought, Latest, Observation, merge
 from factbook.storage import Database, Transaction
 
-# Rows that a sweep reads and at most deletes in one go, so that no other write waits long.
-_SWEPT_AT_ONCE = 1_000
+__all__ = [
+    "Known",
+    "Last",
+    "Latest",
+    "Observation",
+    "Tracked",
+    "count",
+    "drop_untracked",
+    "forget",
+    "last",
+    "latest",
+    "latest_by_ref",
+    "latest_for_entity",
+    "latest_of_ref",
+    "page",
+    "pages",
+    "record",
+    "record_many",
+    "stored",
+]
+
 _NO_REASONS: Mapping[str, str] = {}
-
-
-class Observation(NamedTuple):
-    """What one collection brought for one entity: values, and why others are missing, by fact."""
-
-    entity_id: int
-    values: Mapping[str, object]
-    reasons: Mapping[str, str] = _NO_REASONS
-
-
-class Latest(NamedTuple):
-    """The latest facts of one source about one entity; `written_at` in ms since the epoch."""
-
-    facts: dict[str, Any]
-    reasons: dict[str, str]
-    version: str
-    written_at: int
 
 
 class Known(NamedTuple):
@@ -39,6 +40,13 @@ class Known(NamedTuple):
 
     facts: str | None
     written_at: int | None
+
+
+class Last(NamedTuple):
+    """When an entity was collected last (0: never); why it has no facts, None when it has some."""
+
+    written_at: int
+    reasons: dict[str, str] | None
 
 
 class Tracked(NamedTuple):
@@ -65,27 +73,26 @@ def record(
 def record_many(
     transaction: Transaction, source: DataSource, observations: Iterable[Observation], now: int
 ) -> None:
-    """`record` for many entities at once; reasons given win over those of the check."""
-    rows = [_row(source, observation, now) for observation in observations]
-    transaction.many(_WRITE_LATEST, rows)
-    transaction.many(_APPEND, rows)
+    """`record` for many entities at once; reasons given win over those of the check.
 
-
-def sample(
-    transaction: Transaction,
-    source_id: str,
-    rows: Iterable[tuple[int, Mapping[str, object]]],
-    now: int,
-    version: str,
-) -> None:
-    """Append (entity id, facts) to history where the facts differ from the entity's last row."""
+    Where reasons are passing, the last values stay as `facts.keeping` says. History gets what an
+    observation itself brought.
+    """
+    rows = list(observations)
+    before = stored(transaction, source.id, [row.entity_id for row in rows if row.passing])
+    brought = [(row, merge(source, row, before.get(row.entity_id), now)) for row in rows]
     transaction.many(
-        _SAMPLE,
-        (
-            (source_id, entity_id, now, text, version, source_id, entity_id, text)
-            for entity_id, text in ((entity_id, _json(facts)) for entity_id, facts in rows)
-        ),
+        _WRITE_LATEST, [_row(source.id, row.entity_id, one.latest) for row, one in brought]
     )
+    transaction.many(_APPEND, [_news(source, row, one, now) for row, one in brought if one.is_news])
+
+
+def stored(transaction: Transaction, source_id: str, entity_ids: list[int]) -> dict[int, Latest]:
+    """The latest facts of one source about those of the entities that have any, by their ids."""
+    if not entity_ids:
+        return {}
+    rows = transaction.all(_STORED, (source_id, entity_ids))
+    return {entity_id: _latest(*row) for entity_id, *row in rows}
 
 
 def forget(
@@ -96,6 +103,21 @@ def forget(
     ids = list(entity_ids)
     for statement in (_FORGET_LATEST, _FORGET_HISTORY):
         transaction.run(statement + only, (ids, *parameters))
+
+
+def drop_untracked(transaction: Transaction, source: DataSource) -> int:
+    """Drop the latest facts of entities that the filter lets through no more; their number."""
+    if source.entity_filter is None:
+        return 0
+    condition, values = entity_filter.where(source.entity_filter)
+    return transaction.run(_DROP_UNTRACKED.format(condition), (source.id, *values))
+
+
+async def last(database: Database, source_id: str) -> dict[int, Last]:
+    """What the last collection came to for every entity that the source knows, by its id."""
+    rows = await database.all(_LAST, (source_id,))
+    read = msgspec.json.decode
+    return {id_: Last(at, None if reasons is None else read(reasons)) for id_, at, reasons in rows}
 
 
 async def latest(database: Database, source_id: str, entity_id: int) -> Latest | None:
@@ -113,6 +135,12 @@ async def latest_by_ref(database: Database, source_id: str, ref: str) -> Known |
 async def latest_for_entity(database: Database, entity_id: int) -> dict[str, Latest]:
     """The latest facts about one entity, by the id of their source."""
     rows = await database.all(_LATEST_FOR_ENTITY, (entity_id,))
+    return {source_id: _latest(*row) for source_id, *row in rows}
+
+
+async def latest_of_ref(database: Database, ref: str) -> dict[str, Latest]:
+    """The latest facts about the entity with this reference, by the id of their source."""
+    rows = await database.all(_LATEST_OF_REF, (ref,))
     return {source_id: _latest(*row) for source_id, *row in rows}
 
 
@@ -162,48 +190,25 @@ async def count(
     return row[0] if row else 0
 
 
-async def sweep(database: Database, source: DataSource, now: int) -> int:
-    """Trim the history of a source to its lifecycle; the number of rows that went."""
-    if source.lifecycle is None:
-        return 0
-    removed = 0
-    places: Counter[int] = Counter()
-    async for keys in _history(database, source.id):
-        outlived = []
-        for entity_id, written_at in keys:
-            places[entity_id] += 1
-            if not source.lifecycle.keeps(places[entity_id], now - written_at):
-                outlived.append((source.id, entity_id, written_at))
-        if outlived:
-            await database.write(partial(_trim, keys=outlived))
-            removed += len(outlived)
-    return removed
+def _row(source_id: str, entity_id: int, latest: Latest) -> tuple[Any, ...]:
+    facts, reasons, version, written_at, kept = latest
+    texts = _json(facts), _json(reasons), version, _json(kept)
+    return (source_id, entity_id, written_at, *texts)
 
 
-async def _history(database: Database, source_id: str) -> AsyncIterator[list[tuple[int, int]]]:
-    """Entity id and time of every row of a source's history, the newest of an entity first."""
-    last = (_BEYOND, _BEYOND)
-    while keys := await database.all(_HISTORY, (source_id, *last, _SWEPT_AT_ONCE)):
-        yield [(entity_id, written_at) for entity_id, written_at in keys]
-        last = keys[-1]
-
-
-def _trim(transaction: Transaction, keys: list[tuple[str, int, int]]) -> None:
-    transaction.many(_TRIM, keys)
-
-
-def _row(source: DataSource, observation: Observation, now: int) -> tuple[Any, ...]:
-    checked = source.check(observation.values)
-    facts, reasons = _json(checked.stored), _json(checked.reasons | dict(observation.reasons))
-    return (source.id, observation.entity_id, now, facts, reasons, source.version)
+def _news(source: DataSource, row: Observation, brought: Brought, now: int) -> tuple[Any, ...]:
+    latest = brought.latest
+    facts = {name: latest.facts[name] for name in latest.facts if name not in latest.kept}
+    return (source.id, row.entity_id, now, _json(facts), _json(latest.reasons), source.version)
 
 
 def _json(value: object) -> str:
     return msgspec.json.encode(value).decode()
 
 
-def _latest(facts: str, reasons: str, version: str, written_at: int) -> Latest:
-    return Latest(msgspec.json.decode(facts), msgspec.json.decode(reasons), version, written_at)
+def _latest(facts: str, reasons: str, version: str, written_at: int, kept: str) -> Latest:
+    read = msgspec.json.decode
+    return Latest(read(facts), read(reasons), version, written_at, read(kept))
 
 
 def _tracked(ref: str, facts: str, written_at: int) -> Tracked:
@@ -222,10 +227,11 @@ def _tracked_by(source: DataSource, **columns: str | None) -> SQL:
 
 
 _WRITE_LATEST = """
-INSERT INTO facts_latest (source_id, entity_id, written_at, facts, reasons, version)
-VALUES (?, ?, ?, ?, ?, ?)
+INSERT INTO facts_latest (source_id, entity_id, written_at, facts, reasons, version, kept)
+VALUES (?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (source_id, entity_id) DO UPDATE SET written_at = excluded.written_at,
-    facts = excluded.facts, reasons = excluded.reasons, version = excluded.version
+    facts = excluded.facts, reasons = excluded.reasons, version = excluded.version,
+    kept = excluded.kept
 """
 
 # History never changes a row, not even when a run is repeated within the same millisecond.
@@ -235,31 +241,44 @@ VALUES (?, ?, ?, ?, ?, ?)
 ON CONFLICT DO NOTHING
 """
 
-_SAMPLE = """
-INSERT INTO facts_history (source_id, entity_id, written_at, facts, reasons, version)
-SELECT ?, ?, ?, ?, '{}', ? WHERE COALESCE((
-    SELECT facts FROM facts_history WHERE source_id = ? AND entity_id = ?
-    ORDER BY written_at DESC LIMIT 1
-), '') <> ?
-ON CONFLICT DO NOTHING
-"""
-
 _FORGET_LATEST = "DELETE FROM facts_latest WHERE entity_id IN LIST(?)"
 
 _FORGET_HISTORY = "DELETE FROM facts_history WHERE entity_id IN LIST(?)"
 
-_LATEST = """
-SELECT facts, reasons, version, written_at FROM facts_latest WHERE source_id = ? AND entity_id = ?
+_COLUMNS = "facts, reasons, version, written_at, kept"
+
+_STORED = f"""
+SELECT entity_id, {_COLUMNS} FROM facts_latest WHERE source_id = ? AND entity_id IN LIST(?)
+"""
+
+_LAST = """
+SELECT entity_id, written_at, CASE WHEN facts = '{}' THEN reasons END FROM facts_latest
+WHERE source_id = ?
+"""
+
+_LATEST = f"""
+SELECT {_COLUMNS} FROM facts_latest WHERE source_id = ? AND entity_id = ?
+"""
+
+_DROP_UNTRACKED = """
+DELETE FROM facts_latest WHERE source_id = ? AND entity_id IN (
+    SELECT e.id FROM entities e WHERE NOT ({})
+)
 """
 
 _LATEST_BY_REF = """
-SELECT l.facts, l.written_at FROM entities e
+SELECT l.facts, NULLIF(l.written_at, 0) FROM entities e
 LEFT JOIN facts_latest l ON l.entity_id = e.id AND l.source_id = ? WHERE e.ref = ?
 """
 
-_LATEST_FOR_ENTITY = """
-SELECT source_id, facts, reasons, version, written_at FROM facts_latest
+_LATEST_FOR_ENTITY = f"""
+SELECT source_id, {_COLUMNS} FROM facts_latest
 WHERE entity_id = ? ORDER BY source_id
+"""
+
+_LATEST_OF_REF = f"""
+SELECT source_id, {_COLUMNS} FROM facts_latest
+WHERE entity_id IN (SELECT id FROM entities WHERE ref = ?) ORDER BY source_id
 """
 
 # CROSS JOIN keeps SQLite from sorting all rows of the source anew for every page.
@@ -270,13 +289,3 @@ WHERE l.source_id = ? AND l.entity_id = e.id AND l.facts <> '{}'"""
 _TRACKED = f"SELECT e.ref, l.facts, l.written_at {_FROM}"
 
 _COUNT = f"SELECT COUNT(*) {_FROM}"
-
-_BEYOND = 2**63 - 1
-
-_HISTORY = """
-SELECT entity_id, written_at FROM facts_history
-WHERE source_id = ? AND (entity_id, written_at) < (?, ?)
-ORDER BY entity_id DESC, written_at DESC LIMIT ?
-"""
-
-_TRIM = "DELETE FROM facts_history WHERE source_id = ? AND entity_id = ? AND written_at = ?"

@@ -40,6 +40,9 @@ class Transaction(Protocol):
     def lock(self, name: str) -> None:
         """Wait until no other transaction holds this name; held until the end of this one."""
 
+    def relax(self) -> None:
+        """Let the commit return before it is on the disk, where that is possible."""
+
 
 class Moment(Protocol):
     """Several reads that all see the database as it was at the first of them."""

@@ -284,6 +284,9 @@ class _PostgreSQLTransaction:
         key = zlib.crc32(name.encode()) & 0x7FFFFFFF
         self._connection.execute("SELECT pg_advisory_xact_lock(%s, %s)", (_LOCK_SPACE, key))
 
+    def relax(self) -> None:
+        self._connection.execute("SET LOCAL synchronous_commit TO off")
+
 
 def _data_error(error: psycopg.DataError) -> Exception:
     """What a client sent that no text can hold is told; what our own SQL does wrong is a bug."""

@@ -204,6 +204,9 @@ class _SQLiteTransaction:
     def lock(self, name: str) -> None:
         """A write transaction of SQLite is alone already."""
 
+    def relax(self) -> None:
+        """SQLite decides this for a connection, not for a transaction."""
+
 
 def _execute(connection: sqlite3.Connection, sql: str, parameters: Parameters) -> sqlite3.Cursor:
     text, listed = dialects.sqlite(sql)

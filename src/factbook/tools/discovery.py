@@ -1,10 +1,13 @@
 """get-data-source-discovery: which data sources there are, and the schema of each."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from msgspec import UNSET, Struct, UnsetType
 
+from factbook.facts import health
+from factbook.facts.datasource import DataSource
 from factbook.facts.schema import TYPES
+from factbook.scheduling import runs
 from factbook.tools.tool import SIZE_NOTE, Context, Schema, Tool, argument, encode
 
 
@@ -19,7 +22,11 @@ class Arguments(Struct, forbid_unknown_fields=True):
 
 async def run(arguments: Arguments, context: Context) -> str:
     """Every data source with its schema, and how many there are."""
-    sources = [source.render() for source in context.sources.values()]
+    known = await runs.health(context.database)
+    sources = [
+        source.render() | _health(source, known.get(source.id), context.now)
+        for source in context.sources.values()
+    ]
     builtin = sum(
         source.get("handlerDefinition", {}).get("type") == "builtin" for source in sources
     )
@@ -32,6 +39,10 @@ async def run(arguments: Arguments, context: Context) -> str:
             "customCount": len(sources) - builtin,
         }
     )
+
+
+def _health(source: DataSource, known: runs.Health | None, now: int) -> dict[str, Any]:
+    return {} if known is None else {"health": health.render(source, known, now)}
 
 
 _TEXT: Schema = {"type": "string"}
@@ -78,6 +89,11 @@ _SOURCE: Schema = {
             "type": "object",
             "description": "Fact name to what the fact is.",
             "additionalProperties": _FACT,
+        },
+        "health": {
+            "type": "object",
+            "description": "Of a source that collects: its last run with entities covered, failed "
+            "and skipped, and its next run.",
         },
     },
     "required": ["id", "title"],

@@ -1,11 +1,12 @@
-"""Collecting facts: what the catalog says of itself, daily and when somebody asks for it."""
+"""What the catalog says of itself, put into history daily and when somebody asks for it."""
 
+from collections.abc import Sequence
 from functools import partial
 
 import msgspec
 
 from factbook.catalog.store import reading
-from factbook.facts import requests, store
+from factbook.facts import history
 from factbook.facts.datasource import DataSource
 from factbook.scheduling import cadence, lease
 from factbook.sources import catalog
@@ -15,24 +16,17 @@ _LEASE = "catalog-sample"
 _AT_ONCE = 1_000
 
 
-async def collect_requested(database: Database, sources: tuple[DataSource, ...], now: int) -> int:
-    """Collect the facts of entities that somebody asked for; the number of requests done."""
-    own = [source for source in sources if catalog.answers(source.id)]
-    done = 0
-    while await requests.waiting(database):
-        done += await database.write(partial(_collect, own=own, now=now))
-    return done
-
-
-def _collect(transaction: Transaction, *, own: list[DataSource], now: int) -> int:
-    ids = requests.take(transaction, _AT_ONCE)
+def sample_some(
+    transaction: Transaction, sources: Sequence[DataSource], ids: list[int], now: int
+) -> None:
+    """Put the facts of the catalog's own sources about these entities into history."""
     rows = reading.compliance_of(transaction, ids)
-    for source in own:
-        _sample(transaction, source=source, rows=rows, now=now)
-    return len(ids)
+    for source in sources:
+        if catalog.answers(source.id):
+            _sample(transaction, source=source, rows=rows, now=now)
 
 
-async def sample_catalog(database: Database, sources: tuple[DataSource, ...], now: int) -> int:
+async def sample_catalog(database: Database, sources: Sequence[DataSource], now: int) -> int:
     """Put the facts of the catalog's own sources into history, where they differ from before.
 
     Returns the number of entities looked at; 0 when the sources' cadence says it is not due yet.
@@ -63,4 +57,4 @@ def _sample(
     transaction: Transaction, *, source: DataSource, rows: list[tuple[int, int]], now: int
 ) -> None:
     facts = [(id_, msgspec.json.decode(catalog.facts(source.id, bits))) for id_, bits in rows]
-    store.sample(transaction, source.id, facts, now, source.version)
+    history.sample(transaction, source.id, facts, now, source.version)

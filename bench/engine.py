@@ -1,0 +1,108 @@
+"""The durable engine alone: how many batches a second, and what a second worker brings.
+
+python -m bench.engine          on SQLite, and on a PostgreSQL that it starts
+"""
+
+import asyncio
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from functools import partial
+
+from factbook.clock import now
+from factbook.scheduling import engine
+from factbook.scheduling.engine import Batch, Figures, Order, Queue
+from factbook.storage import Database, open_database
+from factbook.storage.migrations import migrate
+from tests.postgresql import PostgreSQLServer
+
+CREDENTIALS = 20
+SLOTS = 8
+ROUNDS = 3
+
+FAR = 10**9
+SOURCES = [f"source-{number}" for number in range(CREDENTIALS)]
+
+
+async def fill(url: str, batches: int) -> None:
+    """Queue so many batches for each credential."""
+    database = await open_database(url)
+    await migrate(database, now())
+    for source in SOURCES:
+        works = [f"work {number}" for number in range(batches)]
+        order = Order(source, Queue(source), works, "cadence", True, now() + FAR, batches)
+        await database.write(partial(engine.enqueue, order=order, now=now()))
+    await database.close()
+
+
+async def work(url: str, latency: float) -> None:
+    """Do batches that take so many seconds until none is left; print how many and how long."""
+    database = await open_database(url)
+    started = time.perf_counter()
+    done = await _drain(database, f"worker-{os.getpid()}", latency)
+    print(done, time.perf_counter() - started)
+    await database.close()
+
+
+async def _drain(database: Database, holder: str, latency: float) -> int:
+    held: set[asyncio.Task[None]] = set()
+    done = 0
+
+    async def do(batch: Batch) -> None:
+        await asyncio.sleep(latency)
+        await database.write(partial(engine.finish, batch=batch, figures=Figures(1), now=now()))
+
+    while True:
+        claim = partial(
+            engine.claim, holder=holder, source_ids=SOURCES, limit=SLOTS - len(held), now=now()
+        )
+        found = await database.write(claim)
+        done += len(found)
+        held |= {asyncio.create_task(do(batch)) for batch in found}
+        if not held:
+            return done
+        _, held = await asyncio.wait(held, return_when=asyncio.FIRST_COMPLETED)
+
+
+def workers(url: str, count: int, latency: float) -> list[tuple[int, float]]:
+    """(batches, seconds) of each of so many processes that work at once."""
+    command = [sys.executable, "-m", "bench.engine", "work", url, str(latency)]
+    started = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(count)]
+    lines = [process.communicate()[0].split() for process in started]
+    return [(int(done), float(seconds)) for done, seconds in lines]
+
+
+def measure(name: str, url: str, *, count: int, batches: int, latency: float) -> None:
+    """Fill, work, and print."""
+    asyncio.run(fill(url, batches))
+    found = workers(url, count, latency)
+    seconds = max(seconds for _, seconds in found)
+    shares = " + ".join(str(done) for done, _ in found)
+    rate = sum(done for done, _ in found) / seconds
+    print(
+        f"{name}, {count} x {latency * 1000:.0f} ms: {shares} in {seconds:.2f} s, {rate:.0f}/s",
+        flush=True,
+    )
+
+
+def main() -> None:
+    """Every measurement, in turns."""
+    with tempfile.TemporaryDirectory() as folder, PostgreSQLServer.start(None) as server:
+        for round_ in range(ROUNDS):
+            for case, (count, batches, latency) in enumerate(
+                ((1, 100, 0.0), (1, 50, 0.05), (2, 50, 0.05))
+            ):
+                name = f"bench_{round_}_{case}"
+                url = f"sqlite:///{folder}/{name}.db"
+                measure("SQLite", url, count=count, batches=batches, latency=latency)
+                with server.database(name) as url:
+                    measure("PostgreSQL", url, count=count, batches=batches, latency=latency)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        asyncio.run(work(sys.argv[2], float(sys.argv[3])))
+    else:
+        main()

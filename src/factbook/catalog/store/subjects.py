@@ -1,0 +1,47 @@
+"""Reading the entities that facts are collected for: whole, in the order of their ids."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from factbook.catalog.store import documents
+from factbook.catalog.store.conditions import SQL
+from factbook.storage import Database, Row, Transaction
+
+EVERYTHING: SQL = ("1 = 1", [])
+
+
+def page(where: SQL, after: int, limit: int) -> SQL:
+    """The statement for up to `limit` entities that meet the condition, with ids above `after`."""
+    condition, parameters = where
+    sql = f"{_SELECT} WHERE e.id > ? AND {condition} ORDER BY e.id LIMIT ?"
+    return sql, [after, *parameters, limit]
+
+
+def among(where: SQL, ids: list[int]) -> SQL:
+    """The statement for those of the entities that meet the condition."""
+    condition, parameters = where
+    return f"{_SELECT} WHERE e.id IN LIST(?) AND {condition} ORDER BY e.id", [ids, *parameters]
+
+
+def read(rows: Iterable[Row]) -> list[tuple[int, str, dict[str, Any]]]:
+    """(id, reference, the entity as the catalog shows it) of what such a statement found."""
+    return [(row[0], row[1], msgspec.json.decode(documents.rendered(*row[2:]))) for row in rows]
+
+
+async def id_of(database: Database, ref: str) -> int | None:
+    """The id of the entity with this canonical reference."""
+    row = await database.one("SELECT id FROM entities WHERE ref = ?", (ref,))
+    return row[0] if row else None
+
+
+def existing(transaction: Transaction, ids: list[int]) -> set[int]:
+    """Those of the ids that are of entities in the catalog."""
+    rows = transaction.all("SELECT id FROM entities WHERE id IN LIST(?)", (ids,))
+    return {row[0] for row in rows}
+
+
+_SELECT = (
+    "SELECT e.id, e.ref, e.head, e.uid, e.etag, e.body, e.relations, e.problems FROM entities e"
+)

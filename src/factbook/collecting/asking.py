@@ -1,0 +1,45 @@
+"""Collecting what somebody asked for: the facts of single entities, from every source."""
+
+from collections.abc import Sequence
+from functools import partial
+
+from factbook.collecting import planning, sampling
+from factbook.facts import requests
+from factbook.facts.datasource import DataSource
+from factbook.sources.integration import Integration
+from factbook.storage import Database, Transaction
+
+_AT_ONCE = 1_000
+
+
+async def collect_requested(
+    database: Database,
+    sources: Sequence[DataSource],
+    now: int,
+    integrations: Sequence[Integration] = (),
+) -> int:
+    """Sample the catalog's facts of entities that somebody asked for; the number of requests.
+
+    For what integrations bring, runs are queued in the transaction that takes the requests.
+    """
+    done = 0
+    work = partial(_take, sources=sources, integrations=integrations, now=now)
+    while await requests.waiting(database):
+        done += await database.write(work)
+    return done
+
+
+def _take(
+    transaction: Transaction,
+    *,
+    sources: Sequence[DataSource],
+    integrations: Sequence[Integration],
+    now: int,
+) -> int:
+    ids = requests.take(transaction, _AT_ONCE)
+    sampling.sample_some(transaction, sources, ids, now)
+    for integration in integrations:
+        plan = planning.plan_some(transaction, integration, ids)
+        if plan.entities or plan.missing:
+            planning.enqueue(transaction, integration, plan, now)
+    return len(ids)

@@ -1,0 +1,255 @@
+"""Doing the runs: begins those that are due, and works on the batches that wait."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+
+import structlog
+
+from factbook.catalog.store import subjects
+from factbook.clock import MINUTE, SECOND, Clock
+from factbook.collecting import batches, planning
+from factbook.collecting.memory import DatabaseMemory
+from factbook.errors import UnavailableError
+from factbook.facts import store
+from factbook.scheduling import engine, lease, runs, starts
+from factbook.scheduling.engine import Batch, Begun, Figures, LostBatchError, Order, Queue
+from factbook.scheduling.runs import Ended
+from factbook.sources.http import Client, Health
+from factbook.sources.integration import Integration
+from factbook.storage import Database, Transaction
+
+log = structlog.get_logger("factbook.collecting")
+
+# Makes the client with which an integration asks its host.
+Connect = Callable[[Integration], Client]
+
+# Batches that one process works on at a time, whatever their queues allow.
+SLOTS = 8
+_POLL_SECONDS = 1.0
+_PLANNING = MINUTE
+
+
+class Collector:
+    """Works on the runs of these integrations, as one of any number of workers."""
+
+    def __init__(
+        self,
+        database: Database,
+        integrations: Sequence[Integration],
+        connect: Connect,
+        clock: Clock,
+        holder: str,
+        *,
+        slots: int = SLOTS,
+    ) -> None:
+        self._database = database
+        self._integrations = {one.source.id: one for one in integrations}
+        self._clock = clock
+        self._holder = holder
+        self._slots = slots
+        self._clients = {one.source.id: connect(one) for one in integrations}
+        self._counted: Counter[str] = Counter()
+        self._held: dict[asyncio.Task[None], Batch] = {}
+        self._finishing: set[Batch] = set()
+        self._renewed_at = 0
+        self._looked_at = 0
+        self._done = asyncio.Event()
+
+    @property
+    def integrations(self) -> Mapping[str, Integration]:
+        """What it collects, by the id of the source."""
+        return self._integrations
+
+    async def tick(self) -> None:
+        """Begin what is due, then `work`."""
+        if self._clock() - self._looked_at >= SECOND:
+            self._looked_at = self._clock()
+            await self.begin_due()
+        await self.work()
+
+    async def work(self) -> None:
+        """One round: keep what is held, take what waits, and wait a moment for one to end."""
+        self._done.clear()
+        await self.renew()
+        await self.take()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_POLL_SECONDS):
+                await self._done.wait()
+
+    async def drain(self) -> None:
+        """Begin what is due, and work until nothing waits that may be done now."""
+        await self.begin_due()
+        while await self.take() or self._held:
+            await asyncio.wait(self._held, return_when=asyncio.FIRST_COMPLETED)
+
+    async def stop(self) -> None:
+        """Let go of what is under way: others may take it at once."""
+        held = list(self._held)
+        for task in held:
+            task.cancel()
+        await asyncio.gather(*held, return_exceptions=True)
+        if held:
+            # Without it their claims lapse.
+            with suppress(UnavailableError):
+                await self._database.write(lambda tx: engine.release(tx, self._holder))
+
+    async def renew(self) -> None:
+        """Keep the batches under way for longer; stop those that another worker has taken over."""
+        now = self._clock()
+        if not self._held or now - self._renewed_at < engine.RENEWED_EVERY:
+            return
+        held = dict(self._held)
+        lost = await self._database.write(lambda tx: engine.renew(tx, held.values(), now))
+        self._renewed_at = now
+        for task, batch in held.items():
+            # One that is just being taken off the list is not lost; if it is, that fails.
+            if batch in lost and batch not in self._finishing:
+                task.cancel()
+
+    async def begin_due(self) -> int:
+        """Begin a run of every source whose cadence says so; the number of runs."""
+        now = self._clock()
+        cadences = {
+            id_: one.source.cadence
+            for id_, one in self._integrations.items()
+            if one.source.cadence and not one.source.draft
+        }
+        last, running = await runs.starts(self._database)
+        due = starts.due({id_: cadences[id_] for id_ in cadences.keys() - running}, last, now)
+        return sum([await self._begin(self._integrations[id_], last.get(id_), now) for id_ in due])
+
+    async def _begin(self, integration: Integration, last: int | None, now: int) -> bool:
+        """Begin a run, unless another worker is about to."""
+        name = f"plan {integration.source.id}"
+        if not await lease.claim(self._database, name, self._holder, now, _PLANNING):
+            return False
+        since = 0 if last is None else last + 1
+        try:
+            plan = await planning.plan(self._database, integration)
+        except UnavailableError:
+            raise
+        except Exception as error:
+            log.error("plan.failed", source=integration.source.id, exc_info=error)
+            make = partial(_fail, integration=integration, now=now, since=since)
+        else:
+            make = partial(
+                planning.enqueue,
+                integration=integration,
+                plan=plan,
+                now=now,
+                whole=True,
+                reason="cadence",
+                since=since,
+            )
+        begun = await self._database.write(make)
+        await lease.release(self._database, name, self._holder)
+        if begun is not None and begun.ended is not None:
+            _tell(begun.ended)
+        return begun is not None
+
+    async def take(self) -> int:
+        """Begin to work on batches that wait, as far as there is room; their number."""
+        now, free = self._clock(), self._slots - len(self._held)
+        if free <= 0 or not await engine.anything(self._database, now):
+            return 0
+        ids = list(self._integrations)
+        found = await self._database.write(
+            lambda tx: engine.claim(tx, self._holder, ids, free, now)
+        )
+        for batch in found:
+            task = asyncio.create_task(self._work(batch))
+            self._held[task] = batch
+            task.add_done_callback(self._end)
+        return len(found)
+
+    def _end(self, task: "asyncio.Task[None]") -> None:
+        batch = self._held.pop(task)
+        self._finishing.discard(batch)
+        self._done.set()
+        if not task.cancelled() and (error := task.exception()) is not None:
+            # Its claim lapses, and then it is tried again.
+            log.error("batch.failed", source=batch.source_id, exc_info=error)
+
+    async def _work(self, batch: Batch) -> None:
+        integration = self._integrations[batch.source_id]
+        client, now = self._clients[batch.source_id], self._clock()
+        memory = DatabaseMemory(self._database, batch.source_id, now)
+        result = await batches.collect(integration, batch, client, memory, now)
+        figures = self._figures(batch.source_id, result, client.health)
+        finish = partial(
+            _finish,
+            integration=integration,
+            batch=batch,
+            result=result,
+            figures=figures,
+            memory=memory,
+            expires_at=client.health.credential_expires_at,
+            now=self._clock(),
+        )
+        self._finishing.add(batch)
+        try:
+            ended = await self._database.write(finish)
+        except LostBatchError:
+            log.warning("batch.lost", source=batch.source_id)
+        else:
+            if ended is not None:
+                _tell(ended)
+
+    def _figures(self, source_id: str, result: batches.Result, health: Health) -> Figures:
+        # Of calls made for several batches at once, each is counted with the first to end.
+        calls = health.calls - self._counted[source_id]
+        self._counted[source_id] = health.calls
+        left = min((one.remaining for one in health.allowances.values()), default=None)
+        return Figures(result.covered, result.failed, calls, left, result.error)
+
+
+def _finish(
+    transaction: Transaction,
+    *,
+    integration: Integration,
+    batch: Batch,
+    result: batches.Result,
+    figures: Figures,
+    memory: DatabaseMemory,
+    expires_at: int | None,
+    now: int,
+) -> Ended | None:
+    """Store what the batch brought and take it off the list: both, or neither."""
+    ended = engine.finish(
+        transaction, batch, figures, now, left=result.left, next_at=result.next_at
+    )
+    if result.pause_until is not None:
+        engine.pause(transaction, batch.queue, result.pause_until)
+    if expires_at is not None:
+        runs.note_expiry(transaction, batch.source_id, expires_at)
+    memory.flush(transaction)
+    # An entity that was forgotten meanwhile would be stored for ever.
+    there = subjects.existing(transaction, [one.entity_id for one in result.observations])
+    observations = [one for one in result.observations if one.entity_id in there]
+    # In one order everywhere, or two that write the same rows could wait for each other.
+    observations.sort(key=lambda one: one.entity_id)
+    store.record_many(transaction, integration.source, observations, now)
+    return ended
+
+
+def _fail(
+    transaction: Transaction, *, integration: Integration, now: int, since: int
+) -> Begun | None:
+    """A run that could not even be planned."""
+    queue = Queue(integration.credential, integration.at_once)
+    error = "upstream-error: the run could not be planned; the log has more"
+    order = Order(integration.source.id, queue, (), "cadence", True, now, 0, error=error)
+    return engine.enqueue(transaction, order, now, since=since)
+
+
+def _tell(ended: Ended) -> None:
+    run, change = ended
+    about = {"source": run.source_id, "covered": run.covered, "failed": run.failed}
+    log.info("run.ended", **about, skipped=run.skipped, calls=run.calls, state=run.state)
+    if change == "down":
+        log.error("source.down", **about, reason=run.error)
+    elif change == "up":
+        log.info("source.up", **about)

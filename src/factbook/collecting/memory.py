@@ -1,0 +1,63 @@
+"""What integrations remember between runs, kept in the database."""
+
+from factbook.clock import DAY
+from factbook.storage import Database, Transaction
+
+# What is left of an integration that is not configured any more.
+_KEPT_WITHOUT_SOURCE = 30 * DAY
+
+
+class DatabaseMemory:
+    """The memory of one integration while it collects one batch.
+
+    What is put is read again at once, and stored by `flush` together with what the batch brought.
+    """
+
+    def __init__(self, database: Database, source_id: str, now: int) -> None:
+        self._database = database
+        self._source_id = source_id
+        self._now = now
+        self._fresh: dict[str, tuple[bytes, int | None]] = {}
+
+    async def get(self, key: str) -> bytes | None:
+        """What was put under the key, or None."""
+        if key in self._fresh:
+            return self._fresh[key][0]
+        row = await self._database.one(_GET, (self._source_id, key, self._now))
+        return bytes(row[0]) if row else None
+
+    async def put(self, key: str, value: bytes, *, days: int | None = None) -> None:
+        """Keep the value under the key, in the place of an earlier one, for so many days."""
+        self._fresh[key] = (value, None if days is None else self._now + days * DAY)
+
+    def flush(self, transaction: Transaction) -> None:
+        """Store what was put."""
+        transaction.many(
+            _PUT,
+            [
+                (self._source_id, key, value, self._now, forget_at)
+                for key, (value, forget_at) in sorted(self._fresh.items())
+            ],
+        )
+
+
+def sweep(transaction: Transaction, source_ids: list[str], now: int) -> int:
+    """Forget what is past its days, or belongs to none of these sources; the number of values."""
+    outlived = transaction.run(_FORGET, (now,))
+    return outlived + transaction.run(_ORPHANS, (now - _KEPT_WITHOUT_SOURCE, source_ids))
+
+
+_GET = """
+SELECT value FROM memories
+WHERE source_id = ? AND key = ? AND (forget_at IS NULL OR forget_at > ?)
+"""
+
+_PUT = """
+INSERT INTO memories (source_id, key, value, updated_at, forget_at) VALUES (?, ?, ?, ?, ?)
+ON CONFLICT (source_id, key) DO UPDATE SET value = excluded.value,
+    updated_at = excluded.updated_at, forget_at = excluded.forget_at
+"""
+
+_FORGET = "DELETE FROM memories WHERE forget_at <= ?"
+
+_ORPHANS = "DELETE FROM memories WHERE updated_at < ? AND NOT (source_id IN LIST(?))"

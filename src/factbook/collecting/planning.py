@@ -1,0 +1,153 @@
+"""What a run has to ask for: entities to targets, targets to batches."""
+
+from collections.abc import AsyncIterator, Iterable, Mapping
+from typing import Any, NamedTuple
+
+import msgspec
+import structlog
+
+from factbook.catalog.store import subjects
+from factbook.catalog.store.conditions import SQL
+from factbook.clock import MINUTE
+from factbook.facts import entity_filter, store
+from factbook.facts.datasource import DataSource, milliseconds
+from factbook.facts.store import Last, Observation
+from factbook.scheduling import engine
+from factbook.scheduling.engine import Begun, Order, Queue
+from factbook.sources.integration import Integration, Subject
+from factbook.sources.outcomes import Missing, Outcome
+from factbook.storage import Database, Transaction
+
+log = structlog.get_logger("factbook.collecting")
+
+_PORTION = 500
+_TIMEOUT = 20 * MINUTE
+
+# Entities by what is asked for: those that point to the same share one answer.
+Targets = dict[str, list[int]]
+
+
+class Plan(NamedTuple):
+    """The batches of a run, and why entities have no place in one, where that is new."""
+
+    works: list[str]
+    entities: int
+    missing: list[Observation]
+    skipped: int = 0
+    failed: int = 0
+
+
+async def plan(database: Database, integration: Integration) -> Plan:
+    """The plan for every entity that the source is about; what was never collected comes first."""
+    last = await store.last(database, integration.source.id)
+    targets, missing = Targets(), list[Observation]()
+    async for portion in _every(database, integration.source):
+        _sort(integration, portion, targets, missing)
+    return _planned(integration, targets, missing, last)
+
+
+def plan_some(transaction: Transaction, integration: Integration, ids: list[int]) -> Plan:
+    """The plan for those of the entities that the source is about."""
+    rows = transaction.all(*subjects.among(_where(integration.source), ids))
+    targets, missing = Targets(), list[Observation]()
+    _sort(integration, [Subject(*row) for row in subjects.read(rows)], targets, missing)
+    return _planned(integration, targets, missing, {})
+
+
+def enqueue(
+    transaction: Transaction,
+    integration: Integration,
+    plan: Plan,
+    now: int,
+    *,
+    whole: bool = False,
+    reason: str = "asked",
+    since: int = engine.NEVER,
+) -> Begun | None:
+    """Make a run of the plan; None when a run of everything is in the way."""
+    source = integration.source
+    order = Order(
+        source.id,
+        Queue(integration.credential, integration.at_once),
+        plan.works,
+        reason,
+        whole,
+        now + (milliseconds(source.timeout) if source.timeout else _TIMEOUT),
+        plan.entities,
+        skipped=plan.skipped,
+        failed=plan.failed,
+        error="upstream-error: a target could not be determined" if plan.failed else None,
+    )
+    begun = engine.enqueue(transaction, order, now, since=since)
+    if begun is not None:
+        store.record_many(transaction, source, plan.missing, now)
+        if whole:
+            store.drop_untracked(transaction, source)
+    return begun
+
+
+def targets_of(work: str) -> Targets:
+    """The targets of a batch, with the entities that point to each."""
+    return dict(msgspec.json.decode(work, type=list[tuple[str, list[int]]]))
+
+
+def work_of(targets: Iterable[str], entities: Mapping[str, list[int]]) -> str:
+    """A batch as it is stored."""
+    return msgspec.json.encode([(target, entities[target]) for target in targets]).decode()
+
+
+async def _every(database: Database, source: DataSource) -> AsyncIterator[list[Subject]]:
+    after = 0
+    while rows := await database.all(*subjects.page(_where(source), after, _PORTION)):
+        yield [Subject(*row) for row in subjects.read(rows)]
+        after = rows[-1][0]
+
+
+def _where(source: DataSource) -> SQL:
+    if source.entity_filter is None:
+        return subjects.EVERYTHING
+    return entity_filter.where(source.entity_filter)
+
+
+def _sort(
+    integration: Integration,
+    portion: Iterable[Subject],
+    targets: Targets,
+    missing: list[Observation],
+) -> None:
+    for subject in portion:
+        found = _target(integration, subject.entity)
+        if isinstance(found, str):
+            targets.setdefault(found, []).append(subject.entity_id)
+        else:
+            passing = frozenset({""}) if found.passing else frozenset[str]()
+            missing.append(Observation(subject.entity_id, {}, {"": found.reason}, passing))
+
+
+def _target(integration: Integration, entity: Mapping[str, Any]) -> str | Missing:
+    try:
+        return integration.target(entity)
+    except Exception as error:
+        log.error("target.failed", source=integration.source.id, exc_info=error)
+        return Missing(Outcome.TRANSIENT, "the entity's annotations could not be read")
+
+
+def _planned(
+    integration: Integration,
+    targets: Targets,
+    missing: list[Observation],
+    last: Mapping[int, Last],
+) -> Plan:
+    def oldest(target: str) -> int:
+        return min(last[id_].written_at if id_ in last else 0 for id_ in targets[target])
+
+    batches = integration.batches(sorted(targets, key=oldest)) if targets else []
+    works = [work_of(batch, targets) for batch in batches]
+    new = [one for one in missing if one.passing or not _is_known(one, last)]
+    failed = sum(bool(one.passing) for one in missing)
+    count = sum(map(len, targets.values()))
+    return Plan(works, count, new, len(missing) - failed, failed)
+
+
+def _is_known(one: Observation, last: Mapping[int, Last]) -> bool:
+    return one.entity_id in last and last[one.entity_id].reasons == one.reasons

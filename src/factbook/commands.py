@@ -1,0 +1,166 @@
+"""What commands do on the database itself, without a server: collect facts, manage tokens."""
+
+import asyncio
+import signal
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import NamedTuple
+
+import structlog
+
+from factbook import collecting
+from factbook.app import Application, token_key
+from factbook.auth import permissions as known_permissions
+from factbook.auth import store, tokens
+from factbook.auth.store import Token
+from factbook.catalog import ref as refs
+from factbook.catalog.store import subjects
+from factbook.clock import Clock, now
+from factbook.errors import InputError, NotFoundError
+from factbook.facts import health
+from factbook.facts.datasource import DataSource
+from factbook.scheduling import runs
+from factbook.scheduling.runs import Health, Run
+from factbook.sources.integration import Integration
+from factbook.storage import Database, Transaction
+
+log = structlog.get_logger("factbook.worker")
+
+# Told again and again how far a run has come.
+Show = Callable[[Run], None]
+
+
+class Status(NamedTuple):
+    """A source that is collected, how it is doing (None before its first run), and what is next."""
+
+    source: DataSource
+    health: Health | None
+    next_run: int | None
+
+
+async def work(app: Application) -> None:
+    """Collect what is due, and keep house, until told to stop; others take what is under way."""
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    assert task is not None
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, task.cancel)
+    with suppress(asyncio.CancelledError):
+        async with app.opened() as database:
+            log.info("worker.started", database=database.dialect, sources=list(app.integrations))
+            await app.worker(database, alone=False).run()
+    log.info("worker.stopped")
+
+
+async def collect(
+    app: Application, source_id: str, ref: str | None, show: Show, clock: Clock = now
+) -> Run:
+    """Collect one source now, for one entity or for all; how it ended.
+
+    Follows the run of all entities that is under way, if there is one. Raises InputError for a
+    source that there is not, NotFoundError for such an entity or one that the source is not about.
+    """
+    integration = _integration(app, source_id)
+    async with app.opened() as database:
+        run_id = await _begin(database, integration, ref, clock())
+        collector = app.collector(database, source_id)
+        try:
+            while (run := await _run(database, run_id)).finished_at is None:
+                show(run)
+                await collector.work()
+        finally:
+            await collector.stop()
+        show(run)
+        return run
+
+
+async def statuses(app: Application, clock: Clock = now) -> list[Status]:
+    """Every source that is collected, and how it is doing."""
+    async with app.opened() as database:
+        known = await runs.health(database)
+    return [
+        Status(one.source, known.get(id_), health.next_run(one.source, known.get(id_), clock()))
+        for id_, one in app.integrations.items()
+    ]
+
+
+async def create_token(
+    app: Application, name: str, owner: str, permissions: Sequence[str], lifetime: str
+) -> str:
+    """A new token's value; nothing else ever shows it."""
+    value, duration = tokens.generate(), tokens.lifetime(lifetime)
+    wanted = known_permissions.checked(permissions)
+    user = str(refs.parse(owner, kind="user"))
+    digest = tokens.digest(value, token_key(app.settings))
+
+    def create(transaction: Transaction) -> None:
+        store.create(
+            transaction,
+            name=name,
+            digest=digest,
+            owner=user,
+            permissions=wanted,
+            created_by="command line",
+            now=now(),
+            lifetime=duration,
+        )
+
+    async with app.opened() as database:
+        await database.write(create)
+    return value
+
+
+async def list_tokens(app: Application) -> list[Token]:
+    """Every token that was not revoked, newest first."""
+    async with app.opened() as database:
+        return await store.listed(database)
+
+
+async def revoke_token(app: Application, id_or_name: str) -> str:
+    """Revoke a token for the next request; its name."""
+    async with app.opened() as database:
+        token = await database.write(lambda tx: store.revoke(tx, id_or_name, now()))
+    return token.name
+
+
+def _integration(app: Application, source_id: str) -> Integration:
+    found = app.integrations.get(source_id)
+    if found is None:
+        known = ", ".join(app.integrations) or "none"
+        raise InputError(f'No source "{source_id}" is collected. Those that are: {known}.')
+    return found
+
+
+async def _begin(database: Database, integration: Integration, ref: str | None, now: int) -> int:
+    """Queue a run, or find the one that is under way; its id."""
+    if ref is None:
+        plan = await collecting.plan(database, integration)
+    else:
+        ids = [await _entity_id(database, ref)]
+        plan = await database.write(lambda tx: collecting.plan_some(tx, integration, ids))
+        if not (plan.entities or plan.skipped or plan.failed):
+            source_id = integration.source.id
+            raise NotFoundError(f"{source_id} is not about {ref}: its entityFilter says so.")
+
+    def enqueue(transaction: Transaction) -> int:
+        begun = collecting.enqueue(transaction, integration, plan, now, whole=ref is None)
+        if begun is not None:
+            return begun.run_id
+        run_id = runs.under_way(transaction, integration.source.id)
+        assert run_id is not None
+        return run_id
+
+    return await database.write(enqueue)
+
+
+async def _entity_id(database: Database, ref: str) -> int:
+    canonical = str(refs.parse(ref, kind="component"))
+    found = await subjects.id_of(database, canonical)
+    if found is None:
+        raise NotFoundError(f"There is no entity {canonical} in the catalog.")
+    return found
+
+
+async def _run(database: Database, run_id: int) -> Run:
+    found = await runs.run(database, run_id)
+    assert found is not None
+    return found

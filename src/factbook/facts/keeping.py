@@ -1,0 +1,133 @@
+"""What becomes of the last values of facts when a collection brought none.
+
+What the vendor says (there is no such thing, nobody may read it) counts at once: the value is
+unknown. What it could not say, because a rate limit was reached or it failed, passes: the last
+value and its time are kept through three runs of the source's cadence and gone with the fourth,
+for the reason `expired`.
+"""
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from factbook.clock import DAY
+from factbook.facts.datasource import DataSource
+from factbook.facts.reasons import EXPIRED, PASSING, word
+from factbook.scheduling.starts import next_start
+
+# The run after that many failed ones keeps a value no longer.
+_FAILED_RUNS = 3
+_NOTHING: Mapping[str, Any] = {}
+_NONE: frozenset[str] = frozenset()
+
+
+class Observation(NamedTuple):
+    """What one collection brought for one entity: values by fact, and why others are missing.
+
+    A reason stands for a fact, for all facts below a place (`codehost.issues`), or for everything
+    (""); the longest one counts. Those of the places in `passing` say nothing about the values.
+    """
+
+    entity_id: int
+    values: Mapping[str, object]
+    reasons: Mapping[str, str] = _NOTHING
+    passing: frozenset[str] = _NONE
+
+
+class Latest(NamedTuple):
+    """The latest facts of one source about one entity; times in ms since the epoch.
+
+    `kept` has the times of values that are older than the others, by fact. `written_at` is 0 when
+    no collection has succeeded yet.
+    """
+
+    facts: dict[str, Any]
+    reasons: dict[str, str]
+    version: str
+    written_at: int
+    kept: Mapping[str, int] = _NOTHING
+
+
+class Brought(NamedTuple):
+    """What an observation comes to: the new latest facts, and whether it said anything itself."""
+
+    latest: Latest
+    is_news: bool
+
+
+def merge(source: DataSource, observation: Observation, before: Latest | None, now: int) -> Brought:
+    """The latest facts after the observation; only if some of it passes does `before` matter."""
+    checked = source.check(observation.values)
+    reasons = checked.reasons | dict(observation.reasons)
+    passing = observation.passing & reasons.keys()
+    if not passing:
+        return Brought(Latest(checked.stored, reasons, source.version, now), is_news=True)
+    is_news = bool(checked.stored) or len(passing) < len(reasons)
+    before = before or Latest({}, {}, source.version, 0)
+    facts, kept = dict(checked.stored), dict[str, int]()
+    missing = {place: reasons.pop(place) for place in passing}
+    for place, paths in _by_place(source, facts, reasons, missing).items():
+        found = {path: _last(source, path, before, missing[place], now) for path in paths}
+        facts |= {path: before.facts[path] for path, reason in found.items() if reason is None}
+        kept |= {p: before.kept.get(p, before.written_at) for p in found if found[p] is None}
+        reasons |= _compact(place, found, missing[place])
+    written_at = now if is_news else before.written_at
+    older = {path: time for path, time in kept.items() if time != written_at}
+    in_order = {fact.name: facts[fact.name] for fact in source.schema if fact.name in facts}
+    return Brought(Latest(in_order, reasons, source.version, written_at, older), is_news)
+
+
+def reason_of(path: str, reasons: Mapping[str, str]) -> str | None:
+    """The reason of a fact: its own, or that of the nearest place above it."""
+    place = _place(path, reasons)
+    return None if place is None else reasons[place]
+
+
+def _by_place(
+    source: DataSource,
+    facts: Mapping[str, object],
+    settled: Mapping[str, str],
+    missing: Mapping[str, str],
+) -> dict[str, list[str]]:
+    """The facts without a value that each of the passing reasons is about."""
+    places = {**settled, **missing}
+    found: dict[str, list[str]] = {place: [] for place in missing}
+    for fact in source.schema:
+        if fact.name not in facts and (place := _place(fact.name, places)) in found:
+            found[place].append(fact.name)
+    return found
+
+
+def _place(path: str, places: Mapping[str, str]) -> str | None:
+    while path and path not in places:
+        path = path.rpartition(".")[0]
+    return path if path in places else None
+
+
+def _last(source: DataSource, path: str, before: Latest, reason: str, now: int) -> str | None:
+    """None where the last value is kept, else why there is none now."""
+    if path in before.facts:
+        time = before.kept.get(path, before.written_at)
+        return EXPIRED if now >= _expiry(source.id, source.cadence, time) else None
+    earlier = reason_of(path, before.reasons)
+    # What was said once still holds; failing to ask says nothing new.
+    return reason if earlier is None or word(earlier) in PASSING else earlier
+
+
+def _compact(place: str, found: Mapping[str, str | None], reason: str) -> dict[str, str]:
+    """The reasons by fact, or one for all of them where they have the same."""
+    different = set(found.values())
+    if len(different) <= 1:
+        [one] = different or {reason}
+        return {} if one is None else {place: one}
+    return {path: one for path, one in found.items() if one is not None}
+
+
+@lru_cache(maxsize=4096)
+def _expiry(source_id: str, cadence: str | None, time: int) -> int:
+    """When a value of this time is kept no longer."""
+    if cadence is None:
+        return time + _FAILED_RUNS * DAY
+    for _ in range(_FAILED_RUNS + 1):
+        time = next_start(source_id, cadence, time)
+    return time

@@ -1,0 +1,275 @@
+"""Durable runs: what has to be done is rows, and a row is gone in the transaction that did it.
+
+A run has batches, each in a queue. A worker claims a batch for a while and renews that claim; when
+it falls silent, another one takes the batch over. Whoever stores what a batch brought calls
+`finish` in the same transaction, which fails when the batch is no longer theirs.
+
+Nothing here knows what a batch means. Times are milliseconds since the epoch, from the clocks of
+the workers, which have to agree within seconds.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from factbook.clock import SECOND
+from factbook.scheduling.runs import Ended, end
+from factbook.storage import Database, Transaction
+
+# A worker that falls silent keeps its batches for so long.
+HELD = 40 * SECOND
+RENEWED_EVERY = 10 * SECOND
+NEVER = 2**63 - 1
+
+
+class LostBatchError(Exception):
+    """Another worker has taken the batch over: what was collected for it may not be stored."""
+
+
+class Queue(NamedTuple):
+    """Where batches wait; at most `at_once` of them are under way, whoever works on them."""
+
+    name: str
+    at_once: int = 1
+
+
+class Order(NamedTuple):
+    """A run to make. `whole`: of everything that the source is about."""
+
+    source_id: str
+    queue: Queue
+    works: Sequence[str]
+    reason: str
+    whole: bool
+    deadline: int
+    entities: int
+    skipped: int = 0
+    failed: int = 0
+    error: str | None = None
+
+
+class Begun(NamedTuple):
+    """A run that was made, and how it ended if there was nothing to do."""
+
+    run_id: int
+    ended: Ended | None
+
+
+class _Waiting(NamedTuple):
+    run_id: int
+    number: int
+    source_id: str
+    queue: str
+    work: str
+    attempts: int
+    deadline: int
+
+
+class Batch(NamedTuple):
+    """A batch that `holder` has claimed, for the `attempts`-th time.
+
+    Its queue is `paused` when a rate limit keeps the run from going on, even past its deadline.
+    """
+
+    run_id: int
+    number: int
+    source_id: str
+    queue: str
+    work: str
+    attempts: int
+    deadline: int
+    paused: bool
+    holder: str
+
+
+class Figures(NamedTuple):
+    """What became of a batch; of a run they add up."""
+
+    covered: int = 0
+    failed: int = 0
+    calls: int = 0
+    rate_limit_left: int | None = None
+    error: str | None = None
+
+
+def enqueue(
+    transaction: Transaction, order: Order, now: int, *, since: int = NEVER
+) -> Begun | None:
+    """Make a run with a batch for each of the works.
+
+    None, and nothing is made, when the order is for everything and such a run of its source is
+    under way or was started at or after `since`.
+    """
+    if order.whole:
+        transaction.lock(f"runs {order.source_id}")
+        if transaction.one(_IN_THE_WAY, (order.source_id, since)):
+            return None
+    (run_id,) = transaction.one(_NEXT_ID) or (0,)
+    count = len(order.works)
+    names = (order.source_id, int(order.whole), order.reason)
+    times = (now, order.deadline)
+    numbers = (count, order.entities, order.skipped, order.failed)
+    transaction.run(_ADD_RUN, (run_id, *names, *times, *numbers, order.error))
+    transaction.run(_ADD_QUEUE, order.queue)
+    _add(transaction, run_id, order.queue.name, 0, [(work, 0, now) for work in order.works])
+    return Begun(run_id, None if count else end(transaction, run_id, now))
+
+
+async def anything(database: Database, now: int) -> bool:
+    """Whether some batch waits for a worker; cheaper than to claim in vain."""
+    return await database.one(_ANYTHING, (now, now)) is not None
+
+
+def claim(
+    transaction: Transaction, holder: str, source_ids: Sequence[str], limit: int, now: int
+) -> list[Batch]:
+    """Up to `limit` batches of these sources, which are `holder`'s for a while.
+
+    Queues take turns. Of a queue that is full or paused come only batches whose run is past its
+    deadline: they are to be given up.
+    """
+    # One that is lost in a crash only frees the batches; nobody else waits for the disk.
+    transaction.relax()
+    transaction.lock("batches")
+    found: list[Batch] = []
+    for queue, free, paused in transaction.all(_QUEUES, (now, now, now, now)):
+        wanted, overdue = limit - len(found), paused or free <= 0
+        if wanted <= 0:
+            break
+        rows = transaction.all(
+            _OVERDUE if overdue else _READY,
+            (queue, list(source_ids), now, now, wanted if overdue else min(wanted, free)),
+        )
+        found += [Batch(*row, bool(paused), holder) for row in map(_Waiting._make, rows)]
+        if rows:
+            transaction.run("UPDATE queues SET served_at = ? WHERE name = ?", (now, queue))
+    transaction.many(_CLAIM, [(holder, now + HELD, one.run_id, one.number) for one in found])
+    return found
+
+
+def renew(transaction: Transaction, batches: Iterable[Batch], now: int) -> list[Batch]:
+    """Keep the batches for longer; those that are not the holder's any more."""
+    keys = [(batch, now + HELD, *_key(batch)) for batch in batches]
+    return [batch for batch, *key in keys if transaction.run(_RENEW, key) == 0]
+
+
+def release(transaction: Transaction, holder: str) -> None:
+    """Let others have the holder's batches at once, as if they had never been claimed."""
+    transaction.run(_RELEASE, (holder,))
+
+
+def finish(
+    transaction: Transaction,
+    batch: Batch,
+    figures: Figures,
+    now: int,
+    *,
+    left: Sequence[str] = (),
+    next_at: int = 0,
+) -> Ended | None:
+    """Take the batch off the list, putting what is `left` of it back for `next_at`.
+
+    Returns how the run ended if that was its last batch. Raises LostBatchError when the batch is
+    not its holder's any more.
+    """
+    if transaction.run(_DONE, _key(batch)) != 1:
+        raise LostBatchError(batch)
+    covered, failed, calls, rate_limit, error = figures
+    # Locks the run, so that of two batches that end at once the second sees the first gone.
+    row = transaction.one(
+        _COUNT, (covered, failed, calls, rate_limit, error, len(left), batch.run_id)
+    )
+    if row is None:
+        raise LostBatchError(batch)
+    rest = [(work, batch.attempts, next_at) for work in left]
+    _add(transaction, batch.run_id, batch.queue, row[0] - len(left), rest)
+    return end(transaction, batch.run_id, now)
+
+
+def pause(transaction: Transaction, queue: str, until: int) -> None:
+    """Let no batch of the queue begin before `until`."""
+    transaction.run(_PAUSE, (until, queue, until))
+
+
+def _key(batch: Batch) -> tuple[int, int, str, int]:
+    # The number of attempts tells two claims of one worker apart.
+    return batch.run_id, batch.number, batch.holder, batch.attempts
+
+
+def _add(
+    transaction: Transaction,
+    run_id: int,
+    queue: str,
+    first: int,
+    works: Sequence[tuple[str, int, int]],
+) -> None:
+    if works:
+        rows = ((run_id, number, queue, *work, "", 0) for number, work in enumerate(works, first))
+        transaction.insert("batches", _COLUMNS, rows)
+
+
+_COLUMNS = "run_id", "number", "queue", "work", "attempts", "next_at", "holder", "held_until"
+
+_IN_THE_WAY = """
+SELECT 1 FROM runs WHERE source_id = ? AND whole = 1 AND (finished_at IS NULL OR started_at >= ?)
+LIMIT 1
+"""
+
+_NEXT_ID = "UPDATE counters SET value = value + 1 WHERE name = 'run' RETURNING value"
+
+_ADD_RUN = """
+INSERT INTO runs (
+    id, source_id, whole, reason, started_at, deadline, batches, entities, skipped, failed,
+    error, covered, calls
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0)
+"""
+
+_ADD_QUEUE = """
+INSERT INTO queues (name, at_once, not_before, served_at) VALUES (?, ?, 0, 0)
+ON CONFLICT (name) DO UPDATE SET at_once = excluded.at_once
+WHERE queues.at_once <> excluded.at_once
+"""
+
+_ANYTHING = "SELECT 1 FROM batches WHERE next_at <= ? AND held_until <= ? LIMIT 1"
+
+# Where something waits, and how much more may be under way.
+_QUEUES = """
+SELECT q.name, q.at_once - (
+    SELECT COUNT(*) FROM batches h WHERE h.queue = q.name AND h.held_until > ?
+), CASE WHEN q.not_before > ? THEN 1 ELSE 0 END FROM queues q WHERE EXISTS (
+    SELECT 1 FROM batches b WHERE b.queue = q.name AND b.next_at <= ? AND b.held_until <= ?
+) ORDER BY q.served_at, q.name
+"""
+
+_WAITING = """
+SELECT b.run_id, b.number, r.source_id, b.queue, b.work, b.attempts + 1, r.deadline
+FROM batches b JOIN runs r ON r.id = b.run_id
+WHERE b.queue = ? AND r.source_id IN LIST(?) AND {due} AND b.held_until <= ?
+ORDER BY r.whole, b.run_id, b.number LIMIT ?
+"""
+# What somebody asked for comes before what only a cadence wants.
+_READY = _WAITING.format(due="b.next_at <= ?")
+_OVERDUE = _WAITING.format(due="r.deadline <= ?")
+
+_CLAIM = """
+UPDATE batches SET holder = ?, held_until = ?, attempts = attempts + 1
+WHERE run_id = ? AND number = ?
+"""
+
+_MINE = "run_id = ? AND number = ? AND holder = ? AND attempts = ?"
+
+_RENEW = f"UPDATE batches SET held_until = ? WHERE {_MINE}"
+
+_RELEASE = """
+UPDATE batches SET holder = '', held_until = 0, attempts = attempts - 1 WHERE holder = ?
+"""
+
+_DONE = f"DELETE FROM batches WHERE {_MINE}"
+
+_COUNT = """
+UPDATE runs SET covered = covered + ?, failed = failed + ?, calls = calls + ?,
+    rate_limit_left = COALESCE(?, rate_limit_left), error = COALESCE(?, error),
+    batches = batches + ?
+WHERE id = ? RETURNING batches
+"""
+
+_PAUSE = "UPDATE queues SET not_before = ? WHERE name = ? AND not_before < ?"

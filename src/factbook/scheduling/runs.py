@@ -1,0 +1,202 @@
+"""What became of runs: their figures, the health of each source, and what is forgotten."""
+
+from typing import Literal, NamedTuple
+
+from factbook.clock import HOUR
+from factbook.storage import Database, Transaction
+
+# Runs of each source that are kept, of everything and asked for, counted apart.
+KEPT = 50
+# A run that no worker takes, for instance because its source is not configured any more.
+_ABANDONED = HOUR
+
+
+class Run(NamedTuple):
+    """A run and its figures; `covered`, `failed` and `skipped` count entities."""
+
+    id: int
+    source_id: str
+    whole: bool
+    reason: str
+    started_at: int
+    deadline: int
+    finished_at: int | None
+    entities: int
+    covered: int
+    failed: int
+    skipped: int
+    calls: int
+    rate_limit_left: int | None
+    error: str | None
+
+    @property
+    def state(self) -> Literal["running", "done", "partial", "failed"]:
+        """`failed` when nothing was brought and something went wrong."""
+        if self.finished_at is None:
+            return "running"
+        if self.error is None and not self.failed:
+            return "done"
+        return "partial" if self.covered else "failed"
+
+    @property
+    def duration(self) -> int | None:
+        """Milliseconds from start to end."""
+        return None if self.finished_at is None else self.finished_at - self.started_at
+
+
+class Ended(NamedTuple):
+    """A run that has just ended, and whether its source went down with it or came back up."""
+
+    run: Run
+    change: Literal["down", "up"] | None
+
+
+class Health(NamedTuple):
+    """A source: its run under way, the last that ended, and how it has been doing."""
+
+    running: Run | None
+    last: Run | None
+    succeeded_at: int | None
+    down_since: int | None
+    credential_expires_at: int | None
+
+
+class Starts(NamedTuple):
+    """When each source started last, and which are under way."""
+
+    last: dict[str, int]
+    running: frozenset[str]
+
+
+def end(transaction: Transaction, run_id: int, now: int) -> Ended | None:
+    """End the run if nothing of it is left; None while something is."""
+    row = transaction.one(_END, (now, run_id, run_id))
+    if row is None:
+        return None
+    run = _run(row)
+    return Ended(run, _change(transaction, run, now) if run.whole else None)
+
+
+async def starts(database: Database) -> Starts:
+    """What decides about the next starts of all sources."""
+    rows = await database.all(_STARTS)
+    running = frozenset(source_id for source_id, _, under_way in rows if under_way)
+    return Starts({source_id: started_at for source_id, started_at, _ in rows}, running)
+
+
+async def run(database: Database, run_id: int) -> Run | None:
+    """The run with this id."""
+    row = await database.one(f"SELECT {_COLUMNS} FROM runs WHERE id = ?", (run_id,))
+    return _run(row) if row else None
+
+
+def under_way(transaction: Transaction, source_id: str) -> int | None:
+    """The id of the run of everything that is under way."""
+    row = transaction.one(_UNDER_WAY, (source_id,))
+    return row[0] if row else None
+
+
+async def health(database: Database) -> dict[str, Health]:
+    """The health of every source that ever ran, by its id."""
+    states = {row[0]: row[1:] for row in await database.all(_STATES)}
+    newest: dict[str, list[Run]] = {}
+    for row in await database.all(_NEWEST):
+        newest.setdefault(row[1], []).append(_run(row))
+    return {
+        source_id: Health(
+            next((one for one in found if one.finished_at is None), None),
+            next((one for one in found if one.finished_at is not None), None),
+            *states.get(source_id, (None, None, None)),
+        )
+        for source_id, found in newest.items()
+    }
+
+
+def note_expiry(transaction: Transaction, source_id: str, expires_at: int) -> None:
+    """Note when the credential of a source expires."""
+    transaction.run(_EXPIRES, (source_id, expires_at))
+
+
+def sweep(transaction: Transaction, now: int) -> int:
+    """Forget old runs, and give up those that nobody takes; the number of both."""
+    given_up = transaction.run(_GIVE_UP, ("no worker took it", now, now - _ABANDONED))
+    if given_up:
+        transaction.run(_DROP_BATCHES)
+    return given_up + transaction.run(_TRIM, (KEPT,))
+
+
+def _change(transaction: Transaction, ended: Run, now: int) -> Literal["down", "up"] | None:
+    """Note how the source is doing; what is new about it."""
+    row = transaction.one(
+        "SELECT down_since FROM source_health WHERE source_id = ?", (ended.source_id,)
+    )
+    was_down = row is not None and row[0] is not None
+    if ended.state == "failed":
+        transaction.run(_DOWN, (ended.source_id, now))
+        return None if was_down else "down"
+    transaction.run(_UP, (ended.source_id, now))
+    return "up" if was_down else None
+
+
+def _run(row: tuple[object, ...]) -> Run:
+    found = Run(*row)  # type: ignore[arg-type]
+    return found._replace(whole=bool(found.whole))
+
+
+_COLUMNS = ", ".join(Run._fields)
+
+_END = f"""
+UPDATE runs SET finished_at = ? WHERE id = ? AND finished_at IS NULL
+AND NOT EXISTS (SELECT 1 FROM batches WHERE run_id = ?) RETURNING {_COLUMNS}
+"""
+
+_UNDER_WAY = "SELECT id FROM runs WHERE source_id = ? AND whole = 1 AND finished_at IS NULL"
+
+_STARTS = """
+SELECT source_id, MAX(started_at), MAX(CASE WHEN finished_at IS NULL THEN 1 ELSE 0 END)
+FROM runs WHERE whole = 1 GROUP BY source_id
+"""
+
+_STATES = "SELECT source_id, succeeded_at, down_since, credential_expires_at FROM source_health"
+
+# The run under way, if there is one, and the one before it.
+_NEWEST = f"""
+SELECT {_COLUMNS} FROM (
+    SELECT {_COLUMNS}, ROW_NUMBER() OVER (PARTITION BY source_id ORDER BY id DESC) AS place
+    FROM runs WHERE whole = 1
+) placed WHERE place <= 2 ORDER BY id DESC
+"""
+
+_DOWN = """
+INSERT INTO source_health (source_id, down_since) VALUES (?, ?)
+ON CONFLICT (source_id) DO UPDATE SET
+    down_since = COALESCE(source_health.down_since, excluded.down_since)
+"""
+
+_UP = """
+INSERT INTO source_health (source_id, succeeded_at) VALUES (?, ?)
+ON CONFLICT (source_id) DO UPDATE SET succeeded_at = excluded.succeeded_at, down_since = NULL
+"""
+
+_EXPIRES = """
+INSERT INTO source_health (source_id, credential_expires_at) VALUES (?, ?)
+ON CONFLICT (source_id) DO UPDATE SET credential_expires_at = excluded.credential_expires_at
+"""
+
+_GIVE_UP = """
+UPDATE runs SET error = ?, failed = entities - covered, finished_at = ?
+WHERE finished_at IS NULL AND deadline < ?
+"""
+
+_DROP_BATCHES = """
+DELETE FROM batches WHERE run_id IN (SELECT id FROM runs WHERE finished_at IS NOT NULL)
+"""
+
+_TRIM = """
+DELETE FROM runs WHERE finished_at IS NOT NULL AND id NOT IN (
+    SELECT id FROM (
+        SELECT id, ROW_NUMBER() OVER (PARTITION BY source_id, whole ORDER BY id DESC) AS place
+        FROM runs
+    ) placed WHERE place <= ?
+)
+"""

@@ -1,0 +1,48 @@
+"""When sources start: at the moments of their cadences, spread by a hash of their names."""
+
+from collections.abc import Mapping
+from functools import lru_cache
+from hashlib import sha256
+
+from factbook.clock import MINUTE, SECOND
+from factbook.scheduling import cadence
+from factbook.scheduling.cadence import Cadence
+
+# Sources of one cadence start within this time after its moment, or within half of the time to
+# the next moment where that is shorter.
+SPREAD = 15 * MINUTE
+
+
+def due(cadences: Mapping[str, str], last: Mapping[str, int], now: int) -> list[str]:
+    """The names that have to start now, in the order of when they should have.
+
+    `cadences` are cron lines by name, `last` the time of each one's last start; a name that never
+    started is due at once. However many starts were missed, one makes up for them.
+    """
+    starts = {
+        name: next_start(name, line, last[name]) if name in last else 0
+        for name, line in cadences.items()
+    }
+    return sorted((name for name in starts if starts[name] <= now), key=lambda n: (starts[n], n))
+
+
+@lru_cache(maxsize=4096)
+def next_start(name: str, line: str, after: int) -> int:
+    """The first start of `name` after `after`; all in milliseconds since the epoch."""
+    parsed = cadence.parse(line)
+    # The start of an earlier moment is past.
+    moment = cadence.following(parsed, after - SPREAD)
+    while (start := moment + _delay(name, parsed, moment)) <= after:
+        moment = cadence.following(parsed, moment)
+    return start
+
+
+def _delay(name: str, parsed: Cadence, moment: int) -> int:
+    """How long after the moment `name` starts: always the same, in whole seconds."""
+    most = min(SPREAD, (cadence.following(parsed, moment) - moment) // 2) // SECOND
+    return _hash(name) % most * SECOND
+
+
+@lru_cache(maxsize=4096)
+def _hash(name: str) -> int:
+    return int.from_bytes(sha256(name.encode()).digest()[:8])

@@ -1,0 +1,56 @@
+"""A worker in a process of its own, with a made-up vendor that takes its time.
+
+    python -m tests.collecting.process DATABASE_URL ASKED AT_ONCE LATENCY
+
+Every target that the vendor is asked for becomes a line of the file ASKED. Of its batches AT_ONCE
+may be under way, and each takes LATENCY seconds.
+"""
+
+import asyncio
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from factbook import commands, logs
+from factbook.app import Application
+from factbook.settings import Settings
+from factbook.sources.http import Client, Memory
+from factbook.sources.integration import Collected, Integration
+from tests.collecting.madeup import Vendor, integration
+
+SIZE = 5
+
+
+class SlowVendor(Vendor):
+    """Takes its time, and writes down what it was asked for before it answers."""
+
+    def __init__(self, asked: Path, latency: float) -> None:
+        super().__init__()
+        self._asked = asked
+        self._latency = latency
+
+    async def collect(
+        self, targets: Sequence[str], client: Client, memory: Memory, now: int
+    ) -> dict[str, Collected]:
+        with self._asked.open("a") as file:
+            file.write("".join(f"{target}\n" for target in targets))
+        await asyncio.sleep(self._latency)
+        return await super().collect(targets, client, memory, now)
+
+
+def made_up(vendor: Vendor, at_once: int) -> Integration:
+    """Its cadence is rare: after its first run nothing is due."""
+    return integration(vendor, cadence="0 0 1 1 *", size=SIZE, at_once=at_once)
+
+
+def main(database_url: str, asked: str, at_once: str, latency: str) -> None:
+    settings = Settings(database_url=database_url)
+    logs.configure(settings)
+    vendor = SlowVendor(Path(asked), float(latency))
+    integrations = (made_up(vendor, int(at_once)),)
+    app = Application(settings, integrations=integrations, connect=lambda _: vendor.client)
+    asyncio.run(commands.work(app))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,180 @@
+"""The processes and commands that collect: which of them work, and what they say."""
+
+import asyncio
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from factbook import commands
+from factbook.app import Application
+from factbook.cli.collecting import _row, _status
+from factbook.errors import InputError, NotFoundError
+from factbook.scheduling.runs import Run
+from factbook.settings import Settings
+from tests.collecting.madeup import DOWN, Vendor, integration, repository
+from tests.conftest import TOKEN_KEY
+from tests.processes import FACTBOOK, clean_environment
+from tests.service import Service, Time, component
+
+
+def application(service: Service, *vendors: Vendor, collect: bool = True) -> Application:
+    """Another process's application on the same database, with these vendors."""
+    settings = Settings(database_url=service.database_url, token_key=TOKEN_KEY, collect=collect)
+    pairs = {f"vendor-{number}": vendor for number, vendor in enumerate(vendors)}
+    return Application(
+        settings,
+        clock=service.time,
+        integrations=tuple(integration(vendor, id_) for id_, vendor in pairs.items()),
+        connect=lambda one: pairs[one.source.id].client,
+    )
+
+
+# Which process collects
+
+
+async def test_a_worker_collects_by_itself_until_it_is_stopped(service: Service) -> None:
+    await service.push("all", repository("web"))
+    vendor, asked = Vendor(), asyncio.Event()
+
+    async def note() -> None:
+        asked.set()
+
+    vendor.faults[""] = note
+    worker = application(service, vendor).worker(service.state.database, alone=True)
+    task = asyncio.create_task(worker.run())
+    async with asyncio.timeout(30):
+        await asked.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+async def test_of_the_processes_of_servers_one_collects_until_it_falls_silent(
+    service: Service,
+) -> None:
+    await service.push("all", repository("web"))
+    first, second = Vendor(), Vendor()
+    one, two = (
+        application(service, vendor).worker(service.state.database, alone=True)
+        for vendor in (first, second)
+    )
+    await one.tick()
+    await two.tick()
+    assert (first.asked.total(), second.asked.total()) == (1, 0)
+    service.time.advance(16 * 60_000)
+    await two.tick()  # the first has been silent for long enough
+    assert second.asked.total() == 1
+    await one.tick()
+    assert first.asked.total() == 1
+
+
+async def test_a_server_that_is_told_not_to_collect_leaves_it_to_workers(
+    service: Service,
+) -> None:
+    await service.push("all", repository("web"))
+    vendor = Vendor()
+    app, database = application(service, vendor, collect=False), service.state.database
+    await app.worker(database, alone=True).tick()
+    assert not vendor.asked
+    await app.worker(database, alone=False).tick()
+    assert vendor.asked.total() == 1
+
+
+# factbook collect
+
+
+async def collect(app: Application, time: Time, ref: str | None = None) -> tuple[Run, list[int]]:
+    shown: list[int] = []
+    run = await commands.collect(
+        app, "vendor-0", ref, lambda run: shown.append(run.covered), clock=time
+    )
+    return run, shown
+
+
+async def test_collect_collects_everything_now_and_shows_how_far_it_is(service: Service) -> None:
+    await service.push("all", *(repository(f"part-{number}") for number in range(9)))
+    vendor = Vendor()
+    run, shown = await collect(application(service, vendor), service.time)
+    assert (run.state, run.reason, run.covered, run.entities) == ("done", "asked", 9, 9)
+    assert shown == sorted(shown)
+    assert (shown[0], shown[-1]) == (0, 9)
+
+
+async def test_collect_of_one_entity_asks_for_no_other(service: Service) -> None:
+    await service.push("all", repository("web"), repository("shop"))
+    vendor = Vendor()
+    run, _ = await collect(application(service, vendor), service.time, "web")
+    assert (run.covered, run.whole) == (1, False)
+    assert vendor.asked == {"acme/web": 1}
+
+
+async def test_collect_follows_the_run_that_is_under_way(service: Service) -> None:
+    await service.push("all", repository("web"))
+    vendor = Vendor()
+    app = application(service, vendor)
+    await app.collector(service.state.database).begin_due()
+    run, _ = await collect(app, service.time)
+    assert (run.reason, run.covered) == ("cadence", 1)
+
+
+async def test_collect_says_what_it_cannot_do(service: Service) -> None:
+    await service.push("all", component("unmapped"))
+    app, time = application(service, Vendor()), service.time
+    with pytest.raises(InputError, match=r'No source "techdocs" is collected.*vendor-0'):
+        await commands.collect(app, "techdocs", None, print, clock=time)
+    with pytest.raises(NotFoundError, match="no entity component:default/nobody"):
+        await collect(app, time, "nobody")
+    with pytest.raises(NotFoundError, match="vendor-0 is not about unmapped"):
+        await collect(app, time, "unmapped")
+
+
+# factbook sources
+
+
+async def test_sources_are_listed_with_how_they_are_doing(service: Service) -> None:
+    await service.push("all", repository("web"))
+    good, bad, new = Vendor(), Vendor(), Vendor()
+    bad.faults[""] = DOWN
+    app = application(service, good, bad, new)
+    for name in ("vendor-0", "vendor-1"):
+        collector = app.collector(service.state.database, name)
+        await collector.drain()
+        for pause in (30_000, 60_000):
+            service.time.advance(pause)
+            await collector.drain()
+    statuses = await commands.statuses(app, service.time)
+    rows = {str(row[0]): row for row in map(_row, statuses)}
+    assert rows["vendor-0"][1:7] == ("up", "2026-11-21T12:00:00.000+00:00", 1, 0, 0, 1)
+    assert rows["vendor-1"][1:6] == ("down", None, 0, 1, 0)
+    assert rows["vendor-1"][-1] == "upstream-error: vendor.test: answered 502"
+    assert rows["vendor-2"][1:3] == ("new", None)
+    shown = {one["id"]: one["health"] for one in map(_status, statuses)}
+    assert shown["vendor-0"]["lastRun"]["covered"] == 1
+    assert shown["vendor-1"]["downSince"] == "2026-11-21T12:03:00.000+00:00"
+    assert shown["vendor-2"]["state"] == "new"
+    json.dumps(shown)
+
+
+def run(tmp_path: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """A command on a database of its own, without any integration."""
+    url = {"FACTBOOK_DATABASE_URL": f"sqlite:///{tmp_path}/facts.db"}
+    return subprocess.run(
+        [FACTBOOK, *arguments],
+        env=clean_environment() | url,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def test_without_integrations_the_commands_say_so(tmp_path: Path) -> None:
+    listed = run(tmp_path, "sources", "--json")
+    assert (listed.returncode, json.loads(listed.stdout)) == (0, [])
+    assert run(tmp_path, "sources").returncode == 0
+    refused = run(tmp_path, "collect", "github")
+    assert refused.returncode == 2
+    assert 'No source "github" is collected. Those that are: none.' in refused.stderr

@@ -1,0 +1,251 @@
+"""From a GitHub to the tools: what a tool call says of a repository, leaf by leaf."""
+
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any
+
+import pytest
+
+from factbook.clock import DAY, HOUR, MINUTE, iso
+from factbook.collecting import Collector
+from factbook.scheduling.starts import next_start
+from factbook.sources import SOURCES
+from tests.conftest import StartService
+from tests.fakes.github.faults import unavailable
+from tests.fakes.github.state import Repository, Token
+from tests.service import NOON, Service, component
+from tests.sources.github.asking import APP, EVERYTHING, TOKEN, full, started
+from tests.tools.checks import structured
+
+TOOLS = {
+    "codehost": "get-codehost-metrics",
+    "security": "get-security-metrics",
+    "repository": "get-repository-info",
+}
+Make = Callable[..., Awaitable["World"]]
+SCANNER = {"scannerIssues": "not-configured"}
+
+
+def mapped(name: str, slug: str = APP, **annotations: str) -> dict[str, Any]:
+    """A component that points to a repository."""
+    entity = component(name)
+    entity["metadata"]["annotations"] = {"github.com/project-slug": slug} | annotations
+    return entity
+
+
+class World:
+    """A service, a GitHub, and the collector between them."""
+
+    def __init__(self, service: Service, repository: Repository, token: Token) -> None:
+        self.service = service
+        self.repository = repository
+        self.fake, asking = started(repository, token=token)
+        asking.time.now = service.time.now
+        self.times = (service.time, asking.time)
+        self.integration = asking.integration
+        self._client = asking.client
+        self.collector = Collector(
+            service.state.database,
+            [self.integration],
+            lambda _: self._client,
+            service.time,
+            "tester",
+        )
+
+    def wait(self, moment: int) -> None:
+        for time in self.times:
+            time.now = moment
+
+    async def run(self, *entities: dict[str, Any]) -> None:
+        """Push these, if there are any, and let the collector do what is due."""
+        if entities:
+            assert (await self.service.push("all", *entities)).status_code == 200
+        await self.collector.drain()
+
+    async def next_run(self) -> None:
+        self.wait(next_start("github", "0 */6 * * *", self.times[0].now))
+        await self.collector.drain()
+
+    async def ask(self, shape: str, name: str = "app") -> dict[str, Any]:
+        """The result of the shape's tool, valid against its schema."""
+        return structured(TOOLS[shape], await self.service.ask(TOOLS[shape], name=name))
+
+    async def told(self, shape: str, name: str = "app") -> tuple[dict[str, Any], dict[str, str]]:
+        """Every leaf by its path, and the reasons."""
+        result = await self.ask(shape, name)
+        reasons = result.pop("unknownReasons")
+        result.pop("collectedAt")
+        return dict(leaves(result)), reasons
+
+
+def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    if not isinstance(value, dict):
+        yield path, value
+        return
+    for name, part in value.items():
+        yield from leaves(part, f"{path}.{name}".lstrip("."))
+
+
+def everything(shape: str) -> dict[str, Any]:
+    """What the shape's tool says of a full repository with all rights."""
+    prefix = f"{shape}."
+    return {
+        name.removeprefix(prefix): value
+        for name, value in EVERYTHING.items()
+        if name.startswith(prefix)
+    }
+
+
+@pytest.fixture
+async def make(start: StartService) -> Make:
+    async def make(repository: Repository | None = None, token: Token | None = None) -> World:
+        _, asking = started(full())
+        service = await start(sources=(*SOURCES, asking.integration.source))
+        return World(service, repository or full(), token or Token(TOKEN))
+
+    return make
+
+
+@pytest.mark.spec("tools.metrics.real-values", "tools.codehost.windows")
+async def test_with_all_rights_every_leaf_has_its_value_and_its_time(make: Make) -> None:
+    world = await make()
+    await world.run(mapped("app"))
+    codehost, reasons = await world.told("codehost")
+    assert codehost == everything("codehost")
+    assert reasons == {}
+    security, reasons = await world.told("security")
+    assert (security, reasons) == (everything("security"), SCANNER)
+    repository, reasons = await world.told("repository")
+    assert (repository, reasons) == (everything("repository"), {})
+    collected = (await world.ask("codehost"))["collectedAt"]
+    assert set(collected.values()) == {iso(NOON)}
+    assert collected.keys() == {name.partition(".")[0] for name in codehost}
+
+
+@pytest.mark.spec("unknown.reasons-of-collections")
+async def test_what_a_token_without_admin_may_not_read_is_forbidden_and_no_figure(
+    make: Make,
+) -> None:
+    world = await make(token=Token(TOKEN, permission="READ"))
+    await world.run(mapped("app"))
+    codehost, reasons = await world.told("codehost")
+    different = {path for path, value in everything("codehost").items() if codehost[path] != value}
+    assert {codehost[path] for path in different if path != "collaboration.collaborators"} == {
+        "unknown"
+    }
+    assert codehost["collaboration.collaborators"] == []
+    assert reasons == dict.fromkeys(different, "forbidden")
+    assert "branchProtection.enforceAdmins" in different
+    security, reasons = await world.told("security")
+    assert security == {"branchProtection": True}
+    assert reasons == SCANNER | {"dependencyAlerts": "forbidden"}
+
+
+@pytest.mark.spec("tools.metrics.misconfigured-is-unavailable")
+async def test_with_a_token_that_github_does_not_know_nothing_is_made_up(make: Make) -> None:
+    world = await make(token=Token("ghp_another_token"))
+    await world.run(mapped("app"))
+    codehost, reasons = await world.told("codehost")
+    lists = {"collaboration.languages", "collaboration.collaborators"}
+    assert {value for path, value in codehost.items() if path not in lists} == {"unknown"}
+    assert reasons == dict.fromkeys(codehost, "forbidden")
+    assert "forbidden" in await world.service.refusal("get-repository-info", name="app")
+
+
+@pytest.mark.spec("unknown.reasons-of-collections")
+async def test_alerts_that_are_switched_off_are_left_out_and_no_zeros(make: Make) -> None:
+    repository = full()
+    repository.has_alerts = False
+    world = await make(repository)
+    await world.run(mapped("app"))
+    security, reasons = await world.told("security")
+    assert security == {"branchProtection": True}
+    assert reasons == SCANNER | {"dependencyAlerts": "feature-off"}
+
+
+async def test_a_repository_that_is_missing_costs_the_others_nothing(make: Make) -> None:
+    world = await make()
+    await world.run(mapped("app"), mapped("gone", "acme/gone"))
+    assert (await world.told("codehost"))[0] == everything("codehost")
+    codehost, reasons = await world.told("codehost", "gone")
+    lists = {"collaboration.languages", "collaboration.collaborators"}
+    assert {value for path, value in codehost.items() if path not in lists} == {"unknown"}
+    assert reasons == dict.fromkeys(codehost, "not-found")
+    refusal = await world.service.refusal("get-repository-info", name="gone")
+    assert "not-found" in refusal
+
+
+async def test_a_renamed_repository_is_followed(make: Make) -> None:
+    repository = full()
+    repository.old_names = ["acme/old"]
+    world = await make(repository)
+    await world.run(mapped("app", "acme/old"))
+    assert (await world.told("codehost"))[0] == everything("codehost")
+
+
+@pytest.mark.spec("unknown.reasons-of-collections")
+async def test_no_annotation_and_a_foreign_host_are_told_as_such(make: Make) -> None:
+    world = await make()
+    foreign = {"backstage.io/source-location": "url:https://evil.example.net/acme/app"}
+    plain = component("plain")
+    await world.run(mapped("app"), mapped("foreign", **foreign), plain)
+    for name in ("plain", "foreign"):
+        codehost, reasons = await world.told("codehost", name)
+        assert set(reasons.values()) == {"no-annotation"}
+        assert reasons.keys() == codehost.keys()
+    assert world.fake.requests == {"graphql": 1, "tree": 1}
+
+
+@pytest.mark.spec("unknown.reasons-of-collections")
+async def test_a_rate_limit_before_the_first_value_is_told_and_later_keeps_the_last(
+    make: Make,
+) -> None:
+    token = Token(TOKEN)
+    token.used["graphql"] = token.limits["graphql"]
+    token.reset_at = NOON + 30 * MINUTE
+    world = await make(token=token)
+    await world.run(mapped("app"))
+    _, reasons = await world.told("codehost")
+    assert set(reasons.values()) <= {"rate-limited", "never-collected"}
+    assert reasons
+    token.used["graphql"] = 0
+    world.wait(NOON + HOUR)
+    await world.run()
+    assert (await world.told("codehost"))[0] == everything("codehost")
+
+
+@pytest.mark.spec("unknown.reasons-of-collections")
+async def test_while_the_host_is_down_values_stay_for_three_cadences_and_then_expire(
+    make: Make,
+) -> None:
+    world = await make()
+    await world.run(mapped("app"))
+    world.fake.fail("graphql", unavailable, times=1_000)
+    for _ in range(3):
+        await world.next_run()
+        found = await world.ask("codehost")
+        assert set(found["collectedAt"].values()) == {iso(NOON)}
+        assert (await world.told("codehost"))[0] == everything("codehost")
+    await world.next_run()
+    codehost, reasons = await world.told("codehost")
+    assert set(reasons.values()) == {"expired"}
+    assert reasons.keys() == codehost.keys()
+    world.fake.recover()
+    world.wait(world.times[0].now + DAY)
+    await world.run()
+    assert (await world.told("codehost"))[0] == everything("codehost")
+
+
+@pytest.mark.spec("tools.repository.limit-on-paths")
+async def test_a_limit_shortens_the_paths_and_not_their_number(make: Make) -> None:
+    world = await make()
+    await world.run(mapped("app"))
+    found = await world.service.facts("get-repository-info", name="app", limit=2)
+    assert found["filePaths"] == EVERYTHING["repository.filePaths"][:2]
+    assert found["totalFiles"] == 6
+
+
+async def test_an_entity_that_no_run_has_reached_was_never_collected(make: Make) -> None:
+    world = await make()
+    assert (await world.service.push("all", mapped("app"))).status_code == 200
+    _, reasons = await world.told("codehost")
+    assert set(reasons.values()) == {"never-collected"}

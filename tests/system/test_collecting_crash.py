@@ -1,0 +1,155 @@
+"""A worker that is killed in the middle of a run: no fact is lost, none is stored twice."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from factbook import clock, collecting
+from factbook.scheduling import runs
+from factbook.sources.integration import Integration
+from factbook.storage import Database
+from tests.collecting.madeup import Vendor, repository
+from tests.collecting.process import SIZE, made_up
+from tests.conftest import StartService
+from tests.processes import clean_environment
+from tests.service import Service
+
+pytestmark = [pytest.mark.system, pytest.mark.timeout(300)]
+
+ENTITIES = 300
+KILLED_AFTER = 60
+AT_ONCE = 2
+TAKEN_OVER_SECONDS = 60
+PROCESS = [sys.executable, "-m", "tests.collecting.process"]
+ROOT = Path(__file__).parent.parent.parent
+
+
+@contextmanager
+def worker(
+    service: Service, asked: Path, *, at_once: int = AT_ONCE, latency: float = 0.05
+) -> Iterator[subprocess.Popen[bytes]]:
+    """A worker's process; stopped at the end of the block."""
+    with asked.with_suffix(".log").open("ab") as log:
+        process = subprocess.Popen(
+            [*PROCESS, service.database_url, str(asked), str(at_once), str(latency)],
+            env=clean_environment(),
+            cwd=ROOT,
+            stdout=log,
+            stderr=log,
+        )
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            process.send_signal(signal.SIGTERM)
+        process.wait(timeout=60)
+
+
+def counted(asked: Path) -> Counter[str]:
+    """How often each target was asked for."""
+    return Counter(asked.read_text().split()) if asked.exists() else Counter()
+
+
+async def until(holds: Callable[[], Awaitable[bool]], seconds: float) -> None:
+    deadline = time.monotonic() + seconds
+    while not await holds():
+        assert time.monotonic() < deadline
+        await asyncio.sleep(0.02)  # between two looks at another process
+
+
+async def rows(service: Service, table: str, condition: str = "1 = 1") -> int:
+    row = await service.state.database.one(
+        f"SELECT COUNT(*) FROM {table} WHERE {condition}"  # noqa: S608 - ours
+    )
+    assert row is not None
+    return int(row[0])
+
+
+@pytest.mark.parametrize("returns", [True, False], ids=["that returns", "that never returns"])
+async def test_a_run_survives_the_death_of_a_worker(
+    start: StartService, tmp_path: Path, returns: bool
+) -> None:
+    service = await start()
+    await service.push("all", *(repository(f"part-{number}") for number in range(ENTITIES)))
+    first, second = tmp_path / "first", tmp_path / "second"
+
+    async def is_in_the_middle() -> bool:
+        return counted(first).total() >= KILLED_AFTER
+
+    async def has_ended() -> bool:
+        health = (await runs.health(service.state.database)).get("vendor")
+        return health is not None and health.last is not None
+
+    with worker(service, first) as victim:
+        await until(is_in_the_middle, 30)
+        os.kill(victim.pid, signal.SIGKILL)
+        victim.wait()
+    killed_at = time.monotonic()
+    assert counted(first).total() < ENTITIES
+    # Either way it is another process, which knows nothing of the first.
+    with worker(service, first if returns else second):
+        await until(has_ended, TAKEN_OVER_SECONDS)
+    assert time.monotonic() - killed_at < TAKEN_OVER_SECONDS
+
+    [health] = (await runs.health(service.state.database)).values()
+    assert health.last is not None
+    assert (health.last.covered, health.last.failed) == (ENTITIES, 0)
+    assert await rows(service, "facts_latest") == ENTITIES
+    assert (
+        await rows(service, "facts_history", "source_id = 'vendor'") == ENTITIES
+    )  # no fact was stored twice
+    asked = counted(first) + counted(second)
+    assert len(asked) == ENTITIES
+    twice = [target for target, count in asked.items() if count > 1]
+    assert len(twice) <= AT_ONCE * SIZE
+    assert max(asked.values()) <= 2
+
+
+async def test_workers_in_several_processes_share_a_run(
+    start: StartService, tmp_path: Path
+) -> None:
+    service = await start()
+    database = service.state.database
+    one, two = tmp_path / "one", tmp_path / "two"
+    integration = made_up(Vendor(), at_once=16)
+
+    async def are_working() -> bool:
+        logs = (path.with_suffix(".log") for path in (one, two))
+        return all("worker.started" in log.read_text() for log in logs)
+
+    async def has_ended() -> bool:
+        health = (await runs.health(database)).get("vendor")
+        return health is not None and health.last is not None and health.last.entities > 0
+
+    with (
+        worker(service, one, at_once=16, latency=0.5),
+        worker(service, two, at_once=16, latency=0.5),
+    ):
+        await until(are_working, 30)
+        await service.push("all", *(repository(f"part-{number}") for number in range(ENTITIES)))
+        plan = await collecting.plan(database, integration)
+        now = clock.now()
+        await until(lambda: _begun(database, integration, plan, now), 30)
+        await until(has_ended, 60)
+    asked = counted(one) + counted(two)
+    assert set(asked.values()) == {1}
+    assert await rows(service, "facts_history", "source_id = 'vendor'") == ENTITIES
+    assert min(counted(one).total(), counted(two).total()) >= 0.3 * ENTITIES
+
+
+async def _begun(
+    database: Database, integration: Integration, plan: collecting.Plan, now: int
+) -> bool:
+    """Whether a run begins; the workers' first one, of an empty catalog, may be in the way."""
+    begin = partial(collecting.enqueue, integration=integration, plan=plan, now=now, whole=True)
+    return await database.write(begin) is not None
