@@ -5,10 +5,10 @@ them anew.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any, get_origin, get_type_hints
 
 import msgspec
 from typer.main import get_command
@@ -24,6 +24,8 @@ from factbook.facts import shapes
 from factbook.facts.reasons import REASONS
 from factbook.facts.shapes import Group, Shape
 from factbook.settings import Settings
+from factbook.sources.http import SIGNS
+from factbook.sources.outcomes import MEANINGS
 from factbook.tools import TOOLS, Tool
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -67,8 +69,11 @@ def settings() -> str:
 def type_words(type_: Any) -> str:
     """A setting's type as people say it."""
     words = {str: "text", str | None: "text", int: "whole number", float: "number"}
+    words[bool] = "true or false"
     if type_ == list[str]:
         return "list of text"
+    if get_origin(type_) is dict:
+        return "tables"
     return words.get(type_) or " or ".join(code(choice) for choice in type_.__args__)
 
 
@@ -177,6 +182,26 @@ def reasons() -> str:
     return table(("Reason", "Meaning"), [(code(word), text) for word, text in REASONS.items()])
 
 
+def signs() -> str:
+    """Which answers of a host mean which outcome."""
+    columns = ("Status", "Sign", "Outcome")
+    return table(columns, [(sign.status, sign.sign, code(sign.outcome.value)) for sign in SIGNS])
+
+
+def outcomes() -> str:
+    """What each outcome makes of a value that is missing."""
+    columns = ("Outcome", "Reason", "The last value")
+    kept = {True: "is kept for a while", False: "is unknown at once"}
+    rows = MEANINGS.items()
+    return table(
+        columns,
+        [
+            (code(outcome.value), code(meaning.reason), kept[meaning.passing])
+            for outcome, meaning in rows
+        ],
+    )
+
+
 # Errors and permissions
 
 
@@ -246,6 +271,8 @@ PARTS: dict[str, Callable[[], str]] = {
     "settings": settings,
     "commands": commands,
     "reasons": reasons,
+    "signs": signs,
+    "outcomes": outcomes,
     "errors": error_tree,
     "permissions": permissions,
     "parameters:catalog": partial(parameters, CATALOG_ROUTES),
@@ -260,6 +287,6 @@ def parts_in(text: str) -> dict[str, str]:
     return {match[2]: match[3].strip() for match in _PART.finditer(text)}
 
 
-def rewritten(text: str) -> str:
+def rewritten(text: str, parts: Mapping[str, Callable[[], str]] = PARTS) -> str:
     """A page with its parts made anew."""
-    return _PART.sub(lambda match: f"{match[1]}\n{PARTS[match[2]]().strip()}\n\n{match[4]}", text)
+    return _PART.sub(lambda match: f"{match[1]}\n{parts[match[2]]().strip()}\n\n{match[4]}", text)

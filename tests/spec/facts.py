@@ -77,7 +77,7 @@ REQUIREMENTS: dict[str, Requirement] = {
         "decisions §5.7", "Facts of a draft say that they are.", later=USER_SOURCES
     ),
     "sources.annotations-choose-among-the-configured": Requirement(
-        "decisions §5.8", "Annotations select among configured hosts alone.", later=INTEGRATIONS
+        "decisions §5.8", "Annotations select among configured hosts alone."
     ),
     "sources.credential-stays-with-its-host": Requirement(
         "decisions §5.8", "A credential is sent to its own host and no other.", later=INTEGRATIONS

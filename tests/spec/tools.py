@@ -1,6 +1,6 @@
 """The nine tools: what they take, what they return, and why something is unknown."""
 
-from .requirement import INTEGRATIONS, USER_SOURCES, Requirement
+from .requirement import USER_SOURCES, Requirement
 
 REQUIREMENTS: dict[str, Requirement] = {
     # get-data-source-discovery
@@ -73,10 +73,10 @@ REQUIREMENTS: dict[str, Requirement] = {
         "seed §1; seed §7", "Metrics whose integration is not configured are not available."
     ),
     "tools.metrics.real-values": Requirement(
-        "seed §1", "A configured integration fills its metrics with figures.", later=INTEGRATIONS
+        "seed §1", "A configured integration fills its metrics with figures."
     ),
     "tools.metrics.misconfigured-is-unavailable": Requirement(
-        "seed §7", "A broken integration leaves its metrics unavailable.", later=INTEGRATIONS
+        "seed §7", "A broken integration leaves its metrics unavailable."
     ),
     "tools.metrics.name-or-entity-ref": Requirement(
         "seed §4.1 rule 4; decisions §4.4", "Code-host and security tools take either way alone."
@@ -116,7 +116,7 @@ REQUIREMENTS: dict[str, Requirement] = {
         "decisions §4.8", "The schema gives `mergedPercentage` as percent from 0 to 100."
     ),
     "tools.codehost.windows": Requirement(
-        "decisions §4.8", "Windows of time follow the stated definitions.", later=INTEGRATIONS
+        "decisions §4.8", "Windows of time follow the stated definitions."
     ),
     # get-security-metrics
     "tools.security.shape": Requirement(
@@ -166,12 +166,10 @@ REQUIREMENTS: dict[str, Requirement] = {
         "decisions §4.7", "An unknown repository makes an `isError`, reason and advice included."
     ),
     "tools.repository.limit-on-paths": Requirement(
-        "decisions §4.6",
-        "`limit` shortens filePaths while totalFiles stays true.",
-        later=INTEGRATIONS,
+        "decisions §4.6", "`limit` shortens filePaths while totalFiles stays true."
     ),
     "tools.repository.in-catalog": Requirement(
-        "decisions §5.5", "inCatalog: the tree holds a catalog-info file.", later=INTEGRATIONS
+        "decisions §5.5", "inCatalog: the tree holds a catalog-info file."
     ),
     # Why something is unknown
     "unknown.literal-in-typed-leaves": Requirement(
@@ -196,9 +194,7 @@ REQUIREMENTS: dict[str, Requirement] = {
         "decisions §4.7", "Without the integration the reason is `not-configured`."
     ),
     "unknown.reasons-of-collections": Requirement(
-        "decisions §4.7",
-        "What became of a collection decides among the other reasons.",
-        later=INTEGRATIONS,
+        "decisions §4.7", "What became of a collection decides among the other reasons."
     ),
     "unknown.group-with-unknown-number-is-absent": Requirement(
         "decisions §4.7",

@@ -1,11 +1,13 @@
 """The metric tools: fixed shapes, filled by whichever integration is configured for them."""
 
-from typing import Annotated
+from typing import Annotated, cast
 
+import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
 from factbook.catalog import ref as refs
-from factbook.facts import shapes
+from factbook.catalog.store import reading
+from factbook.facts import filling, shapes, store
 from factbook.facts.shapes import Shape
 from factbook.tools.tool import (
     SIZE_NOTE,
@@ -47,10 +49,22 @@ def _metric(name: str, title: str, shape: Shape, about: str, arguments: type[Str
     async def run(
         given: EntityArguments | NameOrRefArguments | RepositoryArguments, context: Context
     ) -> str:
-        await existing(context.database, given.ref())
-        return encode(shapes.absent(shape, "not-configured"))
+        result = await _filled(shape, given.ref(), context)
+        if isinstance(given, RepositoryArguments) and given.limit is not UNSET:
+            result["filePaths"] = list(cast("list[str]", result["filePaths"]))[: given.limit]
+        return encode(result)
 
     return Tool(name, title, f"{about} {_UNKNOWN}", arguments, shapes.schema(shape), run)
+
+
+async def _filled(shape: Shape, ref: str, context: Context) -> dict[str, object]:
+    await existing(context.database, ref)
+    sources, entity = context.sources.values(), None
+    latest = await store.latest_of_ref(context.database, ref)
+    if filling.needs_entity(shape, sources, latest):
+        found = await reading.entity(context.database, ref)
+        entity = found and msgspec.json.decode(found.render())
+    return filling.filled(shape, sources, latest, entity)
 
 
 TOOLS: tuple[Tool, ...] = (
