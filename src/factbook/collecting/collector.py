@@ -86,10 +86,11 @@ class Collector:
             await asyncio.wait(self._held, return_when=asyncio.FIRST_COMPLETED)
 
     async def stop(self) -> None:
-        """Let go of what is under way: others may take it at once."""
-        held = list(self._held)
-        for task in held:
-            task.cancel()
+        """Store what has been brought, and let go of the rest: others may take it at once."""
+        held = dict(self._held)
+        for task, batch in held.items():
+            if batch not in self._finishing:
+                task.cancel()
         await asyncio.gather(*held, return_exceptions=True)
         if held:
             # Without it their claims lapse.
