@@ -1,0 +1,111 @@
+"""Several workers, and what they remember."""
+
+import asyncio
+
+from factbook import collecting
+from factbook.clock import DAY
+from factbook.scheduling import engine
+from factbook.storage import Transaction
+from tests.collecting.world import OPEN, World
+from tests.service import Service
+
+
+async def test_two_workers_share_a_run_and_double_nothing(service: Service) -> None:
+    world = World(service, size=1, at_once=4)
+    await world.push(*(f"part-{number}" for number in range(60)))
+    workers = [world.another(f"w{number}") for number in range(4)]
+    await asyncio.gather(*(worker.drain() for worker in workers))
+    assert set(world.vendor.asked.values()) == {1}
+    assert (await world.last()).covered == 60
+    assert await world.count("facts_history") == 60
+    assert await world.count("runs") == 1
+
+
+async def test_a_worker_that_falls_silent_loses_its_batch_and_stores_nothing(
+    world: World,
+) -> None:
+    await world.push("web")
+    asked, answer = asyncio.Event(), asyncio.Event()
+
+    async def wait() -> None:
+        asked.set()
+        await answer.wait()
+
+    world.vendor.faults[""] = wait
+    silent = asyncio.create_task(world.collector.drain())
+    await asked.wait()
+    world.vendor.faults.clear()
+    world.service.time.advance(engine.HELD)
+    await world.another("b").drain()
+    world.vendor.open["acme/web"] = 99
+    answer.set()
+    await silent
+    assert (await world.values("web"))[OPEN] == 0
+    assert await world.count("facts_history") == 1
+
+
+async def test_a_worker_that_renews_keeps_its_batch(world: World) -> None:
+    await world.push("web")
+    asked, answer = asyncio.Event(), asyncio.Event()
+
+    async def wait() -> None:
+        asked.set()
+        await answer.wait()
+
+    world.vendor.faults[""] = wait
+    slow = asyncio.create_task(world.collector.drain())
+    await asked.wait()
+    for _ in range(9):
+        world.service.time.advance(engine.RENEWED_EVERY)
+        await world.collector.renew()
+    await world.another("b").drain()
+    answer.set()
+    await slow
+    assert world.vendor.asked.total() == 1
+    assert (await world.last()).covered == 1
+
+
+async def test_a_worker_that_stops_leaves_its_batch_to_others_at_once(world: World) -> None:
+    await world.push("web")
+    asked = asyncio.Event()
+
+    async def hang() -> None:
+        asked.set()
+        await asyncio.Event().wait()
+
+    world.vendor.faults[""] = hang
+    await world.collector.begin_due()
+    await world.collector.take()
+    await asked.wait()
+    await world.collector.stop()
+    world.vendor.faults.clear()
+    await world.another("b").drain()
+    assert (await world.last()).covered == 1
+
+
+# Memory
+
+
+async def test_an_integration_remembers_from_run_to_run_until_its_days_are_over(
+    world: World,
+) -> None:
+    await world.push("web")
+    world.vendor.remembers = True
+    await world.collector.drain()
+    await world.next_run()
+    assert world.vendor.recalled == [None, b"acme/web"]
+    assert await world.count("memories") == 2
+    world.service.time.advance(2 * DAY)
+    await world.collector.drain()
+    assert world.vendor.recalled[2:] == [None]
+    later = world.service.time() + 2 * DAY
+
+    def sweep(transaction: Transaction) -> int:
+        return collecting.sweep_memories(transaction, ["vendor"], later)
+
+    assert await world.database.write(sweep) == 1
+    gone = later + 40 * DAY
+    without = await world.database.write(
+        lambda transaction: collecting.sweep_memories(transaction, ["another"], gone)
+    )
+    assert (without, await world.count("memories")) == (1, 0)

@@ -1,0 +1,67 @@
+"""A service, a made-up vendor, and the collector between them, for tests of runs."""
+
+from typing import Any
+
+from factbook.collecting import Collector
+from factbook.facts import store
+from factbook.facts.store import Latest
+from factbook.scheduling import runs
+from factbook.scheduling.runs import Run
+from factbook.scheduling.starts import next_start
+from tests.collecting.madeup import Vendor, collector, integration, repository
+from tests.service import Service
+
+OPEN, CLOSED, LATEST = "codehost.issues.open", "codehost.issues.closed", "codehost.latest"
+
+
+class World:
+    """A service, a vendor, and a collector between them that a test tells when to work."""
+
+    def __init__(self, service: Service, **options: Any) -> None:
+        self.service = service
+        self.database = service.state.database
+        self.vendor = Vendor()
+        self.integration = integration(self.vendor, **options)
+        self.collector = self.another("a")
+
+    def another(self, holder: str) -> Collector:
+        pair = (self.vendor, self.integration)
+        return collector(self.database, pair, clock=self.service.time, holder=holder)
+
+    async def push(self, *names: str) -> None:
+        assert (await self.service.push("all", *map(repository, names))).status_code == 200
+
+    async def next_run(self) -> int:
+        """Go on to the source's next start, and do what is due."""
+        time = self.service.time
+        time.now = next_start("vendor", "0 * * * *", time.now)
+        await self.collector.drain()
+        return time.now
+
+    async def facts(self, name: str, source: str = "vendor") -> Latest | None:
+        row = await self.database.one(
+            "SELECT id FROM entities WHERE ref = ?", (f"component:default/{name}",)
+        )
+        assert row is not None
+        return await store.latest(self.database, source, row[0])
+
+    async def values(self, name: str) -> dict[str, Any]:
+        found = await self.facts(name)
+        return {} if found is None else found.facts
+
+    async def reasons(self, name: str) -> dict[str, str]:
+        found = await self.facts(name)
+        return {} if found is None else found.reasons
+
+    async def health(self) -> runs.Health:
+        return (await runs.health(self.database))["vendor"]
+
+    async def last(self) -> Run:
+        found = (await self.health()).last
+        assert found is not None
+        return found
+
+    async def count(self, table: str) -> int:
+        row = await self.database.one(f"SELECT COUNT(*) FROM {table}")  # noqa: S608 - own words
+        assert row is not None
+        return int(row[0])
