@@ -1,26 +1,19 @@
 """From a GitHub to the tools: what a tool call says of a repository, leaf by leaf."""
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 
 from factbook.clock import DAY, HOUR, MINUTE, iso
-from factbook.collecting import Collector
-from factbook.scheduling.starts import next_start
 from factbook.sources import SOURCES
+from tests.collecting.tools import ToolWorld
 from tests.conftest import StartService
-from tests.fakes.github.faults import unavailable
+from tests.fakes.faults import unavailable
 from tests.fakes.github.state import Repository, Token
 from tests.service import NOON, Service, component
 from tests.sources.github.asking import APP, EVERYTHING, TOKEN, full, started
-from tests.tools.checks import structured
 
-TOOLS = {
-    "codehost": "get-codehost-metrics",
-    "security": "get-security-metrics",
-    "repository": "get-repository-info",
-}
 Make = Callable[..., Awaitable["World"]]
 SCANNER = {"scannerIssues": "not-configured"}
 
@@ -32,57 +25,12 @@ def mapped(name: str, slug: str = APP, **annotations: str) -> dict[str, Any]:
     return entity
 
 
-class World:
+class World(ToolWorld):
     """A service, a GitHub, and the collector between them."""
 
     def __init__(self, service: Service, repository: Repository, token: Token) -> None:
-        self.service = service
-        self.repository = repository
         self.fake, asking = started(repository, token=token)
-        asking.time.now = service.time.now
-        self.times = (service.time, asking.time)
-        self.integration = asking.integration
-        self._client = asking.client
-        self.collector = Collector(
-            service.state.database,
-            [self.integration],
-            lambda _: self._client,
-            service.time,
-            "tester",
-        )
-
-    def wait(self, moment: int) -> None:
-        for time in self.times:
-            time.now = moment
-
-    async def run(self, *entities: dict[str, Any]) -> None:
-        """Push these, if there are any, and let the collector do what is due."""
-        if entities:
-            assert (await self.service.push("all", *entities)).status_code == 200
-        await self.collector.drain()
-
-    async def next_run(self) -> None:
-        self.wait(next_start("github", "0 */6 * * *", self.times[0].now))
-        await self.collector.drain()
-
-    async def ask(self, shape: str, name: str = "app") -> dict[str, Any]:
-        """The result of the shape's tool, valid against its schema."""
-        return structured(TOOLS[shape], await self.service.ask(TOOLS[shape], name=name))
-
-    async def told(self, shape: str, name: str = "app") -> tuple[dict[str, Any], dict[str, str]]:
-        """Every leaf by its path, and the reasons."""
-        result = await self.ask(shape, name)
-        reasons = result.pop("unknownReasons")
-        result.pop("collectedAt")
-        return dict(leaves(result)), reasons
-
-
-def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    if not isinstance(value, dict):
-        yield path, value
-        return
-    for name, part in value.items():
-        yield from leaves(part, f"{path}.{name}".lstrip("."))
+        super().__init__(service, asking)
 
 
 def everything(shape: str) -> dict[str, Any]:

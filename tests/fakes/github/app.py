@@ -1,9 +1,7 @@
 """A fake GitHub as an ASGI application: GraphQL on GitHub's schema, REST, limits and faults."""
 
-import asyncio
 import hashlib
 import re
-from collections import Counter, deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -23,11 +21,11 @@ from graphql import (
 )
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.types import Receive, Scope, Send
 
 from factbook.clock import HOUR, SECOND, Clock, now
+from tests.fakes import faults
+from tests.fakes.fake import Fake, path_of
 from tests.fakes.github import rest, schema
-from tests.fakes.github.faults import Fault, as_json, well
 from tests.fakes.github.resolvers import Root
 from tests.fakes.github.rest import NOT_FOUND, Said, refusal
 from tests.fakes.github.state import Repository, Token, stamp
@@ -47,7 +45,7 @@ class App:
     token: Token
 
 
-class FakeGitHub:
+class FakeGitHub(Fake):
     """Everything that a GitHub holds, and what it was asked.
 
     `requests` counts by kind: graphql, tree, protection, alerts, contents, app, moved and other;
@@ -66,32 +64,20 @@ class FakeGitHub:
         whole_schema: bool = False,
         seconds: float = 0,
     ) -> None:
+        super().__init__(seconds=seconds)
         self.repositories = list(repositories)
         self.tokens = {token.value: token for token in tokens}
         self.apps: list[App] = []
-        self.requests: Counter[str] = Counter()
         self.asked: list[dict[str, Any]] = []
         self.not_modified = 0
         self.points = 1
         self.most_repositories = 1_000
         self.most_with_limits = 1_000
         self.most_tree_entries = 100_000
-        self.seconds = seconds
         self._prefix = "/api/v3" if enterprise else ""
         self._graphql = "/api/graphql" if enterprise else "/graphql"
         self._clock = clock
         self._whole_schema = whole_schema
-        self._faults: dict[str, deque[Fault]] = {}
-
-    def fail(self, kind: str, fault: Fault, *, times: int = 1, after: int = 0) -> None:
-        """Answer requests of this kind with a fault, after so many that are answered well."""
-        queue = self._faults.setdefault(kind, deque())
-        queue.extend([well] * after)
-        queue.extend([fault] * times)
-
-    def recover(self) -> None:
-        """Answer everything well again."""
-        self._faults.clear()
 
     def find(self, name: str) -> Repository | None:
         """The repository that has or had this name, in any case."""
@@ -101,19 +87,9 @@ class FakeGitHub:
                 return one
         return None
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        assert scope["type"] == "http"
-        request = Request(scope, receive)
-        kind = self._kind(request)
-        self.requests[kind] += 1
-        await asyncio.sleep(self.seconds)
-        queue = self._faults.get(kind)
-        fault = queue.popleft() if queue else well
-        response = await fault(request, self._answer)
-        await response(scope, receive, send)
-
-    def _kind(self, request: Request) -> str:
-        path = _path(request)
+    def kind(self, request: Request) -> str:
+        """As `requests` counts it."""
+        path = path_of(request)
         if path == self._graphql:
             return "graphql"
         if path.startswith(f"{self._prefix}/app/"):
@@ -121,8 +97,9 @@ class FakeGitHub:
         match = _REPOSITORY.fullmatch(path.removeprefix(self._prefix))
         return rest.kind(match[2]) if match else "other"
 
-    async def _answer(self, request: Request) -> Response:
-        path = _path(request)
+    async def answer(self, request: Request) -> Response:
+        """GraphQL, REST, or the token of an app's installation."""
+        path = path_of(request)
         if path == self._graphql and request.method == "POST":
             return await self._ask_graphql(request)
         if not path.startswith(f"{self._prefix}/"):
@@ -246,11 +223,6 @@ class FakeGitHub:
         return {one.id: one for one in self.repositories}
 
 
-def _path(request: Request) -> str:
-    raw: bytes = request.scope["raw_path"]
-    return raw.decode().partition("?")[0]
-
-
 @lru_cache(maxsize=64)
 def _parsed(graphql: GraphQLSchema, document: str) -> DocumentNode:
     parsed = parse(document)
@@ -260,6 +232,11 @@ def _parsed(graphql: GraphQLSchema, document: str) -> DocumentNode:
 
 def _size(variables: dict[str, Any]) -> int:
     return sum(1 for name in variables if re.fullmatch(r"n\d+", name))
+
+
+def as_json(said: Said, headers: dict[str, str] | None = None) -> Response:
+    """A response with a JSON body."""
+    return faults.as_json(said.body, said.status, headers)
 
 
 def _error(error: GraphQLError) -> dict[str, Any]:

@@ -3,65 +3,27 @@
 from collections.abc import Mapping
 from typing import Any
 
-import httpx2
-
 from factbook.clock import DAY, HOUR
 from factbook.sources.github import INTEGRATION
-from factbook.sources.http import Client, Governor
-from factbook.sources.http.sending import Sender
-from factbook.sources.integration import Collected, Integration
+from factbook.sources.integration import Collected
 from tests.fakes.github.app import FakeGitHub
 from tests.fakes.github.state import Issue, Pull, Repository, Ruleset, Token
 from tests.service import NOON, Time
+from tests.sources.asking import Asking
 
 TOKEN = "ghp_a_token_of_tests"
 APP = "acme/app"
 
 
-class Memory:
-    """What the integration keeps between its runs."""
-
-    def __init__(self) -> None:
-        self.kept: dict[str, bytes] = {}
-
-    async def get(self, key: str) -> bytes | None:
-        return self.kept.get(key)
-
-    async def put(self, key: str, value: bytes, *, days: int | None = None) -> None:
-        self.kept[key] = value
-
-
-class Collector:
-    """One integration that asks one fake; its memory outlives its runs."""
+class Collector(Asking):
+    """The integration for a GitHub, with a token unless the table says otherwise."""
 
     def __init__(self, fake: FakeGitHub, time: Time, *, seconds: float = 5, **table: Any) -> None:
-        self.time = time
-        self.memory = Memory()
-        table = {"token": TOKEN} | table
-        self.integration: Integration = INTEGRATION.configured("default", table, clock=time)
-        transport = httpx2.ASGITransport(fake)
-        self.sender = Sender(transport, seconds=seconds)
-        anonymous = self._client()
-        credential = self.integration.authorize(anonymous)
-        governor = Governor(at_once=self.integration.calls_at_once, clock=time)
-        self.client = self._client(credential=credential, governor=governor)
-
-    def _client(self, **options: Any) -> Client:
-        return Client(
-            self.integration.base_url, self.sender, clock=self.time, patience=0, **options
-        )
-
-    async def collect(self, *targets: str) -> dict[str, Collected]:
-        """What one run brings for the targets, batch by batch."""
-        collected: dict[str, Collected] = {}
-        for batch in self.integration.batches(targets):
-            moment = self.time()
-            collected |= await self.integration.collect(batch, self.client, self.memory, moment)
-        return collected
+        super().__init__(INTEGRATION, fake, {"token": TOKEN} | table, time=time, seconds=seconds)
 
     async def one(self, target: str = APP) -> Collected:
         """What one run brings for one target."""
-        return (await self.collect(target))[target]
+        return await super().one(target)
 
 
 def started(

@@ -6,8 +6,9 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from factbook.clock import HOUR, MINUTE, SECOND
-from tests.fakes.github import faults
+from tests.fakes import faults
 from tests.fakes.github.app import App, FakeGitHub
+from tests.fakes.github.faults import of_another_form
 from tests.fakes.github.state import Token
 from tests.service import Time
 from tests.sources.github.asking import EVERYTHING, Collector, full
@@ -93,7 +94,7 @@ async def test_a_token_that_cannot_be_had_in_passing_is_asked_for_again() -> Non
     fake.fail("app", faults.not_json, times=10)
     assert (await collector.one()).passing == {""}
     fake.recover()
-    fake.fail("app", faults.of_another_form, times=2)
+    fake.fail("app", of_another_form, times=2)
     assert (await collector.one()).passing == {""}
     assert (await collector.one()).values == EVERYTHING
 

@@ -8,8 +8,8 @@ import httpx2
 import pytest
 
 from factbook.clock import SECOND
-from tests.fakes.github import faults
 from tests.fakes.github.app import FakeGitHub
+from tests.fakes.github.faults import secondary_limit
 from tests.fakes.github.state import Repository, Token
 from tests.service import NOON
 from tests.sources.github.asking import APP, TOKEN, full
@@ -137,7 +137,7 @@ async def test_limits_are_refused_in_the_way_of_each_interface(
 async def test_a_secondary_limit_says_how_long_to_wait(
     http: httpx2.AsyncClient, fake: FakeGitHub
 ) -> None:
-    fake.fail("contents", faults.secondary_limit)
+    fake.fail("contents", secondary_limit)
     answer = await asked(http, f"{REPOSITORY}/contents/src/app.py")
     assert (answer.status_code, answer.headers["retry-after"]) == (403, "60")
     assert "secondary rate limit" in answer.json()["message"]

@@ -6,8 +6,9 @@ import pytest
 
 from factbook.errors import ConfigurationError
 from factbook.facts import datasource
+from factbook.sources.configuring import read
 from factbook.sources.github import INTEGRATION
-from factbook.sources.github.options import Options, from_settings
+from factbook.sources.github.options import Options
 
 SECRET = "ghp_a_secret_of_tests"
 
@@ -29,7 +30,7 @@ SECRET = "ghp_a_secret_of_tests"
     ],
 )
 def test_addresses_follow_from_the_host(table: dict[str, Any], rest: str, graphql: str) -> None:
-    options = from_settings("default", {"token": SECRET, **table})
+    options = read("github", "default", {"token": SECRET, **table}, Options)
     assert (options.rest, options.graphql) == (rest, graphql)
 
 

@@ -9,9 +9,10 @@ import pytest
 from factbook.clock import DAY, HOUR, MINUTE
 from factbook.sources.github.client import BATCH
 from factbook.sources.integration import Collected
-from tests.fakes.github import faults
+from tests.fakes import faults
+from tests.fakes.faults import Fault
 from tests.fakes.github.app import FakeGitHub
-from tests.fakes.github.faults import Fault
+from tests.fakes.github.faults import of_another_form, secondary_limit
 from tests.fakes.github.state import Pull, Repository, Token
 from tests.service import NOON
 from tests.sources.github.asking import APP, EVERYTHING, TOKEN, Collector, full, started
@@ -190,7 +191,7 @@ async def test_a_host_that_only_fails_is_soon_left_alone() -> None:
 
 @pytest.mark.parametrize(
     "fault",
-    [faults.unavailable, faults.not_json, faults.cut_off, faults.of_another_form],
+    [faults.unavailable, faults.not_json, faults.cut_off, of_another_form],
     ids=lambda fault: fault.__name__,
 )
 async def test_broken_answers_leave_everything_to_the_next_run(fault: Fault) -> None:
@@ -204,7 +205,7 @@ async def test_broken_answers_leave_everything_to_the_next_run(fault: Fault) -> 
 
 @pytest.mark.parametrize(
     "fault",
-    [faults.unavailable, faults.not_json, faults.cut_off, faults.of_another_form],
+    [faults.unavailable, faults.not_json, faults.cut_off, of_another_form],
     ids=lambda fault: fault.__name__,
 )
 async def test_a_broken_tree_costs_the_files_alone(fault: Fault) -> None:
@@ -266,7 +267,7 @@ async def test_a_rate_limit_of_rest_costs_the_files_alone() -> None:
 async def test_a_secondary_limit_is_respected() -> None:
     repositories = many(60)
     fake, collector = started(*repositories)
-    fake.fail("graphql", faults.secondary_limit, times=1)
+    fake.fail("graphql", secondary_limit, times=1)
     assert words(await collector.collect(*names(repositories))) == {"rate-limited": 60}
     assert fake.requests["graphql"] == 1
     collector.time.advance(MINUTE)

@@ -8,12 +8,13 @@ from factbook.clock import Clock, now
 from factbook.facts.datasource import DataSource, Handler, Lifecycle
 from factbook.facts.schema import Fact
 from factbook.facts.shapes import CODEHOST, REPOSITORY, SECURITY
-from factbook.sources.github import options as settings
+from factbook.sources import configuring
 from factbook.sources.github.client import batches, collect
 from factbook.sources.github.credentials import credential
-from factbook.sources.github.options import Options
-from factbook.sources.github.targets import SLUG, SOURCE_LOCATION, target
+from factbook.sources.github.options import GITHUB, Options
+from factbook.sources.github.targets import SLUG, target
 from factbook.sources.integration import Integration, Vendor, facts_of
+from factbook.sources.locations import SOURCE_LOCATION
 
 ID: Final = "github"
 FILLS: Final = (
@@ -38,10 +39,10 @@ def configured(name: str, values: Mapping[str, Any], *, clock: Clock = now) -> I
     The one named `default` is the source `github`, another one `github-<name>`. Raises
     ConfigurationError for what is wrong with the table.
     """
-    options = settings.from_settings(name, values)
-    id_ = ID if name == "default" else f"{ID}-{name}"
+    options = configuring.read(ID, name, values, Options)
+    id_ = configuring.source_id(ID, name)
     return Integration(
-        source=_source(id_, options),
+        source=_source(id_, configuring.title("GitHub", name), options),
         fills=FILLS,
         credential=id_,
         authorize=partial(credential, id_, options, clock),
@@ -53,13 +54,13 @@ def configured(name: str, values: Mapping[str, Any], *, clock: Clock = now) -> I
     )
 
 
-def _source(id_: str, options: Options) -> DataSource:
+def _source(id_: str, title: str, options: Options) -> DataSource:
     keys = [SLUG, SOURCE_LOCATION]
-    if options.host != settings.GITHUB:
+    if options.host != GITHUB:
         keys.append(f"{options.host}/project-slug")
     return DataSource(
         id=id_,
-        title="GitHub" if id_ == ID else f"GitHub ({id_.removeprefix(f'{ID}-')})",
+        title=title,
         description=f"Pull requests, issues, protection, alerts and files on {options.host}.",
         cadence="0 */6 * * *",
         lifecycle=Lifecycle(time_to_live={"days": 90}),

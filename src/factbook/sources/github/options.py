@@ -1,18 +1,16 @@
 """What is configured of one GitHub: `[integrations.github.<name>]` of the settings."""
 
 import re
-from collections.abc import Mapping
-from typing import Annotated, Any, Final
-from urllib.parse import urlsplit
+from typing import Annotated, Final
 
 import msgspec
 from msgspec import Meta
 
 from factbook.errors import ConfigurationError
+from factbook.sources.configuring import origin
 
 GITHUB: Final = "github.com"
 _HOST: Final = re.compile(r"[a-z0-9.-]+(:\d{1,5})?")
-_NAME: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,79}")
 
 
 def _about(text: str) -> Meta:
@@ -65,36 +63,6 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     def origin(self) -> str:
         """Scheme and host of both interfaces."""
         return origin(self.rest)
-
-
-def from_settings(name: str, values: Mapping[str, Any]) -> Options:
-    """The options that a table of the settings gives; no error says a value.
-
-    Raises ConfigurationError naming the instance and what is wrong.
-    """
-    where = f"integrations.github.{name}"
-    if not _NAME.fullmatch(name):
-        raise ConfigurationError(f"{where}: a name is of lower-case letters, digits, . _ and -.")
-    try:
-        return msgspec.convert(_split(values), Options, strict=False)
-    except msgspec.ValidationError as error:
-        raise ConfigurationError(f"{where}: {error}.") from None
-    except ConfigurationError as error:
-        raise ConfigurationError(f"{where}: {error.message}.") from None
-
-
-def _split(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The values, with the list as a list when it comes from a variable."""
-    owners = values.get("organizations")
-    if not isinstance(owners, str):
-        return dict(values)
-    return {**values, "organizations": [one.strip() for one in owners.split(",") if one.strip()]}
-
-
-def origin(url: str) -> str:
-    """Scheme and host of a URL."""
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc}"
 
 
 def _problems(options: Options) -> list[str]:

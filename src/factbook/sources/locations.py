@@ -1,0 +1,42 @@
+"""Where an entity's own annotations say that its source code is."""
+
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+from urllib.parse import urlsplit
+
+from factbook.catalog.annotations import MANAGED_BY_LOCATION
+
+SOURCE_LOCATION: Final = "backstage.io/source-location"
+
+
+class Location(NamedTuple):
+    """An address on the web; `host` in lower case, with its port, `path` without outer slashes."""
+
+    scheme: str
+    host: str
+    path: str
+
+
+def annotations(entity: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The entity's annotations, whatever stands in their place."""
+    found = (entity.get("metadata") or {}).get("annotations")
+    return found if isinstance(found, Mapping) else {}
+
+
+def location(entity: Mapping[str, Any]) -> Location | None:
+    """The first of the source location and the managed-by location that is on the web."""
+    known = annotations(entity)
+    for key in (SOURCE_LOCATION, MANAGED_BY_LOCATION):
+        text = known.get(key)
+        if isinstance(text, str) and text.startswith(("url:https://", "url:http://")):
+            return parsed(text.removeprefix("url:"))
+    return None
+
+
+def parsed(url: str) -> Location | None:
+    """The location of an address; None when it is not one. A query and a fragment are left out."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return None
+    return Location(parts.scheme, parts.netloc.lower(), parts.path.strip("/"))

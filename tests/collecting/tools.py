@@ -1,0 +1,74 @@
+"""A service, a fake of a vendor and the collector between them, asked through the tools."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from factbook.collecting import Collector
+from factbook.scheduling.starts import next_start
+from tests.service import Service
+from tests.sources.asking import Asking
+from tests.tools.checks import structured
+
+TOOLS = {
+    "codehost": "get-codehost-metrics",
+    "security": "get-security-metrics",
+    "incident": "get-incident-metrics",
+    "observability": "get-observability-metrics",
+    "repository": "get-repository-info",
+}
+
+
+class ToolWorld:
+    """A service whose collector asks these fakes; all of them have the service's time."""
+
+    def __init__(self, service: Service, *askings: Asking) -> None:
+        self.service = service
+        self.askings = askings
+        self.times = (service.time, *(asking.time for asking in askings))
+        self.wait(service.time.now)
+        clients = {asking.integration.source.id: asking.client for asking in askings}
+        self.collector = Collector(
+            service.state.database,
+            [asking.integration for asking in askings],
+            lambda integration: clients[integration.source.id],
+            service.time,
+            "tester",
+        )
+
+    def wait(self, moment: int) -> None:
+        """Let it be this moment for everybody."""
+        for time in self.times:
+            time.now = moment
+
+    async def run(self, *entities: dict[str, Any]) -> None:
+        """Push these, if there are any, and let the collector do what is due."""
+        if entities:
+            assert (await self.service.push("all", *entities)).status_code == 200
+        await self.collector.drain()
+
+    async def next_run(self) -> None:
+        """Go on to the next start of the first fake's source, and do what is due."""
+        source = self.askings[0].integration.source
+        assert source.cadence is not None
+        self.wait(next_start(source.id, source.cadence, self.service.time.now))
+        await self.collector.drain()
+
+    async def ask(self, shape: str, name: str = "app") -> dict[str, Any]:
+        """The result of the shape's tool, valid against its schema."""
+        return structured(TOOLS[shape], await self.service.ask(TOOLS[shape], name=name))
+
+    async def told(self, shape: str, name: str = "app") -> tuple[dict[str, Any], dict[str, str]]:
+        """Every leaf by its path, and the reasons."""
+        result = await self.ask(shape, name)
+        reasons = result.pop("unknownReasons")
+        result.pop("collectedAt")
+        return dict(leaves(result)), reasons
+
+
+def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Every leaf of a result by its path."""
+    if not isinstance(value, dict):
+        yield path, value
+        return
+    for name, part in value.items():
+        yield from leaves(part, f"{path}.{name}".lstrip("."))
