@@ -18,6 +18,9 @@ from factbook.errors import InputError
 
 T = TypeVar("T")
 
+MOST_ORDERS = 10
+MOST_TEXT_FIELDS = 20
+
 # Without these, which only JSON's strings hold, base64 of ASCII has neither + nor /.
 _ESCAPES = str.maketrans({char: f"\\u{ord(char):04x}" for char in ">?~\x7f"})
 
@@ -33,7 +36,7 @@ class FullTextFilter(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """A text, and the dotted paths of which one has to contain it, in any case."""
 
     term: Annotated[str, Meta(max_length=200)] = ""
-    fields: list[str] = []
+    fields: Annotated[list[str], Meta(max_length=MOST_TEXT_FIELDS)] = []
 
 
 class AfterCursor(msgspec.Struct, forbid_unknown_fields=True):
@@ -46,13 +49,13 @@ class AfterCursor(msgspec.Struct, forbid_unknown_fields=True):
 class QueryCursor(msgspec.Struct, forbid_unknown_fields=True, rename="camel", omit_defaults=True):
     """What the cursor of a query carries: the question and a row's sort values and reference."""
 
-    order_fields: list[OrderBy]
+    order_fields: Annotated[list[OrderBy], Meta(max_length=MOST_ORDERS)]
     order_field_values: Place
     filter: list[str] | UnsetType = UNSET
     query: dict[str, Any] | UnsetType = UNSET
     full_text_filter: FullTextFilter | UnsetType = UNSET
     is_previous: bool = False
-    total_items: int = 0
+    total_items: Annotated[int, Meta(ge=0, le=2**63 - 1)] = 0
 
 
 def encode(cursor: msgspec.Struct) -> str:

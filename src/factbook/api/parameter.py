@@ -1,6 +1,7 @@
 """Kinds of parameters of a request: what reads a parameter also describes it."""
 
 import re
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -13,7 +14,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Parameter(Generic[T]):
+class Parameter(ABC, Generic[T]):
     """A parameter of the query, read from a request as a T."""
 
     place: ClassVar[str] = "query"
@@ -23,14 +24,14 @@ class Parameter(Generic[T]):
     required: bool = False
     example: Any = None
 
+    @abstractmethod
     def of(self, request: Request) -> T:
         """Its value in a request; raises InputError for one that it cannot have."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def schema(self) -> Schema:
         """The JSON Schema of its values."""
-        raise NotImplementedError
 
     def text(self, request: Request) -> str | None:
         """The one value, as it was sent; raises InputError for more than one."""

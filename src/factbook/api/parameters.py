@@ -130,7 +130,7 @@ TEXT_TERM: Final = Text(
 TEXT_FIELDS: Final = Texts(
     name="fullTextFilterFields",
     description="Dotted paths, separated by commas, of which one has to contain the text. By "
-    "default the first order field, else `metadata.name` and `metadata.title`.",
+    "default the first order field, else `metadata.name` and `metadata.title`. At most 20.",
     example=["metadata.title"],
 )
 

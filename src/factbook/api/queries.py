@@ -7,7 +7,7 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from factbook.api import cursors, patterns
-from factbook.api.cursors import FullTextFilter, OrderBy, QueryCursor
+from factbook.api.cursors import MOST_ORDERS, MOST_TEXT_FIELDS, FullTextFilter, OrderBy, QueryCursor
 from factbook.api.parameters import (
     CURSOR_TEXT,
     FIELDS,
@@ -27,11 +27,11 @@ from factbook.catalog import filters, predicates
 from factbook.catalog.store import querying
 from factbook.catalog.store.conditions import AllOf, Condition, Contains
 from factbook.catalog.store.querying import Found, Order, Query
+from factbook.errors import InputError
 from factbook.storage import Database
 
 _LIMIT = 200
 _MAX_BODY = 1024 * 1024
-_MOST_ORDERS = 10
 _TEXT_FIELDS = ["metadata.name", "metadata.title"]
 
 
@@ -41,7 +41,7 @@ class ByQuery(Struct, forbid_unknown_fields=True, rename="camel"):
     query: Predicate | UnsetType = UNSET
     limit: Annotated[int, Meta(ge=QUERY_LIMIT.least, le=QUERY_LIMIT.most)] = _LIMIT
     offset: Annotated[int, Meta(ge=OFFSET.least, le=OFFSET.most)] = 0
-    order_by: Annotated[list[OrderBy], Meta(max_length=_MOST_ORDERS)] = []
+    order_by: Annotated[list[OrderBy], Meta(max_length=MOST_ORDERS)] = []
     full_text_filter: FullTextFilter = FullTextFilter()
     fields: list[FieldPath] = []
     total_items: Literal["include", "exclude"] = "include"
@@ -86,7 +86,7 @@ async def get_by_query(request: Request, state: State) -> Reply:
         filter=FILTER.of(request),
         full_text_filter=FullTextFilter(
             TEXT_TERM.of(request) or "",
-            [path for text in TEXT_FIELDS.of(request) for path in text.split(",")],
+            _text_fields(request),
         ),
     )
     asked = _Asked(
@@ -165,7 +165,8 @@ def _condition(question: QueryCursor) -> Condition:
 async def _total(database: Database, asked: _Asked, condition: Condition, found: Found) -> int:
     if not asked.counts:
         return 0
-    if found.items and not found.more:  # the last page tells how many there are
+    # The last page tells how many there are, unless it begins behind them all.
+    if not found.more and (found.items or not asked.offset):
         return asked.offset + len(found.items)
     return await querying.total(database, condition)
 
@@ -187,6 +188,13 @@ def _cursor(asked: _Asked, place: Sequence[str | None], *, back: bool) -> str:
         asked.question, order_field_values=list(place), is_previous=back
     )
     return cursors.encode(cursor)
+
+
+def _text_fields(request: Request) -> list[str]:
+    paths = [path for text in TEXT_FIELDS.of(request) for path in text.split(",")]
+    if len(paths) > MOST_TEXT_FIELDS:
+        raise InputError(f"{TEXT_FIELDS.name} can name {MOST_TEXT_FIELDS} paths at most.")
+    return paths
 
 
 def _order_field(text: str) -> OrderBy:

@@ -8,7 +8,6 @@ Source: the catalog API reference. `{}` and an empty `$all` mean every entity, a
 from typing import Any
 
 from factbook.catalog import search
-from factbook.catalog.relations import REVERSE
 from factbook.catalog.store.conditions import (
     EVERYTHING,
     AllOf,
@@ -17,6 +16,7 @@ from factbook.catalog.store.conditions import (
     Has,
     HasPrefix,
     Not,
+    Related,
 )
 from factbook.errors import InputError
 
@@ -74,7 +74,7 @@ class _Parser:
             case {"$hasPrefix": str(prefix), **others} if not others:
                 return HasPrefix(path, search.text(prefix))
             case {"$contains": dict(wanted), **others} if not others and path == "relations":
-                return _relation(wanted)
+                return self._relation(wanted)
             case {"$contains": wanted, **others} if not others and _is_primitive(wanted):
                 return Has(path, [search.text(wanted)])
         raise InputError(
@@ -82,14 +82,15 @@ class _Parser:
             f"not {_shown(value)}."
         )
 
-
-def _relation(wanted: dict[str, Any]) -> Condition:
-    """A relation by its type, its target or both; each a string or `$in` of strings."""
-    if not wanted or wanted.keys() - {"type", "targetRef"}:
-        raise InputError("$contains of relations takes an object with type, targetRef or both.")
-    types = _strings(wanted["type"]) if "type" in wanted else [name.lower() for name in REVERSE]
-    targets = _strings(wanted["targetRef"]) if "targetRef" in wanted else None
-    return AnyOf([Has(f"relations.{type_}", targets) for type_ in types])
+    def _relation(self, wanted: dict[str, Any]) -> Condition:
+        """A relation by its type, its target or both; each a string or `$in` of strings."""
+        if not wanted or wanted.keys() - {"type", "targetRef"}:
+            raise InputError("$contains of relations takes an object with type, targetRef or both.")
+        types, targets = (
+            _strings(wanted[name]) if name in wanted else None for name in ("type", "targetRef")
+        )
+        self._add(len(types or ()) + len(targets or ()))
+        return Related(types, targets)
 
 
 def _strings(value: Any) -> list[str]:

@@ -66,7 +66,10 @@ class Database(Protocol):
         """Every row. For results that may be large, `pages`."""
 
     async def search(self, sql: str, parameters: Parameters = ()) -> list[Row]:
-        """Every row of a statement that may have to look at many; others are answered meanwhile."""
+        """Every row of a statement that may have to look at many; others are answered meanwhile.
+
+        Raises UnavailableError when it takes longer than a search may (storage/searching.py).
+        """
 
     def refresh(self) -> None:
         """Let the finds that follow see every commit made until now, by whatever process."""

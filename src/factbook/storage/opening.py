@@ -4,30 +4,34 @@ from pathlib import Path
 
 from factbook.errors import ConfigurationError, UnavailableError
 from factbook.storage.database import Database
+from factbook.storage.searching import LONGEST_SEARCH
 from factbook.storage.sqlite import SQLite
 
 
-async def open_database(url: str, *, connections: int = 8) -> Database:
+async def open_database(
+    url: str, *, connections: int = 8, longest_search: float = LONGEST_SEARCH
+) -> Database:
     """The database at `url`: `sqlite:///relative/path`, `sqlite:////absolute/path`, `postgresql://…`.
 
-    Raises ConfigurationError for any other address, UnavailableError when it cannot be reached.
+    `longest_search` is in seconds. Raises ConfigurationError for any other address,
+    UnavailableError when it cannot be reached.
     """
     if url.startswith("sqlite:///"):
-        return _open_sqlite(sqlite_path(url))
+        return _open_sqlite(sqlite_path(url), longest_search)
     if url.startswith(("postgresql://", "postgres://")):
         # The driver is heavy to import and of no use to a service on SQLite.
         from factbook.storage.postgresql import PostgreSQL  # noqa: PLC0415
 
-        return await PostgreSQL.open(url, connections)
+        return await PostgreSQL.open(url, connections, longest_search=longest_search)
     raise ConfigurationError(
         "database_url has to start with sqlite:/// or postgresql://, "
         f"not {url.split(':', 1)[0] or 'nothing'}."
     )
 
 
-def _open_sqlite(path: Path) -> Database:
+def _open_sqlite(path: Path, longest_search: float) -> Database:
     try:
-        return SQLite(path)
+        return SQLite(path, longest_search=longest_search)
     except UnavailableError as error:
         reason = error.__cause__
         raise UnavailableError(f"The database {path} cannot be opened: {reason}.") from error

@@ -18,6 +18,8 @@ from psycopg_pool import AsyncConnectionPool, ConnectionPool, PoolTimeout
 from factbook.errors import InputError, UnavailableError
 from factbook.storage import dialects
 from factbook.storage.database import Dialect, Moment, Parameters, Row, Transaction
+from factbook.storage.finding import Finder
+from factbook.storage.searching import LONGEST_SEARCH, in_time
 
 T = TypeVar("T")
 
@@ -37,16 +39,21 @@ class PostgreSQL:
 
     dialect: Dialect = "postgresql"
 
-    def __init__(self, reads: AsyncConnectionPool, writes: ConnectionPool) -> None:
+    def __init__(
+        self, reads: AsyncConnectionPool, writes: ConnectionPool, longest_search: float
+    ) -> None:
         self._reads = reads
+        self._longest_search = longest_search
         self._writes = writes
         self._threads = ThreadPoolExecutor(_WRITERS, thread_name_prefix="postgresql-writer")
         # However slowly clients take long answers, a connection is left for short ones.
         self._long_reads = asyncio.Semaphore(reads.max_size - 1)
-        self._finders: dict[str, _Finder] = {}
+        self._finders: dict[str, Finder] = {}
 
     @classmethod
-    async def open(cls, url: str, connections: int) -> Self:
+    async def open(
+        cls, url: str, connections: int, *, longest_search: float = LONGEST_SEARCH
+    ) -> Self:
         """Connect; raise UnavailableError when the server does not answer."""
         options = {"autocommit": True, "prepare_threshold": 1}
         readers = max(2, connections - _WRITERS)
@@ -75,7 +82,7 @@ class PostgreSQL:
         except (psycopg.Error, PoolTimeout) as error:
             await reads.close()
             raise UnavailableError("PostgreSQL does not answer.") from error
-        return cls(reads, writes)
+        return cls(reads, writes, longest_search)
 
     async def one(self, sql: str, parameters: Parameters = ()) -> Row | None:
         rows = await self.all(sql, parameters)
@@ -93,7 +100,9 @@ class PostgreSQL:
             raise _data_error(error) from error
 
     async def search(self, sql: str, parameters: Parameters = ()) -> list[Row]:
-        return await self.all(sql, parameters)
+        # The driver tells the server to stop when what waits for the answer is cancelled.
+        async with in_time(self._longest_search):
+            return await self.all(sql, parameters)
 
     async def _fetch(
         self, text: str, parameters: Parameters, wait: float | None = None
@@ -118,7 +127,7 @@ class PostgreSQL:
             return None
         finder = self._finders.get(sql)
         if finder is None:
-            finder = self._finders[sql] = _Finder(self, sql)
+            finder = self._finders[sql] = Finder(self.all, sql)
         return await finder.find(key)
 
     async def pages(
@@ -191,47 +200,6 @@ class PostgreSQL:
         await asyncio.to_thread(self._threads.shutdown)
         await self._reads.close()
         await asyncio.to_thread(self._writes.close)
-
-
-class _Finder:
-    """Gathers the keys asked for while a query is under way, and asks for them in the next."""
-
-    def __init__(self, database: PostgreSQL, sql: str) -> None:
-        self._database = database
-        self._sql = sql
-        self._waiting: dict[str, list[asyncio.Future[Row | None]]] = {}
-        self._task: asyncio.Task[None] | None = None
-
-    async def find(self, key: str) -> Row | None:
-        future: asyncio.Future[Row | None] = asyncio.get_running_loop().create_future()
-        self._waiting.setdefault(key, []).append(future)
-        if self._task is None:
-            self._task = asyncio.create_task(self._answer())
-        return await future
-
-    async def _answer(self) -> None:
-        try:
-            while self._waiting:
-                asked, self._waiting = self._waiting, {}
-                await self._query(asked)
-        finally:
-            self._task = None
-
-    async def _query(self, asked: dict[str, list[asyncio.Future[Row | None]]]) -> None:
-        try:
-            rows = await self._database.all(self._sql, (list(asked),))
-        except BaseException as error:
-            for future in (future for futures in asked.values() for future in futures):
-                if not future.done():
-                    future.set_exception(error)
-            if not isinstance(error, Exception):
-                raise
-            return
-        found = {row[0]: row for row in rows}
-        for key, futures in asked.items():
-            for future in futures:
-                if not future.done():
-                    future.set_result(found.get(key))
 
 
 class _PostgreSQLMoment:

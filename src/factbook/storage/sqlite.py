@@ -18,6 +18,7 @@ import msgspec
 from factbook.errors import UnavailableError
 from factbook.storage import dialects
 from factbook.storage.database import Dialect, Moment, Parameters, Row, Transaction
+from factbook.storage.searching import LONGEST_SEARCH, in_time
 from factbook.storage.sqlite_connections import CACHE, LONG_CACHE, WRITER_CACHE, Readers, connect
 
 T = TypeVar("T")
@@ -45,8 +46,9 @@ class SQLite:
 
     dialect: Dialect = "sqlite"
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, longest_search: float = LONGEST_SEARCH) -> None:
         self._path = path
+        self._longest_search = longest_search
         self._writer: sqlite3.Connection | None = None
         self._reader = connect(path, mapped=True)
         self._finder = self._reader.cursor()
@@ -65,7 +67,7 @@ class SQLite:
         return _execute(self._reader, sql, parameters).fetchall()
 
     async def search(self, sql: str, parameters: Parameters = ()) -> list[Row]:
-        async with self._searches.one() as connection:
+        async with self._searches.one() as connection, in_time(self._longest_search):
             work = asyncio.ensure_future(asyncio.to_thread(_fetch_all, connection, sql, parameters))
             try:
                 return await asyncio.shield(work)
@@ -73,6 +75,7 @@ class SQLite:
                 # The connection goes to somebody else only when this is over.
                 connection.interrupt()
                 await asyncio.wait([work])
+                work.exception()  # is the interruption itself, and looked at
                 raise
 
     def refresh(self) -> None:

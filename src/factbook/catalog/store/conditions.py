@@ -73,7 +73,7 @@ class Has:
         if column := COLUMNS.get(self.key):
             return ("1 = 1", []) if self.values is None else _in(column, self.values)
         if self.key.startswith(_RELATIONS):
-            return _related(self.key.removeprefix(_RELATIONS), self.values)
+            return Related([self.key.removeprefix(_RELATIONS)], self.values).sql()
         if self.values is None:
             return f"e.id IN ({_IDS})", [self.key]
         sql, parameters = _in("value", [one for one in self.values if one != search.EXISTS])
@@ -92,9 +92,21 @@ class HasPrefix:
         if column := COLUMNS.get(self.key):
             return f"{column} >= ? AND {column} < ?", bounds
         if self.key.startswith(_RELATIONS):
-            return _pointing(self.key.removeprefix(_RELATIONS), "{0} >= ? AND {0} < ?", bounds)
+            return _pointing([self.key.removeprefix(_RELATIONS)], "{0} >= ? AND {0} < ?", bounds)
         sql = f"e.id IN ({_IDS} AND value >= ? AND value < ? AND value <> ?)"
         return sql, [self.key, *bounds, search.EXISTS]
+
+
+@dataclass(frozen=True)
+class Related:
+    """There is a relation: where they are given, of one of the types and to one of the targets."""
+
+    types: Sequence[str] | None = None
+    targets: Sequence[str] | None = None
+
+    def sql(self) -> SQL:
+        target, parameters = ("1 = 1", []) if self.targets is None else _in("{0}", self.targets)
+        return _pointing(self.types, target, parameters)
 
 
 @dataclass(frozen=True)
@@ -120,7 +132,7 @@ def only_key(condition: "Condition") -> str | None:
     return None
 
 
-Condition: TypeAlias = AllOf | AnyOf | Not | Has | HasPrefix | Contains
+Condition: TypeAlias = AllOf | AnyOf | Not | Has | HasPrefix | Related | Contains
 
 EVERYTHING = AllOf()
 
@@ -138,7 +150,7 @@ def _like(key: str, pattern: str) -> SQL:
     if column := COLUMNS.get(key):
         return f"{column} {like}", [pattern]
     if key.startswith(_RELATIONS):
-        return _pointing(key.removeprefix(_RELATIONS), f"{{0}} {like}", [pattern])
+        return _pointing([key.removeprefix(_RELATIONS)], f"{{0}} {like}", [pattern])
     return f"e.id IN ({_IDS} AND value {like} AND value <> ?)", [key, pattern, search.EXISTS]
 
 
@@ -150,29 +162,22 @@ def _in(column: str, values: Sequence[str]) -> SQL:
     return f"{column} IN ({', '.join('?' * len(values))})", list(values)
 
 
-def _related(type_: str, values: Sequence[str] | None) -> SQL:
-    if values is None:
-        return _pointing(type_, "1 = 1", [])
-    sql, parameters = _in("{0}", values)
-    return _pointing(type_, sql, parameters)
-
-
-def _pointing(type_: str, target: str, parameters: list[object]) -> SQL:
-    """Entities with a relation of this type, stated by themselves or by the other side.
+def _pointing(types: Sequence[str] | None, target: str, parameters: list[object]) -> SQL:
+    """Entities with a relation of one of the types, stated by themselves or by the other side.
 
     `target` is the condition on the other side's reference, which stands in it as `{0}`.
     """
-    forward = next((name for name in REVERSE if name.lower() == type_), None)
-    if forward is None:
-        return "1 = 0", []
-    reverse, parts = REVERSE[forward], list[SQL]()
-    if forward in STATED:
-        sql = f"SELECT source_id FROM relations WHERE type = ? AND {target.format('target_ref')}"
-        parts.append((f"e.id IN ({sql})", [forward, *parameters]))
-    if reverse in STATED:
+    forward = [name for name in REVERSE if types is None or name.lower() in types]
+    parts = list[SQL]()
+    if stated := [name for name in forward if name in STATED]:
+        type_, names = _in("type", stated)
+        sql = f"SELECT source_id FROM relations WHERE {type_} AND {target.format('target_ref')}"
+        parts.append((f"e.id IN ({sql})", [*names, *parameters]))
+    if stated := [REVERSE[name] for name in forward if REVERSE[name] in STATED]:
+        type_, names = _in("r.type", stated)
         sql = (
             "SELECT r.target_ref FROM relations r JOIN entities s ON s.id = r.source_id "
-            f"WHERE r.type = ? AND {target.format('s.ref')}"
+            f"WHERE {type_} AND {target.format('s.ref')}"
         )
-        parts.append((f"e.ref IN ({sql})", [reverse, *parameters]))
-    return f"({' OR '.join(sql for sql, _ in parts)})", _parameters(parts)
+        parts.append((f"e.ref IN ({sql})", [*names, *parameters]))
+    return f"({' OR '.join(sql for sql, _ in parts) or '1 = 0'})", _parameters(parts)
