@@ -2,17 +2,17 @@
 
 import asyncio
 import subprocess
-from importlib import resources
 from pathlib import Path
 
 import pytest
 
 from factbook.settings import Settings
-from factbook.storage import Transaction, migrations, open_database
+from factbook.storage import open_database
 from factbook.storage.dialects import schema
 from factbook.storage.migrations import migrate, names
 from tests.processes import FACTBOOK, clean_environment
 from tests.service import component, started
+from tests.storage import first_schema
 
 
 async def test_migrations_apply_once_and_are_remembered(database_url: str) -> None:
@@ -81,34 +81,8 @@ def test_a_migration_is_written_in_the_words_of_each_database() -> None:
     assert "comment" not in sqlite[0] + postgresql[0]
 
 
-DOCUMENT = (
-    '{"apiVersion":"v1","kind":"Component","metadata":{"name":"Old","annotations":{}},'
-    '"spec":{"type":"Service"}}'
-)
-
-
 async def test_a_catalog_of_the_first_schema_is_found_after_the_upgrade(database_url: str) -> None:
-    database = await open_database(database_url, connections=3)
-    first = (resources.files(migrations) / "0001_initial.sql").read_text("utf-8")
-
-    def fill(transaction: Transaction) -> None:
-        record = "CREATE TABLE schema_migrations (name TEXT PRIMARY KEY, applied_at BIGINT)"
-        for statement in (*schema(first, database.dialect), record):
-            transaction.run(statement)
-        transaction.run("INSERT INTO schema_migrations VALUES ('0001_initial.sql', 1)")
-        transaction.run(
-            "INSERT INTO entities (id, uid, ref, kind, namespace, name, etag, updated_by, "
-            "updated_at, compliance, document, relations) VALUES (7, 'u', "
-            "'component:default/old', 'component', 'default', 'old', 'e', 'user:default/x', 1, 0, "
-            "?, '[]')",
-            (DOCUMENT,),
-        )
-        transaction.run("INSERT INTO search_keys VALUES (1, 'spec.type')")
-        transaction.run("UPDATE counters SET value = 1 WHERE name = 'search_key'")
-        transaction.run("INSERT INTO search VALUES (1, 'service', 7)")
-
-    await database.write(fill)
-    await database.close()
+    await first_schema.make(database_url)
     async with started(
         Settings(database_url=database_url, token_key="a key of tests, long enough to be one")
     ) as service:
