@@ -37,7 +37,8 @@ def _about(*sentences: str) -> Meta:
     return Meta(description="".join(sentences))
 
 
-_OPTION = "FACTBOOK_INTEGRATIONS__"
+# Settings that are tables, of which an option may be a variable too; how deep an option is.
+_TABLES = {"integrations": 3, "connections": 2}
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -126,6 +127,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             "`FACTBOOK_INTEGRATIONS__VENDOR__NAME__OPTION`, which keeps secrets out of files."
         ),
     ] = {}
+    connections: Annotated[
+        dict[str, dict[str, Any]],
+        _about(
+            "Tables `[connections.NAME]`, which custom sources of type http ask: `base_url`, "
+            "`headers` (secret), `methods`, `at_once`. A single option is also the variable "
+            "`FACTBOOK_CONNECTIONS__NAME__OPTION`, `headers` as JSON."
+        ),
+    ] = {}
     outgoing_networks: Annotated[
         list[str],
         _about(
@@ -193,7 +202,7 @@ def load(
         values |= _from_file(config)
     elif "FACTBOOK_CONFIG" in environ:
         raise ConfigurationError(f"FACTBOOK_CONFIG names {config}, which does not exist.")
-    values |= _from_environment(environ, values.get("integrations", {}))
+    values |= _from_environment(environ, values)
     values |= {name: value for name, value in (flags or {}).items() if value is not None}
     return Settings(**values)
 
@@ -209,33 +218,43 @@ def _from_file(path: Path) -> dict[str, Any]:
     return {name: _convert(name, value, str(path), strict=True) for name, value in found.items()}
 
 
-def _from_environment(environ: Mapping[str, str], tables: Mapping[str, Any]) -> dict[str, Any]:
+def _from_environment(environ: Mapping[str, str], given: Mapping[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name in Settings.__struct_fields__:
         variable = f"FACTBOOK_{name.upper()}"
         if variable in environ:
             found[name] = _convert(name, environ[variable], variable, strict=False)
-    if tables := _tables(environ, found.get("integrations", tables)):
-        found["integrations"] = tables
+    for name, depth in _TABLES.items():
+        whole = found.get(name, given.get(name, {}))
+        if tables := _with_options(name, depth, environ, whole):
+            found[name] = tables
     return found
 
 
-def _tables(environ: Mapping[str, str], given: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of integrations that have a variable each, added to those given as a whole."""
-    tables: dict[str, Any] = {
-        vendor: {name: dict(table) for name, table in named.items()}
-        for vendor, named in given.items()
-    }
+def _with_options(
+    setting: str, depth: int, environ: Mapping[str, str], given: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The tables of a setting, and in them the options that have a variable each."""
+    tables = _copied(given, depth)
+    prefix = f"FACTBOOK_{setting.upper()}__"
     for variable, text in environ.items():
-        if variable.startswith(_OPTION):
-            parts = variable.removeprefix(_OPTION).lower().split("__")
-            if len(parts) != 3 or not all(parts):
-                raise ConfigurationError(
-                    f"{variable} is not of the form {_OPTION}VENDOR__NAME__OPTION."
-                )
-            vendor, name, option = parts
-            tables.setdefault(vendor, {}).setdefault(name, {})[option] = text
+        if not variable.startswith(prefix):
+            continue
+        parts = variable.removeprefix(prefix).lower().split("__")
+        if len(parts) != depth or not all(parts):
+            form = "__".join(("VENDOR", "NAME", "OPTION")[-depth:])
+            raise ConfigurationError(f"{variable} is not of the form {prefix}{form}.")
+        table = tables
+        for part in parts[:-1]:
+            table = table.setdefault(part, {})
+        table[parts[-1]] = text
     return tables
+
+
+def _copied(tables: Mapping[str, Any], depth: int) -> dict[str, Any]:
+    if depth == 1:
+        return dict(tables)
+    return {name: _copied(table, depth - 1) for name, table in tables.items()}
 
 
 def _json(text: str, origin: str) -> Any:
@@ -249,7 +268,7 @@ def _convert(name: str, value: Any, origin: str, *, strict: bool) -> Any:
     type_ = get_type_hints(Settings)[name]
     if type_ == list[str] and isinstance(value, str):
         value = [part.strip() for part in value.split(",") if part.strip()]
-    if name == "integrations" and isinstance(value, str):
+    if name in _TABLES and isinstance(value, str):
         value = _json(value, origin)
     try:
         return msgspec.convert(value, type_, strict=strict)

@@ -7,7 +7,7 @@ from starlette.types import ASGIApp
 
 from factbook.sources.http import Client, Governor
 from factbook.sources.http.sending import Sender
-from factbook.sources.integration import Collected, Integration, Vendor
+from factbook.sources.integration import Authorize, Collected, Integration, Vendor
 from tests.service import Time
 
 
@@ -38,21 +38,29 @@ class Asking:
         *,
         time: Time,
         seconds: float = 5,
+        sender: Sender | None = None,
     ) -> None:
+        """`sender` leads to the fake over a network; otherwise it is called in this process."""
         self.time = time
         self.memory = Memory()
         self.integration: Integration = vendor.configured("default", table, clock=time)
-        self.sender = Sender(httpx2.ASGITransport(fake), seconds=seconds)
-        credential = self.integration.authorize(self._client())
-        calls = max(self.integration.at_once, self.integration.calls_at_once)
-        self.client = self._client(
-            credential=credential, governor=Governor(at_once=calls, clock=time)
+        self.sender = sender or Sender(httpx2.ASGITransport(fake), seconds=seconds)
+        further = {
+            url: self._authorized(url, authorize)
+            for url, authorize in self.integration.further.items()
+        }
+        self.client = self._authorized(
+            self.integration.base_url, self.integration.authorize, further=further
         )
 
-    def _client(self, **options: Any) -> Client:
-        return Client(
-            self.integration.base_url, self.sender, clock=self.time, patience=0, **options
-        )
+    def _authorized(self, url: str, authorize: Authorize, **options: Any) -> Client:
+        calls = max(self.integration.at_once, self.integration.calls_at_once)
+        governor = Governor(at_once=calls, clock=self.time)
+        credential = authorize(self._client(url))
+        return self._client(url, credential=credential, governor=governor, **options)
+
+    def _client(self, url: str, **options: Any) -> Client:
+        return Client(url, self.sender, clock=self.time, patience=0, **options)
 
     async def collect(self, *targets: str) -> dict[str, Collected]:
         """What one run brings for the targets, batch by batch."""

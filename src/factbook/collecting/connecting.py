@@ -1,9 +1,11 @@
 """The clients with which integrations ask their hosts."""
 
+from collections.abc import Mapping
+
 from factbook.clock import Clock
 from factbook.settings import Settings
 from factbook.sources.http import Client, Governor
-from factbook.sources.integration import Integration
+from factbook.sources.integration import Authorize, Integration
 
 
 class Connections:
@@ -21,11 +23,29 @@ class Connections:
         self._governors: dict[str, Governor] = {}
 
     def client(self, integration: Integration) -> Client:
-        """A client with the integration's credential; ConfigurationError for a wrong address."""
-        url, name = integration.base_url, integration.credential
-        sender = self._network.sender(url)
+        """A client with the integration's credential, and with one for each further host.
+
+        Raises ConfigurationError for a wrong address.
+        """
         calls = max(integration.at_once, integration.calls_at_once)
-        governor = self._governors.setdefault(name, Governor(at_once=calls, clock=self._clock))
-        plain = Client(url, sender, governor=governor, clock=self._clock)
-        credential = integration.authorize(plain)
-        return Client(url, sender, credential=credential, governor=governor, clock=self._clock)
+        name = integration.credential
+        further = {
+            url: self._client(url, f"{name} {url}", authorize, calls)
+            for url, authorize in integration.further.items()
+        }
+        return self._client(integration.base_url, name, integration.authorize, calls, further)
+
+    def _client(
+        self,
+        url: str,
+        name: str,
+        authorize: Authorize,
+        calls: int,
+        further: Mapping[str, Client] | None = None,
+    ) -> Client:
+        sender, clock = self._network.sender(url), self._clock
+        governor = self._governors.setdefault(name, Governor(at_once=calls, clock=clock))
+        credential = authorize(Client(url, sender, governor=governor, clock=clock))
+        return Client(
+            url, sender, credential=credential, governor=governor, further=further, clock=clock
+        )

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from typing import Any, Final, TypeVar, get_args, get_type_hints
+from typing import Any, Final, TypeVar, get_origin, get_type_hints
 from urllib.parse import urlsplit
 
 import msgspec
@@ -16,15 +16,20 @@ _NAME: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,79}")
 
 
 def read(vendor: str, name: str, values: Mapping[str, Any], type_: type[Options]) -> Options:
-    """The options that a table of the settings gives; lists may be texts with commas.
+    """The options that a table of the settings gives.
 
-    Raises ConfigurationError naming the instance and what is wrong, and never a value.
+    In a text, as a variable has it, a list has commas and a table is JSON. Raises
+    ConfigurationError naming the instance and what is wrong, and never a value.
     """
-    where = f"integrations.{vendor}.{name}"
+    return read_table(f"integrations.{vendor}.{name}", name, values, type_)
+
+
+def read_table(where: str, name: str, values: Mapping[str, Any], type_: type[Options]) -> Options:
+    """`read` of a table that stands elsewhere in the settings."""
     if not _NAME.fullmatch(name):
         raise ConfigurationError(f"{where}: a name is of lower-case letters, digits, . _ and -.")
     try:
-        return msgspec.convert(_with_lists(values, type_), type_, strict=False)
+        return msgspec.convert(_parsed(values, type_), type_, strict=False)
     except msgspec.ValidationError as error:
         raise ConfigurationError(f"{where}: {error}.") from None
     except ConfigurationError as error:
@@ -47,18 +52,21 @@ def origin(url: str) -> str:
     return f"{parts.scheme}://{parts.netloc}"
 
 
-def _with_lists(values: Mapping[str, Any], type_: type[msgspec.Struct]) -> dict[str, Any]:
-    """The values, with each list as one when it came from a variable as a text."""
+def _parsed(values: Mapping[str, Any], type_: type[msgspec.Struct]) -> dict[str, Any]:
+    """The values, with lists and tables as such when they came from a variable as a text."""
     hints = get_type_hints(type_)
     return {
-        key: _parts(value) if isinstance(value, str) and _is_list(hints.get(key)) else value
+        key: _from_text(value, get_origin(hints.get(key))) if isinstance(value, str) else value
         for key, value in values.items()
     }
 
 
-def _is_list(hint: Any) -> bool:
-    return bool(get_args(hint)) and getattr(hint, "__origin__", None) is list
-
-
-def _parts(text: str) -> list[str]:
-    return [part.strip() for part in text.split(",") if part.strip()]
+def _from_text(text: str, type_: Any) -> Any:
+    if type_ in (list, tuple):
+        return [part.strip() for part in text.split(",") if part.strip()]
+    if type_ is dict:
+        try:
+            return msgspec.json.decode(text)
+        except msgspec.DecodeError:
+            return text  # which is refused as no table
+    return text

@@ -6,7 +6,7 @@ named by shape and path: `codehost.pullRequests.total`.
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 import msgspec
 
@@ -15,7 +15,7 @@ from factbook.facts import shapes
 from factbook.facts.datasource import DataSource
 from factbook.facts.schema import Fact
 from factbook.facts.shapes import Shape
-from factbook.sources.http import Client, Credential, Memory
+from factbook.sources.http import ANONYMOUS, Client, Credential, Memory
 from factbook.sources.outcomes import Missing
 
 
@@ -50,6 +50,7 @@ class Collected:
         return frozenset(place for place, missing in self.missing.items() if missing.passing)
 
 
+Authorize = Callable[[Client], Credential]
 Collect = Callable[[Sequence[str], Client, Memory, int], Awaitable[dict[str, Collected]]]
 
 
@@ -64,6 +65,8 @@ class Integration:
     under way, wherever they are worked on. Of the calls that these make to `base_url`,
     `calls_at_once`, but never fewer than `at_once`, are under way in one process. `authorize` makes
     the credential: it is given a client without one, with which an app may get itself tokens.
+    `further` are base URLs of other hosts that it asks too, each with what makes the credential for
+    that one: a client for each stands in the `further` of the client that `collect` is given.
 
     `target` says what an entity's annotations point to at this instance, or why to nothing; it
     never names another host. `batches` says which targets are asked for together. `collect` asks
@@ -74,13 +77,41 @@ class Integration:
     source: DataSource
     fills: tuple[str, ...]
     credential: str
-    authorize: Callable[[Client], Credential] = field(repr=False)
+    authorize: Authorize = field(repr=False)
     base_url: str
+    further: Mapping[str, Authorize] = field(default_factory=dict, repr=False)
     at_once: int = 1
     calls_at_once: int = 1
     target: Callable[[Mapping[str, Any]], str | Missing]
     batches: Callable[[Sequence[str]], list[list[str]]]
     collect: Collect
+
+
+# The base URL of an integration that asks no host by itself; a name that never exists.
+NOWHERE: Final = "https://nowhere.invalid"
+
+
+def asking_nobody(
+    source: DataSource,
+    *,
+    queue: str,
+    target: Callable[[Mapping[str, Any]], str | Missing],
+    batches: Callable[[Sequence[str]], list[list[str]]],
+    collect: Collect,
+    at_once: int = 1,
+) -> Integration:
+    """An integration that is told what it needs in another way than by its client."""
+    return Integration(
+        source=source,
+        fills=(),
+        credential=queue,
+        authorize=lambda _: ANONYMOUS,
+        base_url=NOWHERE,
+        at_once=at_once,
+        target=target,
+        batches=batches,
+        collect=collect,
+    )
 
 
 class Configure(Protocol):

@@ -5,12 +5,13 @@ itself, is in `sending` and `network`, for the part that makes clients.
 """
 
 from factbook.sources.http.addresses import path
-from factbook.sources.http.answers import Answer
+from factbook.sources.http.answers import Answer, Reply
 from factbook.sources.http.client import Client
 from factbook.sources.http.credential import ANONYMOUS, Credential
 from factbook.sources.http.governor import Governor
 from factbook.sources.http.health import Health
 from factbook.sources.http.remembering import Memory
+from factbook.sources.http.route import Route
 from factbook.sources.http.signs import SIGNS, outcome_of_graphql_error
 
 __all__ = [
@@ -22,6 +23,8 @@ __all__ = [
     "Governor",
     "Health",
     "Memory",
+    "Reply",
+    "Route",
     "outcome_of_graphql_error",
     "path",
 ]

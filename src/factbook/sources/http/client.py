@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypedDict, Unpack
 
 import msgspec
@@ -15,6 +16,7 @@ from factbook.sources.http.credential import ANONYMOUS, Credential, expiry
 from factbook.sources.http.governor import Governor
 from factbook.sources.http.health import Health
 from factbook.sources.http.remembering import Kept, Memory
+from factbook.sources.http.route import Exchange
 from factbook.sources.http.signs import REPEATABLE, outcome_of
 from factbook.sources.outcomes import Outcome
 
@@ -36,7 +38,8 @@ class Options(TypedDict, total=False):
     `query` is appended to the target. `headers` go before the client's and the credential's.
     `budget` names the limit that the call counts against. With `memory`, a GET asks whether the
     answer kept there still holds, and keeps a new one. `follow`: go where a redirect leads on the
-    same origin. `decode=False`: a good answer's body is not JSON. What is transient is tried
+    same origin. `decode=False`: a good answer's body is not JSON. `form`: JSON that fits this type
+    is decoded as it, which is quicker; other JSON is as without. What is transient is tried
     `attempts` times, three unless said.
     """
 
@@ -46,6 +49,7 @@ class Options(TypedDict, total=False):
     memory: Memory
     follow: bool
     decode: bool
+    form: Any
     attempts: int
 
 
@@ -56,8 +60,15 @@ class _Call(NamedTuple):
     options: Options
 
 
+# Makes a call, given the headers that prove who asks.
+_Send = Callable[[Mapping[str, str]], Awaitable[Reply]]
+
+
 class Client:
     """Asks one host with one credential; never another host.
+
+    `further` are clients for other hosts, by base URL, each with a credential of its own. They
+    share nothing with this one; its health is of its own calls.
 
     Every call only reads, whatever its method, so it may be repeated. What the host does never
     raises: it ends in an `Answer` whose outcome says what it was. The credential's headers are
@@ -76,11 +87,13 @@ class Client:
         credential: Credential = ANONYMOUS,
         governor: Governor | None = None,
         headers: Mapping[str, str] = EMPTY,
+        further: "Mapping[str, Client] | None" = None,
         patience: float = PATIENCE,
         clock: Clock = now,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> None:
         self.base_url = base_url.rstrip("/")
+        self.further = further or {}
         self._host = host_of(self.base_url)
         self._sender = sender
         self._credential = credential
@@ -94,6 +107,8 @@ class Client:
     async def aclose(self) -> None:
         """Close the connections, which other clients of the same sender use too."""
         await self._sender.aclose()
+        for client in self.further.values():
+            await client.aclose()
 
     @property
     def host(self) -> str:
@@ -134,20 +149,42 @@ class Client:
             url = moved(self.base_url, url, answer.headers["location"])
         return self._failed(f"redirected more than {MOST_MOVES} times")
 
+    async def delegate(self, exchange: Exchange, *, attempts: int = ATTEMPTS) -> Answer:
+        """Let another program make a call, which is governed and counted as one of this client.
+
+        Its reply is told apart as any other, by its status; `body` is what it brought.
+        """
+
+        async def sent(proof: Mapping[str, str]) -> Reply:
+            route = await self._sender.route()
+            if isinstance(route, Reply):
+                return route
+            return await exchange(replace(route, headers=proof))
+
+        call = _Call("GET", self.base_url, None, {"decode": False, "attempts": attempts})
+        return await self._persistently(call, None, sent)
+
     async def _remembering(self, call: _Call) -> Answer:
         """The answer, kept or from memory when the caller has one."""
         memory = call.options.get("memory")
         if memory is None or call.method != "GET":
-            return await self._persistently(call, None)
+            return await self._persistently(call, None, partial(self._sent, call, None))
         key = remembering.key_of(self._credential.identity, call.url, self._headers_of(call))
-        answer = await self._persistently(call, await remembering.recall(memory, key))
+        kept = await remembering.recall(memory, key)
+        answer = await self._persistently(call, kept, partial(self._sent, call, kept))
         if answer.ok and not answer.remembered:
             await remembering.keep(memory, key, Reply(answer.status, answer.headers, answer.body))
         return answer
 
-    async def _persistently(self, call: _Call, kept: Kept | None) -> Answer:
+    async def _sent(self, call: _Call, kept: Kept | None, proof: Mapping[str, str]) -> Reply:
+        headers = {**self._headers_of(call), **(kept.conditions if kept else {})}
+        for name, value in proof.items():
+            headers.setdefault(name.lower(), value)
+        return await self._sender.send(call.method, call.url, headers, call.content)
+
+    async def _persistently(self, call: _Call, kept: Kept | None, send: _Send) -> Answer:
         answer = await self._sender.repeat(
-            lambda: self._once(call, kept), call.options.get("attempts", ATTEMPTS)
+            lambda: self._once(call, kept, send), call.options.get("attempts", ATTEMPTS)
         )
         if answer.outcome in _TROUBLE:
             self._health.last_error = answer.detail
@@ -155,14 +192,11 @@ class Client:
             self._health.resumes_at = answer.retry_at or self._health.resumes_at
         return answer
 
-    async def _once(self, call: _Call, kept: Kept | None) -> tuple[Answer, bool]:
+    async def _once(self, call: _Call, kept: Kept | None, send: _Send) -> tuple[Answer, bool]:
         """One call, and whether another may end better."""
         proof = await self._credential.authorize()
         if isinstance(proof, Answer):
             return proof, False
-        headers = {**self._headers_of(call), **(kept.conditions if kept else {})}
-        for name, value in proof.items():
-            headers.setdefault(name.lower(), value)
         budget = call.options.get("budget", "")
         async with self._governor.turn(budget):
             held = await self._wait(budget)
@@ -170,7 +204,7 @@ class Client:
                 self._health.held += 1
                 return self._limited(held), False
             self._health.calls += 1
-            reply = await self._sender.send(call.method, call.url, headers, call.content)
+            reply = await send(proof)
             answer = self._answer(call, reply, kept)
             refused = answer.outcome is Outcome.RATE_LIMITED
             until = self._governor.learn(budget, reply, refused=refused)
@@ -201,7 +235,8 @@ class Client:
             self._health.not_modified += 1
             reply = kept.confirmed(reply)
         wanted = call.options.get("decode", True)
-        data, decoded = _decoded(reply) if wanted or reply.status >= 400 else (None, True)
+        form = call.options.get("form", Any)
+        data, decoded = _decoded(reply, form) if wanted or reply.status >= 400 else (None, True)
         outcome = outcome_of(reply, data, readable=decoded)
         failure = reply.failure or f"answered {reply.status}"
         if 200 <= reply.status < 300 and not decoded:
@@ -234,12 +269,14 @@ class Client:
         return headers | {name.lower(): value for name, value in given.items()}
 
 
-def _decoded(reply: Reply) -> tuple[Any, bool]:
+def _decoded(reply: Reply, form: Any) -> tuple[Any, bool]:
     """The body's JSON, and whether it is what its status promises."""
     if not reply.body:
         return None, reply.status in {204, 205}
     try:
-        return msgspec.json.decode(reply.body), True
+        return msgspec.json.decode(reply.body, type=form), True
+    except msgspec.ValidationError:
+        return _decoded(reply, Any)
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return None, False
 

@@ -5,6 +5,7 @@ import socket
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -15,11 +16,13 @@ import httpx2
 from factbook.errors import ConfigurationError
 from factbook.settings import Settings
 from factbook.sources.http.guard import Guard, literal
+from factbook.sources.http.route import Route
 from factbook.sources.http.sending import MOST_BYTES, MOST_SECONDS, RefusedError, Sender
 
 Resolver = Callable[[str, int], Awaitable[Sequence[str]]]
 
 MOST_ADDRESSES: Final = 16
+PORTS: Final = {"https": 443, "http": 80}
 KEEPALIVE_SECONDS: Final = 30.0
 
 
@@ -39,7 +42,8 @@ class Network:
 
     def __init__(self, settings: Settings, *, resolver: Resolver = resolved) -> None:
         self._guard = Guard(settings.outgoing_networks)
-        self._proxy = _proxy(settings.outgoing_proxy)
+        self._proxy_url = settings.outgoing_proxy or ""
+        self._proxy = _proxy(self._proxy_url)
         self._direct = tuple(name.lower().strip(".") for name in settings.outgoing_direct)
         self._authorities = _authorities(settings.outgoing_ca_file)
         self._resolver = resolver
@@ -68,7 +72,24 @@ class Network:
             )
         backend = GuardedBackend(self._guard, self._resolver, listed_only=plain)
         transport = _Transport(self._pool(backend, proxied), self._guard)
-        return Sender(transport, seconds=seconds, most_bytes=most_bytes)
+        find_route = partial(self._route, base_url, backend)
+        return Sender(transport, seconds=seconds, most_bytes=most_bytes, find_route=find_route)
+
+    async def _route(self, base_url: str, backend: "GuardedBackend") -> Route:
+        """The way to the host of the base URL. Raises httpx2.TransportError."""
+        host = urlsplit(base_url).hostname or ""
+        _refuse_inner(self._guard, host)
+        proxy = _with_port(self._proxy_url) if self.proxied(host) else ""
+        place = urlsplit(proxy or base_url)
+        name, port = place.hostname or "", place.port or PORTS[place.scheme]
+        with _as_transport_errors():
+            addresses = await backend.checked(name, port)
+        return Route(base_url, name, port, addresses, proxy, self._pem)
+
+    @cached_property
+    def _pem(self) -> str:
+        found = self._authorities.get_ca_certs(binary_form=True)
+        return "".join(map(ssl.DER_cert_to_PEM_cert, found))
 
     def _pool(self, backend: "GuardedBackend", proxied: bool) -> httpcore2.AsyncConnectionPool:
         if not (proxied and self._proxy):
@@ -107,7 +128,7 @@ class GuardedBackend(httpcore2.AsyncNetworkBackend):
     ) -> httpcore2.AsyncNetworkStream:
         """A connection to the first address that answers, when all of the name's are allowed."""
         failure: Exception = httpcore2.ConnectError("no address")
-        for address in await self._checked(host, port):
+        for address in await self.checked(host, port):
             try:
                 return await self._backend.connect_tcp(
                     address, port, timeout, local_address, socket_options
@@ -116,7 +137,8 @@ class GuardedBackend(httpcore2.AsyncNetworkBackend):
                 failure = error
         raise failure
 
-    async def _checked(self, host: str, port: int) -> Sequence[str]:
+    async def checked(self, host: str, port: int) -> Sequence[str]:
+        """The addresses of a name, each of them allowed. Raises httpcore2.ConnectError."""
         try:
             addresses = await self._resolver(host, port)
         except (OSError, UnicodeError) as error:
@@ -151,10 +173,7 @@ class _Transport(httpx2.AsyncBaseTransport):
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Send the request. Raises httpx2.TransportError."""
         url = request.url
-        # A proxy looks names up by itself; addresses it is not even asked for.
-        address = literal(url.host)
-        if address and not self._guard.allows(address):
-            raise RefusedError(f"{url.host} is not called; outgoing_networks can allow it")
+        _refuse_inner(self._guard, url.host)
         with _as_transport_errors():
             response = await self._pool.handle_async_request(
                 httpcore2.Request(
@@ -216,7 +235,22 @@ def _as_transport_errors() -> Iterator[None]:
         raise high(type(error).__name__) from error
 
 
-def _proxy(url: str | None) -> httpx2.Proxy | None:
+def _refuse_inner(guard: Guard, host: str) -> None:
+    """A proxy looks names up by itself; it is not even asked for an address that is refused."""
+    address = literal(host)
+    if address and not guard.allows(address):
+        raise RefusedError(f"{host} is not called; outgoing_networks can allow it")
+
+
+def _with_port(url: str) -> str:
+    """The URL of a proxy with its port, which programs assume differently."""
+    parts = urlsplit(url)
+    if parts.port:
+        return url
+    return parts._replace(netloc=f"{parts.netloc}:{PORTS[parts.scheme]}").geturl()
+
+
+def _proxy(url: str) -> httpx2.Proxy | None:
     if not url:
         return None
     try:

@@ -4,13 +4,16 @@ import asyncio
 import ssl
 import zlib
 from collections.abc import AsyncIterable, Awaitable, Callable, Mapping
-from typing import Final
+from typing import Final, TypeVar
 
 import httpx2
 import stamina
 import stamina.instrumentation
 
 from factbook.sources.http.answers import Answer, Reply
+from factbook.sources.http.route import Route
+
+T = TypeVar("T")
 
 MOST_SECONDS: Final = 30.0
 MOST_BYTES: Final = 20 * 1024 * 1024
@@ -46,8 +49,11 @@ class Sender:
         *,
         seconds: float = MOST_SECONDS,
         most_bytes: int = MOST_BYTES,
+        find_route: Callable[[], Awaitable[Route]] | None = None,
     ) -> None:
+        """`find_route` raises httpx2.TransportError; without it there are no routes."""
         self._transport = transport
+        self._find_route = find_route
         self._seconds = seconds
         self._most_bytes = most_bytes
         self._timeouts = httpx2.Timeout(seconds, connect=min(seconds, CONNECT_SECONDS)).as_dict()
@@ -60,9 +66,19 @@ class Sender:
         self, method: str, url: str, headers: Mapping[str, str], content: bytes | None = None
     ) -> Reply:
         """What the host replies, or why nothing came."""
+        return await self._ended(self._exchanged(method, url, headers, content))
+
+    async def route(self) -> Route | Reply:
+        """The way to the host for another program, or why there is none."""
+        if self._find_route is None:
+            return Reply(0, failure="other programs have no way to it")
+        return await self._ended(self._find_route())
+
+    async def _ended(self, asking: Awaitable[T]) -> T | Reply:
+        """What comes of it within the seconds, or why nothing did."""
         try:
             async with asyncio.timeout(self._seconds):
-                return await self._exchanged(method, url, headers, content)
+                return await asking
         except (TimeoutError, httpx2.TimeoutException):
             failure = f"no answer within {self._seconds:g} seconds"
             return Reply(0, failure=failure, repeatable=True)

@@ -1,0 +1,30 @@
+"""Custom sources: what users define instead of code, made into integrations like any other."""
+
+from collections.abc import Mapping
+
+from factbook.sources.custom import asking, entities, repositories
+from factbook.sources.custom.connections import Connection
+from factbook.sources.custom.definition import Definition, parse
+from factbook.sources.custom.files import File, Files
+from factbook.sources.integration import Integration
+
+__all__ = ["Connection", "Definition", "File", "Files", "integration", "parse"]
+
+
+def integration(
+    definition: Definition, connections: Mapping[str, Connection], files: Files
+) -> Integration | None:
+    """What collects a source; None for one that is pushed.
+
+    Raises InputError when its connection is not configured, or does not allow its method.
+    """
+    match definition.type:
+        case "http":
+            return asking.integration(definition, connections)
+        case "repository-file":
+            return repositories.of_files(definition, files)
+        case "repository-directory":
+            return repositories.of_directories(definition, files)
+        case "entity":
+            return entities.integration(definition)
+    return None

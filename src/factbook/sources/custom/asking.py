@@ -1,0 +1,120 @@
+"""Sources that ask a connection: once for all entities that ask the same."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any, Final
+from urllib.parse import urlencode
+
+import msgspec
+
+from factbook.errors import InputError
+from factbook.sources.custom import taking, templates
+from factbook.sources.custom.connections import Connection
+from factbook.sources.custom.definition import Definition, Request
+from factbook.sources.custom.templates import NoValueError, Template
+from factbook.sources.http import Answer, Client, Memory
+from factbook.sources.integration import Collected, Integration
+from factbook.sources.outcomes import Missing
+
+_BATCH: Final = 20
+
+
+class Rendered(msgspec.Struct, frozen=True):
+    """A request with the values of an entity in it; as JSON it is a target of the source."""
+
+    method: str
+    path: str
+    headers: dict[str, str]
+    body: Any = None
+
+    @property
+    def target(self) -> str:
+        return msgspec.json.encode(self).decode()
+
+
+def integration(definition: Definition, connections: Mapping[str, Connection]) -> Integration:
+    """What collects an http source; raises InputError when its connection does not let it."""
+    request = definition.request
+    assert request is not None, "an http source has a request"
+    connection = connection_of(request, connections)
+    name = f"connection-{request.connection}"
+    return Integration(
+        source=definition.source,
+        fills=(),
+        credential=name,
+        authorize=lambda _: connection.credential(name),
+        base_url=connection.base_url,
+        at_once=connection.at_once,
+        calls_at_once=connection.at_once,
+        target=partial(_target, request),
+        batches=partial(taking.batches, _BATCH),
+        collect=partial(_collect, definition),
+    )
+
+
+def connection_of(request: Request, connections: Mapping[str, Connection]) -> Connection:
+    """The connection of a request; raises InputError when there is none that allows it."""
+    connection = connections.get(request.connection)
+    if connection is None:
+        known = ", ".join(sorted(connections)) or "none"
+        raise InputError(f"There is no connection {request.connection!r}. There are: {known}.")
+    if request.method not in connection.methods:
+        raise InputError(f"The connection {request.connection!r} does not allow {request.method}.")
+    return connection
+
+
+def rendered(request: Request, entity: Mapping[str, Any]) -> Rendered | Missing:
+    """The request for an entity, or which value it lacks."""
+    try:
+        path = request.path.render(entity, templates.in_path)
+        query = {
+            name: one.render(entity, templates.as_it_is) for name, one in request.query.items()
+        }
+        headers = {
+            name.lower(): one.render(entity, templates.in_header)
+            for name, one in request.headers.items()
+        }
+        body = _body(request.body, entity)
+    except NoValueError as error:
+        return error.missing
+    mark = "&" if "?" in path else "?"
+    whole = f"{path}{mark}{urlencode(query)}" if query else path
+    return Rendered(request.method, whole, headers, body)
+
+
+async def ask(target: str, client: Client) -> Answer:
+    """What the connection answers to a target; the body is not read."""
+    asked = msgspec.json.decode(target, type=Rendered)
+    return await client.request(
+        asked.method, asked.path, asked.body, headers=asked.headers, decode=False
+    )
+
+
+async def _collect(
+    definition: Definition, targets: Sequence[str], client: Client, _memory: Memory, _now: int
+) -> dict[str, Collected]:
+    async def one(target: str) -> Collected:
+        answer = await ask(target, client)
+        if not answer.ok:
+            return taking.nothing(answer.missing)
+        return await asyncio.to_thread(taking.from_body, definition, answer.body)
+
+    found = await asyncio.gather(*map(one, targets))
+    return dict(zip(targets, found, strict=True))
+
+
+def _target(request: Request, entity: Mapping[str, Any]) -> str | Missing:
+    found = rendered(request, entity)
+    return found if isinstance(found, Missing) else found.target
+
+
+def _body(body: Any, entity: Mapping[str, Any]) -> Any:
+    match body:
+        case Template():
+            return body.render(entity, templates.as_it_is)
+        case dict():
+            return {key: _body(one, entity) for key, one in body.items()}
+        case list():
+            return [_body(one, entity) for one in body]
+    return body

@@ -1,0 +1,51 @@
+"""Connections: what an administrator lets custom sources ask, `[connections.<name>]`."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Final
+
+import msgspec
+from msgspec import Meta
+
+from factbook.errors import ConfigurationError
+from factbook.sources import configuring
+from factbook.sources.http import Credential
+
+_METHODS: Final = frozenset({"GET", "POST"})
+
+
+class Connection(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One host with one credential; a source can only append a path to its address."""
+
+    base_url: Annotated[str, Meta(description="Address that paths of sources are appended to.")]
+    headers: Annotated[
+        dict[str, str],
+        Meta(description="Secret. Headers that are sent with each request, such as authorization."),
+    ] = {}
+    methods: Annotated[
+        tuple[str, ...], Meta(description="Methods that sources may use: GET, POST or both.")
+    ] = ("GET",)
+    at_once: Annotated[
+        int, Meta(ge=1, le=100, description="Requests under way at the same time.")
+    ] = 4
+
+    def __post_init__(self) -> None:
+        if not self.base_url.startswith(("https://", "http://")):
+            raise ConfigurationError("base_url has to begin with https://")
+        if set(self.methods) - _METHODS:
+            raise ConfigurationError("methods can be GET and POST")
+
+    def __repr__(self) -> str:
+        """Without the secrets."""
+        return f"Connection(base_url={self.base_url!r})"
+
+    def credential(self, name: str) -> Credential:
+        """What proves to the host who asks."""
+        return Credential.fixed(name, self.headers)
+
+
+def configured(tables: Mapping[str, Mapping[str, Any]]) -> dict[str, Connection]:
+    """The connections of the settings; raises ConfigurationError naming the table."""
+    return {
+        name: configuring.read_table(f"connections.{name}", name, values, Connection)
+        for name, values in tables.items()
+    }

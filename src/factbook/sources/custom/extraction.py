@@ -1,0 +1,163 @@
+"""Taking facts out of a document: by JMESPath, or by a regular expression with a bound in time.
+
+The language of a source's extractors is pinned in its definition: `jmespath/1` is the JMESPath of
+jmespath.site's specification with the functions of its community's Python library, 1.x.
+"""
+
+import math
+import time
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+import jmespath
+import msgspec
+import regex
+from jmespath.exceptions import JMESPathError
+from jmespath.functions import Functions
+from jmespath.parser import ParsedResult
+
+from factbook.errors import InputError
+from factbook.facts.schema import FactType
+from factbook.sources.outcomes import Missing, Outcome
+
+LANGUAGE: Final = "jmespath/1"
+LONGEST: Final = 1_000
+# How many times larger than its document a result may become.
+MOST_COPIES: Final = 100
+PATTERN_SECONDS: Final = 0.2
+LONGEST_SECONDS: Final = 2.0
+
+NOTHING: Final = Missing(Outcome.NOT_APPLICABLE, "the document has no such value")
+_TOO_SLOW: Final = Missing(Outcome.TRANSIENT, "the extraction took too long")
+
+
+class Extractor(Protocol):
+    """Takes one value out of a document."""
+
+    def of(self, document: Any) -> Any | Missing:
+        """The value, or why there is none."""
+
+
+@dataclass(frozen=True)
+class Expression:
+    """A JMESPath expression; null is no value."""
+
+    text: str
+    parsed: ParsedResult
+
+    def of(self, document: Any) -> Any | Missing:
+        try:
+            found = self.parsed.search(document)
+        except (JMESPathError, TypeError, ValueError, ArithmeticError):
+            return Missing(Outcome.TRANSIENT, "the expression does not fit the document")
+        except RecursionError:
+            return Missing(Outcome.TRANSIENT, "the document is nested too deeply")
+        return NOTHING if found is None else found
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """A regular expression on the text of a document: its first group, else all that it matches.
+
+    What it means depends on the type of the fact: a boolean is whether it occurs, a set every
+    distinct occurrence in order, a number is read from the first occurrence.
+    """
+
+    pattern: "regex.Pattern[str]"
+    type: FactType
+
+    def of(self, document: Any) -> Any | Missing:
+        text = document if isinstance(document, str) else msgspec.json.encode(document).decode()
+        try:
+            if self.type == "set":
+                return list(dict.fromkeys(map(_occurrence, self._all(text))))
+            found = self.pattern.search(text, timeout=PATTERN_SECONDS, concurrent=True)
+        except TimeoutError:
+            return _TOO_SLOW
+        if self.type == "boolean":
+            return found is not None
+        return NOTHING if found is None else _typed(_occurrence(found), self.type)
+
+    def _all(self, text: str) -> "list[regex.Match[str]]":
+        return list(self.pattern.finditer(text, timeout=PATTERN_SECONDS, concurrent=True))
+
+
+def expression(text: str) -> Expression:
+    """A compiled JMESPath expression; raises InputError saying what is wrong with it."""
+    if len(text) > LONGEST:
+        raise InputError(f"is longer than {LONGEST} characters")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", PendingDeprecationWarning)
+            parsed = jmespath.compile(text)
+        copies = _copies(parsed.parsed)
+    except JMESPathError as error:
+        gist = " ".join(str(error).split("\n", 1)[0].split())
+        raise InputError(f"is not a JMESPath expression: {gist}") from None
+    except PendingDeprecationWarning:
+        raise InputError('has a literal that has to be JSON, such as `"text"`') from None
+    except RecursionError:
+        raise InputError("is nested too deeply") from None
+    if copies > MOST_COPIES:
+        raise InputError(f"could make a result {copies} times as large as its document")
+    return Expression(text, parsed)
+
+
+def pattern(text: str, type_: FactType) -> Pattern:
+    """A compiled regular expression; raises InputError saying what is wrong with it."""
+    if len(text) > LONGEST:
+        raise InputError(f"is longer than {LONGEST} characters")
+    if type_ == "object":
+        raise InputError("makes texts, which a fact of type object cannot hold")
+    try:
+        return Pattern(regex.compile(text, regex.MULTILINE), type_)
+    except (regex.error, ValueError, OverflowError) as error:
+        raise InputError(f"is not a regular expression: {error}") from None
+    except RecursionError:
+        raise InputError("is nested too deeply") from None
+
+
+def extract(extractors: Mapping[str, Extractor], document: Any) -> dict[str, Any | Missing]:
+    """What each of the extractors takes out of the document, by fact.
+
+    One after another, until they have taken `LONGEST_SECONDS`; the rest of them get nothing.
+    """
+    end = time.monotonic() + LONGEST_SECONDS
+    return {
+        name: extractor.of(document) if time.monotonic() < end else _TOO_SLOW
+        for name, extractor in extractors.items()
+    }
+
+
+def _copies(node: Mapping[str, Any]) -> int:
+    """How many times larger than the document the result may become.
+
+    A step after another sees what that one made, so that they multiply; selections of several
+    things add up; a text of a text doubles its backslashes. Raises InputError for a join of which
+    the glue could be as long as the document.
+    """
+    children = [_copies(child) for child in node["children"] if isinstance(child, dict)]
+    if node["type"].startswith("multi_select"):
+        return max(1, sum(children))
+    name = node.get("value") if node["type"] == "function_expression" else None
+    if name is not None and name not in Functions.FUNCTION_TABLE:
+        raise InputError(f"has no function {name}")
+    if name == "join" and node["children"][0]["type"] != "literal":
+        raise InputError("can join with a literal text only")
+    return math.prod(children) * (2 if name == "to_string" else 1)
+
+
+def _occurrence(match: "regex.Match[str]") -> str:
+    return str(match[1] if match.re.groups and match[1] is not None else match[0])
+
+
+def _typed(text: str, type_: FactType) -> Any:
+    """The text as the type says; a text that is not one is left, and refused by the schema."""
+    try:
+        if type_ == "integer":
+            return int(text)
+        return float(text) if type_ == "float" else text
+    except ValueError:
+        return text

@@ -1,0 +1,127 @@
+"""Sources whose document is a file, or the list of files, of the repository of an entity."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any, Final
+
+import msgspec
+
+from factbook.catalog.ref import DEFAULT_NAMESPACE, EntityRef
+from factbook.sources.custom import taking
+from factbook.sources.custom.definition import Definition
+from factbook.sources.custom.files import File, Files
+from factbook.sources.custom.templates import NoValueError, as_it_is
+from factbook.sources.http import Client, Memory
+from factbook.sources.integration import Collected, Integration, asking_nobody
+from factbook.sources.outcomes import Missing, Outcome
+
+_FILES: Final = 20
+_DIRECTORIES: Final = 500
+_AT_ONCE: Final = 4
+
+
+def of_files(definition: Definition, files: Files) -> Integration:
+    """What collects a repository-file source."""
+    return asking_nobody(
+        definition.source,
+        queue="custom-repository-file",
+        at_once=_AT_ONCE,
+        target=partial(_file, definition, files),
+        batches=partial(taking.batches, _FILES),
+        collect=partial(_collect_files, definition, files),
+    )
+
+
+def of_directories(definition: Definition, files: Files) -> Integration:
+    """What collects a repository-directory source."""
+    return asking_nobody(
+        definition.source,
+        queue="custom-repository-directory",
+        target=partial(_directory, definition, files),
+        batches=partial(taking.batches, _DIRECTORIES),
+        collect=partial(_collect_directories, definition, files),
+    )
+
+
+def document_of(paths: Sequence[str], directory: str) -> dict[str, Any]:
+    """The document of a directory: the paths of files in it, from there on, and their number."""
+    prefix = f"{directory}/" if directory else ""
+    below = [path.removeprefix(prefix) for path in paths if path.startswith(prefix)]
+    return {"paths": below, "count": len(below)}
+
+
+def path_of(definition: Definition, entity: Mapping[str, Any]) -> str | Missing:
+    """The path that the source looks at in the repository of an entity."""
+    assert definition.path is not None, "a source of files has a path"
+    try:
+        path = definition.path.render(entity, as_it_is).strip("/")
+    except NoValueError as error:
+        return error.missing
+    if {".", ".."} & set(path.split("/")) or "\0" in path:
+        return Missing(Outcome.NO_ANNOTATION, "a path that leaves the repository")
+    return path
+
+
+def _file(definition: Definition, files: Files, entity: Mapping[str, Any]) -> str | Missing:
+    place = files.locate(entity)
+    if isinstance(place, Missing):
+        return place
+    path = path_of(definition, entity)
+    return path if isinstance(path, Missing) else _text(*place, path)
+
+
+def _directory(definition: Definition, files: Files, entity: Mapping[str, Any]) -> str | Missing:
+    place = files.locate(entity)
+    if isinstance(place, Missing):
+        return place
+    path = path_of(definition, entity)
+    return path if isinstance(path, Missing) else _text(_ref(entity), path)
+
+
+def _ref(entity: Mapping[str, Any]) -> str:
+    metadata = entity["metadata"]
+    namespace = metadata.get("namespace", DEFAULT_NAMESPACE)
+    return str(EntityRef.of(entity["kind"], namespace, metadata["name"]))
+
+
+def _text(*parts: str) -> str:
+    return msgspec.json.encode(parts).decode()
+
+
+async def _collect_files(
+    definition: Definition,
+    files: Files,
+    targets: Sequence[str],
+    _client: Client,
+    _memory: Memory,
+    _now: int,
+) -> dict[str, Collected]:
+    async def one(target: str) -> Collected:
+        body = await files.read(File(*msgspec.json.decode(target, type=tuple[str, str, str])))
+        if isinstance(body, Missing):
+            return taking.nothing(body)
+        return await asyncio.to_thread(taking.from_body, definition, body)
+
+    found = await asyncio.gather(*map(one, targets))
+    return dict(zip(targets, found, strict=True))
+
+
+async def _collect_directories(
+    definition: Definition,
+    files: Files,
+    targets: Sequence[str],
+    _client: Client,
+    _memory: Memory,
+    _now: int,
+) -> dict[str, Collected]:
+    async def one(target: str) -> Collected:
+        ref, directory = msgspec.json.decode(target, type=tuple[str, str])
+        paths = await files.paths(ref)
+        if isinstance(paths, Missing):
+            return taking.nothing(paths)
+        document = document_of(paths, directory)
+        return await asyncio.to_thread(taking.from_document, definition, document)
+
+    found = [await one(target) for target in targets]
+    return dict(zip(targets, found, strict=True))

@@ -1,0 +1,62 @@
+"""Datadog: the observability shape."""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, Final
+
+from factbook.clock import Clock, now
+from factbook.facts.datasource import DataSource, Handler, Lifecycle
+from factbook.facts.schema import Fact
+from factbook.facts.shapes import OBSERVABILITY
+from factbook.sources import configuring
+from factbook.sources.datadog.client import batches, collect, credential
+from factbook.sources.datadog.options import Options
+from factbook.sources.datadog.targets import MONITOR_TAGS, SERVICE_NAME, SLO_TAG, target
+from factbook.sources.integration import Integration, Vendor, facts_of
+
+ID: Final = "datadog"
+FILLS: Final = ("observability",)
+FACTS: Final[tuple[Fact, ...]] = facts_of(OBSERVABILITY)
+# The two listings, each of which goes on from page to page.
+_CALLS_AT_ONCE: Final = 2
+
+
+def configured(name: str, values: Mapping[str, Any], *, clock: Clock = now) -> Integration:
+    """The integration that the table `[integrations.datadog.<name>]` of the settings describes.
+
+    The one named `default` is the source `datadog`, another one `datadog-<name>`. Raises
+    ConfigurationError for what is wrong with the table.
+    """
+    options = configuring.read(ID, name, values, Options)
+    id_ = configuring.source_id(ID, name)
+    return Integration(
+        source=_source(id_, configuring.title("Datadog", name), options),
+        fills=FILLS,
+        credential=id_,
+        authorize=partial(credential, id_, options),
+        base_url=options.address,
+        calls_at_once=_CALLS_AT_ONCE,
+        target=partial(target, options),
+        batches=batches,
+        collect=collect,
+    )
+
+
+def _source(id_: str, title: str, options: Options) -> DataSource:
+    keys = (SERVICE_NAME, SLO_TAG, MONITOR_TAGS)
+    return DataSource(
+        id=id_,
+        title=title,
+        description=f"Monitors and service level objectives on {options.site}.",
+        cadence="0 */6 * * *",
+        lifecycle=Lifecycle(time_to_live={"days": 90}),
+        handler=Handler("builtin", id_, builtin_id=ID),
+        timeout={"minutes": 30},
+        entity_filter=[{f"metadata.annotations.{key}": {"exists": True}} for key in keys],
+        schema=FACTS,
+    )
+
+
+INTEGRATION: Final = Vendor(
+    id=ID, title="Datadog", options=Options, facts=FACTS, fills=FILLS, configured=configured
+)

@@ -1,0 +1,57 @@
+"""From the listings to facts: how many have all tags that a target wants."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from factbook.sources.datadog.targets import Tags, Wanted
+from factbook.sources.integration import Collected
+from factbook.sources.outcomes import Missing, Outcome
+
+MONITOR_COUNT: Final = "observability.monitorCount"
+SLO_COUNT: Final = "observability.sloCount"
+
+# The tags of each one listed.
+Listed = Sequence[frozenset[str]]
+
+_NO_TAGS: Final = Missing(Outcome.NO_ANNOTATION, "no annotation names their tags")
+
+
+def collected(
+    targets: Iterable[str], monitors: Listed | Missing, objectives: Listed | Missing
+) -> dict[str, Collected]:
+    """The facts about each target, from the listings or why there is none."""
+    wanted = {target: Wanted.read(target) for target in targets}
+    by_monitor = _counts({one.monitors for one in wanted.values()}, monitors)
+    by_objective = _counts({one.objectives for one in wanted.values()}, objectives)
+    result = {}
+    for target, one in wanted.items():
+        result[target] = found = Collected()
+        _put(found, MONITOR_COUNT, by_monitor[one.monitors])
+        _put(found, SLO_COUNT, by_objective[one.objectives])
+    return result
+
+
+def _put(found: Collected, fact: str, count: int | Missing) -> None:
+    if isinstance(count, Missing):
+        found.missing[fact] = count
+    else:
+        found.values[fact] = count
+
+
+def _counts(wanted: Iterable[Tags], listed: Listed | Missing) -> Mapping[Tags, int | Missing]:
+    """How many of those listed have all of the tags, for each of the wanted lists of tags.
+
+    By an index of tags, so that many lists of tags and many listed are not multiplied.
+    """
+    if isinstance(listed, Missing):
+        return {tags: listed if tags else _NO_TAGS for tags in wanted}
+    having: dict[str, set[int]] = {tag: set() for tags in wanted for tag in tags}
+    for number, found in enumerate(listed):
+        for tag in found & having.keys():
+            having[tag].add(number)
+    return {tags: _common([having[tag] for tag in tags]) for tags in wanted}
+
+
+def _common(sets: list[set[int]]) -> int | Missing:
+    """How many are in all of the sets; the smallest one is gone through."""
+    return len(set.intersection(*sorted(sets, key=len))) if sets else _NO_TAGS

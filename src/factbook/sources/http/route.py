@@ -1,0 +1,30 @@
+"""The way to a client's host, for a program of its own that makes a call."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from factbook.sources.http.answers import EMPTY, Reply
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """Where a program may connect to, and what it has to show and to trust there.
+
+    `url` is the client's base URL. `name` and `port` are those of its host, or of the proxy that
+    leads there; `addresses` are theirs, checked, and the only ones to connect to. `proxy` is the
+    proxy's URL with its password, or empty. `authorities` are certificates in PEM form. `headers`
+    prove who asks.
+    """
+
+    url: str
+    name: str
+    port: int
+    addresses: Sequence[str]
+    proxy: str = field(default="", repr=False)
+    authorities: str = field(default="", repr=False)
+    headers: Mapping[str, str] = field(default_factory=lambda: EMPTY, repr=False)
+
+
+# Makes one call on a route. What the host says is a reply with the status of HTTP that stands for
+# it; all else is one with a failure. It ends in time by itself, and raises nothing.
+Exchange = Callable[[Route], Awaitable[Reply]]

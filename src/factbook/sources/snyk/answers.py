@@ -1,0 +1,151 @@
+"""What Snyk's REST interface answers, as far as it is read.
+
+Source: the descriptions of `GET /orgs/{org_id}/projects` (2024-05-31) and
+`GET /orgs/{org_id}/issues` (2024-01-23).
+"""
+
+from typing import Any, Final, Generic, TypeVar
+
+from msgspec import Struct
+
+from factbook.sources.outcomes import Missing, Outcome
+
+UNUSABLE: Final = Missing(Outcome.TRANSIENT, "Snyk answered in an unknown form")
+SEVERITIES: Final = ("critical", "high", "medium", "low")
+
+# No project has so many; far larger numbers could not be stored.
+_MOST: Final = 1_000_000_000
+
+Counts = dict[str, int]
+T = TypeVar("T", bound="Row")
+
+
+class Row(Struct):
+    """One resource of a listing."""
+
+    id: str
+
+
+class Link(Struct):
+    """A link that is more than an address."""
+
+    href: str
+
+
+class Links(Struct):
+    """Where the listing goes on."""
+
+    next: str | Link | None = None
+
+
+class Page(Struct, Generic[T]):
+    """A part of a listing."""
+
+    data: list[T]
+    links: Links | None = None
+
+
+class TargetAttributes(Struct):
+    """What a target, such as a repository, is called."""
+
+    display_name: str | None = None
+    url: str | None = None
+
+
+class Target(Struct):
+    """What a project was made from; the attributes are there because they are asked for."""
+
+    id: str
+    attributes: TargetAttributes | None = None
+
+
+class TargetRelationship(Struct):
+    """The relationship of a project to its target."""
+
+    data: Target | None = None
+
+
+class ProjectRelationships(Struct):
+    """The relationships of a project."""
+
+    target: TargetRelationship | None = None
+
+
+class ProjectAttributes(Struct):
+    """What a project is; one that is not active is not scanned any more."""
+
+    name: str
+    origin: str
+    status: str
+
+
+class ProjectMeta(Struct):
+    """The figures of the latest snapshot, as they came."""
+
+    latest_issue_counts: Any = None
+
+
+class Project(Row):
+    """One file, image or folder that is scanned."""
+
+    attributes: ProjectAttributes
+    relationships: ProjectRelationships | None = None
+    meta: ProjectMeta | None = None
+
+    @property
+    def target(self) -> Target | None:
+        """What it was made from."""
+        related = self.relationships.target if self.relationships else None
+        return related.data if related else None
+
+    @property
+    def counts(self) -> Counts | Missing | None:
+        """The issues by severity in the latest snapshot; None when no figure came."""
+        counts = self.meta.latest_issue_counts if self.meta else None
+        if counts is None or counts == {}:
+            return None
+        found = [_count(counts, severity) for severity in SEVERITIES]
+        known = [count for count in found if count is not None]
+        return dict(zip(SEVERITIES, known, strict=True)) if len(known) == len(found) else UNUSABLE
+
+
+class IssueAttributes(Struct):
+    """How an issue is rated, and whether it counts."""
+
+    effective_severity_level: str
+    status: str
+    ignored: bool
+
+
+class Identifier(Struct):
+    """What a relationship points to."""
+
+    id: str
+    type: str
+
+
+class ScanItem(Struct):
+    """The relationship of an issue to what was scanned."""
+
+    data: Identifier
+
+
+class IssueRelationships(Struct):
+    """The relationships of an issue."""
+
+    scan_item: ScanItem
+
+
+class Issue(Row):
+    """One issue of one project."""
+
+    attributes: IssueAttributes
+    relationships: IssueRelationships
+
+
+def _count(counts: Any, severity: str) -> int | None:
+    """A whole number that is not negative; the description calls it a number."""
+    value = counts.get(severity) if isinstance(counts, dict) else None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return int(value) if 0 <= value < _MOST and value == value // 1 else None

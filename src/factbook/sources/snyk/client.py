@@ -1,0 +1,32 @@
+"""Collecting from one Snyk: each organization is read once, whatever the number of entities."""
+
+import asyncio
+from collections.abc import Sequence
+
+from factbook.sources.http import Client, Memory
+from factbook.sources.integration import Collected
+from factbook.sources.snyk import facts, organizations, targets
+from factbook.sources.snyk.options import Options
+
+
+def batches(targets: Sequence[str]) -> list[list[str]]:
+    """All targets in one portion, each once."""
+    distinct = list(dict.fromkeys(targets))
+    return [distinct] if distinct else []
+
+
+async def collect(
+    options: Options, wanted: Sequence[str], client: Client, _: Memory, __: int
+) -> dict[str, Collected]:
+    """The facts about each target, or why there are none."""
+    selectors = {text: targets.read(text) for text in wanted}
+    named = {id_ for selector in selectors.values() for id_ in selector.organizations}
+    async with asyncio.TaskGroup() as group:
+        # The settings may have changed since the targets were determined.
+        tasks = {
+            id_: group.create_task(organizations.read(client, options, id_))
+            for id_ in options.ids
+            if id_ in named
+        }
+    found = {id_: task.result() for id_, task in tasks.items()}
+    return {text: facts.collected(selector, found) for text, selector in selectors.items()}

@@ -1,0 +1,174 @@
+"""From a Snyk to the security tool: what a call says of an entity, leaf by leaf."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from factbook.clock import DAY, MINUTE, iso
+from factbook.sources import SOURCES
+from tests.collecting.tools import ToolWorld
+from tests.conftest import StartService
+from tests.fakes.faults import unavailable
+from tests.fakes.snyk import Organization, Token, uuid
+from tests.service import NOON, Service, component
+from tests.sources.snyk.asking import EVERYTHING, KEY, OTHER, full, named, started
+
+Make = Callable[..., Awaitable["World"]]
+REST = {"dependencyAlerts": "not-configured", "branchProtection": "not-configured"}
+FULL = {f"scannerIssues.{name}": value for name, value in EVERYTHING.items()}
+
+
+def mapped(name: str, **annotations: str) -> dict[str, Any]:
+    """A component with these annotations; `project_ids` is of snyk.io."""
+    entity = component(name)
+    entity["metadata"]["annotations"] = named(annotations or {"slug": "acme/app"})
+    return entity
+
+
+class World(ToolWorld):
+    """A service, a Snyk, and the collector between them."""
+
+    def __init__(self, service: Service, token: Token, **table: Any) -> None:
+        self.fake, asking = started(full(), Organization(2), token=token, **table)
+        super().__init__(service, asking)
+
+    async def why(self, name: str = "app") -> str:
+        """The one reason for a group that is left out."""
+        figures, reasons = await self.told("security", name)
+        assert figures == {}
+        assert reasons.items() >= REST.items()
+        assert reasons.keys() == REST.keys() | {"scannerIssues"}
+        return reasons["scannerIssues"]
+
+
+@pytest.fixture
+async def make(start: StartService) -> Make:
+    async def make(token: Token | None = None, **table: Any) -> World:
+        _, asking = started()
+        service = await start(sources=(*SOURCES, asking.integration.source))
+        return World(service, token or Token(KEY), **table)
+
+    return make
+
+
+@pytest.mark.spec("tools.metrics.real-values")
+async def test_with_all_rights_every_leaf_has_its_value_and_its_time(make: Make) -> None:
+    world = await make()
+    await world.run(mapped("app"), mapped("clean", slug="acme/clean"))
+    assert await world.told("security") == (FULL, REST)
+    assert await world.told("security", "clean") == (dict.fromkeys(FULL, 0), REST)
+    collected = (await world.ask("security"))["collectedAt"]
+    assert collected == {"scannerIssues": iso(NOON)}
+    assert world.fake.requests == {"projects": 3}
+
+
+async def test_exact_counts_are_told_in_their_place(make: Make) -> None:
+    world = await make(exact=True)
+    await world.run(mapped("app"))
+    figures = {"total": 3, "critical": 1, "high": 1, "medium": 0, "low": 1}
+    expected = {f"scannerIssues.{name}": figure for name, figure in figures.items()}
+    assert await world.told("security") == (expected, REST)
+
+
+@pytest.mark.spec("tools.metrics.misconfigured-is-unavailable", "unknown.reasons-of-collections")
+@pytest.mark.parametrize(
+    "token",
+    [
+        Token("another"),
+        Token(KEY, plan_has_api=False),
+        Token(KEY, reads_history=False),
+        Token(KEY, forbidden=frozenset({1})),
+    ],
+    ids=["unknown key", "free plan", "no project history", "no organization"],
+)
+async def test_what_the_key_may_not_read_is_left_out_as_forbidden(make: Make, token: Token) -> None:
+    world = await make(token)
+    await world.run(mapped("app"))
+    assert await world.why() == "forbidden"
+
+
+@pytest.mark.spec("unknown.reasons-of-collections", "tools.security.unavailable-groups-are-omitted")
+async def test_what_cannot_be_determined_is_left_out_with_its_reason(make: Make) -> None:
+    world = await make()
+    entities = {
+        "gone": ({"slug": "acme/gone"}, "not-found"),
+        "elsewhere": ({"slug": "acme/app", "org_id": OTHER}, "not-found"),
+        "foreign": ({"location": "url:https://evil.example.net/acme/clean"}, "not-found"),
+        "partly": ({"project_ids": f"{uuid(10)},{uuid(99)}"}, "not-found"),
+        "unscanned": ({"slug": "acme/new"}, "not-applicable"),
+        "deactivated": ({"slug": "acme/old"}, "feature-off"),
+        "stranger": ({"slug": "acme/app", "org_id": uuid(9)}, "no-annotation"),
+        "climbing": ({"slug": "acme/app", "org_id": "../../self"}, "no-annotation"),
+        "hostile": ({"project_ids": "https://evil.example.net/"}, "no-annotation"),
+    }
+    await world.run(
+        mapped("app"),
+        component("plain"),
+        *(mapped(name, **annotations) for name, (annotations, _) in entities.items()),
+    )
+    assert await world.told("security") == (FULL, REST)
+    assert await world.why("plain") == "no-annotation"
+    assert {name: await world.why(name) for name in entities} == {
+        name: reason for name, (_, reason) in entities.items()
+    }
+    assert world.fake.requests == {"projects": 3}
+
+
+async def test_a_target_that_is_renamed_is_not_found_by_name_and_still_found_by_id(
+    make: Make,
+) -> None:
+    world = await make()
+    clean = next(one for one in full().projects if one.target == "acme/clean")
+    by_id = mapped("by-id", target_id=clean.target_id)
+    await world.run(mapped("app", slug="acme/clean"), by_id)
+    for one in world.fake.organizations.values():
+        for project in one.projects:
+            if project.id == clean.id:
+                project.target, project.target_number = "acme/tidy", int(clean.target_id[:8], 16)
+    await world.next_run()
+    assert await world.why() == "not-found"
+    assert await world.told("security", "by-id") == (dict.fromkeys(FULL, 0), REST)
+
+
+@pytest.mark.spec("tools.metrics.unconfigured-is-unavailable")
+async def test_without_the_integration_the_group_is_left_out_as_not_configured(
+    start: StartService,
+) -> None:
+    service = await start()
+    assert (await service.push("all", mapped("app"))).status_code == 200
+    told = await service.facts("get-security-metrics", name="app")
+    assert told["unknownReasons"] == REST | {"scannerIssues": "not-configured"}
+    assert "scannerIssues" not in told
+
+
+@pytest.mark.spec("unknown.reasons-of-collections")
+async def test_a_limit_in_the_middle_of_the_first_run_is_told_and_passes(make: Make) -> None:
+    world = await make(exact=True)
+    world.fake.limit = 3
+    await world.run(mapped("app"))
+    assert await world.why() == "never-collected"
+    world.fake.limit = None
+    world.wait(NOON + 20 * MINUTE)
+    await world.run()
+    figures, reasons = await world.told("security")
+    assert (figures["scannerIssues.total"], reasons) == (3, REST)
+
+
+@pytest.mark.spec("unknown.reasons-of-collections")
+async def test_while_snyk_is_down_values_stay_for_three_cadences_and_then_expire(
+    make: Make,
+) -> None:
+    world = await make()
+    await world.run(mapped("app"))
+    world.fake.fail("projects", unavailable, times=1_000)
+    for _ in range(3):
+        await world.next_run()
+        assert await world.told("security") == (FULL, REST)
+        assert (await world.ask("security"))["collectedAt"] == {"scannerIssues": iso(NOON)}
+    await world.next_run()
+    assert await world.why() == "expired"
+    world.fake.recover()
+    world.wait(world.times[0].now + DAY)
+    await world.run()
+    assert await world.told("security") == (FULL, REST)

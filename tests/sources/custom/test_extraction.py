@@ -1,0 +1,117 @@
+"""Taking facts out of documents: what is found, what is not, and that nothing takes for ever."""
+
+import time
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from factbook.errors import InputError
+from factbook.facts.schema import FactType
+from factbook.sources.custom import extraction
+from factbook.sources.custom.extraction import NOTHING, expression, extract, pattern
+from factbook.sources.outcomes import Missing, Outcome
+
+DOCUMENT = {"a": {"b": 1, "none": None}, "list": [{"n": "x", "v": 3}, {"n": "y", "v": 4}]}
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("a.b", 1),
+        ("list[?v > `3`].n | [0]", "y"),
+        ("length(list)", 2),
+        ("sum(list[].v)", 7),
+        ("join(', ', list[].n)", "x, y"),
+        ("a.none", NOTHING),
+        ("nowhere", NOTHING),
+        ("a.b == `1`", True),
+    ],
+)
+def test_an_expression_gives_a_value_or_nothing(text: str, value: Any) -> None:
+    assert expression(text).of(DOCUMENT) == value
+
+
+def test_an_expression_that_does_not_fit_says_nothing_of_the_document() -> None:
+    found = expression("sum(list[].n)").of(DOCUMENT)
+    assert isinstance(found, Missing)
+    assert found.outcome is Outcome.TRANSIENT
+    assert "x" not in found.detail.split()
+
+
+@pytest.mark.parametrize(
+    ("text", "type_", "value"),
+    [
+        (r"version: (\S+)", "string", "1.4"),
+        (r"port=\d+", "string", "port=80"),
+        (r"port=(\d+)", "integer", 80),
+        (r"ratio=(\S+)", "float", 0.5),
+        (r"^port", "boolean", True),
+        (r"nowhere", "boolean", False),
+        (r"nowhere", "string", NOTHING),
+        (r"tag:(\w+)", "set", ["a", "b"]),
+        (r"nowhere", "set", []),
+        (r"version: (\S+)", "integer", "1.4"),  # which the schema then refuses
+    ],
+)
+def test_a_pattern_gives_what_the_type_of_the_fact_says(
+    text: str, type_: FactType, value: Any
+) -> None:
+    document = "version: 1.4\nport=80 ratio=0.5 tag:a tag:b tag:a"
+    assert pattern(text, type_).of(document) == value
+
+
+def test_a_pattern_reads_any_document_as_its_json() -> None:
+    assert pattern(r'"v":(\d)', "set").of(DOCUMENT) == ["3", "4"]
+
+
+@pytest.mark.parametrize(
+    ("make", "text", "told"),
+    [
+        (expression, "(", "not a JMESPath"),
+        (expression, "a[", "not a JMESPath"),
+        (expression, "", "not a JMESPath"),
+        (expression, "a == `b`", "has to be JSON"),
+        (expression, "steal(@)", "no function steal"),
+        (expression, "join(a.b, list)", "literal"),
+        (expression, "|".join(["[@, @]"] * 8), "256 times"),
+        (expression, "|".join(["{a: @, b: @}"] * 8), "256 times"),
+        (expression, "|".join(["to_string([@])"] * 8), "256 times"),
+        (expression, "map(&map(&[@,@,@,@,@,@,@,@,@,@,@], [@,@,@,@]), [@,@,@,@])", "times"),
+        (expression, "a." * 500 + "b", "longer than 1000"),
+        (expression, "!" * 900 + "a", "nested"),
+        (lambda text: pattern(text, "string"), "(", "not a regular expression"),
+        (lambda text: pattern(text, "string"), "a" * 1001, "longer than 1000"),
+        (lambda text: pattern(text, "object"), "a", "object"),
+    ],
+)
+def test_what_is_no_extractor_is_refused_when_it_is_defined(
+    make: Any, text: str, told: str
+) -> None:
+    with pytest.raises(InputError, match=told):
+        make(text)
+
+
+@pytest.mark.parametrize("text", ["(a|aa)+$", "(.*a){25}$", "(a*)*b", r"(\w+\s?)+!$"])
+@pytest.mark.parametrize("type_", ["string", "set"])
+def test_a_catastrophic_pattern_ends_with_its_bound(text: str, type_: FactType) -> None:
+    began = time.monotonic()
+    found = pattern(text, type_).of("a" * 5_000 + " ")
+    assert time.monotonic() - began < 5
+    assert found in (NOTHING, []) or isinstance(found, Missing)
+
+
+def test_all_extractors_of_a_source_share_a_bound() -> None:
+    slow = {f"fact{i}": pattern("(a|aa)+$", "string") for i in range(200)}
+    began = time.monotonic()
+    found = extract(slow, "a" * 60 + "b")
+    assert time.monotonic() - began < 2 * extraction.LONGEST_SECONDS
+    assert {type(one) for one in found.values()} == {Missing}
+
+
+@given(st.text(alphabet="ab.[]{}|@&`'\"()*?,:=<>! 01", max_size=40))
+def test_no_expression_does_more_than_be_refused_or_find_nothing(text: str) -> None:
+    with suppress(InputError):
+        assert expression(text).of(DOCUMENT) != ""
