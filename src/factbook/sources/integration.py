@@ -15,7 +15,7 @@ from factbook.facts import shapes
 from factbook.facts.datasource import DataSource
 from factbook.facts.schema import Fact
 from factbook.facts.shapes import Shape
-from factbook.sources.http import ANONYMOUS, Client, Credential, Memory
+from factbook.sources.http import ANONYMOUS, Answer, Client, Credential, Memory
 from factbook.sources.outcomes import Missing
 
 
@@ -52,6 +52,7 @@ class Collected:
 
 Authorize = Callable[[Client], Credential]
 Collect = Callable[[Sequence[str], Client, Memory, int], Awaitable[dict[str, Collected]]]
+Read = Callable[[str, str, Client, Memory], Awaitable[Answer]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,6 +73,8 @@ class Integration:
     never names another host. `batches` says which targets are asked for together. `collect` asks
     for one batch at a time given in milliseconds, and answers for every target of it: it raises
     nothing that concerns only some of them, and nothing for an answer that a vendor may give.
+    `read`, where targets are repositories, asks for one file of the default branch, by its path:
+    the file is the body of the answer.
     """
 
     source: DataSource
@@ -85,6 +88,7 @@ class Integration:
     target: Callable[[Mapping[str, Any]], str | Missing]
     batches: Callable[[Sequence[str]], list[list[str]]]
     collect: Collect
+    read: Read | None = None
 
 
 # The base URL of an integration that asks no host by itself; a name that never exists.

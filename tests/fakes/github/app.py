@@ -117,7 +117,7 @@ class FakeGitHub(Fake):
 
     def _rest(self, request: Request, token: Token, path: str) -> Response:
         said = self._said(request, token, path)
-        body = msgspec.json.encode(said.body)
+        body = said.body if isinstance(said.body, bytes) else msgspec.json.encode(said.body)
         etag = f'W/"{hashlib.sha256(body).hexdigest()}"'
         headers = {"etag": etag, "cache-control": "private, max-age=60, s-maxage=60"}
         if said.link:
@@ -235,7 +235,9 @@ def _size(variables: dict[str, Any]) -> int:
 
 
 def as_json(said: Said, headers: dict[str, str] | None = None) -> Response:
-    """A response with a JSON body."""
+    """A response with a JSON body, or with the bytes of a file."""
+    if isinstance(said.body, bytes):
+        return Response(said.body, said.status, headers, "application/vnd.github.raw+json")
     return faults.as_json(said.body, said.status, headers)
 
 

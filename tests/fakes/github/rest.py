@@ -149,9 +149,11 @@ def alerts(found: Repository, token: Token, first: int, after: str) -> Said:
 
 
 def contents(found: Repository, token: Token, path: str) -> Said:
-    """`GET …/contents/{path}` of a file, without its text."""
+    """`GET …/contents/{path}` of a file: its bytes where it has some, else what it is."""
     if not token.reads_contents:
         return refusal(403, f"Resource not accessible by {token.kind}")
     if path not in found.files:
         return NOT_FOUND
+    if path in found.texts:
+        return Said(200, found.texts[path])
     return Said(200, {"type": "file", "path": path, "sha": _sha(found, path)})

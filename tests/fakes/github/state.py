@@ -75,6 +75,7 @@ class Repository:
     branch: str = "main"
     commits: int = 1
     files: list[str] = field(default_factory=list)
+    texts: dict[str, bytes] = field(default_factory=dict)
     submodules: list[str] = field(default_factory=list)
     classic: Mapping[str, Any] | None = None
     rulesets: list[Ruleset] = field(default_factory=list)

@@ -10,6 +10,7 @@ from factbook.facts.schema import Fact
 from factbook.facts.shapes import CODEHOST, REPOSITORY, SECURITY
 from factbook.sources import configuring
 from factbook.sources.github.client import batches, collect
+from factbook.sources.github.contents import read
 from factbook.sources.github.credentials import credential
 from factbook.sources.github.options import GITHUB, Options
 from factbook.sources.github.targets import SLUG, target
@@ -51,6 +52,7 @@ def configured(name: str, values: Mapping[str, Any], *, clock: Clock = now) -> I
         target=partial(target, options),
         batches=batches,
         collect=partial(collect, options),
+        read=partial(read, options),
     )
 
 

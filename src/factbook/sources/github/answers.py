@@ -3,7 +3,7 @@
 What may be null for want of rights is null here; why is in `Found.errors`.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Annotated, Any, Final, Generic, TypeVar
@@ -232,11 +232,28 @@ class Bypassed(Wire):
     bypass_actors: Count | None
 
 
+class Paged(Wire, Generic[T]):
+    """A repository of which only a further page was asked for."""
+
+    page: Connection[T] | None = None
+
+
+class PagedBranch(Wire):
+    """A repository of whose default branch only a further page of rules was asked for."""
+
+    default_branch_ref: Paged[RuleNode] | None = None
+
+    @property
+    def page(self) -> Connection[RuleNode] | None:
+        """The page."""
+        return self.default_branch_ref.page if self.default_branch_ref else None
+
+
 PAGES: Final[dict[str, Any]] = {
-    PULLS: Connection[Pull],
-    ISSUES: Connection[Issue],
-    COLLABORATORS: Connection[Login],
-    RULES: Connection[RuleNode],
+    PULLS: Paged[Pull],
+    ISSUES: Paged[Issue],
+    COLLABORATORS: Paged[Login],
+    RULES: PagedBranch,
 }
 
 # A null there does not spoil what is around it.
@@ -277,9 +294,9 @@ def place_of(path: Iterable[object]) -> str | None:
     return ".".join(names[:2]) if names[0] == "defaultBranchRef" else names[0]
 
 
-def repository(data: Mapping[str, Any]) -> Repository | None:
-    """The repository in this form, or None when the data have another."""
+def decoded(data: msgspec.Raw | bytes, form: Any) -> Any:
+    """What was answered, of this type; None when it is of another form."""
     try:
-        return msgspec.convert(data, Repository)
-    except msgspec.ValidationError:
+        return msgspec.json.decode(data, type=form)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
         return None

@@ -2,7 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypedDict
+
+import msgspec
 
 from factbook.sources.github.answers import UNUSABLE
 from factbook.sources.github.options import Options
@@ -12,6 +14,7 @@ from factbook.sources.outcomes import Missing, Outcome
 # What GitHub answers to a query that takes more than its ten seconds.
 _TOO_HEAVY: Final = frozenset({502, 504})
 _REST: Final = {"accept": "application/vnd.github+json", "x-github-api-version": "2022-11-28"}
+_NULL: Final = msgspec.Raw(b"null")
 _LIMITS: Final = frozenset({"RESOURCE_LIMITS_EXCEEDED", "MAX_NODE_LIMIT_EXCEEDED"})
 
 
@@ -23,14 +26,22 @@ class Error(NamedTuple):
     too_heavy: bool
 
 
+class _Body(TypedDict, total=False):
+    """The body of an answer. What its fields hold is decoded where their types are known."""
+
+    data: dict[str, msgspec.Raw] | None
+    errors: Any
+    message: Any
+
+
 @dataclass
 class Told:
-    """The end of one question: data and errors, or why there are none.
+    """The end of one question: data by field, where not null, and errors; or why there are none.
 
     `too_heavy`: a smaller question may be answered.
     """
 
-    data: dict[str, Any] = field(default_factory=dict)
+    data: dict[str, msgspec.Raw] = field(default_factory=dict)
     errors: list[Error] = field(default_factory=list)
     failure: Missing | None = None
     too_heavy: bool = False
@@ -52,10 +63,10 @@ class Api:
             return await self._ask(document, variables, attempts=2)
         return told
 
-    async def get(self, target: str, **query: str | int) -> Answer:
-        """Ask REST."""
+    async def get(self, target: str, form: Any = Any, **query: str | int) -> Answer:
+        """Ask REST; data that fit the form are of its type."""
         address = f"{self._options.rest}{target}"
-        return await self._client.get(address, query=query, headers=_REST, budget="core")
+        return await self._client.get(address, query=query, headers=_REST, budget="core", form=form)
 
     async def get_again(self, target: str, **query: str | int) -> Answer:
         """Ask REST; an earlier answer that still holds costs nothing."""
@@ -73,20 +84,23 @@ class Api:
             json={"query": document, "variables": variables},
             budget="graphql",
             attempts=attempts,
+            form=_Body,
         )
-        return told(answer)
+        return _told(answer)
 
 
-def told(answer: Answer) -> Told:
+def _told(answer: Answer) -> Told:
     """What an answer of GraphQL says; data beside errors are kept."""
     if not answer.ok:
         return Told(failure=answer.missing, too_heavy=answer.status in _TOO_HEAVY)
     if not isinstance(answer.data, dict):
         return Told(failure=UNUSABLE)
-    errors = [_error(error) for error in answer.data.get("errors") or () if isinstance(error, dict)]
+    found = answer.data.get("errors")
+    listed = found if isinstance(found, list) else []
+    errors = [_error(error) for error in listed if isinstance(error, dict)]
     data = answer.data.get("data")
     if isinstance(data, dict):
-        return Told(data, errors)
+        return Told({name: raw for name, raw in data.items() if raw != _NULL}, errors)
     too_heavy = any(error.too_heavy for error in errors)
     return Told(failure=errors[0].missing if errors else UNUSABLE, too_heavy=too_heavy)
 

@@ -11,7 +11,7 @@ import msgspec
 
 from factbook.clock import SECOND
 from factbook.sources import merging
-from factbook.sources.github import queries
+from factbook.sources.github import answers, queries
 from factbook.sources.github.answers import (
     PAGES,
     UNUSABLE,
@@ -143,14 +143,9 @@ def _page(told: Told, alias: str, kind: str) -> Connection[Any] | Missing:
     for error in told.errors:
         if error.path[:1] == (alias,) and not {"author", "repositoryRuleset"} & set(error.path):
             return error.missing
-    node = told.data.get(alias) or {}
-    if kind == RULES:
-        node = node.get("defaultBranchRef") or {}
-    try:
-        page: Connection[Any] = msgspec.convert(node.get("page"), PAGES[kind])
-    except msgspec.ValidationError:
-        return UNUSABLE
-    return page
+    node = answers.decoded(told.data.get(alias, b""), PAGES[kind])
+    page: Connection[Any] | None = node.page if node else None
+    return page or UNUSABLE
 
 
 def _place(kind: str) -> str:
@@ -170,11 +165,8 @@ def _rulesets(repositories: Sequence[Found]) -> Iterable[str]:
 def _bypassed(ids: Sequence[str], told: Told) -> Bypasses:
     unreadable = told.failure or Missing(Outcome.DENIED, "who may bypass a ruleset is hidden")
     bypassed: Bypasses = dict.fromkeys(ids, unreadable)
-    for node in told.data.get("rulesets") or ():
-        try:
-            ruleset = msgspec.convert(node, Bypassed)
-        except msgspec.ValidationError:
-            continue
-        if ruleset.bypass_actors:
+    for node in answers.decoded(told.data.get("rulesets", b""), list[msgspec.Raw]) or ():
+        ruleset: Bypassed | None = answers.decoded(node, Bypassed)
+        if ruleset and ruleset.bypass_actors:
             bypassed[ruleset.id] = ruleset.bypass_actors.total_count > 0
     return bypassed

@@ -1,10 +1,12 @@
 """Reading repositories in batches, which shrink when GitHub cannot answer them whole."""
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
+
+import msgspec
 
 from factbook.sources.github import answers, queries
-from factbook.sources.github.answers import UNUSABLE, Found
+from factbook.sources.github.answers import UNUSABLE, Found, Repository
 from factbook.sources.github.graphql import Api, Error, Told
 from factbook.sources.outcomes import Missing, Outcome
 
@@ -120,8 +122,8 @@ class _Reading:
             self._stopped = found
 
 
-def _found(data: Any, errors: list[Error]) -> Found | Missing:
-    repository = answers.repository(data)
+def _found(data: msgspec.Raw | bytes, errors: list[Error]) -> Found | Missing:
+    repository: Repository | None = answers.decoded(data, Repository)
     if repository is None:
         return UNUSABLE
     found = Found(repository)
@@ -133,12 +135,12 @@ def _found(data: Any, errors: list[Error]) -> Found | Missing:
 
 def _together(told: Told) -> Found | Missing:
     """One repository from its parts; what a failed part would have told is missing."""
-    data: dict[str, Any] = {}
+    data: dict[str, msgspec.Raw] = {}
     lost: dict[str, Missing] = {}
     errors = []
     for part in queries.PARTS:
         own = [error for error in told.errors if error.path[:1] == (part,)]
-        if part_data := told.data.get(part):
+        if part_data := answers.decoded(told.data.get(part, b""), dict[str, msgspec.Raw]):
             data |= part_data
             errors += own
         else:
@@ -147,7 +149,7 @@ def _together(told: Told) -> Found | Missing:
     if not data:
         whole = [error for error in told.errors if len(error.path) == 1]
         return _refusal(whole) or next(iter(lost.values()))
-    found = _found(data, errors)
+    found = _found(msgspec.json.encode(data), errors)
     if isinstance(found, Found):
         found.errors |= lost
     return found

@@ -1,14 +1,15 @@
 """The paths of all files at HEAD: asked for when HEAD has moved, else remembered."""
 
-import zlib
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
+from factbook.sources import trees
 from factbook.sources.github.answers import UNUSABLE, Found, Repository
 from factbook.sources.github.graphql import Api
 from factbook.sources.http import path
 from factbook.sources.outcomes import Missing, Outcome
+from factbook.sources.trees import Paths
 
 # Calls for one tree that GitHub cuts off at 100,000 entries.
 MOST_CALLS: Final = 200
@@ -16,8 +17,6 @@ MOST_CALLS: Final = 200
 _HIDDEN: Final = Missing(Outcome.DENIED, "the credential may not read the contents")
 _TOO_LARGE: Final = Missing(Outcome.TRANSIENT, f"the tree takes more than {MOST_CALLS} calls")
 _EMPTY_REPOSITORY: Final = 409
-
-Paths = list[str]
 
 
 class _Entry(msgspec.Struct):
@@ -31,11 +30,6 @@ class _Tree(msgspec.Struct):
     truncated: bool = False
 
 
-class _Kept(msgspec.Struct, array_like=True):
-    oid: str
-    paths: Paths
-
-
 async def paths(api: Api, found: Found) -> Paths | Missing:
     """The paths of all files of the default branch, in no order; none of an empty repository."""
     repository = found.repository
@@ -43,14 +37,13 @@ async def paths(api: Api, found: Found) -> Paths | Missing:
     if branch is None or branch.target is None:
         missing = found.missing("defaultBranchRef.target")
         return missing or ([] if repository.is_empty else _HIDDEN)
-    key = f"tree:{repository.id}"
-    kept = _decode(await api.memory.get(key))
-    if kept and kept.oid == branch.target.oid:
-        return kept.paths
-    read = await _Walk(api, repository).everything(branch.target.oid)
+    oid = branch.target.oid
+    known = await trees.kept(api.memory, repository.id, oid)
+    if known is not None:
+        return known
+    read = await _Walk(api, repository).everything(oid)
     if not isinstance(read, Missing):
-        text = msgspec.json.encode(_Kept(branch.target.oid, read))
-        await api.memory.put(key, zlib.compress(text, level=1))
+        await trees.keep(api.memory, repository.id, oid, read)
     return read
 
 
@@ -91,26 +84,10 @@ class _Walk:
             return _TOO_LARGE
         self._calls += 1
         target = path("repos", *self._repository, "git", "trees", sha)
-        answer = await self._api.get(target, **query)
+        answer = await self._api.get(target, form=_Tree, **query)
         if answer.status == _EMPTY_REPOSITORY:
             return _Tree([])
         if not answer.ok:
             hidden = answer.outcome in {Outcome.DENIED, Outcome.NOT_FOUND}
             return _HIDDEN if hidden else answer.missing
-        return _convert(answer.data)
-
-
-def _convert(data: Any) -> _Tree | Missing:
-    try:
-        return msgspec.convert(data, _Tree)
-    except msgspec.ValidationError:
-        return UNUSABLE
-
-
-def _decode(stored: bytes | None) -> _Kept | None:
-    if stored is None:
-        return None
-    try:
-        return msgspec.json.decode(zlib.decompress(stored), type=_Kept)
-    except (zlib.error, msgspec.DecodeError):
-        return None
+        return answer.data if isinstance(answer.data, _Tree) else UNUSABLE

@@ -1,0 +1,113 @@
+"""The forms of Gitea's answers, as far as they are read."""
+
+from datetime import datetime
+from typing import Annotated, Any, Final
+
+import msgspec
+from msgspec import Meta
+
+from factbook.sources.outcomes import Missing, Outcome
+
+UNUSABLE: Final = Missing(Outcome.TRANSIENT, "answered in an unknown form")
+
+Moment = Annotated[datetime, Meta(tz=True)]
+# They become parts of addresses.
+Slug = Annotated[str, Meta(pattern=r"\A(?!\.{1,2}/)[\w.-]+/(?!\.{1,2}\Z)[\w.-]+\Z")]
+Commit = Annotated[str, Meta(pattern=r"\A(?:[0-9a-f]{40}|[0-9a-f]{64})\Z")]
+
+
+class Repository(msgspec.Struct):
+    """A repository; `full_name` is its present one."""
+
+    id: int
+    full_name: Slug
+    empty: bool
+    default_branch: str = ""
+    mirror: bool = False
+    has_issues: bool = True
+    has_pull_requests: bool = True
+    external_tracker: Any = None
+
+
+class User(msgspec.Struct):
+    """An account; that of everybody whose account is gone has a negative id."""
+
+    login: str
+    id: int = 0
+
+
+class Pull(msgspec.Struct):
+    """A pull request; `merged_at` is None when it was not merged."""
+
+    number: int
+    title: str
+    created_at: Moment
+    updated_at: Moment
+    merged_at: Moment | None = None
+    user: User | None = None
+
+
+class PullOfIssue(msgspec.Struct):
+    """What a list of issues says of a pull request."""
+
+    merged: bool
+
+
+class Issue(msgspec.Struct):
+    """An issue, or a pull request where `pull_request` is not None."""
+
+    number: int
+    closed_at: Moment | None = None
+    pull_request: PullOfIssue | None = None
+
+
+class BranchCommit(msgspec.Struct):
+    """The commit that a branch is at."""
+
+    id: Commit
+
+
+class Branch(msgspec.Struct):
+    """A branch as everybody who may read the code sees it.
+
+    `effective_branch_protection_name` is empty unless the credential may administer the repository.
+    """
+
+    commit: BranchCommit
+    protected: bool
+    required_approvals: int | None = None
+    enable_status_check: bool | None = None
+    effective_branch_protection_name: str = ""
+
+
+class Rule(msgspec.Struct):
+    """A rule that protects branches; None for what this version does not have.
+
+    `block_admin_merge_override` is Gitea's word and `apply_to_admins` Forgejo's.
+    """
+
+    rule_name: str = ""
+    branch_name: str = ""
+    enable_force_push: bool | None = None
+    enable_status_check: bool | None = None
+    required_approvals: int | None = None
+    block_on_official_review_requests: bool | None = None
+    block_on_outdated_branch: bool | None = None
+    dismiss_stale_approvals: bool | None = None
+    require_signed_commits: bool | None = None
+    block_admin_merge_override: bool | None = None
+    apply_to_admins: bool | None = None
+
+
+class Entry(msgspec.Struct):
+    """An entry of a tree: a file (`blob`), a folder (`tree`) or a submodule (`commit`)."""
+
+    path: str
+    type: str
+
+
+class Tree(msgspec.Struct):
+    """A page of a tree; `truncated` when there are more."""
+
+    tree: list[Entry]
+    truncated: bool = False

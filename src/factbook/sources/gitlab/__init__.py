@@ -1,0 +1,76 @@
+"""GitLab: the code-host shape, protection of the default branch, and the files of a project."""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, Final
+
+from factbook.clock import Clock, now
+from factbook.facts.datasource import DataSource, Handler, Lifecycle
+from factbook.facts.schema import Fact
+from factbook.facts.shapes import CODEHOST, REPOSITORY, SECURITY
+from factbook.sources import configuring
+from factbook.sources.gitlab.client import batches, collect
+from factbook.sources.gitlab.contents import read
+from factbook.sources.gitlab.options import GITLAB, Options
+from factbook.sources.gitlab.targets import SLUG, target
+from factbook.sources.http import Client, Credential
+from factbook.sources.integration import Integration, Vendor, facts_of
+from factbook.sources.locations import SOURCE_LOCATION
+
+ID: Final = "gitlab"
+FILLS: Final = ("codehost", "security.branchProtection", "repository")
+FACTS: Final[tuple[Fact, ...]] = (
+    *facts_of(CODEHOST),
+    *facts_of(SECURITY, "branchProtection"),
+    *facts_of(REPOSITORY),
+)
+_CALLS_AT_ONCE: Final = 6
+
+
+def configured(name: str, values: Mapping[str, Any], *, clock: Clock = now) -> Integration:
+    """The integration that the table `[integrations.gitlab.<name>]` of the settings describes.
+
+    The one named `default` is the source `gitlab`, another one `gitlab-<name>`. Raises
+    ConfigurationError for what is wrong with the table.
+    """
+    del clock  # A token says nothing about its end.
+    options = configuring.read(ID, name, values, Options)
+    id_ = configuring.source_id(ID, name)
+    return Integration(
+        source=_source(id_, configuring.title("GitLab", name), options),
+        fills=FILLS,
+        credential=id_,
+        authorize=partial(_credential, id_, options),
+        base_url=options.origin,
+        calls_at_once=_CALLS_AT_ONCE,
+        target=partial(target, options),
+        batches=batches,
+        collect=partial(collect, options),
+        read=partial(read, options),
+    )
+
+
+def _credential(name: str, options: Options, _: Client) -> Credential:
+    return Credential.fixed(name, {"authorization": f"Bearer {options.token}"})
+
+
+def _source(id_: str, title: str, options: Options) -> DataSource:
+    keys = [SLUG, SOURCE_LOCATION]
+    if options.host != GITLAB:
+        keys.append(f"{options.host}/project-slug")
+    return DataSource(
+        id=id_,
+        title=title,
+        description=f"Merge requests, issues, protection and files on {options.host}.",
+        cadence="0 */6 * * *",
+        lifecycle=Lifecycle(time_to_live={"days": 90}),
+        handler=Handler("builtin", id_, builtin_id=ID),
+        timeout={"minutes": 30},
+        entity_filter=[{f"metadata.annotations.{key}": {"exists": True}} for key in keys],
+        schema=FACTS,
+    )
+
+
+INTEGRATION: Final = Vendor(
+    id=ID, title="GitLab", options=Options, facts=FACTS, fills=FILLS, configured=configured
+)

@@ -1,0 +1,67 @@
+"""PagerDuty: incidents of a service, and how the service is set up for them."""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, Final
+
+from factbook.clock import Clock, now
+from factbook.facts.datasource import DataSource, Handler, Lifecycle
+from factbook.facts.schema import Fact
+from factbook.facts.shapes import INCIDENT
+from factbook.sources import configuring
+from factbook.sources.http import Client, Credential
+from factbook.sources.integration import Integration, Vendor, facts_of
+from factbook.sources.pagerduty.client import batches, collect
+from factbook.sources.pagerduty.options import Options
+from factbook.sources.pagerduty.targets import INTEGRATION_KEY, SERVICE_ID, target
+
+ID: Final = "pagerduty"
+FILLS: Final = ("incident",)
+FACTS: Final[tuple[Fact, ...]] = facts_of(INCIDENT)
+
+
+def configured(name: str, values: Mapping[str, Any], *, clock: Clock = now) -> Integration:
+    """The integration that the table `[integrations.pagerduty.<name>]` of the settings describes.
+
+    The one named `default` is the source `pagerduty`, another one `pagerduty-<name>`. Raises
+    ConfigurationError for what is wrong with the table.
+    """
+    options = configuring.read(ID, name, values, Options)
+    id_ = configuring.source_id(ID, name)
+    return Integration(
+        source=_source(id_, configuring.title("PagerDuty", name), options),
+        fills=FILLS,
+        credential=id_,
+        authorize=partial(_credential, id_, options),
+        base_url=options.base_url,
+        target=partial(target, options),
+        batches=batches,
+        collect=collect,
+    )
+
+
+def _credential(name: str, options: Options, _: Client) -> Credential:
+    return Credential.fixed(name, {"authorization": f"Token token={options.api_key}"})
+
+
+def _source(id_: str, title: str, options: Options) -> DataSource:
+    account = f" of the account {options.account}" if options.account else ""
+    return DataSource(
+        id=id_,
+        title=title,
+        description=f"Incidents and the set-up of services{account}.",
+        cadence="0 */6 * * *",
+        lifecycle=Lifecycle(time_to_live={"days": 90}),
+        handler=Handler("builtin", id_, builtin_id=ID),
+        timeout={"minutes": 30},
+        entity_filter=[
+            {f"metadata.annotations.{key}": {"exists": True}}
+            for key in (SERVICE_ID, INTEGRATION_KEY)
+        ],
+        schema=FACTS,
+    )
+
+
+INTEGRATION: Final = Vendor(
+    id=ID, title="PagerDuty", options=Options, facts=FACTS, fills=FILLS, configured=configured
+)

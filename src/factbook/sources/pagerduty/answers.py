@@ -1,0 +1,128 @@
+"""The answers of PagerDuty as types: one of another form is refused where it comes in.
+
+What its description or its samples leave out, or show as null, may be so here.
+"""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Annotated, Any, Final, TypeVar
+from urllib.parse import urlencode
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from factbook.clock import SECOND
+from factbook.sources.http import Answer, Client
+from factbook.sources.outcomes import Missing, Outcome
+
+T = TypeVar("T")
+
+UNUSABLE: Final = Missing(Outcome.TRANSIENT, "answered in an unknown form")
+BAD_KEY: Final = Missing(Outcome.DENIED, "the key is not one of PagerDuty's")
+BEYOND: Final = Missing(Outcome.TRANSIENT, "beyond what PagerDuty lists")
+HEADERS: Final = {
+    "accept": "application/vnd.pagerduty+json;version=2",
+    # PagerDuty wants it even where there is no body.
+    "content-type": "application/json",
+}
+PAGE: Final = 100
+# No page may go beyond this one of a list.
+MOST_LISTED: Final = 10_000
+
+# Larger numbers are none that a reader of JSON can be trusted with.
+_LARGEST: Final = 2**53
+Count = Annotated[int, Meta(ge=0, le=_LARGEST)]
+Mean = Annotated[float, Meta(ge=0, le=_LARGEST)] | None
+Moment = Annotated[datetime, Meta(tz=True)]
+
+
+class Reference(msgspec.Struct):
+    """Something that is named by its id."""
+
+    id: str
+
+
+class Service(msgspec.Struct):
+    """A service as listings show it; policy and teams may be null, but not left out unnoticed."""
+
+    id: str
+    escalation_policy: Reference | UnsetType | None = UNSET
+    teams: list[Reference] | UnsetType | None = UNSET
+    description: str | None = None
+    alert_creation: str | None = None
+
+
+class Row(msgspec.Struct):
+    """What analytics says of a service's incidents in a window, or of those of one of its teams."""
+
+    total_incident_count: Count
+    mean_seconds_to_resolve: Mean = None
+    mean_seconds_to_first_ack: Mean = None
+    total_incidents_acknowledged: Count | None = None
+    up_time_pct: Annotated[float, Meta(ge=0, le=100)] | None = None
+
+
+class Incident(msgspec.Struct):
+    """An incident as listings show it."""
+
+    id: str
+    created_at: Moment
+    service: Reference | None
+    status: str
+    resolved_at: Moment | None = None
+
+
+def read(type_: type[T], data: Any) -> T | Missing:
+    """The data as this type, or that they are of another form."""
+    try:
+        return msgspec.convert(data, type_)
+    except (msgspec.ValidationError, OverflowError):
+        return UNUSABLE
+
+
+def missing_of(answer: Answer) -> Missing:
+    """Why an answer that is not good brought nothing."""
+    return BAD_KEY if answer.status == 401 else answer.missing
+
+
+def stamp(milliseconds: int) -> str:
+    """A moment as PagerDuty takes it, to the second."""
+    return datetime.fromtimestamp(milliseconds // SECOND, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+async def get(client: Client, target: str, query: Sequence[tuple[str, str | int]] = ()) -> Answer:
+    """Ask with GET; a key of the query may be there several times."""
+    address = f"{target}?{urlencode(query)}" if query else target
+    return await client.get(address, headers=HEADERS, budget="rest")
+
+
+async def post(client: Client, target: str, body: Mapping[str, Any]) -> Answer:
+    """Ask analytics, whose limit may be one of its own."""
+    return await client.post(target, json=body, headers=HEADERS, budget="analytics")
+
+
+async def pages(
+    client: Client, member: str, query: Sequence[tuple[str, str | int]]
+) -> AsyncIterator[list[Any] | Missing]:
+    """The pages of the list of this name; a last Missing says why more could not be read.
+
+    That is BEYOND when the list goes on where no page may be asked for.
+    """
+    offset = 0
+    while offset + PAGE <= MOST_LISTED:
+        paging = [("limit", PAGE), ("offset", offset)]
+        answer = await get(client, f"/{member}", [*query, *paging])
+        if not answer.ok:
+            yield missing_of(answer)
+            return
+        page = answer.data if isinstance(answer.data, dict) else {}
+        items, more = page.get(member), page.get("more")
+        if not isinstance(items, list) or not isinstance(more, bool) or (more and not items):
+            yield UNUSABLE
+            return
+        yield items
+        if not more:
+            return
+        # Not the limit that was asked for: the server may have a smaller one.
+        offset += len(items)
+    yield BEYOND

@@ -1,0 +1,43 @@
+"""The paths of all files of a repository at one commit, kept until its HEAD moves."""
+
+import zlib
+
+import msgspec
+
+from factbook.sources.http import Memory
+
+Paths = list[str]
+
+
+class _Kept(msgspec.Struct, array_like=True):
+    oid: str
+    paths: Paths
+
+
+async def kept(memory: Memory, repository: str | int, oid: str) -> Paths | None:
+    """The paths at this commit, or None when those of another one are kept, or none.
+
+    `repository` is what the host calls it for good, such as its id.
+    """
+    stored = _decode(await memory.get(_key(repository)))
+    return stored.paths if stored and stored.oid == oid else None
+
+
+async def keep(memory: Memory, repository: str | int, oid: str, paths: Paths) -> None:
+    """Keep the paths at this commit, in the place of those at another one."""
+    text = msgspec.json.encode(_Kept(oid, paths))
+    await memory.put(_key(repository), zlib.compress(text, level=1))
+
+
+def _key(repository: str | int) -> str:
+    return f"tree:{repository}"
+
+
+def _decode(stored: bytes | None) -> _Kept | None:
+    """What was kept; what this version cannot read counts as nothing."""
+    if stored is None:
+        return None
+    try:
+        return msgspec.json.decode(zlib.decompress(stored), type=_Kept)
+    except (zlib.error, msgspec.DecodeError):
+        return None

@@ -1,0 +1,32 @@
+"""`python -m tests.system.noon --port PORT`: what `factbook serve` serves, at noon of the tests.
+
+The figures of fakes are of windows that end then. Time goes on from there.
+"""
+
+import sys
+import time
+
+import uvicorn
+
+from factbook import logs
+from factbook.app import Application
+from factbook.settings import load
+from factbook.sources import configured
+from tests.service import NOON
+
+
+def main(port: str) -> None:
+    began = time.monotonic_ns()
+
+    def clock() -> int:
+        return NOON + (time.monotonic_ns() - began) // 1_000_000
+
+    settings = load()
+    logs.configure(settings)
+    integrations = configured(settings.integrations, clock=clock)
+    app = Application(settings, clock=clock, integrations=integrations)
+    uvicorn.run(app, port=int(port), loop="uvloop", lifespan="on", log_config=None)
+
+
+if __name__ == "__main__":
+    main(sys.argv[sys.argv.index("--port") + 1])
