@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 SOURCES: tuple[DataSource, ...] = catalog.SOURCES
 
 # Each is the name of a folder, whose INTEGRATION it is.
-VENDORS = ("github",)
+VENDORS = ("datadog", "git", "gitea", "github", "gitlab", "pagerduty", "prometheus", "snyk")
 
 
 def vendor(id_: str) -> "Vendor":

@@ -1,0 +1,74 @@
+"""Prometheus, with Alertmanager: the incident and the observability shape."""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, Final
+
+from factbook.clock import Clock, now
+from factbook.facts.datasource import DataSource, Handler, Lifecycle
+from factbook.facts.schema import Fact
+from factbook.facts.shapes import INCIDENT, OBSERVABILITY
+from factbook.sources import configuring
+from factbook.sources.integration import Integration, Vendor, facts_of
+from factbook.sources.prometheus.client import batches, collect, credential
+from factbook.sources.prometheus.options import Options
+from factbook.sources.prometheus.targets import LABELS, SERVICE, target
+
+ID: Final = "prometheus"
+FILLS: Final = ("incident", "observability")
+FACTS: Final[tuple[Fact, ...]] = (*facts_of(INCIDENT), *facts_of(OBSERVABILITY))
+# Queries about a year of samples are heavy.
+_CALLS_AT_ONCE: Final = 2
+
+
+def configured(name: str, values: Mapping[str, Any], *, clock: Clock = now) -> Integration:
+    """The integration that the table `[integrations.prometheus.<name>]` of the settings describes.
+
+    The one named `default` is the source `prometheus`, another one `prometheus-<name>`. Raises
+    ConfigurationError for what is wrong with the table.
+    """
+    options = configuring.read(ID, name, values, Options)
+    id_ = configuring.source_id(ID, name)
+    user, other = (
+        partial(credential, id_, options.token, options.username, options.password),
+        partial(
+            credential,
+            f"{id_} alertmanager",
+            options.alertmanager_token,
+            options.alertmanager_username,
+            options.alertmanager_password,
+        ),
+    )
+    return Integration(
+        source=_source(id_, configuring.title("Prometheus", name)),
+        fills=FILLS,
+        credential=id_,
+        authorize=user,
+        base_url=options.url,
+        further={options.alertmanager_url: other} if options.alertmanager_url else {},
+        calls_at_once=_CALLS_AT_ONCE,
+        target=partial(target, options),
+        batches=batches,
+        collect=partial(collect, options),
+    )
+
+
+def _source(id_: str, title: str) -> DataSource:
+    return DataSource(
+        id=id_,
+        title=title,
+        description="Incidents, availability, alerting rules and service level objectives.",
+        cadence="0 */6 * * *",
+        lifecycle=Lifecycle(time_to_live={"days": 90}),
+        handler=Handler("builtin", id_, builtin_id=ID),
+        timeout={"minutes": 30},
+        entity_filter=[
+            {f"metadata.annotations.{key}": {"exists": True}} for key in (SERVICE, LABELS)
+        ],
+        schema=FACTS,
+    )
+
+
+INTEGRATION: Final = Vendor(
+    id=ID, title="Prometheus", options=Options, facts=FACTS, fills=FILLS, configured=configured
+)

@@ -1,0 +1,149 @@
+"""The HTTP API of Prometheus, and the status of Alertmanager: answers in checked forms.
+
+Source: Prometheus' documentation of its HTTP API, version 1; Alertmanager's API description,
+version 2.
+"""
+
+from typing import Annotated, Any, Final, Generic, Literal, TypeVar
+
+import msgspec
+from msgspec import Meta
+
+from factbook.sources.http import Answer, Client, path
+from factbook.sources.outcomes import Missing, Outcome
+
+Data = TypeVar("Data")
+Labels = dict[str, str]
+
+UNUSABLE: Final = Missing(Outcome.TRANSIENT, "answered in an unknown form")
+_PARTIAL: Final = Missing(Outcome.TRANSIENT, "answered with warnings, so perhaps in part")
+_ELSEWHERE: Final = Missing(Outcome.TRANSIENT, "answered 404; is the address the right one?")
+_TOO_MUCH: Final = Missing(Outcome.TRANSIENT, "refused the query; a longer resolution asks less")
+
+
+class Sample(msgspec.Struct):
+    """A series' value at one moment."""
+
+    metric: Labels
+    value: tuple[float, str]
+
+
+class Series(msgspec.Struct):
+    """A series' values at many moments, in seconds since the epoch."""
+
+    metric: Labels
+    values: list[tuple[float, str]]
+
+
+class Rule(msgspec.Struct):
+    """A rule as it is evaluated: `alerting` or `recording`."""
+
+    name: str
+    type: str
+    labels: Labels = {}
+    annotations: Labels = {}
+
+    @property
+    def is_alerting(self) -> bool:
+        """Whether it makes alerts."""
+        return self.type == "alerting"
+
+    def label(self, name: str) -> str:
+        """A label's value; empty without it, or when it depends on what the rule finds."""
+        value = self.labels.get(name, "").strip()
+        return "" if "{{" in value else value
+
+
+class _Group(msgspec.Struct):
+    rules: list[Rule]
+
+
+class _Groups(msgspec.Struct):
+    groups: list[_Group]
+
+
+class _Result(msgspec.Struct, Generic[Data]):
+    result: list[Data]
+
+
+class _Success(msgspec.Struct, Generic[Data]):
+    status: Literal["success"]
+    data: Data
+    warnings: list[Any] | None = None
+
+
+class _Config(msgspec.Struct):
+    original: Annotated[str, Meta(max_length=1024 * 1024)]
+
+
+class _Status(msgspec.Struct):
+    config: _Config
+
+
+class Api:
+    """Asks one Prometheus."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    async def samples(self, expression: str, moment: int) -> list[Sample] | Missing:
+        """The value of an expression at a moment, in seconds since the epoch."""
+        answer = await self._query(expression, moment)
+        found = _read(answer, _Result[Sample])
+        return found if isinstance(found, Missing) else found.result
+
+    async def series(self, expression: str, moment: int) -> list[Series] | Missing:
+        """The values that an expression has over a range that ends at the moment."""
+        answer = await self._query(expression, moment)
+        found = _read(answer, _Result[Series])
+        return found if isinstance(found, Missing) else found.result
+
+    async def values(self, label: str, matcher: str, since: int, until: int) -> set[str] | Missing:
+        """The values that a label has in the series that fit, between two moments."""
+        query: dict[str, str | int] = {"match[]": f"{{{matcher}}}", "start": since, "end": until}
+        found = _read(
+            await self._client.get(f"/api/v1{path('label', label, 'values')}", query=query),
+            list[str],
+        )
+        return found if isinstance(found, Missing) else set(found)
+
+    async def rules(self) -> list[Rule] | Missing:
+        """All rules, without the alerts that they have now where that can be asked for."""
+        query = {"exclude_alerts": "true"}
+        found = _read(await self._client.get("/api/v1/rules", query=query), _Groups)
+        if isinstance(found, Missing):
+            return found
+        return [rule for group in found.groups for rule in group.rules]
+
+    async def _query(self, expression: str, moment: int) -> Answer:
+        query: dict[str, str | int] = {"query": expression, "time": moment}
+        return await self._client.get("/api/v1/query", query=query)
+
+
+async def configuration(client: Client) -> str | Missing:
+    """The configuration that an Alertmanager works by, in YAML, without its secrets."""
+    answer = await client.get("/api/v2/status")
+    if not answer.ok:
+        return _missing(answer)
+    try:
+        return msgspec.convert(answer.data, _Status).config.original
+    except msgspec.ValidationError:
+        return UNUSABLE
+
+
+def _read(answer: Answer, type_: type[Data]) -> Data | Missing:
+    """The data of a good answer, or why there are none. What is only a part counts as none."""
+    if not answer.ok:
+        return _missing(answer)
+    try:
+        found = msgspec.convert(answer.data, _Success[type_])  # type: ignore[valid-type]
+    except (msgspec.ValidationError, RecursionError):
+        return UNUSABLE
+    return _PARTIAL if found.warnings else found.data
+
+
+def _missing(answer: Answer) -> Missing:
+    """Why an answer brought nothing. Not found is an address here, never a service."""
+    if answer.outcome is Outcome.NOT_FOUND:
+        return _ELSEWHERE
+    return _TOO_MUCH if answer.status == 422 else answer.missing
