@@ -10,9 +10,11 @@ from factbook.api.state import State
 from factbook.app import Application
 from factbook.auth import permissions as known
 from factbook.auth import store, tokens
+from factbook.collecting import HostFiles, Registry
 from factbook.facts.datasource import DataSource
 from factbook.settings import Settings
 from factbook.sources import SOURCES
+from factbook.sources.integration import Integration
 
 NOON = 1_795_262_400_000  # 2026-11-21T12:00:00Z
 PUSH = "/api/catalog/factbook-entities"
@@ -159,3 +161,14 @@ def resource(name: str, **metadata: Any) -> dict[str, Any]:
         "metadata": {"name": name} | metadata,
         "spec": {"type": "account", "owner": "team-a"},
     }
+
+
+def registry(
+    service: Service,
+    sources: Sequence[DataSource] = SOURCES,
+    integrations: Sequence[Integration] = (),
+) -> Registry:
+    """What another process with these sources would know."""
+    state, clock = service.state, service.time
+    files = HostFiles(state.database, integrations, state.connect, clock)
+    return Registry(state.database, sources, integrations, {}, files, clock)

@@ -5,7 +5,7 @@ import gc
 import os
 import secrets
 import sys
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -27,10 +27,19 @@ from factbook.catalog.annotations import Annotator
 from factbook.catalog.sets import Rules
 from factbook.catalog.store import derived
 from factbook.clock import Clock
-from factbook.collecting import Collector, Connect, Connections
+from factbook.collecting import (
+    Clients,
+    Collector,
+    Connect,
+    Connections,
+    Further,
+    HostFiles,
+    Registry,
+)
 from factbook.facts.datasource import DataSource
 from factbook.settings import Settings, load
-from factbook.sources import SOURCES, configured
+from factbook.sources import SOURCES, configured, custom
+from factbook.sources.http import Client
 from factbook.sources.integration import Integration
 from factbook.storage import Database, open_database
 from factbook.storage.migrations import migrate as migrate_database
@@ -66,16 +75,18 @@ class Application:
         self.settings = settings
         self._clock = clock
         self._integrations = integrations
+        self._connections = custom.configured(settings.connections)
         self._connect = connect
-        self._sources = (*sources, *(one.source for one in integrations))
+        self._clients = Clients(self._connect_to)
+        self._sources = sources
         self._tools = tools
         self._tasks: set[asyncio.Task[object]] = set()
         self._router: ASGIApp | None = None
 
     @property
-    def integrations(self) -> dict[str, Integration]:
-        """What it collects from, by the id of the source."""
-        return {one.source.id: one for one in self._integrations}
+    def integrations(self) -> Sequence[Integration]:
+        """What is configured to be collected from."""
+        return self._integrations
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[State]:
@@ -83,8 +94,11 @@ class Application:
         async with self.opened() as database:
             state = self._state(database)
             self._router = router(state)
-            yield state
-            await self._finish()
+            try:
+                yield state
+            finally:
+                await self._finish()
+                await self._clients.aclose()
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[Database]:
@@ -108,10 +122,8 @@ class Application:
         await receive()
         try:
             async with self.running() as state:
-                self._spawn(self.worker(state.database, alone=True).run())
-                gc.freeze()
-                # What a request allocates is gone with it; looking for cycles can wait.
-                gc.set_threshold(50_000, 20, 20)
+                self._spawn(self.worker(state.database, state.registry, alone=True).run())
+                settle_memory()
                 await send({"type": "lifespan.startup.complete"})
                 log.info("service.started", database=state.database.dialect)
                 await receive()
@@ -133,25 +145,44 @@ class Application:
             hosts=Hosts(settings),
             proxies=Proxies(settings),
             metrics=Metrics(),
-            sources={source.id: source for source in self._sources},
+            registry=self.registry(database),
+            connect=self._clients.of,
             tools={tool.name: tool for tool in self._tools},
             lists=mcp_answers.lists(self._tools),
             spawn=self._spawn,
         )
 
-    def worker(self, database: Database, *, alone: bool) -> Worker:
-        """What works beside requests; `alone`: it collects only while no other such one does."""
-        collects = self.settings.collect or not alone
-        collector = self.collector(database) if self._integrations and collects else None
-        return Worker(
-            database, self.settings, self._sources, self._clock, _holder(), collector, alone=alone
+    def registry(self, database: Database) -> Registry:
+        """What knows every source, those that users defined too."""
+        files = HostFiles(database, self._integrations, self._clients.of, self._clock)
+        return Registry(
+            database, self._sources, self._integrations, self._connections, files, self._clock
         )
 
-    def collector(self, database: Database, only: str | None = None) -> Collector:
-        """What does the runs of the integrations, or of one."""
-        connect = self._connect or Connections(self.settings, self._clock).client
-        chosen = [one for id_, one in self.integrations.items() if only in (None, id_)]
-        return Collector(database, chosen, connect, self._clock, _holder())
+    def worker(self, database: Database, registry: Registry, *, alone: bool) -> Worker:
+        """What works beside requests; `alone`: it collects only while no other such one does."""
+        collector = None
+        if self.settings.collect or not alone:
+            collector = self.collector(database, self._integrations, registry.custom)
+        return Worker(
+            database, self.settings, registry, self._clock, _holder(), collector, alone=alone
+        )
+
+    def collector(
+        self,
+        database: Database,
+        integrations: Sequence[Integration],
+        further: Further | None = None,
+    ) -> Collector:
+        """What does the runs of these integrations, and of those that come and go."""
+        return Collector(
+            database, integrations, self._clients.of, self._clock, _holder(), further=further
+        )
+
+    def _connect_to(self, integration: Integration) -> Client:
+        if self._connect is None:
+            self._connect = Connections(self.settings, self._clock).client
+        return self._connect(integration)
 
     def _spawn(self, work: Coroutine[Any, Any, object]) -> None:
         task = asyncio.ensure_future(work)
@@ -168,6 +199,12 @@ class Application:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def settle_memory() -> None:
+    """Look for cycles rarely: what a request or a batch allocates is gone with it."""
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 20)
 
 
 def _holder() -> str:

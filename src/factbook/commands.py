@@ -9,7 +9,7 @@ from typing import NamedTuple
 import structlog
 
 from factbook import collecting
-from factbook.app import Application, token_key
+from factbook.app import Application, settle_memory, token_key
 from factbook.auth import permissions as known_permissions
 from factbook.auth import store, tokens
 from factbook.auth.store import Token
@@ -46,8 +46,11 @@ async def work(app: Application) -> None:
         loop.add_signal_handler(number, task.cancel)
     with suppress(asyncio.CancelledError):
         async with app.opened() as database:
-            log.info("worker.started", database=database.dialect, sources=list(app.integrations))
-            await app.worker(database, alone=False).run()
+            settle_memory()
+            registry = app.registry(database)
+            sources = sorted((await registry.current()).integrations)
+            log.info("worker.started", database=database.dialect, sources=sources)
+            await app.worker(database, registry, alone=False).run()
     log.info("worker.stopped")
 
 
@@ -59,10 +62,10 @@ async def collect(
     Follows the run of all entities that is under way, if there is one. Raises InputError for a
     source that there is not, NotFoundError for such an entity or one that the source is not about.
     """
-    integration = _integration(app, source_id)
     async with app.opened() as database:
+        integration = await _integration(app, database, source_id)
         run_id = await _begin(database, integration, ref, clock())
-        collector = app.collector(database, source_id)
+        collector = app.collector(database, [integration])
         try:
             while (run := await _run(database, run_id)).finished_at is None:
                 show(run)
@@ -77,9 +80,10 @@ async def statuses(app: Application, clock: Clock = now) -> list[Status]:
     """Every source that is collected, and how it is doing."""
     async with app.opened() as database:
         known = await runs.health(database)
+        collected = (await app.registry(database).current()).integrations
     return [
         Status(one.source, known.get(id_), health.next_run(one.source, known.get(id_), clock()))
-        for id_, one in app.integrations.items()
+        for id_, one in collected.items()
     ]
 
 
@@ -122,10 +126,11 @@ async def revoke_token(app: Application, id_or_name: str) -> str:
     return token.name
 
 
-def _integration(app: Application, source_id: str) -> Integration:
-    found = app.integrations.get(source_id)
+async def _integration(app: Application, database: Database, source_id: str) -> Integration:
+    collected = (await app.registry(database).current()).integrations
+    found = collected.get(source_id)
     if found is None:
-        known = ", ".join(app.integrations) or "none"
+        known = ", ".join(collected) or "none"
         raise InputError(f'No source "{source_id}" is collected. Those that are: {known}.')
     return found
 

@@ -12,7 +12,7 @@ import structlog
 from factbook import collecting
 from factbook.catalog.store import pushing
 from factbook.clock import DAY, MINUTE, SECOND, Clock
-from factbook.collecting import Collector
+from factbook.collecting import Collector, Registry
 from factbook.facts import history, store
 from factbook.facts.datasource import DataSource
 from factbook.scheduling import engine, lease, runs
@@ -35,7 +35,7 @@ class Worker:
         self,
         database: Database,
         settings: Settings,
-        sources: tuple[DataSource, ...],
+        registry: Registry,
         clock: Clock,
         holder: str,
         collector: Collector | None = None,
@@ -45,7 +45,7 @@ class Worker:
         """`alone`: the collector works only while no other such process has one that does."""
         self._database = database
         self._settings = settings
-        self._sources = sources
+        self._registry = registry
         self._clock = clock
         self._holder = holder
         self._collector = collector
@@ -59,7 +59,7 @@ class Worker:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._repeat("housekeeping", self.work, _EVERY))
                 tasks.create_task(self._repeat("requests", self.collect, _SOON))
-                if self._collector is not None and self._collector.integrations:
+                if self._collector is not None:
                     tasks.create_task(self._repeat("collecting", self.tick, 0))
         finally:
             if self._collector is not None:
@@ -69,14 +69,19 @@ class Worker:
 
     async def collect(self) -> int:
         """Do what was asked for; the number of requests."""
-        integrations = self._collector.integrations.values() if self._collector else ()
+        known = await self._registry.current()
+        live = [one for one in known.integrations.values() if not one.source.draft]
+        sources = tuple(known.sources.values())
         return await collecting.collect_requested(
-            self._database, self._sources, self._clock(), tuple(integrations)
+            self._database, sources, self._clock(), live if self._collector else ()
         )
 
     async def tick(self) -> None:
         """One round of collecting, if it is this process that collects."""
         if self._collector is None:
+            return
+        if not (await self._registry.current()).integrations:
+            await asyncio.sleep(_SOON / SECOND)
             return
         if self._alone and not await self._is_leading():
             # What it still has goes on, and nothing new is begun.
@@ -100,8 +105,9 @@ class Worker:
         now = self._clock()
         if not await lease.claim(self._database, _LEASE, self._holder, now, 2 * _EVERY):
             return False
-        await sweep(self._database, self._settings, self._sources, now)
-        await collecting.sample_catalog(self._database, self._sources, now)
+        sources = tuple((await self._registry.current()).sources.values())
+        await sweep(self._database, self._settings, sources, now)
+        await collecting.sample_catalog(self._database, sources, now)
         return True
 
     async def _repeat(

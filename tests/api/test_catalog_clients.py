@@ -61,8 +61,7 @@ async def samples(service: Service) -> list[tuple[str, int]]:
 
 def worker(service: Service) -> Worker:
     state = service.state
-    sources = tuple(state.sources.values())
-    return Worker(state.database, state.settings, sources, service.time, "test")
+    return Worker(state.database, state.settings, state.registry, service.time, "test")
 
 
 @pytest.mark.spec("catalog.refresh")

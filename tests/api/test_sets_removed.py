@@ -38,7 +38,8 @@ async def facts(service: Service) -> dict[str, Any]:
 async def sweep(service: Service) -> None:
     """What the worker does once in a while."""
     state = service.state
-    await worker.sweep(state.database, state.settings, tuple(state.sources.values()), state.clock())
+    sources = tuple(state.registry.fixed.sources.values())
+    await worker.sweep(state.database, state.settings, sources, state.clock())
 
 
 @pytest.mark.spec("removed.vanishes-from-every-read")

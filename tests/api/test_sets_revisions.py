@@ -28,7 +28,8 @@ async def numbers(service: Service, set_id: str = "first") -> list[int]:
 async def sweep(service: Service) -> None:
     """What the worker does once in a while."""
     state = service.state
-    await worker.sweep(state.database, state.settings, tuple(state.sources.values()), state.clock())
+    sources = tuple(state.registry.fixed.sources.values())
+    await worker.sweep(state.database, state.settings, sources, state.clock())
 
 
 def content(body: dict[str, Any]) -> list[tuple[str, Any]]:

@@ -31,11 +31,15 @@ Fault = Missing | Exception | dict[str, Missing] | Callable[[], Any]
 
 
 class MadeUpClient(Client):
-    """Counts what a vendor of tests says that it was called."""
+    """Counts what a vendor of tests says that it was called, and notes that it was closed."""
 
     def __init__(self) -> None:
         super().__init__("https://vendor.test", cast(Sender, None))
         self.counted = Health()
+        self.closed = False
+
+    async def aclose(self) -> None:
+        self.closed = True
 
     @property
     def health(self) -> Health:
@@ -93,6 +97,8 @@ class Vendor:
     def limit(self, remaining: int, reset_at: int | None) -> None:
         """What its answers say of its rate limit."""
         self.client.counted.allowances[""] = Allowance(100, remaining, reset_at)
+        if not remaining:
+            self.client.counted.resumes_at = reset_at
 
 
 def target(entity: Mapping[str, Any]) -> str | Missing:

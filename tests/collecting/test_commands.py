@@ -13,6 +13,7 @@ from factbook.cli.collecting import _row, _status
 from factbook.errors import InputError, NotFoundError
 from factbook.scheduling.runs import Run
 from factbook.settings import Settings
+from factbook.worker import Worker
 from tests.collecting.madeup import DOWN, Vendor, integration, repository
 from tests.conftest import TOKEN_KEY
 from tests.processes import FACTBOOK, clean_environment
@@ -31,6 +32,11 @@ def application(service: Service, *vendors: Vendor, collect: bool = True) -> App
     )
 
 
+def worker(app: Application, service: Service, *, alone: bool = True) -> Worker:
+    database = service.state.database
+    return app.worker(database, app.registry(database), alone=alone)
+
+
 # Which process collects
 
 
@@ -42,8 +48,7 @@ async def test_a_worker_collects_by_itself_until_it_is_stopped(service: Service)
         asked.set()
 
     vendor.faults[""] = note
-    worker = application(service, vendor).worker(service.state.database, alone=True)
-    task = asyncio.create_task(worker.run())
+    task = asyncio.create_task(worker(application(service, vendor), service).run())
     async with asyncio.timeout(30):
         await asked.wait()
     task.cancel()
@@ -56,10 +61,7 @@ async def test_of_the_processes_of_servers_one_collects_until_it_falls_silent(
 ) -> None:
     await service.push("all", repository("web"))
     first, second = Vendor(), Vendor()
-    one, two = (
-        application(service, vendor).worker(service.state.database, alone=True)
-        for vendor in (first, second)
-    )
+    one, two = (worker(application(service, vendor), service) for vendor in (first, second))
     await one.tick()
     await two.tick()
     assert (first.asked.total(), second.asked.total()) == (1, 0)
@@ -75,10 +77,10 @@ async def test_a_server_that_is_told_not_to_collect_leaves_it_to_workers(
 ) -> None:
     await service.push("all", repository("web"))
     vendor = Vendor()
-    app, database = application(service, vendor, collect=False), service.state.database
-    await app.worker(database, alone=True).tick()
+    app = application(service, vendor, collect=False)
+    await worker(app, service).tick()
     assert not vendor.asked
-    await app.worker(database, alone=False).tick()
+    await worker(app, service, alone=False).tick()
     assert vendor.asked.total() == 1
 
 
@@ -114,7 +116,7 @@ async def test_collect_follows_the_run_that_is_under_way(service: Service) -> No
     await service.push("all", repository("web"))
     vendor = Vendor()
     app = application(service, vendor)
-    await app.collector(service.state.database).begin_due()
+    await app.collector(service.state.database, app.integrations).begin_due()
     run, _ = await collect(app, service.time)
     assert (run.reason, run.covered) == ("cadence", 1)
 
@@ -138,8 +140,8 @@ async def test_sources_are_listed_with_how_they_are_doing(service: Service) -> N
     good, bad, new = Vendor(), Vendor(), Vendor()
     bad.faults[""] = DOWN
     app = application(service, good, bad, new)
-    for name in ("vendor-0", "vendor-1"):
-        collector = app.collector(service.state.database, name)
+    for one in app.integrations[:2]:
+        collector = app.collector(service.state.database, [one])
         await collector.drain()
         for pause in (30_000, 60_000):
             service.time.advance(pause)

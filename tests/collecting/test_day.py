@@ -20,7 +20,7 @@ from tests.collecting.madeup import (
     integration,
     repository,
 )
-from tests.service import NOON, Service
+from tests.service import NOON, Service, registry
 
 ENTITIES = 2_000
 STEP = 10 * MINUTE
@@ -56,9 +56,9 @@ class Day:
         ]
         state = service.state
         self.collector = collector(state.database, *self.pairs, clock=service.time)
-        sources = tuple(one.source for _, one in self.pairs)
+        known = registry(service, (), [one for _, one in self.pairs])
         self.worker = Worker(
-            state.database, state.settings, sources, service.time, "a", self.collector
+            state.database, state.settings, known, service.time, "a", self.collector
         )
 
     def inject(self) -> None:

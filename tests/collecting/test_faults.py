@@ -98,6 +98,24 @@ async def test_a_rate_limit_pauses_the_queue_until_it_is_reset(service: Service)
     assert (run.covered, run.failed, run.rate_limit_left) == (3, 0, 0)
 
 
+async def test_a_limit_that_no_counter_tells_pauses_the_queue_until_the_client_says(
+    service: Service,
+) -> None:
+    world = World(service, size=1)
+    await world.push("web", "shop")
+    world.vendor.faults["acme/web"] = LIMITED
+    world.vendor.limit(70, NOON + HOUR)
+    resumes = world.vendor.client.counted.resumes_at = NOON + 7 * MINUTE
+    await world.collector.drain()
+    world.service.time.now = resumes - 1
+    await world.collector.drain()
+    assert world.vendor.asked == {"acme/web": 1}
+    world.vendor.faults.clear()
+    world.service.time.now = resumes
+    await world.collector.drain()
+    assert world.vendor.asked == {"acme/web": 2, "acme/shop": 1}
+
+
 async def test_a_rate_limit_that_outlasts_the_run_keeps_the_last_values(service: Service) -> None:
     world = World(service, size=1)
     await world.push("web", "shop")

@@ -10,7 +10,7 @@ from factbook.sources import SOURCES
 from factbook.worker import Worker
 from tests.collecting.madeup import repository
 from tests.collecting.world import CLOSED, LATEST, OPEN, World
-from tests.service import NOON, Service, component
+from tests.service import NOON, Service, component, registry
 
 
 async def test_a_run_collects_every_entity_that_the_filter_lets_through(world: World) -> None:
@@ -122,8 +122,9 @@ async def test_what_was_not_collected_for_longest_comes_first(service: Service) 
 
 
 def worker(world: World) -> Worker:
-    state = world.service.state
-    return Worker(state.database, state.settings, SOURCES, world.service.time, "a", world.collector)
+    state, time = world.service.state, world.service.time
+    known = registry(world.service, SOURCES, [world.integration])
+    return Worker(state.database, state.settings, known, time, "a", world.collector)
 
 
 @pytest.mark.spec("catalog.refresh")

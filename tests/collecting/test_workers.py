@@ -4,6 +4,7 @@ import asyncio
 
 from factbook import collecting
 from factbook.clock import DAY
+from factbook.collecting.memory import DatabaseMemory
 from factbook.scheduling import engine
 from factbook.storage import Transaction
 from tests.collecting.world import OPEN, World
@@ -81,6 +82,7 @@ async def test_a_worker_that_stops_leaves_its_batch_to_others_at_once(world: Wor
     world.vendor.faults.clear()
     await world.another("b").drain()
     assert (await world.last()).covered == 1
+    assert world.vendor.client.closed
 
 
 # Memory
@@ -109,3 +111,21 @@ async def test_an_integration_remembers_from_run_to_run_until_its_days_are_over(
         lambda transaction: collecting.sweep_memories(transaction, ["another"], gone)
     )
     assert (without, await world.count("memories")) == (1, 0)
+
+
+async def test_what_is_asked_of_the_memory_at_the_same_moment_is_answered_to_each(
+    service: Service,
+) -> None:
+    database, now = service.state.database, service.time()
+    memory = DatabaseMemory(database, "vendor", now)
+    for name in ("a", "b"):
+        await memory.put(name, name.encode())
+    await database.write(memory.flush)
+    again = DatabaseMemory(database, "vendor", now)
+    await again.put("c", b"fresh")
+    asking = [asyncio.create_task(again.get(name)) for name in ("a", "a", "b", "c", "d")]
+    await asyncio.sleep(0)  # until all have asked
+    asking[0].cancel()
+    assert await asyncio.gather(*asking[1:]) == [b"a", b"b", b"fresh", None]
+    assert asking[0].cancelled()
+    assert await DatabaseMemory(database, "another", now).get("a") is None

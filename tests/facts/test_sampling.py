@@ -13,7 +13,7 @@ from factbook.facts.datasource import DataSource, Lifecycle
 from factbook.facts.schema import Fact
 from factbook.sources import SOURCES
 from factbook.worker import Worker
-from tests.service import NOON, Service, component
+from tests.service import NOON, Service, component, registry
 
 MIDNIGHT = NOON + 12 * HOUR
 ROUND = 10 * MINUTE
@@ -27,8 +27,8 @@ COVERAGE = DataSource(
 
 def worker(service: Service, holder: str = "a") -> Worker:
     """The service's own worker, which a test tells when to work and what time it is."""
-    state = service.state
-    return Worker(state.database, state.settings, (*SOURCES, COVERAGE), service.time, holder)
+    state, known = service.state, registry(service, (*SOURCES, COVERAGE))
+    return Worker(state.database, state.settings, known, service.time, holder)
 
 
 async def history(service: Service, source: str, name: str = "payments") -> list[tuple[int, Any]]:

@@ -212,8 +212,9 @@ async def _call(message: Message, id_: Id, state: State, *, modern: bool) -> Rep
 
 async def _run(tool: Tool, arguments: msgspec.Raw, id_: Id, state: State, *, modern: bool) -> Reply:
     extra = MODERN_EXTRA if modern else ""
-    context = Context(state.database, state.sources, state.clock())
     try:
+        sources = (await state.registry.current()).sources
+        context = Context(state.database, sources, state.clock())
         value = await tool.call(arguments, context)
     except (ToolError, UnavailableError) as error:
         state.metrics.called(tool.name, "refused")

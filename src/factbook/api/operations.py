@@ -23,9 +23,11 @@ async def readyz(request: Request, state: State) -> Reply:
 async def metrics(request: Request, state: State) -> Reply:
     """Counts and durations for Prometheus; those of sources only while the database answers."""
     known: dict[str, runs.Health] = {}
+    sources = state.registry.fixed.sources
     with suppress(UnavailableError):
         known = await runs.health(state.database)
-    rendered = state.metrics.render(of_sources(state.sources, known, state.clock()))
+        sources = (await state.registry.current()).sources
+    rendered = state.metrics.render(of_sources(sources, known, state.clock()))
     return Reply(rendered, content_type=b"text/plain; version=0.0.4; charset=utf-8")
 
 

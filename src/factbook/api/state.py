@@ -10,6 +10,7 @@ from factbook.api.origins import Hosts, Proxies
 from factbook.auth.limits import RateLimit
 from factbook.catalog.sets import Rules
 from factbook.clock import Clock
+from factbook.collecting import Connect, Registry
 from factbook.facts.datasource import DataSource
 from factbook.settings import Settings
 from factbook.storage import Database
@@ -30,8 +31,14 @@ class State:
     hosts: Hosts
     proxies: Proxies
     metrics: Metrics
-    sources: Mapping[str, DataSource]
+    registry: Registry
+    connect: Connect
     tools: Mapping[str, Tool]
     lists: Lists  # of the tools
     spawn: Callable[[Coroutine[Any, Any, object]], None]  # work that outlives its request
     touched: dict[str, int] = field(default_factory=dict)  # token → when its use was last noted
+
+    @property
+    def sources(self) -> Mapping[str, DataSource]:
+        """The sources that no user defined, by their ids."""
+        return self.registry.fixed.sources

@@ -25,13 +25,13 @@ def worker(database_url: DatabaseUrl = None) -> None:
       factbook worker
       factbook worker --database-url postgresql://factbook@db/factbook
     """
-    import asyncio
+    import uvloop
 
     from factbook import app, commands, logs
 
     settings = settings_from(database_url)
     logs.configure(settings)
-    asyncio.run(commands.work(app.application(settings)))
+    uvloop.run(commands.work(app.application(settings)))
 
 
 def collect(
@@ -53,9 +53,11 @@ def collect(
     """
     import asyncio
 
-    from factbook import app, commands
+    from factbook import app, commands, logs
 
-    service = app.application(settings_from(database_url))
+    settings = settings_from(database_url)
+    logs.configure(settings)
+    service = app.application(settings)
     with progress_bar(f"Collecting {source}") as show:
 
         def shown(run: "Run") -> None:
@@ -74,12 +76,12 @@ def collect(
 
 
 def sources(database_url: DatabaseUrl = None, as_json: Json = False) -> None:
-    """List the sources that are collected, and how each is doing.
+    """List the sources that are collected, and how each is doing; so does `factbook sources`.
 
     \b
     Examples:
       factbook sources
-      factbook sources --json
+      factbook sources list --json
     """
     import asyncio
 

@@ -1,17 +1,24 @@
 """Collecting facts: runs of the sources, and samples of what the catalog says of itself."""
 
 from factbook.collecting.asking import collect_requested
-from factbook.collecting.collector import Collector, Connect
-from factbook.collecting.connecting import Connections
+from factbook.collecting.collector import Collector, Further
+from factbook.collecting.connecting import Clients, Connect, Connections
+from factbook.collecting.files import HostFiles
 from factbook.collecting.memory import sweep as sweep_memories
 from factbook.collecting.planning import Plan, enqueue, plan, plan_some
+from factbook.collecting.registry import Known, Registry
 from factbook.collecting.sampling import sample_catalog
 
 __all__ = [
+    "Clients",
     "Collector",
     "Connect",
     "Connections",
+    "Further",
+    "HostFiles",
+    "Known",
     "Plan",
+    "Registry",
     "collect_requested",
     "enqueue",
     "plan",

@@ -27,8 +27,6 @@ _PARTS = 8
 _LONGEST = 5 * MINUTE
 _FIRST_PAUSE = 30 * SECOND
 _LONGEST_PAUSE = 10 * MINUTE
-# What governors leave of a limit to others.
-_RESERVE = 0.1
 
 
 class Result(NamedTuple):
@@ -153,12 +151,6 @@ def _pause(attempts: int) -> int:
 
 
 def _resumes_at(health: Health, batch: Batch, now: int) -> int:
-    """When a limit that was reached ends; a guess that grows where the vendor does not say."""
-    ends = [
-        allowance.reset_at
-        for allowance in health.allowances.values()
-        if allowance.remaining <= allowance.limit * _RESERVE
-        and allowance.reset_at is not None
-        and allowance.reset_at > now
-    ]
-    return max(ends, default=now + 2 * _pause(batch.attempts))
+    """When the limit that was met ends; a guess that grows where the client does not know."""
+    known = health.resumes_at
+    return known if known and known > now else now + 2 * _pause(batch.attempts)

@@ -1,30 +1,31 @@
 """Doing the runs: begins those that are due, and works on the batches that wait."""
 
 import asyncio
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from weakref import WeakKeyDictionary
 
 import structlog
 
 from factbook.catalog.store import subjects
 from factbook.clock import MINUTE, SECOND, Clock
 from factbook.collecting import batches, planning
+from factbook.collecting.connecting import Clients, Connect
 from factbook.collecting.memory import DatabaseMemory
 from factbook.errors import UnavailableError
 from factbook.facts import store
 from factbook.scheduling import engine, lease, runs, starts
 from factbook.scheduling.engine import Batch, Begun, Figures, LostBatchError, Order, Queue
 from factbook.scheduling.runs import Ended
-from factbook.sources.http import Client, Health
+from factbook.sources.http import Client
 from factbook.sources.integration import Integration
 from factbook.storage import Database, Transaction
 
 log = structlog.get_logger("factbook.collecting")
 
-# Makes the client with which an integration asks its host.
-Connect = Callable[[Integration], Client]
+# What is collected beside the integrations that were configured, by the id of the source.
+Further = Callable[[], Awaitable[Mapping[str, Integration]]]
 
 # Batches that one process works on at a time, whatever their queues allow.
 SLOTS = 8
@@ -44,24 +45,24 @@ class Collector:
         holder: str,
         *,
         slots: int = SLOTS,
+        further: Further | None = None,
     ) -> None:
         self._database = database
-        self._integrations = {one.source.id: one for one in integrations}
+        self._configured = {one.source.id: one for one in integrations}
+        self._integrations: Mapping[str, Integration] = self._configured
+        self._further = further
         self._clock = clock
         self._holder = holder
         self._slots = slots
-        self._clients = {one.source.id: connect(one) for one in integrations}
-        self._counted: Counter[str] = Counter()
+        self._clients = Clients(connect)
+        for one in integrations:
+            self._clients.of(one)  # whose address may be wrong, which is told before any work
+        self._counted: WeakKeyDictionary[Client, int] = WeakKeyDictionary()
         self._held: dict[asyncio.Task[None], Batch] = {}
         self._finishing: set[Batch] = set()
         self._renewed_at = 0
         self._looked_at = 0
         self._done = asyncio.Event()
-
-    @property
-    def integrations(self) -> Mapping[str, Integration]:
-        """What it collects, by the id of the source."""
-        return self._integrations
 
     async def tick(self) -> None:
         """Begin what is due, then `work`."""
@@ -86,7 +87,13 @@ class Collector:
             await asyncio.wait(self._held, return_when=asyncio.FIRST_COMPLETED)
 
     async def stop(self) -> None:
-        """Store what has been brought, and let go of the rest: others may take it at once."""
+        """Store what has been brought, let others have the rest at once, and hang up."""
+        try:
+            await self._let_go()
+        finally:
+            await self._clients.aclose()
+
+    async def _let_go(self) -> None:
         held = dict(self._held)
         for task, batch in held.items():
             if batch not in self._finishing:
@@ -113,6 +120,7 @@ class Collector:
     async def begin_due(self) -> int:
         """Begin a run of every source whose cadence says so; the number of runs."""
         now = self._clock()
+        await self._look()
         cadences = {
             id_: one.source.cadence
             for id_, one in self._integrations.items()
@@ -121,6 +129,11 @@ class Collector:
         last, running = await runs.starts(self._database)
         due = starts.due({id_: cadences[id_] for id_ in cadences.keys() - running}, last, now)
         return sum([await self._begin(self._integrations[id_], last.get(id_), now) for id_ in due])
+
+    async def _look(self) -> None:
+        """Find out what there is to collect, which users may have changed."""
+        if self._further is not None:
+            self._integrations = {**await self._further(), **self._configured}
 
     async def _begin(self, integration: Integration, last: int | None, now: int) -> bool:
         """Begin a run, unless another worker is about to."""
@@ -161,7 +174,7 @@ class Collector:
             lambda tx: engine.claim(tx, self._holder, ids, free, now)
         )
         for batch in found:
-            task = asyncio.create_task(self._work(batch))
+            task = asyncio.create_task(self._work(batch, self._integrations[batch.source_id]))
             self._held[task] = batch
             task.add_done_callback(self._end)
         return len(found)
@@ -174,12 +187,11 @@ class Collector:
             # Its claim lapses, and then it is tried again.
             log.error("batch.failed", source=batch.source_id, exc_info=error)
 
-    async def _work(self, batch: Batch) -> None:
-        integration = self._integrations[batch.source_id]
-        client, now = self._clients[batch.source_id], self._clock()
+    async def _work(self, batch: Batch, integration: Integration) -> None:
+        client, now = self._clients.of(integration), self._clock()
         memory = DatabaseMemory(self._database, batch.source_id, now)
         result = await batches.collect(integration, batch, client, memory, now)
-        figures = self._figures(batch.source_id, result, client.health)
+        figures = self._figures(client, result)
         finish = partial(
             _finish,
             integration=integration,
@@ -199,10 +211,11 @@ class Collector:
             if ended is not None:
                 _tell(ended)
 
-    def _figures(self, source_id: str, result: batches.Result, health: Health) -> Figures:
+    def _figures(self, client: Client, result: batches.Result) -> Figures:
+        health = client.health
         # Of calls made for several batches at once, each is counted with the first to end.
-        calls = health.calls - self._counted[source_id]
-        self._counted[source_id] = health.calls
+        calls = health.calls - self._counted.get(client, 0)
+        self._counted[client] = health.calls
         left = min((one.remaining for one in health.allowances.values()), default=None)
         return Figures(result.covered, result.failed, calls, left, result.error)
 

@@ -1,5 +1,7 @@
 """What integrations remember between runs, kept in the database."""
 
+import asyncio
+
 from factbook.clock import DAY
 from factbook.storage import Database, Transaction
 
@@ -11,6 +13,7 @@ class DatabaseMemory:
     """The memory of one integration while it collects one batch.
 
     What is put is read again at once, and stored by `flush` together with what the batch brought.
+    Values that several tasks ask for at the same moment are read together.
     """
 
     def __init__(self, database: Database, source_id: str, now: int) -> None:
@@ -18,13 +21,24 @@ class DatabaseMemory:
         self._source_id = source_id
         self._now = now
         self._fresh: dict[str, tuple[bytes, int | None]] = {}
+        self._wanted: set[str] = set()
+        self._reading: asyncio.Task[dict[str, bytes]] | None = None
 
     async def get(self, key: str) -> bytes | None:
         """What was put under the key, or None."""
         if key in self._fresh:
             return self._fresh[key][0]
-        row = await self._database.one(_GET, (self._source_id, key, self._now))
-        return bytes(row[0]) if row else None
+        if self._reading is None:
+            # It begins to run when all that are ready now have asked.
+            self._reading = asyncio.create_task(self._read())
+        self._wanted.add(key)
+        # One that is cancelled leaves the answer to the others.
+        return (await asyncio.shield(self._reading)).get(key)
+
+    async def _read(self) -> dict[str, bytes]:
+        wanted, self._wanted, self._reading = self._wanted, set(), None
+        given = (self._source_id, sorted(wanted), self._now)
+        return {key: bytes(value) for key, value in await self._database.all(_GET, given)}
 
     async def put(self, key: str, value: bytes, *, days: int | None = None) -> None:
         """Keep the value under the key, in the place of an earlier one, for so many days."""
@@ -48,8 +62,8 @@ def sweep(transaction: Transaction, source_ids: list[str], now: int) -> int:
 
 
 _GET = """
-SELECT value FROM memories
-WHERE source_id = ? AND key = ? AND (forget_at IS NULL OR forget_at > ?)
+SELECT key, value FROM memories
+WHERE source_id = ? AND key IN LIST(?) AND (forget_at IS NULL OR forget_at > ?)
 """
 
 _PUT = """

@@ -1,5 +1,6 @@
 """What a run has to ask for: entities to targets, targets to batches."""
 
+import asyncio
 from collections.abc import AsyncIterator, Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -42,7 +43,8 @@ async def plan(database: Database, integration: Integration) -> Plan:
     last = await store.last(database, integration.source.id)
     targets, missing = Targets(), list[Observation]()
     async for portion in _every(database, integration.source):
-        _sort(integration, portion, targets, missing)
+        # What users define may take its time to say what an entity points to.
+        await asyncio.to_thread(_sort, integration, portion, targets, missing)
     return _planned(integration, targets, missing, last)
 
 

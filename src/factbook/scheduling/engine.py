@@ -54,16 +54,6 @@ class Begun(NamedTuple):
     ended: Ended | None
 
 
-class _Waiting(NamedTuple):
-    run_id: int
-    number: int
-    source_id: str
-    queue: str
-    work: str
-    attempts: int
-    deadline: int
-
-
 class Batch(NamedTuple):
     """A batch that `holder` has claimed, for the `attempts`-th time.
 
@@ -139,7 +129,7 @@ def claim(
             _OVERDUE if overdue else _READY,
             (queue, list(source_ids), now, now, wanted if overdue else min(wanted, free)),
         )
-        found += [Batch(*row, bool(paused), holder) for row in map(_Waiting._make, rows)]
+        found += [Batch._make((*row, bool(paused), holder)) for row in rows]
         if rows:
             transaction.run("UPDATE queues SET served_at = ? WHERE name = ?", (now, queue))
     transaction.many(_CLAIM, [(holder, now + HELD, one.run_id, one.number) for one in found])
@@ -240,6 +230,7 @@ SELECT q.name, q.at_once - (
 ) ORDER BY q.served_at, q.name
 """
 
+# In the order of the fields of Batch.
 _WAITING = """
 SELECT b.run_id, b.number, r.source_id, b.queue, b.work, b.attempts + 1, r.deadline
 FROM batches b JOIN runs r ON r.id = b.run_id

@@ -90,6 +90,11 @@ async def run(database: Database, run_id: int) -> Run | None:
     return _run(row) if row else None
 
 
+async def recent(database: Database, source_id: str, limit: int) -> list[Run]:
+    """The last runs of a source, newest first."""
+    return [_run(row) for row in await database.all(_RECENT, (source_id, limit))]
+
+
 def under_way(transaction: Transaction, source_id: str) -> int | None:
     """The id of the run of everything that is under way."""
     row = transaction.one(_UNDER_WAY, (source_id,))
@@ -149,6 +154,8 @@ _END = f"""
 UPDATE runs SET finished_at = ? WHERE id = ? AND finished_at IS NULL
 AND NOT EXISTS (SELECT 1 FROM batches WHERE run_id = ?) RETURNING {_COLUMNS}
 """
+
+_RECENT = f"SELECT {_COLUMNS} FROM runs WHERE source_id = ? ORDER BY id DESC LIMIT ?"
 
 _UNDER_WAY = "SELECT id FROM runs WHERE source_id = ? AND whole = 1 AND finished_at IS NULL"
 

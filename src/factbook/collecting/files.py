@@ -1,0 +1,79 @@
+"""The files of repositories, through the code hosts that are configured."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from factbook.clock import Clock
+from factbook.collecting.memory import DatabaseMemory
+from factbook.facts import store
+from factbook.facts.keeping import reason_of
+from factbook.facts.reasons import NO_ANNOTATION, word
+from factbook.sources.custom import File
+from factbook.sources.http import Client
+from factbook.sources.integration import Integration
+from factbook.sources.outcomes import MEANINGS, Missing, Outcome
+from factbook.storage import Database
+
+_PATHS = "repository.filePaths"
+_NOWHERE = Missing(Outcome.NO_ANNOTATION, "no repository at a code host that is configured")
+_NOT_YET = Missing(Outcome.TRANSIENT, "the files of the repository were not collected yet")
+
+
+class HostFiles:
+    """What custom sources see of the code hosts."""
+
+    def __init__(
+        self,
+        database: Database,
+        integrations: Sequence[Integration],
+        client: Callable[[Integration], Client],
+        clock: Clock,
+    ) -> None:
+        self._database = database
+        self._hosts = {one.source.id: one for one in integrations if one.read is not None}
+        self._client = client
+        self._clock = clock
+
+    def locate(self, entity: Mapping[str, Any]) -> tuple[str, str] | Missing:
+        """The first code host that the entity points to, and the target there."""
+        missing = _NOWHERE
+        for id_, host in self._hosts.items():
+            found = host.target(entity)
+            if isinstance(found, str):
+                return id_, found
+            if found.outcome is not Outcome.NO_ANNOTATION:
+                missing = found
+        return missing
+
+    async def read(self, file: File) -> bytes | Missing:
+        """What the default branch has in a file, asked for with what is known of it."""
+        host = self._hosts.get(file.host)
+        if host is None or host.read is None:
+            return _NOWHERE
+        memory = DatabaseMemory(self._database, file.host, self._clock())
+        answer = await host.read(file.target, file.path, self._client(host), memory)
+        if not answer.ok:
+            return answer.missing
+        await self._database.write(memory.flush)
+        return answer.body
+
+    async def paths(self, ref: str) -> list[str] | Missing:
+        """The paths that a code host's own source has collected for the entity."""
+        latest = await store.latest_of_ref(self._database, ref)
+        missing = _NOT_YET
+        for id_ in self._hosts:
+            found = latest.get(id_)
+            if found is not None and _PATHS in found.facts:
+                paths: list[str] = found.facts[_PATHS]
+                return paths
+            reason = found and reason_of(_PATHS, found.reasons)
+            if reason and word(reason) != NO_ANNOTATION:
+                missing = _missing(reason)
+        return missing
+
+
+def _missing(reason: str) -> Missing:
+    """The outcome behind a reason that was stored."""
+    name = word(reason)
+    outcomes = (outcome for outcome, meaning in MEANINGS.items() if meaning.reason == name)
+    return Missing(next(outcomes, Outcome.TRANSIENT), "of the files of the repository")

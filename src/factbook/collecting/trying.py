@@ -1,0 +1,113 @@
+"""Trying a definition on one entity: what is asked, what comes back, what is taken from it."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import msgspec
+
+from factbook.facts.schema import Checked
+from factbook.sources import custom
+from factbook.sources.custom import Connection, Definition, File, Files, repositories, taking
+from factbook.sources.custom import asking as requests
+from factbook.sources.http import Client
+from factbook.sources.integration import Collected, Integration
+from factbook.sources.outcomes import Missing
+
+# Bytes of an answer that are shown.
+SHOWN = 64 * 1024
+
+
+class Answered(NamedTuple):
+    """What a source was answered: `status` of HTTP where there is one, and the body as text."""
+
+    status: int | None
+    content_type: str | None
+    body: str
+    truncated: bool
+
+
+class Tried(NamedTuple):
+    """What came of a trial; `reasons` says by fact, or "" for all of them, why there is no value.
+
+    `request` is without what the connection adds to it.
+    """
+
+    request: Mapping[str, Any] | None
+    answer: Answered | None
+    facts: Mapping[str, Any]
+    reasons: Mapping[str, str]
+
+
+async def tried(
+    definition: Definition,
+    entity: Mapping[str, Any],
+    connections: Mapping[str, Connection],
+    files: Files,
+    connect: Callable[[Integration], Client],
+) -> Tried:
+    """Collect for one entity, and store nothing.
+
+    Raises InputError when the definition's connection is not configured, or does not allow it.
+    """
+    integration = custom.integration(definition, connections, files)
+    if integration is None:
+        return Tried(None, None, {}, {"": "not-applicable: the facts of this source are pushed"})
+    target = integration.target(entity)
+    if isinstance(target, Missing):
+        return Tried(None, None, {}, {"": target.reason})
+    if definition.type == "http":
+        return await _asked(definition, target, connect(integration))
+    if definition.type == "entity":
+        return _of_document(definition, entity, None)
+    if definition.type == "repository-file":
+        return await _read(definition, target, files)
+    return await _listed(definition, target, files)
+
+
+async def _asked(definition: Definition, target: str, client: Client) -> Tried:
+    request = msgspec.json.decode(target)
+    answer = await requests.ask(target, client)
+    shown = _shown(answer.body, answer.status, answer.headers.get("content-type"))
+    found = (
+        taking.from_body(definition, answer.body) if answer.ok else taking.nothing(answer.missing)
+    )
+    return _tried(definition, found, request, shown if answer.status else None)
+
+
+async def _read(definition: Definition, target: str, files: Files) -> Tried:
+    place = File(*msgspec.json.decode(target, type=tuple[str, str, str]))
+    request = {"path": place.path}
+    body = await files.read(place)
+    if isinstance(body, Missing):
+        return _tried(definition, taking.nothing(body), request, None)
+    return _tried(definition, taking.from_body(definition, body), request, _shown(body))
+
+
+async def _listed(definition: Definition, target: str, files: Files) -> Tried:
+    ref, directory = msgspec.json.decode(target, type=tuple[str, str])
+    request = {"path": directory}
+    paths = await files.paths(ref)
+    if isinstance(paths, Missing):
+        return _tried(definition, taking.nothing(paths), request, None)
+    return _of_document(definition, repositories.document_of(paths, directory), request)
+
+
+def _of_document(definition: Definition, document: Any, request: Mapping[str, Any] | None) -> Tried:
+    found = taking.from_document(definition, document)
+    body = msgspec.json.encode(document)
+    return _tried(definition, found, request, _shown(body, content_type="application/json"))
+
+
+def _tried(
+    definition: Definition,
+    found: Collected,
+    request: Mapping[str, Any] | None,
+    answer: Answered | None,
+) -> Tried:
+    checked: Checked = definition.source.check(found.values)
+    return Tried(request, answer, checked.stored, {**checked.reasons, **found.reasons})
+
+
+def _shown(body: bytes, status: int | None = None, content_type: str | None = None) -> Answered:
+    text = body[:SHOWN].decode("utf-8", errors="replace")
+    return Answered(status, content_type, text, len(body) > SHOWN)

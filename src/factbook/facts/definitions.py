@@ -1,0 +1,298 @@
+"""The store of sources that users define: what is published, and what is still a draft.
+
+What a source shows and collects is what was published last; before the first time, its draft. A
+document is a data source's in the form of discovery; `datasource.parse` has read it before it
+comes here, and nothing here looks at its configuration.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace as changed
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from factbook.errors import ConflictError, NotFoundError
+from factbook.facts import datasource
+from factbook.facts.datasource import DataSource
+from factbook.storage import Database, Transaction
+
+Document = Mapping[str, Any]
+
+# The version of a source that was never published.
+UNPUBLISHED: Final = "0.0.0"
+# Members that the service sets; a file that holds one could say what is not true.
+SERVICE_SET: Final = ("version", "draft", "createdAt", "updatedAt")
+_AT_ONCE = 1_000
+
+
+class Stored(NamedTuple):
+    """A source as it is stored; `draft` is None when everything is published."""
+
+    id: str
+    draft: dict[str, Any] | None
+    published: dict[str, Any] | None
+    version: str
+    created_at: int
+    created_by: str
+    updated_at: int
+    updated_by: str
+    published_at: int | None
+    published_by: str | None
+
+    @property
+    def current(self) -> dict[str, Any]:
+        """The document that is shown and collected."""
+        return self.published or self.draft or {}
+
+
+class Version(NamedTuple):
+    """What was published once."""
+
+    version: str
+    document: dict[str, Any]
+    published_at: int
+    published_by: str
+
+
+def service_set(document: Document) -> list[dict[str, str]]:
+    """A problem for each member of the document that only the service sets."""
+    return [
+        {"path": name, "message": "is set by the service; leave it out"}
+        for name in SERVICE_SET
+        if name in document
+    ]
+
+
+def shown(stored: Stored) -> DataSource:
+    """The source as everybody sees it: with its version and times, and whether it is a draft."""
+    return changed(
+        datasource.parse(stored.current),
+        draft=stored.published is None,
+        version=stored.version,
+        created_at=stored.created_at,
+        updated_at=stored.updated_at,
+    )
+
+
+async def revision(database: Database) -> int:
+    """A number that every change of a definition raises."""
+    row = await database.one("SELECT value FROM counters WHERE name = 'data_source'")
+    return row[0] if row else 0
+
+
+async def everything(database: Database) -> list[Stored]:
+    """Every source, by its id."""
+    rows = await database.all(_EVERY)
+    return [_stored(row) for row in rows]
+
+
+async def one(database: Database, source_id: str) -> Stored | None:
+    """The source with this id."""
+    row = await database.one(_ONE, (source_id,))
+    return _stored(row) if row else None
+
+
+async def versions(database: Database, source_id: str) -> list[Version]:
+    """Every version that was published, the newest first."""
+    rows = await database.all(_VERSIONS, (source_id,))
+    found = [Version(row[0], msgspec.json.decode(row[1]), *row[2:]) for row in rows]
+    return sorted(found, key=lambda one: _numbers(one.version), reverse=True)
+
+
+def read(transaction: Transaction, source_id: str) -> Stored | None:
+    """The source with this id, which nobody else changes until the end of the transaction."""
+    transaction.lock(f"data source {source_id}")
+    row = transaction.one(_ONE, (source_id,))
+    return _stored(row) if row else None
+
+
+def create(transaction: Transaction, document: Document, actor: str, now: int) -> Stored:
+    """Store a new source as a draft; raises ConflictError when there is one with its id."""
+    source_id = document["id"]
+    if read(transaction, source_id) is not None:
+        raise ConflictError(f"There is a data source {source_id} already; PUT replaces it.")
+    times = (now, actor, now, actor)
+    transaction.run(_CREATE, (source_id, _json(document), UNPUBLISHED, *times))
+    return _again(transaction, source_id)
+
+
+def replace(transaction: Transaction, document: Document, actor: str, now: int) -> Stored:
+    """Make the document the draft of its source; one that says nothing new changes nothing.
+
+    What says the same as the published one ends the draft. Raises NotFoundError for no source.
+    """
+    before = _existing(transaction, document["id"])
+    if _same(document, before.draft or before.current):
+        return before
+    draft = None if _same(document, before.published) else _json(document)
+    transaction.run(_REPLACE, (draft, now, actor, before.id))
+    after = _again(transaction, before.id)
+    _drop(transaction, before.id, _lost(before.current, after.current))
+    return after
+
+
+def publish(
+    transaction: Transaction, source_id: str, actor: str, now: int, *, force: bool = False
+) -> Stored:
+    """Publish the draft under the next version; without a draft nothing changes.
+
+    Raises NotFoundError for no source, and ConflictError, unless forced, when a fact was removed or
+    has another type.
+    """
+    before = _existing(transaction, source_id)
+    if before.draft is None:
+        return before
+    lost = _lost(before.current, before.draft)
+    if lost and not force:
+        raise _breaking(lost)
+    version = _next(before, lost)
+    text = _json(before.draft)
+    transaction.run(_PUBLISH, (text, version, now, actor, source_id))
+    transaction.run(_ADD_VERSION, (source_id, version, text, now, actor))
+    _drop(transaction, source_id, lost)
+    return _again(transaction, source_id)
+
+
+def delete(transaction: Transaction, source_id: str) -> bool:
+    """Forget a source and all that it brought; False when there is none."""
+    if read(transaction, source_id) is None:
+        return False
+    for statement in _DELETE:
+        transaction.run(statement, (source_id,))
+    transaction.run(_RAISE)
+    return True
+
+
+def _existing(transaction: Transaction, source_id: str) -> Stored:
+    found = read(transaction, source_id)
+    if found is None:
+        raise NotFoundError(f"There is no data source {source_id} that was defined here.")
+    return found
+
+
+def _again(transaction: Transaction, source_id: str) -> Stored:
+    """The source after a change, which is counted."""
+    transaction.run(_RAISE)
+    return _existing(transaction, source_id)
+
+
+def _lost(before: Document, after: Document) -> dict[str, str]:
+    """What became of facts whose stored values do not fit any more, by their names."""
+    types = {fact.name: fact.type for fact in datasource.parse(after).schema}
+    return {
+        fact.name: f"was {fact.type}, is {types[fact.name]}" if fact.name in types else "is removed"
+        for fact in datasource.parse(before).schema
+        if types.get(fact.name) != fact.type
+    }
+
+
+def _breaking(lost: Mapping[str, str]) -> ConflictError:
+    words = "; ".join(f"{name} {what}" for name, what in lost.items())
+    return ConflictError(
+        f"Whoever reads these facts would lose them: {words}. Publish with force to do so.",
+        problems=[{"path": f"schema.{name}", "message": what} for name, what in lost.items()],
+    )
+
+
+def _next(before: Stored, lost: Mapping[str, str]) -> str:
+    """The version of what is published next."""
+    if before.published is None:
+        return "1.0.0"
+    major, minor, patch = _numbers(before.version)
+    if lost:
+        return f"{major + 1}.0.0"
+    draft = before.draft or {}
+    if draft.get("schema", {}).keys() - before.published.get("schema", {}).keys():
+        return f"{major}.{minor + 1}.0"
+    return f"{major}.{minor}.{patch + 1}"
+
+
+def _numbers(version: str) -> tuple[int, int, int]:
+    major, minor, patch = map(int, version.split("."))
+    return major, minor, patch
+
+
+def _drop(transaction: Transaction, source_id: str, names: Iterable[str]) -> None:
+    """Take facts out of the latest ones of a source, which have the types that its schema says."""
+    gone, after = frozenset(names), 0
+    while gone and (rows := transaction.all(_LATEST, (source_id, after, _AT_ONCE))):
+        transaction.many(
+            _WRITE_LATEST,
+            [
+                (*(_without(text, gone) for text in texts), source_id, entity_id)
+                for entity_id, *texts in rows
+            ],
+        )
+        after = rows[-1][0]
+
+
+def _without(text: str, names: frozenset[str]) -> str:
+    values = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
+    return _json({name: value for name, value in values.items() if name not in names})
+
+
+def _same(document: Document, other: Document | None) -> bool:
+    """Whether two documents say the same; the order of an object's members says nothing."""
+    return other is not None and _ordered(document) == _ordered(other)
+
+
+_ordered = msgspec.json.Encoder(order="deterministic").encode
+
+
+def _json(value: object) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+def _stored(row: tuple[Any, ...]) -> Stored:
+    draft, published = (None if text is None else msgspec.json.decode(text) for text in row[1:3])
+    return Stored(row[0], draft, published, *row[3:])
+
+
+_EVERY = """
+SELECT id, draft, published, version, created_at, created_by, updated_at, updated_by,
+    published_at, published_by
+FROM data_sources ORDER BY id
+"""
+
+_ONE = _EVERY.replace("ORDER BY id", "WHERE id = ?")
+
+_VERSIONS = """
+SELECT version, document, published_at, published_by FROM data_source_versions WHERE source_id = ?
+"""
+
+_RAISE = "UPDATE counters SET value = value + 1 WHERE name = 'data_source'"
+
+_CREATE = """
+INSERT INTO data_sources (id, draft, version, created_at, created_by, updated_at, updated_by)
+VALUES (?, ?, ?, ?, ?, ?, ?)
+"""
+
+_REPLACE = "UPDATE data_sources SET draft = ?, updated_at = ?, updated_by = ? WHERE id = ?"
+
+_PUBLISH = """
+UPDATE data_sources SET draft = NULL, published = ?, version = ?, published_at = ?,
+    published_by = ?
+WHERE id = ?
+"""
+
+_ADD_VERSION = "INSERT INTO data_source_versions VALUES (?, ?, ?, ?, ?)"
+
+_LATEST = """
+SELECT entity_id, facts, reasons, kept FROM facts_latest
+WHERE source_id = ? AND entity_id > ? ORDER BY entity_id LIMIT ?
+"""
+
+_WRITE_LATEST = """
+UPDATE facts_latest SET facts = ?, reasons = ?, kept = ? WHERE source_id = ? AND entity_id = ?
+"""
+
+_DELETE = (
+    "DELETE FROM facts_latest WHERE source_id = ?",
+    "DELETE FROM facts_history WHERE source_id = ?",
+    "DELETE FROM batches WHERE run_id IN (SELECT id FROM runs WHERE source_id = ?)",
+    "DELETE FROM runs WHERE source_id = ?",
+    "DELETE FROM source_health WHERE source_id = ?",
+    "DELETE FROM memories WHERE source_id = ?",
+    "DELETE FROM data_source_versions WHERE source_id = ?",
+    "DELETE FROM data_sources WHERE id = ?",
+)
