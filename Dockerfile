@@ -11,6 +11,10 @@ RUN pip wheel --no-deps --wheel-dir dist . \
     && /opt/factbook/bin/pip install --no-deps dist/*.whl
 
 FROM python:3.11-slim-bookworm
+# The integration of Git runs it.
+RUN apt-get update \
+    && apt-get install --yes --no-install-recommends git \
+    && rm -rf /var/lib/apt/lists/*
 RUN useradd --system --uid 10001 factbook && install -d -o factbook /data
 COPY --from=build /opt/factbook /opt/factbook
 ENV PATH=/opt/factbook/bin:$PATH \

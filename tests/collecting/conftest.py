@@ -3,7 +3,10 @@
 import pytest
 
 from tests.collecting.world import World
+from tests.pauses import no_pauses
 from tests.service import Service
+
+__all__ = ["no_pauses", "world"]
 
 
 @pytest.fixture

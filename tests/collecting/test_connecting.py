@@ -61,6 +61,29 @@ async def test_each_host_is_sent_the_credential_configured_for_it_and_no_other(s
     assert [proof(head) for head in second] == ["bearer two" if secret else None]
 
 
+async def test_calls_with_one_credential_do_not_wait_for_those_with_another() -> None:
+    each, credentials = 12, 3
+    waiting = asyncio.Barrier(each * credentials)
+
+    async def answer(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await waiting.wait()
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{}")
+        writer.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    connections = Connections(SETTINGS, clock.now)
+    async with server, AsyncExitStack() as stack:
+        clients = [
+            connections.client(replace(integration(Vendor(), str(n)), base_url=url, at_once=each))
+            for n in range(credentials)
+        ]
+        for client in clients:
+            stack.push_async_callback(client.aclose)
+        calls = (client.get("/x") for client in clients for _ in range(each))
+        assert all(answer.ok for answer in await asyncio.gather(*calls))
+
+
 def proof(head: str) -> str | None:
     lines = (line.partition(": ") for line in head.splitlines())
     return next((value for name, _, value in lines if name == "authorization"), None)

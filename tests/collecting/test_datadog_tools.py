@@ -1,10 +1,9 @@
 """From a Datadog to the tools: what a tool call says of an entity's monitors and objectives."""
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
-import stamina
 
 from factbook.clock import DAY, HOUR, MINUTE, iso
 from factbook.facts.reasons import REASONS
@@ -47,13 +46,6 @@ class World(ToolWorld):
         tool = "get-entity-facts"
         found: dict[str, Any] = await self.service.facts(tool, dataSourceId="datadog", name=name)
         return {path.removeprefix("observability."): one for path, one in found["facts"].items()}
-
-
-@pytest.fixture(autouse=True)
-def no_pauses() -> Iterator[None]:
-    """Tries follow each other at once."""
-    with stamina.set_testing(True, attempts=3, cap=True):
-        yield
 
 
 @pytest.fixture

@@ -1,10 +1,9 @@
 """From a GitLab to the tools: what a tool call says of a project, leaf by leaf."""
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
-import stamina
 
 from factbook.clock import DAY, HOUR, MINUTE, iso
 from factbook.sources import SOURCES
@@ -60,13 +59,6 @@ def everything(shape: str) -> dict[str, Any]:
 
 NOT_OF_GITLAB = {name.removeprefix("codehost."): reason for name, reason in NOT_APPLICABLE.items()}
 ALL_LEAVES = {*everything("codehost"), *NOT_OF_GITLAB}
-
-
-@pytest.fixture(autouse=True)
-def no_pauses() -> Iterator[None]:
-    """Tries follow each other at once."""
-    with stamina.set_testing(True, attempts=3, cap=True):
-        yield
 
 
 @pytest.fixture

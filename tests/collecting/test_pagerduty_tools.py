@@ -1,10 +1,9 @@
 """From a PagerDuty account to the tool: what it says of a service, leaf by leaf."""
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
-import stamina
 
 from factbook.clock import DAY, HOUR, MINUTE, iso
 from factbook.sources import SOURCES
@@ -37,13 +36,6 @@ class World(ToolWorld):
     def __init__(self, service: Service, key: Key, **table: Any) -> None:
         self.fake, asking = started(key=key, **table)
         super().__init__(service, asking)
-
-
-@pytest.fixture(autouse=True)
-def no_pauses() -> Iterator[None]:
-    """Tries follow each other at once, at most three."""
-    with stamina.set_testing(True, attempts=3, cap=True):
-        yield
 
 
 @pytest.fixture

@@ -1,10 +1,9 @@
 """From a Prometheus to the tools: what tool calls say of a service, leaf by leaf."""
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
-import stamina
 
 from factbook.clock import DAY, iso
 from factbook.sources import SOURCES
@@ -56,13 +55,6 @@ class World(ToolWorld):
     async def refusal(self, name: str = "checkout") -> str:
         """Why there are no observability metrics."""
         return await self.service.refusal(OBSERVABILITY, name=name)
-
-
-@pytest.fixture(autouse=True)
-def no_pauses() -> Iterator[None]:
-    """Tries follow each other at once."""
-    with stamina.set_testing(True, attempts=3, cap=True):
-        yield
 
 
 @pytest.fixture

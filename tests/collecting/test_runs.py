@@ -161,3 +161,23 @@ async def test_facts_of_an_entity_that_went_meanwhile_are_not_stored(world: Worl
     await world.push("shop")
     await world.collector.drain()
     assert await world.count("facts_latest") == 1
+
+
+async def test_batches_of_one_source_are_worked_on_while_the_next_is_planned(
+    service: Service,
+) -> None:
+    await service.push("all", repository("web"))
+    first, second = Vendor(), Vendor()
+    asked = list[int]()
+
+    def batches(targets: Sequence[str]) -> list[list[str]]:
+        asked.append(first.asked.total())
+        return [list(targets)]
+
+    later = replace(integration(second, "second"), batches=batches)
+    pairs = (first, integration(first, "first")), (second, later)
+    worker = collector(service.state.database, *pairs, clock=service.time)
+    await worker.tick()
+    await worker.drain()
+    assert asked == [1]
+    assert second.asked == {"acme/web": 1}

@@ -45,10 +45,6 @@ class FakeGit(Fake):
         self.forbidden: set[str] = set()
         self._proof = base64.b64encode(f"{username}:{token}".encode()).decode() if token else ""
 
-    def repository(self, path: str, *files: str, **options: Any) -> None:
-        """Make the repository at the path, or put a commit with only these files on its HEAD."""
-        commit(self.folder / path, dict.fromkeys(files, b"text\n"), **options)
-
     def kind(self, request: Request) -> str:
         if path_of(request).endswith("/info/refs"):
             return "refs"
@@ -195,10 +191,8 @@ def commit(
     """
     if not folder.exists():
         git("init", "--quiet", "--bare", "--initial-branch=main", str(folder))
-    stream = b"commit refs/heads/%s\ncommitter T <t@example.com> 0 +0000\ndata 0\n" % (
-        branch.encode()
-    )
-    stream += b"deleteall\n"
+    stream = bytearray(b"commit refs/heads/%s\n" % branch.encode())
+    stream += b"committer T <t@example.com> 0 +0000\ndata 0\ndeleteall\n"
     for path, content in files.items():
         stream += b"M 100644 inline %s\ndata %d\n%s\n" % (_quoted(path), len(content), content)
     for path, kind in special.items():
@@ -206,7 +200,7 @@ def commit(
             stream += b"M 120000 inline %s\ndata 4\naway\n" % _quoted(path)
         else:
             stream += b"M 160000 %s %s\n" % (SUBMODULE.encode(), _quoted(path))
-    git("--git-dir", str(folder), "fast-import", "--quiet", "--force", stdin=stream)
+    git("--git-dir", str(folder), "fast-import", "--quiet", "--force", stdin=bytes(stream))
 
 
 def bomb(folder: Path, levels: int = 10) -> None:

@@ -1,13 +1,5 @@
-"""Retries without pauses."""
+"""What tests of sources are run with."""
 
-from collections.abc import Iterator
+from tests.pauses import no_pauses
 
-import pytest
-import stamina
-
-
-@pytest.fixture(autouse=True)
-def no_pauses() -> Iterator[None]:
-    """Tries follow each other at once, at most three."""
-    with stamina.set_testing(True, attempts=3, cap=True):
-        yield
+__all__ = ["no_pauses"]

@@ -3,12 +3,11 @@
 import asyncio
 import gc
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
-import stamina
 
 from factbook.clock import DAY, HOUR, MINUTE
 from factbook.scheduling import runs
@@ -18,6 +17,7 @@ from tests.collecting.tools import ToolWorld
 from tests.conftest import StartService
 from tests.fakes.fake import Fake
 from tests.fakes.faults import Fault, bad_gateway, cut_off, not_json, saying, unavailable
+from tests.pauses import no_pauses
 from tests.service import NOON, Service, component, registry
 from tests.sources.asking import Asking
 from tests.sources.datadog import asking as datadog
@@ -27,6 +27,8 @@ from tests.sources.gitlab import asking as gitlab
 from tests.sources.pagerduty import asking as pagerduty
 from tests.sources.prometheus import asking as prometheus
 from tests.sources.snyk import asking as snyk
+
+__all__ = ["no_pauses"]
 
 pytestmark = [pytest.mark.system, pytest.mark.timeout(1800)]
 
@@ -44,13 +46,6 @@ FAULTS: list[Fault] = [
 ]
 # A run under way keeps a few; what grows would be many more.
 SLACK = 1.1
-
-
-@pytest.fixture(autouse=True)
-def no_pauses() -> Iterator[None]:
-    """Tries follow each other at once."""
-    with stamina.set_testing(True, attempts=3, cap=True):
-        yield
 
 
 def vendors() -> list[tuple[Fake, Asking]]:

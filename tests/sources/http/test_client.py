@@ -4,6 +4,7 @@ import logging
 from typing import Any
 
 import httpx2
+import msgspec
 import pytest
 
 from factbook.clock import MINUTE, SECOND
@@ -29,6 +30,28 @@ async def test_a_question_may_be_posted_as_json() -> None:
     assert host.last.method == "POST"
     assert host.last.content == b'{"query":"{ viewer }"}'
     assert host.last.headers["content-type"] == "application/json"
+
+
+class Form(msgspec.Struct):
+    """What a test wants to read."""
+
+    number: int
+
+
+@pytest.mark.parametrize(
+    ("host", "read"),
+    [
+        (json(200, {"number": 7, "more": []}), Form(7)),
+        (json(200, {"number": "7"}), {"number": "7"}),
+        (json(200, [7]), [7]),
+        (json(404, {"message": "Not here"}), {"message": "Not here"}),
+    ],
+)
+async def test_json_that_fits_a_form_is_decoded_as_it_and_other_json_plainly(
+    host: Any, read: object
+) -> None:
+    answer = await asking(Host(host)).get("x", form=Form)
+    assert answer.data == read
 
 
 async def test_headers_of_the_request_go_before_the_clients_and_the_credentials() -> None:

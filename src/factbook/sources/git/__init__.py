@@ -1,0 +1,71 @@
+"""Git: the files of a repository on any host, by a clone without contents."""
+
+import base64
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, Final
+
+from factbook.clock import Clock, now
+from factbook.facts.datasource import DataSource, Handler, Lifecycle
+from factbook.facts.schema import Fact
+from factbook.facts.shapes import REPOSITORY
+from factbook.sources import configuring
+from factbook.sources.git import program
+from factbook.sources.git.client import batches, collect
+from factbook.sources.git.options import Options
+from factbook.sources.git.targets import target
+from factbook.sources.http import ANONYMOUS, Client, Credential
+from factbook.sources.integration import Integration, Vendor, facts_of
+from factbook.sources.locations import SOURCE_LOCATION
+
+ID: Final = "git"
+FILLS: Final = ("repository",)
+FACTS: Final[tuple[Fact, ...]] = facts_of(REPOSITORY)
+_AT_ONCE: Final = 4
+
+
+def configured(name: str, values: Mapping[str, Any], *, clock: Clock = now) -> Integration:
+    """The integration that the table `[integrations.git.<name>]` of the settings describes.
+
+    The one named `default` is the source `git`, another one `git-<name>`. Raises ConfigurationError
+    for what is wrong with the table, and where Git itself is missing. The clock is not asked.
+    """
+    options = configuring.read(ID, name, values, Options)
+    id_ = configuring.source_id(ID, name)
+    return Integration(
+        source=_source(id_, configuring.title("Git", name), options),
+        fills=FILLS,
+        credential=id_,
+        authorize=partial(_credential, id_, options),
+        base_url=options.url,
+        at_once=_AT_ONCE,
+        target=partial(target, options),
+        batches=batches,
+        collect=partial(collect, program.find(), options),
+    )
+
+
+def _credential(name: str, options: Options, _client: Client) -> Credential:
+    if not options.token:
+        return ANONYMOUS
+    pair = base64.b64encode(f"{options.username or 'git'}:{options.token}".encode()).decode()
+    return Credential.fixed(name, {"authorization": f"Basic {pair}"})
+
+
+def _source(id_: str, title: str, options: Options) -> DataSource:
+    return DataSource(
+        id=id_,
+        title=title,
+        description=f"Files of the repositories on {options.host}.",
+        cadence="0 */6 * * *",
+        lifecycle=Lifecycle(time_to_live={"days": 90}),
+        handler=Handler("builtin", id_, builtin_id=ID),
+        timeout={"minutes": 60},
+        entity_filter=[{f"metadata.annotations.{SOURCE_LOCATION}": {"exists": True}}],
+        schema=FACTS,
+    )
+
+
+INTEGRATION: Final = Vendor(
+    id=ID, title="Git", options=Options, facts=FACTS, fills=FILLS, configured=configured
+)

@@ -1,0 +1,137 @@
+"""The commands of Git about one repository, and all that they are told beside it."""
+
+import asyncio
+import os
+from collections.abc import Iterable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from factbook.sources.git.options import MIB, Options
+from factbook.sources.git.program import Bounds, run
+from factbook.sources.git.replies import reply_of
+from factbook.sources.http import Answer, Client, Reply, Route
+
+HEAD_SECONDS: Final = 30.0
+_MOST_MEMORY: Final = str(256 * MIB)
+
+# Nothing is run, followed, unpacked one by one, or fetched later than with the clone.
+_CONFIG: Final = (
+    ("protocol.allow", "never"),
+    ("protocol.version", "2"),
+    ("http.followRedirects", "false"),
+    ("http.sslVerify", "true"),
+    ("http.proxyAuthMethod", "basic"),
+    # It ends by itself, too, should its parent be killed.
+    ("http.lowSpeedLimit", "1"),
+    ("http.lowSpeedTime", "240"),
+    ("credential.helper", ""),
+    ("core.askPass", ""),
+    ("core.hooksPath", os.devnull),
+    ("core.fsmonitor", "false"),
+    ("core.bigFileThreshold", "1m"),
+    ("fetch.unpackLimit", "1"),
+    # Objects are only read for names, which are data here, so odd ones of old times may stay.
+    ("fetch.fsckObjects", "false"),
+    ("fetch.recurseSubmodules", "false"),
+    ("submodule.recurse", "false"),
+    ("transfer.bundleURI", "false"),
+    ("pack.threads", "1"),
+    ("gc.auto", "0"),
+    ("maintenance.auto", "false"),
+)
+
+
+class Git:
+    """The commands for one repository, with a folder of their own, until its time is over."""
+
+    def __init__(self, program: str, options: Options, client: Client, folder: str) -> None:
+        self._program = program
+        self._options = options
+        self._client = client
+        self._folder = folder
+        self._deadline = asyncio.get_running_loop().time() + options.seconds
+
+    async def heads(self, url: str) -> Answer:
+        """The lines about what is called HEAD; the answer to one call."""
+        call = partial(self._call, ["ls-remote", "--quiet", "--", url, "HEAD"], HEAD_SECONDS)
+        return await self._client.delegate(call)
+
+    async def clone(self, url: str) -> Answer:
+        """Whether the newest commit with its trees is here now, without the contents of files."""
+        arguments = (
+            *("clone", "--quiet", "--bare", "--depth=1", "--filter=blob:none", "--no-tags"),
+            *("--single-branch", "--template=", "--", url, "repository"),
+        )
+        call = partial(self._call, arguments, float(self._options.seconds))
+        return await self._client.delegate(call, attempts=1)
+
+    async def tree(self, commit: str) -> Reply:
+        """Everything below the commit, each ended by NUL; asks nobody.
+
+        `<mode> <type> <id>`, a tab and the path: with a format of its own, Git quotes paths.
+        """
+        arguments = ("--git-dir=repository", "ls-tree", "-r", "-z", "--full-tree", commit)
+        return await self._run(arguments, (), float(self._options.seconds))
+
+    async def _call(self, arguments: Sequence[str], seconds: float, route: Route) -> Reply:
+        return await self._run(arguments, route_config(route, self._folder), seconds)
+
+    async def _run(
+        self, arguments: Sequence[str], config: Iterable[tuple[str, str]], seconds: float
+    ) -> Reply:
+        options = self._options
+        left = self._deadline - asyncio.get_running_loop().time()
+        bounds = Bounds(max(0.0, min(seconds, left)), options.megabytes * MIB, options.most_files)
+        ended = await run(
+            [self._program, *arguments],
+            environment(self._folder, [*_CONFIG, *config]),
+            self._folder,
+            bounds,
+        )
+        limits = f"{options.megabytes} MiB or {options.most_files} files"
+        return reply_of(ended, limits=limits, seconds=min(seconds, options.seconds))
+
+
+def route_config(route: Route, folder: str) -> list[tuple[str, str]]:
+    """What leads Git to the route's addresses and nowhere else; writes its authorities down."""
+    scheme = route.url.partition(":")[0]
+    addresses = ",".join(f"[{one}]" if ":" in one else one for one in route.addresses)
+    config = [(f"protocol.{scheme}.allow", "always"), ("http.proxy", route.proxy)]
+    if ":" not in route.name:
+        config.append(("http.curloptResolve", f"{route.name}:{route.port}:{addresses}"))
+    if route.authorities:
+        file = Path(folder, "authorities.pem")
+        file.write_text(route.authorities)
+        config += [("http.sslCAInfo", str(file)), ("http.proxySSLCAInfo", str(file))]
+    config += [
+        (f"http.{route.url}.extraHeader", f"{name}: {value}")
+        for name, value in route.headers.items()
+    ]
+    return config
+
+
+def environment(folder: str, config: Sequence[tuple[str, str]]) -> dict[str, str]:
+    """All that the program finds around it; what is secret is here alone, where nobody else looks.
+
+    Its home is the folder, or it would read a `.netrc`.
+    """
+    pairs: dict[str, str] = {}
+    for i, (key, value) in enumerate(config):
+        pairs |= {f"GIT_CONFIG_KEY_{i}": key, f"GIT_CONFIG_VALUE_{i}": value}
+    return {
+        "PATH": os.environ.get("PATH", os.defpath),
+        "HOME": folder,
+        "LC_ALL": "C",
+        "GIT_TERMINAL_PROMPT": "0",
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_CONFIG_GLOBAL": os.devnull,
+        "GIT_ATTR_NOSYSTEM": "1",
+        # No repository around the folder is read.
+        "GIT_CEILING_DIRECTORIES": str(Path(folder).parent),
+        "GIT_NO_LAZY_FETCH": "1",
+        # What is packed small may be large: no object may take more memory.
+        "GIT_ALLOC_LIMIT": _MOST_MEMORY,
+        "GIT_CONFIG_COUNT": str(len(config)),
+        **pairs,
+    }

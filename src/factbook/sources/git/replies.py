@@ -1,0 +1,66 @@
+"""What a command of Git came to, as the reply of a host: its messages told apart.
+
+Source: http.c, remote-curl.c and connect.c of Git 2.37 to 2.51, in the language C. What the host
+itself says is in lines that begin with `remote:`, or behind `remote error:`.
+"""
+
+import re
+from typing import Final
+
+from factbook.sources.git.program import SIZE, START, TIME, Ended
+from factbook.sources.http import Reply
+
+TOO_LARGE: Final = 413
+NOT_GIT: Final = "it does not answer as Git's smart HTTP does"
+
+_OURS: Final = re.compile(r"^(?:fatal|error): .*$", re.MULTILINE)
+_QUOTED: Final = re.compile(r" '[^']*'")
+_STATUS: Final = re.compile(r"The requested URL returned error: (\d{3})")
+# The first that fits decides.
+_STATUSES: Final = tuple(
+    (re.compile(pattern, re.IGNORECASE), status)
+    for pattern, status in (
+        (r"could not read (?:username|password) for|authentication failed for", 401),
+        (r"repository not found", 404),
+        (r"remote error: .*(?:not found|does not exist)", 404),
+        (r"remote error: .*(?:denied|forbidden|not allowed|unauthori[sz]ed|permission)", 403),
+    )
+)
+_UNTRUSTED: Final = "its certificate is not trusted; outgoing_ca_file can name a private authority"
+_FAILURES: Final = tuple(
+    (re.compile(pattern, re.IGNORECASE), failure, repeatable)
+    for pattern, failure, repeatable in (
+        (r"proxy|CONNECT tunnel", "the proxy did not let the call through", True),
+        (r"certificate", _UNTRUSTED, False),
+        (r"dumb http|is this a git repository|invalid server response|not a git", NOT_GIT, False),
+        (r"failed to connect|couldn't connect|could not resolve", "no connection", True),
+        (r"gnutls|SSL|TLS", "no connection with encryption", True),
+    )
+)
+_BROKEN: Final = "what came is not whole"
+
+
+def reply_of(ended: Ended, *, limits: str, seconds: float) -> Reply:
+    """The reply that stands for it: with the output, or with a status or failure that says why."""
+    if ended.stopped == TIME:
+        return Reply(0, failure=f"no answer within {seconds:.0f} seconds")
+    if ended.stopped == SIZE:
+        return Reply(TOO_LARGE, failure=f"the repository is larger than {limits}")
+    if ended.stopped == START:
+        return Reply(0, failure="the program git could not be started")
+    if ended.code == 0:
+        return Reply(200, body=ended.output)
+    # Of the addresses in it, parts are what people chose.
+    return _refusal(_QUOTED.sub("", "\n".join(_OURS.findall(ended.errors))))
+
+
+def _refusal(text: str) -> Reply:
+    if found := _STATUS.search(text):
+        return Reply(int(found[1]))
+    for pattern, status in _STATUSES:
+        if pattern.search(text):
+            return Reply(status)
+    for pattern, failure, repeatable in _FAILURES:
+        if pattern.search(text):
+            return Reply(0, failure=failure, repeatable=repeatable)
+    return Reply(0, failure=_BROKEN, repeatable=True)
