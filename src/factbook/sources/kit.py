@@ -1,0 +1,43 @@
+"""What sources outside the package are made with: these names stay as they are.
+
+A package offers its Vendor as an entry point of the group `factbook.sources`, by the vendor's id.
+"""
+
+from factbook.clock import Clock, now
+from factbook.errors import ConfigurationError
+from factbook.facts.datasource import DataSource, Handler, Lifecycle
+from factbook.facts.schema import Fact
+from factbook.sources.configuring import origin, read, source_id, title
+from factbook.sources.http import ANONYMOUS, Answer, Client, Credential, Memory, path
+from factbook.sources.integration import Collected, Integration, Vendor, facts_of
+from factbook.sources.locations import Location, annotations, location
+from factbook.sources.outcomes import Missing, Outcome
+
+__all__ = [
+    "ANONYMOUS",
+    "Answer",
+    "Client",
+    "Clock",
+    "Collected",
+    "ConfigurationError",
+    "Credential",
+    "DataSource",
+    "Fact",
+    "Handler",
+    "Integration",
+    "Lifecycle",
+    "Location",
+    "Memory",
+    "Missing",
+    "Outcome",
+    "Vendor",
+    "annotations",
+    "facts_of",
+    "location",
+    "now",
+    "origin",
+    "path",
+    "read",
+    "source_id",
+    "title",
+]
