@@ -23,6 +23,8 @@ from bench.measures import MEASURES, Goal, Measure
 from bench.processes import Cores
 from bench.run import Options, Proof, Run
 
+_QUICK = Options(rounds=1, entities=1000, seconds=1.0, repositories=200)
+
 
 class Outcome(msgspec.Struct, frozen=True):
     """What came of a goal; without values when the measure failed."""
@@ -75,7 +77,7 @@ def _arguments() -> argparse.Namespace:
 
 
 def _options(arguments: argparse.Namespace) -> Options:
-    options = Options(rounds=1, entities=1000, seconds=1.0) if arguments.quick else Options()
+    options = _QUICK if arguments.quick else Options()
     given = {"rounds": arguments.rounds, "entities": arguments.entities}
     return msgspec.structs.replace(options, **{name: n for name, n in given.items() if n})
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-from bench import asking, pushing, querying, reading, starting
+from bench import asking, collection, pushing, querying, reading, starting, vendors
 from bench.findings import Findings
 from bench.run import Run
 
@@ -118,6 +118,29 @@ MEASURES = (
         ),
     ),
     Measure(
+        "collection",
+        collection.collection,
+        (
+            *(
+                Goal(f"{dialect}-{name}", f"{text}, {database}", most, unit)
+                for dialect, database in (("sqlite", "SQLite"), ("postgresql", "PostgreSQL"))
+                for name, text, most, unit in (
+                    ("first-cpu", "new repositories, the worker's CPU of each", 5.0, "ms"),
+                    ("first-time", "from the start to the end of that run", 30.0, "s"),
+                    ("first-graphql", "its GraphQL requests", 100, ""),
+                    ("first-trees", "its calls for any tree", 1, ""),
+                    ("first-probes", "its probes of any repository", 1, ""),
+                    ("warm-cpu", "the same again, CPU of each", 5.0, "ms"),
+                    ("warm-graphql", "its GraphQL requests", 100, ""),
+                    ("warm-rest", "its REST calls", 0, ""),
+                    ("moved-trees", "after some commits, REST calls for each of them", 1, ""),
+                )
+            ),
+            Goal("two-workers", "20 credentials, PostgreSQL: time of two workers ÷ one", 0.6, "x"),
+            Goal("two-workers-fast", "the same with answers in 50 ms, not 200", 0.6, "x"),
+        ),
+    ),
+    Measure(
         "starts",
         starting.starts,
         (
@@ -131,6 +154,20 @@ MEASURES = (
         (
             Goal("sqlite", "writes of another process missed by the next call, SQLite", 0, ""),
             Goal("postgresql", "the same on PostgreSQL", 0, ""),
+        ),
+    ),
+    Measure(
+        "vendors",
+        vendors.vendors,
+        tuple(
+            Goal(f"{vendor}-{key}", f"{title}, all entities: {text}", most, unit)
+            for vendor, title in (("pagerduty", "PagerDuty"), ("datadog", "Datadog"))
+            for key, text, most, unit in (
+                ("ratio", "requests ÷ those for 10 of them", 1.0, "x"),
+                ("requests", "requests, 50 ms each", 150, ""),
+                ("seconds", "a run on SQLite", 15.0, "s"),
+                ("cpu", "CPU of the worker", 5.0, "s"),
+            )
         ),
     ),
 )

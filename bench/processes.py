@@ -35,10 +35,10 @@ class Cores(msgspec.Struct, frozen=True):
 
 
 @contextmanager
-def on_core(core: int) -> Iterator[None]:
-    """Run on this core; a process that is started meanwhile stays there."""
+def on_core(*cores: int) -> Iterator[None]:
+    """Run on this core, or on one of these; a process that is started meanwhile stays there."""
     before = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, {core})
+    os.sched_setaffinity(0, cores)
     try:
         yield
     finally:

@@ -27,6 +27,7 @@ class Options(msgspec.Struct, frozen=True):
     rounds: int = 5
     entities: int = 10_000
     seconds: float = 3.0
+    repositories: int = 1_000
 
     @property
     def large(self) -> int:

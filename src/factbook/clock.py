@@ -3,9 +3,10 @@
 Whatever depends on the time takes a `Clock` as an argument, so tests say what time it is.
 """
 
+import re
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 
 Clock = Callable[[], int]
@@ -26,3 +27,21 @@ def iso(milliseconds: int) -> str:
     """ISO 8601 with milliseconds and a UTC offset, e.g. `2026-11-21T06:00:00.000+00:00`."""
     moment = datetime.fromtimestamp(milliseconds // 1000, UTC)
     return f"{moment:%Y-%m-%dT%H:%M:%S}.{milliseconds % 1000:03d}+00:00"
+
+
+def milliseconds(text: str) -> int | None:
+    """The moment of an ISO 8601 date and time with a UTC offset, from 1970 on; None for others."""
+    if not _MOMENT.fullmatch(text):
+        return None
+    try:
+        moment = datetime.fromisoformat(text.upper())
+    except ValueError:
+        return None
+    found = (moment - _EPOCH) // timedelta(milliseconds=1)
+    return found if found >= 0 else None
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MOMENT = re.compile(
+    r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)", re.ASCII | re.IGNORECASE
+)

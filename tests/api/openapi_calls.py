@@ -6,6 +6,7 @@ from urllib.parse import quote
 
 import httpx2
 
+from tests.api.defining import FACTS, SOURCES, item, of_entities, pushed
 from tests.service import PUSH, Service, component, resource
 
 CATALOG = "/api/catalog"
@@ -26,7 +27,8 @@ Call = tuple[str, int, httpx2.Response]
 
 async def every_call(service: Service) -> AsyncIterator[Call]:
     """Operation, expected status and real answer of each call."""
-    for calls in (_pushes, _reads_of_sets, _reads, _queries, _tokens, _removals):
+    parts = (_pushes, _reads_of_sets, _reads, _queries, _tokens, _sources, _facts, _removals)
+    for calls in parts:
         async for call in calls(service):
             yield call
 
@@ -133,6 +135,55 @@ async def _tokens(service: Service) -> AsyncIterator[Call]:
     yield "tokensListAll", 200, await http.get(TOKENS)
     yield "tokensRevoke", 204, await http.delete(f"{TOKENS}/{made.json()['id']}")
     yield "tokensRevoke", 404, await http.delete(f"{TOKENS}/{made.json()['id']}")
+
+
+async def _sources(service: Service) -> AsyncIterator[Call]:
+    http = service.http
+    yield "dataSourcesListAll", 200, await http.get(SOURCES, params={"limit": "1"})
+    yield "dataSourcesListAll", 400, await http.get(SOURCES, params={"limit": "0"})
+    yield "dataSourcesCreate", 201, await http.post(SOURCES, json=pushed())
+    yield "dataSourcesCreate", 409, await http.post(SOURCES, json=pushed())
+    yield "dataSourcesCreate", 400, await http.post(SOURCES, json=pushed(version="1.0.0"))
+    one, owners = f"{SOURCES}/coverage", f"{SOURCES}/owners"
+    whole = pushed(
+        lifecycle={"maxItems": 5}, timeout={"minutes": 1}, entityFilter=[{"kind": "api"}]
+    )
+    yield "dataSourcesReplace", 200, await http.put(one, json=whole)
+    yield "dataSourcesReplace", 200, await http.put(owners, json=of_entities())
+    yield "dataSourcesReplace", 400, await http.put(f"{SOURCES}/other", json=pushed())
+    yield "dataSourcesGet", 200, await http.get(one)
+    yield "dataSourcesGet", 200, await http.get(f"{SOURCES}/techdocs")
+    yield "dataSourcesGet", 404, await http.get(f"{SOURCES}/none")
+    yield "dataSourcesPublish", 200, await http.post(f"{one}/publish")
+    await http.put(one, json=pushed(schema={"lines": {"type": "integer"}}))
+    yield "dataSourcesPublish", 409, await http.post(f"{one}/publish", json={"force": False})
+    yield "dataSourcesPublish", 200, await http.post(f"{one}/publish", json={"force": True})
+    yield "dataSourcesGet", 200, await http.get(one)
+    yield "dataSourcesRun", 202, await http.post(f"{owners}/run")
+    yield "dataSourcesRun", 409, await http.post(f"{owners}/run", json={})
+    yield "dataSourcesRun", 404, await http.post(f"{owners}/run", json={"entity": "api:none"})
+    yield "dataSourcesListRuns", 200, await http.get(f"{owners}/runs")
+    yield "dataSourcesDelete", 204, await http.delete(owners)
+    yield "dataSourcesDelete", 404, await http.delete(owners)
+    yield "dataSourcesDelete", 409, await http.delete(f"{SOURCES}/techdocs")
+
+
+async def _facts(service: Service) -> AsyncIterator[Call]:
+    http = service.http
+    to = f"{FACTS}/coverage"
+    items = [item("component:shop/payments", lines=1, nope=2), item("component:nobody", lines=1)]
+    yield "factsPush", 200, await http.post(to, json={"items": items})
+    yield "factsPush", 400, await http.post(to, json={"items": []})
+    yield "factsPush", 404, await http.post(f"{FACTS}/none", json={"items": items})
+    yield "factsPush", 409, await http.post(f"{FACTS}/techdocs", json={"items": items})
+    yield "factsLatest", 200, await http.get(to)
+    yield "factsLatest", 200, await http.get(f"{FACTS}/techdocs", params={"limit": "1"})
+    known = {"entity": "component:shop/payments"}
+    yield "factsLatest", 200, await http.get(to, params=known)
+    yield "factsLatest", 404, await http.get(to, params={"entity": "component:nobody"})
+    yield "factsPast", 200, await http.get(FACTS, params=known)
+    yield "factsPast", 400, await http.get(FACTS)
+    yield "factsPast", 404, await http.get(FACTS, params={"entity": "component:nobody"})
 
 
 async def _removals(service: Service) -> AsyncIterator[Call]:

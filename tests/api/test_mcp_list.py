@@ -39,6 +39,19 @@ SEED_ARGUMENTS: dict[str, dict[str, str]] = {
     "get-entity-compliance": ENTITY,
     "get-repository-info": {"name": "required", "namespace": "default"},
 }
+# Tools that were added behind those of the seed, with their arguments.
+ADDED_ARGUMENTS: dict[str, dict[str, str]] = {
+    "get-fact-history": {
+        **EITHER,
+        **dict.fromkeys(["dataSourceId", "facts", "from", "to", "cursor"], "optional"),
+        "limit": "20",
+    },
+    "get-changed-facts": {
+        "since": "required",
+        **dict.fromkeys(["dataSourceId", "kind", "cursor"], "optional"),
+        "limit": "50",
+    },
+}
 # Source: the seed, sections 2.2 to 2.10: the members of each result; `?` marks optional ones.
 SEED_RESULTS = {
     "get-data-source-discovery": "dataSources totalCount builtinCount customCount",
@@ -54,6 +67,9 @@ SEED_RESULTS = {
 }
 
 every_tool = pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
+every_tool_of_the_seed = pytest.mark.parametrize(
+    "tool", [tool for tool in TOOLS if tool.name in SEED_ARGUMENTS], ids=lambda tool: tool.name
+)
 
 
 def schemas(schema: Any, path: str = "$") -> Iterator[tuple[str, Json]]:
@@ -77,11 +93,12 @@ async def test_the_list_is_the_one_that_was_agreed(service: Service) -> None:
 
 
 @pytest.mark.spec("endpoint.lists-nine-tools")
-async def test_the_nine_tools_are_listed_in_the_seeds_order_in_both_eras(service: Service) -> None:
+async def test_the_nine_tools_come_first_in_the_seeds_order_in_both_eras(service: Service) -> None:
     old = expect_result(await send(service, message("tools/list")))
     new = expect_result(await send_modern(service, "tools/list"))
     for listed in (old, new):
-        assert [tool["name"] for tool in listed["tools"]] == list(SEED_ARGUMENTS)
+        names = [tool["name"] for tool in listed["tools"]]
+        assert names == [*SEED_ARGUMENTS, *ADDED_ARGUMENTS]
         assert "nextCursor" not in listed
 
 
@@ -106,7 +123,7 @@ async def test_each_listed_tool_says_that_it_only_reads(service: Service) -> Non
     "tools.metrics.defaults",
     "tools.metrics.name-required",
 )
-@every_tool
+@every_tool_of_the_seed
 def test_every_argument_of_the_seed_is_there_and_nothing_else_is_required(tool: Tool) -> None:
     schema = tool.input_schema
     seed = SEED_ARGUMENTS[tool.name]
@@ -119,7 +136,7 @@ def test_every_argument_of_the_seed_is_there_and_nothing_else_is_required(tool: 
 
 
 @pytest.mark.spec("endpoint.v1-only-grows", "result.additions-leave-seed-fields-alone")
-@every_tool
+@every_tool_of_the_seed
 def test_every_field_of_the_seed_is_there_and_required_where_it_is(tool: Tool) -> None:
     fields = SEED_RESULTS[tool.name].split()
     names = {field.rstrip("?") for field in fields}
@@ -128,6 +145,17 @@ def test_every_field_of_the_seed_is_there_and_required_where_it_is(tool: Tool) -
     assert set(tool.output_schema["required"]) & names == required
     additions = {"unknownReasons", "collectedAt", "draft", "nextCursor", "totalCount"}
     assert tool.output_schema["properties"].keys() - names <= additions
+
+
+@pytest.mark.parametrize("name", ADDED_ARGUMENTS)
+def test_an_added_tool_has_the_arguments_that_it_was_added_with(name: str) -> None:
+    [schema] = [tool.input_schema for tool in TOOLS if tool.name == name]
+    added = ADDED_ARGUMENTS[name]
+    assert schema["properties"].keys() == added.keys()
+    assert set(schema["required"]) == {key for key, rule in added.items() if rule == "required"}
+    for key, rule in added.items():
+        default = schema["properties"][key].get("default", rule)
+        assert str(default) == rule
 
 
 # What some client or other trips over

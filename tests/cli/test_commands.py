@@ -15,7 +15,8 @@ from tests.cli.fake_server import TOOLS, FakeServer
 
 SETS = "/api/catalog/factbook-entities/sets"
 NAMES = [
-    *([command.__name__] for command in COMMANDS),
+    *([command.__name__.replace("_", "-")] for command in COMMANDS),
+    *(["sources", name] for name in ("list", "new", "plan", "apply", "test")),
     *(["token", name] for name in ("create", "list", "revoke")),
 ]
 

@@ -1,5 +1,8 @@
 """Runs of a source: what is collected when, and what is stored of it."""
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 import pytest
 
 from factbook.clock import DAY, MINUTE, SECOND
@@ -8,7 +11,7 @@ from factbook.scheduling import engine
 from factbook.scheduling.starts import next_start
 from factbook.sources import SOURCES
 from factbook.worker import Worker
-from tests.collecting.madeup import repository
+from tests.collecting.madeup import Vendor, collector, integration, repository
 from tests.collecting.world import CLOSED, LATEST, OPEN, World
 from tests.service import NOON, Service, component, registry
 

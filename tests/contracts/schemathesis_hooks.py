@@ -5,6 +5,7 @@ import json
 import os
 import sys
 import unicodedata
+from datetime import UTC, datetime
 from itertools import groupby
 from typing import Any
 
@@ -55,6 +56,17 @@ schemathesis.openapi.format(
 )
 schemathesis.openapi.format(
     "query-cursor", st.builds(query_cursor, PLACES, REFERENCES, st.booleans())
+)
+schemathesis.openapi.format(
+    "data-source-id",
+    st.sampled_from(["coverage", "owners", "techdocs", "other"])
+    | st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", fullmatch=True),
+)
+schemathesis.openapi.format(
+    "moment",
+    st.datetimes(datetime(1970, 1, 2), datetime(2100, 1, 1), timezones=st.just(UTC)).map(  # noqa: DTZ001 - hypothesis wants them so
+        datetime.isoformat
+    ),
 )
 schemathesis.openapi.format("set-id", st.sampled_from(["payments", "other"]) | NAMES)
 schemathesis.openapi.format("entity-name", NAMES)

@@ -41,6 +41,8 @@ CALLS: list[tuple[str, Json]] = [
     ("get-observability-metrics", NAMED),
     ("get-entity-compliance", NAMED),
     ("get-repository-info", NAMED),
+    ("get-fact-history", {**NAMED, "from": "2026-11-01", "limit": 5}),
+    ("get-changed-facts", {"since": "7d", "limit": 5}),
 ]
 # They have nothing to answer with as long as no integration is configured.
 REFUSING = {"get-observability-metrics", "get-repository-info"}
@@ -79,7 +81,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 def expect_all(tools: list[Json], results: list[Json]) -> None:
-    """The nine tools are listed as agreed, and each answers as its schema says."""
+    """The tools are listed as agreed, and each answers as its schema says."""
     assert tools == LISTED
     assert [name for name, _ in CALLS] == [tool["name"] for tool in tools]
     for tool, result in zip(tools, results, strict=True):

@@ -12,6 +12,8 @@ import yaml
 
 from factbook.api.routes import DOCUMENTS, all_routes
 from factbook.settings import Settings
+from tests.api.defining import SOURCES, of_entities
+from tests.api.defining import pushed as pushed_source
 from tests.processes import ServerProcess, serving
 from tests.service import PUSH, component
 
@@ -65,6 +67,9 @@ def run(
     with server.client(token) as http:
         pushed = http.put(f"{PUSH}/sets/payments", json={"items": entities})
         assert pushed.status_code == 200, pushed.text
+        for source in (pushed_source(), of_entities()):
+            made = http.put(f"{SOURCES}/{source['id']}", json=source)
+            assert made.status_code == 200, made.text
         [own] = http.get("/api/access/v1/tokens").json()["tokens"]
     known = {
         "SCHEMATHESIS_HOOKS": str(HERE / "schemathesis_hooks.py"),

@@ -17,6 +17,7 @@ from factbook import errors
 from factbook.api.catalog_routes import CATALOG_ROUTES
 from factbook.api.endpoint import Route
 from factbook.api.routes import PUSH_ROUTES
+from factbook.api.tech_insights_routes import TECH_INSIGHTS_ROUTES
 from factbook.auth.permissions import PERMISSIONS
 from factbook.cli import app
 from factbook.errors import FactbookError
@@ -277,6 +278,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "permissions": permissions,
     "parameters:catalog": partial(parameters, CATALOG_ROUTES),
     "parameters:push": partial(parameters, PUSH_ROUTES),
+    "parameters:tech-insights": partial(parameters, TECH_INSIGHTS_ROUTES),
     **{f"arguments:{tool.name}": partial(arguments, tool) for tool in TOOLS},
     **{f"shape:{shape.name}": partial(leaves, shape) for shape in shapes.SHAPES},
 }

@@ -20,6 +20,7 @@ ROOT = Path(__file__).parents[2]
 PAGES = [
     ROOT / "README.md",
     ROOT / "docs" / "start.md",
+    ROOT / "docs" / "walk-through.md",
     *sorted((ROOT / "docs" / "how-to").glob("*.md")),
     ROOT / "docs" / "reference" / "client.md",
 ]

@@ -262,13 +262,14 @@ async def test_history_without_a_lifecycle_is_kept(database: Database) -> None:
     assert await hours_left(database, 1) == [0, 1, 2]
 
 
+@pytest.mark.parametrize("lifecycle", [Lifecycle(max_items=1), Lifecycle(time_to_live={"days": 1})])
 async def test_a_sweep_of_many_rows_goes_in_small_steps(
-    database: Database, monkeypatch: pytest.MonkeyPatch
+    database: Database, monkeypatch: pytest.MonkeyPatch, lifecycle: Lifecycle
 ) -> None:
     monkeypatch.setattr(past, "_SWEPT_AT_ONCE", 2)
     for entity_id in (1, 2, 3):
         await hourly(database, entity_id, 4)
-    assert await past.sweep(database, kept(Lifecycle(max_items=1)), NOW) == 9
+    assert await past.sweep(database, kept(lifecycle), NOW + DAY + 3 * HOUR) == 9
     assert [await hours_left(database, entity_id) for entity_id in (1, 2, 3)] == [[3]] * 3
 
 

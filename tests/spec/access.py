@@ -1,6 +1,6 @@
 """Tokens, permissions, people, and how refusals look."""
 
-from .requirement import EVENTS, INTEGRATIONS, PEOPLE, USER_SOURCES, Requirement
+from .requirement import EVENTS, INTEGRATIONS, PEOPLE, Requirement
 
 REQUIREMENTS: dict[str, Requirement] = {
     # Presenting a token
@@ -110,15 +110,13 @@ REQUIREMENTS: dict[str, Requirement] = {
     "permissions.source-write-guards-definitions": Requirement(
         "decisions §6.2",
         "Defining a source takes `tech-insights.data-source.write`.",
-        later=USER_SOURCES,
     ),
     "permissions.source-run-guards-runs": Requirement(
         "decisions §6.2",
         "Starting a collection takes `tech-insights.source.run`.",
-        later=USER_SOURCES,
     ),
     "permissions.fact-write-guards-fact-push": Requirement(
-        "decisions §6.2", "Pushing facts takes `tech-insights.fact.write`.", later=USER_SOURCES
+        "decisions §6.2", "Pushing facts takes `tech-insights.fact.write`."
     ),
     "permissions.events-read-guards-the-feed": Requirement(
         "decisions §6.2", "Reading the event feed takes `events.read`.", later=EVENTS

@@ -1,6 +1,6 @@
 """Data sources and facts: their description, their types, their storage, their age."""
 
-from .requirement import EVENTS, INTEGRATIONS, USER_SOURCES, Requirement
+from .requirement import EVENTS, Requirement
 
 REQUIREMENTS: dict[str, Requirement] = {
     # How a data source is described
@@ -50,7 +50,7 @@ REQUIREMENTS: dict[str, Requirement] = {
         "decisions §5.1", "The marker `exists` asks only that the path is there."
     ),
     "filter.as-json-string": Requirement(
-        "decisions §5.1", "`entityFilter` may come as a JSON string.", later=USER_SOURCES
+        "decisions §5.1", "`entityFilter` may come as a JSON string."
     ),
     "facts.tracked": Requirement(
         "decisions §5.4", "Tracked: the filter fits and the source has a value stored."
@@ -63,24 +63,51 @@ REQUIREMENTS: dict[str, Requirement] = {
         "decisions §5.2; seed §1", "A source without configuration is not discovered or counted."
     ),
     "sources.configured-integrations-are-listed": Requirement(
-        "decisions §5.2",
-        "A configured integration is listed by its readable id.",
-        later=INTEGRATIONS,
+        "decisions §5.2", "A configured integration is listed by its readable id."
     ),
     "sources.custom-facts-by-their-names": Requirement(
-        "decisions §5.2", "Custom facts go by the names their author gave.", later=USER_SOURCES
+        "decisions §5.2", "Custom facts go by the names their author gave."
     ),
     "sources.draft-collects-on-demand": Requirement(
-        "decisions §5.7", "A draft runs only when told to.", later=USER_SOURCES
+        "decisions §5.7", "A draft runs only when told to."
     ),
     "sources.draft-facts-are-marked": Requirement(
-        "decisions §5.7", "Facts of a draft say that they are.", later=USER_SOURCES
+        "decisions §5.7", "Facts of a draft say that they are."
+    ),
+    # Sources that users define
+    "sources.defined-by-users": Requirement(
+        "decisions §5.2; decisions §6.2", "Sources are defined, shown and deleted over REST."
+    ),
+    "sources.draft-until-published": Requirement(
+        "decisions §5.7", "What is put is a draft until it is published."
+    ),
+    "sources.every-problem-is-named": Requirement(
+        "decisions §5.1; decisions §6.4", "A definition is refused with each problem and its path."
+    ),
+    "sources.ids-are-not-taken-twice": Requirement(
+        "decisions §5.2", "No user's source has the id of another one, or of a builtin one."
+    ),
+    "sources.the-same-document-changes-nothing": Requirement(
+        "decisions §5.1", "A document that says what is there changes nothing."
+    ),
+    "sources.version-says-what-changed": Requirement(
+        "decisions §5.1",
+        "Lost facts raise the major version, new ones the minor, others the patch.",
+    ),
+    "sources.breaking-changes-need-force": Requirement(
+        "decisions §5.1; decisions §5.3", "A removed or retyped fact is published by force alone."
+    ),
+    "sources.run-on-demand": Requirement(
+        "decisions §5.7; decisions §6.2", "A run of a source is begun, and its runs are listed."
+    ),
+    "sources.deleted-with-its-facts": Requirement(
+        "decisions §5.6", "A deleted source leaves neither facts nor history behind."
     ),
     "sources.annotations-choose-among-the-configured": Requirement(
         "decisions §5.8", "Annotations select among configured hosts alone."
     ),
     "sources.credential-stays-with-its-host": Requirement(
-        "decisions §5.8", "A credential is sent to its own host and no other.", later=INTEGRATIONS
+        "decisions §5.8", "A credential is sent to its own host and no other."
     ),
     # Values
     "facts.types-are-checked": Requirement(
@@ -95,8 +122,24 @@ REQUIREMENTS: dict[str, Requirement] = {
     "facts.never-collected-is-empty": Requirement(
         "decisions §5.4", "An entity not collected yet has `facts: {}` and no timestamp."
     ),
-    "facts.pushed-facts": Requirement(
-        "decisions §6.2", "Facts can be pushed to a source.", later=USER_SOURCES
+    "facts.pushed-facts": Requirement("decisions §6.2", "Facts can be pushed to a source."),
+    "facts.pushed-to-push-sources-alone": Requirement(
+        "decisions §5.2; decisions §6.2", "Builtin and collected sources take no pushed facts."
+    ),
+    "facts.pushed-problems-are-listed": Requirement(
+        "decisions §5.3", "What is wrong with a pushed item is listed, and the rest is stored."
+    ),
+    "facts.pushes-are-bounded": Requirement(
+        "seed §8; decisions §6.2", "A push of facts has 1,000 items at most, and a largest size."
+    ),
+    "facts.pushes-can-be-repeated": Requirement(
+        "decisions §5.6", "The same facts pushed again for the same time change nothing."
+    ),
+    "facts.older-pushes-are-history-alone": Requirement(
+        "decisions §5.4; decisions §5.6", "Facts older than the latest ones enter history alone."
+    ),
+    "facts.latest-facts-over-rest": Requirement(
+        "decisions §5.4; decisions §5.6", "The latest facts of any source are read over REST."
     ),
     # The catalog's own facts
     "facts.catalog-facts-are-current": Requirement(
@@ -129,6 +172,18 @@ REQUIREMENTS: dict[str, Requirement] = {
     ),
     "facts.history-is-trimmed-by-lifecycle": Requirement(
         "decisions §5.6", "A sweep of its own trims the history to the source's lifecycle."
+    ),
+    "facts.history-over-rest": Requirement(
+        "decisions §5.6", "The history of an entity, of any sources, is read newest first."
+    ),
+    "facts.history-is-paged": Requirement(
+        "decisions §5.6; seed §8", "Pages of history hold every row once."
+    ),
+    "facts.history-keeps-the-version": Requirement(
+        "decisions §5.6; decisions §5.1", "History keeps the version of the source that wrote it."
+    ),
+    "facts.changes-from-history": Requirement(
+        "decisions §5.6; seed §6", "What changed since some time is told from the history."
     ),
     # Telling others
     "facts.changes-are-announced": Requirement(

@@ -1,6 +1,6 @@
-"""The nine tools: what they take, what they return, and why something is unknown."""
+"""The tools: what they take, what they return, and why something is unknown."""
 
-from .requirement import USER_SOURCES, Requirement
+from .requirement import Requirement
 
 REQUIREMENTS: dict[str, Requirement] = {
     # get-data-source-discovery
@@ -32,7 +32,7 @@ REQUIREMENTS: dict[str, Requirement] = {
         "seed §1; seed §4.1 rule 2", "Every raw fact that the source has on the entity is there."
     ),
     "tools.entity-facts.of-custom-sources": Requirement(
-        "seed §1", "A user's own source is asked for like a builtin one.", later=USER_SOURCES
+        "seed §1", "A user's own source is asked for like a builtin one."
     ),
     # get-all-entities-facts
     "tools.all-facts.arguments": Requirement(
@@ -170,6 +170,46 @@ REQUIREMENTS: dict[str, Requirement] = {
     ),
     "tools.repository.in-catalog": Requirement(
         "decisions §5.5", "inCatalog: the tree holds a catalog-info file."
+    ),
+    # get-fact-history and get-changed-facts, which are additions to the nine
+    "tools.fact-history.names-the-entity": Requirement(
+        "decisions §4.4; decisions §4.6", "get-fact-history takes a name or an entityRef."
+    ),
+    "tools.fact-history.rows": Requirement(
+        "decisions §5.6; decisions §4.6",
+        "Each row of history tells time, source, version, facts and why others are unknown.",
+    ),
+    "tools.fact-history.narrowed": Requirement(
+        "decisions §5.6", "Source, names of facts, and the times from and to narrow the rows."
+    ),
+    "tools.fact-history.drafts-are-marked": Requirement(
+        "decisions §5.7", "Rows that a draft wrote are marked, also after it is published."
+    ),
+    "tools.changed-facts.from-what-to-what": Requirement(
+        "decisions §5.6; decisions §4.6",
+        "Each change tells time, source, entity, and of each fact from what to what.",
+    ),
+    "tools.changed-facts.became-unknown": Requirement(
+        "decisions §4.7", "A value that became unknown is told as none, with its reason."
+    ),
+    "tools.changed-facts.kept-is-no-change": Requirement(
+        "decisions §5.6", "A value that is kept while a vendor fails is no change."
+    ),
+    "tools.changed-facts.since": Requirement(
+        "decisions §5.6", "`since` is a time, a date or a duration, and never to come."
+    ),
+    "tools.changed-facts.narrowed": Requirement(
+        "decisions §5.6", "A source and a kind narrow the changes."
+    ),
+    "tools.changed-facts.drafts-are-marked": Requirement(
+        "decisions §5.7", "Changes that a draft brought are marked."
+    ),
+    "tools.history-and-changes.pages": Requirement(
+        "decisions §4.6",
+        "Both give pages that an agent takes whole; a cursor walks all, each once.",
+    ),
+    "tools.history-and-changes.long-values": Requirement(
+        "decisions §4.6", "Both cut long values short and tell how long they are."
     ),
     # Why something is unknown
     "unknown.literal-in-typed-leaves": Requirement(

@@ -31,6 +31,18 @@ COVERAGE = DataSource(
 )
 DRAFT = DataSource(id="draft", title="A draft", draft=True, schema=(Fact("lines", "integer"),))
 
+TREE = DataSource(
+    id="tree",
+    title="Files",
+    version="1.4.0",
+    schema=(
+        Fact("repo.files", "set"),
+        Fact("repo.about", "string"),
+        Fact("repo.owners", "object"),
+        Fact("stars", "integer"),
+    ),
+)
+
 
 async def record(
     service: Service,

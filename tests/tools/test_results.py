@@ -23,6 +23,10 @@ GOOD: list[tuple[str, dict[str, Any]]] = [
     ("get-security-metrics", PAYMENTS),
     ("get-incident-metrics", PAYMENTS),
     ("get-entity-compliance", PAYMENTS),
+    ("get-fact-history", PAYMENTS),
+    ("get-fact-history", {"entityRef": "component:default/zahlung äöü", **SOURCE, "limit": 1}),
+    ("get-changed-facts", {"since": "7d"}),
+    ("get-changed-facts", {"since": "2026-11-01", **SOURCE, "kind": "component", "limit": 1}),
 ]
 # What these say is in the tests of the metric tools.
 WITHOUT_RESULT = ("get-observability-metrics", "get-repository-info")
@@ -76,6 +80,9 @@ WRONG_ARGUMENTS: dict[str, tuple[str, dict[str, Any], str]] = {
     "an empty namespace": ("get-all-entities-facts", {**SOURCE, "namespace": ""}, "namespace"),
     "facts as text": ("get-all-entities-facts", {**SOURCE, "facts": "hasOwner"}, "facts"),
     "NUL in a name": ("get-entity-compliance", {"name": "a\0"}, "NUL"),
+    "a fact as text": ("get-fact-history", {**PAYMENTS, "facts": "hasOwner"}, "facts"),
+    "too many rows": ("get-fact-history", {**PAYMENTS, "limit": 201}, "limit"),
+    "no time": ("get-changed-facts", {}, "since"),
     "NUL in a filter": ("get-all-entities-facts", {**SOURCE, "namespace": "\0"}, "NUL"),
 }
 
@@ -108,8 +115,13 @@ async def test_every_tool_that_needs_a_name_refuses_to_go_without(filled: Servic
 
 @pytest.mark.spec("tool-error.unknown-data-source", "tool-error.says-what-to-do-next")
 async def test_an_unknown_data_source_is_told_the_known_ones(filled: Service) -> None:
-    for tool in ("get-entity-facts", "get-all-entities-facts"):
-        named = {} if tool == "get-all-entities-facts" else PAYMENTS
+    needed = {
+        "get-entity-facts": PAYMENTS,
+        "get-all-entities-facts": {},
+        "get-fact-history": PAYMENTS,
+        "get-changed-facts": {"since": "7d"},
+    }
+    for tool, named in needed.items():
         for source in ("github", "", "Entity-Metadata"):
             text = refusal(await filled.ask(tool, dataSourceId=source, **named))
             assert text.startswith(f'There is no data source "{source}".')
@@ -137,7 +149,7 @@ async def test_an_unknown_entity_of_an_empty_catalog_is_told_no_names(service: S
 @pytest.mark.spec("tool-error.bad-reference", "tool-error.says-what-to-do-next")
 async def test_a_malformed_reference_is_told_the_form(filled: Service) -> None:
     malformed = ("component:default/", ":default/payments", "component:/payments", "/", ":", " ")
-    for tool in ("get-codehost-metrics", "get-security-metrics"):
+    for tool in ("get-codehost-metrics", "get-security-metrics", "get-fact-history"):
         for ref in malformed:
             text = refusal(await filled.ask(tool, entityRef=ref))
             assert "kind:namespace/name, such as component:default/payments-api" in text, ref

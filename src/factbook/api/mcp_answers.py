@@ -17,10 +17,11 @@ _CAPABILITIES: Final[dict[str, Any]] = {"tools": {}}
 _CACHING: Final = {"ttlMs": 300_000, "cacheScope": "public"}
 _INSTRUCTIONS: Final = (
     "Facts about the entities of a software catalog. Call get-data-source-discovery first: it "
-    "lists the data sources whose ids get-entity-facts and get-all-entities-facts take. The other "
-    "tools return ready figures about one entity. A value `unknown` was not determined; "
-    "unknownReasons says why. Entities are addressed by name, kind (default component) and "
-    "namespace (default default)."
+    "lists the data sources whose ids get-entity-facts and get-all-entities-facts take. "
+    "get-fact-history tells what facts were, get-changed-facts what changed. The other tools "
+    "return ready figures about one entity. A value `unknown` was not determined; unknownReasons "
+    "says why. Entities are addressed by name, kind (default component) and namespace (default "
+    "default)."
 )
 
 

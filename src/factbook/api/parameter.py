@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from factbook.api import patterns
 from factbook.api.requests import Request
+from factbook.clock import milliseconds
 from factbook.errors import InputError
 
 Schema = dict[str, Any]
@@ -154,6 +155,28 @@ class Choice(Parameter[str | None]):
     @property
     def schema(self) -> Schema:
         return {"type": "string", "enum": list(self.words)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Moment(Parameter[int | None]):
+    """A date and time with a UTC offset, in milliseconds since the epoch."""
+
+    def of(self, request: Request) -> int | None:
+        text = self.text(request)
+        if text is None:
+            return None
+        # A + that was not encoded comes as a blank.
+        moment = milliseconds(text.replace(" ", "+"))
+        if moment is None:
+            raise InputError(
+                f"{self.name} has to be an ISO 8601 date and time with a UTC offset, from 1970 on, "
+                f'not "{text}".'
+            )
+        return moment
+
+    @property
+    def schema(self) -> Schema:
+        return patterns.text(None, "moment")
 
 
 @dataclass(frozen=True, kw_only=True)

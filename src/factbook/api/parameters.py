@@ -4,6 +4,7 @@ A route names those that it takes, its handler reads them with `of`, the OpenAPI
 them.
 """
 
+import re
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -14,6 +15,7 @@ from factbook.api.parameter import (
     Flag,
     Header,
     Integer,
+    Moment,
     Parameter,
     PathPart,
     Schema,
@@ -21,7 +23,7 @@ from factbook.api.parameter import (
     Texts,
 )
 from factbook.api.requests import Request
-from factbook.errors import InputError
+from factbook.errors import InputError, NotFoundError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +38,20 @@ class SetId(PathPart):
         text = request.parameter(self.name)
         if not (0 < len(text) <= 128 and text.isprintable() and "/" not in text):
             raise InputError(self.wrong)
+        return text
+
+
+@dataclass(frozen=True, kw_only=True)
+class SourceId(PathPart):
+    """A data source's id."""
+
+    pattern: str | None = patterns.SOURCE_ID
+    format: str | None = "data-source-id"
+
+    def of(self, request: Request) -> str:
+        text = request.parameter(self.name)
+        if not re.fullmatch(patterns.SOURCE_ID, text):
+            raise NotFoundError(f'There is no data source "{text}".')
         return text
 
 
@@ -175,8 +191,70 @@ IF_MATCH: Final = Header(
     wrong='has to be a revision between quotes, such as "3", or *',
 )
 
+# Of data sources and facts
+
+SOURCE_LIMIT: Final = Integer(
+    name="limit",
+    description="Most data sources on a page, 100 by default.",
+    least=1,
+    most=200,
+    example=20,
+)
+SOURCE_CURSOR: Final = Text(
+    name="cursor", description="The `nextCursor` of the page before.", longest=100
+)
+FACTS_LIMIT: Final = Integer(
+    name="limit",
+    description="Most entries on a page, 100 by default.",
+    least=1,
+    most=1_000,
+    example=20,
+)
+ENTITY: Final = Text(
+    name="entity",
+    description="The facts of this entity alone: `kind:[namespace/]name`.",
+    pattern=patterns.REFERENCE,
+    format="entity-reference",
+    example="component:default/payments",
+)
+FACTS_CURSOR: Final = Text(
+    name="cursor", description="The `nextCursor` of the page before.", longest=640
+)
+HISTORY_SOURCES: Final = Texts(
+    name="dataSourceIds",
+    description="Ids of data sources, separated by commas, 100 at most. Every data source when it "
+    "is left out.",
+    most=100,
+    example=["entity-metadata"],
+)
+HISTORY_ENTITY: Final = Text(
+    name="entity",
+    description="The entity: `kind:[namespace/]name`.",
+    required=True,
+    pattern=patterns.REFERENCE,
+    format="entity-reference",
+    example="component:default/payments",
+)
+HISTORY_START: Final = Moment(
+    name="startDateTime",
+    description="Only what was written at this time or later: ISO 8601 with a UTC offset.",
+    example="2026-01-01T00:00:00Z",
+)
+HISTORY_END: Final = Moment(
+    name="endDateTime",
+    description="Only what was written at this time or earlier.",
+    example="2030-01-01T00:00:00Z",
+)
+HISTORY_CURSOR: Final = Text(
+    name="cursor",
+    description="The `nextCursor` of the page before.",
+    pattern=patterns.HISTORY_CURSOR,
+    wrong="has to be the nextCursor of a page",
+)
+
 # In paths
 
+SOURCE_ID: Final = SourceId(name="id", description="The data source's id.", example="coverage")
 SET_ID: Final = SetId(name="set_id", description="The set's id.", example="payments")
 NUMBER: Final = RevisionNumber(name="number", description="The number of a revision.", example=1)
 PATH: Final[dict[str, Parameter[Any]]] = {

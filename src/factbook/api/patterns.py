@@ -38,6 +38,8 @@ API_VERSION: Final = rf"(?:(?=[^/]{{1,253}}/){_LABEL}(?:\.{_LABEL})*/)?[A-Za-z0-
 KIND: Final = "[A-Za-z][A-Za-z0-9]{0,62}"
 FILTER: Final = f"{_CONDITION}(?:,{_CONDITION})*"
 FIELDS: Final = r"[^\[]*"
+SOURCE_ID: Final = "[A-Za-z0-9][A-Za-z0-9._-]{0,99}"
+HISTORY_CURSOR: Final = f"[0-9]{{1,15}}/{SOURCE_ID}"
 LIFETIME: Final = "never|(?=0*[1-9])[0-9]{1,5}[dhm]"
 _TAG: Final = r'(?:W/)?(?:"[!#-~]*"|[0-9]+)'
 IF_MATCH: Final = rf"\*|{_TAG}(?:[ \t]*,[ \t]*{_TAG})*"

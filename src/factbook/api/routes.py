@@ -20,12 +20,14 @@ from factbook.api.parameters import (
     SET,
 )
 from factbook.api.state import State
+from factbook.api.tech_insights_routes import TECH_INSIGHTS_ROUTES
 from factbook.auth.permissions import CATALOG_READ, SET_WRITE, SOURCE_READ, TOKEN_MANAGE
 from factbook.errors import ConflictError, PreconditionFailedError
 from factbook.settings import Settings
 
 TOOL_CALLS = "/api/mcp/v1/tech-insights-facts"
 TOKENS = "/api/access/v1/tokens"
+TECH_INSIGHTS = "/api/tech-insights/v1"
 
 # Where each OpenAPI document is, below its interface's path.
 DOCUMENTS = (
@@ -35,6 +37,11 @@ DOCUMENTS = (
         "Reading the catalog, and pushing sets of entities into it.",
     ),
     ("/api/access/v1", "Factbook access", "Managing the tokens that clients call with."),
+    (
+        TECH_INSIGHTS,
+        "Factbook tech insights",
+        "Defining data sources, pushing facts to them, and reading facts and their history.",
+    ),
 )
 
 _READ = (CATALOG_READ,)
@@ -45,6 +52,7 @@ _TOKENS = (TOKEN_MANAGE,)
 ROUTES: Sequence[Route] = (
     Route("POST", TOOL_CALLS, mcp.post, _TOOLS, None, described=False, errors=errors.protocol),
     *(route._replace(path=f"/api/catalog{route.path}") for route in CATALOG_ROUTES),
+    *(route._replace(path=f"{TECH_INSIGHTS}{route.path}") for route in TECH_INSIGHTS_ROUTES),
     Route("GET", TOKENS, tokens.list_all, _TOKENS, answer=wire.Tokens),
     Route(
         "POST",

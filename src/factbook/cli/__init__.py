@@ -9,12 +9,13 @@ from typing import Annotated
 import typer
 
 from factbook import __version__
-from factbook.cli import tokens
+from factbook.cli import sources, tokens
 from factbook.cli.asking import call, entities, facets, facts
-from factbook.cli.collecting import collect, sources, worker
+from factbook.cli.collecting import collect, worker
 from factbook.cli.connecting import connect
 from factbook.cli.failures import EXIT_CODES, Commands
 from factbook.cli.pushing import push, sets, validate
+from factbook.cli.pushing_facts import push_facts
 from factbook.cli.serving import migrate, serve
 
 COMMANDS = (
@@ -28,7 +29,7 @@ COMMANDS = (
     facets,
     facts,
     call,
-    sources,
+    push_facts,
     collect,
     connect,
 )
@@ -44,6 +45,7 @@ app = typer.Typer(
 )
 for command in COMMANDS:
     app.command(epilog=EXIT_CODES)(command)
+app.add_typer(sources.app, name="sources", epilog=EXIT_CODES)
 app.add_typer(tokens.app, name="token")
 
 

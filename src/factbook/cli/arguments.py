@@ -37,10 +37,11 @@ def _argument(tool: str, properties: Mapping[str, Any], pair: str) -> tuple[str,
     if key not in properties:
         known = ", ".join(properties) or "none"
         raise InputError(f'{tool} has no argument "{key}". Its arguments are: {known}.')
-    return key, _value(key, text, properties[key].get("type", "string"))
+    return key, value(key, text, properties[key].get("type", "string"))
 
 
-def _value(key: str, text: str, type_: str) -> Any:
+def value(key: str, text: str, type_: str) -> Any:
+    """The text as a value of a type of JSON Schema; raises InputError when it is none."""
     import msgspec
 
     if type_ == "string":

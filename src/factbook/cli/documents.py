@@ -23,16 +23,20 @@ class Document(NamedTuple):
     origin: str
 
 
+def parse(data: bytes, name: str, noun: str = "an entity") -> list[Document] | None:
+    """The documents in what a file of this name holds; as `read` reads them."""
+    if name.lower().endswith(".json") or _looks_like_json(data):
+        return list(_json_documents(data, name, noun))
+    return list(_yaml_documents(data, name, noun)) or None
+
+
 def read(source: str) -> list[Document] | None:
     """The entities of a file, or of standard input for `-`; None when it holds nothing at all.
 
     YAML may hold many documents, of which empty ones are skipped; JSON may hold one entity, a list
     of them or `{"items": [...]}`. Raises InputError naming the file and the document.
     """
-    data, name = _content(source)
-    if source.lower().endswith(".json") or _looks_like_json(data):
-        return list(_json_documents(data, name))
-    return list(_yaml_documents(data, name)) or None
+    return parse(*_content(source))
 
 
 def _content(source: str) -> tuple[bytes, str]:
@@ -58,7 +62,7 @@ def _looks_like_json(data: bytes) -> bool:
     return True
 
 
-def _json_documents(data: bytes, name: str) -> Iterator[Document]:
+def _json_documents(data: bytes, name: str, noun: str) -> Iterator[Document]:
     try:
         value = msgspec.json.decode(data.removeprefix(b"\xef\xbb\xbf"))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -71,10 +75,10 @@ def _json_documents(data: bytes, name: str) -> Iterator[Document]:
         case _:
             items = [value]
     for number, item in enumerate(items, 1):
-        yield _document(item, f"{name} document {number}")
+        yield _document(item, f"{name} document {number}", noun)
 
 
-def _yaml_documents(data: bytes, name: str) -> Iterator[Document]:
+def _yaml_documents(data: bytes, name: str, noun: str) -> Iterator[Document]:
     try:
         loader = _Loader(data)
         for number in count(1):
@@ -84,16 +88,16 @@ def _yaml_documents(data: bytes, name: str) -> Iterator[Document]:
             value = node and loader.construct_document(node)
             if node and value is not None:
                 line = node.start_mark.line + 1
-                yield _document(value, f"{name} document {number} (line {line})")
+                yield _document(value, f"{name} document {number} (line {line})", noun)
     except yaml.YAMLError as error:
         raise InputError(f"{name} is not valid YAML: {_gist(error)}.") from None
     except RecursionError:
         raise InputError(f"{name} is nested too deeply.") from None
 
 
-def _document(value: Any, origin: str) -> Document:
+def _document(value: Any, origin: str, noun: str) -> Document:
     if not isinstance(value, dict):
-        raise InputError(f"{origin} is not an entity: a mapping is expected, not {_kind(value)}.")
+        raise InputError(f"{origin} is not {noun}: a mapping is expected, not {_kind(value)}.")
     try:
         return Document(msgspec.Raw(msgspec.json.encode(value)), origin)
     except (TypeError, ValueError, RecursionError) as error:

@@ -1,5 +1,6 @@
 """What the commands print: answers on stdout, everything that is said beside them on stderr."""
 
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -38,6 +39,12 @@ def note_each(lines: Sequence[str]) -> None:
 def say(message: str) -> None:
     """Print a line of the answer on stdout."""
     print(printable(message))
+
+
+def say_coloured(message: str, colour: str | None) -> None:
+    """Print a line of the answer on stdout; on a terminal in a colour, if NO_COLOR allows it."""
+    plain = colour is None or os.environ.get("NO_COLOR")
+    typer.secho(printable(message), fg=None if plain else colour)
 
 
 def print_json(value: Any, *, indent: int = 2) -> None:

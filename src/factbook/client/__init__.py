@@ -5,19 +5,18 @@
         for entity in factbook.entities(filters=["kind=component"]):
             ...
 
-Every method is written once, in `calls`, `catalog_calls` and `tool_calls`, as a function that
+Every method is written once, in `calls` and the modules named after it, as a function that
 returns a `Call`: what to ask, and how the answer is read. The two classes differ only in how they
 send one.
 """
 
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
-from contextlib import contextmanager
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 import httpx2
 
-from factbook.client import calls, catalog_calls, tool_calls
+from factbook.client import calls, catalog_calls, sending, source_calls, tool_calls
 from factbook.client.answers import (
     Ancestor,
     Ancestry,
@@ -48,6 +47,23 @@ from factbook.client.errors import (
     UnexpectedAnswer,
 )
 from factbook.client.responses import answer
+from factbook.client.source_answers import (
+    DataSource,
+    EntityFacts,
+    FactsPage,
+    FactType,
+    HistoryPage,
+    PastFacts,
+    Problem,
+    PushedFacts,
+    PushedItem,
+    SourceDefinition,
+    SourcePage,
+    SourceRun,
+    Tried,
+    TriedAnswer,
+    Version,
+)
 
 __all__ = [
     "Ancestor",
@@ -59,69 +75,42 @@ __all__ = [
     "Client",
     "ClientError",
     "ConnectionFailed",
+    "DataSource",
     "Difference",
     "Entity",
+    "EntityFacts",
     "FacetValue",
+    "FactType",
+    "FactsPage",
+    "HistoryPage",
     "Initialized",
     "Item",
     "Notice",
     "PageInfo",
+    "PastFacts",
+    "Problem",
     "ProtocolError",
     "Pushed",
+    "PushedFacts",
+    "PushedItem",
     "QueryPage",
     "Revision",
     "ServerInfo",
     "SetPage",
     "SetSummary",
+    "SourceDefinition",
+    "SourcePage",
+    "SourceRun",
     "Tool",
     "ToolCallError",
+    "Tried",
+    "TriedAnswer",
     "UnexpectedAnswer",
+    "Version",
 ]
 
 T = TypeVar("T")
 P = ParamSpec("P")
-
-
-@contextmanager
-def _connecting(server: str) -> Iterator[None]:
-    try:
-        yield
-    except httpx2.TimeoutException:
-        raise ConnectionFailed(f"{server} did not answer in time.") from None
-    except httpx2.RequestError as error:
-        raise ConnectionFailed(f"{server} is not reachable: {error}") from None
-
-
-def _options(server: str, token: str | None) -> dict[str, Any]:
-    """What both kinds of HTTP client are made with. Raises ValueError for what cannot be sent."""
-    if not server.startswith(("http://", "https://")):
-        raise ValueError(
-            f"{server!r} is no address of a server: it begins with http:// or https://."
-        )
-    headers = {"accept": "application/json", "content-type": "application/json"}
-    if token is not None:
-        headers["authorization"] = f"Bearer {_sendable(token)}"
-    return {"base_url": server, "headers": headers}
-
-
-def _sendable(token: str) -> str:
-    token = token.strip()
-    # Refused here because the HTTP library's own refusal quotes the header.
-    if not (token.isascii() and token.isprintable()):
-        raise ValueError("The token has characters that a token cannot have.")
-    return token
-
-
-def _request(call: Call[T], word: str) -> dict[str, Any]:
-    """The arguments that both kinds of HTTP client take for a request."""
-    return {
-        "method": call.method,
-        "url": call.path.replace("{word}", word),
-        "params": call.params,
-        "content": call.content,
-        "headers": call.headers,
-        "timeout": httpx2.Timeout(call.timeout, connect=10),
-    }
 
 
 def _now(build: Callable[P, Call[T]]) -> "Callable[Concatenate[Client, P], T]":
@@ -190,12 +179,12 @@ class Client:
     ) -> None:
         self._server = server
         self._word = push_word
-        self._http = httpx2.Client(transport=transport, **_options(server, token))
+        self._http = httpx2.Client(transport=transport, **sending.options(server, token))
 
     def send(self, call: Call[T]) -> T:
         """The answer to a call."""
-        with _connecting(self._server):
-            response = self._http.request(**_request(call, self._word))
+        with sending.connecting(self._server):
+            response = self._http.request(**sending.request(call, self._word))
         return answer(call.read, response, call.answers)
 
     def __enter__(self) -> Self:
@@ -223,6 +212,17 @@ class Client:
     validate = _now(catalog_calls.validate)
     remove = _now(catalog_calls.remove)
     refresh = _now(catalog_calls.refresh)
+    data_sources = _now(source_calls.data_sources)
+    data_source = _now(source_calls.data_source)
+    put_data_source = _now(source_calls.put_data_source)
+    publish_data_source = _now(source_calls.publish_data_source)
+    delete_data_source = _now(source_calls.delete_data_source)
+    test_data_source = _now(source_calls.test_data_source)
+    run_data_source = _now(source_calls.run_data_source)
+    data_source_runs = _now(source_calls.data_source_runs)
+    push_facts = _now(source_calls.push_facts)
+    facts = _now(source_calls.facts)
+    fact_history = _now(source_calls.fact_history)
     initialize = _now(tool_calls.initialize)
     tools = _now(tool_calls.tools)
     call = _now(tool_calls.call)
@@ -241,12 +241,12 @@ class AsyncClient:
     ) -> None:
         self._server = server
         self._word = push_word
-        self._http = httpx2.AsyncClient(transport=transport, **_options(server, token))
+        self._http = httpx2.AsyncClient(transport=transport, **sending.options(server, token))
 
     async def send(self, call: Call[T]) -> T:
         """The answer to a call."""
-        with _connecting(self._server):
-            response = await self._http.request(**_request(call, self._word))
+        with sending.connecting(self._server):
+            response = await self._http.request(**sending.request(call, self._word))
         return answer(call.read, response, call.answers)
 
     async def __aenter__(self) -> Self:
@@ -274,6 +274,17 @@ class AsyncClient:
     validate = _soon(catalog_calls.validate)
     remove = _soon(catalog_calls.remove)
     refresh = _soon(catalog_calls.refresh)
+    data_sources = _soon(source_calls.data_sources)
+    data_source = _soon(source_calls.data_source)
+    put_data_source = _soon(source_calls.put_data_source)
+    publish_data_source = _soon(source_calls.publish_data_source)
+    delete_data_source = _soon(source_calls.delete_data_source)
+    test_data_source = _soon(source_calls.test_data_source)
+    run_data_source = _soon(source_calls.run_data_source)
+    data_source_runs = _soon(source_calls.data_source_runs)
+    push_facts = _soon(source_calls.push_facts)
+    facts = _soon(source_calls.facts)
+    fact_history = _soon(source_calls.fact_history)
     initialize = _soon(tool_calls.initialize)
     tools = _soon(tool_calls.tools)
     call = _soon(tool_calls.call)

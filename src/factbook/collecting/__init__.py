@@ -8,8 +8,10 @@ from factbook.collecting.memory import sweep as sweep_memories
 from factbook.collecting.planning import Plan, enqueue, plan, plan_some
 from factbook.collecting.registry import Known, Registry
 from factbook.collecting.sampling import sample_catalog
+from factbook.collecting.trying import Answered, Tried, tried
 
 __all__ = [
+    "Answered",
     "Clients",
     "Collector",
     "Connect",
@@ -19,10 +21,12 @@ __all__ = [
     "Known",
     "Plan",
     "Registry",
+    "Tried",
     "collect_requested",
     "enqueue",
     "plan",
     "plan_some",
     "sample_catalog",
     "sweep_memories",
+    "tried",
 ]

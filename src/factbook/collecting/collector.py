@@ -1,7 +1,7 @@
 """Doing the runs: begins those that are due, and works on the batches that wait."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from weakref import WeakKeyDictionary
@@ -68,7 +68,10 @@ class Collector:
         """Begin what is due, then `work`."""
         if self._clock() - self._looked_at >= SECOND:
             self._looked_at = self._clock()
-            await self.begin_due()
+            async for _ in self._begun():
+                # To plan the next takes a while: what is held is kept, and what waits is taken.
+                await self.renew()
+                await self.take()
         await self.work()
 
     async def work(self) -> None:
@@ -119,6 +122,10 @@ class Collector:
 
     async def begin_due(self) -> int:
         """Begin a run of every source whose cadence says so; the number of runs."""
+        return sum([begun async for begun in self._begun()])
+
+    async def _begun(self) -> AsyncIterator[bool]:
+        """Begin one source after another; of each whether a run was made."""
         now = self._clock()
         await self._look()
         cadences = {
@@ -128,7 +135,8 @@ class Collector:
         }
         last, running = await runs.starts(self._database)
         due = starts.due({id_: cadences[id_] for id_ in cadences.keys() - running}, last, now)
-        return sum([await self._begin(self._integrations[id_], last.get(id_), now) for id_ in due])
+        for id_ in due:
+            yield await self._begin(self._integrations[id_], last.get(id_), self._clock())
 
     async def _look(self) -> None:
         """Find out what there is to collect, which users may have changed."""

@@ -19,7 +19,7 @@ Connect = Callable[[Integration], Client]
 class Connections:
     """Makes clients, all with the network that the settings describe.
 
-    The clients of one credential share a governor.
+    The clients of one credential share a governor, and the connections to a host.
     """
 
     def __init__(self, settings: Settings, clock: Clock) -> None:
@@ -29,7 +29,7 @@ class Connections:
         self._network = Network(settings)
         self._clock = clock
         self._governors: dict[str, Governor] = {}
-        self._senders: dict[str, Sender] = {}
+        self._senders: dict[tuple[str, str], Sender] = {}
 
     def client(self, integration: Integration) -> Client:
         """A client with the integration's credential, and with one for each further host.
@@ -52,18 +52,18 @@ class Connections:
         calls: int,
         further: Mapping[str, Client] | None = None,
     ) -> Client:
-        sender, clock = self._sender(url), self._clock
+        sender, clock = self._sender(name, url), self._clock
         governor = self._governors.setdefault(name, Governor(at_once=calls, clock=clock))
         credential = authorize(Client(url, sender, governor=governor, clock=clock))
         return Client(
             url, sender, credential=credential, governor=governor, further=further, clock=clock
         )
 
-    def _sender(self, url: str) -> "Sender":
-        """One for each address: clients of the same host share its connections."""
-        if url not in self._senders:
-            self._senders[url] = self._network.sender(url)
-        return self._senders[url]
+    def _sender(self, name: str, url: str) -> "Sender":
+        """One for each credential and address, or calls of one would wait for another's."""
+        if (name, url) not in self._senders:
+            self._senders[name, url] = self._network.sender(url)
+        return self._senders[name, url]
 
 
 class Clients:

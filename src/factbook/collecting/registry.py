@@ -1,5 +1,6 @@
 """Which sources there are at this moment: builtin, configured, and those that users defined."""
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -34,6 +35,15 @@ class Known(NamedTuple):
     problems: dict[str, str]
 
 
+class _Read(NamedTuple):
+    """What became of a definition; `problem` says why it is unusable, or not collected."""
+
+    stored: Stored
+    definition: Definition | None = None
+    integration: Integration | None = None
+    problem: str | None = None
+
+
 class Registry:
     """Knows every source; what users define is read from the database when it has changed."""
 
@@ -55,9 +65,10 @@ class Registry:
         fixed = {one.id: one for one in sources} | {id_: one.source for id_, one in brought.items()}
         self._fixed = Known(fixed, brought, {}, {})
         self._known = self._fixed
-        self._parsed: dict[str, tuple[Stored, Definition | str]] = {}
+        self._read: dict[str, _Read] = {}
         self._revision: int | None = None
         self._asked_at: int | None = None
+        self._asking = asyncio.Lock()
 
     async def custom(self) -> Mapping[str, Integration]:
         """What collects the sources that users defined."""
@@ -84,45 +95,69 @@ class Registry:
 
     async def current(self) -> Known:
         """What is known now; a change by another process is seen within a second."""
-        now = self._clock()
-        if self._asked_at is None or not 0 <= now - self._asked_at < _EVERY:
-            revision = await definitions.revision(self._database)
-            if revision != self._revision:
-                self._known = self._read(await definitions.everything(self._database))
-                self._revision = revision
-            self._asked_at = now
+        if self._asking.locked() or not self._is_recent():
+            async with self._asking:
+                if not self._is_recent():
+                    await self._ask()
         return self._known
 
     def forget(self) -> None:
         """Look anew at the next question: something was written."""
         self._asked_at = None
 
-    def _read(self, stored: Sequence[Stored]) -> Known:
-        known = Known(dict(self._fixed.sources), dict(self._fixed.integrations), {}, {})
-        # What has not changed is not read again.
-        self._parsed = {one.id: self._read_one(one) for one in stored}
-        for id_, (_, definition) in self._parsed.items():
-            if isinstance(definition, str):
-                known.problems[id_] = definition
-            elif id_ not in self._fixed.sources:
-                self._add(known, definition)
-        return known
+    def _is_recent(self) -> bool:
+        return self._asked_at is not None and 0 <= self._clock() - self._asked_at < _EVERY
 
-    def _read_one(self, stored: Stored) -> tuple[Stored, Definition | str]:
-        before = self._parsed.get(stored.id)
-        return before if before and before[0] == stored else (stored, _parsed(stored))
+    async def _ask(self) -> None:
+        # What is written from here on may be missed, and `forget` then tells.
+        self._asked_at = self._clock()
+        try:
+            revision = await definitions.revision(self._database)
+            if revision == self._revision:
+                return
+            stored = await definitions.everything(self._database)
+            # A thousand definitions take half a second, in which others are answered.
+            self._read = await asyncio.to_thread(self._read_all, stored)
+        except BaseException:
+            self._asked_at = None
+            raise
+        self._known = _known(self._fixed, self._read)
+        self._revision = revision
 
-    def _add(self, known: Known, definition: Definition) -> None:
-        id_ = definition.source.id
-        known.sources[id_] = definition.source
-        known.definitions[id_] = definition
+    def _read_all(self, stored: Sequence[Stored]) -> dict[str, _Read]:
+        """What each definition comes to; what has not changed is not read again."""
+        before = self._read
+        return {
+            one.id: before[one.id]
+            if one.id in before and before[one.id].stored == one
+            else self._read_one(one)
+            for one in stored
+        }
+
+    def _read_one(self, stored: Stored) -> _Read:
+        definition = _parsed(stored)
+        if isinstance(definition, str):
+            return _Read(stored, problem=definition)
         try:
             integration = custom.integration(definition, self._connections, self._files)
         except InputError as error:
-            known.problems[id_] = error.message
-            return
-        if integration is not None:
-            known.integrations[id_] = integration
+            return _Read(stored, definition, problem=error.message)
+        return _Read(stored, definition, integration)
+
+
+def _known(fixed: Known, read: Mapping[str, _Read]) -> Known:
+    known = Known(dict(fixed.sources), dict(fixed.integrations), {}, {})
+    for id_, one in read.items():
+        if one.definition is None:
+            known.problems[id_] = one.problem or ""
+        elif id_ not in fixed.sources:
+            known.sources[id_] = one.definition.source
+            known.definitions[id_] = one.definition
+            if one.integration is not None:
+                known.integrations[id_] = one.integration
+            elif one.problem is not None:
+                known.problems[id_] = one.problem
+    return known
 
 
 def _parsed(stored: Stored) -> Definition | str:

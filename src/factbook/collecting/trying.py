@@ -56,20 +56,26 @@ async def tried(
     if isinstance(target, Missing):
         return Tried(None, None, {}, {"": target.reason})
     if definition.type == "http":
-        return await _asked(definition, target, connect(integration))
+        assert definition.request is not None, "an http source has a request"
+        connection = connections[definition.request.connection]
+        return await _asked(definition, target, connect(integration), connection)
     if definition.type == "entity":
-        return _of_document(definition, entity, None)
+        return await _of_document(definition, entity, None)
     if definition.type == "repository-file":
         return await _read(definition, target, files)
     return await _listed(definition, target, files)
 
 
-async def _asked(definition: Definition, target: str, client: Client) -> Tried:
+async def _asked(
+    definition: Definition, target: str, client: Client, connection: Connection
+) -> Tried:
     request = msgspec.json.decode(target)
-    answer = await requests.ask(target, client)
+    answer = await requests.ask(target, client, connection)
     shown = _shown(answer.body, answer.status, answer.headers.get("content-type"))
     found = (
-        taking.from_body(definition, answer.body) if answer.ok else taking.nothing(answer.missing)
+        await taking.in_thread(taking.from_body, definition, answer.body)
+        if answer.ok
+        else taking.nothing(answer.missing)
     )
     return _tried(definition, found, request, shown if answer.status else None)
 
@@ -80,7 +86,8 @@ async def _read(definition: Definition, target: str, files: Files) -> Tried:
     body = await files.read(place)
     if isinstance(body, Missing):
         return _tried(definition, taking.nothing(body), request, None)
-    return _tried(definition, taking.from_body(definition, body), request, _shown(body))
+    found = await taking.in_thread(taking.from_body, definition, body)
+    return _tried(definition, found, request, _shown(body))
 
 
 async def _listed(definition: Definition, target: str, files: Files) -> Tried:
@@ -89,11 +96,13 @@ async def _listed(definition: Definition, target: str, files: Files) -> Tried:
     paths = await files.paths(ref)
     if isinstance(paths, Missing):
         return _tried(definition, taking.nothing(paths), request, None)
-    return _of_document(definition, repositories.document_of(paths, directory), request)
+    return await _of_document(definition, repositories.document_of(paths, directory), request)
 
 
-def _of_document(definition: Definition, document: Any, request: Mapping[str, Any] | None) -> Tried:
-    found = taking.from_document(definition, document)
+async def _of_document(
+    definition: Definition, document: Any, request: Mapping[str, Any] | None
+) -> Tried:
+    found = await taking.in_thread(taking.from_document, definition, document)
     body = msgspec.json.encode(document)
     return _tried(definition, found, request, _shown(body, content_type="application/json"))
 

@@ -80,8 +80,8 @@ def end(transaction: Transaction, run_id: int, now: int) -> Ended | None:
 async def starts(database: Database) -> Starts:
     """What decides about the next starts of all sources."""
     rows = await database.all(_STARTS)
-    running = frozenset(source_id for source_id, _, under_way in rows if under_way)
-    return Starts({source_id: started_at for source_id, started_at, _ in rows}, running)
+    running = await database.all(_ALL_UNDER_WAY)
+    return Starts(dict(rows), frozenset(source_id for (source_id,) in running))
 
 
 async def run(database: Database, run_id: int) -> Run | None:
@@ -159,10 +159,23 @@ _RECENT = f"SELECT {_COLUMNS} FROM runs WHERE source_id = ? ORDER BY id DESC LIM
 
 _UNDER_WAY = "SELECT id FROM runs WHERE source_id = ? AND whole = 1 AND finished_at IS NULL"
 
+# From source to source by the index: with their numbers of runs, all of them are many rows.
 _STARTS = """
-SELECT source_id, MAX(started_at), MAX(CASE WHEN finished_at IS NULL THEN 1 ELSE 0 END)
-FROM runs WHERE whole = 1 GROUP BY source_id
+WITH RECURSIVE sources (id) AS (
+    SELECT MIN(source_id) FROM runs
+    UNION ALL
+    SELECT (SELECT MIN(r.source_id) FROM runs r WHERE r.source_id > s.id) FROM sources s
+    WHERE s.id IS NOT NULL
+), last (id, started_at) AS (
+    SELECT s.id, (
+        SELECT r.started_at FROM runs r WHERE r.source_id = s.id AND r.whole = 1
+        ORDER BY r.id DESC LIMIT 1
+    ) FROM sources s WHERE s.id IS NOT NULL
+)
+SELECT id, started_at FROM last WHERE started_at IS NOT NULL
 """
+
+_ALL_UNDER_WAY = "SELECT source_id FROM runs WHERE whole = 1 AND finished_at IS NULL"
 
 _STATES = "SELECT source_id, succeeded_at, down_since, credential_expires_at FROM source_health"
 

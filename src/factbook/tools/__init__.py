@@ -1,6 +1,13 @@
-"""What can be asked: the table of the nine tools."""
+"""What can be asked: the table of the tools, in the order in which they are listed."""
 
-from factbook.tools import compliance, discovery, entity_facts, metrics
+from factbook.tools import (
+    changed_facts,
+    compliance,
+    discovery,
+    entity_facts,
+    fact_history,
+    metrics,
+)
 from factbook.tools.tool import Context, Tool
 
 TOOLS: tuple[Tool, ...] = (
@@ -10,6 +17,8 @@ TOOLS: tuple[Tool, ...] = (
     *metrics.TOOLS[:4],
     compliance.TOOL,
     *metrics.TOOLS[4:],
+    fact_history.TOOL,
+    changed_facts.TOOL,
 )
 
 __all__ = ["TOOLS", "Context", "Tool"]

@@ -27,9 +27,7 @@ async def run(arguments: Arguments, context: Context) -> str:
         source.render() | _health(source, known.get(source.id), context.now)
         for source in context.sources.values()
     ]
-    builtin = sum(
-        source.get("handlerDefinition", {}).get("type") == "builtin" for source in sources
-    )
+    builtin = sum(_is_builtin(source) for source in context.sources.values())
     shown = sources if arguments.limit is UNSET else sources[: arguments.limit]
     return encode(
         {
@@ -39,6 +37,10 @@ async def run(arguments: Arguments, context: Context) -> str:
             "customCount": len(sources) - builtin,
         }
     )
+
+
+def _is_builtin(source: DataSource) -> bool:
+    return source.handler is not None and source.handler.builtin_id is not None
 
 
 def _health(source: DataSource, known: runs.Health | None, now: int) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from factbook.errors import ToolError
 from factbook.facts import store
 from factbook.facts.datasource import DataSource
 from factbook.sources import catalog
+from factbook.tools import sources
 from factbook.tools.tool import (
     SIZE_NOTE,
     Context,
@@ -77,7 +78,7 @@ class Selection(NamedTuple):
 
 async def one(arguments: OneArguments, context: Context) -> str:
     """Every raw fact of the source about the entity."""
-    source = _source(arguments.data_source_id, context)
+    source = sources.one(arguments.data_source_id, context)
     ref = arguments.ref()
     if catalog.answers(source.id):
         found = await existing(context.database, ref)
@@ -101,10 +102,10 @@ def _draft(source: DataSource) -> str:
 
 async def many(arguments: AllArguments, context: Context) -> str:
     """The facts of every tracked entity that the arguments select."""
-    source = _source(arguments.data_source_id, context)
+    source = sources.one(arguments.data_source_id, context)
     kept = None if arguments.facts is UNSET else frozenset(arguments.facts)
     if kept is not None:
-        _check_facts(source, kept)
+        sources.check_facts(source, kept)
     selection = _selection(arguments)
     # Joined once at the end: an answer may be many megabytes.
     texts = [f'{_head(source.id, source.title)},"entities":[']
@@ -184,26 +185,6 @@ def _after(cursor: str) -> str:
     if ":" not in cursor or "/" not in cursor:
         raise ToolError("That is no nextCursor of a page before. Leave cursor out to start anew.")
     return cursor
-
-
-def _source(source_id: str, context: Context) -> DataSource:
-    source = context.sources.get(source_id)
-    if source is None:
-        known = ", ".join(context.sources)
-        raise ToolError(
-            f'There is no data source "{source_id}". There are: {known}. '
-            "Call get-data-source-discovery for their schemas."
-        )
-    return source
-
-
-def _check_facts(source: DataSource, kept: frozenset[str]) -> None:
-    known = [fact.name for fact in source.schema]
-    if unknown := sorted(kept.difference(known)):
-        raise ToolError(
-            f"The data source {source.id} has no fact {', '.join(unknown)}. "
-            f"Choose among: {', '.join(known)}."
-        )
 
 
 def _keep(facts: str, kept: frozenset[str]) -> str:

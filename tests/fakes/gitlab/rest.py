@@ -44,8 +44,8 @@ def kind(resource: str | None) -> str:
 def said(found: Project, token: Token, resource: str | None, query: Mapping[str, str]) -> Response:
     """The answer to a question about a project."""
     name = kind(resource)
-    if name == "file":
-        return _file(found, token, resource or "", query)
+    if match := _FILE.fullmatch(resource or ""):
+        query = {**query, "path": unquote(match[1])}
     if name in _OPEN:
         return _OPEN[name](found, token, query)
     if name == "other" or (name != "protected" and not found.premium):
@@ -122,12 +122,11 @@ def _tree(found: Project, token: Token, query: Mapping[str, str]) -> Response:
     return response
 
 
-def _file(found: Project, token: Token, resource: str, query: Mapping[str, str]) -> Response:
+def _file(found: Project, token: Token, query: Mapping[str, str]) -> Response:
     """The bytes of a file; its path is one part of the address."""
     if not token.reads_repository:
         return _refused()
-    match = _FILE.fullmatch(resource)
-    path = unquote(match[1]) if match else ""
+    path = query["path"]
     if path not in found.files or query.get("ref", "HEAD") != "HEAD":
         return as_json({"message": "404 File Not Found"}, 404)
     return Response(found.texts.get(path, b""), media_type="text/plain")
@@ -147,4 +146,5 @@ _OPEN: Mapping[str, Callable[[Project, Token, Mapping[str, str]], Response]] = {
     "project": _project,
     "members": _members,
     "tree": _tree,
+    "file": _file,
 }

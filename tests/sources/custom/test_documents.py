@@ -7,7 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from factbook.sources.custom.documents import DEEPEST, FORMATS, LONGEST_YAML, UnreadableError, read
+from factbook.sources.custom.documents import (
+    DEEPEST,
+    FORMATS,
+    LONGEST,
+    MOST_YAML_PARTS,
+    UnreadableError,
+    read,
+)
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(),
@@ -53,7 +60,11 @@ def test_a_text_is_read_whatever_its_bytes() -> None:
         ("yaml", b"a: !!python/object/apply:os.system [true]", "not plain YAML"),
         ("yaml", b"--- 1\n--- 2", "not plain YAML"),
         ("yaml", b"x: 1e99999999999999999999:6", None),
-        ("yaml", b"a" * (LONGEST_YAML + 1), "more than 1024 KiB"),
+        ("yaml", b"a" * (LONGEST["yaml"] + 1), "more than 1024 KiB"),
+        ("yaml", b"[" + b"1," * MOST_YAML_PARTS + b"1]", "more than 150000 parts"),
+        ("json", b" " * LONGEST["json"] + b"1", "more than 2048 KiB"),
+        ("text", b"a" * (LONGEST["text"] + 1), "more than 5120 KiB"),
+        ("json", b"1" * 5_000, "not JSON"),
     ],
 )
 def test_what_is_beyond_the_bounds_is_refused_and_never_quoted(

@@ -1,5 +1,6 @@
 """Taking facts out of documents: what is found, what is not, and that nothing takes for ever."""
 
+import json
 import time
 from contextlib import suppress
 from typing import Any
@@ -76,6 +77,7 @@ def test_a_pattern_reads_any_document_as_its_json() -> None:
         (expression, "a == `b`", "has to be JSON"),
         (expression, "steal(@)", "no function steal"),
         (expression, "join(a.b, list)", "literal"),
+        (expression, "join('eleven long', list)", "literal text of 10 characters"),
         (expression, "|".join(["[@, @]"] * 8), "256 times"),
         (expression, "|".join(["{a: @, b: @}"] * 8), "256 times"),
         (expression, "|".join(["to_string([@])"] * 8), "256 times"),
@@ -101,6 +103,39 @@ def test_a_catastrophic_pattern_ends_with_its_bound(text: str, type_: FactType) 
     found = pattern(text, type_).of("a" * 5_000 + " ")
     assert time.monotonic() - began < 5
     assert found in (NOTHING, []) or isinstance(found, Missing)
+
+
+def test_an_expression_that_takes_long_ends_with_its_bound() -> None:
+    slow = expression("length(" + "[*]|" * 120 + "[*])")
+    began = time.monotonic()
+    found = slow.of([[]] * 300_000)
+    assert time.monotonic() - began < 3 * extraction.EXPRESSION_SECONDS
+    assert found == Missing(Outcome.TRANSIENT, "the extraction took too long")
+
+
+@pytest.mark.parametrize(
+    ("text", "document"),
+    [
+        ("@", "x" * (extraction.LARGEST + 1)),
+        ("[@, @]", ["x" * 1_000] * 600),
+        ("@", [1] * extraction.LARGEST),
+        ("@", {"k" * 2_000: 1, "l" * (extraction.LARGEST - 1_000): 1}),
+        ("to_string([@, @, @])", ["x" * 400_000]),
+        ("join('', [@, @, @])", "x" * 400_000),
+        ("[[[[[@]]]]]", json.loads("[" * 96 + "]" * 96)),
+        ("to_string(@)", json.loads("[" * 101 + "]" * 101)),
+    ],
+)
+def test_what_is_too_large_or_too_deep_is_no_fact(text: str, document: Any) -> None:
+    found = extract({"large": expression(text), "small": expression("'a'")}, document)
+    told = Missing(Outcome.TRANSIENT, "what was extracted is too large for facts")
+    assert found == {"large": told, "small": "a"}
+
+
+def test_the_facts_of_one_entity_share_a_size() -> None:
+    some = {name: expression("@") for name in "abc"}
+    found = extract(some, "x" * 400_000)
+    assert [type(one) for one in found.values()] == [str, str, Missing]
 
 
 def test_all_extractors_of_a_source_share_a_bound() -> None:

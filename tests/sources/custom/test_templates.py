@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from factbook.errors import InputError
+from factbook.errors import InputError, InvalidItemsError
 from factbook.sources.custom import definition
 from factbook.sources.custom.asking import Rendered, rendered
 from factbook.sources.outcomes import Missing, Outcome
@@ -81,7 +81,7 @@ def test_an_entity_without_the_value_is_told_as_such(text: str) -> None:
     assert found.reason == f"no-annotation: the entity has no {text}"
 
 
-@pytest.mark.parametrize("value", [".", "..", "a" * 1_001])
+@pytest.mark.parametrize("value", [".", "..", "a/../b", "..\\b", "./a", "a" * 1_001])
 def test_a_value_that_climbs_or_is_endless_is_no_value(value: str) -> None:
     found = request({"metadata": {"name": value}}, path="/x/{{ metadata.name }}/y")
     assert isinstance(found, Missing)
@@ -99,7 +99,7 @@ def test_no_value_changes_the_path_around_it(value: str) -> None:
     entity = {"metadata": {"name": value}}
     found = request(entity, path="/a/{{ metadata.name }}/b", query={"q": "{{ metadata.name }}"})
     if isinstance(found, Missing):
-        assert value in {".", ".."} or not value.isprintable() or not value.strip()
+        assert "." in value or not value.isprintable() or not value.strip()
         return
     parts = urlsplit(f"https://host{found.path}")
     head, name, tail = parts.path.split("/")[1:]
@@ -111,3 +111,55 @@ def test_no_value_changes_the_path_around_it(value: str) -> None:
 def test_what_is_no_template_is_refused_when_it_is_defined(text: str) -> None:
     with pytest.raises(InputError):
         request(path=text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x",
+        "{{ metadata.name }}/x",
+        "//other.example/x",
+        "https://other.example/x",
+        "//connection.invalid/x",
+        "https://connection.invalid/x",
+        "/a/../b",
+        "/a/%2e%2E/b",
+        "/./b",
+        "/a b",
+        "/a#b",
+        "/a\\b",
+        "/a\nb",
+    ],
+)
+def test_a_path_that_is_not_below_the_connection_is_refused_when_it_is_defined(text: str) -> None:
+    with pytest.raises(InvalidItemsError) as refused:
+        request(path=text)
+    assert refused.value.details["problems"] == [
+        {
+            "path": "handlerDefinition.config.path",
+            "message": "has to be below the address of the connection, such as /a/b",
+        }
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "told"),
+    [
+        ("Host", "other.example", "is not a header that a source can set"),
+        ("content-length", "0", "is not a header that a source can set"),
+        ("Transfer-Encoding", "chunked", "is not a header that a source can set"),
+        ("X-Forwarded-Host", "other.example", "is not a header that a source can set"),
+        ("X-HTTP-Method-Override", "DELETE", "is not a header that a source can set"),
+        ("x\r\nadmin", "yes", "is not a header that a source can set"),
+        ("", "yes", "is not a header that a source can set"),
+        ("x-a", "b\r\nx-admin: yes", "has to be of printable ASCII"),
+        ("x-a", "é{{ metadata.name }}", "has to be of printable ASCII"),
+    ],
+)
+def test_a_header_that_changes_what_a_request_is_is_refused(
+    name: str, text: str, told: str
+) -> None:
+    with pytest.raises(InvalidItemsError) as refused:
+        request(headers={name: text})
+    path = f"handlerDefinition.config.headers.{name}"
+    assert refused.value.details["problems"] == [{"path": path, "message": told}]

@@ -36,6 +36,12 @@ async def id_of(database: Database, ref: str) -> int | None:
     return row[0] if row else None
 
 
+async def entity(database: Database, ref: str) -> dict[str, Any] | None:
+    """The entity with this canonical reference, as the catalog shows it."""
+    rows = await database.all(f"{_SELECT} WHERE e.ref = ?", (ref,))
+    return next((found for _, _, found in read(rows)), None)
+
+
 def existing(transaction: Transaction, ids: list[int]) -> set[int]:
     """Those of the ids that are of entities in the catalog."""
     rows = transaction.all("SELECT id FROM entities WHERE id IN LIST(?)", (ids,))

@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 
 from factbook.sources.custom import asking, entities, repositories
-from factbook.sources.custom.connections import Connection
+from factbook.sources.custom.connections import Connection, configured
 from factbook.sources.custom.definition import Definition, parse
 from factbook.sources.custom.files import File, Files
 from factbook.sources.integration import Integration
 
-__all__ = ["Connection", "Definition", "File", "Files", "integration", "parse"]
+__all__ = ["Connection", "Definition", "File", "Files", "configured", "integration", "parse"]
 
 
 def integration(

@@ -1,7 +1,7 @@
 """Sources that ask a connection: once for all entities that ask the same."""
 
-import asyncio
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 from urllib.parse import urlencode
@@ -15,9 +15,12 @@ from factbook.sources.custom.definition import Definition, Request
 from factbook.sources.custom.templates import NoValueError, Template
 from factbook.sources.http import Answer, Client, Memory
 from factbook.sources.integration import Collected, Integration
-from factbook.sources.outcomes import Missing
+from factbook.sources.outcomes import Missing, Outcome
 
-_BATCH: Final = 20
+# One after another, so that one body is in memory, and a host that lets every call run into its
+# timeout is given up within a batch's time.
+_BATCH: Final = 4
+_ATTEMPTS: Final = 2
 
 
 class Rendered(msgspec.Struct, frozen=True):
@@ -49,7 +52,7 @@ def integration(definition: Definition, connections: Mapping[str, Connection]) -
         calls_at_once=connection.at_once,
         target=partial(_target, request),
         batches=partial(taking.batches, _BATCH),
-        collect=partial(_collect, definition),
+        collect=partial(_collect, definition, connection),
     )
 
 
@@ -61,6 +64,9 @@ def connection_of(request: Request, connections: Mapping[str, Connection]) -> Co
         raise InputError(f"There is no connection {request.connection!r}. There are: {known}.")
     if request.method not in connection.methods:
         raise InputError(f"The connection {request.connection!r} does not allow {request.method}.")
+    own = sorted(map(str.lower, connection.headers))
+    if both := [name for name in own if name in map(str.lower, request.headers)]:
+        raise InputError(f"The connection {request.connection!r} sends {', '.join(both)} itself.")
     return connection
 
 
@@ -83,25 +89,39 @@ def rendered(request: Request, entity: Mapping[str, Any]) -> Rendered | Missing:
     return Rendered(request.method, whole, headers, body)
 
 
-async def ask(target: str, client: Client) -> Answer:
-    """What the connection answers to a target; the body is not read."""
+async def ask(target: str, client: Client, connection: Connection) -> Answer:
+    """What the connection answers to a target, unless that repeats its secrets."""
     asked = msgspec.json.decode(target, type=Rendered)
-    return await client.request(
-        asked.method, asked.path, asked.body, headers=asked.headers, decode=False
+    answer = await client.request(
+        asked.method,
+        asked.path,
+        asked.body,
+        headers=asked.headers,
+        decode=False,
+        attempts=_ATTEMPTS,
     )
+    if not connection.is_repeated(answer.body):
+        return answer
+    bare = Answer(answer.outcome, answer.status, detail=answer.detail, retry_at=answer.retry_at)
+    detail = f"{client.host}: the answer repeats what the connection keeps"
+    return replace(bare, outcome=Outcome.TRANSIENT, detail=detail) if answer.ok else bare
 
 
 async def _collect(
-    definition: Definition, targets: Sequence[str], client: Client, _memory: Memory, _now: int
+    definition: Definition,
+    connection: Connection,
+    targets: Sequence[str],
+    client: Client,
+    _memory: Memory,
+    _now: int,
 ) -> dict[str, Collected]:
     async def one(target: str) -> Collected:
-        answer = await ask(target, client)
+        answer = await ask(target, client, connection)
         if not answer.ok:
             return taking.nothing(answer.missing)
-        return await asyncio.to_thread(taking.from_body, definition, answer.body)
+        return await taking.in_thread(taking.from_body, definition, answer.body)
 
-    found = await asyncio.gather(*map(one, targets))
-    return dict(zip(targets, found, strict=True))
+    return {target: await one(target) for target in targets}
 
 
 def _target(request: Request, entity: Mapping[str, Any]) -> str | Missing:

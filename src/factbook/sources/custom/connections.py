@@ -1,5 +1,6 @@
 """Connections: what an administrator lets custom sources ask, `[connections.<name>]`."""
 
+import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Final
 
@@ -8,9 +9,13 @@ from msgspec import Meta
 
 from factbook.errors import ConfigurationError
 from factbook.sources import configuring
-from factbook.sources.http import Credential
+from factbook.sources.http import Credential, host_of
 
 _METHODS: Final = frozenset({"GET", "POST"})
+# Shorter words stand in many an answer.
+_SHORTEST_SECRET: Final = 8
+_NAME: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", re.ASCII)
+_VALUE: Final = re.compile(r"[\x20-\x7e]*")
 
 
 class Connection(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -31,12 +36,27 @@ class Connection(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     def __post_init__(self) -> None:
         if not self.base_url.startswith(("https://", "http://")):
             raise ConfigurationError("base_url has to begin with https://")
+        try:
+            host_of(self.base_url.rstrip("/"))
+        except ConfigurationError:
+            raise ConfigurationError(
+                "base_url has to be like https://host/path, without name, password and query"
+            ) from None
+        if not all(map(_NAME.fullmatch, self.headers)):
+            raise ConfigurationError("headers has a name that is none")
+        if not all(map(_VALUE.fullmatch, self.headers.values())):
+            raise ConfigurationError("headers has a character that cannot be sent")
         if set(self.methods) - _METHODS:
             raise ConfigurationError("methods can be GET and POST")
 
     def __repr__(self) -> str:
         """Without the secrets."""
         return f"Connection(base_url={self.base_url!r})"
+
+    def is_repeated(self, body: bytes) -> bool:
+        """Whether a body has a secret in it, as those of hosts that show what they were sent."""
+        parts = (part for value in self.headers.values() for part in value.split())
+        return any(part.encode() in body for part in parts if len(part) >= _SHORTEST_SECRET)
 
     def credential(self, name: str) -> Credential:
         """What proves to the host who asks."""

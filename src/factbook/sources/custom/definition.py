@@ -16,6 +16,7 @@
 Everything but `config` and `extract` is what discovery shows of any source.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, get_args
@@ -29,6 +30,7 @@ from factbook.sources.custom import extraction, templates
 from factbook.sources.custom.documents import FORMATS, Format
 from factbook.sources.custom.extraction import LANGUAGE, Extractor
 from factbook.sources.custom.templates import Template
+from factbook.sources.http import address
 
 Type = Literal["http", "repository-file", "repository-directory", "entity", "push"]
 TYPES: Final[tuple[Type, ...]] = get_args(Type)
@@ -88,6 +90,17 @@ def parse(document: Any) -> Definition:
     return definition
 
 
+_SOMEWHERE: Final = "https://connection.invalid"
+_HEADER: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}", re.ASCII)
+_PRINTABLE: Final = re.compile(r"[\x20-\x7e]*")
+# Those that say where a request goes, where it ends, or which method it really has.
+_NOT_A_HEADER: Final = re.compile(
+    r"host|x-forwarded-.*|forwarded|content-length|content-encoding|transfer-encoding|connection"
+    r"|keep-alive|te|trailer|upgrade|expect|accept-encoding|proxy-.*|x-(?:http-)?method.*",
+    re.IGNORECASE,
+)
+
+
 class _Reader:
     """Reads what is beyond a data source; every problem is reported, and the rest read on."""
 
@@ -143,17 +156,35 @@ class _Reader:
         return Request(
             connection=self._take("connection", str, "") or self._needed("connection", ""),
             method=self._one_of(_at("method"), self._take("method", str, "GET"), METHODS),
-            path=self._template(_at("path"), self._take("path", str, "")),
+            path=self._request_path(),
             query=self._templates("query"),
-            headers=self._templates("headers"),
+            headers=self._headers(),
             body=self._body(self._config.pop("body", None), _at("body")),
         )
+
+    def _request_path(self) -> Template:
+        found = self._template(_at("path"), self._take("path", str, ""))
+        # As it is with plain values; what an entity has in their place is looked at then.
+        text = "".join(part if isinstance(part, str) else "x" for part in found.parts)
+        if text and address(_SOMEWHERE, text, {}) != f"{_SOMEWHERE}{text}":
+            self._report(_at("path"), "has to be below the address of the connection, such as /a/b")
+        return found
+
+    def _headers(self) -> dict[str, Template]:
+        found = self._templates("headers")
+        for name, template in found.items():
+            if not _HEADER.fullmatch(name) or _NOT_A_HEADER.fullmatch(name):
+                self._report(f"{_at('headers')}.{name}", "is not a header that a source can set")
+            plain = "".join(part for part in template.parts if isinstance(part, str))
+            if not _PRINTABLE.fullmatch(plain):
+                self._report(f"{_at('headers')}.{name}", "has to be of printable ASCII")
+        return found
 
     def _path(self) -> Template:
         text = self._take("path", str, "")
         if self._type == "repository-file" and not text:
             self._needed("path", "")
-        if text.startswith("/") or ".." in text.split("/"):
+        if text and {"", ".", ".."} & set(text.split("/")):
             self._report(_at("path"), "has to be a path inside the repository, without / before it")
         return self._template(_at("path"), text)
 

@@ -9,8 +9,10 @@ Format = Literal["json", "yaml", "text"]
 FORMATS: Final[tuple[Format, ...]] = get_args(Format)
 
 DEEPEST: Final = 100
-# A YAML of this size takes about a second; JSON is bounded by what the HTTP layer takes in.
-LONGEST_YAML: Final = 1024 * 1024
+_MIB: Final = 1024 * 1024
+# JSON takes up to 25 times its size in memory. YAML takes about a second for so many parts.
+LONGEST: Final[dict[Format, int]] = {"json": 2 * _MIB, "yaml": _MIB, "text": 5 * _MIB}
+MOST_YAML_PARTS: Final = 150_000
 
 
 class UnreadableError(Exception):
@@ -22,6 +24,8 @@ def read(body: bytes, format_: Format) -> Any:
 
     YAML means what JSON can say: one document, without anchors, and dates as texts.
     """
+    if len(body) > LONGEST[format_]:
+        raise UnreadableError(f"has more than {LONGEST[format_] // 1024} KiB")
     if format_ == "text":
         return body.decode("utf-8", errors="replace")
     return _json(body) if format_ == "json" else _yaml(body)
@@ -39,10 +43,8 @@ def _json(body: bytes) -> Any:
 
 
 def _yaml(body: bytes) -> Any:
-    if len(body) > LONGEST_YAML:
-        raise UnreadableError(f"is YAML of more than {LONGEST_YAML // 1024} KiB")
     try:
-        _check_events(body)
+        check_yaml(body)
         found = yaml.load(body, _Loader)  # noqa: S506 - the loader makes plain values only
         return msgspec.json.decode(msgspec.json.encode(found))  # whose keys are texts
     except yaml.YAMLError as error:
@@ -53,10 +55,15 @@ def _yaml(body: bytes) -> Any:
         raise UnreadableError("is not plain YAML") from None
 
 
-def _check_events(body: bytes) -> None:
-    """Refuse aliases, with which a few lines stand for more than memory holds, and depth."""
+def check_yaml(body: bytes) -> None:
+    """Refuse aliases, with which a few lines stand for more than memory holds, depth and bulk.
+
+    Raises UnreadableError for those, and YAMLError for what is no YAML.
+    """
     depth = 0
-    for event in yaml.parse(body, yaml.CSafeLoader):
+    for number, event in enumerate(yaml.parse(body, yaml.CSafeLoader)):
+        if number > MOST_YAML_PARTS:
+            raise UnreadableError(f"has more than {MOST_YAML_PARTS} parts")
         if isinstance(event, yaml.AliasEvent):
             raise UnreadableError("has an alias, which is not read")
         depth += isinstance(event, yaml.CollectionStartEvent)

@@ -1,6 +1,7 @@
 """Sources whose document is the entity itself, as the catalog shows it."""
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -8,39 +9,54 @@ import msgspec
 
 from factbook.sources.custom import taking
 from factbook.sources.custom.definition import Definition
+from factbook.sources.custom.extraction import Expression
 from factbook.sources.http import Client, Memory
 from factbook.sources.integration import Collected, Integration, asking_nobody
-from factbook.sources.outcomes import Missing, Outcome
 
-_BATCH: Final = 500
+# So few that a batch ends in its time, however long each takes.
+_BATCH: Final = 50
+# With these an expression sees more than the members that it names.
+_WIDE: Final = re.compile(r"[@*\\]")
+
+_IsSeen = Callable[[str], bool]
 
 
 def integration(definition: Definition) -> Integration:
     """What collects the source."""
     return asking_nobody(
         definition.source,
-        queue="custom-entity",
-        target=partial(target, definition),
+        queue=f"custom-{definition.source.id}",
+        target=partial(target, _is_seen(definition)),
         batches=partial(taking.batches, _BATCH),
-        collect=collect,
+        collect=partial(collect, definition),
     )
 
 
-def target(definition: Definition, entity: Mapping[str, Any]) -> str:
-    """The facts themselves: nothing else has to be known about the entity later."""
-    found = taking.from_document(definition, entity)
-    missing = {name: (one.outcome.value, one.detail) for name, one in found.missing.items()}
-    return msgspec.json.encode((found.values, missing)).decode()
+def target(is_seen: _IsSeen, entity: Mapping[str, Any]) -> str:
+    """What the source sees of the entity: nothing else has to be known of it later.
+
+    The facts are not taken here, where whoever plans a run would wait for it.
+    """
+    seen = {name: part for name, part in entity.items() if is_seen(name)}
+    return msgspec.json.encode(seen).decode()
 
 
 async def collect(
-    targets: Sequence[str], _client: Client, _memory: Memory, _now: int
+    definition: Definition, targets: Sequence[str], _client: Client, _memory: Memory, _now: int
 ) -> dict[str, Collected]:
-    """What the targets themselves say."""
-    return {one: _read(one) for one in targets}
+    """The facts in the targets."""
+
+    async def one(target: str) -> Collected:
+        document = msgspec.json.decode(target)
+        return await taking.in_thread(taking.from_document, definition, document)
+
+    return {target: await one(target) for target in targets}
 
 
-def _read(text: str) -> Collected:
-    values, missing = msgspec.json.decode(text)
-    reasons = {name: Missing(Outcome(word), detail) for name, (word, detail) in missing.items()}
-    return Collected(values, reasons)
+def _is_seen(definition: Definition) -> _IsSeen:
+    """Which members of an entity the extractors may look at."""
+    extractors = definition.extractors.values()
+    texts = [one.text for one in extractors if isinstance(one, Expression)]
+    if len(texts) < len(extractors) or any(map(_WIDE.search, texts)):
+        return lambda _: True
+    return lambda name: any(name in text for text in texts)

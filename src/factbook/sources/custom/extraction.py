@@ -7,7 +7,7 @@ jmespath.site's specification with the functions of its community's Python libra
 import math
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
@@ -17,6 +17,7 @@ import regex
 from jmespath.exceptions import JMESPathError
 from jmespath.functions import Functions
 from jmespath.parser import ParsedResult
+from jmespath.visitor import Options, TreeInterpreter
 
 from factbook.errors import InputError
 from factbook.facts.schema import FactType
@@ -27,10 +28,16 @@ LONGEST: Final = 1_000
 # How many times larger than its document a result may become.
 MOST_COPIES: Final = 100
 PATTERN_SECONDS: Final = 0.2
+EXPRESSION_SECONDS: Final = 1.0
 LONGEST_SECONDS: Final = 2.0
+# About what the facts of one entity may take together, in characters of JSON, and how deep.
+LARGEST: Final = 1024 * 1024
+DEEPEST: Final = 100
+_LONGEST_GLUE: Final = 10
 
 NOTHING: Final = Missing(Outcome.NOT_APPLICABLE, "the document has no such value")
 _TOO_SLOW: Final = Missing(Outcome.TRANSIENT, "the extraction took too long")
+_TOO_LARGE: Final = Missing(Outcome.TRANSIENT, "what was extracted is too large for facts")
 
 
 class Extractor(Protocol):
@@ -49,7 +56,11 @@ class Expression:
 
     def of(self, document: Any) -> Any | Missing:
         try:
-            found = self.parsed.search(document)
+            found = _Interpreter().visit(self.parsed.parsed, document)
+        except TimeoutError:
+            return _TOO_SLOW
+        except _TooLargeError:
+            return _TOO_LARGE
         except (JMESPathError, TypeError, ValueError, ArithmeticError):
             return Missing(Outcome.TRANSIENT, "the expression does not fit the document")
         except RecursionError:
@@ -72,7 +83,7 @@ class Pattern:
         text = document if isinstance(document, str) else msgspec.json.encode(document).decode()
         try:
             if self.type == "set":
-                return list(dict.fromkeys(map(_occurrence, self._all(text))))
+                return list(dict.fromkeys(self._all(text)))
             found = self.pattern.search(text, timeout=PATTERN_SECONDS, concurrent=True)
         except TimeoutError:
             return _TOO_SLOW
@@ -80,8 +91,35 @@ class Pattern:
             return found is not None
         return NOTHING if found is None else _typed(_occurrence(found), self.type)
 
-    def _all(self, text: str) -> "list[regex.Match[str]]":
-        return list(self.pattern.finditer(text, timeout=PATTERN_SECONDS, concurrent=True))
+    def _all(self, text: str) -> Iterator[str]:
+        found = self.pattern.finditer(text, timeout=PATTERN_SECONDS, concurrent=True)
+        return map(_occurrence, found)
+
+
+class _TooLargeError(Exception):
+    """A text would be larger than any fact."""
+
+
+class _Functions(Functions):
+    def call_function(self, function_name: str, resolved_args: Any) -> Any:
+        """What a function returns; raises _TooLargeError before it makes a text too large."""
+        if function_name in {"to_string", "join"} and _size([*resolved_args], LARGEST) > LARGEST:
+            raise _TooLargeError
+        return super().call_function(function_name, resolved_args)
+
+
+class _Interpreter(TreeInterpreter):
+    """Walks an expression until its time is over."""
+
+    def __init__(self) -> None:
+        super().__init__(Options(custom_functions=_Functions()))
+        self._end = time.monotonic() + EXPRESSION_SECONDS
+
+    def visit(self, node: Any, *args: Any, **kwargs: Any) -> Any:
+        """The value of a node; raises TimeoutError."""
+        if time.monotonic() > self._end:
+            raise TimeoutError
+        return super().visit(node, *args, **kwargs)
 
 
 def expression(text: str) -> Expression:
@@ -122,13 +160,37 @@ def pattern(text: str, type_: FactType) -> Pattern:
 def extract(extractors: Mapping[str, Extractor], document: Any) -> dict[str, Any | Missing]:
     """What each of the extractors takes out of the document, by fact.
 
-    One after another, until they have taken `LONGEST_SECONDS`; the rest of them get nothing.
+    One after another, until they have taken `LONGEST_SECONDS` or filled `LARGEST`; what comes
+    later, or does not fit, gets nothing.
     """
-    end = time.monotonic() + LONGEST_SECONDS
-    return {
-        name: extractor.of(document) if time.monotonic() < end else _TOO_SLOW
-        for name, extractor in extractors.items()
-    }
+    end, room = time.monotonic() + LONGEST_SECONDS, LARGEST
+    found: dict[str, Any | Missing] = {}
+    for name, extractor in extractors.items():
+        value = extractor.of(document) if time.monotonic() < end else _TOO_SLOW
+        size = 0 if isinstance(value, Missing) else _size(value, room)
+        found[name] = _TOO_LARGE if size > room else value
+        room -= 0 if size > room else size
+    return found
+
+
+def _size(value: Any, most: int) -> int:
+    """About how many characters of JSON a value takes; more than `most` if it is too deep."""
+    size, level = 0, [value]
+    for _ in range(DEEPEST):
+        below: list[Any] = []
+        for one in level:
+            is_long = isinstance(one, str | dict | list)
+            size += 1 + (len(one) if is_long else 0)
+            if isinstance(one, dict):
+                size += sum(map(len, one))
+            if size > most:
+                return size
+            if isinstance(one, dict | list):
+                below.extend(one.values() if isinstance(one, dict) else one)
+        if not below:
+            return size
+        level = below
+    return most + 1
 
 
 def _copies(node: Mapping[str, Any]) -> int:
@@ -136,7 +198,7 @@ def _copies(node: Mapping[str, Any]) -> int:
 
     A step after another sees what that one made, so that they multiply; selections of several
     things add up; a text of a text doubles its backslashes. Raises InputError for a join of which
-    the glue could be as long as the document.
+    the glue could be long.
     """
     children = [_copies(child) for child in node["children"] if isinstance(child, dict)]
     if node["type"].startswith("multi_select"):
@@ -144,9 +206,13 @@ def _copies(node: Mapping[str, Any]) -> int:
     name = node.get("value") if node["type"] == "function_expression" else None
     if name is not None and name not in Functions.FUNCTION_TABLE:
         raise InputError(f"has no function {name}")
-    if name == "join" and node["children"][0]["type"] != "literal":
-        raise InputError("can join with a literal text only")
+    if name == "join" and not _is_short(node["children"][0]):
+        raise InputError(f"can join with a literal text of {_LONGEST_GLUE} characters only")
     return math.prod(children) * (2 if name == "to_string" else 1)
+
+
+def _is_short(glue: Mapping[str, Any]) -> bool:
+    return glue["type"] == "literal" and len(str(glue["value"])) <= _LONGEST_GLUE
 
 
 def _occurrence(match: "regex.Match[str]") -> str:

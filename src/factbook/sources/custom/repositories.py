@@ -1,6 +1,5 @@
 """Sources whose document is a file, or the list of files, of the repository of an entity."""
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Final
@@ -16,8 +15,9 @@ from factbook.sources.http import Client, Memory
 from factbook.sources.integration import Collected, Integration, asking_nobody
 from factbook.sources.outcomes import Missing, Outcome
 
-_FILES: Final = 20
-_DIRECTORIES: Final = 500
+# One after another, so that one body is in memory, and a batch ends in its time.
+_FILES: Final = 3
+_DIRECTORIES: Final = 50
 _AT_ONCE: Final = 4
 
 
@@ -25,7 +25,7 @@ def of_files(definition: Definition, files: Files) -> Integration:
     """What collects a repository-file source."""
     return asking_nobody(
         definition.source,
-        queue="custom-repository-file",
+        queue=f"custom-{definition.source.id}",
         at_once=_AT_ONCE,
         target=partial(_file, definition, files),
         batches=partial(taking.batches, _FILES),
@@ -37,7 +37,7 @@ def of_directories(definition: Definition, files: Files) -> Integration:
     """What collects a repository-directory source."""
     return asking_nobody(
         definition.source,
-        queue="custom-repository-directory",
+        queue=f"custom-{definition.source.id}",
         target=partial(_directory, definition, files),
         batches=partial(taking.batches, _DIRECTORIES),
         collect=partial(_collect_directories, definition, files),
@@ -58,9 +58,9 @@ def path_of(definition: Definition, entity: Mapping[str, Any]) -> str | Missing:
         path = definition.path.render(entity, as_it_is).strip("/")
     except NoValueError as error:
         return error.missing
-    if {".", ".."} & set(path.split("/")) or "\0" in path:
-        return Missing(Outcome.NO_ANNOTATION, "a path that leaves the repository")
-    return path
+    if (path or definition.type == "repository-file") and {"", ".", ".."} & set(path.split("/")):
+        return Missing(Outcome.NO_ANNOTATION, "what the path names is not inside the repository")
+    return Missing(Outcome.NO_ANNOTATION, "a path that cannot be") if "\0" in path else path
 
 
 def _file(definition: Definition, files: Files, entity: Mapping[str, Any]) -> str | Missing:
@@ -101,10 +101,9 @@ async def _collect_files(
         body = await files.read(File(*msgspec.json.decode(target, type=tuple[str, str, str])))
         if isinstance(body, Missing):
             return taking.nothing(body)
-        return await asyncio.to_thread(taking.from_body, definition, body)
+        return await taking.in_thread(taking.from_body, definition, body)
 
-    found = await asyncio.gather(*map(one, targets))
-    return dict(zip(targets, found, strict=True))
+    return {target: await one(target) for target in targets}
 
 
 async def _collect_directories(
@@ -121,7 +120,6 @@ async def _collect_directories(
         if isinstance(paths, Missing):
             return taking.nothing(paths)
         document = document_of(paths, directory)
-        return await asyncio.to_thread(taking.from_document, definition, document)
+        return await taking.in_thread(taking.from_document, definition, document)
 
-    found = [await one(target) for target in targets]
-    return dict(zip(targets, found, strict=True))
+    return {target: await one(target) for target in targets}

@@ -1,7 +1,12 @@
 """From what a source was answered to its facts."""
 
-from collections.abc import Sequence
-from typing import Any
+import asyncio
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+from functools import partial
+from typing import Any, Final
 
 from factbook.sources.custom import documents, extraction
 from factbook.sources.custom.definition import Definition
@@ -9,13 +14,29 @@ from factbook.sources.custom.documents import UnreadableError
 from factbook.sources.integration import Collected
 from factbook.sources.outcomes import Missing, Outcome
 
+# As many as batches that one process works on, so that none waits for another's long extraction.
+# They are nobody else's: those of the event loop look up the names of hosts.
+_THREADS: Final = ThreadPoolExecutor(8, thread_name_prefix="extraction")
+# Larger ones are read one after another, so that their documents are not in memory together.
+_LARGE: Final = 512 * 1024
+_one_large = threading.Lock()
+
+
+async def in_thread(
+    take: Callable[[Definition, Any], Collected], definition: Definition, given: Any
+) -> Collected:
+    """What `from_body` or `from_document` returns, without keeping others waiting."""
+    work = partial(take, definition, given)
+    return await asyncio.get_running_loop().run_in_executor(_THREADS, work)
+
 
 def from_body(definition: Definition, body: bytes) -> Collected:
     """The facts in an answer's body."""
-    try:
-        return from_document(definition, documents.read(body, definition.format))
-    except UnreadableError as error:
-        return nothing(Missing(Outcome.TRANSIENT, f"the answer {error}"))
+    with _one_large if len(body) > _LARGE else nullcontext():
+        try:
+            return from_document(definition, documents.read(body, definition.format))
+        except UnreadableError as error:
+            return nothing(Missing(Outcome.TRANSIENT, f"the answer {error}"))
 
 
 def from_document(definition: Definition, document: Any) -> Collected:

@@ -63,7 +63,7 @@ def parse(text: str) -> Template:
 
 def in_path(value: str) -> str:
     """A value as one part of a path; one that would climb out of its place is no value."""
-    if value in {".", ".."}:
+    if {".", ".."} & set(re.split(r"[/\\]", value)):
         raise NoValueError("a value that a path cannot hold")
     return quote(value, safe="")
 

@@ -23,8 +23,10 @@ _NUMBER: Final = re.compile(r"\s*(\d{1,12})(?:\.\d*)?\s*(?:$|[,;])", re.ASCII)
 
 
 class Governor:
-    """Governs the calls made with one credential, whichever clients make them.
+    """Governs the calls that one process makes with one credential, whichever clients make them.
 
+    Other processes have governors of their own, which read the same limits from their answers; what
+    bounds all of them together is how many batches of the credential's queue are under way.
     At most `at_once` calls are under way. No call is made that would take from `reserve`, the share
     of a limit that is left to others, until the limit is reset, nor while the host has asked to
     wait. A host's limits may differ by what is asked, such as GitHub's for REST and GraphQL: each

@@ -94,6 +94,7 @@ class Network:
     def _pool(self, backend: "GuardedBackend", proxied: bool) -> httpcore2.AsyncConnectionPool:
         if not (proxied and self._proxy):
             return httpcore2.AsyncConnectionPool(
+                max_connections=None,  # governors bound the calls
                 ssl_context=self._authorities,
                 keepalive_expiry=KEEPALIVE_SECONDS,
                 network_backend=backend,
@@ -102,6 +103,7 @@ class Network:
         return httpcore2.AsyncHTTPProxy(
             proxy_url=str(proxy.url),
             proxy_auth=proxy.raw_auth,
+            max_connections=None,
             ssl_context=self._authorities,
             proxy_ssl_context=self._authorities if proxy.url.scheme == "https" else None,
             keepalive_expiry=KEEPALIVE_SECONDS,

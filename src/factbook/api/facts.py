@@ -1,0 +1,245 @@
+"""Facts over HTTP: pushing them to a source, reading the latest, and reading the history."""
+
+from collections.abc import Iterable
+from functools import partial
+from typing import Any
+
+import msgspec
+import structlog
+
+from factbook.api import known_sources
+from factbook.api.data_sources import entity_id_of
+from factbook.api.parameters import (
+    ENTITY,
+    FACTS_CURSOR,
+    FACTS_LIMIT,
+    HISTORY_CURSOR,
+    HISTORY_END,
+    HISTORY_ENTITY,
+    HISTORY_SOURCES,
+    HISTORY_START,
+    SOURCE_ID,
+)
+from factbook.api.requests import Reply, Request, reply
+from factbook.api.state import State
+from factbook.api.wire_facts import NewFacts, NewItems
+from factbook.catalog import ref as refs
+from factbook.catalog.store import reading as catalog_reading
+from factbook.catalog.validation import deeper_than
+from factbook.clock import MINUTE, iso, milliseconds
+from factbook.errors import ConflictError, InputError
+from factbook.facts import definitions, pushing, reading, store
+from factbook.facts.datasource import DataSource
+from factbook.facts.pushing import Item, Outcome
+from factbook.facts.reading import Entry, Place
+from factbook.sources import catalog
+from factbook.storage import Transaction
+
+log = structlog.get_logger("factbook.facts")
+
+_LARGEST = 8 * 1024 * 1024
+_PAGE = 100
+_MOST_SOURCES = 100
+# How far the clocks of those who push may be ahead.
+_AHEAD = 5 * MINUTE
+
+EntityFacts = dict[str, Any]
+
+
+async def push(request: Request, state: State) -> Reply:
+    """Push facts about entities to a data source of the type `push`.
+
+    What is wrong with an item is in the answer, and the rest of it is stored. An item that is sent
+    again changes nothing. One that is older than the entity's latest facts goes into history alone.
+    """
+    source_id = SOURCE_ID.of(request)
+    source = await known_sources.one(state, source_id)
+    _check_pushed(source)
+    given: NewItems = await request.json(NewItems, _LARGEST)
+    depth, now = state.settings.max_json_depth, state.clock()
+    read = [_item(each, depth, now) for each in given.items]
+    work = partial(_store, source_id=source_id, read=read)
+    version, outcomes = await state.database.write(work)
+    accepted = sum(outcome.accepted for outcome in outcomes)
+    log.info("facts.pushed", source=source_id, items=accepted, actor=request.actor)
+    body = {
+        "dataSourceId": source_id,
+        "version": version,
+        "acceptedItems": accepted,
+        "items": [
+            _outcome(position, item, outcome)
+            for position, (item, outcome) in enumerate(zip(read, outcomes, strict=True))
+        ],
+    }
+    return reply(body)
+
+
+async def latest(request: Request, state: State) -> Reply:
+    """The latest facts of a data source, of every tracked entity or of one."""
+    source = await known_sources.one(state, SOURCE_ID.of(request))
+    body: dict[str, Any] = {"dataSourceId": source.id}
+    if source.draft:
+        body["draft"] = True
+    wanted, cursor = ENTITY.of(request), FACTS_CURSOR.of(request)
+    limit = FACTS_LIMIT.of(request) or _PAGE
+    if wanted is not None:
+        one = await _latest_of(state, source, str(refs.parse(wanted)))
+        return reply({**body, "entities": [one]})
+    found = await _latest_page(state, source, cursor or "", limit + 1)
+    if len(found) > limit:
+        body["nextCursor"] = found[limit - 1]["entityRef"]
+    return reply({**body, "entities": found[:limit]})
+
+
+async def past(request: Request, state: State) -> Reply:
+    """The history of an entity's facts, newest first, of every data source or of some."""
+    wanted = HISTORY_ENTITY.of(request)
+    ref = str(refs.parse(wanted or ""))
+    start, end = HISTORY_START.of(request), HISTORY_END.of(request)
+    limit, place = FACTS_LIMIT.of(request) or _PAGE, _place(HISTORY_CURSOR.of(request))
+    source_ids = await _source_ids(request, state)
+    entity_id = await entity_id_of(state, ref)
+    found = await reading.history_page(
+        state.database, source_ids, entity_id, start, end, place, limit + 1
+    )
+    body: dict[str, Any] = {"entityRef": ref, "items": [_past(entry) for entry in found[:limit]]}
+    if len(found) > limit:
+        last = found[limit - 1]
+        body["nextCursor"] = f"{last.written_at}/{last.source_id}"
+    return reply(body)
+
+
+def _check_pushed(source: DataSource) -> None:
+    kind = source.handler.type if source.handler else "builtin"
+    if kind == "push":
+        return
+    if kind == "builtin":
+        raise ConflictError(f"{source.id} is builtin: nobody can push facts to it.")
+    raise ConflictError(
+        f"{source.id} is of type {kind}: its facts are collected. Only a data source of type push "
+        "takes facts."
+    )
+
+
+# What was read of an item: the item, or the problems because of which there is none.
+_Read = Item | dict[str, str]
+
+
+def _item(given: NewFacts, depth: int, now: int) -> _Read:
+    problems: dict[str, str] = {}
+    ref, written_at = "", now
+    try:
+        ref = str(refs.parse(given.entity))
+    except InputError as error:
+        problems["entity"] = error.message
+    if given.timestamp is not None:
+        moment = milliseconds(given.timestamp)
+        if moment is None:
+            problems["timestamp"] = (
+                "has to be an ISO 8601 date and time with a UTC offset, from 1970 on"
+            )
+        elif moment > now + _AHEAD:
+            problems["timestamp"] = "is in the future"
+        else:
+            written_at = moment
+    if deeper_than(given.facts, depth):
+        problems["facts"] = f"is nested more than {depth} deep"
+    return problems or Item(ref, given.facts, written_at)
+
+
+def _store(
+    transaction: Transaction, *, source_id: str, read: list[_Read]
+) -> tuple[str, list[Outcome]]:
+    """Store the items; the version of the source, and what became of each item."""
+    stored = definitions.read(transaction, source_id)
+    if stored is None:  # deleted a moment ago
+        raise known_sources.missing(source_id)
+    source = definitions.shown(stored)
+    _check_pushed(source)
+    items = [each for each in read if isinstance(each, Item)]
+    found = iter(pushing.push(transaction, source, items))
+    outcomes = [next(found) if isinstance(each, Item) else Outcome(problems=each) for each in read]
+    return source.version, outcomes
+
+
+def _outcome(position: int, read: _Read, outcome: Outcome) -> dict[str, Any]:
+    item = read if isinstance(read, Item) else None
+    return {
+        "entity": item.ref if item else "",
+        "timestamp": iso(item.written_at) if item else None,
+        "accepted": outcome.accepted,
+        "stored": outcome.stored,
+        "latest": outcome.latest,
+        "problems": [
+            {"path": f"items[{position}].{path}", "message": message}
+            for path, message in outcome.problems.items()
+        ],
+    }
+
+
+async def _latest_of(state: State, source: DataSource, ref: str) -> EntityFacts:
+    """The latest facts about one entity; raises NotFoundError when there is no such entity."""
+    entity_id = await entity_id_of(state, ref)
+    if catalog.answers(source.id):
+        own = await catalog_reading.complying(state.database, ref)
+        return {} if own is None else _own(source, *own)
+    found = await store.latest(state.database, source.id, entity_id)
+    if found is None:
+        return {"entityRef": ref, "facts": {}, "reasons": {}}
+    shown = {"entityRef": ref, "facts": found.facts, "reasons": found.reasons}
+    return shown | ({"timestamp": iso(found.written_at)} if found.written_at else {})
+
+
+async def _latest_page(
+    state: State, source: DataSource, after: str, limit: int
+) -> list[EntityFacts]:
+    if catalog.answers(source.id):
+        pages = catalog_reading.complying_pages(state.database, None, None, after, limit)
+        return [_own(source, *row) async for rows in pages for row in rows]
+    found = await store.page(state.database, source, after=after, limit=limit)
+    return [
+        {"entityRef": one.ref, "facts": one.facts, "timestamp": iso(one.written_at)}
+        for one in found
+    ]
+
+
+def _own(source: DataSource, ref: str, bits: int, updated_at: int) -> EntityFacts:
+    """A fact of the catalog's own, as it is at this moment."""
+    facts = msgspec.Raw(catalog.facts(source.id, bits))
+    return {"entityRef": ref, "facts": facts, "timestamp": iso(updated_at)}
+
+
+async def _source_ids(request: Request, state: State) -> list[str] | None:
+    """The sources that the query names; raises NotFoundError for one that there is not."""
+    texts = HISTORY_SOURCES.of(request)
+    if not texts:
+        return None
+    named = list(dict.fromkeys(id_ for text in texts for id_ in _parts(text)))
+    if len(named) > _MOST_SOURCES:
+        raise InputError(f"dataSourceIds can name {_MOST_SOURCES} data sources at most.")
+    for id_ in named:
+        await known_sources.one(state, id_)
+    return named
+
+
+def _parts(text: str) -> Iterable[str]:
+    return filter(None, (part.strip() for part in text.split(",")))
+
+
+def _place(cursor: str | None) -> Place | None:
+    if cursor is None:
+        return None
+    time, _, source_id = cursor.partition("/")
+    return Place(int(time), source_id)
+
+
+def _past(entry: Entry) -> dict[str, Any]:
+    draft = {"draft": True} if entry.version == definitions.UNPUBLISHED else {}
+    return {
+        "dataSourceId": entry.source_id,
+        "timestamp": iso(entry.written_at),
+        "version": entry.version,
+        "facts": entry.facts,
+        "reasons": entry.reasons,
+        **draft,
+    }

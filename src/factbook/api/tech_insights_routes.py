@@ -1,0 +1,141 @@
+"""The interface of data sources and facts as a table."""
+
+from collections.abc import Sequence
+
+from factbook.api import data_sources, facts, trials, wire_facts
+from factbook.api.endpoint import Route
+from factbook.api.parameters import (
+    ENTITY,
+    FACTS_CURSOR,
+    FACTS_LIMIT,
+    HISTORY_CURSOR,
+    HISTORY_END,
+    HISTORY_ENTITY,
+    HISTORY_SOURCES,
+    HISTORY_START,
+    SOURCE_CURSOR,
+    SOURCE_ID,
+    SOURCE_LIMIT,
+)
+from factbook.auth.permissions import (
+    CATALOG_READ,
+    FACT_WRITE,
+    SOURCE_READ,
+    SOURCE_RUN,
+    SOURCE_WRITE,
+)
+from factbook.errors import ConflictError, NotFoundError
+
+_READ = (SOURCE_READ,)
+_WRITE = (SOURCE_WRITE,)
+# Facts are of entities, as in the tools.
+_READ_FACTS = (CATALOG_READ, SOURCE_READ)
+_SOURCES = "/data-sources"
+_SOURCE = f"{_SOURCES}/{{id}}"
+_FACTS = "/facts/{id}"
+_CONFLICT = (ConflictError,)
+
+# Below /api/tech-insights/v1.
+TECH_INSIGHTS_ROUTES: Sequence[Route] = (
+    Route(
+        "GET",
+        _SOURCES,
+        data_sources.list_all,
+        _READ,
+        (SOURCE_LIMIT, SOURCE_CURSOR),
+        answer=wire_facts.Sources,
+    ),
+    Route(
+        "POST",
+        _SOURCES,
+        data_sources.create,
+        _WRITE,
+        body=wire_facts.NewDataSource,
+        answer=wire_facts.OneSource,
+        status=201,
+        refusals=_CONFLICT,
+    ),
+    Route("GET", _SOURCE, data_sources.get, _READ, (SOURCE_ID,), answer=wire_facts.OneSource),
+    Route(
+        "PUT",
+        _SOURCE,
+        data_sources.replace,
+        _WRITE,
+        (SOURCE_ID,),
+        body=wire_facts.NewDataSource,
+        answer=wire_facts.OneSource,
+        refusals=_CONFLICT,
+    ),
+    Route(
+        "DELETE", _SOURCE, data_sources.delete, _WRITE, (SOURCE_ID,), status=204, refusals=_CONFLICT
+    ),
+    Route(
+        "POST",
+        f"{_SOURCE}/publish",
+        data_sources.publish,
+        _WRITE,
+        (SOURCE_ID,),
+        body=wire_facts.Publish,
+        needs_body=False,
+        answer=wire_facts.OneSource,
+        refusals=_CONFLICT,
+    ),
+    Route(
+        "POST",
+        f"{_SOURCE}/test",
+        trials.create,
+        # It shows what an entity holds, and makes the service call others.
+        (CATALOG_READ, SOURCE_WRITE),
+        (SOURCE_ID,),
+        body=wire_facts.NewTrial,
+        answer=wire_facts.Trial,
+        refusals=_CONFLICT,
+    ),
+    Route(
+        "POST",
+        f"{_SOURCE}/run",
+        data_sources.run,
+        (SOURCE_RUN,),
+        (SOURCE_ID,),
+        body=wire_facts.NewRun,
+        needs_body=False,
+        answer=wire_facts.Run,
+        status=202,
+        refusals=_CONFLICT,
+    ),
+    Route(
+        "GET",
+        f"{_SOURCE}/runs",
+        data_sources.list_runs,
+        _READ,
+        (SOURCE_ID,),
+        answer=wire_facts.Runs,
+    ),
+    Route(
+        "GET",
+        "/facts",
+        facts.past,
+        _READ_FACTS,
+        (HISTORY_ENTITY, HISTORY_SOURCES, HISTORY_START, HISTORY_END, FACTS_LIMIT, HISTORY_CURSOR),
+        answer=wire_facts.History,
+        refusals=(NotFoundError,),
+    ),
+    Route(
+        "GET",
+        _FACTS,
+        facts.latest,
+        _READ_FACTS,
+        (SOURCE_ID, ENTITY, FACTS_LIMIT, FACTS_CURSOR),
+        answer=wire_facts.LatestFacts,
+    ),
+    Route(
+        "POST",
+        _FACTS,
+        facts.push,
+        (FACT_WRITE,),
+        (SOURCE_ID,),
+        body=wire_facts.NewItems,
+        answer=wire_facts.PushedFacts,
+        refusals=_CONFLICT,
+    ),
+)

@@ -1,0 +1,247 @@
+"""`factbook sources`: sources as code, and how those that are collected are doing."""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from factbook.cli import collecting
+from factbook.cli.connection import DEFAULT_SERVER, Server, Token, connected
+from factbook.cli.failures import EXIT_CODES, REFUSED, Failure
+from factbook.cli.local import DatabaseUrl
+from factbook.cli.output import Json, note, print_json, progress, say
+from factbook.cli.sources.types import Type
+from factbook.errors import InputError
+
+if TYPE_CHECKING:
+    from factbook.cli.sources.planning import Step
+    from factbook.client import Client
+
+# `plan` ends with it, so that a script can tell a difference from a mistake.
+DIFFERENT = 5
+_PLAN_CODES = f"{EXIT_CODES}  {DIFFERENT}  there is something to apply\n"
+
+app = typer.Typer()
+
+Places = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="DIR|FILE", help="Files of YAML or JSON, or directories with them; - is stdin."
+    ),
+]
+Draft = Annotated[
+    bool, typer.Option("--draft", help="Leave drafts, which are collected only on demand.")
+]
+Prune = Annotated[
+    bool, typer.Option("--prune", help="Delete custom sources that are in none of the files.")
+]
+
+
+@app.callback(invoke_without_command=True, epilog=EXIT_CODES)
+def sources(
+    context: typer.Context, database_url: DatabaseUrl = None, as_json: Json = False
+) -> None:
+    """Define data sources in files; without a command, list the sources that are collected.
+
+    \b
+    Examples:
+      factbook sources
+      factbook sources new builds --type http
+      factbook sources test builds.yaml --entity payments
+      factbook sources apply sources/
+    """
+    if context.invoked_subcommand is None:
+        collecting.sources(database_url, as_json)
+    elif database_url is not None or as_json:
+        raise InputError(f"Options of {context.invoked_subcommand} come after its name.")
+
+
+app.command("list", epilog=EXIT_CODES)(collecting.sources)
+
+
+@app.command(epilog=EXIT_CODES)
+def new(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Id of the source.")],
+    *,
+    type_: Annotated[
+        Type, typer.Option("--type", help="Where its facts come from.", show_choices=True)
+    ] = "http",
+) -> None:
+    """Write the file NAME.yaml with a definition to edit, and comments that say how.
+
+    \b
+    Examples:
+      factbook sources new builds
+      factbook sources new package-json --type repository-file
+    """
+    from factbook.cli.sources.skeletons import skeleton
+
+    file, text = Path(f"{name}.yaml"), skeleton(name, type_)
+    try:
+        with file.open("x", encoding="utf-8") as stream:
+            stream.write(text)
+    except FileExistsError:
+        raise InputError(f"{file} is there already.") from None
+    except OSError as error:
+        raise InputError(f"{file} cannot be written: {error.strerror}.") from None
+    say(str(file))
+    note(f"Edit it, then try it: factbook sources test {file} --entity REF")
+
+
+@app.command(epilog=_PLAN_CODES)
+def plan(
+    context: typer.Context,
+    places: Places,
+    *,
+    draft: Draft = False,
+    prune: Prune = False,
+    server: Server = DEFAULT_SERVER,
+    token: Token = None,
+    as_json: Json = False,
+) -> None:
+    """Show how the sources of the server differ from those that files define.
+
+    Nothing is written. Exit code 0 says that there is nothing to apply.
+
+    \b
+    Examples:
+      factbook sources plan sources/
+      factbook sources plan builds.yaml coverage.yaml
+      factbook sources plan sources/ --prune || test $? = 5
+    """
+    from factbook.cli.sources import planning
+
+    steps = _steps(partial(connected, context, server, token), places, draft, prune)
+    if as_json:
+        print_json([step.as_json() for step in steps])
+    else:
+        planning.show(steps)
+        say(planning.summary(steps))
+    if steps:
+        raise typer.Exit(DIFFERENT)
+
+
+@app.command(epilog=EXIT_CODES)
+def apply(
+    context: typer.Context,
+    places: Places,
+    *,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask before writing.")] = False,
+    draft: Draft = False,
+    prune: Prune = False,
+    force: Annotated[
+        bool,
+        typer.Option("--force", help="Publish also when a fact is removed or gets another type."),
+    ] = False,
+    server: Server = DEFAULT_SERVER,
+    token: Token = None,
+) -> None:
+    """Make the sources of the server those that files define, and publish them.
+
+    Shows first what differs, as `plan` does, and asks. What is refused keeps nothing else from
+    being written; doing it again goes on from there.
+
+    \b
+    Examples:
+      factbook sources apply sources/
+      factbook sources apply sources/ --yes --prune
+      factbook sources apply builds.yaml --draft
+    """
+    from factbook.cli.sources import planning
+
+    connect = partial(connected, context, server, token)
+    steps = _steps(connect, places, draft, prune)
+    planning.show(steps)
+    say(planning.summary(steps))
+    if not steps:
+        return
+    if not force:
+        planning.check_breaking(steps)
+    if not yes:
+        _confirm()
+    with connect() as client:
+        refused = planning.apply(client, steps, drafts=draft, force=force, tell=say)
+    if refused:
+        raise Failure("The server refused:", REFUSED, refused)
+
+
+@app.command("test", epilog=EXIT_CODES)
+def try_(
+    context: typer.Context,
+    file: Annotated[
+        str, typer.Argument(metavar="FILE", help="File with definitions; each of them is tried.")
+    ],
+    *,
+    entity: Annotated[
+        str, typer.Option(metavar="REF", help="Entity: name, kind:name or kind:namespace/name.")
+    ],
+    recorded: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DIR", help="Replay the answer that is recorded there, or else record it."
+        ),
+    ] = None,
+    record: Annotated[
+        bool, typer.Option("--record", help="With --recorded: record anew, and do not replay.")
+    ] = False,
+    server: Server = DEFAULT_SERVER,
+    token: Token = None,
+    as_json: Json = False,
+) -> None:
+    """Try definitions on one entity: what is asked, what comes back, which facts are in it.
+
+    The server asks, and stores nothing. With --recorded it asks once; from then on the answer is
+    read from the file, without a server. Exit code 1 says that a fact has a problem: another one
+    than that the answer does not say it.
+
+    \b
+    Examples:
+      factbook sources test builds.yaml --entity payments
+      factbook sources test builds.yaml --entity payments --recorded recorded/
+      factbook sources test builds.yaml --entity payments --recorded recorded/ --record
+    """
+    from factbook.catalog.ref import parse
+    from factbook.cli.sources import files, trials
+
+    if record and recorded is None:
+        raise InputError("--record needs --recorded, which says where.")
+    ref = parse(entity, kind="component")
+    connect = partial(connected, context, server, token)
+    read = files.read([file])
+    found = [(one, trials.tried(one, ref, recorded, connect, renew=record)) for one in read]
+    if as_json:
+        print_json([trials.as_json(one, ref, trial) for one, trial in found])
+    else:
+        for one, trial in found:
+            trials.show(one, ref, trial)
+    if failed := [one.id for one, trial in found if trials.has_failed(one, trial)]:
+        raise Failure(f"Facts have problems: {', '.join(failed)}.")
+
+
+def _steps(
+    connect: Callable[[], AbstractContextManager["Client"]],
+    places: list[str],
+    drafts: bool,
+    prune: bool,
+) -> list["Step"]:
+    """What differs from the server."""
+    from factbook.cli.sources import files, planning
+
+    with progress("Reading") as show:
+        read = files.read(places)
+        show(f"Comparing {len(read):,} definitions")
+        with connect() as client:
+            return planning.plan(client, read, drafts=drafts, prune=prune)
+
+
+def _confirm() -> None:
+    """Ask whether to write; raises Failure for anything but yes."""
+    try:
+        if typer.confirm("Write this?", err=True):
+            return
+    except typer.Abort:
+        note("")
+    raise Failure("Nothing was written. --yes writes without asking.")

@@ -1,0 +1,135 @@
+"""Reading definitions of sources from files and directories, with every problem of all of them."""
+
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import msgspec
+import yaml
+
+from factbook.cli.connection import count
+from factbook.cli.documents import STDIN, parse
+from factbook.cli.failures import USAGE, Failure
+from factbook.errors import InputError, InvalidItemsError
+from factbook.facts import definitions
+from factbook.sources import custom
+from factbook.sources.custom import Definition
+from factbook.sources.custom.documents import UnreadableError, check_yaml
+
+LARGEST: Final = 1024 * 1024
+# What `factbook sources test` records; it may lie beside the definitions.
+RECORDING: Final = ".recording.json"
+_SUFFIXES: Final = (".yaml", ".yml", ".json")
+
+
+class Read(NamedTuple):
+    """A valid definition, and where it was read, e.g. `builds.yaml document 1 (line 1)`."""
+
+    definition: Definition
+    origin: str
+
+    @property
+    def id(self) -> str:
+        """The id of the source."""
+        return self.definition.source.id
+
+
+def read(places: Sequence[str]) -> list[Read]:
+    """The definitions in files, and in those of directories and the directories below them.
+
+    Raises Failure listing every problem of every file, each with its file, document and path, and
+    InputError when there is no definition at all.
+    """
+    problems: list[str] = []
+    found = [one for file in _files(places, problems) for one in _read_file(file, problems)]
+    first: dict[str, str] = {}
+    for one in found:
+        if one.id in first:
+            problems.append(f"{one.origin}: id: is the id of {first[one.id]} too")
+        first.setdefault(one.id, one.origin)
+    if problems:
+        raise Failure(f"{count(problems, 'problem')}:", USAGE, problems)
+    if not found:
+        # What made the files may have failed, and pruning would remove everything.
+        raise InputError(f"No definition of a source in {', '.join(places)}.")
+    return found
+
+
+def _files(places: Sequence[str], problems: list[str]) -> Iterator[str]:
+    """Every file to read, each once."""
+    seen = set()
+    for place in places:
+        for file in _files_below(place, problems) if Path(place).is_dir() else [place]:
+            key = os.path.realpath(file)
+            if key not in seen:
+                seen.add(key)
+                yield file
+
+
+def _files_below(directory: str, problems: list[str]) -> Iterator[str]:
+    """The files of definitions below a directory; links to directories are not followed."""
+
+    def unreadable(error: OSError) -> None:
+        problems.append(f"{error.filename} cannot be read: {error.strerror}.")
+
+    for folder, below, files in os.walk(directory, onerror=unreadable):
+        below[:] = sorted(name for name in below if not name.startswith("."))
+        for name in sorted(files):
+            lower = name.lower()
+            wanted = lower.endswith(_SUFFIXES) and not lower.endswith(RECORDING)
+            path = Path(folder, name)
+            # A pipe would never end; a link to nowhere is a mistake to be told.
+            if wanted and not name.startswith(".") and (path.is_file() or path.is_symlink()):
+                yield str(path)
+
+
+def _read_file(file: str, problems: list[str]) -> list[Read]:
+    try:
+        return _definitions(file, problems)
+    except OSError as error:
+        problems.append(f"{file} cannot be read: {error.strerror}.")
+    except UnreadableError as error:
+        problems.append(f"{file} {error}.")
+    except InputError as error:
+        problems.append(error.message)
+    return []
+
+
+def _definitions(file: str, problems: list[str]) -> list[Read]:
+    """The valid definitions of a file; raises OSError, UnreadableError or InputError for it all."""
+    name = "standard input" if file == STDIN else file
+    data = content(file)
+    with suppress(yaml.YAMLError):  # `parse` says where
+        check_yaml(data)  # JSON is YAML as well
+    found = []
+    for document in parse(data, name, "a definition of a source") or []:
+        value = msgspec.json.decode(document.entity)
+        try:
+            found.append(Read(_definition(value), document.origin))
+        except InvalidItemsError as error:
+            problems += [
+                f"{document.origin}: {problem['path']}: {problem['message']}"
+                for problem in error.details["problems"]
+            ]
+    return found
+
+
+def _definition(document: dict[str, Any]) -> Definition:
+    if problems := definitions.service_set(document):
+        raise InvalidItemsError(problems)
+    return custom.parse(document)
+
+
+def content(file: str) -> bytes:
+    """What a file holds; raises OSError, and InputError for one that is too large."""
+    if file == STDIN:
+        data = sys.stdin.buffer.read(LARGEST + 1)
+    else:
+        with Path(file).open("rb") as stream:
+            data = stream.read(LARGEST + 1)
+    if len(data) > LARGEST:
+        raise InputError(f"{file} is larger than {LARGEST // 1024} KiB.")
+    return data

@@ -1,0 +1,177 @@
+"""What has to happen for the server to have the sources that files define, and doing it."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, Literal, NamedTuple
+
+from factbook.cli.connection import count
+from factbook.cli.failures import NOT_AUTHORISED, REFUSED, USAGE, Failure
+from factbook.cli.output import say_coloured
+from factbook.cli.sources.differences import Difference, differences, lost, same
+from factbook.cli.sources.files import Read
+from factbook.client import ApiError, Client, DataSource
+
+Action = Literal["create", "change", "publish", "delete"]
+
+# Statuses that are about one source; after any other no source would fare better.
+_ITS_OWN: Final = {400, 404, 409, 413}
+_COLOURS: Final = {"+": "green", "-": "red", "~": "yellow"}
+_MARKS: Final[dict[Action, str]] = {"create": "+", "change": "~", "publish": "~", "delete": "-"}
+
+
+class Step(NamedTuple):
+    """What happens to one source; `breaking` says which facts are lost, by their names.
+
+    `document` is None for a source that is deleted.
+    """
+
+    action: Action
+    id: str
+    origin: str | None
+    document: Mapping[str, Any] | None
+    differences: list[Difference]
+    breaking: Mapping[str, str]
+
+    def as_json(self) -> dict[str, Any]:
+        """The step as `--json` shows it."""
+        return {
+            "id": self.id,
+            "action": self.action,
+            "differences": [each._asdict() for each in self.differences],
+            "breaking": dict(self.breaking),
+        }
+
+
+def plan(client: Client, read: Sequence[Read], *, drafts: bool, prune: bool) -> list[Step]:
+    """What differs from the server: what is defined in the order of the files, then deletions.
+
+    Raises Failure for an id of a builtin source, and for a token that is not shown definitions.
+    """
+    there = {source.id: source for source in every(client)}
+    if builtin := [one for one in read if _is_builtin(there.get(one.id))]:
+        lines = [f"{one.origin}: id: {one.id} is the id of a builtin source" for one in builtin]
+        raise Failure(f"{count(lines, 'problem')}, nothing was written:", USAGE, lines)
+    steps = []
+    for one in read:
+        existing = client.data_source(one.id) if one.id in there else None
+        step = _step(one, existing, drafts=drafts)
+        if step is not None:
+            steps.append(step)
+    if prune:
+        kept = {one.id for one in read}
+        gone = (id_ for id_, source in there.items() if not (_is_builtin(source) or id_ in kept))
+        steps += [Step("delete", id_, None, None, [], {}) for id_ in gone]
+    return steps
+
+
+def every(client: Client) -> Iterator[DataSource]:
+    """Every data source of the server."""
+    page = client.data_sources()
+    yield from page.data_sources
+    while page.next_cursor:
+        page = client.data_sources(cursor=page.next_cursor)
+        yield from page.data_sources
+
+
+def show(steps: Iterable[Step]) -> None:
+    """Print what is going to happen, field by field."""
+    for step in steps:
+        where = f", {step.origin}" if step.origin else ""
+        say_coloured(f"{step.id}: {_words(step)}{where}", _COLOURS[_MARKS[step.action]])
+        for difference in step.differences:
+            say_coloured(f"  {difference}", _COLOURS[difference.mark])
+        for name, what in step.breaking.items():
+            say_coloured(f"  ! {name} {what}: publishing this takes --force", "red")
+
+
+def summary(steps: Sequence[Step]) -> str:
+    """How many sources get what, in a line."""
+    words: dict[Action, str] = {
+        "create": "to create",
+        "change": "to change",
+        "publish": "to publish",
+        "delete": "to delete",
+    }
+    actions = [step.action for step in steps]
+    counts = [f"{actions.count(action)} {text}" for action, text in words.items()]
+    return ", ".join(one for one in counts if not one.startswith("0 ")) or "Nothing to do."
+
+
+def check_breaking(steps: Iterable[Step]) -> None:
+    """Raise Failure when publishing would take facts away."""
+    lines = [f"{s.id}: {name} {what}" for s in steps for name, what in s.breaking.items()]
+    if lines:
+        raise Failure(
+            "Whoever reads these facts would lose them, so that nothing was written:",
+            REFUSED,
+            lines,
+            hint="--force publishes nevertheless, under a new major version.",
+        )
+
+
+def apply(
+    client: Client, steps: Sequence[Step], *, drafts: bool, force: bool, tell: Callable[[str], None]
+) -> list[str]:
+    """Do every step, and tell of each; what the server refused, which keeps no other from its turn.
+
+    Doing the same again goes on where this ended.
+    """
+    refused = []
+    for step in steps:
+        try:
+            tell(_done(client, step, drafts=drafts, force=force))
+        except ApiError as error:
+            if error.status not in _ITS_OWN:
+                raise
+            problems = error.details.get("problems") or []
+            lines = [f"{problem['path']}: {problem['message']}" for problem in problems]
+            refused += [f"{step.id}: {line}" for line in lines or [error.message]]
+    return refused
+
+
+def _step(one: Read, existing: DataSource | None, *, drafts: bool) -> Step | None:
+    """What has to be done about a definition; None for nothing."""
+    document = one.definition.document
+    if existing is None:
+        return Step("create", one.id, one.origin, document, differences(None, document), {})
+    known = existing.definition
+    if known is None or (known.draft is None and known.published is None):
+        raise Failure(
+            "This token is not shown how sources are defined.",
+            NOT_AUTHORISED,
+            hint="It needs the permission tech-insights.data-source.write.",
+        )
+    draft, published = known.draft, known.published
+    pending = published if draft is None else draft
+    if same(document, pending) and (drafts or draft is None):
+        return None
+    action: Action = "publish" if same(document, pending) else "change"
+    # What is published is compared, unless only its draft differs.
+    before = pending if drafts or published is None or same(document, published) else published
+    breaking = {} if drafts or published is None else lost(published, document)
+    found = differences(before, document)
+    return Step(action, one.id, one.origin, document, found, breaking)
+
+
+def _done(client: Client, step: Step, *, drafts: bool, force: bool) -> str:
+    if step.document is None:
+        client.delete_data_source(step.id)
+        return f"{step.id}: deleted"
+    if step.action != "publish":
+        client.put_data_source(step.document)
+    if drafts:
+        return f"{step.id}: written as a draft"
+    published = client.publish_data_source(step.id, force=force)
+    return f"{step.id}: published, version {published.version}"
+
+
+def _is_builtin(source: DataSource | None) -> bool:
+    return source is not None and source.origin != "custom"
+
+
+def _words(step: Step) -> str:
+    return {
+        "create": "is new",
+        "change": "differs",
+        "publish": "is a draft, to be published",
+        "delete": "is in no file, to be deleted with its facts and their history",
+    }[step.action]

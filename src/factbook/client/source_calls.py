@@ -1,0 +1,174 @@
+"""The client's requests to data sources and facts: defining, trying, running; pushing, reading."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any
+from urllib.parse import quote
+
+import httpx2
+import msgspec
+
+from factbook.client.calls import Call, parameters
+from factbook.client.responses import decode
+from factbook.client.source_answers import (
+    DataSource,
+    FactsPage,
+    HistoryPage,
+    PushedFacts,
+    SourcePage,
+    SourceRun,
+    Tried,
+)
+
+PATH = "/api/tech-insights/v1"
+_SOURCES = f"{PATH}/data-sources"
+# A trial asks a vendor, which may take its time.
+_TEST_TIMEOUT = 180.0
+
+
+class _Runs(msgspec.Struct):
+    runs: list[SourceRun]
+
+
+def data_sources(*, limit: int | None = None, cursor: str | None = None) -> Call[SourcePage]:
+    """The data sources, builtin and custom: at most 100, or `limit` of them, from `cursor` on."""
+    params = parameters(limit=limit, cursor=cursor)
+    return Call(method="GET", path=_SOURCES, read=partial(decode, SourcePage), params=params)
+
+
+def data_source(source_id: str) -> Call[DataSource]:
+    """The data source with this id. Raises ApiError with status 404 when there is none."""
+    return Call(method="GET", path=_path(source_id), read=partial(decode, DataSource))
+
+
+def put_data_source(definition: Mapping[str, Any]) -> Call[DataSource]:
+    """Make a definition the draft of the data source that it names, new or not.
+
+    One that says what is published already ends the draft. Raises ApiError (400) with every problem
+    of the definition.
+    """
+    return Call(
+        method="PUT",
+        path=_path(str(definition["id"])),
+        read=partial(decode, DataSource),
+        content=msgspec.json.encode(definition),
+    )
+
+
+def publish_data_source(source_id: str, *, force: bool = False) -> Call[DataSource]:
+    """Publish the draft of a data source under its next version; without a draft nothing changes.
+
+    Raises ApiError (409), unless forced, when a fact is removed or gets another type.
+    """
+    return Call(
+        method="POST",
+        path=f"{_path(source_id)}/publish",
+        read=partial(decode, DataSource),
+        content=msgspec.json.encode({"force": force}),
+    )
+
+
+def delete_data_source(source_id: str) -> Call[None]:
+    """Remove a data source with its facts, their history and its runs."""
+    return Call(method="DELETE", path=_path(source_id), read=_nothing)
+
+
+def test_data_source(definition: Mapping[str, Any], entity: str) -> Call[Tried]:
+    """Collect by a definition for one entity and store nothing; what was asked, and what came."""
+    return Call(
+        method="POST",
+        path=f"{_path(str(definition['id']))}/test",
+        read=partial(decode, Tried),
+        content=msgspec.json.encode({"entity": entity, "definition": definition}),
+        timeout=_TEST_TIMEOUT,
+    )
+
+
+def run_data_source(source_id: str, *, entity: str | None = None) -> Call[SourceRun]:
+    """Begin to collect a data source now, for every entity or for one.
+
+    Raises ApiError (409) when a run of everything is under way, or nothing collects the source.
+    """
+    return Call(
+        method="POST",
+        path=f"{_path(source_id)}/run",
+        read=partial(decode, SourceRun),
+        content=msgspec.json.encode({} if entity is None else {"entity": entity}),
+    )
+
+
+def data_source_runs(source_id: str) -> Call[list[SourceRun]]:
+    """The last runs of a data source, newest first."""
+    return Call(
+        method="GET",
+        path=f"{_path(source_id)}/runs",
+        read=lambda response: decode(_Runs, response).runs,
+    )
+
+
+def push_facts(source_id: str, items: Iterable[Mapping[str, Any]]) -> Call[PushedFacts]:
+    """Push facts to a data source of the type `push`: up to 1,000 items.
+
+    An item is `{"entity": ref, "facts": {name: value}}`, with a `timestamp` when the facts are of
+    another moment than now. What is wrong with an item is in the answer, and the rest is stored.
+    """
+    return Call(
+        method="POST",
+        path=_facts_path(source_id),
+        read=partial(decode, PushedFacts),
+        content=msgspec.json.encode({"items": list(items)}),
+    )
+
+
+def facts(
+    source_id: str,
+    *,
+    entity: str | None = None,
+    limit: int | None = None,
+    cursor: str | None = None,
+) -> Call[FactsPage]:
+    """The latest facts of a data source: of one entity, or a page of all of them."""
+    return Call(
+        method="GET",
+        path=_facts_path(source_id),
+        read=partial(decode, FactsPage),
+        params=parameters(entity=entity, limit=limit, cursor=cursor),
+    )
+
+
+def fact_history(
+    entity: str,
+    *,
+    sources: Sequence[str] = (),
+    start: str | None = None,
+    end: str | None = None,
+    limit: int | None = None,
+    cursor: str | None = None,
+) -> Call[HistoryPage]:
+    """A page of the facts that an entity had, newest first, of these data sources or of all.
+
+    `start` and `end` are ISO 8601 with a UTC offset.
+    """
+    params = parameters(
+        entity=entity,
+        dataSourceIds=",".join(sources) or None,
+        startDateTime=start,
+        endDateTime=end,
+        limit=limit,
+        cursor=cursor,
+    )
+    return Call(
+        method="GET", path=f"{PATH}/facts", read=partial(decode, HistoryPage), params=params
+    )
+
+
+def _path(source_id: str) -> str:
+    return f"{_SOURCES}/{quote(source_id, safe='')}"
+
+
+def _facts_path(source_id: str) -> str:
+    return f"{PATH}/facts/{quote(source_id, safe='')}"
+
+
+def _nothing(_: httpx2.Response) -> None:
+    return None

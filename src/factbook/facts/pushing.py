@@ -1,0 +1,177 @@
+"""Facts that somebody pushes to a source: each item with what became of it, the others stored.
+
+History takes an item at its own time. What was stored with a time is never changed: the same item
+sent again is already there, and another one of that time is refused. Only an item that is not older
+than the entity's latest facts becomes the latest.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from factbook.facts import entity_filter
+from factbook.facts.datasource import DataSource
+from factbook.facts.reasons import NOT_APPLICABLE
+from factbook.storage import Transaction
+
+# Of the facts of one item, as JSON.
+LARGEST: Final = 64 * 1024
+
+_LEFT_OUT = f"{NOT_APPLICABLE}: the push left it out"
+
+
+class Item(NamedTuple):
+    """Facts about an entity at a time."""
+
+    ref: str
+    facts: Mapping[str, object]
+    written_at: int
+
+
+@dataclass
+class Outcome:
+    """What became of an item; problems are by their place in it.
+
+    `accepted`: history has it. `stored` are the names of the facts that have a value. `latest`:
+    they are the latest facts of the entity.
+    """
+
+    accepted: bool = False
+    stored: list[str] = field(default_factory=list)
+    latest: bool = False
+    problems: dict[str, str] = field(default_factory=dict)
+
+
+class _Row(NamedTuple):
+    entity_id: int
+    written_at: int
+    facts: str
+    reasons: str
+
+
+def push(transaction: Transaction, source: DataSource, items: Sequence[Item]) -> list[Outcome]:
+    """Store what can be stored of the items; what became of each, in their order."""
+    outcomes = [Outcome() for _ in items]
+    ids = _ids(transaction, {item.ref for item in items})
+    left_out = _left_out(transaction, source, list(ids.values()))
+    found: list[tuple[_Row, Outcome]] = []
+    for item, outcome in zip(items, outcomes, strict=True):
+        entity_id = ids.get(item.ref)
+        if entity_id is None:
+            outcome.problems["entity"] = f"there is no entity {item.ref}"
+        elif entity_id in left_out:
+            outcome.problems["entity"] = f"the entityFilter of {source.id} leaves {item.ref} out"
+        elif row := _row(source, entity_id, item, outcome):
+            found.append((row, outcome))
+    _store(transaction, source, found)
+    return outcomes
+
+
+def _ids(transaction: Transaction, refs: Iterable[str]) -> dict[str, int]:
+    rows = transaction.all("SELECT ref, id FROM entities WHERE ref IN LIST(?)", (sorted(refs),))
+    return dict(rows)
+
+
+def _left_out(transaction: Transaction, source: DataSource, ids: list[int]) -> set[int]:
+    """Those of the entities that the source is not about."""
+    if source.entity_filter is None:
+        return set()
+    condition, values = entity_filter.where(source.entity_filter)
+    sql = _FILTERED.replace("{}", condition)
+    return set(ids) - {row[0] for row in transaction.all(sql, (ids, *values))}
+
+
+def _row(source: DataSource, entity_id: int, item: Item, outcome: Outcome) -> _Row | None:
+    """What to store of an item; None where that is nothing."""
+    declared = {fact.name for fact in source.schema}
+    given = {name: value for name, value in item.facts.items() if name in declared}
+    checked = source.check(given)
+    for name in item.facts:
+        if name not in declared:
+            outcome.problems[f"facts.{name}"] = f"{source.id} declares no such fact"
+        elif given[name] is not None and name in checked.reasons:
+            outcome.problems[f"facts.{name}"] = checked.reasons[name].partition(": ")[2]
+    if not item.facts:
+        outcome.problems["facts"] = "has no facts"
+    text = _json(checked.stored)
+    if len(text) > LARGEST:
+        outcome.problems["facts"] = f"is larger than {LARGEST // 1024} KiB"
+        return None
+    if all(f"facts.{name}" in outcome.problems for name in item.facts):
+        return None
+    outcome.stored = list(checked.stored)
+    reasons = dict.fromkeys(sorted(declared - given.keys()), _LEFT_OUT) | checked.reasons
+    return _Row(entity_id, item.written_at, text, _json(reasons))
+
+
+def _store(transaction: Transaction, source: DataSource, found: list[tuple[_Row, Outcome]]) -> None:
+    """Store the rows that are new, and tell of those that others of their time rule out."""
+    there = _there(transaction, source.id, [row for row, _ in found])
+    new: dict[tuple[int, int], _Row] = {}
+    good: list[tuple[_Row, Outcome]] = []
+    for row, outcome in found:
+        key = (row.entity_id, row.written_at)
+        before = there.get(key)
+        if before is None:
+            there[key], new[key] = row.facts, row
+        elif before != row.facts:
+            outcome.stored = []
+            outcome.problems["timestamp"] = "other facts of this time are stored already"
+            continue
+        outcome.accepted = True
+        good.append((row, outcome))
+    # Of one entity the newest comes last.
+    rows = [(source.id, *new[key], source.version) for key in sorted(new)]
+    transaction.many(_APPEND, rows)
+    newest = {row[1]: row for row in rows}
+    transaction.many(_WRITE_LATEST, newest.values())
+    times: dict[int, int] = dict(
+        transaction.all(_TIMES, (source.id, sorted({row[0] for row, _ in good})))
+    )
+    for row, outcome in good:
+        outcome.latest = times.get(row.entity_id) == row.written_at
+
+
+def _there(
+    transaction: Transaction, source_id: str, rows: Iterable[_Row]
+) -> dict[tuple[int, int], str]:
+    """The facts that are stored already, by entity and time."""
+    by_time: dict[int, list[int]] = {}
+    for row in rows:
+        by_time.setdefault(row.written_at, []).append(row.entity_id)
+    return {
+        (entity_id, written_at): facts
+        for written_at, ids in by_time.items()
+        for entity_id, facts in transaction.all(_STORED, (source_id, written_at, ids))
+    }
+
+
+def _json(value: Any) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+_FILTERED = "SELECT e.id FROM entities e WHERE e.id IN LIST(?) AND {}"
+
+_STORED = """
+SELECT entity_id, facts FROM facts_history
+WHERE source_id = ? AND written_at = ? AND entity_id IN LIST(?)
+"""
+
+_APPEND = """
+INSERT INTO facts_history (source_id, entity_id, written_at, facts, reasons, version)
+VALUES (?, ?, ?, ?, ?, ?)
+"""
+
+_WRITE_LATEST = """
+INSERT INTO facts_latest (source_id, entity_id, written_at, facts, reasons, version)
+VALUES (?, ?, ?, ?, ?, ?)
+ON CONFLICT (source_id, entity_id) DO UPDATE SET written_at = excluded.written_at,
+    facts = excluded.facts, reasons = excluded.reasons, version = excluded.version, kept = '{}'
+WHERE facts_latest.written_at <= excluded.written_at
+"""
+
+_TIMES = """
+SELECT entity_id, written_at FROM facts_latest WHERE source_id = ? AND entity_id IN LIST(?)
+"""

@@ -1,0 +1,218 @@
+"""Reading the history of facts: of one entity, and what changed since some time."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from factbook.facts.keeping import reason_of
+from factbook.storage import Database
+
+# Rows of history that one page of changes looks at.
+SCANNED: Final = 2_000
+# Rows before a change that tell what was before it. A value that a failing upstream left as it was
+# is in none of the rows since; it is kept through three failed runs.
+_BEFORE = 5
+
+_LAST = 2**63 - 1
+
+
+class Place(NamedTuple):
+    """Where a page of an entity's history ended."""
+
+    written_at: int
+    source_id: str
+
+
+class Entry(NamedTuple):
+    """A row of history, and the version of the source that wrote it.
+
+    `facts` and `reasons` are the stored JSON, which passes on unread.
+    """
+
+    source_id: str
+    written_at: int
+    version: str
+    facts: msgspec.Raw
+    reasons: msgspec.Raw
+
+
+class ChangePlace(NamedTuple):
+    """Where a page of changes ended."""
+
+    written_at: int
+    source_id: str
+    entity_id: int
+
+
+class Change(NamedTuple):
+    """What one row of history changed: by fact, its value before and since; None is no value.
+
+    `reasons` are the row's: why a fact has no value, by its name or a place above it.
+    """
+
+    place: ChangePlace
+    ref: str
+    version: str
+    facts: dict[str, tuple[Any, Any]]
+    reasons: dict[str, str]
+
+    @property
+    def source_id(self) -> str:
+        """The source that wrote it."""
+        return self.place.source_id
+
+    @property
+    def written_at(self) -> int:
+        """When it was written."""
+        return self.place.written_at
+
+
+class Changes(NamedTuple):
+    """A page of changes; `more` is None when it is the last, which may hold few or none."""
+
+    changes: list[Change]
+    more: ChangePlace | None
+
+
+async def history_page(
+    database: Database,
+    source_ids: Sequence[str] | None,
+    entity_id: int,
+    start: int | None,
+    end: int | None,
+    after: Place | None,
+    limit: int,
+) -> list[Entry]:
+    """Up to `limit` rows about an entity from `start` to `end`, both included, the newest first.
+
+    They are of these sources, or of every one. `after` is the last row of the page before.
+    """
+    last = Place(_LAST if end is None else end + 1, "")
+    last = last if after is None else min(last, after)
+    among, sources = _among(source_ids)
+    rows = await database.all(
+        _HISTORY.replace("{}", among), (entity_id, *sources, start or 0, *last, limit)
+    )
+    return [
+        Entry(source, time, version, msgspec.Raw(facts), msgspec.Raw(reasons))
+        for source, time, version, facts, reasons in rows
+    ]
+
+
+async def changes_page(
+    database: Database,
+    since: int,
+    source_id: str | None,
+    kind: str | None,
+    after: ChangePlace | None,
+    limit: int,
+) -> Changes:
+    """Up to `limit` rows at or after `since` that changed a fact, the oldest first.
+
+    A change is what differs from the row of the same source and entity before it; the first row of
+    both changes nothing. A page looks at `SCANNED` rows at most, so that it may hold few.
+    """
+    place = after or ChangePlace(since, "", -1)
+    scan, parameters = _scan(source_id, place)
+    of_kind, kinds = ("", ()) if kind is None else (" AND e.kind = ?", (kind,))
+    sql = _CHANGED.replace("{scan}", scan).replace("{kind}", of_kind)
+    rows = await database.search(sql, (*parameters, *kinds))
+    changed = [row for row in rows if row[3] is not None]
+    found = [await _change(database, *row) for row in changed[:limit]]
+    if len(changed) > limit:
+        more: ChangePlace | None = ChangePlace(*changed[limit - 1][:3])
+    else:
+        more = ChangePlace(*rows[-1][:3]) if len(rows) == SCANNED else None
+    return Changes([change for change in found if change.facts], more)
+
+
+def _scan(source_id: str | None, place: ChangePlace) -> tuple[str, tuple[Any, ...]]:
+    if source_id is None:
+        return _SCAN_ALL, (*place, SCANNED)
+    return _SCAN_ONE, (source_id, place.written_at, place.entity_id, SCANNED)
+
+
+async def _change(
+    database: Database, written_at: int, source_id: str, entity_id: int, ref: str, version: str
+) -> Change:
+    keys = (source_id, entity_id, written_at, _BEFORE + 1)
+    rows = [
+        (msgspec.json.decode(facts), msgspec.json.decode(reasons))
+        for facts, reasons in await database.all(_WINDOW, keys)
+    ]
+    place = ChangePlace(written_at, source_id, entity_id)
+    return Change(place, ref, version, differences(rows), rows[0][1])
+
+
+Said = tuple[Mapping[str, Any], Mapping[str, str]]  # facts, and why others have no value
+
+
+def differences(rows: Sequence[Said]) -> dict[str, tuple[Any, Any]]:
+    """What the first of the rows, the newest first, changed: by fact, before and since.
+
+    Of a fact without value and reason a row says nothing: it was left as it was.
+    """
+    before: dict[str, Any] = {}
+    for row in reversed(rows[1:]):
+        before = _after(before, row)
+    since = _after(before, rows[0])
+    return {
+        name: (before.get(name), since.get(name))
+        for name in {**before, **since}
+        if name not in before or name not in since or not _same(before[name], since[name])
+    }
+
+
+def _after(state: Mapping[str, Any], row: Said) -> dict[str, Any]:
+    facts, reasons = row
+    return {name: state[name] for name in state if reason_of(name, reasons) is None} | dict(facts)
+
+
+def _same(one: object, other: object) -> bool:
+    return msgspec.json.encode(one) == msgspec.json.encode(other)
+
+
+def _among(source_ids: Sequence[str] | None) -> tuple[str, tuple[Any, ...]]:
+    if source_ids is None:
+        return "", ()
+    if len(source_ids) == 1:
+        return " AND source_id = ?", (source_ids[0],)
+    return " AND source_id IN LIST(?)", (list(source_ids),)
+
+
+_HISTORY = """
+SELECT source_id, written_at, version, facts, reasons FROM facts_history
+WHERE entity_id = ?{} AND written_at >= ? AND (written_at, source_id) < (?, ?)
+ORDER BY written_at DESC, source_id DESC LIMIT ?
+"""
+
+_SCAN = """
+SELECT written_at, source_id, entity_id, facts, reasons, version FROM facts_history
+"""
+
+_SCAN_ALL = f"""{_SCAN} WHERE (written_at, source_id, entity_id) > (?, ?, ?)
+ORDER BY written_at, source_id, entity_id LIMIT ?
+"""
+
+_SCAN_ONE = f"""{_SCAN} WHERE source_id = ? AND (written_at, entity_id) > (?, ?)
+ORDER BY written_at, entity_id LIMIT ?
+"""
+
+# Of every row that was looked at its key; of those that say something new the reference, too.
+_CHANGED = """
+SELECT s.written_at, s.source_id, s.entity_id, CASE WHEN e.ref IS NULL THEN NULL
+    WHEN s.facts || s.reasons <> COALESCE((
+        SELECT b.facts || b.reasons FROM facts_history b
+        WHERE b.source_id = s.source_id AND b.entity_id = s.entity_id
+            AND b.written_at < s.written_at
+        ORDER BY b.written_at DESC LIMIT 1
+    ), s.facts || s.reasons) THEN e.ref END, s.version
+FROM ({scan}) s LEFT JOIN entities e ON e.id = s.entity_id{kind}
+ORDER BY s.written_at, s.source_id, s.entity_id
+"""
+
+_WINDOW = """
+SELECT facts, reasons FROM facts_history
+WHERE source_id = ? AND entity_id = ? AND written_at <= ? ORDER BY written_at DESC LIMIT ?
+"""

@@ -1,0 +1,81 @@
+"""Pages that an agent takes whole: bounded in entries, in characters, and in the work for them."""
+
+import re
+from typing import Any, Final
+
+from factbook.errors import ToolError
+from factbook.tools.tool import encode
+
+# Agents cut above about 25,000 tokens, and a token of this JSON has between two and three
+# characters.
+MOST_CHARACTERS: Final = 50_000
+# How often a page reads on where there was little to show in what it had read.
+MOST_READS: Final = 5
+# A value whose JSON is longer is cut short.
+LONGEST_VALUE: Final = 400
+
+CUT_NOTE: Final = (
+    f"Values longer than {LONGEST_VALUE} characters are cut short, and cut tells how many items or "
+    "characters they have"
+)
+
+_PLACE = re.compile(r"(\d{1,16})/([A-Za-z0-9][A-Za-z0-9._-]{0,99})(?:/(\d{1,18}))?", re.ASCII)
+
+
+class Page:
+    """Entries as JSON text, as long as there is room for them."""
+
+    def __init__(self, limit: int) -> None:
+        self.texts: list[str] = []
+        self._limit = limit
+        self._room = MOST_CHARACTERS
+
+    @property
+    def wanted(self) -> int:
+        """How many entries may follow."""
+        return self._limit - len(self.texts)
+
+    def add(self, entry: dict[str, Any]) -> bool:
+        """Take an entry; False when there is no room. The first one always has room."""
+        text = encode(entry)
+        if self.wanted == 0 or (self.texts and len(text) > self._room):
+            return False
+        self.texts.append(text)
+        self._room -= len(text)
+        return True
+
+
+def place(cursor: str, parts: int) -> tuple[Any, ...]:
+    """The time, source and, of three parts, entity id that a cursor is; raises ToolError."""
+    match = _PLACE.fullmatch(cursor)
+    if match is None or (match[3] is None) != (parts == 2):
+        raise ToolError("That is no nextCursor of a page before. Leave cursor out to start anew.")
+    time, source_id, entity_id = match.groups()
+    return (int(time), source_id) if parts == 2 else (int(time), source_id, int(entity_id))
+
+
+def cursor(place: tuple[Any, ...] | None) -> str:
+    """The member of a result that names the next page; empty when none follows."""
+    return "" if place is None else f',"nextCursor":{encode("/".join(map(str, place)))}'
+
+
+def shortened(value: object) -> tuple[object, int | None]:
+    """The value and None, or its beginning and how many characters, items or members it has."""
+    if isinstance(value, str) and len(value) > LONGEST_VALUE:
+        return value[:LONGEST_VALUE], len(value)
+    if isinstance(value, list) and len(encode(value)) > LONGEST_VALUE:
+        return value[: _fitting(value)], len(value)
+    if isinstance(value, dict) and len(encode(value)) > LONGEST_VALUE:
+        members = list(value.items())
+        return dict(members[: _fitting(members)]), len(members)
+    return value, None
+
+
+def _fitting(items: list[Any]) -> int:
+    """How many of the first items there is room for."""
+    room = LONGEST_VALUE
+    for count, item in enumerate(items):
+        room -= len(encode(item)) + 1
+        if room < 0:
+            return count
+    return len(items)

@@ -1,0 +1,57 @@
+"""Which data sources and facts the arguments of a tool name."""
+
+from collections.abc import Iterable
+
+from factbook.errors import ToolError
+from factbook.facts.datasource import DataSource
+from factbook.facts.definitions import UNPUBLISHED
+from factbook.tools.tool import Context
+
+# An error names no more than these: with many sources it would be longer than what was asked for.
+_NAMED = 100
+
+
+def one(source_id: str, context: Context) -> DataSource:
+    """The data source with this id; raises ToolError, which names those that there are."""
+    source = context.sources.get(source_id)
+    if source is None:
+        raise ToolError(
+            f'There is no data source "{source_id}". There are: {_listed(context.sources)}. '
+            "Call get-data-source-discovery for their schemas."
+        )
+    return source
+
+
+def check_facts(source: DataSource, names: Iterable[str]) -> None:
+    """Raise ToolError for names of facts that the source does not have."""
+    known = [fact.name for fact in source.schema]
+    if unknown := sorted(set(names).difference(known)):
+        raise ToolError(
+            f"The data source {source.id} has no fact {_listed(unknown)}. "
+            f"Choose among: {_listed(known)}."
+        )
+
+
+def having(names: Iterable[str], context: Context) -> list[str]:
+    """The ids of the sources with one of these facts; raises ToolError for names that none has."""
+    asked, found = set(names), dict[str, set[str]]()
+    for source in context.sources.values():
+        if some := asked.intersection(fact.name for fact in source.schema):
+            found[source.id] = some
+    if unknown := sorted(asked.difference(*found.values())):
+        raise ToolError(
+            f"No data source has a fact {_listed(unknown)}. "
+            "Call get-data-source-discovery for the facts that there are."
+        )
+    return list(found)
+
+
+def is_draft(source: DataSource, version: str) -> bool:
+    """Whether what the source wrote under this version is that of a draft."""
+    return source.draft or version == UNPUBLISHED
+
+
+def _listed(names: Iterable[str]) -> str:
+    words = list(names)
+    more = f" and {len(words) - _NAMED} more" if len(words) > _NAMED else ""
+    return ", ".join(words[:_NAMED]) + more

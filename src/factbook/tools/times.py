@@ -1,0 +1,46 @@
+"""Times in the arguments of tools, as agents write them."""
+
+import re
+from typing import Final
+
+from factbook.clock import DAY, HOUR, MINUTE, iso, milliseconds
+from factbook.errors import ToolError
+
+_DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
+_AGO = re.compile(r"(\d{1,6})([mhdw])", re.ASCII)
+_UNITS = {"m": MINUTE, "h": HOUR, "d": DAY, "w": 7 * DAY}
+
+FORM: Final = "a date or an ISO 8601 time, in UTC unless it has an offset"
+
+
+def start(text: str, name: str) -> int:
+    """The moment of a time, or the first one of a date; raises ToolError naming the argument."""
+    return _moment(text, name, FORM)
+
+
+def end(text: str, name: str) -> int:
+    """The moment of a time, or the last one of a date; raises ToolError naming the argument."""
+    return _moment(text, name, FORM) + (DAY - 1 if _DATE.fullmatch(text) else 0)
+
+
+def since(text: str, name: str, now: int) -> int:
+    """The moment of a time or a date, or the one so long ago as `7d` says.
+
+    Raises ToolError naming the argument for other text, and for a time that is still to come.
+    """
+    if match := _AGO.fullmatch(text):
+        return max(0, now - int(match[1]) * _UNITS[match[2]])
+    found = _moment(text, name, f"{FORM}, or how long ago, such as 90m, 24h, 7d or 2w")
+    if found > now:
+        raise ToolError(f"{name} is still to come: it is {iso(now)} now. Give an earlier time.")
+    return found
+
+
+def _moment(text: str, name: str, form: str) -> int:
+    whole = f"{text}T00:00:00Z" if _DATE.fullmatch(text) else text
+    for given in (whole, f"{whole}Z"):
+        if (found := milliseconds(given)) is not None:
+            return found
+    raise ToolError(
+        f"{name} is not a time from 1970 on. Give {form}: 2026-11-01 or 2026-11-01T06:00:00Z."
+    )

@@ -1,0 +1,42 @@
+"""The command line in a thread of this process, and the service in its loop."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import httpx2
+from typer.testing import CliRunner, Result
+
+from factbook.cli import app
+from tests.service import Service
+
+Run = Callable[..., Awaitable[Result]]
+"""Runs `factbook` with these arguments; `input` is its standard input, `color` a terminal."""
+
+
+def commands(service: Service) -> Run:
+    """What runs commands that talk to this service."""
+    transport = Bridge(service)
+
+    async def run(*arguments: str, input: str | None = None, color: bool = False) -> Result:
+        return await asyncio.to_thread(
+            CliRunner().invoke, app, arguments, input=input, obj=transport, color=color
+        )
+
+    return run
+
+
+class Bridge(httpx2.BaseTransport):
+    """Takes the requests of a command to the service."""
+
+    def __init__(self, service: Service) -> None:
+        self._asgi = httpx2.ASGITransport(service.application, client=("127.0.0.1", 40_000))
+        self._loop = asyncio.get_running_loop()
+
+    def handle_request(self, request: httpx2.Request) -> httpx2.Response:
+        return asyncio.run_coroutine_threadsafe(self._handle(request), self._loop).result(60)
+
+    async def _handle(self, request: httpx2.Request) -> httpx2.Response:
+        answer = await self._asgi.handle_async_request(request)
+        return httpx2.Response(
+            answer.status_code, headers=answer.headers, content=await answer.aread()
+        )

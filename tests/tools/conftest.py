@@ -1,0 +1,18 @@
+"""What tests of the tools start with."""
+
+import pytest
+
+from factbook.sources import SOURCES
+from tests.conftest import StartService
+from tests.service import Service, component, resource
+from tests.tools.sources import COVERAGE, DRAFT, TREE
+
+
+@pytest.fixture
+async def recording(start: StartService) -> Service:
+    """A service with three entities, and with sources of facts of every type."""
+    service = await start(sources=[*SOURCES, COVERAGE, DRAFT, TREE])
+    entities = component("payments"), component("orders"), resource("account")
+    answer = await service.push("first", *entities)
+    assert answer.status_code == 200, answer.text
+    return service

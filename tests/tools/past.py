@@ -1,0 +1,61 @@
+"""A past for entities: rows of history as collections have written them, and pages of it."""
+
+import json
+from collections.abc import AsyncIterator, Iterable, Mapping
+from typing import Any
+
+from factbook.facts import store
+from factbook.facts.datasource import DataSource
+from factbook.facts.store import Observation
+from factbook.storage import Transaction
+from tests.service import Service
+from tests.tools.checks import structured
+from tests.tools.sources import COVERAGE
+
+ROW = ("source_id", "entity_id", "written_at", "facts", "reasons", "version")
+
+
+async def id_of(service: Service, ref: str) -> int:
+    found = await service.state.database.one("SELECT id FROM entities WHERE ref = ?", (ref,))
+    assert found is not None, ref
+    return int(found[0])
+
+
+async def fail(
+    service: Service,
+    ref: str,
+    values: Mapping[str, object],
+    missing: Mapping[str, str],
+    source: DataSource = COVERAGE,
+) -> None:
+    """Store what a collection at this moment brings that could not ask for all."""
+    now, passing = service.time(), frozenset(missing)
+    observed = Observation(await id_of(service, ref), values, missing, passing)
+    await service.state.database.write(lambda tx: store.record_many(tx, source, [observed], now))
+
+
+async def write(
+    service: Service, rows: Iterable[tuple[str, int, int, Mapping[str, object]]]
+) -> None:
+    """Rows of source, entity id, time and facts, all at once."""
+    given = [
+        (source, entity_id, time, json.dumps(facts), "{}", "1.0.0")
+        for source, entity_id, time, facts in rows
+    ]
+
+    def insert(transaction: Transaction) -> None:
+        transaction.insert("facts_history", ROW, given)
+
+    await service.state.database.write(insert)
+
+
+async def pages(service: Service, tool: str, **arguments: Any) -> AsyncIterator[dict[str, Any]]:
+    """Every page that a tool gives, following nextCursor; each is checked against its schema."""
+    cursor: dict[str, str] = {}
+    for _ in range(200):
+        page = structured(tool, await service.ask(tool, **arguments, **cursor))
+        yield page
+        if "nextCursor" not in page:
+            return
+        cursor = {"cursor": page["nextCursor"]}
+    raise AssertionError("the pages do not end")
