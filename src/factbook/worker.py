@@ -13,7 +13,7 @@ from factbook import collecting
 from factbook.catalog.store import pushing
 from factbook.clock import DAY, MINUTE, SECOND, Clock
 from factbook.collecting import Collector, Registry
-from factbook.facts import history, store
+from factbook.facts import store, trimming
 from factbook.facts.datasource import DataSource
 from factbook.scheduling import engine, lease, runs
 from factbook.settings import Settings
@@ -145,9 +145,7 @@ async def sweep(
         return gone
 
     gone = await database.write(forget)
-    trimmed = 0
-    for source in sources:
-        trimmed += await history.sweep(database, source, now)
+    trimmed = await trimming.sweep(database, sources, now)
     await database.write(lambda transaction: runs.sweep(transaction, now))
     ids = [source.id for source in sources]
     await database.write(lambda tx: collecting.sweep_memories(tx, ids, now))

@@ -289,6 +289,7 @@ UPDATE facts_latest SET facts = ?, reasons = ?, kept = ? WHERE source_id = ? AND
 _DELETE = (
     "DELETE FROM facts_latest WHERE source_id = ?",
     "DELETE FROM facts_history WHERE source_id = ?",
+    "DELETE FROM history_trims WHERE source_id = ?",
     "DELETE FROM batches WHERE run_id IN (SELECT id FROM runs WHERE source_id = ?)",
     "DELETE FROM runs WHERE source_id = ?",
     "DELETE FROM source_health WHERE source_id = ?",

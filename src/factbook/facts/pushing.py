@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from factbook.facts import entity_filter
+from factbook.facts import entity_filter, trimming
 from factbook.facts.datasource import DataSource
 from factbook.facts.reasons import NOT_APPLICABLE
 from factbook.storage import Transaction
@@ -125,6 +125,8 @@ def _store(transaction: Transaction, source: DataSource, found: list[tuple[_Row,
     # Of one entity the newest comes last.
     rows = [(source.id, *new[key], source.version) for key in sorted(new)]
     transaction.many(_APPEND, rows)
+    if rows:
+        trimming.note_pushed(transaction, source.id, min(row[2] for row in rows))
     newest = {row[1]: row for row in rows}
     transaction.many(_WRITE_LATEST, newest.values())
     times: dict[int, int] = dict(

@@ -4,8 +4,6 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
-from factbook.catalog.annotations import MANAGED_BY_LOCATION
-
 SOURCE_LOCATION: Final = "backstage.io/source-location"
 
 
@@ -24,12 +22,10 @@ def annotations(entity: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def location(entity: Mapping[str, Any]) -> Location | None:
-    """The first of the source location and the managed-by location that is on the web."""
-    known = annotations(entity)
-    for key in (SOURCE_LOCATION, MANAGED_BY_LOCATION):
-        text = known.get(key)
-        if isinstance(text, str) and text.startswith(("url:https://", "url:http://")):
-            return parsed(text.removeprefix("url:"))
+    """The source location, when it is on the web."""
+    text = annotations(entity).get(SOURCE_LOCATION)
+    if isinstance(text, str) and text.startswith(("url:https://", "url:http://")):
+        return parsed(text.removeprefix("url:"))
     return None
 
 

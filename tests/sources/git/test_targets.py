@@ -8,7 +8,6 @@ from factbook.sources.git import INTEGRATION
 from factbook.sources.outcomes import Missing, Outcome
 
 SOURCE = "backstage.io/source-location"
-MANAGED = "backstage.io/managed-by-location"
 WEB = "url:https://git.example.com/"
 
 
@@ -52,7 +51,6 @@ def target(annotations: Any, **table: Any) -> str | Missing:
 )
 def test_a_location_on_the_host_points_to_a_repository(path: str, expected: str) -> None:
     assert target({SOURCE: WEB + path}) == expected
-    assert target({MANAGED: WEB + path}) == expected
 
 
 @pytest.mark.spec("sources.annotations-choose-among-the-configured")

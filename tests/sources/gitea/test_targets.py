@@ -10,7 +10,6 @@ from tests.sources.gitea.asking import HOST, TOKEN
 
 SLUG = f"{HOST}/project-slug"
 SOURCE = "backstage.io/source-location"
-MANAGED = "backstage.io/managed-by-location"
 
 
 def target(annotations: Any, **table: Any) -> str | Missing:
@@ -29,7 +28,6 @@ def target(annotations: Any, **table: Any) -> str | Missing:
         ({SOURCE: f"url:https://{HOST}/acme/app"}, {}),
         ({SOURCE: f"url:https://{HOST}/acme/app.git"}, {}),
         ({SOURCE: f"url:https://{HOST}/acme/app/src/branch/main/services/one/"}, {}),
-        ({MANAGED: f"url:https://{HOST}/acme/app/src/commit/0a/catalog-info.yaml"}, {}),
         ({"gitea.com/project-slug": "acme/app"}, {"host": "gitea.com"}),
         ({"a/project-slug": "acme/app"}, {"host": "a:3000"}),
         ({SOURCE: "url:http://a:3000/acme/app"}, {"host": "a:3000"}),

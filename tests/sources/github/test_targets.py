@@ -10,7 +10,6 @@ from tests.sources.github.asking import TOKEN
 
 SLUG = "github.com/project-slug"
 SOURCE = "backstage.io/source-location"
-MANAGED = "backstage.io/managed-by-location"
 SERVER = "github.example.com"
 
 
@@ -29,11 +28,8 @@ def target(annotations: dict[str, Any] | None, **table: Any) -> str | Missing:
         {SOURCE: "url:https://github.com/acme/app"},
         {SOURCE: "url:https://github.com/acme/app.git"},
         {SOURCE: "url:https://github.com/acme/app/tree/main/services/one/"},
-        {MANAGED: "url:https://github.com/acme/app/blob/main/catalog-info.yaml"},
         {SLUG: "acme/app", SOURCE: "url:https://github.com/acme/other"},
         {SLUG: "acme/app", SOURCE: "dir:./here"},
-        {SLUG: "acme/app", MANAGED: "factbook-api:/api/catalog/factbook-entities/entities"},
-        {MANAGED: "url:https://git.example.com/a/b", SOURCE: "url:https://github.com/acme/app"},
     ],
 )
 def test_annotations_point_to_a_repository(annotations: dict[str, Any]) -> None:

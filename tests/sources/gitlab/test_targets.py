@@ -11,7 +11,6 @@ from tests.sources.gitlab.asking import TOKEN
 SLUG = "gitlab.com/project-slug"
 INSTANCE = "gitlab.com/instance"
 SOURCE = "backstage.io/source-location"
-MANAGED = "backstage.io/managed-by-location"
 SERVER = "gitlab.example.com"
 
 
@@ -33,7 +32,6 @@ def target(annotations: dict[str, Any] | None, **table: Any) -> str | Missing:
         {SOURCE: "url:https://gitlab.com/acme/team/app.git"},
         {SOURCE: "url:https://gitlab.com/acme/team/app/-/tree/main/services/one/"},
         {SOURCE: "url:https://gitlab.com/acme/team/app/blob/main/catalog-info.yaml"},
-        {MANAGED: "url:https://gitlab.com/acme/team/app/-/blob/main/catalog-info.yaml"},
         {SLUG: "acme/team/app", SOURCE: "url:https://gitlab.com/acme/other"},
         {SLUG: "acme/team/app", SOURCE: "dir:./here"},
     ],

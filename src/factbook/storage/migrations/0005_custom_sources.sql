@@ -30,3 +30,11 @@ DROP INDEX facts_history_by_entity;
 -- What was written since some time: by every source, and by one.
 CREATE INDEX facts_history_by_time ON facts_history (written_at, source_id, entity_id);
 CREATE INDEX facts_history_by_source ON facts_history (source_id, written_at, entity_id);
+
+-- How far the history of a source that keeps a number of items is trimmed (facts/trimming.py).
+CREATE TABLE history_trims (
+    source_id SORTED_TEXT PRIMARY KEY,
+    max_items INTEGER NOT NULL,
+    trimmed_to INTEGER NOT NULL,
+    late INTEGER             -- the earliest time of what was pushed since
+);
