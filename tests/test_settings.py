@@ -6,9 +6,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from factbook.app import _environment
 from factbook.errors import ConfigurationError
-from factbook.settings import Settings, load
+from factbook.settings import Settings, environment, load
 
 
 def written(folder: Path, text: str) -> Path:
@@ -138,5 +137,5 @@ def test_server_processes_are_given_the_same_settings_through_the_environment() 
         token_rate=0.25,
         public_url="https://x",
     )
-    assert load({}, _environment(given), Path("none")) == given
-    assert load({}, _environment(Settings()), Path("none")) == Settings()
+    assert load({}, environment(given), Path("none")) == given
+    assert load({}, environment(Settings()), Path("none")) == Settings()

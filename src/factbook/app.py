@@ -10,7 +10,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-import msgspec
 import structlog
 import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -37,7 +36,7 @@ from factbook.collecting import (
     Registry,
 )
 from factbook.facts.datasource import DataSource
-from factbook.settings import Settings, load
+from factbook.settings import Settings, environment, load
 from factbook.sources import SOURCES, configured, custom
 from factbook.sources.http import Client
 from factbook.sources.integration import Integration
@@ -250,7 +249,7 @@ def serve(settings: Settings) -> None:
     token_key(settings)
     migrate(settings)
     # Server processes read their settings from the environment, as they are made by name.
-    os.environ |= _environment(settings)
+    os.environ |= environment(settings)
     uvicorn.run(
         "factbook.app:create",
         factory=True,
@@ -285,19 +284,3 @@ def migrate(settings: Settings) -> list[str]:
 
 async def _migrate(database: Database, now: int) -> list[str]:
     return await migrate_database(database, now, _STEPS)
-
-
-def _text(value: object) -> str:
-    if isinstance(value, list):
-        return ",".join(value)
-    return msgspec.json.encode(value).decode() if isinstance(value, dict) else str(value)
-
-
-def _environment(settings: Settings) -> dict[str, str]:
-    """The settings as environment variables, for the server processes."""
-    variables = {}
-    for name in Settings.__struct_fields__:
-        value = getattr(settings, name)
-        if value is not None:
-            variables[f"FACTBOOK_{name.upper()}"] = _text(value)
-    return variables

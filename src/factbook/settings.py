@@ -207,6 +207,22 @@ def load(
     return Settings(**values)
 
 
+def environment(settings: Settings) -> dict[str, str]:
+    """The settings as environment variables, from which `load` makes the same ones."""
+    given = {name: getattr(settings, name) for name in Settings.__struct_fields__}
+    return {
+        f"FACTBOOK_{name.upper()}": _text(value)
+        for name, value in given.items()
+        if value is not None
+    }
+
+
+def _text(value: object) -> str:
+    if isinstance(value, list):
+        return ",".join(value)
+    return msgspec.json.encode(value).decode() if isinstance(value, dict) else str(value)
+
+
 def _from_file(path: Path) -> dict[str, Any]:
     try:
         found = tomllib.loads(path.read_text("utf-8"))

@@ -146,8 +146,7 @@ async def sweep(
 
     gone = await database.write(forget)
     trimmed = await trimming.sweep(database, sources, now)
-    await database.write(lambda transaction: runs.sweep(transaction, now))
-    ids = [source.id for source in sources]
-    await database.write(lambda tx: collecting.sweep_memories(tx, ids, now))
+    await runs.sweep(database, now)
+    await collecting.sweep_memories(database, [source.id for source in sources], now)
     if gone or trimmed:
         log.info("worker.swept", entities=len(gone), history_rows=trimmed)

@@ -1,9 +1,12 @@
-"""The command line in a thread of this process, and the service in its loop."""
+"""The command line in a thread of this process, the service in its loop, and a source for both."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
 
 import httpx2
+import yaml
 from typer.testing import CliRunner, Result
 
 from factbook.cli import app
@@ -40,3 +43,25 @@ class Bridge(httpx2.BaseTransport):
         return httpx2.Response(
             answer.status_code, headers=answer.headers, content=await answer.aread()
         )
+
+
+def definition(id_: str = "coverage", **changes: Any) -> dict[str, Any]:
+    """A source whose facts are pushed."""
+    return {
+        "id": id_,
+        "title": "Coverage",
+        "handlerDefinition": {"type": "push", "config": {"id": id_}},
+        "schema": {
+            "coverage": {"type": "float", "unit": "percent"},
+            "branches": {"type": "set"},
+            "passed": {"type": "boolean"},
+            "tool": {"type": "string"},
+        },
+        **changes,
+    }
+
+
+def write(name: str, *documents: dict[str, Any]) -> str:
+    """A file with these definitions; its name."""
+    Path(name).write_text(yaml.safe_dump_all(documents, sort_keys=False))
+    return name

@@ -1,14 +1,17 @@
 """The command line in this process, and the server that it talks to."""
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import httpx2
 import pytest
+from structlog.testing import capture_logs
 from typer.testing import CliRunner, Result
 
 from factbook.cli import app
+from tests.cli.bridge import Run, commands
 from tests.cli.fake_server import FakeServer
+from tests.service import Service
 
 Command = Callable[..., Result]
 """Runs `factbook` with these arguments; `input` is its standard input."""
@@ -30,3 +33,15 @@ def factbook(server: FakeServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
         return CliRunner().invoke(app, arguments, input=input, obj=transport)
 
     return run
+
+
+@pytest.fixture
+async def served(
+    service: Service, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> AsyncIterator[Run]:
+    """Runs `factbook` against a real service, in a folder of its own with a token that carries every permission."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("FACTBOOK_TOKEN", await service.token())
+    # What the service logs would stand in the output of the command.
+    with capture_logs():
+        yield commands(service)

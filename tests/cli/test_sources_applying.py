@@ -1,51 +1,14 @@
-"""`factbook sources plan` and `apply`, and `factbook push-facts`, against a running service."""
+"""`factbook sources plan` and `apply`, against a running service."""
 
 import json
-from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
-from structlog.testing import capture_logs
 
-from tests.cli.bridge import Run, commands
-from tests.service import Service, component
+from tests.cli.bridge import Run, definition, write
+from tests.service import Service
 
 SOURCES = "/api/tech-insights/v1/data-sources"
-
-
-def definition(id_: str = "coverage", **changes: Any) -> dict[str, Any]:
-    """A source whose facts are pushed."""
-    return {
-        "id": id_,
-        "title": "Coverage",
-        "handlerDefinition": {"type": "push", "config": {"id": id_}},
-        "schema": {
-            "coverage": {"type": "float", "unit": "percent"},
-            "branches": {"type": "set"},
-            "passed": {"type": "boolean"},
-            "tool": {"type": "string"},
-        },
-        **changes,
-    }
-
-
-def write(name: str, *documents: dict[str, Any]) -> str:
-    Path(name).write_text(yaml.safe_dump_all(documents, sort_keys=False))
-    return name
-
-
-@pytest.fixture
-async def factbook(
-    service: Service, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> AsyncIterator[Run]:
-    """Runs `factbook` in a folder of its own with a token that carries every permission."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("FACTBOOK_TOKEN", await service.token())
-    # What the service logs would stand in the output of the command.
-    with capture_logs():
-        yield commands(service)
 
 
 async def one(service: Service, id_: str = "coverage") -> dict[str, Any]:
@@ -64,9 +27,9 @@ async def custom_ids(service: Service) -> list[str]:
 
 
 async def test_a_plan_shows_every_field_of_a_new_source_and_writes_nothing(
-    factbook: Run, service: Service
+    served: Run, service: Service
 ) -> None:
-    answer = await factbook("sources", "plan", write("coverage.yaml", definition()))
+    answer = await served("sources", "plan", write("coverage.yaml", definition()))
     assert answer.exit_code == 5
     lines = answer.stdout.splitlines()
     assert lines[0] == "coverage: is new, coverage.yaml document 1 (line 1)"
@@ -76,34 +39,34 @@ async def test_a_plan_shows_every_field_of_a_new_source_and_writes_nothing(
     assert await custom_ids(service) == []
 
 
-async def test_a_second_apply_has_nothing_to_do(factbook: Run, service: Service) -> None:
+async def test_a_second_apply_has_nothing_to_do(served: Run, service: Service) -> None:
     file = write("coverage.yaml", definition())
-    first = await factbook("sources", "apply", file, "--yes")
+    first = await served("sources", "apply", file, "--yes")
     assert first.exit_code == 0, first.output
     assert first.stdout.splitlines()[-1] == "coverage: published, version 1.0.0"
     before = await one(service)
-    again = await factbook("sources", "apply", file, "--yes")
+    again = await served("sources", "apply", file, "--yes")
     assert (again.exit_code, again.stdout) == (0, "Nothing to do.\n")
-    plan = await factbook("sources", "plan", file)
+    plan = await served("sources", "plan", file)
     assert (plan.exit_code, plan.stdout) == (0, "Nothing to do.\n")
     assert await one(service) == before
 
 
 async def test_the_order_of_members_and_the_format_of_a_file_make_no_difference(
-    factbook: Run,
+    served: Run,
 ) -> None:
-    await factbook("sources", "apply", write("coverage.yaml", definition()), "--yes")
+    await served("sources", "apply", write("coverage.yaml", definition()), "--yes")
     turned = dict(reversed(definition().items()))  # and JSON is YAML
-    assert (await factbook("sources", "plan", "-", input=json.dumps(turned))).exit_code == 0
+    assert (await served("sources", "plan", "-", input=json.dumps(turned))).exit_code == 0
 
 
 async def test_a_change_is_shown_field_by_field_and_published_as_the_next_version(
-    factbook: Run, service: Service
+    served: Run, service: Service
 ) -> None:
-    await factbook("sources", "apply", write("coverage.yaml", definition()), "--yes")
+    await served("sources", "apply", write("coverage.yaml", definition()), "--yes")
     changed = definition(title="How much is covered", description="By tests.")
     changed["schema"]["lines"] = {"type": "integer"}
-    answer = await factbook("sources", "apply", write("coverage.yaml", changed), "--yes")
+    answer = await served("sources", "apply", write("coverage.yaml", changed), "--yes")
     assert answer.exit_code == 0
     assert answer.stdout.splitlines() == [
         "coverage: differs, coverage.yaml document 1 (line 1)",
@@ -116,10 +79,10 @@ async def test_a_change_is_shown_field_by_field_and_published_as_the_next_versio
     assert (await one(service))["title"] == "How much is covered"
 
 
-async def test_a_plan_as_json_has_every_difference(factbook: Run) -> None:
-    await factbook("sources", "apply", write("coverage.yaml", definition()), "--yes")
+async def test_a_plan_as_json_has_every_difference(served: Run) -> None:
+    await served("sources", "apply", write("coverage.yaml", definition()), "--yes")
     write("coverage.yaml", definition(title="Other"))
-    answer = await factbook("sources", "plan", "coverage.yaml", "--json")
+    answer = await served("sources", "plan", "coverage.yaml", "--json")
     assert answer.exit_code == 5
     difference = {"path": "title", "before": '"Coverage"', "after": '"Other"'}
     assert json.loads(answer.stdout) == [
@@ -129,16 +92,16 @@ async def test_a_plan_as_json_has_every_difference(factbook: Run) -> None:
 
 @pytest.mark.parametrize(("variable", "coloured"), [("", True), ("1", False)])
 async def test_on_a_terminal_the_difference_is_coloured_unless_that_is_unwanted(
-    factbook: Run, monkeypatch: pytest.MonkeyPatch, variable: str, coloured: bool
+    served: Run, monkeypatch: pytest.MonkeyPatch, variable: str, coloured: bool
 ) -> None:
     monkeypatch.setenv("NO_COLOR", variable)
     file = write("coverage.yaml", definition())
-    answer = await factbook("sources", "plan", file, color=True)
+    answer = await served("sources", "plan", file, color=True)
     assert ("\x1b[32m" in answer.stdout) is coloured
-    assert "\x1b" not in (await factbook("sources", "plan", file)).stdout
+    assert "\x1b" not in (await served("sources", "plan", file)).stdout
 
 
-async def test_values_that_may_be_secrets_are_not_shown(factbook: Run) -> None:
+async def test_values_that_may_be_secrets_are_not_shown(served: Run) -> None:
     http = {
         "id": "builds",
         "title": "Builds",
@@ -155,12 +118,12 @@ async def test_values_that_may_be_secrets_are_not_shown(factbook: Run) -> None:
         },
         "schema": {"ok": {"type": "boolean", "extract": {"jmespath": "ok"}}},
     }
-    answer = await factbook("sources", "apply", write("builds.yaml", http), "--yes")
+    answer = await served("sources", "apply", write("builds.yaml", http), "--yes")
     assert "hunter2" not in answer.output
     assert "  + handlerDefinition.config.headers.x-team: (not shown)" in answer.stdout
     assert '  + handlerDefinition.config.query.page: "first"' in answer.stdout
     changed = json.loads(json.dumps(http).replace("hunter2", "hunter3"))
-    answer = await factbook("sources", "plan", write("builds.yaml", changed), "--json")
+    answer = await served("sources", "plan", write("builds.yaml", changed), "--json")
     assert "hunter" not in answer.output
     assert len(json.loads(answer.stdout)[0]["differences"]) == 3
 
@@ -169,14 +132,14 @@ async def test_values_that_may_be_secrets_are_not_shown(factbook: Run) -> None:
 
 
 async def test_drafts_are_left_as_drafts_and_published_by_a_later_apply(
-    factbook: Run, service: Service
+    served: Run, service: Service
 ) -> None:
     file = write("coverage.yaml", definition())
-    answer = await factbook("sources", "apply", file, "--yes", "--draft")
+    answer = await served("sources", "apply", file, "--yes", "--draft")
     assert answer.stdout.splitlines()[-1] == "coverage: written as a draft"
     assert (await one(service))["draft"] is True
-    assert (await factbook("sources", "plan", file, "--draft")).exit_code == 0
-    answer = await factbook("sources", "apply", file, "--yes")
+    assert (await served("sources", "plan", file, "--draft")).exit_code == 0
+    answer = await served("sources", "apply", file, "--yes")
     assert answer.stdout.splitlines() == [
         "coverage: is a draft, to be published, coverage.yaml document 1 (line 1)",
         "1 to publish",
@@ -185,30 +148,28 @@ async def test_drafts_are_left_as_drafts_and_published_by_a_later_apply(
 
 
 async def test_a_draft_that_somebody_left_gives_way_to_the_file(
-    factbook: Run, service: Service
+    served: Run, service: Service
 ) -> None:
     file = write("coverage.yaml", definition())
-    await factbook("sources", "apply", file, "--yes")
+    await served("sources", "apply", file, "--yes")
     await service.http.put(f"{SOURCES}/coverage", json=definition(title="Half an idea"))
-    answer = await factbook("sources", "apply", file, "--yes")
+    answer = await served("sources", "apply", file, "--yes")
     assert '  ~ title: "Half an idea" → "Coverage"' in answer.stdout
     assert (await one(service))["definition"]["pending"] is False
-    assert (await factbook("sources", "plan", file)).exit_code == 0
+    assert (await served("sources", "plan", file)).exit_code == 0
 
 
 # Facts that would be lost
 
 
-async def test_a_fact_that_is_removed_or_retyped_takes_force(
-    factbook: Run, service: Service
-) -> None:
-    await factbook("sources", "apply", write("coverage.yaml", definition()), "--yes")
+async def test_a_fact_that_is_removed_or_retyped_takes_force(served: Run, service: Service) -> None:
+    await served("sources", "apply", write("coverage.yaml", definition()), "--yes")
     changed = definition()
     del changed["schema"]["tool"]
     changed["schema"]["passed"] = {"type": "string"}
     file = write("coverage.yaml", changed)
     other = write("other.yaml", definition("other"))
-    answer = await factbook("sources", "apply", file, other, "--yes")
+    answer = await served("sources", "apply", file, other, "--yes")
     assert answer.exit_code == 1
     assert "  ! tool is removed: publishing this takes --force" in answer.stdout
     assert answer.stderr.splitlines() == [
@@ -218,7 +179,7 @@ async def test_a_fact_that_is_removed_or_retyped_takes_force(
         "--force publishes nevertheless, under a new major version.",
     ]
     assert await custom_ids(service) == ["coverage"]
-    answer = await factbook("sources", "apply", file, other, "--yes", "--force")
+    answer = await served("sources", "apply", file, other, "--yes", "--force")
     assert answer.exit_code == 0
     assert "coverage: published, version 2.0.0" in answer.stdout
 
@@ -227,15 +188,15 @@ async def test_a_fact_that_is_removed_or_retyped_takes_force(
 
 
 @pytest.mark.parametrize("said", ["n\n", ""])
-async def test_without_a_yes_nothing_is_written(factbook: Run, service: Service, said: str) -> None:
-    answer = await factbook("sources", "apply", write("c.yaml", definition()), input=said)
+async def test_without_a_yes_nothing_is_written(served: Run, service: Service, said: str) -> None:
+    answer = await served("sources", "apply", write("c.yaml", definition()), input=said)
     assert answer.exit_code == 1
     assert "Error: Nothing was written." in answer.stderr
     assert await custom_ids(service) == []
 
 
-async def test_a_yes_writes(factbook: Run, service: Service) -> None:
-    answer = await factbook("sources", "apply", write("c.yaml", definition()), input="y\n")
+async def test_a_yes_writes(served: Run, service: Service) -> None:
+    answer = await served("sources", "apply", write("c.yaml", definition()), input="y\n")
     assert answer.exit_code == 0
     assert await custom_ids(service) == ["coverage"]
 
@@ -244,31 +205,31 @@ async def test_a_yes_writes(factbook: Run, service: Service) -> None:
 
 
 async def test_pruning_deletes_what_no_file_defines_and_says_so_first(
-    factbook: Run, service: Service
+    served: Run, service: Service
 ) -> None:
     both = write("both.yaml", definition("one"), definition("two"))
-    await factbook("sources", "apply", both, "--yes")
+    await served("sources", "apply", both, "--yes")
     file = write("one.yaml", definition("one"))
-    assert (await factbook("sources", "plan", file)).exit_code == 0
-    plan = await factbook("sources", "plan", file, "--prune")
+    assert (await served("sources", "plan", file)).exit_code == 0
+    plan = await served("sources", "plan", file, "--prune")
     assert plan.exit_code == 5
     assert plan.stdout.splitlines() == [
         "two: is in no file, to be deleted with its facts and their history",
         "1 to delete",
     ]
-    answer = await factbook("sources", "apply", file, "--prune", "--yes")
+    answer = await served("sources", "apply", file, "--prune", "--yes")
     assert answer.stdout.splitlines()[-1] == "two: deleted"
     assert await custom_ids(service) == ["one"]
-    again = await factbook("sources", "apply", file, "--prune", "--yes")
+    again = await served("sources", "apply", file, "--prune", "--yes")
     assert (again.exit_code, again.stdout) == (0, "Nothing to do.\n")
 
 
 async def test_pruning_by_files_without_a_definition_is_refused(
-    factbook: Run, service: Service
+    served: Run, service: Service
 ) -> None:
-    await factbook("sources", "apply", write("c.yaml", definition()), "--yes")
+    await served("sources", "apply", write("c.yaml", definition()), "--yes")
     write("empty.yaml")
-    answer = await factbook("sources", "apply", "empty.yaml", "--prune", "--yes")
+    answer = await served("sources", "apply", "empty.yaml", "--prune", "--yes")
     assert answer.exit_code == 2
     assert answer.stderr == "Error: No definition of a source in empty.yaml.\n"
     assert await custom_ids(service) == ["coverage"]
@@ -278,10 +239,10 @@ async def test_pruning_by_files_without_a_definition_is_refused(
 
 
 async def test_the_id_of_a_builtin_source_is_refused_before_anything_is_written(
-    factbook: Run, service: Service
+    served: Run, service: Service
 ) -> None:
     file = write("two.yaml", definition(), definition("entity-metadata"))
-    answer = await factbook("sources", "apply", file, "--yes")
+    answer = await served("sources", "apply", file, "--yes")
     assert answer.exit_code == 2
     assert "two.yaml document 2" in answer.stderr
     assert "entity-metadata is the id of a builtin source" in answer.stderr
@@ -289,97 +250,33 @@ async def test_the_id_of_a_builtin_source_is_refused_before_anything_is_written(
 
 
 async def test_what_the_server_refuses_keeps_no_other_source_from_being_written(
-    factbook: Run, service: Service
+    served: Run, service: Service
 ) -> None:
     # The id of an integration that is not configured is known to the server alone.
     file = write("two.yaml", definition("github"), definition())
-    answer = await factbook("sources", "apply", file, "--yes")
+    answer = await served("sources", "apply", file, "--yes")
     assert answer.exit_code == 1
     assert answer.stderr.startswith("Error: The server refused:\n  github: ")
     assert await custom_ids(service) == ["coverage"]
 
 
 async def test_a_token_that_may_not_write_is_exit_code_3(
-    factbook: Run, service: Service, monkeypatch: pytest.MonkeyPatch
+    served: Run, service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = write("coverage.yaml", definition())
-    await factbook("sources", "apply", file, "--yes")
+    await served("sources", "apply", file, "--yes")
     token = await service.token("tech-insights.data-source.read")
     monkeypatch.setenv("FACTBOOK_TOKEN", token)
-    answer = await factbook("sources", "plan", file)
+    answer = await served("sources", "plan", file)
     assert answer.exit_code == 3
     assert "tech-insights.data-source.write" in answer.stderr
-    answer = await factbook("sources", "apply", write("new.yaml", definition("new")), "--yes")
+    answer = await served("sources", "apply", write("new.yaml", definition("new")), "--yes")
     assert answer.exit_code == 3
     assert token not in answer.output
 
 
-async def test_more_sources_than_a_page_holds_are_compared(factbook: Run) -> None:
+async def test_more_sources_than_a_page_holds_are_compared(served: Run) -> None:
     file = write("many.yaml", *(definition(f"source-{n}") for n in range(101)))
-    assert (await factbook("sources", "apply", file, "--yes")).exit_code == 0
-    again = await factbook("sources", "plan", file, "--prune")
+    assert (await served("sources", "apply", file, "--yes")).exit_code == 0
+    again = await served("sources", "plan", file, "--prune")
     assert (again.exit_code, again.stdout) == (0, "Nothing to do.\n")
-
-
-# Facts
-
-
-@pytest.fixture
-async def coverage(factbook: Run, service: Service) -> str:
-    await service.push("all", component("web"))
-    await factbook("sources", "apply", write("coverage.yaml", definition()), "--yes")
-    return "coverage"
-
-
-async def test_facts_are_pushed_with_the_types_of_the_source(
-    factbook: Run, service: Service, coverage: str
-) -> None:
-    values = ["coverage=81.5", 'branches=["main"]', "passed=true", "tool=1.10"]
-    answer = await factbook("push-facts", coverage, "--entity", "web", *values)
-    assert answer.exit_code == 0, answer.output
-    assert answer.stdout == "component:default/web: coverage, branches, passed, tool\n"
-    found = (await service.http.get("/api/tech-insights/v1/facts/coverage")).json()
-    assert found["entities"][0]["facts"] == {
-        "coverage": 81.5,
-        "branches": ["main"],
-        "passed": True,
-        "tool": "1.10",
-    }
-
-
-async def test_facts_of_another_time_are_pushed_with_it(
-    factbook: Run, service: Service, coverage: str
-) -> None:
-    at = "2026-11-20T10:00:00Z"
-    arguments = ["--entity", "web", "coverage=1", "--timestamp", at]
-    assert (await factbook("push-facts", coverage, *arguments)).exit_code == 0
-    found = (await service.http.get("/api/tech-insights/v1/facts/coverage")).json()
-    assert found["entities"][0]["timestamp"] == "2026-11-20T10:00:00.000+00:00"
-
-
-@pytest.mark.parametrize(
-    ("value", "message"),
-    [
-        ("coverage=much", 'coverage has to be of type number, not "much".'),
-        ("passed=yes", 'passed has to be of type boolean, not "yes".'),
-        ("none=1", 'There is no fact "none". The facts are: coverage, branches, passed, tool.'),
-        ("coverage", '"coverage" is not of the form name=value.'),
-    ],
-)
-async def test_facts_of_another_type_are_wrong_usage(
-    factbook: Run, coverage: str, value: str, message: str
-) -> None:
-    answer = await factbook("push-facts", coverage, "--entity", "web", value)
-    assert (answer.exit_code, answer.stderr) == (2, f"Error: {message}\n")
-
-
-async def test_facts_that_the_service_does_not_take_are_listed(
-    factbook: Run, coverage: str
-) -> None:
-    values = ["coverage=81.5", 'branches=["main", "main"]']
-    answer = await factbook("push-facts", coverage, "--entity", "web", *values)
-    assert (answer.exit_code, answer.stdout) == (1, "component:default/web: coverage\n")
-    assert answer.stderr.startswith("Error: 1 problem:\n  items[0].facts.branches: ")
-    answer = await factbook("push-facts", coverage, "--entity", "nobody", "coverage=1")
-    assert (answer.exit_code, answer.stdout) == (1, "")
-    assert "component:default/nobody" in answer.stderr

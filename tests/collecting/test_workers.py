@@ -6,7 +6,6 @@ from factbook import collecting
 from factbook.clock import DAY
 from factbook.collecting.memory import DatabaseMemory
 from factbook.scheduling import engine
-from factbook.storage import Transaction
 from tests.collecting.world import OPEN, World
 from tests.service import Service
 
@@ -102,14 +101,9 @@ async def test_an_integration_remembers_from_run_to_run_until_its_days_are_over(
     assert world.vendor.recalled[2:] == [None]
     later = world.service.time() + 2 * DAY
 
-    def sweep(transaction: Transaction) -> int:
-        return collecting.sweep_memories(transaction, ["vendor"], later)
-
-    assert await world.database.write(sweep) == 1
+    assert await collecting.sweep_memories(world.database, ["vendor"], later) == 1
     gone = later + 40 * DAY
-    without = await world.database.write(
-        lambda transaction: collecting.sweep_memories(transaction, ["another"], gone)
-    )
+    without = await collecting.sweep_memories(world.database, ["another"], gone)
     assert (without, await world.count("memories")) == (1, 0)
 
 

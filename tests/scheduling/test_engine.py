@@ -299,7 +299,7 @@ async def test_a_run_for_one_entity_says_nothing_about_the_source(database: Data
 
 
 async def sweep(database: Database, now: int) -> int:
-    return await database.write(lambda tx: runs.sweep(tx, now))
+    return await runs.sweep(database, now)
 
 
 async def test_old_runs_are_forgotten_and_the_newest_kept(database: Database) -> None:

@@ -134,6 +134,18 @@ async def test_a_cursor_by_hand_only_says_where_to_go_on(recording: Service) -> 
     assert await rows(recording, **early) == []
 
 
+@pytest.mark.spec("tools.history-and-changes.pages")
+async def test_a_row_that_is_too_long_for_any_page_has_one_of_its_own(recording: Service) -> None:
+    entity_id = await past.id_of(recording, PAYMENTS)
+    long = {f"fact-{number}": "x" * 400 for number in range(200)}
+    await past.write(recording, [("tree", entity_id, NOON + time, long) for time in range(3)])
+    found = [page async for page in past.pages(recording, HISTORY, name="payments")]
+    assert [[row["timestamp"] for row in page["history"]] for page in found] == [
+        [iso(NOON + time)] for time in (2, 1, 0)
+    ]
+    assert all(row["facts"] == long for page in found for row in page["history"])
+
+
 # Of changes
 
 

@@ -55,10 +55,19 @@ class DatabaseMemory:
         )
 
 
-def sweep(transaction: Transaction, source_ids: list[str], now: int) -> int:
+async def sweep(database: Database, source_ids: list[str], now: int) -> int:
     """Forget what is past its days, or belongs to none of these sources; the number of values."""
+    # Looked for before, as others write meanwhile.
+    outlived = await database.one("SELECT 1 FROM memories WHERE forget_at <= ? LIMIT 1", (now,))
+    orphans = [id_ for (id_,) in await database.all(_ORPHANED, (source_ids,))]
+    if not (outlived or orphans):
+        return 0
+    return await database.write(lambda transaction: _sweep(transaction, orphans, now))
+
+
+def _sweep(transaction: Transaction, orphans: list[str], now: int) -> int:
     outlived = transaction.run(_FORGET, (now,))
-    return outlived + transaction.run(_ORPHANS, (now - _KEPT_WITHOUT_SOURCE, source_ids))
+    return outlived + transaction.run(_ORPHANS, (now - _KEPT_WITHOUT_SOURCE, orphans))
 
 
 _GET = """
@@ -74,4 +83,15 @@ ON CONFLICT (source_id, key) DO UPDATE SET value = excluded.value,
 
 _FORGET = "DELETE FROM memories WHERE forget_at <= ?"
 
-_ORPHANS = "DELETE FROM memories WHERE updated_at < ? AND NOT (source_id IN LIST(?))"
+# From source to source by the index.
+_ORPHANED = """
+WITH RECURSIVE sources (id) AS (
+    SELECT MIN(source_id) FROM memories
+    UNION ALL
+    SELECT (SELECT MIN(m.source_id) FROM memories m WHERE m.source_id > s.id) FROM sources s
+    WHERE s.id IS NOT NULL
+)
+SELECT id FROM sources WHERE id IS NOT NULL AND NOT (id IN LIST(?))
+"""
+
+_ORPHANS = "DELETE FROM memories WHERE updated_at < ? AND source_id IN LIST(?)"

@@ -122,12 +122,22 @@ def note_expiry(transaction: Transaction, source_id: str, expires_at: int) -> No
     transaction.run(_EXPIRES, (source_id, expires_at))
 
 
-def sweep(transaction: Transaction, now: int) -> int:
+async def sweep(database: Database, now: int) -> int:
     """Forget old runs, and give up those that nobody takes; the number of both."""
-    given_up = transaction.run(_GIVE_UP, ("no worker took it", now, now - _ABANDONED))
+    # Looked for before, as others write meanwhile.
+    given_up = await database.search(_WITHOUT_WORKER, (now - _ABANDONED,))
+    old = await database.search(_OLD, (KEPT,))
+    if given_up or old:
+        ids = [id_ for (id_,) in given_up], [id_ for (id_,) in old]
+        await database.write(lambda transaction: _sweep(transaction, *ids, now))
+    return len(given_up) + len(old)
+
+
+def _sweep(transaction: Transaction, given_up: list[int], old: list[int], now: int) -> None:
     if given_up:
+        transaction.run(_GIVE_UP, ("no worker took it", now, given_up))
         transaction.run(_DROP_BATCHES)
-    return given_up + transaction.run(_TRIM, (KEPT,))
+    transaction.run("DELETE FROM runs WHERE id IN LIST(?)", (old,))
 
 
 def _change(transaction: Transaction, ended: Run, now: int) -> Literal["down", "up"] | None:
@@ -203,20 +213,21 @@ INSERT INTO source_health (source_id, credential_expires_at) VALUES (?, ?)
 ON CONFLICT (source_id) DO UPDATE SET credential_expires_at = excluded.credential_expires_at
 """
 
+_WITHOUT_WORKER = "SELECT id FROM runs WHERE finished_at IS NULL AND deadline < ?"
+
 _GIVE_UP = """
 UPDATE runs SET error = ?, failed = entities - covered, finished_at = ?
-WHERE finished_at IS NULL AND deadline < ?
+WHERE finished_at IS NULL AND id IN LIST(?)
 """
 
 _DROP_BATCHES = """
 DELETE FROM batches WHERE run_id IN (SELECT id FROM runs WHERE finished_at IS NOT NULL)
 """
 
-_TRIM = """
-DELETE FROM runs WHERE finished_at IS NOT NULL AND id NOT IN (
-    SELECT id FROM (
-        SELECT id, ROW_NUMBER() OVER (PARTITION BY source_id, whole ORDER BY id DESC) AS place
-        FROM runs
-    ) placed WHERE place <= ?
-)
+_OLD = """
+SELECT id FROM (
+    SELECT id, finished_at,
+        ROW_NUMBER() OVER (PARTITION BY source_id, whole ORDER BY id DESC) AS place
+    FROM runs
+) placed WHERE place > ? AND finished_at IS NOT NULL
 """

@@ -63,7 +63,7 @@ class Arguments(NameOrRefArguments, forbid_unknown_fields=True, kw_only=True):
         Annotated[
             str,
             argument(
-                f"The latest time: {times.FORM}; a date means all of it; now when left out.",
+                f"The latest time: {times.FORM}; a date means all of it; no end when left out.",
                 "2026-11-30",
                 "2026-11-30T18:00:00Z",
             ),
@@ -157,8 +157,7 @@ def _entry(row: Entry, names: frozenset[str] | None, context: Context) -> dict[s
         "unknownReasons": reasons,
         "cut": {name: count for name, (_, count) in shown.items() if count is not None},
     }
-    always = {"facts"}
-    return {key: value for key, value in entry.items() if value or key in always}
+    return {key: value for key, value in entry.items() if value or key == "facts"}
 
 
 def _reasons_of(names: frozenset[str], reasons: Mapping[str, str]) -> dict[str, str]:
