@@ -8,6 +8,7 @@ import pytest
 
 from factbook.errors import ConfigurationError
 from factbook.settings import Settings, environment, load
+from factbook.sources import custom
 
 
 def written(folder: Path, text: str) -> Path:
@@ -136,6 +137,61 @@ def test_server_processes_are_given_the_same_settings_through_the_environment() 
         token_key="k, with = signs and spaces in it!",
         token_rate=0.25,
         public_url="https://x",
+        integrations={"github": {"default": {"token": "a, b = c", "organizations": ["d"]}}},
+        connections={"ci": {"base_url": "https://ci", "headers": {"a": "b"}}},
     )
     assert load({}, environment(given), Path("none")) == given
     assert load({}, environment(Settings()), Path("none")) == Settings()
+
+
+def test_an_option_of_a_table_may_be_a_variable_beside_those_of_the_file(tmp_path: Path) -> None:
+    file = written(
+        tmp_path,
+        '[connections.ci]\nbase_url = "https://ci.example.com"\n'
+        '[integrations.github.default]\ntoken = "file"\norganizations = ["acme"]\n',
+    )
+    variables = {
+        "FACTBOOK_CONNECTIONS__CI__HEADERS": '{"authorization": "Bearer x"}',
+        "FACTBOOK_CONNECTIONS__OTHER__BASE_URL": "https://other.example.com",
+        "FACTBOOK_INTEGRATIONS__GITHUB__DEFAULT__TOKEN": "variable",
+    }
+    found = load({}, variables, file)
+    connections = custom.configured(found.connections)
+    assert connections["ci"].headers == {"authorization": "Bearer x"}
+    assert connections["other"].base_url == "https://other.example.com"
+    table = found.integrations["github"]["default"]
+    assert table == {"token": "variable", "organizations": ["acme"]}
+
+
+@pytest.mark.parametrize(
+    ("variable", "form"),
+    [
+        ("FACTBOOK_CONNECTIONS__CI", "FACTBOOK_CONNECTIONS__NAME__OPTION"),
+        ("FACTBOOK_CONNECTIONS__CI__A__B", "FACTBOOK_CONNECTIONS__NAME__OPTION"),
+        ("FACTBOOK_INTEGRATIONS__GITHUB__TOKEN", "FACTBOOK_INTEGRATIONS__VENDOR__NAME__OPTION"),
+        ("FACTBOOK_INTEGRATIONS__GITHUB____TOKEN", "FACTBOOK_INTEGRATIONS__VENDOR__NAME__OPTION"),
+    ],
+)
+def test_a_variable_that_names_no_option_is_refused_with_the_form(variable: str, form: str) -> None:
+    with pytest.raises(ConfigurationError, match=form) as raised:
+        load({}, {variable: "a secret"}, Path("none"))
+    assert "a secret" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("table", "told"),
+    [
+        ({}, "connections.ci: Object missing required field `base_url`"),
+        ({"base_url": "ci.example.com"}, "has to begin with https://"),
+        ({"base_url": "https://ci", "headers": "Bearer x"}, "Expected `object`"),
+        ({"base_url": "https://ci", "methods": ["DELETE"]}, "GET and POST"),
+        ({"base_url": "https://ci", "at_once": 0}, ">= 1"),
+        ({"base_url": "https://ci", "tokn": "x"}, "unknown field"),
+    ],
+)
+def test_a_connection_that_cannot_be_is_refused_by_its_name(
+    table: dict[str, Any], told: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=told) as raised:
+        custom.configured({"ci": table})
+    assert "Bearer" not in str(raised.value)

@@ -39,7 +39,7 @@ def factbook(server: FakeServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 async def served(
     service: Service, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> AsyncIterator[Run]:
-    """Runs `factbook` against a real service, in a folder of its own with a token that carries every permission."""
+    """Runs `factbook` against a real service; its token carries every permission."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("FACTBOOK_TOKEN", await service.token())
     # What the service logs would stand in the output of the command.

@@ -1,4 +1,4 @@
-"""The store of facts, on both databases: latest, history, pages, sampling, sweeping."""
+"""The store of facts, on both databases: latest, history, pages, sampling."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,10 +6,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from factbook.clock import DAY, HOUR
+from factbook.clock import DAY
 from factbook.facts import history as past
 from factbook.facts import store
-from factbook.facts.datasource import DataSource, Lifecycle
+from factbook.facts.datasource import DataSource
 from factbook.facts.schema import Fact
 from factbook.storage import Database, Transaction
 
@@ -213,64 +213,6 @@ async def test_a_sample_adds_only_what_differs_from_the_last_one(database: Datab
     assert [(at - NOW) // DAY for at, _ in first] == [0, 2, 3]
     assert [(at - NOW) // DAY for at, _ in second] == [0, 1]
     assert await store.latest(database, "entity-metadata", 1) is None
-
-
-def kept(lifecycle: Lifecycle | None) -> DataSource:
-    return DataSource(id="coverage", title="Coverage", lifecycle=lifecycle, schema=SOURCE.schema)
-
-
-async def hours_left(database: Database, entity_id: int) -> list[int]:
-    return [(at - NOW) // HOUR for at, _ in await history(database, entity_id)]
-
-
-async def hourly(database: Database, entity_id: int, hours: int) -> None:
-    for hour in range(hours):
-        await record(database, entity_id, {"lines": hour}, NOW + hour * HOUR)
-
-
-@pytest.mark.spec("facts.history-is-trimmed-by-lifecycle")
-async def test_a_sweep_keeps_the_newest_items_of_each_entity(database: Database) -> None:
-    await hourly(database, 1, 5)
-    await hourly(database, 2, 2)
-    assert await past.sweep(database, kept(Lifecycle(max_items=3)), NOW) == 2
-    assert await hours_left(database, 1) == [2, 3, 4]
-    assert await hours_left(database, 2) == [0, 1]
-
-
-@pytest.mark.spec("facts.history-is-trimmed-by-lifecycle")
-async def test_a_sweep_drops_what_has_outlived_its_time(database: Database) -> None:
-    await hourly(database, 1, 5)
-    lifecycle = Lifecycle(time_to_live={"days": 1})
-    assert await past.sweep(database, kept(lifecycle), NOW + DAY + 2 * HOUR) == 2
-    assert await hours_left(database, 1) == [2, 3, 4]
-    assert await past.sweep(database, kept(lifecycle), NOW + 9 * DAY) == 3
-
-
-async def test_a_sweep_leaves_other_sources_and_the_latest_facts(database: Database) -> None:
-    other = DataSource(id="another", title="Another", schema=SOURCE.schema)
-    await record(database, 1, {"lines": 1}, source=other)
-    await record(database, 1, {"lines": 1})
-    assert await past.sweep(database, kept(Lifecycle(time_to_live={"days": 1})), NOW + 9 * DAY)
-    assert await history(database, 1) == []
-    assert len(await history(database, 1, "another")) == 1
-    assert await store.latest(database, "coverage", 1) is not None
-
-
-async def test_history_without_a_lifecycle_is_kept(database: Database) -> None:
-    await hourly(database, 1, 3)
-    assert await past.sweep(database, kept(None), NOW + 999 * DAY) == 0
-    assert await hours_left(database, 1) == [0, 1, 2]
-
-
-@pytest.mark.parametrize("lifecycle", [Lifecycle(max_items=1), Lifecycle(time_to_live={"days": 1})])
-async def test_a_sweep_of_many_rows_goes_in_small_steps(
-    database: Database, monkeypatch: pytest.MonkeyPatch, lifecycle: Lifecycle
-) -> None:
-    monkeypatch.setattr(past, "_SWEPT_AT_ONCE", 2)
-    for entity_id in (1, 2, 3):
-        await hourly(database, entity_id, 4)
-    assert await past.sweep(database, kept(lifecycle), NOW + DAY + 3 * HOUR) == 9
-    assert [await hours_left(database, entity_id) for entity_id in (1, 2, 3)] == [[3]] * 3
 
 
 async def test_forgetting_drops_everything_about_the_entities(database: Database) -> None:
