@@ -106,6 +106,9 @@ def test_anchors_and_merges_are_resolved(tmp_path: Path) -> None:
         (b"a: \xff\n", "is not valid YAML"),
         ("a: \x07\n", "is not valid YAML"),
         (b"\x00\x01\x02", "is not valid YAML"),
+        (b"- " * 100_000, "is nested too deeply"),
+        (b"[" * 200_000, "is nested too deeply"),
+        (b"{a: " * 100_000, "is nested too deeply"),
     ],
 )
 def test_yaml_that_is_no_entity_is_an_error_with_its_place(

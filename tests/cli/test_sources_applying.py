@@ -1,11 +1,15 @@
 """`factbook sources plan` and `apply`, against a running service."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
-from tests.cli.bridge import Run, definition, write
+from factbook.facts.datasource import DataSource, Handler
+from tests.cli.bridge import Run, commands, definition, write
+from tests.conftest import StartService
 from tests.service import Service
 
 SOURCES = "/api/tech-insights/v1/data-sources"
@@ -235,6 +239,22 @@ async def test_pruning_by_files_without_a_definition_is_refused(
     assert await custom_ids(service) == ["coverage"]
 
 
+async def test_pruning_leaves_what_is_not_defined_on_the_server(
+    start: StartService, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    plugged = DataSource(id="plugged", title="Of a plug-in", handler=Handler("other", "plugged"))
+    service = await start(sources=(plugged,))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("FACTBOOK_TOKEN", await service.token())
+    factbook, file = commands(service), write("c.yaml", definition())
+    with capture_logs():
+        answer = await factbook("sources", "apply", file, "--prune", "--yes")
+        again = await factbook("sources", "plan", write("p.yaml", definition("plugged")))
+    assert (answer.exit_code, answer.stdout.splitlines()[-2]) == (0, "1 to create")
+    assert again.exit_code == 2
+    assert "plugged is the id of a builtin source" in again.stderr
+
+
 # What is refused
 
 
@@ -258,6 +278,17 @@ async def test_what_the_server_refuses_keeps_no_other_source_from_being_written(
     assert answer.exit_code == 1
     assert answer.stderr.startswith("Error: The server refused:\n  github: ")
     assert await custom_ids(service) == ["coverage"]
+
+
+async def test_a_source_that_cannot_be_collected_is_written_and_says_why(served: Run) -> None:
+    config = {"id": "builds", "connection": "ci", "path": "/"}
+    builds = definition("builds", handlerDefinition={"type": "http", "config": config})
+    builds["schema"] = {"ok": {"type": "boolean", "extract": {"jmespath": "ok"}}}
+    answer = await served("sources", "apply", write("builds.yaml", builds), "--yes")
+    assert answer.exit_code == 0
+    assert answer.stdout.splitlines()[-1].startswith(
+        "builds: published, version 1.0.0; it cannot be collected: There is no connection 'ci'."
+    )
 
 
 async def test_a_token_that_may_not_write_is_exit_code_3(

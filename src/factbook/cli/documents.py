@@ -14,6 +14,8 @@ import yaml
 from factbook.errors import InputError
 
 STDIN = "-"
+# Deeper than any entity that the service takes.
+_DEEPEST = 1_000
 
 
 class Document(NamedTuple):
@@ -57,7 +59,7 @@ def _looks_like_json(data: bytes) -> bool:
         return False
     try:
         msgspec.json.decode(data, type=msgspec.Raw)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return False
     return True
 
@@ -80,6 +82,7 @@ def _json_documents(data: bytes, name: str, noun: str) -> Iterator[Document]:
 
 def _yaml_documents(data: bytes, name: str, noun: str) -> Iterator[Document]:
     try:
+        _check_depth(data)
         loader = _Loader(data)
         for number in count(1):
             if not loader.check_node():
@@ -93,6 +96,16 @@ def _yaml_documents(data: bytes, name: str, noun: str) -> Iterator[Document]:
         raise InputError(f"{name} is not valid YAML: {_gist(error)}.") from None
     except RecursionError:
         raise InputError(f"{name} is nested too deeply.") from None
+
+
+def _check_depth(data: bytes) -> None:
+    """Raise RecursionError before the reader, which is in C, takes the process along."""
+    depth = 0
+    for event in yaml.parse(data, yaml.CSafeLoader):
+        depth += isinstance(event, yaml.CollectionStartEvent)
+        depth -= isinstance(event, yaml.CollectionEndEvent)
+        if depth > _DEEPEST:
+            raise RecursionError
 
 
 def _document(value: Any, origin: str, noun: str) -> Document:

@@ -46,21 +46,16 @@ def plan(client: Client, read: Sequence[Read], *, drafts: bool, prune: bool) -> 
 
     Raises Failure for an id of a builtin source, and for a token that is not shown definitions.
     """
-    there = {source.id: source for source in every(client)}
-    if builtin := [one for one in read if _is_builtin(there.get(one.id))]:
-        lines = [f"{one.origin}: id: {one.id} is the id of a builtin source" for one in builtin]
+    ids = [source.id for source in every(client)]
+    there = {one.id: client.data_source(one.id) for one in read if one.id in set(ids)}
+    if foreign := [one for one in read if one.id in there and not _is_defined(there[one.id])]:
+        lines = [f"{one.origin}: id: {one.id} is the id of a builtin source" for one in foreign]
         raise Failure(f"{count(lines, 'problem')}, nothing was written:", USAGE, lines)
-    steps = []
-    for one in read:
-        existing = client.data_source(one.id) if one.id in there else None
-        step = _step(one, existing, drafts=drafts)
-        if step is not None:
-            steps.append(step)
+    steps = [_step(one, there.get(one.id), drafts=drafts) for one in read]
     if prune:
         kept = {one.id for one in read}
-        gone = (id_ for id_, source in there.items() if not (_is_builtin(source) or id_ in kept))
-        steps += [Step("delete", id_, None, None, [], {}) for id_ in gone]
-    return steps
+        steps += [_deletion(client.data_source(id_)) for id_ in ids if id_ not in kept]
+    return [step for step in steps if step is not None]
 
 
 def every(client: Client) -> Iterator[DataSource]:
@@ -134,7 +129,8 @@ def _step(one: Read, existing: DataSource | None, *, drafts: bool) -> Step | Non
     if existing is None:
         return Step("create", one.id, one.origin, document, differences(None, document), {})
     known = existing.definition
-    if known is None or (known.draft is None and known.published is None):
+    assert known is not None, "a builtin source is refused before"
+    if known.draft is None and known.published is None:
         raise Failure(
             "This token is not shown how sources are defined.",
             NOT_AUTHORISED,
@@ -157,15 +153,27 @@ def _done(client: Client, step: Step, *, drafts: bool, force: bool) -> str:
         client.delete_data_source(step.id)
         return f"{step.id}: deleted"
     if step.action != "publish":
-        client.put_data_source(step.document)
-    if drafts:
-        return f"{step.id}: written as a draft"
+        written = client.put_data_source(step.document)
+        if drafts:
+            return f"{step.id}: written as a draft{_problem(written)}"
     published = client.publish_data_source(step.id, force=force)
-    return f"{step.id}: published, version {published.version}"
+    return f"{step.id}: published, version {published.version}{_problem(published)}"
 
 
-def _is_builtin(source: DataSource | None) -> bool:
-    return source is not None and source.origin != "custom"
+def _problem(source: DataSource) -> str:
+    """What keeps a source from being collected, such as a connection that is not configured."""
+    return f"; it cannot be collected: {source.problem}" if source.problem else ""
+
+
+def _deletion(existing: DataSource) -> Step | None:
+    if not _is_defined(existing):
+        return None
+    return Step("delete", existing.id, None, None, [], {})
+
+
+def _is_defined(source: DataSource) -> bool:
+    """Whether it can be defined anew; the builtin ones, and those of plug-ins, cannot."""
+    return source.definition is not None
 
 
 def _words(step: Step) -> str:

@@ -1,0 +1,67 @@
+"""`factbook push-facts`, against a running service."""
+
+import pytest
+
+from tests.cli.bridge import Run, definition, write
+from tests.service import Service, component
+
+FACTS = "/api/tech-insights/v1/facts/coverage"
+
+
+@pytest.fixture
+async def coverage(served: Run, service: Service) -> str:
+    await service.push("all", component("web"))
+    await served("sources", "apply", write("coverage.yaml", definition()), "--yes")
+    return "coverage"
+
+
+async def test_facts_are_pushed_with_the_types_of_the_source(
+    served: Run, service: Service, coverage: str
+) -> None:
+    values = ["coverage=81.5", 'branches=["main"]', "passed=true", "tool=1.10"]
+    answer = await served("push-facts", coverage, "--entity", "web", *values)
+    assert answer.exit_code == 0, answer.output
+    assert answer.stdout == "component:default/web: coverage, branches, passed, tool\n"
+    found = (await service.http.get(FACTS)).json()
+    assert found["entities"][0]["facts"] == {
+        "coverage": 81.5,
+        "branches": ["main"],
+        "passed": True,
+        "tool": "1.10",
+    }
+
+
+async def test_facts_of_another_time_are_pushed_with_it(
+    served: Run, service: Service, coverage: str
+) -> None:
+    at = "2026-11-20T10:00:00Z"
+    arguments = ["--entity", "web", "coverage=1", "--timestamp", at]
+    assert (await served("push-facts", coverage, *arguments)).exit_code == 0
+    found = (await service.http.get(FACTS)).json()
+    assert found["entities"][0]["timestamp"] == "2026-11-20T10:00:00.000+00:00"
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ("coverage=much", 'coverage has to be of type number, not "much".'),
+        ("passed=yes", 'passed has to be of type boolean, not "yes".'),
+        ("none=1", 'There is no fact "none". The facts are: coverage, branches, passed, tool.'),
+        ("coverage", '"coverage" is not of the form name=value.'),
+    ],
+)
+async def test_facts_of_another_type_are_wrong_usage(
+    served: Run, coverage: str, value: str, message: str
+) -> None:
+    answer = await served("push-facts", coverage, "--entity", "web", value)
+    assert (answer.exit_code, answer.stderr) == (2, f"Error: {message}\n")
+
+
+async def test_facts_that_the_service_does_not_take_are_listed(served: Run, coverage: str) -> None:
+    values = ["coverage=81.5", 'branches=["main", "main"]']
+    answer = await served("push-facts", coverage, "--entity", "web", *values)
+    assert (answer.exit_code, answer.stdout) == (1, "component:default/web: coverage\n")
+    assert answer.stderr.startswith("Error: 1 problem:\n  items[0].facts.branches: ")
+    answer = await served("push-facts", coverage, "--entity", "nobody", "coverage=1")
+    assert (answer.exit_code, answer.stdout) == (1, "")
+    assert "component:default/nobody" in answer.stderr
