@@ -23,7 +23,9 @@ from bench.measures import MEASURES, Goal, Measure
 from bench.processes import Cores
 from bench.run import Options, Proof, Run
 
-_QUICK = Options(rounds=1, entities=1000, seconds=1.0, repositories=200)
+_QUICK = Options(
+    rounds=1, entities=1000, seconds=1.0, repositories=200, sources=100, history=100_000
+)
 
 
 class Outcome(msgspec.Struct, frozen=True):

@@ -4,7 +4,14 @@ from statistics import median
 
 import msgspec
 
-_FORMS = {"x": "{:.3f} x", "ms": "{:.3f} ms", "s": "{:.2f} s", "MB": "{:.0f} MB", "": "{:.0f}"}
+_FORMS = {
+    "x": "{:.3f} x",
+    "ms": "{:.3f} ms",
+    "s": "{:.2f} s",
+    "MB": "{:.0f} MB",
+    "%": "{:.2f} %",
+    "": "{:.0f}",
+}
 
 
 class Finding(msgspec.Struct):

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-from bench import asking, collection, pushing, querying, reading, starting, vendors
+from bench import asking, collection, history, pushing, querying, reading, starting, vendors
 from bench.findings import Findings
 from bench.run import Run
 
@@ -167,6 +167,24 @@ MEASURES = (
                 ("requests", "requests, 50 ms each", 150, ""),
                 ("seconds", "a run on SQLite", 15.0, "s"),
                 ("cpu", "CPU of the worker", 5.0, "s"),
+            )
+        ),
+    ),
+    Measure(
+        "history",
+        history.history,
+        tuple(
+            Goal(f"{dialect}-{name}", f"{text}, {database}", most, unit)
+            for dialect, database in (("sqlite", "SQLite"), ("postgresql", "PostgreSQL"))
+            for name, text, most, unit in (
+                ("latest", "latest facts of a custom source, time ÷ with 1 % of it", 1.5, "x"),
+                ("page", "a page of an entity's history, time ÷ with 1 % of it", 1.5, "x"),
+                ("source-page", "the same of one source", 1.5, "x"),
+                ("push-small", "PUT of one entity while history is trimmed ÷ not", 1.2, "x"),
+                ("push-many", "PUT of 1,000 entities, p95 ÷ without trimming", 1.2, "x"),
+                ("push-facts", "POST of facts about 100 entities, p95 ÷ without", 1.2, "x"),
+                ("idle", "a server with all these sources that waits, of a core", 2.0, "%"),
+                ("reread", "slowest read while all definitions are read anew", 50.0, "ms"),
             )
         ),
     ),

@@ -28,6 +28,8 @@ class Options(msgspec.Struct, frozen=True):
     entities: int = 10_000
     seconds: float = 3.0
     repositories: int = 1_000
+    sources: int = 1_000
+    history: int = 10_000_000
 
     @property
     def large(self) -> int:

@@ -77,6 +77,12 @@ class Client:
         """PUT a set, and read the answer to its end without keeping it."""
         return self._drain("PUT", f"{PUSH}/sets/{set_id}", body)
 
+    def post(self, path: str, body: bytes) -> float:
+        """POST to a path; the seconds until the answer was complete."""
+        began = time.perf_counter()
+        self._send("POST", path, body)
+        return time.perf_counter() - began
+
     def drain(self, path: str) -> Answer:
         """GET a path, and read the answer to its end without keeping it."""
         return self._drain("GET", path)

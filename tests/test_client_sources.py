@@ -90,11 +90,9 @@ async def test_facts_are_pushed_read_and_their_history_with_them(client: AsyncCl
     early = {"entity": WEB, "facts": {"lines": 80}, "timestamp": "2026-11-20T12:00:00Z"}
     late = {"entity": WEB, "facts": {"lines": "much", "none": 1}}
     pushed = await client.push_facts("coverage", [early])
-    assert (pushed.version, pushed.items[0].stored, pushed.items[0].latest) == (
-        "1.0.0",
-        ["lines"],
-        True,
-    )
+    assert (pushed.version, pushed.accepted_items) == ("1.0.0", 1)
+    (item,) = pushed.items
+    assert (item.accepted, item.stored, item.latest) == (True, ["lines"], True)
     pushed = await client.push_facts("coverage", [late])
     assert [problem.path for problem in pushed.items[0].problems] == [
         "items[0].facts.lines",

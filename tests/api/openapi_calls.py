@@ -159,6 +159,13 @@ async def _sources(service: Service) -> AsyncIterator[Call]:
     yield "dataSourcesPublish", 409, await http.post(f"{one}/publish", json={"force": False})
     yield "dataSourcesPublish", 200, await http.post(f"{one}/publish", json={"force": True})
     yield "dataSourcesGet", 200, await http.get(one)
+    trial = {"entity": "component:shop/payments"}
+    yield "trialsCreate", 200, await http.post(f"{owners}/test", json=trial)
+    yield "trialsCreate", 200, await http.post(f"{one}/test", json=trial)
+    nobody = {"entity": "component:nobody"}
+    yield "trialsCreate", 404, await http.post(f"{owners}/test", json=nobody)
+    wrong = {**trial, "definition": {}}
+    yield "trialsCreate", 400, await http.post(f"{owners}/test", json=wrong)
     yield "dataSourcesRun", 202, await http.post(f"{owners}/run")
     yield "dataSourcesRun", 409, await http.post(f"{owners}/run", json={})
     yield "dataSourcesRun", 404, await http.post(f"{owners}/run", json={"entity": "api:none"})

@@ -7,10 +7,12 @@ from factbook.api.endpoint import Route
 from factbook.api.routes import all_routes
 from factbook.auth.permissions import (
     CATALOG_READ,
+    FACT_WRITE,
     NAMES,
     SET_WRITE,
     SOURCE_READ,
     SOURCE_RUN,
+    SOURCE_WRITE,
     TITLES,
 )
 from factbook.auth.permissions import TOKEN_MANAGE as MANAGE
@@ -25,6 +27,7 @@ OPEN = {
     ("GET", "/metrics"),
     ("GET", "/api/catalog/openapi.json"),
     ("GET", "/api/access/v1/openapi.json"),
+    ("GET", "/api/tech-insights/v1/openapi.json"),
 }
 ROUTES = all_routes(Settings(push_aliases=["other"]))
 GUARDED = [route for route in ROUTES if (route.method, route.path) not in OPEN]
@@ -44,10 +47,20 @@ def expected(route: Route) -> set[str]:
         return {MANAGE}
     if route.path.startswith("/api/mcp/"):
         return {CATALOG_READ, SOURCE_READ}
+    if route.path.startswith("/api/tech-insights/"):
+        return expected_of_sources_and_facts(route)
     if route.path == "/api/catalog/refresh":
         return {SOURCE_RUN}
     reads = route.method == "GET" or route.path.rstrip("/").rpartition("/")[2] in READING_POSTS
     return {CATALOG_READ if reads else SET_WRITE}
+
+
+def expected_of_sources_and_facts(route: Route) -> set[str]:
+    if "/facts" in route.path:
+        return {CATALOG_READ, SOURCE_READ} if route.method == "GET" else {FACT_WRITE}
+    last = route.path.rpartition("/")[2]
+    others = {"run": {SOURCE_RUN}, "test": {CATALOG_READ, SOURCE_WRITE}}
+    return others.get(last) or {SOURCE_READ if route.method == "GET" else SOURCE_WRITE}
 
 
 def address(route: Route) -> str:

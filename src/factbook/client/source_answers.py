@@ -38,7 +38,8 @@ class SourceDefinition(Answer, omit_defaults=True):
 class DataSource(Answer, omit_defaults=True):
     """A data source; `definition` is there when a custom one was asked for by its id.
 
-    `origin` is `builtin` or `custom`; `draft`: it was never published.
+    `origin` is `builtin` or `custom`; `draft`: it was never published; `problem` says why it cannot
+    be collected as it is defined.
     """
 
     id: str
@@ -55,6 +56,7 @@ class DataSource(Answer, omit_defaults=True):
     handler_definition: dict[str, Any] | None = None
     timeout: dict[str, int] | None = None
     entity_filter: list[dict[str, Any]] | None = None
+    problem: str | None = None
     definition: SourceDefinition | None = None
 
 
@@ -110,10 +112,14 @@ class Problem(Answer):
 
 
 class PushedItem(Answer):
-    """What became of the facts of one entity; `latest`: they are its latest ones now."""
+    """What became of the facts of one entity; `latest`: they are its latest ones now.
+
+    `accepted`: the service has them, if only from an earlier push.
+    """
 
     entity: str
     timestamp: str | None
+    accepted: bool
     stored: list[str]
     latest: bool
     problems: list[Problem]
@@ -124,6 +130,7 @@ class PushedFacts(Answer):
 
     data_source_id: str
     version: str
+    accepted_items: int
     items: list[PushedItem]
 
 

@@ -12,6 +12,7 @@ from factbook.facts.shapes import REPOSITORY
 from factbook.sources import configuring
 from factbook.sources.git import program
 from factbook.sources.git.client import batches, collect
+from factbook.sources.git.contents import read
 from factbook.sources.git.options import Options
 from factbook.sources.git.targets import target
 from factbook.sources.http import ANONYMOUS, Client, Credential
@@ -32,6 +33,7 @@ def configured(name: str, values: Mapping[str, Any], *, clock: Clock = now) -> I
     """
     options = configuring.read(ID, name, values, Options)
     id_ = configuring.source_id(ID, name)
+    git = program.find()
     return Integration(
         source=_source(id_, configuring.title("Git", name), options),
         fills=FILLS,
@@ -41,7 +43,8 @@ def configured(name: str, values: Mapping[str, Any], *, clock: Clock = now) -> I
         at_once=_AT_ONCE,
         target=partial(target, options),
         batches=batches,
-        collect=partial(collect, program.find(), options),
+        collect=partial(collect, git, options),
+        read=partial(read, git, options),
     )
 
 

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from tempfile import TemporaryDirectory
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -20,6 +20,7 @@ from factbook.sources.outcomes import Missing, Outcome
 from factbook.sources.trees import Paths
 
 _HEAD: Final = re.compile(rb"^([0-9a-f]{40,64})\tHEAD$", re.MULTILINE)
+_FILE: Final = re.compile(rb"100(?:644|755) blob ([0-9a-f]{40,64})")
 _BRANCH: Final = re.compile(rb"[0-9a-f]{40,64} refs/heads/")
 _ADVERTISEMENT: Final = "application/x-git-upload-pack-advertisement"
 
@@ -30,7 +31,15 @@ _TOO_LARGE: Final = Missing(Outcome.TRANSIENT, "it is larger than the settings a
 _MOVED: Final = Missing(Outcome.NOT_FOUND, "it has moved; the annotation names its old place")
 _NO_BRANCH: Final = Missing(Outcome.NOT_APPLICABLE, "its HEAD is a branch that does not exist")
 _NOT_GIT: Final = Missing(Outcome.TRANSIENT, NOT_GIT)
+_NO_FILE: Final = Missing(Outcome.NOT_FOUND, "it has no such file")
 _CHANGED: Final = Missing(Outcome.TRANSIENT, "it changed while it was read, or did not come whole")
+
+
+class Commit(NamedTuple):
+    """The commit that is HEAD, and the path by which the host answers."""
+
+    id: str
+    name: str
 
 
 class _Note(msgspec.Struct, array_like=True):
@@ -56,21 +65,21 @@ async def collect(
     """The facts about each target, the path of a repository, or why there are none."""
     found = {}
     for target in targets:
-        with _folder() as folder:
-            git = Git(program, options, client, folder)
-            reading = _Reading(git, options, client, memory, target)
+        with folder() as place:
+            git = Git(program, options, client, place)
+            reading = Reading(git, options, client, memory, target)
             found[target] = facts.collected(await reading.paths())
     return found
 
 
 @contextmanager
-def _folder() -> Iterator[str]:
+def folder() -> Iterator[str]:
     """An empty folder, gone at the end of the block."""
-    with TemporaryDirectory(prefix="factbook-git-", ignore_cleanup_errors=True) as folder:
-        yield os.path.realpath(folder)
+    with TemporaryDirectory(prefix="factbook-git-", ignore_cleanup_errors=True) as path:
+        yield os.path.realpath(path)
 
 
-class _Reading:
+class Reading:
     """One reading of one repository."""
 
     def __init__(
@@ -101,6 +110,32 @@ class _Reading:
             await trees.keep(self._memory, self._target, commit, read)
         await self._keep(note, _Note(name, mark if read is _TOO_LARGE else ""))
         return read
+
+    async def commit(self) -> Commit | Missing:
+        """The commit that is HEAD, or why there is none."""
+        name, answer = await self._heads((await self._note()).name)
+        if not answer.ok:
+            return _why(answer)
+        found = _HEAD.search(answer.body)
+        if found:
+            return Commit(found[1].decode(), name)
+        why = await self._without_head(name)
+        return why if isinstance(why, Missing) else _NO_FILE
+
+    async def contents(self, commit: Commit, file: str) -> bytes | Missing:
+        """What a file holds; links and submodules are no files."""
+        url = self._client.base_url + path(*commit.name.split("/"))
+        answer = await self._git.clone(url)
+        if not answer.ok:
+            return _why(answer)
+        listed = await self._git.entry(commit.id, file)
+        if listed.status != 200:
+            return _CHANGED
+        entry = _FILE.fullmatch(listed.body.partition(b"\t")[0])
+        if not entry:
+            return _NO_FILE
+        answer = await self._git.blob(entry[1].decode())
+        return answer.body if answer.ok else _why(answer)
 
     async def _heads(self, known: str) -> tuple[str, Answer]:
         """What is called HEAD, and the path by which the host answers; some want `.git`."""

@@ -74,18 +74,40 @@ class Git:
         arguments = ("--git-dir=repository", "ls-tree", "-r", "-z", "--full-tree", commit)
         return await self._run(arguments, (), float(self._options.seconds))
 
-    async def _call(self, arguments: Sequence[str], seconds: float, route: Route) -> Reply:
-        return await self._run(arguments, route_config(route, self._folder), seconds)
+    async def entry(self, commit: str, file: str) -> Reply:
+        """What is at a path of the commit, in the form of `tree`; empty when nothing is."""
+        arguments = (
+            *("--literal-pathspecs", "--git-dir=repository", "ls-tree", "-z", "--full-tree"),
+            *(commit, "--", file),
+        )
+        return await self._run(arguments, (), float(self._options.seconds))
+
+    async def blob(self, id_: str) -> Answer:
+        """The contents of one file, which Git fetches alone for want of them."""
+        arguments = ("--git-dir=repository", "cat-file", "blob", id_)
+        call = partial(self._call, arguments, float(self._options.seconds), fetches=True)
+        return await self._client.delegate(call, attempts=1)
+
+    async def _call(
+        self, arguments: Sequence[str], seconds: float, route: Route, *, fetches: bool = False
+    ) -> Reply:
+        config = route_config(route, self._folder)
+        return await self._run(arguments, config, seconds, fetches=fetches)
 
     async def _run(
-        self, arguments: Sequence[str], config: Iterable[tuple[str, str]], seconds: float
+        self,
+        arguments: Sequence[str],
+        config: Iterable[tuple[str, str]],
+        seconds: float,
+        *,
+        fetches: bool = False,
     ) -> Reply:
         options = self._options
         left = self._deadline - asyncio.get_running_loop().time()
         bounds = Bounds(max(0.0, min(seconds, left)), options.megabytes * MIB, options.most_files)
         ended = await run(
             [self._program, *arguments],
-            environment(self._folder, [*_CONFIG, *config]),
+            environment(self._folder, [*_CONFIG, *config], fetches=fetches),
             self._folder,
             bounds,
         )
@@ -111,10 +133,12 @@ def route_config(route: Route, folder: str) -> list[tuple[str, str]]:
     return config
 
 
-def environment(folder: str, config: Sequence[tuple[str, str]]) -> dict[str, str]:
+def environment(
+    folder: str, config: Sequence[tuple[str, str]], *, fetches: bool = False
+) -> dict[str, str]:
     """All that the program finds around it; what is secret is here alone, where nobody else looks.
 
-    Its home is the folder, or it would read a `.netrc`.
+    Its home is the folder, or it would read a `.netrc`. `fetches`: it may fetch what is missing.
     """
     pairs: dict[str, str] = {}
     for i, (key, value) in enumerate(config):
@@ -129,7 +153,7 @@ def environment(folder: str, config: Sequence[tuple[str, str]]) -> dict[str, str
         "GIT_ATTR_NOSYSTEM": "1",
         # No repository around the folder is read.
         "GIT_CEILING_DIRECTORIES": str(Path(folder).parent),
-        "GIT_NO_LAZY_FETCH": "1",
+        "GIT_NO_LAZY_FETCH": "0" if fetches else "1",
         # What is packed small may be large: no object may take more memory.
         "GIT_ALLOC_LIMIT": _MOST_MEMORY,
         "GIT_CONFIG_COUNT": str(len(config)),

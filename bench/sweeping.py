@@ -1,0 +1,102 @@
+"""A process that trims over and over, as the housekeeping of a worker does every ten minutes.
+
+Between two rounds its clock moves on by ten minutes, so that there is as much to trim as there
+would be.
+"""
+
+import asyncio
+import contextlib
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from bench.databases import Database
+from bench.processes import on_core
+from bench.service import settings as environment_of
+from factbook import logs, worker
+from factbook.app import application
+from factbook.clock import MINUTE, now
+from factbook.facts.datasource import DataSource
+from factbook.settings import Settings, load
+from factbook.storage import Database as Opened
+
+_ROUND = 10 * MINUTE
+
+
+class Sweeper:
+    """A process that trims while it is told to."""
+
+    def __init__(self, process: "subprocess.Popen[str]") -> None:
+        self._process = process
+
+    def go(self) -> None:
+        """Begin."""
+        self._say("go")
+
+    def rest(self) -> int:
+        """End; the number of rounds so far."""
+        self._say("rest")
+        assert self._process.stdout
+        return int(self._process.stdout.readline())
+
+    def _say(self, word: str) -> None:
+        assert self._process.stdin
+        self._process.stdin.write(f"{word}\n")
+        self._process.stdin.flush()
+
+
+@contextmanager
+def sweeper(database: Database, folder: Path, core: int) -> Iterator[Sweeper]:
+    """A process that is ready to trim, on this core."""
+    given = environment_of(database) | {"FACTBOOK_LOG_LEVEL": "error"}
+    root = Path(__file__).parent.parent
+    with on_core(core):
+        process = subprocess.Popen(
+            [sys.executable, "-m", "bench.sweeping"],
+            cwd=root,
+            env=given,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+    with process:
+        try:
+            assert process.stdout
+            process.stdout.readline()
+            yield Sweeper(process)
+        finally:
+            process.terminate()
+
+
+async def _main() -> None:
+    settings = load()
+    logs.configure(settings)
+    app = application(settings)
+    async with app.opened() as database:
+        sources = tuple((await app.registry(database).current()).sources.values())
+        rounds = [0]
+        task: asyncio.Task[None] | None = None
+        print("ready", flush=True)
+        while line := await asyncio.to_thread(sys.stdin.readline):
+            if line == "go\n":
+                task = asyncio.create_task(_trim(database, settings, sources, rounds))
+            elif task is not None:
+                task.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await task
+                print(rounds[0], flush=True)
+
+
+async def _trim(
+    database: Opened, settings: Settings, sources: tuple[DataSource, ...], rounds: list[int]
+) -> None:
+    began = now()
+    while True:
+        await worker.sweep(database, settings, sources, began + rounds[0] * _ROUND)
+        rounds[0] += 1
+
+
+if __name__ == "__main__":
+    asyncio.run(_main())

@@ -1,0 +1,212 @@
+"""Trimming the history of facts to the lifecycle of each source, at the cost of what goes.
+
+What is too old is found by the index on time. Of a source that keeps a number of items, only an
+entity with rows since its history was trimmed last can have too many: `history_trims` says when
+that was, and how early the times of rows are that were pushed since.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Sequence
+from typing import NamedTuple
+
+from factbook.clock import MINUTE
+from factbook.facts.datasource import DataSource, milliseconds
+from factbook.storage import Database, Transaction
+
+# Rows that are looked at, and at most deleted, in one go, so that no other write waits long.
+_AT_ONCE = 1_000
+# It rests for so many times as long as it worked: nobody waits for it, and others wait for the
+# processor and the disk.
+_REST = 4.0
+# What is stored may have been given its time so long before.
+_DELAY = 5 * MINUTE
+_BEYOND = 2**63 - 1
+
+_Key = tuple[str, int, int]
+
+
+class _Mark(NamedTuple):
+    """How far a source that keeps `max_items` is trimmed.
+
+    Entities without a row from `trimmed_to` on, or from `late` on, have no more than that.
+    """
+
+    max_items: int
+    trimmed_to: int
+    late: int | None
+
+
+async def sweep(database: Database, sources: Sequence[DataSource], now: int) -> int:
+    """Forget what the lifecycles of the sources do not keep; the number of rows that went."""
+    return await _Sweep(database, now).run(sources)
+
+
+def note_pushed(transaction: Transaction, source_id: str, earliest: int) -> None:
+    """Note that rows were added to the history of a source whose times may be long past."""
+    transaction.run(_NOTE, (earliest, earliest, source_id))
+
+
+class _Sweep:
+    def __init__(self, database: Database, now: int) -> None:
+        self._database = database
+        self._now = now
+        self._keys: list[_Key] = []
+        self._trimmed: list[str] = []
+        self._removed = 0
+        self._worked_since = time.perf_counter()
+
+    async def run(self, sources: Sequence[DataSource]) -> int:
+        marks = {id_: _Mark(*rest) for id_, *rest in await self._database.all(_MARKS)}
+        for source in sources:
+            async for keys in self._outlived(source, marks.get(source.id)):
+                self._keys += keys
+                if len(self._keys) + len(self._trimmed) >= _AT_ONCE:
+                    await self._flush()
+                await self._rest()
+        await self._flush()
+        return self._removed
+
+    async def _outlived(self, source: DataSource, mark: _Mark | None) -> AsyncIterator[list[_Key]]:
+        """The rows that a source does not keep, in portions, which may be empty."""
+        if source.lifecycle is None:
+            return
+        most, lifetime = source.lifecycle.max_items, source.lifecycle.time_to_live
+        if most is not None:
+            async for keys in self._too_many(source.id, most, mark):
+                yield keys
+        elif lifetime is not None:
+            async for keys in self._too_old(source.id, self._now - milliseconds(lifetime)):
+                yield keys
+
+    async def _too_old(self, source_id: str, before: int) -> AsyncIterator[list[_Key]]:
+        place: tuple[int, int] | None = (-1, 0)
+        while place is not None:
+            parameters = (source_id, before, *place, _AT_ONCE)
+            rows = await self._database.all(_OLDER, parameters)
+            yield [(source_id, entity_id, written_at) for written_at, entity_id in rows]
+            place = _next(rows)
+
+    async def _too_many(
+        self, source_id: str, most: int, mark: _Mark | None
+    ) -> AsyncIterator[list[_Key]]:
+        if mark is None or mark.late is not None or mark.max_items != most:
+            since = await self._database.write(lambda tx: _begin(tx, source_id, most))
+        else:
+            since = mark.trimmed_to
+        found = False
+        portions = self._recent(source_id, most, since) if since else self._every(source_id, most)
+        async for keys in portions:
+            found = True
+            yield keys
+        if found or not since:
+            self._trimmed.append(source_id)
+
+    async def _recent(self, source_id: str, most: int, since: int) -> AsyncIterator[list[_Key]]:
+        """What is too much of the entities that have rows since then."""
+        place: tuple[int, int] | None = (since, -1)
+        while place is not None:
+            rows = await self._database.all(_SINCE, (source_id, *place, _AT_ONCE))
+            if not rows:
+                return
+            among = (source_id, most, source_id, *place, *rows[-1], source_id)
+            async for keys in self._database.pages(_MORE, among, _AT_ONCE):
+                yield [(source_id, entity_id, written_at) for entity_id, written_at in keys]
+            yield []
+            place = _next(rows)
+
+    async def _every(self, source_id: str, most: int) -> AsyncIterator[list[_Key]]:
+        """What is too much of any entity."""
+        place, last, count = (_BEYOND, _BEYOND), -1, 0
+        while rows := await self._database.search(_NEWEST_FIRST, (source_id, *place, _AT_ONCE)):
+            keys: list[_Key] = []
+            for entity_id, written_at in rows:
+                last, count = entity_id, count + 1 if entity_id == last else 1
+                if count > most:
+                    keys.append((source_id, entity_id, written_at))
+            yield keys
+            place = rows[-1]
+
+    async def _flush(self) -> None:
+        keys, trimmed = self._keys, self._trimmed
+        self._keys, self._trimmed = [], []
+        if keys or trimmed:
+            marks = [(self._now - _DELAY, source_id) for source_id in trimmed]
+            await self._database.write(lambda tx: _forget(tx, keys, marks))
+            self._removed += len(keys)
+
+    async def _rest(self) -> None:
+        await asyncio.sleep(_REST * (time.perf_counter() - self._worked_since))
+        self._worked_since = time.perf_counter()
+
+
+def _next(rows: Sequence[tuple[int, int]]) -> tuple[int, int] | None:
+    """Where the next portion begins; None when this was the last."""
+    return rows[-1] if len(rows) == _AT_ONCE else None
+
+
+def _begin(transaction: Transaction, source_id: str, most: int) -> int:
+    """From when on rows have to be looked at; 0: all of them."""
+    row = transaction.one(_BEGIN, (source_id, most))
+    return row[0] if row else 0
+
+
+def _forget(transaction: Transaction, keys: list[_Key], marks: list[tuple[int, str]]) -> None:
+    # What a crash brings back goes with the next sweep; nobody else waits for the disk.
+    transaction.relax()
+    transaction.delete("facts_history", ("source_id", "entity_id", "written_at"), keys)
+    transaction.many(_END, marks)
+
+
+_MARKS = "SELECT source_id, max_items, trimmed_to, late FROM history_trims"
+
+_NOTE = """
+UPDATE history_trims SET late = CASE WHEN late < ? THEN late ELSE ? END WHERE source_id = ?
+"""
+
+# Waits for pushes under way: what they note is either seen here or left for the next sweep.
+_BEGIN = """
+INSERT INTO history_trims (source_id, max_items, trimmed_to) VALUES (?, ?, 0)
+ON CONFLICT (source_id) DO UPDATE SET trimmed_to = CASE
+        WHEN history_trims.max_items > excluded.max_items THEN 0
+        WHEN history_trims.late < history_trims.trimmed_to THEN history_trims.late
+        ELSE history_trims.trimmed_to
+    END, max_items = excluded.max_items, late = NULL
+RETURNING trimmed_to
+"""
+
+_END = "UPDATE history_trims SET trimmed_to = ? WHERE source_id = ?"
+
+_OLDER = """
+SELECT written_at, entity_id FROM facts_history
+WHERE source_id = ? AND written_at < ? AND (written_at, entity_id) > (?, ?)
+ORDER BY written_at, entity_id LIMIT ?
+"""
+
+_SINCE = """
+SELECT written_at, entity_id FROM facts_history
+WHERE source_id = ? AND (written_at, entity_id) > (?, ?)
+ORDER BY written_at, entity_id LIMIT ?
+"""
+
+# Of the entities of a portion, the rows from the first one that is too much.
+_MORE = """
+SELECT h.entity_id, h.written_at FROM (
+    SELECT t.entity_id, (
+        SELECT n.written_at FROM facts_history n
+        WHERE n.source_id = ? AND n.entity_id = t.entity_id
+        ORDER BY n.written_at DESC LIMIT 1 OFFSET ?
+    ) AS written_at FROM (
+        SELECT DISTINCT entity_id FROM facts_history
+        WHERE source_id = ? AND (written_at, entity_id) > (?, ?)
+            AND (written_at, entity_id) <= (?, ?)
+    ) t
+) first CROSS JOIN facts_history h
+WHERE h.source_id = ? AND h.entity_id = first.entity_id AND h.written_at <= first.written_at
+"""
+
+_NEWEST_FIRST = """
+SELECT entity_id, written_at FROM facts_history
+WHERE source_id = ? AND (entity_id, written_at) < (?, ?)
+ORDER BY entity_id DESC, written_at DESC LIMIT ?
+"""
