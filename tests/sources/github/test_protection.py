@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from factbook.sources.github.answers import BranchRule, Id, Parameters, RestRule, RuleNode
+from factbook.sources.github.answers import BranchRule, Id, Parameters, RuleNode
 from factbook.sources.github.protection import (
     NO_RULE,
     UNREADABLE,
@@ -18,6 +18,7 @@ from factbook.sources.github.protection import (
     from_rest,
     merge,
 )
+from factbook.sources.github.rules import RestRule
 
 TYPES = (
     "CREATION",

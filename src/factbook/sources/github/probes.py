@@ -10,9 +10,10 @@ import msgspec
 
 from factbook.clock import DAY
 from factbook.sources.github import protection
-from factbook.sources.github.answers import UNUSABLE, Found, Repository, RestRule
+from factbook.sources.github.answers import UNUSABLE, Found, Repository
 from factbook.sources.github.graphql import Api
 from factbook.sources.github.protection import Classic
+from factbook.sources.github.rules import RestRule
 from factbook.sources.http import Answer, path
 from factbook.sources.outcomes import Missing, Outcome
 

@@ -11,12 +11,10 @@ from typing import NamedTuple
 from factbook.sources.github.answers import (
     BranchRule,
     Parameters,
-    RestChecks,
-    RestReviews,
-    RestRule,
     RuleNode,
     UpdateRule,
 )
+from factbook.sources.github.rules import RestChecks, RestReviews, RestRule
 
 
 @dataclass(frozen=True)
