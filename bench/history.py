@@ -20,7 +20,7 @@ FACTS = "/api/tech-insights/v1/facts"
 _CALLS = 2_000
 _PAGE = 100
 _PACE = 200.0  # reads a second while definitions are read
-_BLOCKS = 4  # of pushes with and without trimming in one round
+_BLOCKS = 2  # of pushes with and without trimming in one round
 _MANY = 1_000
 _SETTLED = 0.3  # seconds after trimming has begun
 
@@ -175,7 +175,7 @@ class _Pushes:
 def _pushes(run: Run, dialect: str, pushes: _Pushes, trimming: Sweeper, findings: Findings) -> None:
     """Pushes with and without trimming, in turns."""
     pushes.many()
-    kinds = {"small": (pushes.small, 30), "many": (pushes.many, 6), "facts": (pushes.facts, 15)}
+    kinds = {"small": (pushes.small, 60), "many": (pushes.many, 15), "facts": (pushes.facts, 40)}
     times: dict[tuple[str, bool], list[float]] = {}
     rounds = 0
     for block in range(_BLOCKS):

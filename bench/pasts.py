@@ -186,7 +186,7 @@ SELECT s.id, e.id, {newest} - {step} * t.n - {apart} * s.n,
     '{{}}', '1.0.0'
 FROM defined s CROSS JOIN numbered e CROSS JOIN times t
 WHERE e.n BETWEEN {lowest} AND {highest}
-ORDER BY s.id, e.id, t.n DESC
+ORDER BY t.n DESC, s.id, e.id
 """
 
 _LATEST = """

@@ -5,7 +5,6 @@ would be.
 """
 
 import asyncio
-import contextlib
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -18,9 +17,7 @@ from bench.service import settings as environment_of
 from factbook import logs, worker
 from factbook.app import application
 from factbook.clock import MINUTE, now
-from factbook.facts.datasource import DataSource
-from factbook.settings import Settings, load
-from factbook.storage import Database as Opened
+from factbook.settings import load
 
 _ROUND = 10 * MINUTE
 
@@ -36,7 +33,7 @@ class Sweeper:
         self._say("go")
 
     def rest(self) -> int:
-        """End; the number of rounds so far."""
+        """End with this round; the number of rounds so far."""
         self._say("rest")
         assert self._process.stdout
         return int(self._process.stdout.readline())
@@ -76,26 +73,22 @@ async def _main() -> None:
     app = application(settings)
     async with app.opened() as database:
         sources = tuple((await app.registry(database).current()).sources.values())
-        rounds = [0]
-        task: asyncio.Task[None] | None = None
+        began, rounds, wanted = now(), 0, asyncio.Event()
+
+        async def trim() -> None:
+            nonlocal rounds
+            while wanted.is_set():
+                await worker.sweep(database, settings, sources, began + rounds * _ROUND)
+                rounds += 1
+
         print("ready", flush=True)
-        while line := await asyncio.to_thread(sys.stdin.readline):
-            if line == "go\n":
-                task = asyncio.create_task(_trim(database, settings, sources, rounds))
-            elif task is not None:
-                task.cancel()
-                with contextlib.suppress(asyncio.CancelledError):
-                    await task
-                print(rounds[0], flush=True)
-
-
-async def _trim(
-    database: Opened, settings: Settings, sources: tuple[DataSource, ...], rounds: list[int]
-) -> None:
-    began = now()
-    while True:
-        await worker.sweep(database, settings, sources, began + rounds[0] * _ROUND)
-        rounds[0] += 1
+        while await asyncio.to_thread(sys.stdin.readline) == "go\n":
+            wanted.set()
+            task = asyncio.create_task(trim())
+            await asyncio.to_thread(sys.stdin.readline)
+            wanted.clear()
+            await task
+            print(rounds, flush=True)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 import structlog
 
-from factbook import collecting
 from factbook.app import Application, settle_memory, token_key
 from factbook.auth import permissions as known_permissions
 from factbook.auth import store, tokens
@@ -16,6 +15,7 @@ from factbook.auth.store import Token
 from factbook.catalog import ref as refs
 from factbook.catalog.store import subjects
 from factbook.clock import Clock, now
+from factbook.collecting import starting
 from factbook.errors import InputError, NotFoundError
 from factbook.facts import health
 from factbook.facts.datasource import DataSource
@@ -137,24 +137,19 @@ async def _integration(app: Application, database: Database, source_id: str) -> 
 
 async def _begin(database: Database, integration: Integration, ref: str | None, now: int) -> int:
     """Queue a run, or find the one that is under way; its id."""
-    if ref is None:
-        plan = await collecting.plan(database, integration)
-    else:
-        ids = [await _entity_id(database, ref)]
-        plan = await database.write(lambda tx: collecting.plan_some(tx, integration, ids))
-        if not (plan.entities or plan.skipped or plan.failed):
-            source_id = integration.source.id
-            raise NotFoundError(f"{source_id} is not about {ref}: its entityFilter says so.")
-
-    def enqueue(transaction: Transaction) -> int:
-        begun = collecting.enqueue(transaction, integration, plan, now, whole=ref is None)
+    source_id = integration.source.id
+    entity_id = None if ref is None else await _entity_id(database, ref)
+    while True:
+        try:
+            begun = await starting.begin(database, integration, entity_id, now)
+        except starting.NothingToCollectError:
+            text = f"{source_id} is not about {ref}: its entityFilter says so."
+            raise NotFoundError(text) from None
         if begun is not None:
             return begun.run_id
-        run_id = runs.under_way(transaction, integration.source.id)
-        assert run_id is not None
-        return run_id
-
-    return await database.write(enqueue)
+        run_id = await database.write(lambda tx: runs.under_way(tx, source_id))
+        if run_id is not None:  # else it has ended meanwhile
+            return run_id
 
 
 async def _entity_id(database: Database, ref: str) -> int:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.api.test_queries import QUERY, page, posted, refusal
+from tests.api.querying import QUERY, page, posted, refusal
 from tests.service import Service, component
 
 

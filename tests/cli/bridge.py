@@ -1,4 +1,4 @@
-"""The command line in a thread of this process, the service in its loop, and a source for both."""
+"""The command line in a thread of this process, the service in its loop, and sources for both."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -11,6 +11,8 @@ from typer.testing import CliRunner, Result
 
 from factbook.cli import app
 from tests.service import Service
+
+SOURCES = "/api/tech-insights/v1/data-sources"
 
 Run = Callable[..., Awaitable[Result]]
 """Runs `factbook` with these arguments; `input` is its standard input, `color` a terminal."""
@@ -65,3 +67,17 @@ def write(name: str, *documents: dict[str, Any]) -> str:
     """A file with these definitions; its name."""
     Path(name).write_text(yaml.safe_dump_all(documents, sort_keys=False))
     return name
+
+
+async def one(service: Service, id_: str = "coverage") -> dict[str, Any]:
+    """A source as the service shows it."""
+    answer = await service.http.get(f"{SOURCES}/{id_}")
+    assert answer.status_code == 200, answer.text
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+async def custom_ids(service: Service) -> list[str]:
+    """The ids of all sources that were defined on the service."""
+    found = (await service.http.get(SOURCES)).json()["dataSources"]
+    return [source["id"] for source in found if source["origin"] == "custom"]

@@ -9,8 +9,9 @@ from structlog.testing import capture_logs
 from typer.testing import CliRunner, Result
 
 from factbook.cli import app
-from tests.cli.bridge import Run, commands
-from tests.cli.fake_server import FakeServer
+from tests.cli.bridge import SOURCES, Run, commands
+from tests.cli.fake_server import FakeServer, component
+from tests.cli.trials import WEB, trial
 from tests.service import Service
 
 Command = Callable[..., Result]
@@ -33,6 +34,14 @@ def factbook(server: FakeServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
         return CliRunner().invoke(app, arguments, input=input, obj=transport)
 
     return run
+
+
+@pytest.fixture
+def prepared(server: FakeServer) -> FakeServer:
+    """A server that tries `builds` on the component web."""
+    server.on("POST", f"{SOURCES}/builds/test", trial())
+    server.on("GET", WEB, component("web"))
+    return server
 
 
 @pytest.fixture

@@ -6,9 +6,11 @@ for what is left out, and times, UUIDs and tokens count as equal.
 """
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -48,7 +50,7 @@ def stand_in(tmp_path: Path) -> Path:
 
 
 class Reader:
-    """Someone who types what a page says."""
+    """Someone who types what a page says, and at the end stops what it has started."""
 
     def __init__(self, server: ServerProcess, folder: Path, *programs: Path) -> None:
         self._folder = folder
@@ -56,6 +58,7 @@ class Reader:
         self._variables.touch()
         path = [*programs, Path(sys.executable).parent, os.environ["PATH"]]
         self._environment = server.environment | {"PATH": ":".join(map(str, path))}
+        self._sessions: list[int] = []
 
     def run(self, example: Example) -> str:
         """What an example prints, errors included unless it prints JSON."""
@@ -63,27 +66,37 @@ class Reader:
         if example.language == "python":
             (self._folder / "example.py").write_text(script)
             script = "python example.py"
-        done = subprocess.run(
+        process = subprocess.Popen(
             ["bash", "-euo", "pipefail", "-c", f". .variables\n{script}\nexport -p > .variables"],
             cwd=self._folder,
             env=self._environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE if example.shown_as == "json" else subprocess.STDOUT,
             text=True,
-            timeout=60,
-            check=False,
+            start_new_session=True,
         )
-        assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
-        return done.stdout
+        self._sessions.append(process.pid)
+        output, errors = process.communicate(timeout=60)
+        assert process.returncode == 0, f"{output}\n{errors}"
+        return output
+
+    def stop(self) -> None:
+        """Stop what still runs in the background."""
+        for session in self._sessions:
+            with suppress(ProcessLookupError):
+                os.killpg(session, signal.SIGKILL)
 
 
 def check_examples(page: Path, reader: Reader) -> None:
     """Run every example of a page and compare what it prints with what is shown."""
-    for example in examples(page):
-        printed = reader.run(example)
-        differs = {"json": json_differs, "output": output_differs}.get(example.shown_as or "")
-        difference = differs and differs(example.shown, printed)
-        assert difference is None, f"{page.name}, line {example.line}: {difference}"
+    try:
+        for example in examples(page):
+            printed = reader.run(example)
+            differs = {"json": json_differs, "output": output_differs}.get(example.shown_as or "")
+            difference = differs and differs(example.shown, printed)
+            assert difference is None, f"{page.name}, line {example.line}: {difference}"
+    finally:
+        reader.stop()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)

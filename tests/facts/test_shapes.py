@@ -1,15 +1,11 @@
-"""The fixed metric shapes: their schema, and results filled from what is known."""
+"""The fixed metric shapes: their groups and leaves, their schemas, and the facts they ask for."""
 
 import json
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from factbook.errors import ToolError
-from factbook.facts.reasons import REASONS
 from factbook.facts.schema import check
 from factbook.facts.shapes import (
     CODEHOST,
@@ -18,33 +14,13 @@ from factbook.facts.shapes import (
     OBSERVABILITY,
     REPOSITORY,
     SECURITY,
-    SHAPES,
     Group,
     Leaf,
     Shape,
-    absent,
     facts,
-    fill,
     schema,
 )
-
-AT = "2026-11-21T06:00:00.000+00:00"
-EXAMPLES = {
-    "number|unknown": 1,
-    "boolean|unknown": True,
-    "string|unknown": "text",
-    "string[]": ["text"],
-    "number": 1,
-    "boolean": True,
-    "string": "text",
-}
-
-by_name = pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.name)
-
-
-def everything(shape: Shape) -> dict[str, Any]:
-    """A value for every path of the shape."""
-    return {path: EXAMPLES[leaf.type] for member in shape.members for path, leaf in member.paths}
+from tests.facts.shapes import by_name, everything
 
 
 def outline(shape: Shape) -> dict[str, Any]:
@@ -59,11 +35,6 @@ def outline(shape: Shape) -> dict[str, Any]:
         else {mark(leaf): leaf.type for leaf in member.leaves}
         for member in shape.members
     }
-
-
-def known(result: dict[str, object]) -> dict[str, object]:
-    """The result without the additive fields."""
-    return {key: result[key] for key in result if key not in {"unknownReasons", "collectedAt"}}
 
 
 NUMBER, BOOLEAN, STRING = "number|unknown", "boolean|unknown", "string|unknown"
@@ -213,157 +184,6 @@ def test_the_schema_lists_the_ten_reasons(shape: Shape) -> None:
 
 
 @by_name
-def test_a_shape_of_which_everything_is_known_has_no_reasons(shape: Shape) -> None:
-    result = fill(shape, everything(shape), {}, {"": AT})
-    Draft202012Validator(schema(shape)).validate(result)
-    assert result["unknownReasons"] == {}
-    assert result["collectedAt"] == {member.name: AT for member in shape.members}
-    assert list(known(result)) == [member.name for member in shape.members]
-
-
-@pytest.mark.spec("unknown.literal-in-typed-leaves", "unknown.every-leaf-has-a-reason")
-def test_a_leaf_without_a_value_is_unknown_with_its_reason() -> None:
-    values = everything(CODEHOST) | {"issues.open": None}
-    del values["latestMergedPR.author"]
-    result = fill(CODEHOST, values, {"issues.open": "feature-off"}, {})
-    assert result["issues"] == {"total": 1, "open": "unknown", "closed": 1, "closedLastMonth": 1}
-    assert result["latestMergedPR"] == {"title": "text", "author": "unknown"}
-    assert result["unknownReasons"] == {
-        "issues.open": "feature-off",
-        "latestMergedPR.author": "never-collected",
-    }
-
-
-@pytest.mark.spec("unknown.empty-lists-have-a-reason")
-def test_a_list_that_nobody_determined_is_empty_with_its_reason() -> None:
-    values = everything(CODEHOST) | {"collaboration.languages": []}
-    del values["collaboration.collaborators"]
-    result = fill(CODEHOST, values, {"collaboration.collaborators": "forbidden"}, {})
-    assert result["collaboration"] == {
-        "languages": [],
-        "collaborators": [],
-        "collaboratorCount": 1,
-    }
-    assert result["unknownReasons"] == {"collaboration.collaborators": "forbidden"}
-
-
-@pytest.mark.spec(
-    "unknown.group-with-unknown-number-is-absent",
-    "unknown.omitted-groups-have-a-reason",
-    "tools.security.unavailable-groups-are-omitted",
-)
-def test_an_optional_group_that_misses_a_required_number_is_left_out() -> None:
-    values = everything(SECURITY)
-    del values["scannerIssues.low"]
-    result = fill(SECURITY, values, {"scannerIssues.low": "upstream-error"}, {"": AT})
-    assert known(result) == {
-        "dependencyAlerts": {"open": 1, "dismissed": 1, "fixed": 1},
-        "branchProtection": True,
-    }
-    assert result["unknownReasons"] == {"scannerIssues": "upstream-error"}
-    assert result["collectedAt"] == {"dependencyAlerts": AT, "branchProtection": AT}
-
-
-@pytest.mark.spec("unknown.optional-fields-are-omitted")
-def test_an_optional_leaf_without_a_value_is_left_out_with_its_reason() -> None:
-    values = everything(INCIDENT)
-    del values["incidentMetrics.meanTimeToFirstAck"]
-    reasons = {"incidentMetrics.meanTimeToFirstAck": "not-applicable"}
-    result = fill(INCIDENT, values, reasons, {})
-    assert result["incidentMetrics"] == {
-        "totalIncidents": 1,
-        "monthlyIncidents": 1,
-        "quarterlyIncidents": 1,
-        "meanTimeToResolve": 1,
-        "upTimePercentage": 1,
-    }
-    assert result["unknownReasons"] == reasons
-
-
-@pytest.mark.spec("unknown.optional-fields-are-omitted")
-def test_an_optional_leaf_of_the_root_is_left_out_with_its_reason() -> None:
-    values = everything(SECURITY)
-    del values["branchProtection"]
-    result = fill(SECURITY, values, {"branchProtection": "not-found"}, {"": AT})
-    assert "branchProtection" not in result
-    assert result["unknownReasons"] == {"branchProtection": "not-found"}
-    assert "branchProtection" not in result["collectedAt"]  # type: ignore[operator]
-
-
-@pytest.mark.spec("tools.incident.unavailable-groups-are-omitted")
-def test_incident_groups_that_nobody_determined_are_left_out() -> None:
-    assert absent(INCIDENT, "no-annotation") == {
-        "unknownReasons": {"incidentMetrics": "no-annotation", "serviceInfo": "no-annotation"},
-        "collectedAt": {},
-    }
-
-
-@pytest.mark.parametrize("value", [0, False, "", [], "unknown"])
-def test_a_value_that_looks_like_nothing_is_still_a_value(value: object) -> None:
-    shape = Shape("any", "Things", (Leaf("leaf", "string|unknown", "A leaf."),))
-    assert fill(shape, {"leaf": value}, {}, {}) == {
-        "leaf": value,
-        "unknownReasons": {},
-        "collectedAt": {},
-    }
-
-
-@pytest.mark.spec("tools.observability.unavailable-is-an-error")
-def test_unknown_observability_counts_are_an_error_that_says_what_to_do() -> None:
-    with pytest.raises(ToolError) as raised:
-        fill(OBSERVABILITY, {"sloCount": 3}, {"monitorCount": "forbidden"}, {})
-    assert raised.value.message == (
-        "Observability metrics are not available: monitorCount is not known (forbidden). "
-        "The credential of the integration may not read this. An administrator can widen its "
-        "permissions."
-    )
-
-
-@pytest.mark.spec("tools.repository.unavailable-is-an-error")
-@pytest.mark.parametrize("path", ["totalFiles", "fileTypes.docs"])
-def test_an_unknown_repository_is_an_error_that_says_what_to_do(path: str) -> None:
-    values = everything(REPOSITORY)
-    del values[path]
-    with pytest.raises(ToolError, match=f"{path} is not known \\(never-collected\\).*Ask again"):
-        fill(REPOSITORY, values, {}, {})
-
-
-def test_the_nearest_reason_is_told() -> None:
-    reasons = {"": "not-found", "issues": "feature-off", "issues.open": "forbidden"}
-    unknown = fill(CODEHOST, {}, reasons, {})["unknownReasons"]
-    assert isinstance(unknown, dict)
-    assert unknown["issues.open"] == "forbidden"
-    assert unknown["issues.closed"] == "feature-off"
-    assert unknown["pullRequests.open"] == "not-found"
-
-
-def test_a_stored_reason_is_told_by_its_word() -> None:
-    reasons = {
-        "issues.open": "upstream-error: expected an integer, not this string",
-        "issues.closed": "not-applicable: no value was given",
-        "issues.total": "the dog ate it",
-    }
-    unknown = fill(CODEHOST, {}, reasons, {})["unknownReasons"]
-    assert isinstance(unknown, dict)
-    assert unknown["issues.open"] == unknown["issues.total"] == "upstream-error"
-    assert unknown["issues.closed"] == "not-applicable"
-
-
-@pytest.mark.spec("unknown.collected-at")
-def test_the_age_of_each_known_group_is_told() -> None:
-    later = "2026-11-21T07:00:00.000+00:00"
-    times = {"pullRequests": AT, "issues": later, "codeReview": AT}
-    result = fill(CODEHOST, {"pullRequests.open": 1, "issues.open": 2}, {}, times)
-    assert result["collectedAt"] == {"pullRequests": AT, "issues": later}
-
-
-def test_results_share_nothing() -> None:
-    first, second = absent(CODEHOST, "not-configured"), absent(CODEHOST, "not-configured")
-    first["collaboration"]["languages"].append("Python")  # type: ignore[index]
-    assert second["collaboration"]["languages"] == []  # type: ignore[index]
-
-
-@by_name
 def test_the_facts_of_an_integration_are_the_paths_of_the_shape(shape: Shape) -> None:
     values = everything(shape)
     assert [fact.name for fact in facts(shape)] == list(values)
@@ -375,21 +195,3 @@ def test_a_number_without_a_unit_is_a_whole_number() -> None:
     assert types["pullRequests.total"] == ("integer", None)
     assert types["mergeTime.avgHours"] == ("float", "hours")
     assert types["collaboration.languages"] == ("set", None)
-
-
-@given(st.data(), st.sampled_from(SHAPES))
-def test_whatever_is_known_the_result_fits_the_schema(data: st.DataObject, shape: Shape) -> None:
-    whole = everything(shape)
-    missing = data.draw(st.sets(st.sampled_from(list(whole))))
-    reasons = data.draw(st.dictionaries(st.sampled_from(list(whole)), st.sampled_from([*REASONS])))
-    values = {path: value for path, value in whole.items() if path not in missing}
-    try:
-        result = fill(shape, values, reasons, {"": AT})
-    except ToolError:
-        assert shape in (OBSERVABILITY, REPOSITORY)
-        return
-    Draft202012Validator(schema(shape)).validate(result)
-    explained = result["unknownReasons"]
-    assert isinstance(explained, dict)
-    assert all(path in explained or path.partition(".")[0] in explained for path in missing)
-    assert bool(explained) is bool(missing)

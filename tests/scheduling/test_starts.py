@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from factbook.clock import DAY, HOUR, MINUTE
 from factbook.scheduling.cadence import following, parse
-from factbook.scheduling.starts import SPREAD, due, next_start
+from factbook.scheduling.starts import SPREAD, due, next_start, nexts
 from tests.scheduling.test_cadence import LINES, MOMENTS, at
 
 NAMES = st.text(st.characters(codec="ascii", categories=("L", "N")), min_size=1, max_size=8)
@@ -47,25 +47,25 @@ def test_whenever_one_looks_what_should_have_started_is_due_and_nothing_else(
 ) -> None:
     last: dict[str, int] = {}
     for step in steps:
-        found = due(cadences, last, now)
+        found = due(nexts(cadences, last), now)
         for name, line in cadences.items():
             missed = name not in last or next_start(name, line, last[name]) <= now
             assert (name in found) is missed
         last |= dict.fromkeys(found, now)
-        assert due(cadences, last, now) == []
+        assert due(nexts(cadences, last), now) == []
         now += step
 
 
 def test_what_never_ran_is_due_at_once_and_what_is_latest_comes_first() -> None:
     cadences = {"daily": "0 0 * * *", "hourly": "0 * * * *", "new": "0 0 1 1 *"}
     last = {"daily": at("2026-11-20 00:20"), "hourly": at("2026-11-20 23:50")}
-    missed = due(cadences, last, at("2026-11-21 01:00"))
+    missed = due(nexts(cadences, last), at("2026-11-21 01:00"))
     assert missed[0] == "new"
     assert (
         sorted(missed[1:], key=lambda name: next_start(name, cadences[name], last[name]))
         == (missed[1:])
     )
-    assert due(cadences, {}, at("2026-11-21 01:00")) == ["daily", "hourly", "new"]
+    assert due(nexts(cadences, {}), at("2026-11-21 01:00")) == ["daily", "hourly", "new"]
 
 
 def test_sources_of_one_cadence_are_spread_over_a_quarter_of_an_hour() -> None:

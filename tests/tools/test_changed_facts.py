@@ -1,9 +1,7 @@
 """get-changed-facts: what changed since a time, of which entity, from what to what."""
 
 from typing import Any
-
 import pytest
-
 from factbook.clock import DAY, HOUR, MINUTE, SECOND, iso
 from factbook.facts.datasource import DataSource
 from tests.api.defining import define, item, push, pushed
@@ -11,23 +9,13 @@ from tests.service import NOON, Service, component
 from tests.tools import past
 from tests.tools.checks import refusal, structured
 from tests.tools.sources import COVERAGE, DRAFT, TREE, record
+from tests.tools.past import PAYMENTS, ORDERS, HISTORY, CHANGES, changes, history, rows
 
-TOOL = "get-changed-facts"
-PAYMENTS = "component:default/payments"
-ORDERS = "component:default/orders"
 ACCOUNT = "resource:default/account"
-ALL = {"since": "1970-01-01"}
 
 
 async def ask(service: Service, **arguments: Any) -> dict[str, Any]:
     return structured(TOOL, await service.ask(TOOL, **arguments))
-
-
-async def changes(service: Service, **arguments: Any) -> list[dict[str, Any]]:
-    found = await ask(service, **(arguments or ALL))
-    assert "nextCursor" not in found
-    listed: list[dict[str, Any]] = found["changes"]
-    return listed
 
 
 def change(
@@ -167,61 +155,6 @@ async def test_no_value_is_not_the_word_null_or_unknown(recording: Service) -> N
     ]
 
 
-@pytest.mark.spec("tools.history-and-changes.long-values")
-async def test_of_long_lists_it_tells_what_came_and_what_went(recording: Service) -> None:
-    files = [f"src/part-{number:04}.py" for number in range(1_000)]
-    await record(recording, PAYMENTS, {"repo.files": files}, TREE)
-    recording.time.advance(HOUR)
-    now = [*files[1:500], *files[501:], "README.md"]
-    await record(recording, PAYMENTS, {"repo.files": now}, TREE)
-    [found] = await changes(recording)
-    told = found["facts"]["repo.files"]
-    # Into 400 characters go 21 paths of 19 with quotes and comma.
-    assert told == {
-        "from": files[:21],
-        "to": now[:21],
-        "added": ["README.md"],
-        "removed": ["src/part-0000.py", "src/part-0500.py"],
-        "cut": {"from": 1_000, "to": 999},
-    }
-    recording.time.advance(HOUR)
-    await record(recording, PAYMENTS, {"repo.files": []}, TREE)
-    [told] = [one["facts"]["repo.files"] for one in (await changes(recording))[1:]]
-    assert told == {
-        "from": now[:21],
-        "to": [],
-        "added": [],
-        "removed": now[:21],
-        "cut": {"from": 999, "removed": 999},
-    }
-
-
-@pytest.mark.spec("tools.history-and-changes.long-values")
-async def test_other_long_values_are_cut_short_and_counted(recording: Service) -> None:
-    owners = {f"team-{number:03}": number for number in range(100)}
-    await record(recording, PAYMENTS, {"repo.about": "a" * 401, "repo.owners": owners}, TREE)
-    recording.time.advance(HOUR)
-    await record(recording, PAYMENTS, {"repo.about": "short", "repo.owners": {"team-000": 1}}, TREE)
-    [found] = await changes(recording)
-    assert found["facts"]["repo.about"] == {
-        "from": "a" * 400,
-        "to": "short",
-        "cut": {"from": 401},
-    }
-    told = found["facts"]["repo.owners"]
-    assert told.keys() == {"from", "to", "cut"}
-    assert told["from"].items() <= owners.items()
-    assert (told["to"], told["cut"]) == ({"team-000": 1}, {"from": 100})
-    recording.time.advance(HOUR)
-    # A list of short ones is told whole, without a word of what came and went.
-    for files in (["a", "b"], ["b", "c"]):
-        recording.time.advance(HOUR)
-        await record(recording, ORDERS, {"repo.files": files}, TREE)
-    assert (await changes(recording))[1]["facts"] == {
-        "repo.files": {"from": ["a", "b"], "to": ["b", "c"]}
-    }
-
-
 # Which changes
 
 
@@ -325,45 +258,3 @@ async def test_a_push_that_leaves_a_fact_out_makes_it_unknown(recording: Service
     [found] = await changes(recording, **ALL, dataSourceId="quality")
     assert found["facts"] == {"tool": {"from": "a", "to": None}}
     assert found["unknownReasons"] == {"tool": "not-applicable: the push left it out"}
-
-
-# Refusals
-
-
-@pytest.mark.spec("tool-error.bad-argument", "tool-error.says-what-to-do-next")
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        ({}, "missing required field `since`"),
-        ({"since": None}, "since"),
-        ({"since": 7}, "since"),
-        ({"since": ""}, "since is not a time from 1970 on. Give a date or an ISO 8601"),
-        ({"since": "7 days"}, "how long ago, such as 90m, 24h, 7d or 2w"),
-        ({"since": "-7d"}, "since is not a time"),
-        ({"since": "P7D"}, "since is not a time"),
-        ({"since": "1234567d"}, "since is not a time"),
-        ({"since": "\u0667d"}, "since is not a time"),
-        ({"since": "2026-13-01"}, "since is not a time"),
-        ({"since": "1969-12-31T23:59:59Z"}, "since is not a time"),
-        (
-            {"since": "2026-11-22"},
-            "since is still to come: it is 2026-11-21T12:00:00.000+00:00 now.",
-        ),
-        ({"since": "9999-12-31T23:59:59-23:59"}, "since is still to come"),
-        ({**ALL, "limit": 0}, "limit"),
-        ({**ALL, "limit": 201}, "`int` <= 200"),
-        ({**ALL, "kind": ""}, "kind"),
-        ({**ALL, "name": "payments"}, "name"),
-        ({**ALL, "dataSourceId": "github"}, 'There is no data source "github". There are: entity-'),
-        ({**ALL, "cursor": ""}, "Leave cursor out to start anew"),
-        ({**ALL, "cursor": "1/tree"}, "Leave cursor out"),
-        ({**ALL, "cursor": "1/tree/x"}, "Leave cursor out"),
-        ({**ALL, "cursor": f"1/tree/{'9' * 19}"}, "Leave cursor out"),
-        ({**ALL, "cursor": "a" * 100_000}, "Leave cursor out"),
-    ],
-    ids=lambda value: str(value)[:60],
-)
-async def test_a_wrong_argument_is_refused(
-    recording: Service, arguments: dict[str, Any], told: str
-) -> None:
-    assert told in refusal(await recording.ask(TOOL, **arguments))

@@ -1,29 +1,19 @@
-"""get-fact-history: the rows of an entity's history, whole, narrowed, in pages."""
+"""get-fact-history: the rows of an entity's history, whole and narrowed."""
 
 from typing import Any
-
 import pytest
-
 from factbook.clock import DAY, HOUR, SECOND, iso
 from tests.api.defining import define, item, push, pushed
 from tests.service import NOON, Service, component
 from tests.tools import past
 from tests.tools.checks import refusal, structured
 from tests.tools.sources import DRAFT, TREE, record
-
-TOOL = "get-fact-history"
-PAYMENTS = "component:default/payments"
-ORDERS = "component:default/orders"
+from tests.tools.past import PAYMENTS, ORDERS, HISTORY, CHANGES, changes, history, rows
 
 
 async def ask(service: Service, **arguments: Any) -> dict[str, Any]:
     given = arguments if "entityRef" in arguments else {"name": "payments", **arguments}
     return structured(TOOL, await service.ask(TOOL, **given))
-
-
-async def rows(service: Service, **arguments: Any) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = (await ask(service, **arguments))["history"]
-    return found
 
 
 def row(source: str, time: int, version: str = "1.0.0", /, **more: Any) -> dict[str, Any]:
@@ -221,93 +211,3 @@ async def test_what_a_draft_wrote_is_marked_and_stays_so_when_it_is_published(
     ]
     await record(recording, PAYMENTS, {"lines": 1}, DRAFT)
     assert [one["draft"] for one in await rows(recording, dataSourceId="draft")] == [True]
-
-
-# Long values
-
-
-@pytest.mark.spec("tools.history-and-changes.long-values")
-async def test_long_values_are_cut_short_and_counted(recording: Service) -> None:
-    files = [f"src/part-{number:04}/main.py" for number in range(5_000)]
-    owners = {f"team-{number:03}": ["a", "b"] for number in range(200)}
-    values = {
-        "repo.files": files,
-        "repo.about": "words " * 500,
-        "repo.owners": owners,
-        "stars": 12345678901234567890,
-    }
-    await record(recording, PAYMENTS, values, TREE)
-    [found] = await rows(recording)
-    assert found["cut"] == {"repo.files": 5_000, "repo.about": 3_000, "repo.owners": 200}
-    facts = found["facts"]
-    # Into 400 characters go 16 paths of 24 with quotes and comma, and 17 members of 23.
-    assert facts["repo.files"] == files[:16]
-    assert facts["repo.about"] == ("words " * 500)[:400]
-    assert list(facts["repo.owners"].items()) == list(owners.items())[:17]
-    assert facts["stars"] == 12345678901234567890
-    # What is one short of it is whole.
-    recording.time.advance(HOUR)
-    whole = {"repo.about": "x" * 400, "repo.files": ["y" * 396], "repo.owners": {"a": "z" * 392}}
-    await record(recording, PAYMENTS, whole, TREE)
-    found = (await rows(recording))[0]
-    assert "cut" not in found
-    assert found["facts"] == whole
-
-
-@pytest.mark.spec("tools.history-and-changes.long-values")
-async def test_one_long_item_is_cut_to_nothing_and_still_counted(recording: Service) -> None:
-    await record(recording, PAYMENTS, {"repo.files": ["x" * 1_000, "y"]}, TREE)
-    [found] = await rows(recording)
-    assert (found["facts"], found["cut"]) == ({"repo.files": []}, {"repo.files": 2})
-
-
-# Refusals
-
-
-@pytest.mark.spec("tool-error.says-what-to-do-next", "tool-error.unknown-data-source")
-async def test_what_is_not_there_is_told_as_the_other_tools_tell_it(recording: Service) -> None:
-    text = refusal(await recording.ask(TOOL, name="payments", dataSourceId="github"))
-    assert text.startswith('There is no data source "github". There are: entity-metadata, ')
-    text = refusal(await recording.ask(TOOL, name="payments", dataSourceId="tree", facts=["lines"]))
-    assert text == (
-        "The data source tree has no fact lines. "
-        "Choose among: repo.files, repo.about, repo.owners, stars."
-    )
-    text = refusal(await recording.ask(TOOL, name="payments", facts=["lines", "wings", "fins"]))
-    assert text.startswith("No data source has a fact fins, wings. Call get-data-source-discovery")
-    text = refusal(await recording.ask(TOOL, name="paymnts"))
-    assert f"Did you mean {PAYMENTS}?" in text
-
-
-@pytest.mark.spec("tool-error.bad-argument")
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        ({"from": "yesterday"}, "from is not a time from 1970 on. Give a date or an ISO 8601"),
-        ({"from": ""}, "from is not a time"),
-        ({"to": "2026-02-30"}, "to is not a time"),
-        ({"to": "1969-12-31"}, "to is not a time"),
-        ({"from": "0001-01-01"}, "from is not a time"),
-        ({"to": "10000-01-01"}, "to is not a time"),
-        ({"to": "2026-11-21T25:00:00Z"}, "to is not a time"),
-        ({"from": "7d"}, "from is not a time"),
-        ({"from": "²026-11-01"}, "from is not a time"),
-        ({"from": "2026-11-22", "to": "2026-11-21"}, "from is later than to"),
-        ({"limit": 0}, "limit"),
-        ({"limit": 201}, "`int` <= 200"),
-        ({"facts": []}, "length >= 1"),
-        ({"since": "7d"}, "since"),
-        ({"cursor": ""}, "Leave cursor out to start anew"),
-        ({"cursor": "payments"}, "Leave cursor out"),
-        ({"cursor": "1/tree/1"}, "Leave cursor out"),
-        ({"cursor": "-1/tree"}, "Leave cursor out"),
-        ({"cursor": "1/"}, "Leave cursor out"),
-        ({"cursor": f"{'9' * 17}/tree"}, "Leave cursor out"),
-        ({"cursor": "1/a' OR 1=1"}, "Leave cursor out"),
-    ],
-    ids=str,
-)
-async def test_a_wrong_argument_is_refused(
-    recording: Service, arguments: dict[str, Any], told: str
-) -> None:
-    assert told in refusal(await recording.ask(TOOL, name="payments", **arguments))

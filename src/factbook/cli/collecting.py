@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Annotated, Any
 
+import msgspec
 import typer
 
 from factbook.cli.failures import Failure
@@ -56,7 +57,8 @@ def collect(
     from factbook import app, commands, logs
 
     settings = settings_from(database_url)
-    logs.configure(settings)
+    # How the run ends is what the command itself says.
+    logs.configure(msgspec.structs.replace(settings, log_level="error"))
     service = app.application(settings)
     with progress_bar(f"Collecting {source}") as show:
 

@@ -27,6 +27,8 @@ log = structlog.get_logger("factbook.collecting")
 # What is collected beside the integrations that were configured, by the id of the source.
 Further = Callable[[], Awaitable[Mapping[str, Integration]]]
 
+# Other workers, and runs that end, may change what is due by then.
+_AGAIN = 5 * SECOND
 # Batches that one process works on at a time, whatever their queues allow.
 SLOTS = 8
 _POLL_SECONDS = 1.0
@@ -62,16 +64,20 @@ class Collector:
         self._finishing: set[Batch] = set()
         self._renewed_at = 0
         self._looked_at = 0
+        self._further_now: Mapping[str, Integration] | None = None
+        self._nothing_before = 0
         self._done = asyncio.Event()
 
     async def tick(self) -> None:
         """Begin what is due, then `work`."""
-        if self._clock() - self._looked_at >= SECOND:
-            self._looked_at = self._clock()
-            async for _ in self._begun():
-                # To plan the next takes a while: what is held is kept, and what waits is taken.
-                await self.renew()
-                await self.take()
+        now = self._clock()
+        if now - self._looked_at >= SECOND:
+            self._looked_at = now
+            if await self._look() or now >= self._nothing_before:
+                async for _ in self._begun():
+                    # To plan the next takes a while: what is held is kept, and what waits is taken.
+                    await self.renew()
+                    await self.take()
         await self.work()
 
     async def work(self) -> None:
@@ -134,14 +140,20 @@ class Collector:
             if one.source.cadence and not one.source.draft
         }
         last, running = await runs.starts(self._database)
-        due = starts.due({id_: cadences[id_] for id_ in cadences.keys() - running}, last, now)
-        for id_ in due:
+        waiting = {id_: cadences[id_] for id_ in cadences.keys() - running}
+        nexts = starts.nexts(waiting, last)
+        self._nothing_before = min([now + _AGAIN, *nexts.values()])
+        for id_ in starts.due(nexts, now):
             yield await self._begin(self._integrations[id_], last.get(id_), self._clock())
 
-    async def _look(self) -> None:
-        """Find out what there is to collect, which users may have changed."""
-        if self._further is not None:
-            self._integrations = {**await self._further(), **self._configured}
+    async def _look(self) -> bool:
+        """Find out what there is to collect; whether users have changed it."""
+        further = None if self._further is None else await self._further()
+        if further is None or further is self._further_now:
+            return False
+        self._further_now = further
+        self._integrations = {**further, **self._configured}
+        return True
 
     async def _begin(self, integration: Integration, last: int | None, now: int) -> bool:
         """Begin a run, unless another worker is about to."""

@@ -65,18 +65,16 @@ class Registry:
         fixed = {one.id: one for one in sources} | {id_: one.source for id_, one in brought.items()}
         self._fixed = Known(fixed, brought, {}, {})
         self._known = self._fixed
+        self._custom: Mapping[str, Integration] = {}
         self._read: dict[str, _Read] = {}
         self._revision: int | None = None
         self._asked_at: int | None = None
         self._asking = asyncio.Lock()
 
     async def custom(self) -> Mapping[str, Integration]:
-        """What collects the sources that users defined."""
-        known = await self.current()
-        return {
-            id_: known.integrations[id_]
-            for id_ in known.definitions.keys() & known.integrations.keys()
-        }
+        """What collects the sources that users defined: the same until one of them changes."""
+        await self.current()
+        return self._custom
 
     @property
     def fixed(self) -> Known:
@@ -122,6 +120,8 @@ class Registry:
             self._asked_at = None
             raise
         self._known = _known(self._fixed, self._read)
+        made = self._known.integrations
+        self._custom = {id_: made[id_] for id_ in self._known.definitions if id_ in made}
         self._revision = revision
 
     def _read_all(self, stored: Sequence[Stored]) -> dict[str, _Read]:

@@ -13,17 +13,21 @@ from factbook.scheduling.cadence import Cadence
 SPREAD = 15 * MINUTE
 
 
-def due(cadences: Mapping[str, str], last: Mapping[str, int], now: int) -> list[str]:
-    """The names that have to start now, in the order of when they should have.
+def nexts(cadences: Mapping[str, str], last: Mapping[str, int]) -> dict[str, int]:
+    """The next start of each name; 0, at once, for one that never started.
 
-    `cadences` are cron lines by name, `last` the time of each one's last start; a name that never
-    started is due at once. However many starts were missed, one makes up for them.
+    `cadences` are cron lines by name, `last` the time of each one's last start. However many
+    starts were missed, one makes up for them.
     """
-    starts = {
+    return {
         name: next_start(name, line, last[name]) if name in last else 0
         for name, line in cadences.items()
     }
-    return sorted((name for name in starts if starts[name] <= now), key=lambda n: (starts[n], n))
+
+
+def due(nexts: Mapping[str, int], now: int) -> list[str]:
+    """The names that have to start now, in the order of when they should have."""
+    return sorted((name for name in nexts if nexts[name] <= now), key=lambda n: (nexts[n], n))
 
 
 @lru_cache(maxsize=4096)

@@ -44,6 +44,8 @@ _SHAPED: Final = {
     f"{shape.name}.{fact.name}": fact.type for shape in SHAPES for fact in facts(shape)
 }
 
+_MEMBERS: Final = frozenset({"type", "description", "unit", "metadata", "extract"})
+
 _Report = Callable[[str, str], None]
 _Body = Template | dict[str, Any] | list[Any] | int | float | bool | None
 
@@ -115,6 +117,7 @@ class _Reader:
     def definition(self) -> Definition:
         type_ = self._one_of("handlerDefinition.type", self._type, TYPES)
         self._check_source(type_)
+        self._check_members()
         language = self._take("extractor", str, LANGUAGE)
         if language != LANGUAGE:
             self._report(_at("extractor"), f"has to be {LANGUAGE}")
@@ -151,6 +154,11 @@ class _Reader:
             self._report(_at("builtinId"), "is of builtin sources only")
         if type_ == "push" and source.cadence:
             self._report("cadence", "means nothing for a source that is pushed")
+
+    def _check_members(self) -> None:
+        for name, given in self._document["schema"].items():
+            for member in given.keys() - _MEMBERS:
+                self._report(f"schema.{name}.{member}", "is not a member of a fact")
 
     def _request(self) -> Request:
         return Request(

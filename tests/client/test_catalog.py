@@ -1,27 +1,106 @@
-"""The client's queries, counts and checks, against prepared answers."""
+"""The client's reading of the catalog: entities, queries, counts, ancestries and checks."""
 
+from collections.abc import Callable
 from typing import Any
-
 import httpx2
 import msgspec
 import pytest
-
+from factbook.client import (
+    ApiError,
+    AsyncClient,
+    Client,
+    ConnectionFailed,
+    ProtocolError,
+    ToolCallError,
+    UnexpectedAnswer,
+)
+from tests.cli.fake_server import TOOLS, FakeServer, component, pushed, rehearsed, result, unable
 from factbook.client import ApiError, Client, UnexpectedAnswer
 from tests.cli.fake_server import FakeServer, component
 
 CATALOG = "/api/catalog"
+
+ENTITIES = "/api/catalog/entities"
+
 QUERY = f"{CATALOG}/entities/by-query"
+
 PAGE = {"items": [component("a")], "totalItems": 3, "pageInfo": {"nextCursor": "next"}}
 
 
-@pytest.fixture
-def server() -> FakeServer:
-    return FakeServer()
+# Entities
 
 
-@pytest.fixture
-def client(server: FakeServer) -> Client:
-    return Client("http://factbook.test", "fbk_secret", transport=httpx2.MockTransport(server))
+def pages(server: FakeServer, *sizes: int, link: str = f"{ENTITIES}?after=x&fields=kind") -> None:
+    """Prepare pages of the catalog with so many entities, each but the last naming the next."""
+    for position, size in enumerate(sizes, 1):
+        follow = f'<{link}>; rel="next"' if position < len(sizes) else ""
+        server.on("GET", ENTITIES, [component(f"{position}-{n}") for n in range(size)], link=follow)
+
+
+def test_entities_of_all_pages_are_iterated(server: FakeServer, client: Client) -> None:
+    pages(server, 2, 2, 1)
+    names = [entity["metadata"]["name"] for entity in client.entities()]
+    assert names == ["1-0", "1-1", "2-0", "2-1", "3-0"]
+    assert [("after", "x") in r.url.params.multi_items() for r in server.requests] == [
+        False,
+        True,
+        True,
+    ]
+
+
+def test_a_selection_of_entities_is_asked_for(server: FakeServer, client: Client) -> None:
+    pages(server, 0)
+    selection = ["kind=component,spec.type=service", "kind=api"]
+    assert not list(
+        client.entities(
+            filters=selection, fields=["kind", "metadata.name"], order=["asc:kind"], offset=5
+        )
+    )
+    assert server.last.url.params.multi_items() == [
+        ("filter", "kind=component,spec.type=service"),
+        ("filter", "kind=api"),
+        ("fields", "kind,metadata.name"),
+        ("order", "asc:kind"),
+        ("offset", "5"),
+        ("limit", "500"),
+    ]
+
+
+def test_a_limit_ends_the_iteration_over_pages(server: FakeServer, client: Client) -> None:
+    pages(server, 500, 100, 1)
+    assert len(list(client.entities(limit=600))) == 600
+    assert [request.url.params["limit"] for request in server.requests] == ["500", "100"]
+
+
+def test_a_link_is_followed_to_no_other_host(server: FakeServer, client: Client) -> None:
+    pages(server, 1, 1, link="http://elsewhere.test/somewhere?after=x")
+    assert len(list(client.entities())) == 2
+    assert {request.url.host for request in server.requests} == {"factbook.test"}
+
+
+def test_a_server_may_live_below_a_path(server: FakeServer) -> None:
+    server.on("GET", f"/tools/factbook{ENTITIES}", [component("a")])
+    transport = httpx2.MockTransport(server)
+    assert list(Client("http://factbook.test/tools/factbook/", transport=transport).entities())
+
+
+@pytest.mark.parametrize("ref", ["component:default/a b", "component:a b"])
+def test_an_entity_is_read_by_reference(server: FakeServer, client: Client, ref: str) -> None:
+    server.on("GET", f"{ENTITIES}/by-name/component/default/a%20b", component("a b"))
+    assert client.entity(ref)["metadata"]["name"] == "a b"
+
+
+@pytest.mark.parametrize("ref", ["", "a", "default/a", ":a", "component:", "component:/a"])
+def test_what_is_no_full_reference_is_refused(client: Client, ref: str) -> None:
+    with pytest.raises(ValueError, match="kind:"):
+        client.entity(ref)
+
+
+def test_entities_are_read_by_references(server: FakeServer, client: Client) -> None:
+    server.on("POST", f"{ENTITIES}/by-refs", {"items": [component("a"), None]})
+    found = client.entities_by_refs(["component:a", "component:b"], fields=["kind"])
+    assert found == [component("a"), None]
+    assert server.sent() == {"entityRefs": ["component:a", "component:b"], "fields": ["kind"]}
 
 
 # Queries
@@ -94,6 +173,15 @@ def test_an_empty_predicate_is_one(server: FakeServer, client: Client) -> None:
 def test_filters_and_a_predicate_exclude_each_other(client: Client) -> None:
     with pytest.raises(ValueError, match="either filters or a predicate"):
         client.query(filters=["kind=api"], predicate={"kind": "api"})
+
+
+@pytest.mark.parametrize("body", [{}, {"items": [], "totalItems": "3", "pageInfo": {}}, []])
+def test_a_page_of_another_shape_is_unexpected(
+    server: FakeServer, client: Client, body: Any
+) -> None:
+    server.on("GET", QUERY, body)
+    with pytest.raises(UnexpectedAnswer, match="by-query"):
+        client.query()
 
 
 # Facets
@@ -172,22 +260,3 @@ def test_an_entity_is_refreshed_by_its_reference(server: FakeServer, client: Cli
     server.on("POST", f"{CATALOG}/refresh", None)
     client.refresh("component:default/a")
     assert server.sent() == {"entityRef": "component:default/a"}
-
-
-@pytest.mark.parametrize("body", [{}, {"items": [], "totalItems": "3", "pageInfo": {}}, []])
-def test_a_page_of_another_shape_is_unexpected(
-    server: FakeServer, client: Client, body: Any
-) -> None:
-    server.on("GET", QUERY, body)
-    with pytest.raises(UnexpectedAnswer, match="by-query"):
-        client.query()
-
-
-# The tool-call endpoint
-
-
-def test_a_handshake_tells_who_answers(server: FakeServer, client: Client) -> None:
-    found = client.initialize()
-    assert (found.server_info.name, found.server_info.version) == ("factbook", "1.2.3")
-    assert (found.protocol_version, found.instructions) == ("2025-11-25", None)
-    assert server.sent()["params"]["clientInfo"]["name"] == "factbook-client"

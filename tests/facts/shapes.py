@@ -1,0 +1,24 @@
+"""Each metric shape in turn, and a value for every path of it."""
+
+from typing import Any
+
+import pytest
+
+from factbook.facts.shapes import SHAPES, Shape
+
+EXAMPLES = {
+    "number|unknown": 1,
+    "boolean|unknown": True,
+    "string|unknown": "text",
+    "string[]": ["text"],
+    "number": 1,
+    "boolean": True,
+    "string": "text",
+}
+
+by_name = pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.name)
+
+
+def everything(shape: Shape) -> dict[str, Any]:
+    """A value for every path of the shape."""
+    return {path: EXAMPLES[leaf.type] for member in shape.members for path, leaf in member.paths}

@@ -1,0 +1,58 @@
+"""Runs of made-up work: begun, claimed by holders and finished at given times."""
+
+from factbook.clock import HOUR
+from factbook.scheduling import engine, runs
+from factbook.scheduling.engine import Batch, Figures, Order, Queue
+from factbook.scheduling.runs import Run
+from factbook.storage import Database
+
+NOW = 1_795_262_400_000
+DONE = Figures(1)
+TOKEN = Queue("token")
+
+
+async def begin(
+    database: Database,
+    count: int = 3,
+    *,
+    source: str = "github",
+    queue: Queue = TOKEN,
+    whole: bool = True,
+    now: int = NOW,
+    since: int = engine.NEVER,
+    limit: int = HOUR,
+) -> int | None:
+    works = [f"work {number}" for number in range(count)]
+    order = Order(source, queue, works, "cadence", whole, now + limit, count)
+    begun = await database.write(lambda tx: engine.enqueue(tx, order, now, since=since))
+    return None if begun is None else begun.run_id
+
+
+async def claim(
+    database: Database,
+    holder: str = "a",
+    *,
+    limit: int = 10,
+    now: int = NOW,
+    source: str = "github",
+) -> list[Batch]:
+    return await database.write(lambda tx: engine.claim(tx, holder, [source], limit, now))
+
+
+async def finish(
+    database: Database, batch: Batch, figures: Figures = DONE, now: int = NOW
+) -> runs.Ended | None:
+    return await database.write(lambda tx: engine.finish(tx, batch, figures, now))
+
+
+async def the_run(database: Database, run_id: int | None) -> Run:
+    assert run_id is not None
+    found = await runs.run(database, run_id)
+    assert found is not None
+    return found
+
+
+async def rows(database: Database, table: str) -> int:
+    row = await database.one(f"SELECT COUNT(*) FROM {table}")  # noqa: S608 - a test's own words
+    assert row is not None
+    return int(row[0])
