@@ -1,12 +1,11 @@
 """by-query refuses what it does not understand and says which part, and never breaks."""
 
 import base64
-import json
 from typing import Any
 
 import pytest
 
-from tests.api.querying import QUERY, page, posted, refusal
+from tests.api.querying import QUERY, posted, refusal
 from tests.service import Service
 
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from typer.testing import Result
 
+from tests.cli.bridge import SOURCES
 from tests.cli.conftest import Command
 from tests.cli.fake_server import FakeServer, component
-from tests.cli.bridge import SOURCES
 from tests.cli.trials import BUILD, WEB, answer, builds, trial, tried
 
 RECORDING = Path("recorded/builds/component.default.web.recording.json")

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from tests.cli.bridge import SOURCES
 from tests.cli.conftest import Command
 from tests.cli.fake_server import FakeServer
-from tests.cli.bridge import SOURCES
 from tests.cli.trials import BUILD, builds, trial, tried
 
 

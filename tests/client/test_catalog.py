@@ -1,29 +1,21 @@
 """The client's reading of the catalog: entities, queries, counts, ancestries and checks."""
 
-from collections.abc import Callable
 from typing import Any
+
 import httpx2
 import msgspec
 import pytest
+
 from factbook.client import (
     ApiError,
-    AsyncClient,
     Client,
-    ConnectionFailed,
-    ProtocolError,
-    ToolCallError,
     UnexpectedAnswer,
 )
-from tests.cli.fake_server import TOOLS, FakeServer, component, pushed, rehearsed, result, unable
-from factbook.client import ApiError, Client, UnexpectedAnswer
 from tests.cli.fake_server import FakeServer, component
 
 CATALOG = "/api/catalog"
-
-ENTITIES = "/api/catalog/entities"
-
-QUERY = f"{CATALOG}/entities/by-query"
-
+ENTITIES = f"{CATALOG}/entities"
+QUERY = f"{ENTITIES}/by-query"
 PAGE = {"items": [component("a")], "totalItems": 3, "pageInfo": {"nextCursor": "next"}}
 
 

@@ -1,25 +1,14 @@
 """The client's pushes, and its reading, deleting and restoring of sets."""
 
-from collections.abc import Callable
-from typing import Any
 import httpx2
 import msgspec
-import pytest
+
 from factbook.client import (
-    ApiError,
-    AsyncClient,
     Client,
-    ConnectionFailed,
-    ProtocolError,
-    ToolCallError,
-    UnexpectedAnswer,
 )
-from tests.cli.fake_server import TOOLS, FakeServer, component, pushed, rehearsed, result, unable
-from factbook.client import ApiError, Client, UnexpectedAnswer
-from tests.cli.fake_server import FakeServer, component
+from tests.cli.fake_server import FakeServer, component, pushed, rehearsed
 
 SETS = "/api/catalog/factbook-entities/sets"
-
 CHANGES = {"added": 1, "updated": 2, "removed": 3, "unchanged": 4}
 
 

@@ -1,22 +1,16 @@
 """The client's calls of tools."""
 
-from collections.abc import Callable
 from typing import Any
-import httpx2
-import msgspec
+
 import pytest
+
 from factbook.client import (
-    ApiError,
-    AsyncClient,
     Client,
-    ConnectionFailed,
     ProtocolError,
     ToolCallError,
     UnexpectedAnswer,
 )
-from tests.cli.fake_server import TOOLS, FakeServer, component, pushed, rehearsed, result, unable
-from factbook.client import ApiError, Client, UnexpectedAnswer
-from tests.cli.fake_server import FakeServer, component
+from tests.cli.fake_server import TOOLS, FakeServer, result, unable
 
 
 def test_a_handshake_tells_who_answers(server: FakeServer, client: Client) -> None:

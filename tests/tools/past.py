@@ -1,4 +1,4 @@
-"""A past for entities: rows of history as collections have written them, and pages of it."""
+"""A past for entities: rows of history as collections have written them, and what tools tell."""
 
 import json
 from collections.abc import AsyncIterator, Iterable, Mapping
@@ -11,6 +11,12 @@ from factbook.storage import Transaction
 from tests.service import Service
 from tests.tools.checks import structured
 from tests.tools.sources import COVERAGE
+
+HISTORY = "get-fact-history"
+CHANGES = "get-changed-facts"
+PAYMENTS = "component:default/payments"
+ORDERS = "component:default/orders"
+ALL = {"since": "1970-01-01"}
 
 ROW = ("source_id", "entity_id", "written_at", "facts", "reasons", "version")
 
@@ -49,11 +55,31 @@ async def write(
     await service.state.database.write(insert)
 
 
+async def answered(service: Service, tool: str, **arguments: Any) -> dict[str, Any]:
+    """What a tool answers, checked against its schema."""
+    return structured(tool, await service.ask(tool, **arguments))
+
+
+async def rows(service: Service, **arguments: Any) -> list[dict[str, Any]]:
+    """The first page of the history of payments."""
+    found = await answered(service, HISTORY, name="payments", **arguments)
+    listed: list[dict[str, Any]] = found["history"]
+    return listed
+
+
+async def changes(service: Service, **arguments: Any) -> list[dict[str, Any]]:
+    """The changes of a page that is the only one; without arguments, of all times."""
+    found = await answered(service, CHANGES, **(arguments or ALL))
+    assert "nextCursor" not in found
+    listed: list[dict[str, Any]] = found["changes"]
+    return listed
+
+
 async def pages(service: Service, tool: str, **arguments: Any) -> AsyncIterator[dict[str, Any]]:
     """Every page that a tool gives, following nextCursor; each is checked against its schema."""
     cursor: dict[str, str] = {}
     for _ in range(200):
-        page = structured(tool, await service.ask(tool, **arguments, **cursor))
+        page = await answered(service, tool, **arguments, **cursor)
         yield page
         if "nextCursor" not in page:
             return

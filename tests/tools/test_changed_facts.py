@@ -1,21 +1,18 @@
 """get-changed-facts: what changed since a time, of which entity, from what to what."""
 
 from typing import Any
+
 import pytest
+
 from factbook.clock import DAY, HOUR, MINUTE, SECOND, iso
 from factbook.facts.datasource import DataSource
 from tests.api.defining import define, item, push, pushed
 from tests.service import NOON, Service, component
 from tests.tools import past
-from tests.tools.checks import refusal, structured
+from tests.tools.past import ALL, CHANGES, ORDERS, PAYMENTS, answered, changes
 from tests.tools.sources import COVERAGE, DRAFT, TREE, record
-from tests.tools.past import PAYMENTS, ORDERS, HISTORY, CHANGES, changes, history, rows
 
 ACCOUNT = "resource:default/account"
-
-
-async def ask(service: Service, **arguments: Any) -> dict[str, Any]:
-    return structured(TOOL, await service.ask(TOOL, **arguments))
 
 
 def change(
@@ -49,7 +46,7 @@ async def test_each_change_tells_of_whom_and_when_and_from_what_to_what(recordin
     await record(recording, PAYMENTS, {"stars": 2}, TREE)
     await record(recording, ORDERS, {"lines": 11})
     await record(recording, PAYMENTS, {"lines": 100, "share": 0.5, "green": False})
-    assert await ask(recording, since="2026-11-21") == {
+    assert await answered(recording, CHANGES, since="2026-11-21") == {
         "since": "2026-11-21T00:00:00.000+00:00",
         "changes": [
             change(COVERAGE, PAYMENTS, HOUR, {"lines": (100, 120), "green": (True, False)}),
@@ -189,7 +186,7 @@ async def test_since_is_a_time_a_date_or_how_long_ago(recording: Service) -> Non
     await past.write(recording, [first, *others])
 
     async def told(since: str) -> list[int]:
-        found = await ask(recording, since=since)
+        found = await answered(recording, CHANGES, since=since)
         return [ago.index(one["facts"]["stars"]["to"]) for one in found["changes"]]
 
     assert await told("1970-01-01") == await told("30d") == [0, 1, 2, 4, 3, 5]
@@ -201,8 +198,8 @@ async def test_since_is_a_time_a_date_or_how_long_ago(recording: Service) -> Non
     assert await told("2026-11-21T13:00:00+02:00") == [3, 5]
     assert await told("0d") == await told("2026-11-21T12:00:00Z") == [5]
     assert await told("999999w") == [0, 1, 2, 4, 3, 5]
-    assert (await ask(recording, since="999999w"))["since"] == "1970-01-01T00:00:00.000+00:00"
-    assert (await ask(recording, since="90m"))["since"] == "2026-11-21T10:30:00.000+00:00"
+    for since, time in (("999999w", 0), ("90m", NOON - 90 * MINUTE)):
+        assert (await answered(recording, CHANGES, since=since))["since"] == iso(time)
 
 
 @pytest.mark.spec("tools.changed-facts.from-what-to-what")

@@ -1,19 +1,16 @@
 """get-fact-history: the rows of an entity's history, whole and narrowed."""
 
 from typing import Any
+
 import pytest
+
 from factbook.clock import DAY, HOUR, SECOND, iso
 from tests.api.defining import define, item, push, pushed
 from tests.service import NOON, Service, component
 from tests.tools import past
 from tests.tools.checks import refusal, structured
+from tests.tools.past import HISTORY, ORDERS, PAYMENTS, answered, rows
 from tests.tools.sources import DRAFT, TREE, record
-from tests.tools.past import PAYMENTS, ORDERS, HISTORY, CHANGES, changes, history, rows
-
-
-async def ask(service: Service, **arguments: Any) -> dict[str, Any]:
-    given = arguments if "entityRef" in arguments else {"name": "payments", **arguments}
-    return structured(TOOL, await service.ask(TOOL, **given))
 
 
 def row(source: str, time: int, version: str = "1.0.0", /, **more: Any) -> dict[str, Any]:
@@ -40,7 +37,7 @@ async def test_each_row_tells_when_which_source_wrote_what_and_why_not(recording
     recording.time.advance(HOUR)
     await record(recording, PAYMENTS, {"lines": "many"})
     await record(recording, PAYMENTS, {}, TREE, {"": "no-annotation"})
-    assert await ask(recording) == {
+    assert await answered(recording, HISTORY, name="payments") == {
         "entityRef": PAYMENTS,
         "history": [
             row("tree", 2 * HOUR, "1.4.0", unknownReasons={"*": "no-annotation"}),
@@ -65,7 +62,10 @@ async def test_each_row_tells_when_which_source_wrote_what_and_why_not(recording
 
 @pytest.mark.spec("tools.fact-history.rows")
 async def test_an_entity_without_a_past_has_no_rows(recording: Service) -> None:
-    assert await ask(recording) == {"entityRef": PAYMENTS, "history": []}
+    assert await answered(recording, HISTORY, name="payments") == {
+        "entityRef": PAYMENTS,
+        "history": [],
+    }
 
 
 @pytest.mark.spec("tools.fact-history.rows")
@@ -90,7 +90,7 @@ async def test_a_value_that_was_kept_while_the_vendor_failed_is_neither_value_no
 async def test_the_past_of_a_removed_entity_is_not_told(recording: Service) -> None:
     await record(recording, PAYMENTS, {"lines": 100})
     await recording.push("first", component("orders"))
-    assert "There is no entity" in refusal(await recording.ask(TOOL, name="payments"))
+    assert "There is no entity" in refusal(await recording.ask(HISTORY, name="payments"))
 
 
 async def test_what_a_source_wrote_that_is_configured_no_more_is_not_told(
@@ -101,14 +101,14 @@ async def test_what_a_source_wrote_that_is_configured_no_more_is_not_told(
         recording, [("gone", entity_id, NOON + time, {"lines": 1}) for time in range(50)]
     )
     await record(recording, PAYMENTS, {"lines": 100})
-    found = [page async for page in past.pages(recording, TOOL, name="payments", limit=1)]
+    found = [page async for page in past.pages(recording, HISTORY, name="payments", limit=1)]
     assert [one["dataSourceId"] for page in found for one in page["history"]] == ["coverage"]
 
 
 @pytest.mark.spec("tools.fact-history.names-the-entity")
 async def test_the_entity_is_named_as_for_the_metric_tools(recording: Service) -> None:
     await record(recording, PAYMENTS, {"lines": 100})
-    expected = await ask(recording)
+    expected = await answered(recording, HISTORY, name="payments")
     for named in (
         {"entityRef": PAYMENTS},
         {"entityRef": "Payments"},
@@ -116,9 +116,9 @@ async def test_the_entity_is_named_as_for_the_metric_tools(recording: Service) -
         {"name": "payments", "entityRef": PAYMENTS},
         {"name": "", "entityRef": PAYMENTS},
     ):
-        assert structured(TOOL, await recording.ask(TOOL, **named)) == expected
-    assert "Give either name" in refusal(await recording.ask(TOOL))
-    text = refusal(await recording.ask(TOOL, name="payments", entityRef=ORDERS))
+        assert structured(HISTORY, await recording.ask(HISTORY, **named)) == expected
+    assert "Give either name" in refusal(await recording.ask(HISTORY))
+    text = refusal(await recording.ask(HISTORY, name="payments", entityRef=ORDERS))
     assert f"name means {PAYMENTS} and entityRef means {ORDERS}" in text
 
 

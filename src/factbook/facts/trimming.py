@@ -18,7 +18,7 @@ from factbook.storage import Database, Transaction
 _AT_ONCE = 1_000
 # It rests for so many times as long as it worked: nobody waits for it, and others wait for the
 # processor and the disk.
-_REST = 4.0
+_REST = 9.0
 # What is stored may have been given its time so long before.
 _DELAY = 5 * MINUTE
 _BEYOND = 2**63 - 1

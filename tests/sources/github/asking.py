@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from factbook.clock import DAY, HOUR
-from factbook.sources.github import INTEGRATION
+from factbook.sources.github import FACTS, INTEGRATION
 from factbook.sources.integration import Collected
 from tests.fakes.github.app import FakeGitHub
 from tests.fakes.github.state import Issue, Pull, Repository, Ruleset, Token
@@ -146,3 +146,22 @@ EVERYTHING: Mapping[str, Any] = {
     "repository.fileTypes.docs": 1,
     "repository.fileTypes.config": 0,
 }
+
+NAMES = {fact.name for fact in FACTS}
+CODEOWNERS = ("usesCodeowners", "codeownersHasErrors", "codeownersErrorCount")
+
+
+def differences(collected: Collected) -> tuple[dict[str, Any], dict[str, str]]:
+    """The values that a full collection would not have, and the words of all reasons."""
+    covered = set(collected.values) | {
+        name
+        for name in NAMES
+        if any(name == place or name.startswith(f"{place}.") for place in collected.missing)
+    }
+    assert covered == NAMES, NAMES - covered
+    values = {
+        name: value
+        for name, value in collected.values.items()
+        if name not in EVERYTHING or EVERYTHING[name] != value
+    }
+    return values, {place: text.split(":")[0] for place, text in collected.reasons.items()}

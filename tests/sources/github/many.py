@@ -1,23 +1,13 @@
 """Many repositories on one GitHub, and how their collection ended."""
 
-from dataclasses import replace
-from typing import Any
-import pytest
-from factbook.clock import DAY, HOUR
-from factbook.sources.github import FACTS
-from factbook.sources.integration import Collected
-from tests.fakes.github.state import Issue, Pull, Repository, Ruleset, Token
-from tests.service import NOON
-from tests.sources.github.asking import APP, EVERYTHING, TOKEN, full, started
 from collections import Counter
-from factbook.clock import DAY, HOUR, MINUTE
-from factbook.sources.github.client import BATCH
-from tests.fakes import faults
-from tests.fakes.faults import Fault
+
+from factbook.clock import DAY, HOUR
+from factbook.sources.integration import Collected
 from tests.fakes.github.app import FakeGitHub
-from tests.fakes.github.faults import of_another_form, secondary_limit
-from tests.fakes.github.state import Pull, Repository, Token
-from tests.sources.github.asking import APP, EVERYTHING, TOKEN, Collector, full, started
+from tests.fakes.github.state import Pull, Repository
+from tests.service import NOON
+from tests.sources.github.asking import Collector
 
 
 def many(count: int) -> list[Repository]:
@@ -46,3 +36,8 @@ def words(collected: dict[str, Collected]) -> Counter[str]:
         one.missing[""].reason.split(":")[0] if "" in one.missing else ""
         for one in collected.values()
     )
+
+
+async def every(fake: FakeGitHub, collector: Collector) -> dict[str, Collected]:
+    """What one run brings for every repository."""
+    return await collector.collect(*(one.name for one in fake.repositories))

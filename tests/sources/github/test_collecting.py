@@ -1,25 +1,19 @@
 """What is collected, leaf by leaf, with all rights: in a full repository and in emptier ones."""
 
-from dataclasses import replace
-from typing import Any
 import pytest
+
 from factbook.clock import DAY, HOUR
-from factbook.sources.github import FACTS
-from factbook.sources.integration import Collected
-from tests.fakes.github.state import Issue, Pull, Repository, Ruleset, Token
+from tests.fakes.github.state import Issue, Pull, Repository, Token
 from tests.service import NOON
-from tests.sources.github.asking import APP, EVERYTHING, TOKEN, full, started
-from collections import Counter
-from factbook.clock import DAY, HOUR, MINUTE
-from factbook.sources.github.client import BATCH
-from tests.fakes import faults
-from tests.fakes.faults import Fault
-from tests.fakes.github.app import FakeGitHub
-from tests.fakes.github.faults import of_another_form, secondary_limit
-from tests.fakes.github.state import Pull, Repository, Token
-from tests.sources.github.asking import APP, EVERYTHING, TOKEN, Collector, full, started
-from tests.sources.github.asking import NAMES, differences
-from tests.sources.github.many import every, many, words
+from tests.sources.github.asking import (
+    APP,
+    EVERYTHING,
+    NAMES,
+    TOKEN,
+    differences,
+    full,
+    started,
+)
 
 
 async def test_every_leaf_has_a_value_with_all_rights() -> None:

@@ -1,26 +1,30 @@
 """What is left when GitHub answers some requests badly, late, or not at all."""
 
 from dataclasses import replace
-from typing import Any
+
 import pytest
-from factbook.clock import DAY, HOUR
-from factbook.sources.github import FACTS
-from factbook.sources.integration import Collected
-from tests.fakes.github.state import Issue, Pull, Repository, Ruleset, Token
-from tests.service import NOON
-from tests.sources.github.asking import APP, EVERYTHING, TOKEN, full, started
-from collections import Counter
-from factbook.clock import DAY, HOUR, MINUTE
-from factbook.sources.github.client import BATCH
+
+from factbook.clock import HOUR, MINUTE
 from tests.fakes import faults
 from tests.fakes.faults import Fault
-from tests.fakes.github.app import FakeGitHub
 from tests.fakes.github.faults import of_another_form, secondary_limit
-from tests.fakes.github.state import Pull, Repository, Token
-from tests.sources.github.asking import APP, EVERYTHING, TOKEN, Collector, full, started
-from tests.sources.github.asking import NAMES, differences
+from tests.fakes.github.state import Token
+from tests.sources.github.asking import (
+    APP,
+    CODEOWNERS,
+    EVERYTHING,
+    TOKEN,
+    differences,
+    full,
+    started,
+)
 from tests.sources.github.many import every, many, words
 
+by_fault = pytest.mark.parametrize(
+    "fault",
+    [faults.unavailable, faults.not_json, faults.cut_off, of_another_form],
+    ids=lambda fault: fault.__name__,
+)
 
 # Parts of an answer
 
@@ -97,8 +101,7 @@ async def test_a_host_that_leaves_every_answer_empty_is_soon_left_alone() -> Non
     for one in repositories:
         one.failing = {"id": None}
     fake, collector = started(*repositories)
-    collected = await collector.collect(*names(repositories))
-    assert words(collected) == {"upstream-error": 60}
+    assert words(await every(fake, collector)) == {"upstream-error": 60}
     assert fake.requests["graphql"] <= 10
 
 
@@ -110,19 +113,13 @@ async def test_an_answer_that_comes_too_late_is_as_none() -> None:
 
 
 async def test_a_host_that_only_fails_is_soon_left_alone() -> None:
-    repositories = many(60)
-    fake, collector = started(*repositories)
+    fake, collector = started(*many(60))
     fake.fail("graphql", faults.bad_gateway, times=1_000)
-    collected = await collector.collect(*names(repositories))
-    assert words(collected) == {"upstream-error": 60}
+    assert words(await every(fake, collector)) == {"upstream-error": 60}
     assert fake.requests["graphql"] <= 10
 
 
-@pytest.mark.parametrize(
-    "fault",
-    [faults.unavailable, faults.not_json, faults.cut_off, of_another_form],
-    ids=lambda fault: fault.__name__,
-)
+@by_fault
 async def test_broken_answers_leave_everything_to_the_next_run(fault: Fault) -> None:
     fake, collector = started(full(), replace(full(), name="acme/other"))
     fake.fail("graphql", fault, times=1_000)
@@ -132,11 +129,7 @@ async def test_broken_answers_leave_everything_to_the_next_run(fault: Fault) -> 
     assert fake.requests["graphql"] <= 4
 
 
-@pytest.mark.parametrize(
-    "fault",
-    [faults.unavailable, faults.not_json, faults.cut_off, of_another_form],
-    ids=lambda fault: fault.__name__,
-)
+@by_fault
 async def test_a_broken_tree_costs_the_files_alone(fault: Fault) -> None:
     fake, collector = started(full())
     fake.fail("tree", fault, times=3)
@@ -154,10 +147,9 @@ async def test_a_passing_failure_is_asked_again_at_once() -> None:
 
 
 async def test_pages_that_fail_cost_only_what_needs_them() -> None:
-    repositories = many(4)
-    fake, collector = started(*repositories)
+    fake, collector = started(*many(4))
     fake.fail("graphql", faults.unavailable, times=10, after=1)
-    collected = await collector.collect(*names(repositories))
+    collected = await every(fake, collector)
     assert collected["acme/app-0003"].missing == {}
     assert collected["acme/app-0000"].passing == {
         "codehost.pullRequests.mergedLastMonth",
@@ -180,10 +172,9 @@ async def test_a_token_that_is_not_accepted_is_forbidden_everything(value: str) 
 
 
 async def test_what_was_read_before_the_limit_is_kept() -> None:
-    repositories = many(60)
-    fake, collector = started(*repositories)
+    fake, collector = started(*many(60))
     fake.tokens[TOKEN].limits["graphql"] = 2
-    collected = await collector.collect(*names(repositories))
+    collected = await every(fake, collector)
     assert words(collected) == {"": 40, "rate-limited": 20}
     assert all(one.passing == {""} for one in collected.values() if "" in one.missing)
     unread = [one for one in collected.values() if "codehost.mergeTime" in one.missing]
@@ -191,14 +182,13 @@ async def test_what_was_read_before_the_limit_is_kept() -> None:
     fake.tokens[TOKEN].used["graphql"] = 0
     collector.time.advance(2 * HOUR)
     fake.tokens[TOKEN].limits["graphql"] = 5_000
-    assert words(await collector.collect(*names(repositories))) == {"": 60}
+    assert words(await every(fake, collector)) == {"": 60}
 
 
 async def test_a_rate_limit_of_rest_costs_the_files_alone() -> None:
-    repositories = many(10)
-    fake, collector = started(*repositories)
+    fake, collector = started(*many(10))
     fake.tokens[TOKEN].limits["core"] = 4
-    collected = await collector.collect(*names(repositories))
+    collected = await every(fake, collector)
     limited = [one for one in collected.values() if one.missing]
     assert len(limited) >= 6
     assert all(one.passing == {"repository"} for one in limited)
@@ -206,13 +196,12 @@ async def test_a_rate_limit_of_rest_costs_the_files_alone() -> None:
 
 
 async def test_a_secondary_limit_is_respected() -> None:
-    repositories = many(60)
-    fake, collector = started(*repositories)
+    fake, collector = started(*many(60))
     fake.fail("graphql", secondary_limit, times=1)
-    assert words(await collector.collect(*names(repositories))) == {"rate-limited": 60}
+    assert words(await every(fake, collector)) == {"rate-limited": 60}
     assert fake.requests["graphql"] == 1
     collector.time.advance(MINUTE)
-    assert words(await collector.collect(*names(repositories))) == {"": 60}
+    assert words(await every(fake, collector)) == {"": 60}
 
 
 # Credentials

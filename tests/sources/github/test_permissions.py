@@ -2,26 +2,19 @@
 
 from dataclasses import replace
 from typing import Any
-import pytest
-from factbook.clock import DAY, HOUR
-from factbook.sources.github import FACTS
-from factbook.sources.integration import Collected
-from tests.fakes.github.state import Issue, Pull, Repository, Ruleset, Token
-from tests.service import NOON
-from tests.sources.github.asking import APP, EVERYTHING, TOKEN, full, started
-from collections import Counter
-from factbook.clock import DAY, HOUR, MINUTE
-from factbook.sources.github.client import BATCH
-from tests.fakes import faults
-from tests.fakes.faults import Fault
-from tests.fakes.github.app import FakeGitHub
-from tests.fakes.github.faults import of_another_form, secondary_limit
-from tests.fakes.github.state import Pull, Repository, Token
-from tests.sources.github.asking import APP, EVERYTHING, TOKEN, Collector, full, started
-from tests.sources.github.asking import NAMES, differences
-from tests.sources.github.many import every, many, words
 
-CODEOWNERS = ("usesCodeowners", "codeownersHasErrors", "codeownersErrorCount")
+import pytest
+
+from tests.fakes.github.state import Ruleset, Token
+from tests.sources.github.asking import (
+    CODEOWNERS,
+    EVERYTHING,
+    NAMES,
+    TOKEN,
+    differences,
+    full,
+    started,
+)
 
 RULES = {
     *(name for name in NAMES if name.startswith("codehost.branchProtection.")),

@@ -1,50 +1,38 @@
 """How few requests are made, in what portions, and what is remembered between runs."""
 
-from dataclasses import replace
 from typing import Any
+
 import pytest
+
 from factbook.clock import DAY, HOUR
-from factbook.sources.github import FACTS
-from factbook.sources.integration import Collected
-from tests.fakes.github.state import Issue, Pull, Repository, Ruleset, Token
-from tests.service import NOON
-from tests.sources.github.asking import APP, EVERYTHING, TOKEN, full, started
-from collections import Counter
-from factbook.clock import DAY, HOUR, MINUTE
 from factbook.sources.github.client import BATCH
 from tests.fakes import faults
-from tests.fakes.faults import Fault
 from tests.fakes.github.app import FakeGitHub
-from tests.fakes.github.faults import of_another_form, secondary_limit
-from tests.fakes.github.state import Pull, Repository, Token
+from tests.fakes.github.state import Issue, Ruleset, Token
+from tests.service import NOON
 from tests.sources.github.asking import APP, EVERYTHING, TOKEN, Collector, full, started
-from tests.sources.github.asking import NAMES, differences
 from tests.sources.github.many import every, many, words
-
 
 # Once
 
 
 async def test_300_repositories_take_20_requests_and_again_none_of_rest() -> None:
-    repositories = many(300)
-    fake, collector = started(*repositories)
-    collected = await collector.collect(*names(repositories))
+    fake, collector = started(*many(300))
+    collected = await every(fake, collector)
     assert words(collected) == {"": 300}
     assert all(not one.missing for one in collected.values())
     assert fake.requests == {"graphql": 20, "tree": 300}
     fake.requests.clear()
     collector.time.advance(HOUR)
-    again = await collector.collect(*names(repositories))
+    again = await every(fake, collector)
     assert fake.requests == {"graphql": 20}
     assert [one.values["repository.totalFiles"] for one in again.values()] == [1] * 300
 
 
 @pytest.mark.system
 async def test_1000_repositories_take_at_most_100_graphql_requests() -> None:
-    repositories = many(1_000)
-    fake, collector = started(*repositories, whole_schema=True)
-    collected = await collector.collect(*names(repositories))
-    assert words(collected) == {"": 1_000}
+    fake, collector = started(*many(1_000), whole_schema=True)
+    assert words(await every(fake, collector)) == {"": 1_000}
     assert fake.requests["graphql"] <= 100
     assert fake.requests["tree"] == 1_000
 
@@ -52,11 +40,11 @@ async def test_1000_repositories_take_at_most_100_graphql_requests() -> None:
 async def test_only_a_moved_head_costs_a_call_for_the_tree() -> None:
     repositories = many(5)
     fake, collector = started(*repositories)
-    await collector.collect(*names(repositories))
+    await every(fake, collector)
     fake.requests.clear()
     repositories[3].commits += 1
     repositories[3].files.append("new.py")
-    collected = await collector.collect(*names(repositories))
+    collected = await every(fake, collector)
     assert fake.requests["tree"] == 1
     assert collected["acme/app-0003"].values["repository.totalFiles"] == 2
 
@@ -125,11 +113,9 @@ async def test_an_enterprise_server_is_asked_at_its_own_address() -> None:
 
 
 async def test_a_batch_shrinks_until_github_can_answer_it() -> None:
-    repositories = many(40)
-    fake, collector = started(*repositories)
+    fake, collector = started(*many(40))
     fake.most_repositories = 6
-    collected = await collector.collect(*names(repositories))
-    assert words(collected) == {"": 40}
+    assert words(await every(fake, collector)) == {"": 40}
     # 20 and twice 10 are too many; then 5 at a time, and the second pages of all.
     assert fake.requests["graphql"] == 3 + 8 + 1
 
@@ -138,17 +124,14 @@ async def test_one_repository_that_is_too_heavy_is_read_in_parts() -> None:
     repositories = many(20)
     repositories[7].too_heavy = True
     fake, collector = started(*repositories)
-    collected = await collector.collect(*names(repositories))
-    assert words(collected) == {"": 20}
+    assert words(await every(fake, collector)) == {"": 20}
     assert fake.requests["graphql"] <= 12
 
 
 async def test_partial_results_are_kept_and_the_rest_is_asked_again() -> None:
-    repositories = many(20)
-    fake, collector = started(*repositories)
+    fake, collector = started(*many(20))
     fake.most_with_limits = 18
-    collected = await collector.collect(*names(repositories))
-    assert words(collected) == {"": 20}
+    assert words(await every(fake, collector)) == {"": 20}
     # The two that were left out share the second request; the third is for further pages.
     assert fake.requests["graphql"] == 3
 

@@ -16,8 +16,8 @@ from factbook.cli.failures import USAGE, Failure
 from factbook.errors import InputError, InvalidItemsError
 from factbook.facts import definitions
 from factbook.sources import custom
-from factbook.sources.custom import Definition
-from factbook.sources.custom.documents import UnreadableError, check_yaml
+from factbook.sources.custom import Definition, plain_yaml
+from factbook.sources.custom.documents import UnreadableError
 
 LARGEST: Final = 1024 * 1024
 # What `factbook sources test` records; it may lie beside the definitions.
@@ -103,7 +103,7 @@ def _definitions(file: str, problems: list[str]) -> list[Read]:
     name = "standard input" if file == STDIN else file
     data = content(file)
     with suppress(yaml.YAMLError):  # `parse` says where
-        check_yaml(data)  # JSON is YAML as well
+        plain_yaml.check(data)  # JSON is YAML as well
     found = []
     for document in parse(data, name, "a definition of a source") or []:
         value = msgspec.json.decode(document.entity)

@@ -3,7 +3,6 @@
 from typing import Any, Final, Literal, get_args
 
 import msgspec
-import yaml
 
 Format = Literal["json", "yaml", "text"]
 FORMATS: Final[tuple[Format, ...]] = get_args(Format)
@@ -37,42 +36,19 @@ def _json(body: bytes) -> Any:
     except (msgspec.DecodeError, UnicodeDecodeError):
         raise UnreadableError("is not JSON") from None
     except RecursionError:
-        raise UnreadableError(_TOO_DEEP) from None
+        raise UnreadableError(TOO_DEEP) from None
     _check_depth(document)
     return document
 
 
 def _yaml(body: bytes) -> Any:
-    try:
-        check_yaml(body)
-        found = yaml.load(body, _Loader)  # noqa: S506 - the loader makes plain values only
-        return msgspec.json.decode(msgspec.json.encode(found))  # whose keys are texts
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        where = f", in line {mark.line + 1}" if mark else ""
-        raise UnreadableError(f"is not plain YAML{where}") from None
-    except (TypeError, ValueError):  # a number that is none, a key that is a list
-        raise UnreadableError("is not plain YAML") from None
+    # Heavy to import, and of no use to a service without sources that read it.
+    from factbook.sources.custom import plain_yaml  # noqa: PLC0415
+
+    return plain_yaml.read(body)
 
 
-def check_yaml(body: bytes) -> None:
-    """Refuse aliases, with which a few lines stand for more than memory holds, depth and bulk.
-
-    Raises UnreadableError for those, and YAMLError for what is no YAML.
-    """
-    depth = 0
-    for number, event in enumerate(yaml.parse(body, yaml.CSafeLoader)):
-        if number > MOST_YAML_PARTS:
-            raise UnreadableError(f"has more than {MOST_YAML_PARTS} parts")
-        if isinstance(event, yaml.AliasEvent):
-            raise UnreadableError("has an alias, which is not read")
-        depth += isinstance(event, yaml.CollectionStartEvent)
-        depth -= isinstance(event, yaml.CollectionEndEvent)
-        if depth > DEEPEST:
-            raise UnreadableError(_TOO_DEEP)
-
-
-_TOO_DEEP = f"is nested more than {DEEPEST} deep"
+TOO_DEEP = f"is nested more than {DEEPEST} deep"
 
 
 def _check_depth(document: Any) -> None:
@@ -86,15 +62,4 @@ def _check_depth(document: Any) -> None:
         ]
         if not level:
             return
-    raise UnreadableError(_TOO_DEEP)
-
-
-class _Loader(yaml.CSafeLoader):
-    """Values as JSON has them."""
-
-
-def _text_of(loader: _Loader, node: yaml.ScalarNode) -> str:
-    return str(loader.construct_scalar(node))
-
-
-_Loader.add_constructor("tag:yaml.org,2002:timestamp", _text_of)
+    raise UnreadableError(TOO_DEEP)

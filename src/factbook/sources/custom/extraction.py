@@ -9,11 +9,10 @@ import time
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import jmespath
 import msgspec
-import regex
 from jmespath.exceptions import JMESPathError
 from jmespath.functions import Functions
 from jmespath.parser import ParsedResult
@@ -22,6 +21,9 @@ from jmespath.visitor import Options, TreeInterpreter
 from factbook.errors import InputError
 from factbook.facts.schema import FactType
 from factbook.sources.outcomes import Missing, Outcome
+
+if TYPE_CHECKING:
+    import regex
 
 LANGUAGE: Final = "jmespath/1"
 LONGEST: Final = 1_000
@@ -149,6 +151,9 @@ def pattern(text: str, type_: FactType) -> Pattern:
         raise InputError(f"is longer than {LONGEST} characters")
     if type_ == "object":
         raise InputError("makes texts, which a fact of type object cannot hold")
+    # Heavy to import, and of no use to a service without such sources.
+    import regex  # noqa: PLC0415
+
     try:
         return Pattern(regex.compile(text, regex.MULTILINE), type_)
     except (regex.error, ValueError, OverflowError) as error:
