@@ -161,6 +161,21 @@ async def test_a_rate_limit_before_the_first_value_is_told_and_later_keeps_the_l
     assert (await world.told("codehost"))[0] == everything("codehost")
 
 
+@pytest.mark.spec("tool-error.upstream-fault")
+async def test_a_host_that_is_down_from_the_start_is_told_and_nothing_is_made_up(
+    make: Make,
+) -> None:
+    world = await make()
+    world.fake.fail("graphql", unavailable, times=1_000)
+    await world.run(mapped("app"))
+    world.wait(NOON + HOUR)
+    await world.run()
+    codehost, reasons = await world.told("codehost")
+    assert reasons == dict.fromkeys(codehost, "upstream-error")
+    refusal = await world.service.refusal("get-repository-info", name="app")
+    assert "upstream-error" in refusal
+
+
 @pytest.mark.spec("unknown.reasons-of-collections")
 async def test_while_the_host_is_down_values_stay_for_three_cadences_and_then_expire(
     make: Make,

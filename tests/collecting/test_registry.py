@@ -1,5 +1,6 @@
 """Sources that users define, from the definition to what workers and tools know of them."""
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from factbook.clock import MINUTE, SECOND
 from factbook.collecting import Collector, Registry
 from factbook.scheduling import runs
+from factbook.scheduling.starts import next_start
 from factbook.storage import Transaction
 from tests.service import Service, Time, component, registry
 
@@ -88,6 +90,59 @@ async def test_another_process_knows_of_a_change_a_second_later(
     assert "own" not in (await elsewhere.registry.current()).sources
     elsewhere.time.advance(SECOND)
     assert "own" in (await elsewhere.registry.current()).sources
+
+
+async def test_what_did_not_change_stays_as_it_is_when_something_else_does(
+    service: Service, elsewhere: Elsewhere
+) -> None:
+    await publish(service, definition())
+    await publish(service, definition(id="other", handlerDefinition=_handler("other")))
+    before = (await elsewhere.registry.current()).integrations
+    await publish(service, definition("kind"))
+    elsewhere.time.advance(SECOND)
+    after = (await elsewhere.registry.current()).integrations
+    assert after["other"] is before["other"]
+    assert after["own"] is not before["own"]
+
+
+async def test_who_asks_while_definitions_are_read_is_answered_when_all_are(
+    service: Service, elsewhere: Elsewhere
+) -> None:
+    await publish(service, definition())
+    found = await asyncio.gather(*(elsewhere.registry.current() for _ in range(4)))
+    assert ["own" in known.sources for known in found] == [True] * 4
+
+
+async def test_what_is_written_while_definitions_are_read_is_known_to_the_next_who_asks(
+    service: Service, elsewhere: Elsewhere
+) -> None:
+    await publish(service, definition())
+    reading = asyncio.create_task(elsewhere.registry.current())
+    await asyncio.sleep(0)  # it has begun
+    await publish(service, definition(id="other", handlerDefinition=_handler("other")))
+    elsewhere.registry.forget()
+    await reading
+    assert {"own", "other"} <= (await elsewhere.registry.current()).sources.keys()
+
+
+async def test_what_is_new_is_begun_a_second_later_and_what_waits_at_its_moment(
+    service: Service, elsewhere: Elsewhere
+) -> None:
+    async def begun() -> list[str]:
+        await elsewhere.collector.tick()
+        rows = await service.state.database.all("SELECT source_id FROM runs ORDER BY id")
+        return [row[0] for row in rows]
+
+    await publish(service, definition())
+    assert await begun() == ["own"]
+    await publish(service, definition(id="other", handlerDefinition=_handler("other")))
+    elsewhere.time.advance(SECOND)
+    assert await begun() == ["own", "other"]
+    next_ = next_start("own", "*/10 * * * *", elsewhere.time() - SECOND)
+    elsewhere.time.advance(next_ - elsewhere.time() - SECOND)
+    assert (await begun()).count("own") == 1
+    elsewhere.time.advance(SECOND)
+    assert (await begun()).count("own") == 2
 
 
 async def test_a_draft_is_collected_when_somebody_asks_and_not_by_its_cadence(

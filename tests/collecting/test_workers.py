@@ -10,6 +10,18 @@ from tests.collecting.world import OPEN, World
 from tests.service import Service
 
 
+def held(world: World) -> tuple[asyncio.Event, asyncio.Event]:
+    """The vendor keeps its answers back: when it is asked, and when it is to answer."""
+    asked, answer = asyncio.Event(), asyncio.Event()
+
+    async def wait() -> None:
+        asked.set()
+        await answer.wait()
+
+    world.vendor.faults[""] = wait
+    return asked, answer
+
+
 async def test_two_workers_share_a_run_and_double_nothing(service: Service) -> None:
     world = World(service, size=1, at_once=4)
     await world.push(*(f"part-{number}" for number in range(60)))
@@ -25,13 +37,7 @@ async def test_a_worker_that_falls_silent_loses_its_batch_and_stores_nothing(
     world: World,
 ) -> None:
     await world.push("web")
-    asked, answer = asyncio.Event(), asyncio.Event()
-
-    async def wait() -> None:
-        asked.set()
-        await answer.wait()
-
-    world.vendor.faults[""] = wait
+    asked, answer = held(world)
     silent = asyncio.create_task(world.collector.drain())
     await asked.wait()
     world.vendor.faults.clear()
@@ -46,13 +52,7 @@ async def test_a_worker_that_falls_silent_loses_its_batch_and_stores_nothing(
 
 async def test_a_worker_that_renews_keeps_its_batch(world: World) -> None:
     await world.push("web")
-    asked, answer = asyncio.Event(), asyncio.Event()
-
-    async def wait() -> None:
-        asked.set()
-        await answer.wait()
-
-    world.vendor.faults[""] = wait
+    asked, answer = held(world)
     slow = asyncio.create_task(world.collector.drain())
     await asked.wait()
     for _ in range(9):
@@ -67,13 +67,7 @@ async def test_a_worker_that_renews_keeps_its_batch(world: World) -> None:
 
 async def test_a_worker_that_stops_leaves_its_batch_to_others_at_once(world: World) -> None:
     await world.push("web")
-    asked = asyncio.Event()
-
-    async def hang() -> None:
-        asked.set()
-        await asyncio.Event().wait()
-
-    world.vendor.faults[""] = hang
+    asked, _ = held(world)
     await world.collector.begin_due()
     await world.collector.take()
     await asked.wait()

@@ -1,6 +1,6 @@
 """Tokens, permissions, people, and how refusals look."""
 
-from .requirement import EVENTS, INTEGRATIONS, PEOPLE, Requirement
+from .requirement import EVENTS, PEOPLE, Requirement
 
 REQUIREMENTS: dict[str, Requirement] = {
     # Presenting a token
@@ -171,7 +171,6 @@ REQUIREMENTS: dict[str, Requirement] = {
     "network.outgoing-address-guard": Requirement(
         "decisions §5.8",
         "Sources and git connect outwards through one address guard.",
-        later=INTEGRATIONS,
     ),
     "network.outgoing-guard-covers-openid-connect": Requirement(
         "decisions §5.8", "The address guard holds for OpenID Connect too.", later=PEOPLE

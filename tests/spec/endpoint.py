@@ -1,6 +1,6 @@
 """The tool-call endpoint: protocol, envelope, and which case gets which status."""
 
-from .requirement import DEPRECATIONS, INTEGRATIONS, Requirement
+from .requirement import DEPRECATIONS, Requirement
 
 REQUIREMENTS: dict[str, Requirement] = {
     # The endpoint and its request
@@ -92,7 +92,7 @@ REQUIREMENTS: dict[str, Requirement] = {
         "decisions §4.3", "Each such text ends in what the caller can do next."
     ),
     "tool-error.upstream-fault": Requirement(
-        "decisions §4.3", "A vendor's failure is an `isError`, not a crash.", later=INTEGRATIONS
+        "decisions §4.3", "A vendor's failure is an `isError`, not a crash."
     ),
     # Mistakes of protocol
     "protocol.tool-answers-are-200": Requirement(

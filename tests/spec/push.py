@@ -1,6 +1,6 @@
 """The push interface: sets, single entities, revisions, conflicts, limits."""
 
-from .requirement import USER_SOURCES, Requirement
+from .requirement import CATALOG_SOURCES, Requirement
 
 REQUIREMENTS: dict[str, Requirement] = {
     # Paths
@@ -137,7 +137,7 @@ REQUIREMENTS: dict[str, Requirement] = {
         "decisions §2.3", "`onConflict=take` moves the contested references into this set."
     ),
     "conflict.with-a-source": Requirement(
-        "decisions §2.3", "An owner that is a source is named alike.", later=USER_SOURCES
+        "decisions §2.3", "An owner that is a source is named alike.", later=CATALOG_SOURCES
     ),
     # What stays and what changes
     "unchanged.keeps-its-stamps": Requirement(

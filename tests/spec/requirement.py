@@ -15,8 +15,7 @@ class Requirement:
     """Why no test shows it yet; None when a test has to."""
 
 
-INTEGRATIONS = "comes with the integrations"
-USER_SOURCES = "comes with user-defined sources"
+CATALOG_SOURCES = "comes with the first source that brings entities; today pushes alone do"
 PEOPLE = "comes with the web pages and the people who sign in to them"
 EVENTS = "comes with webhooks and the event feed"
 DEPRECATIONS = "comes with the first thing that is deprecated"

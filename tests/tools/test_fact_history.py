@@ -62,10 +62,8 @@ async def test_each_row_tells_when_which_source_wrote_what_and_why_not(recording
 
 @pytest.mark.spec("tools.fact-history.rows")
 async def test_an_entity_without_a_past_has_no_rows(recording: Service) -> None:
-    assert await answered(recording, HISTORY, name="payments") == {
-        "entityRef": PAYMENTS,
-        "history": [],
-    }
+    found = await answered(recording, HISTORY, name="payments")
+    assert found == {"entityRef": PAYMENTS, "history": []}
 
 
 @pytest.mark.spec("tools.fact-history.rows")

@@ -15,6 +15,7 @@ from tests.sources.http.talking import GOOD, Authority, saying, tunnel
 REFUSED = "leads to an address that is not called; outgoing_networks can allow it"
 
 
+@pytest.mark.spec("network.outgoing-address-guard")
 @pytest.mark.parametrize(
     "host",
     [
