@@ -170,13 +170,16 @@ _RECENT = f"SELECT {_COLUMNS} FROM runs WHERE source_id = ? ORDER BY id DESC LIM
 _UNDER_WAY = "SELECT id FROM runs WHERE source_id = ? AND whole = 1 AND finished_at IS NULL"
 
 # From source to source by the index: with their numbers of runs, all of them are many rows.
-_STARTS = """
+_SOURCES = """
 WITH RECURSIVE sources (id) AS (
     SELECT MIN(source_id) FROM runs
     UNION ALL
     SELECT (SELECT MIN(r.source_id) FROM runs r WHERE r.source_id > s.id) FROM sources s
     WHERE s.id IS NOT NULL
-), last (id, started_at) AS (
+)"""
+
+_STARTS = f"""
+{_SOURCES}, last (id, started_at) AS (
     SELECT s.id, (
         SELECT r.started_at FROM runs r WHERE r.source_id = s.id AND r.whole = 1
         ORDER BY r.id DESC LIMIT 1
@@ -224,10 +227,14 @@ _DROP_BATCHES = """
 DELETE FROM batches WHERE run_id IN (SELECT id FROM runs WHERE finished_at IS NOT NULL)
 """
 
-_OLD = """
-SELECT id FROM (
-    SELECT id, finished_at,
-        ROW_NUMBER() OVER (PARTITION BY source_id, whole ORDER BY id DESC) AS place
-    FROM runs
-) placed WHERE place > ? AND finished_at IS NOT NULL
+_OLD = f"""
+{_SOURCES}, kinds (whole) AS (VALUES (0), (1)), newest (source_id, whole, id) AS (
+    SELECT s.id, k.whole, (
+        SELECT r.id FROM runs r WHERE r.source_id = s.id AND r.whole = k.whole
+        ORDER BY r.id DESC LIMIT 1 OFFSET ?
+    ) FROM sources s CROSS JOIN kinds k WHERE s.id IS NOT NULL
+)
+SELECT r.id FROM newest n CROSS JOIN runs r
+WHERE r.source_id = n.source_id AND r.whole = n.whole AND r.id <= n.id
+    AND r.finished_at IS NOT NULL
 """
