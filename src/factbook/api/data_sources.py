@@ -45,7 +45,7 @@ async def list_all(request: Request, state: State) -> Reply:
     begin = 0 if cursor is None else _place(found, cursor, state)
     page = found[begin : begin + limit]
     body: dict[str, Any] = {
-        "dataSources": [_shown(source, known) for source in page],
+        "dataSources": [_shown(source, known.problems.get(source.id)) for source in page],
         "totalCount": len(found),
     }
     if begin + limit < len(found):
@@ -69,7 +69,7 @@ async def get(request: Request, state: State) -> Reply:
     """A data source; of a custom one how it is defined, to tokens that may write it."""
     source_id = SOURCE_ID.of(request)
     if source_id in state.sources:
-        return reply(_shown(state.sources[source_id], state.registry.fixed))
+        return reply(_shown(state.sources[source_id]))
     return await _one(request, state, await existing(state, source_id))
 
 
@@ -235,15 +235,15 @@ async def _one(request: Request, state: State, stored: Stored, status: int = 200
     assert request.token is not None
     if SOURCE_WRITE in request.token.permissions:
         about |= {"draft": stored.draft, "published": stored.published}
-    shown = _shown(definitions.shown(stored), await known_sources.known(state))
+    problem = await offloaded(state.registry.problem, stored)
+    shown = _shown(definitions.shown(stored), problem)
     return reply({**shown, "definition": about}, status)
 
 
-def _shown(source: DataSource, known: Known) -> dict[str, Any]:
+def _shown(source: DataSource, problem: str | None = None) -> dict[str, Any]:
     kind = source.handler.type if source.handler else ""
-    problem = {"problem": known.problems[source.id]} if source.id in known.problems else {}
     origin = "builtin" if kind == "builtin" else "custom"
-    return {**source.render(), "origin": origin, **problem}
+    return {**source.render(), "origin": origin, **({"problem": problem} if problem else {})}
 
 
 def _place(found: list[DataSource], cursor: str, state: State) -> int:

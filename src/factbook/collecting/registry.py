@@ -99,6 +99,10 @@ class Registry:
                     await self._ask()
         return self._known
 
+    def problem(self, stored: Stored) -> str | None:
+        """Why a source that is stored so cannot be collected; None when it can."""
+        return self._read_one(stored).problem
+
     def forget(self) -> None:
         """Look anew at the next question: something was written."""
         self._asked_at = None
