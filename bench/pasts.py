@@ -168,7 +168,7 @@ INSERT INTO runs (id, source_id, whole, reason, started_at, deadline, finished_a
 VALUES (?, ?, 1, 'cadence', ?, ?, ?, 0, 0, 0, 0, 0, 0)
 """
 
-# Sources are collected one after another, all entities of one at the same time.
+# Sources are collected one after another, and of one the entities.
 _HISTORY = """
 INSERT INTO facts_history (source_id, entity_id, written_at, facts, reasons, version)
 WITH RECURSIVE times (n) AS (
@@ -180,7 +180,7 @@ WITH RECURSIVE times (n) AS (
     SELECT id, ROW_NUMBER() OVER (ORDER BY id) AS n FROM data_sources
     WHERE id BETWEEN '{first}' AND '{last}'
 )
-SELECT s.id, e.id, {newest} - {step} * t.n - {apart} * s.n,
+SELECT s.id, e.id, {newest} - {step} * t.n - {apart} * s.n + 37 * (e.n - {lowest}),
     '{{"deployments":' || ((s.n * 7 + e.id * 3 + t.n) % 50) || ',"failures":' || ((e.id + t.n) % 7)
     || ',"leadTime":' || ((s.n * e.id + t.n) % 1000) || ',"onCall":' || (t.n % 2) || '}}',
     '{{}}', '1.0.0'

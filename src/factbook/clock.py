@@ -6,7 +6,7 @@ Whatever depends on the time takes a `Clock` as an argument, so tests say what t
 import re
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 
 Clock = Callable[[], int]
@@ -25,8 +25,16 @@ def now() -> int:
 @lru_cache(maxsize=4096)
 def iso(milliseconds: int) -> str:
     """ISO 8601 with milliseconds and a UTC offset, e.g. `2026-11-21T06:00:00.000+00:00`."""
-    moment = datetime.fromtimestamp(milliseconds // 1000, UTC)
-    return f"{moment:%Y-%m-%dT%H:%M:%S}.{milliseconds % 1000:03d}+00:00"
+    # Half of what a format of the whole costs: a page of history has a hundred times.
+    day, time_ = divmod(milliseconds, DAY)
+    hours, minutes, seconds = time_ // HOUR, time_ // MINUTE % 60, time_ // SECOND % 60
+    return f"{_date(day)}T{hours:02d}:{minutes:02d}:{seconds:02d}.{time_ % SECOND:03d}+00:00"
+
+
+@lru_cache(maxsize=4096)
+def _date(day: int) -> str:
+    """The date of a day since the epoch."""
+    return date.fromordinal(_EPOCH.toordinal() + day).isoformat()
 
 
 def milliseconds(text: str) -> int | None:

@@ -6,10 +6,11 @@ import httpx2
 
 from tests.service import Service
 
-API = "/api/tech-insights/v1"
-SOURCES = f"{API}/data-sources"
-FACTS = f"{API}/facts"
+_PATH = "/api/tech-insights/v1"
+SOURCES = f"{_PATH}/data-sources"
+FACTS = f"{_PATH}/facts"
 WEB = "component:default/web"
+API = "component:default/api"
 
 LINES = {"type": "integer", "description": "Covered lines."}
 TOOL = {"type": "string"}

@@ -9,7 +9,7 @@ from factbook.api import known_sources
 from factbook.api.parameters import SOURCE_CURSOR, SOURCE_ID, SOURCE_LIMIT
 from factbook.api.requests import Reply, Request, decode, offloaded, reply
 from factbook.api.state import State
-from factbook.api.wire_facts import NewRun, Publish
+from factbook.api.wire_sources import NewRun, Publish
 from factbook.auth.permissions import SOURCE_WRITE
 from factbook.catalog import ref as refs
 from factbook.catalog.store import subjects

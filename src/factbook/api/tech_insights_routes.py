@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from factbook.api import data_sources, facts, trials, wire_facts
+from factbook.api import data_sources, facts, trials, wire_facts, wire_sources
 from factbook.api.endpoint import Route
 from factbook.api.parameters import (
     ENTITY,
@@ -43,27 +43,27 @@ TECH_INSIGHTS_ROUTES: Sequence[Route] = (
         data_sources.list_all,
         _READ,
         (SOURCE_LIMIT, SOURCE_CURSOR),
-        answer=wire_facts.Sources,
+        answer=wire_sources.Sources,
     ),
     Route(
         "POST",
         _SOURCES,
         data_sources.create,
         _WRITE,
-        body=wire_facts.NewDataSource,
-        answer=wire_facts.OneSource,
+        body=wire_sources.NewDataSource,
+        answer=wire_sources.OneSource,
         status=201,
         refusals=_CONFLICT,
     ),
-    Route("GET", _SOURCE, data_sources.get, _READ, (SOURCE_ID,), answer=wire_facts.OneSource),
+    Route("GET", _SOURCE, data_sources.get, _READ, (SOURCE_ID,), answer=wire_sources.OneSource),
     Route(
         "PUT",
         _SOURCE,
         data_sources.replace,
         _WRITE,
         (SOURCE_ID,),
-        body=wire_facts.NewDataSource,
-        answer=wire_facts.OneSource,
+        body=wire_sources.NewDataSource,
+        answer=wire_sources.OneSource,
         refusals=_CONFLICT,
     ),
     Route(
@@ -75,9 +75,9 @@ TECH_INSIGHTS_ROUTES: Sequence[Route] = (
         data_sources.publish,
         _WRITE,
         (SOURCE_ID,),
-        body=wire_facts.Publish,
+        body=wire_sources.Publish,
         needs_body=False,
-        answer=wire_facts.OneSource,
+        answer=wire_sources.OneSource,
         refusals=_CONFLICT,
     ),
     Route(
@@ -87,8 +87,8 @@ TECH_INSIGHTS_ROUTES: Sequence[Route] = (
         # It shows what an entity holds, and makes the service call others.
         (CATALOG_READ, SOURCE_WRITE),
         (SOURCE_ID,),
-        body=wire_facts.NewTrial,
-        answer=wire_facts.Trial,
+        body=wire_sources.NewTrial,
+        answer=wire_sources.Trial,
         refusals=_CONFLICT,
     ),
     Route(
@@ -97,9 +97,9 @@ TECH_INSIGHTS_ROUTES: Sequence[Route] = (
         data_sources.run,
         (SOURCE_RUN,),
         (SOURCE_ID,),
-        body=wire_facts.NewRun,
+        body=wire_sources.NewRun,
         needs_body=False,
-        answer=wire_facts.Run,
+        answer=wire_sources.Run,
         status=202,
         refusals=_CONFLICT,
     ),
@@ -109,7 +109,7 @@ TECH_INSIGHTS_ROUTES: Sequence[Route] = (
         data_sources.list_runs,
         _READ,
         (SOURCE_ID,),
-        answer=wire_facts.Runs,
+        answer=wire_sources.Runs,
     ),
     Route(
         "GET",

@@ -8,7 +8,7 @@ from factbook.api import data_sources
 from factbook.api.parameters import SOURCE_ID
 from factbook.api.requests import Reply, Request, decode, offloaded, reply
 from factbook.api.state import State
-from factbook.api.wire_facts import NewTrial
+from factbook.api.wire_sources import NewTrial
 from factbook.catalog import ref as refs
 from factbook.catalog.store import subjects
 from factbook.collecting import Answered, tried

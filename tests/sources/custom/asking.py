@@ -17,7 +17,7 @@ from factbook.scheduling import runs
 from factbook.scheduling.runs import Run
 from factbook.scheduling.starts import next_start
 from factbook.sources import custom
-from factbook.sources.custom import Definition
+from factbook.sources.custom import Connection, Definition
 from factbook.sources.http import Client
 from factbook.sources.http.sending import Sender
 from factbook.sources.integration import Integration
@@ -27,6 +27,10 @@ from tests.service import Service, component
 
 KEY = "acme.test/build"
 CADENCE = "0 * * * *"
+SECRET = "the-secret-of-a-connection"
+CI = Connection(base_url="https://ci.test/api", headers={"X-Token": SECRET})
+BUILD = f'{{{{ metadata.annotations."{KEY}" }}}}'
+PASSED = {"ok": True, "took": 7, "tags": ["x", "y"]}
 
 
 class Asked:
@@ -162,3 +166,25 @@ def built(name: str, build: str | None = None, **annotations: str) -> dict[str, 
     named = {KEY: build} if build else {}
     entity["metadata"]["annotations"] = {**named, **annotations}
     return entity
+
+
+class NoFiles:
+    """No code host is configured."""
+
+    def locate(self, entity: Any) -> Any:
+        raise AssertionError
+
+    read = paths = locate
+
+
+def integration(of: Definition, *, ci: Connection = CI) -> Integration:
+    """What the collector works on, of a source that asks the connection `ci` if it asks any."""
+    found = custom.integration(of, {"ci": ci}, NoFiles())
+    assert found is not None
+    return found
+
+
+def collecting(service: Service, api: Api, *sources: Definition, ci: Connection = CI) -> Custom:
+    """The collector of these sources, which ask an API of the user's own."""
+    connect = connecting(service, Hosts(ci=api, other=api))
+    return Custom(service, connect, *(integration(one, ci=ci) for one in sources))

@@ -1,5 +1,15 @@
-"""Servers of a test's own."""
+"""Servers of a test's own, and sources beside each other that ask them."""
 
-from tests.sources.http.conftest import serve
+import pytest
 
-__all__ = ["serve"]
+from tests.service import Service
+from tests.sources.custom.hostile import Beside
+from tests.sources.http.conftest import Serve, serve
+
+__all__ = ["beside", "serve"]
+
+
+@pytest.fixture
+def beside(service: Service, serve: Serve) -> Beside:
+    """Runs a source of a test's choice beside a good one."""
+    return Beside(service, serve)
