@@ -84,7 +84,7 @@ def test_the_demo_asks_shows_serves_and_stops(demo: Demo, folder: Path, number: 
 
     demo.send_signal(number)
 
-    rest, _ = demo.communicate(timeout=60)
+    rest, _ = demo.communicate(timeout=100)
     assert demo.returncode == 0
     assert rest.strip() == "Stopped. Nothing is left behind."
     assert not list(folder.iterdir())
