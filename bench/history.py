@@ -11,7 +11,7 @@ from bench import catalog
 from bench.databases import DIALECTS
 from bench.findings import Findings
 from bench.load import Call, Load, Plan, Result
-from bench.pasts import PUSHED, TOGETHER, Size, execute, filled, sizes, source
+from bench.pasts import PUSHED, TOGETHER, Size, execute, filled, sizes, source, warm
 from bench.run import Run, by_name
 from bench.service import TOOLS, Client, Factbook, tool_call
 from bench.sweeping import Sweeper, sweeper
@@ -42,6 +42,7 @@ def _on(run: Run, dialect: str, findings: Findings) -> None:
         _reread(run, dialect, large, findings)
         small = stack.enter_context(filled(run, dialect, size["small"]))
         run.say(f"{dialect}: {size['small']}, {size['small'].rows:,} rows")
+        warm(large.database)
         for number in run.rounds:
             for name in ("latest", "page", "source-page"):
                 times = {

@@ -3,6 +3,7 @@
 Whatever depends on the time takes a `Clock` as an argument, so tests say what time it is.
 """
 
+import asyncio
 import re
 import time
 from collections.abc import Callable
@@ -35,6 +36,27 @@ def iso(milliseconds: int) -> str:
 def _date(day: int) -> str:
     """The date of a day since the epoch."""
     return date.fromordinal(_EPOCH.toordinal() + day).isoformat()
+
+
+class Pace:
+    """Lets long work in the background go on for a part of the time only.
+
+    Others wait for the processor, the disk and the database, and nobody for such work.
+    """
+
+    # For each second of work it rests so many. To rest costs something, too: it is not done often.
+    REST = 19.0
+    LEAST_SECONDS = 0.002
+
+    def __init__(self) -> None:
+        self._since = time.perf_counter()
+
+    async def rest(self) -> None:
+        """Rest as long as the work since the last time calls for."""
+        worked = time.perf_counter() - self._since
+        if worked >= self.LEAST_SECONDS:
+            await asyncio.sleep(self.REST * worked)
+            self._since = time.perf_counter()
 
 
 def milliseconds(text: str) -> int | None:

@@ -11,7 +11,7 @@ import structlog
 
 from factbook import collecting
 from factbook.catalog.store import pushing
-from factbook.clock import DAY, MINUTE, SECOND, Clock
+from factbook.clock import DAY, MINUTE, SECOND, Clock, Pace
 from factbook.collecting import Collector, Registry
 from factbook.facts import store, trimming
 from factbook.facts.datasource import DataSource
@@ -144,9 +144,13 @@ async def sweep(
             store.forget(transaction, gone)
         return gone
 
+    pace = Pace()
     gone = await database.write(forget)
-    trimmed = await trimming.sweep(database, sources, now)
+    await pace.rest()
+    trimmed = await trimming.sweep(database, sources, now, pace)
     await runs.sweep(database, now)
+    await pace.rest()
     await collecting.sweep_memories(database, [source.id for source in sources], now)
+    await pace.rest()
     if gone or trimmed:
         log.info("worker.swept", entities=len(gone), history_rows=trimmed)

@@ -95,7 +95,8 @@ async def test_what_a_token_below_maintainer_may_not_read_is_forbidden_and_no_fi
     forbidden = [
         *("collaboration.collaborators", "collaboration.collaboratorCount"),
         *("branchProtection.enabled", "branchProtection.requiredLinearHistory"),
-        *("branchProtection.allowForcePushes", "branchProtection.requiredSignatures"),
+        *("branchProtection.allowDeletions", "branchProtection.allowForcePushes"),
+        "branchProtection.requiredSignatures",
         *("codeReview.dismissStaleReviews", "codeReview.requireCodeOwnerReviews"),
         *("codeReview.requireLastPushApproval", "codeReview.strictRequiredStatusChecks"),
         "codeReview.requiredApprovingReviewCount",

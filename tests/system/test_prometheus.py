@@ -142,7 +142,7 @@ def serving_facts(
         alertmanager(folder / "alertmanager", ROUTES) as other,
     ):
         table = {
-            "URL": url,
+            "BASE_URL": url,
             "USERNAME": "reader",
             "PASSWORD": PASSWORD,
             "ALERTMANAGER_URL": other,

@@ -118,8 +118,7 @@ class Registry:
             if revision == self._revision:
                 return
             stored = await definitions.everything(self._database)
-            # A thousand definitions take half a second, in which others are answered.
-            self._read = await asyncio.to_thread(self._read_all, stored)
+            self._read = await self._read_all(stored)
         except BaseException:
             self._asked_at = None
             raise
@@ -128,15 +127,17 @@ class Registry:
         self._custom = {id_: made[id_] for id_ in self._known.definitions if id_ in made}
         self._revision = revision
 
-    def _read_all(self, stored: Sequence[Stored]) -> dict[str, _Read]:
+    async def _read_all(self, stored: Sequence[Stored]) -> dict[str, _Read]:
         """What each definition comes to; what has not changed is not read again."""
-        before = self._read
-        return {
-            one.id: before[one.id]
-            if one.id in before and before[one.id].stored == one
-            else self._read_one(one)
-            for one in stored
-        }
+        found = {}
+        for one in stored:
+            before = self._read.get(one.id)
+            if before is None or before.stored != one:
+                before = self._read_one(one)
+                # A thousand definitions take half a second, in which others are answered.
+                await asyncio.sleep(0)
+            found[one.id] = before
+        return found
 
     def _read_one(self, stored: Stored) -> _Read:
         definition = _parsed(stored)

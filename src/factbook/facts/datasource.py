@@ -18,6 +18,8 @@ Duration = Mapping[str, int]
 
 TIMEOUT_UNITS = {"seconds": SECOND, "minutes": MINUTE, "hours": HOUR}
 LIFETIME_UNITS = {"days": DAY, "weeks": 7 * DAY, "months": 30 * DAY}
+# So many months are milliseconds that a database can still count.
+MOST_COUNTED = 1_000_000_000
 _UNITS = TIMEOUT_UNITS | LIFETIME_UNITS
 
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -184,9 +186,9 @@ def _boolean(value: object, path: str, report: _Report) -> bool:
 
 
 def _count(value: object, path: str, report: _Report) -> int:
-    if type(value) is int and value > 0:
+    if type(value) is int and 0 < value <= MOST_COUNTED:
         return value
-    report(path, "has to be a whole number above 0")
+    report(path, f"has to be a whole number from 1 to {MOST_COUNTED}")
     return 0
 
 

@@ -46,10 +46,9 @@ class Stored(NamedTuple):
 
 
 class Version(NamedTuple):
-    """What was published once."""
+    """That a document was published once."""
 
     version: str
-    document: dict[str, Any]
     published_at: int
     published_by: str
 
@@ -82,8 +81,7 @@ async def revision(database: Database) -> int:
 
 async def everything(database: Database) -> list[Stored]:
     """Every source, by its id."""
-    rows = await database.all(_EVERY)
-    return [_stored(row) for row in rows]
+    return [_stored(row) async for rows in database.pages(_EVERY, size=100) for row in rows]
 
 
 async def one(database: Database, source_id: str) -> Stored | None:
@@ -94,8 +92,7 @@ async def one(database: Database, source_id: str) -> Stored | None:
 
 async def versions(database: Database, source_id: str) -> list[Version]:
     """Every version that was published, the newest first."""
-    rows = await database.all(_VERSIONS, (source_id,))
-    found = [Version(row[0], msgspec.json.decode(row[1]), *row[2:]) for row in rows]
+    found = [Version(*row) for row in await database.all(_VERSIONS, (source_id,))]
     return sorted(found, key=lambda one: _numbers(one.version), reverse=True)
 
 
@@ -257,7 +254,7 @@ FROM data_sources ORDER BY id
 _ONE = _EVERY.replace("ORDER BY id", "WHERE id = ?")
 
 _VERSIONS = """
-SELECT version, document, published_at, published_by FROM data_source_versions WHERE source_id = ?
+SELECT version, published_at, published_by FROM data_source_versions WHERE source_id = ?
 """
 
 _RAISE = "UPDATE counters SET value = value + 1 WHERE name = 'data_source'"

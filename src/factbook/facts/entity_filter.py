@@ -6,15 +6,19 @@ Keys are dotted paths of the catalog's index and, like values, are compared with
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
 from factbook.catalog.ref import DEFAULT_NAMESPACE
 from factbook.catalog.search import EXISTS, flatten, text
-from factbook.catalog.store.conditions import SQL, Has, Not
+from factbook.catalog.store.conditions import SQL, AllOf, AnyOf, Condition, Has, Not
 
 EntityFilter = Sequence[Mapping[str, Any]]
+
+# SQLite takes expressions 1,000 deep, and PostgreSQL minutes to plan for as many conditions.
+MOST_CONDITIONS: Final = 100
+MOST_VALUES: Final = 1_000
 
 _Rows = set[tuple[str, str]]  # key, value
 _Report = Callable[[str, str], None]
@@ -34,9 +38,8 @@ def matches(entity_filter: EntityFilter | None, entity: dict[str, Any]) -> bool:
 
 def where(entity_filter: EntityFilter) -> SQL:
     """The same as a condition on `entities e`."""
-    alternatives = [_all_of(conditions) for conditions in entity_filter]
-    sql = " OR ".join(f"({one})" for one, _ in alternatives)
-    return f"({sql or '1 = 0'})", [value for _, values in alternatives for value in values]
+    sql, values = AnyOf([_all_of(conditions) for conditions in entity_filter]).sql()
+    return f"({sql})", values
 
 
 def read(value: object, path: str, report: _Report) -> EntityFilter:
@@ -44,7 +47,7 @@ def read(value: object, path: str, report: _Report) -> EntityFilter:
     if isinstance(value, str):
         try:
             value = msgspec.json.decode(value)
-        except (msgspec.DecodeError, UnicodeEncodeError):
+        except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
             report(path, "is a string but not valid JSON")
             return []
     if not isinstance(value, list) or not value:
@@ -52,6 +55,7 @@ def read(value: object, path: str, report: _Report) -> EntityFilter:
         return []
     for position, conditions in enumerate(value):
         _check(conditions, f"{path}[{position}]", report)
+    _check_size(value, path, report)
     return value
 
 
@@ -65,17 +69,18 @@ def _holds(key: str, wanted: Any, keys: set[str], rows: _Rows) -> bool:
     return value != EXISTS and (key, value) in rows
 
 
-def _all_of(conditions: Mapping[str, Any]) -> SQL:
-    parts = [_one(key.lower(), wanted) for key, wanted in conditions.items()]
-    sql = " AND ".join(["1 = 1", *(one for one, _ in parts)])
-    return sql, [value for _, values in parts for value in values]
+def _all_of(conditions: Mapping[str, Any]) -> Condition:
+    return AllOf([_one(key.lower(), wanted) for key, wanted in conditions.items()])
 
 
-def _one(key: str, wanted: Any) -> SQL:
+def _one(key: str, wanted: Any) -> Condition:
     if isinstance(wanted, dict):
-        return (Has(key) if wanted["exists"] else Not(Has(key))).sql()
-    values = [text(one) for one in (wanted if isinstance(wanted, list) else [wanted])]
-    return Has(key, [value for value in values if value != EXISTS]).sql()
+        return Has(key) if wanted["exists"] else Not(Has(key))
+    return Has(key, [value for one in _listed(wanted) if (value := text(one)) != EXISTS])
+
+
+def _listed(wanted: Any) -> list[Any]:
+    return wanted if isinstance(wanted, list) else [wanted]
 
 
 def _rows(entity: dict[str, Any]) -> _Rows:
@@ -102,11 +107,21 @@ def _check(conditions: object, path: str, report: _Report) -> None:
     for key, wanted in conditions.items():
         if not key.strip("."):
             report(path, "has an empty path")
+        elif any(isinstance(one, str) and "\0" in one for one in (key, *_listed(wanted))):
+            report(path, "has the character NUL, which no entity has")
         elif not _is_condition(wanted):
             report(
                 f"{path}.{key}",
                 'has to be a string, number or boolean, a list of them, or {"exists": true}',
             )
+
+
+def _check_size(given: list[Any], path: str, report: _Report) -> None:
+    conditions = [wanted for one in given if isinstance(one, dict) for wanted in one.values()]
+    if len(conditions) > MOST_CONDITIONS or len(given) > MOST_CONDITIONS:
+        report(path, f"can have {MOST_CONDITIONS} objects and as many conditions at most")
+    if sum(len(_listed(wanted)) for wanted in conditions) > MOST_VALUES:
+        report(path, f"can have {MOST_VALUES} values at most")
 
 
 def _is_condition(wanted: object) -> bool:

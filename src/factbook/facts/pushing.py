@@ -18,6 +18,8 @@ from factbook.storage import Transaction
 
 # Of the facts of one item, as JSON.
 LARGEST: Final = 64 * 1024
+# Of one item: as many as a source can have.
+MOST_FACTS: Final = 200
 
 _LEFT_OUT = f"{NOT_APPLICABLE}: the push left it out"
 
@@ -87,6 +89,9 @@ def _row(source: DataSource, entity_id: int, item: Item, outcome: Outcome) -> _R
     """What to store of an item; None where that is nothing."""
     declared = {fact.name for fact in source.schema}
     given = {name: value for name, value in item.facts.items() if name in declared}
+    if len(item.facts) > MOST_FACTS:
+        outcome.problems["facts"] = f"has more than {MOST_FACTS} facts"
+        return None
     checked = source.check(given)
     for name in item.facts:
         if name not in declared:

@@ -5,20 +5,18 @@ entity with rows since its history was trimmed last can have too many: `history_
 that was, and how early the times of rows are that were pushed since.
 """
 
-import asyncio
-import time
 from collections.abc import AsyncIterator, Sequence
+from itertools import islice
 from typing import NamedTuple
 
-from factbook.clock import MINUTE
+from factbook.clock import MINUTE, Pace
 from factbook.facts.datasource import DataSource, milliseconds
 from factbook.storage import Database, Transaction
 
-# Rows that are looked at, and at most deleted, in one go, so that no other write waits long.
+# Rows that are looked at in one go.
 _AT_ONCE = 1_000
-# It rests for so many times as long as it worked: nobody waits for it, and others wait for the
-# processor and the disk.
-_REST = 9.0
+# Rows that are deleted in one go, so that no other write waits long.
+_DELETED = 200
 # What is stored may have been given its time so long before.
 _DELAY = 5 * MINUTE
 _BEYOND = 2**63 - 1
@@ -37,9 +35,11 @@ class _Mark(NamedTuple):
     late: int | None
 
 
-async def sweep(database: Database, sources: Sequence[DataSource], now: int) -> int:
+async def sweep(
+    database: Database, sources: Sequence[DataSource], now: int, pace: Pace | None = None
+) -> int:
     """Forget what the lifecycles of the sources do not keep; the number of rows that went."""
-    return await _Sweep(database, now).run(sources)
+    return await _Sweep(database, now, pace or Pace()).run(sources)
 
 
 def note_pushed(transaction: Transaction, source_id: str, earliest: int) -> None:
@@ -48,22 +48,23 @@ def note_pushed(transaction: Transaction, source_id: str, earliest: int) -> None
 
 
 class _Sweep:
-    def __init__(self, database: Database, now: int) -> None:
+    def __init__(self, database: Database, now: int, pace: Pace) -> None:
         self._database = database
         self._now = now
-        self._keys: list[_Key] = []
+        self._pace = pace
+        # An entity that has rows in two portions is found in both.
+        self._keys: dict[_Key, None] = {}
         self._trimmed: list[str] = []
         self._removed = 0
-        self._worked_since = time.perf_counter()
 
     async def run(self, sources: Sequence[DataSource]) -> int:
         marks = {id_: _Mark(*rest) for id_, *rest in await self._database.all(_MARKS)}
         for source in sources:
             async for keys in self._outlived(source, marks.get(source.id)):
-                self._keys += keys
-                if len(self._keys) + len(self._trimmed) >= _AT_ONCE:
+                self._keys |= dict.fromkeys(keys)
+                while len(self._keys) + len(self._trimmed) >= _DELETED:
                     await self._flush()
-                await self._rest()
+                await self._pace.rest()
         await self._flush()
         return self._removed
 
@@ -128,16 +129,18 @@ class _Sweep:
             place = rows[-1]
 
     async def _flush(self) -> None:
-        keys, trimmed = self._keys, self._trimmed
-        self._keys, self._trimmed = [], []
+        """Delete the first of the keys, and note which sources are trimmed once all are gone."""
+        keys = list(islice(self._keys, _DELETED))
+        for key in keys:
+            del self._keys[key]
+        trimmed = []
+        if not self._keys:
+            trimmed, self._trimmed = self._trimmed, []
         if keys or trimmed:
             marks = [(self._now - _DELAY, source_id) for source_id in trimmed]
             await self._database.write(lambda tx: _forget(tx, keys, marks))
             self._removed += len(keys)
-
-    async def _rest(self) -> None:
-        await asyncio.sleep(_REST * (time.perf_counter() - self._worked_since))
-        self._worked_since = time.perf_counter()
+            await self._pace.rest()
 
 
 def _next(rows: Sequence[tuple[int, int]]) -> tuple[int, int] | None:

@@ -6,12 +6,15 @@ from typing import Any, Final, TypeVar, get_origin, get_type_hints
 from urllib.parse import urlsplit
 
 import msgspec
+from msgspec import Meta
 
 from factbook.errors import ConfigurationError
 
 Options = TypeVar("Options", bound=msgspec.Struct)
 
 DEFAULT: Final = "default"
+# A host as people and annotations name it, with its port.
+HOST: Final = re.compile(r"[a-z0-9.-]+(:\d{1,5})?")
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,79}")
 
 
@@ -34,6 +37,11 @@ def read_table(where: str, name: str, values: Mapping[str, Any], type_: type[Opt
         raise ConfigurationError(f"{where}: {error}.") from None
     except ConfigurationError as error:
         raise ConfigurationError(f"{where}: {error.message}.") from None
+
+
+def about(text: str) -> Meta:
+    """What a setting means, as tables of settings show it."""
+    return Meta(description=text)
 
 
 def source_id(vendor: str, name: str) -> str:

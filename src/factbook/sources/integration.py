@@ -39,6 +39,22 @@ class Collected:
     values: dict[str, Any] = field(default_factory=dict)
     missing: dict[str, Missing] = field(default_factory=dict)
 
+    @classmethod
+    def of(cls, groups: Mapping[str, Mapping[str, Any] | Missing]) -> "Collected":
+        """What groups of facts come to, by place (`codehost.issues`).
+
+        A group is its facts by name, each a value or why it is missing, or why all of it is.
+        """
+        found = cls()
+        for place, leaves in groups.items():
+            if isinstance(leaves, Missing):
+                found.missing[place] = leaves
+                continue
+            for name, value in leaves.items():
+                kept = found.missing if isinstance(value, Missing) else found.values
+                kept[f"{place}.{name}"] = value
+        return found
+
     @property
     def reasons(self) -> dict[str, str]:
         """`missing` as it is stored."""
@@ -139,6 +155,13 @@ class Vendor:
     facts: tuple[Fact, ...]
     fills: tuple[str, ...]
     configured: Configure
+
+
+def portions(targets: Sequence[str], size: int | None = None) -> list[list[str]]:
+    """The targets, each once, in portions of this size; without one all together."""
+    distinct = list(dict.fromkeys(targets))
+    step = size or len(distinct) or 1
+    return [distinct[i : i + step] for i in range(0, len(distinct), step)]
 
 
 def facts_of(shape: Shape, *members: str) -> tuple[Fact, ...]:

@@ -9,7 +9,7 @@ from factbook.facts.datasource import DataSource, Handler, Lifecycle
 from factbook.facts.schema import Fact
 from factbook.sources.configuring import origin, read, source_id, title
 from factbook.sources.http import ANONYMOUS, Answer, Client, Credential, Memory, path
-from factbook.sources.integration import Collected, Integration, Vendor, facts_of
+from factbook.sources.integration import Collected, Integration, Vendor, facts_of, portions
 from factbook.sources.locations import Location, annotations, location
 from factbook.sources.outcomes import Missing, Outcome
 
@@ -37,6 +37,7 @@ __all__ = [
     "now",
     "origin",
     "path",
+    "portions",
     "read",
     "source_id",
     "title",

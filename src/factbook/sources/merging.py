@@ -6,9 +6,10 @@ known long before all pages are read. Times are milliseconds since the epoch.
 
 import heapq
 from collections.abc import Iterable
+from datetime import datetime
 from typing import Any, Final, NamedTuple
 
-from factbook.clock import DAY, HOUR
+from factbook.clock import DAY, HOUR, SECOND
 from factbook.sources.outcomes import Missing, Outcome
 
 MONTH: Final = 30 * DAY
@@ -30,6 +31,11 @@ class MergedPull(NamedTuple):
     def hours(self) -> float:
         """The time from opening to merging."""
         return (self.merged_at - self.created_at) / HOUR
+
+
+def milliseconds(moment: datetime) -> int:
+    """Milliseconds since the epoch."""
+    return round(moment.timestamp() * SECOND)
 
 
 def complete(seen: Iterable[MergedPull], last_updated: int, cutoff: int, *, bots: bool) -> bool:
@@ -60,6 +66,17 @@ def figures(
         "mergeTime": {**_times(population, "Hours"), **_times(month, "LastMonthHours")},
         "latestMergedPR": _latest(newest),
     }
+
+
+def percentage(merged: int | Missing, total: int | Missing) -> float | Missing:
+    """The share of merged pull requests among all, from 0 to 100."""
+    if isinstance(total, Missing):
+        return total
+    if isinstance(merged, Missing):
+        return merged
+    if total == 0:
+        return Missing(Outcome.NOT_APPLICABLE, "there are no pull requests")
+    return round(100 * merged / total, 2)
 
 
 def _times(pulls: list[MergedPull], suffix: str) -> dict[str, Any]:

@@ -55,3 +55,7 @@ class Missing(NamedTuple):
     def passing(self) -> bool:
         """Whether the last value is kept for a while."""
         return MEANINGS[self.outcome].passing
+
+
+UNUSABLE: Final = Missing(Outcome.TRANSIENT, "answered in an unknown form")
+TOO_MANY: Final = Missing(Outcome.TRANSIENT, "too many pages to read")

@@ -130,11 +130,17 @@ def _from_to(before: object, after: object) -> dict[str, Any]:
 def _came_and_went(before: object, after: object) -> dict[str, object]:
     if not isinstance(before, list) or not isinstance(after, list):
         return {}
-    was, now = ({encode(item) for item in items} for items in (before, after))
+    was, now = ([_key(item) for item in items] for items in (before, after))
+    old, new = set(was), set(now)
     return {
-        "added": [item for item in after if encode(item) not in was],
-        "removed": [item for item in before if encode(item) not in now],
+        "added": [item for item, key in zip(after, now, strict=True) if key not in old],
+        "removed": [item for item, key in zip(before, was, strict=True) if key not in new],
     }
+
+
+def _key(item: object) -> object:
+    """What tells items apart; encoding each of many texts would take long."""
+    return item if isinstance(item, str) else (encode(item),)
 
 
 TOOL = Tool(

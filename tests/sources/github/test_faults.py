@@ -3,10 +3,12 @@
 from dataclasses import replace
 
 import pytest
+from starlette.requests import Request
+from starlette.responses import Response
 
 from factbook.clock import HOUR, MINUTE
 from tests.fakes import faults
-from tests.fakes.faults import Fault
+from tests.fakes.faults import Answer, Fault
 from tests.fakes.github.faults import of_another_form, secondary_limit
 from tests.fakes.github.state import Token
 from tests.sources.github.asking import (
@@ -137,6 +139,32 @@ async def test_a_broken_tree_costs_the_files_alone(fault: Fault) -> None:
     expected = {name: value for name, value in EVERYTHING.items() if "repository." not in name}
     assert collected.values == expected
     assert collected.passing == {"repository"}
+
+
+async def test_a_tree_of_odd_names_costs_the_files_alone() -> None:
+    fake, collector = started(full())
+    odd = {"tree": [{"path": "below", "type": "tree", "sha": ".."}], "truncated": True}
+    fake.fail("tree", faults.saying(odd), times=2)
+    collected = await collector.one()
+    assert collected.reasons == {"repository": "upstream-error: answered in an unknown form"}
+
+
+@pytest.mark.parametrize(
+    ("said", "odd"),
+    [(b'"name":"main"', b'"name":".."'), (b'"acme/app"', b'"../app"')],
+    ids=["branch", "owner"],
+)
+async def test_names_that_no_address_can_have_are_not_asked_for(said: bytes, odd: bytes) -> None:
+    async def renaming(request: Request, answer: Answer) -> Response:
+        body = bytes((await answer(request)).body)
+        return Response(body.replace(said, odd), media_type="application/json")
+
+    repository = full()
+    repository.classic = None
+    fake, collector = started(repository, token=Token(TOKEN, is_app=True))
+    fake.fail("graphql", renaming, times=1_000)
+    collected = await collector.one()
+    assert collected.passing == {""}
 
 
 async def test_a_passing_failure_is_asked_again_at_once() -> None:

@@ -23,9 +23,14 @@ SECRET = "ghp_a_secret_of_tests"
             "https://github.example.com/api/graphql",
         ),
         (
-            {"host": "acme.ghe.com", "api_url": "https://api.acme.ghe.com/"},
+            {"host": "acme.ghe.com"},
             "https://api.acme.ghe.com",
             "https://api.acme.ghe.com/graphql",
+        ),
+        (
+            {"host": "github.example.com", "api_url": "https://proxy.example.com/github/"},
+            "https://proxy.example.com/github",
+            "https://proxy.example.com/github/graphql",
         ),
     ],
 )

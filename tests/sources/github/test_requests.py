@@ -73,6 +73,19 @@ async def test_a_refused_probe_is_remembered_for_the_day_too() -> None:
     assert fake.requests["protection"] == 1
 
 
+@pytest.mark.parametrize(
+    "stored",
+    [b'{"at": 1795262400000, "value": {"gone": true}}', b'{"outcome": "gone"}', b"{", b"null"],
+)
+async def test_a_probe_that_another_version_remembered_is_made_again(stored: bytes) -> None:
+    fake, collector = started(full(), token=Token(TOKEN, permission="READ"))
+    first = await collector.one()
+    for key in collector.memory.kept:
+        collector.memory.kept[key] = stored.replace(b"1795262400000", b"%d" % collector.time())
+    assert await collector.one() == first
+    assert fake.requests["protection"] == 2
+
+
 async def test_a_probe_that_failed_in_passing_is_made_again() -> None:
     repository = full()
     repository.alerts = {}

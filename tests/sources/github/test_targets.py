@@ -91,6 +91,14 @@ def test_an_enterprise_server_has_annotations_of_its_own(
     assert (None if isinstance(found, Missing) else found) == expected
 
 
+@pytest.mark.parametrize(
+    "annotations",
+    [{f"{SERVER}/project-slug": "acme/app"}, {SOURCE: f"url:https://{SERVER}:8443/acme/app"}],
+)
+def test_the_slug_of_a_host_with_a_port_is_named_without_it(annotations: dict[str, Any]) -> None:
+    assert target(annotations, host=f"{SERVER}:8443") == "acme/app"
+
+
 def test_only_configured_organizations_are_asked_for() -> None:
     assert target({SLUG: "acme/app"}, organizations=["Acme"]) == "acme/app"
     refused = target({SLUG: "evil/app"}, organizations=["acme"])

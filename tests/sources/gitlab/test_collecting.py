@@ -38,7 +38,8 @@ async def test_every_leaf_that_gitlab_has_is_there_with_all_rights() -> None:
 
 RULES_OF_MAINTAINERS = {
     **dict.fromkeys(
-        leaves(PROTECTION, "enabled", "allowForcePushes", "requiredSignatures"), "forbidden"
+        leaves(PROTECTION, "enabled", "allowDeletions", "allowForcePushes", "requiredSignatures"),
+        "forbidden",
     ),
     **dict.fromkeys(
         leaves(

@@ -205,6 +205,7 @@ KINDS: dict[str, set[str]] = {
     },
     "protected": {
         "codehost.branchProtection.enabled",
+        "codehost.branchProtection.allowDeletions",
         "codehost.branchProtection.allowForcePushes",
         "codehost.codeReview.requireCodeOwnerReviews",
         "security.branchProtection",

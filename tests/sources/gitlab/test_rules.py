@@ -12,6 +12,7 @@ REVIEW = "codehost.codeReview"
 
 UNPROTECTED = {
     f"{PROTECTION}.enabled": False,
+    f"{PROTECTION}.allowDeletions": True,
     f"{PROTECTION}.allowForcePushes": True,
     f"{REVIEW}.requireCodeOwnerReviews": False,
     "security.branchProtection": False,

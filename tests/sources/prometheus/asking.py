@@ -22,7 +22,7 @@ DAY = 24 * HOUR
 TOKEN = "a token of Prometheus"
 OTHER = "a token of Alertmanager"
 TABLE = {
-    "url": "https://prometheus.example.com/",
+    "base_url": "https://prometheus.example.com/",
     "token": TOKEN,
     "alertmanager_url": f"https://{ALERTMANAGER}",
     "alertmanager_token": OTHER,
@@ -88,7 +88,7 @@ EVERYTHING: Mapping[str, Any] = {
     "incident.incidentMetrics.monthlyIncidents": 3,
     "incident.incidentMetrics.quarterlyIncidents": 4,
     "incident.incidentMetrics.meanTimeToResolve": (1_800 + 600 + 2 * 2 * DAY) / 4,
-    "incident.incidentMetrics.upTimePercentage": 99.12,
+    "incident.incidentMetrics.upTimePercentage": 99.1235,
     "incident.serviceInfo.hasEscalationPolicy": True,
     "incident.serviceInfo.hasTeamsAssigned": True,
     "incident.serviceInfo.hasDescription": True,

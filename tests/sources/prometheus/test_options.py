@@ -16,13 +16,16 @@ SECRET = "a secret of tests"
 @pytest.mark.parametrize(
     ("table", "problem"),
     [
-        ({"url": ""}, "url has to be like https://prometheus.example.com"),
-        ({"url": "prometheus:9090"}, "url has to be like https://prometheus.example.com"),
+        ({"base_url": ""}, "base_url has to be like https://prometheus.example.com"),
+        ({"base_url": "prometheus:9090"}, "base_url has to be like https://prometheus.example.com"),
         (
-            {"url": f"https://me:{SECRET}@prometheus.example.com"},
-            "url has to be like https://prometheus.example.com",
+            {"base_url": f"https://me:{SECRET}@prometheus.example.com"},
+            "base_url has to be like https://prometheus.example.com",
         ),
-        ({"url": "https://[prometheus"}, "url has to be like https://prometheus.example.com"),
+        (
+            {"base_url": "https://[prometheus"},
+            "base_url has to be like https://prometheus.example.com",
+        ),
         (
             {"alertmanager_url": "ftp://alerts.example.com"},
             "alertmanager_url has to be like https://alertmanager.example.com",
@@ -46,22 +49,22 @@ SECRET = "a secret of tests"
 )
 def test_a_mistake_is_named_without_a_value(table: dict[str, Any], problem: str) -> None:
     with pytest.raises(ConfigurationError) as raised:
-        INTEGRATION.configured("work", {"url": URL} | table)
+        INTEGRATION.configured("work", {"base_url": URL} | table)
     assert raised.value.message == f"integrations.prometheus.work: {problem}."
     assert SECRET not in raised.value.message
 
 
 def test_no_secret_is_shown() -> None:
-    table = {"url": URL, "username": "me", "password": SECRET, "alertmanager_token": SECRET}
+    table = {"base_url": URL, "username": "me", "password": SECRET, "alertmanager_token": SECRET}
     table["alertmanager_url"] = "https://alerts.example.com"
     integration = INTEGRATION.configured("default", table)
-    options = Options(url=URL, token=SECRET)
+    options = Options(base_url=URL, token=SECRET)
     assert SECRET not in f"{integration!r} {integration.source.render()} {options!r}"
 
 
 def test_the_source_of_each_instance_has_an_id_of_its_own() -> None:
-    first = INTEGRATION.configured("default", {"url": URL}).source
-    second = INTEGRATION.configured("work", {"url": URL}).source
+    first = INTEGRATION.configured("default", {"base_url": URL}).source
+    second = INTEGRATION.configured("work", {"base_url": URL}).source
     assert (first.id, first.title) == ("prometheus", "Prometheus")
     assert (second.id, second.title) == ("prometheus-work", "Prometheus (work)")
     assert datasource.parse(first.render()).render() == first.render()

@@ -31,7 +31,7 @@ HOSTILE = [
 
 def target(annotations: dict[str, Any] | None, **table: Any) -> str | Missing:
     """The target of a component with these annotations."""
-    given = {"url": "https://prometheus.example.com"} | table
+    given = {"base_url": "https://prometheus.example.com"} | table
     metadata = {"name": "app"} | ({} if annotations is None else {"annotations": annotations})
     integration = INTEGRATION.configured("default", given)
     return integration.target({"kind": "Component", "metadata": metadata})

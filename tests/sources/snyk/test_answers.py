@@ -53,7 +53,7 @@ async def test_a_link_may_be_nothing_an_address_or_an_object(following: Any, cal
     said = await collector.said(slug="acme/app")
     unreadable = following == {"href": "//[x"}
     assert said == (
-        "upstream-error: Snyk answered in an unknown form" if unreadable else figures(1, 0, 0, 0)
+        "upstream-error: answered in an unknown form" if unreadable else figures(1, 0, 0, 0)
     )
     assert fake.requests == {"projects": calls}
 
@@ -72,8 +72,8 @@ BROKEN: list[tuple[Fault, str]] = [
     (faults.cut_off, "upstream-error"),
     (faults.bad_gateway, "upstream-error"),
     (faults.unavailable, "upstream-error"),
-    (faults.saying([]), "upstream-error: Snyk answered in an unknown form"),
-    (faults.saying(None), "upstream-error: Snyk answered in an unknown form"),
+    (faults.saying([]), "upstream-error: answered in an unknown form"),
+    (faults.saying(None), "upstream-error: answered in an unknown form"),
     (faults.saying({"jsonapi": {}, "links": {}}), "upstream-error"),
     (faults.saying({"data": {"id": uuid(10)}}), "upstream-error"),
     (faults.saying({"data": [PROJECT]}), "upstream-error"),
@@ -147,6 +147,4 @@ async def test_figures_of_another_form_concern_only_their_project(counts: Any) -
     fake, collector = started(organizations=[ACME])
     fake.fail("projects", faults.saying({"data": rows}), times=2)
     assert await collector.said(slug="acme/b") == figures(1, 2, 3, 0)
-    assert await collector.said(slug="acme/app") == (
-        "upstream-error: Snyk answered in an unknown form"
-    )
+    assert await collector.said(slug="acme/app") == ("upstream-error: answered in an unknown form")

@@ -17,7 +17,7 @@ GOOD: dict[str, Any] = {"token": KEY, "organizations": [ACME]}
 @pytest.mark.parametrize(
     ("table", "message"),
     [
-        ({"token": ""}, "token is needed."),
+        ({"token": ""}, "a token is needed."),
         ({"organizations": []}, "organizations has to name at least one organization."),
         (
             {"organizations": [ACME, "acme"]},

@@ -58,7 +58,7 @@ def configured(
         authorize=lambda _: kit.ANONYMOUS,
         base_url=options.base_url,
         target=target,
-        batches=partial(batches, 20),
+        batches=partial(kit.portions, size=20),
         collect=collect,
     )
 
@@ -69,11 +69,6 @@ def target(entity: Mapping[str, Any]) -> str | kit.Missing:
     if isinstance(named, str) and _TARGET.fullmatch(named):
         return named
     return kit.Missing(kit.Outcome.NO_ANNOTATION, "what it holds is not product@release")
-
-
-def batches(size: int, targets: Sequence[str]) -> list[list[str]]:
-    """The targets in portions that are collected together."""
-    return [list(targets[i : i + size]) for i in range(0, len(targets), size)]
 
 
 async def collect(

@@ -14,7 +14,7 @@ from factbook.sources.custom.connections import Connection
 from factbook.sources.custom.definition import Definition, Request
 from factbook.sources.custom.templates import NoValueError, Template
 from factbook.sources.http import Answer, Client, Memory
-from factbook.sources.integration import Collected, Integration
+from factbook.sources.integration import Collected, Integration, portions
 from factbook.sources.outcomes import Missing, Outcome
 
 # One after another, so that one body is in memory, and a host that lets every call run into its
@@ -51,7 +51,7 @@ def integration(definition: Definition, connections: Mapping[str, Connection]) -
         at_once=connection.at_once,
         calls_at_once=connection.at_once,
         target=partial(_target, request),
-        batches=partial(taking.batches, _BATCH),
+        batches=partial(portions, size=_BATCH),
         collect=partial(_collect, definition, connection),
     )
 

@@ -1,8 +1,10 @@
 """Connections: what an administrator lets custom sources ask, `[connections.<name>]`."""
 
+import html
 import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Final
+from urllib.parse import quote
 
 import msgspec
 from msgspec import Meta
@@ -14,6 +16,9 @@ from factbook.sources.http import Credential, host_of
 _METHODS: Final = frozenset({"GET", "POST"})
 # Shorter words stand in many an answer.
 _SHORTEST_SECRET: Final = 8
+# Hosts show the parts of a cookie or of a credential apart.
+_PARTING: Final = re.compile(r'[\s;,="]+')
+_SPECIAL: Final = re.compile(r"[^A-Za-z0-9._~-]")
 _NAME: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", re.ASCII)
 _VALUE: Final = re.compile(r"[\x20-\x7e]*")
 
@@ -55,12 +60,22 @@ class Connection(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
     def is_repeated(self, body: bytes) -> bool:
         """Whether a body has a secret in it, as those of hosts that show what they were sent."""
-        parts = (part for value in self.headers.values() for part in value.split())
-        return any(part.encode() in body for part in parts if len(part) >= _SHORTEST_SECRET)
+        parts = (part for value in self.headers.values() for part in _PARTING.split(value))
+        long = (part for part in parts if len(part) >= _SHORTEST_SECRET)
+        return any(form.encode() in body for part in long for form in _forms(part))
 
     def credential(self, name: str) -> Credential:
         """What proves to the host who asks."""
         return Credential.fixed(name, self.headers)
+
+
+def _forms(secret: str) -> set[str]:
+    """How a secret stands in a body: as it is, or escaped for JSON, HTML or an address."""
+    escaped = _SPECIAL.sub(lambda match: f"\\u{ord(match[0]):04x}", secret)
+    upper = _SPECIAL.sub(lambda match: f"\\u{ord(match[0]):04X}", secret)
+    plus = secret.replace("+", "\\u002B"), secret.replace("+", "\\u002b")
+    slash = secret.replace("\\", "\\\\").replace("/", "\\/")
+    return {secret, slash, *plus, escaped, upper, html.escape(secret), quote(secret, safe="")}
 
 
 def configured(tables: Mapping[str, Mapping[str, Any]]) -> dict[str, Connection]:

@@ -36,6 +36,8 @@ Type = Literal["http", "repository-file", "repository-directory", "entity", "pus
 TYPES: Final[tuple[Type, ...]] = get_args(Type)
 METHODS: Final = ("GET", "POST")
 MOST_FACTS: Final = 200
+# A row of history says by its name why a fact has no value.
+_LONGEST_NAME: Final = 100
 _MOST_HEADERS: Final = 20
 _MOST_BODY: Final = 200  # values inside one
 
@@ -97,8 +99,8 @@ _HEADER: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}", re.ASCII)
 _PRINTABLE: Final = re.compile(r"[\x20-\x7e]*")
 # Those that say where a request goes, where it ends, or which method it really has.
 _NOT_A_HEADER: Final = re.compile(
-    r"host|x-forwarded-.*|forwarded|content-length|content-encoding|transfer-encoding|connection"
-    r"|keep-alive|te|trailer|upgrade|expect|accept-encoding|proxy-.*|x-(?:http-)?method.*",
+    r"host|x-forwarded-.*|x-original-.*|x-rewrite-.*|forwarded|content-length|content-encoding"
+    r"|transfer-encoding|connection|keep-alive|te|trailer|upgrade|expect|accept-encoding|proxy-.*|x-(?:http-)?method.*",
     re.IGNORECASE,
 )
 
@@ -145,6 +147,8 @@ class _Reader:
         if len(source.schema) > MOST_FACTS:
             self._report("schema", f"can have {MOST_FACTS} facts at most")
         for fact in source.schema:
+            if len(fact.name) > _LONGEST_NAME:
+                self._report("schema", f"has a fact of more than {_LONGEST_NAME} characters")
             wanted = _SHAPED.get(fact.name, fact.type)
             if fact.type != wanted:
                 self._report(f"schema.{fact.name}.type", f"has to be {wanted}, as the tools say")
@@ -156,7 +160,7 @@ class _Reader:
             self._report("cadence", "means nothing for a source that is pushed")
 
     def _check_members(self) -> None:
-        for name, given in self._document["schema"].items():
+        for name, given in (self._document.get("schema") or {}).items():
             for member in given.keys() - _MEMBERS:
                 self._report(f"schema.{name}.{member}", "is not a member of a fact")
 

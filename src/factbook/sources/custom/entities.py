@@ -11,7 +11,7 @@ from factbook.sources.custom import taking
 from factbook.sources.custom.definition import Definition
 from factbook.sources.custom.extraction import Expression
 from factbook.sources.http import Client, Memory
-from factbook.sources.integration import Collected, Integration, asking_nobody
+from factbook.sources.integration import Collected, Integration, asking_nobody, portions
 
 # So few that a batch ends in its time, however long each takes.
 _BATCH: Final = 50
@@ -27,7 +27,7 @@ def integration(definition: Definition) -> Integration:
         definition.source,
         queue=f"custom-{definition.source.id}",
         target=partial(target, _is_seen(definition)),
-        batches=partial(taking.batches, _BATCH),
+        batches=partial(portions, size=_BATCH),
         collect=partial(collect, definition),
     )
 

@@ -5,6 +5,7 @@ jmespath.site's specification with the functions of its community's Python libra
 """
 
 import math
+import re
 import time
 import warnings
 from collections.abc import Iterator, Mapping
@@ -36,6 +37,11 @@ LONGEST_SECONDS: Final = 2.0
 LARGEST: Final = 1024 * 1024
 DEEPEST: Final = 100
 _LONGEST_GLUE: Final = 10
+# A hundredth of a second for each 5,000, or so.
+MOST_WORK: Final = 30_000
+_BRACES: Final = re.compile(r"\{[^{}]*\}")
+_DIGITS: Final = re.compile(r"[0-9]+")
+_ESCAPED: Final = re.compile(r"\\(?:[pPN]\{[^{}()+]*\}|.)", re.DOTALL)
 
 NOTHING: Final = Missing(Outcome.NOT_APPLICABLE, "the document has no such value")
 _TOO_SLOW: Final = Missing(Outcome.TRANSIENT, "the extraction took too long")
@@ -151,6 +157,8 @@ def pattern(text: str, type_: FactType) -> Pattern:
         raise InputError(f"is longer than {LONGEST} characters")
     if type_ == "object":
         raise InputError("makes texts, which a fact of type object cannot hold")
+    if _work(text) > MOST_WORK:
+        raise InputError("has too many groups and repeats for its length")
     # Heavy to import, and of no use to a service without such sources.
     import regex  # noqa: PLC0415
 
@@ -218,6 +226,18 @@ def _copies(node: Mapping[str, Any]) -> int:
 
 def _is_short(glue: Mapping[str, Any]) -> bool:
     return glue["type"] == "literal" and len(str(glue["value"])) <= _LONGEST_GLUE
+
+
+def _work(text: str) -> int:
+    """About how long it takes to compile a pattern.
+
+    Groups with `+` or `{}` inside each other take three times as long with each level, and what
+    is repeated `{9}` times is as long as it is then.
+    """
+    bare = _ESCAPED.sub("", text)
+    levels = min(bare.count("("), bare.count("+") + bare.count("{"))
+    counts = (int(digits[:9]) for one in _BRACES.findall(bare) for digits in _DIGITS.findall(one))
+    return (len(text) + sum(counts)) * int(3**levels)
 
 
 def _occurrence(match: "regex.Match[str]") -> str:

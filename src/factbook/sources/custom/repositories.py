@@ -12,7 +12,7 @@ from factbook.sources.custom.definition import Definition
 from factbook.sources.custom.files import File, Files
 from factbook.sources.custom.templates import NoValueError, as_it_is
 from factbook.sources.http import Client, Memory
-from factbook.sources.integration import Collected, Integration, asking_nobody
+from factbook.sources.integration import Collected, Integration, asking_nobody, portions
 from factbook.sources.outcomes import Missing, Outcome
 
 # One after another, so that one body is in memory, and a batch ends in its time.
@@ -28,7 +28,7 @@ def of_files(definition: Definition, files: Files) -> Integration:
         queue=f"custom-{definition.source.id}",
         at_once=_AT_ONCE,
         target=partial(_file, definition, files),
-        batches=partial(taking.batches, _FILES),
+        batches=partial(portions, size=_FILES),
         collect=partial(_collect_files, definition, files),
     )
 
@@ -39,7 +39,7 @@ def of_directories(definition: Definition, files: Files) -> Integration:
         definition.source,
         queue=f"custom-{definition.source.id}",
         target=partial(_directory, definition, files),
-        batches=partial(taking.batches, _DIRECTORIES),
+        batches=partial(portions, size=_DIRECTORIES),
         collect=partial(_collect_directories, definition, files),
     )
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from functools import partial
@@ -53,9 +53,3 @@ def from_document(definition: Definition, document: Any) -> Collected:
 def nothing(missing: Missing) -> Collected:
     """No fact, and why."""
     return Collected(missing={"": missing})
-
-
-def batches(size: int, targets: Sequence[str]) -> list[list[str]]:
-    """The targets, each once, in portions of this size."""
-    distinct = list(dict.fromkeys(targets))
-    return [distinct[i : i + size] for i in range(0, len(distinct), size)]

@@ -9,10 +9,10 @@ from factbook.facts.datasource import DataSource, Handler, Lifecycle
 from factbook.facts.schema import Fact
 from factbook.facts.shapes import OBSERVABILITY
 from factbook.sources import configuring
-from factbook.sources.datadog.client import batches, collect, credential
+from factbook.sources.datadog.client import collect, credential
 from factbook.sources.datadog.options import Options
 from factbook.sources.datadog.targets import MONITOR_TAGS, SERVICE_NAME, SLO_TAG, target
-from factbook.sources.integration import Integration, Vendor, facts_of
+from factbook.sources.integration import Integration, Vendor, facts_of, portions
 
 ID: Final = "datadog"
 FILLS: Final = ("observability",)
@@ -37,7 +37,8 @@ def configured(name: str, values: Mapping[str, Any], *, clock: Clock = now) -> I
         base_url=options.address,
         calls_at_once=_CALLS_AT_ONCE,
         target=partial(target, options),
-        batches=batches,
+        # The listings are the same for every one.
+        batches=portions,
         collect=collect,
     )
 

@@ -16,17 +16,15 @@ from factbook.sources.datadog.options import Options
 from factbook.sources.datadog.targets import written
 from factbook.sources.http import Client, Credential, Memory
 from factbook.sources.integration import Collected
-from factbook.sources.outcomes import Missing, Outcome
+from factbook.sources.outcomes import TOO_MANY, UNUSABLE, Missing, Outcome
 
 # Half of what Datadog allows: a page with long messages stays below the largest answer read.
 PAGE: Final = 500
 # 100,000 of a kind: beyond it there is no figure rather than a late one.
 MOST_PAGES: Final = 200
 
-_UNUSABLE: Final = Missing(Outcome.TRANSIENT, "answered in an unknown form")
 _INCOMPLETE: Final = Missing(Outcome.TRANSIENT, "answered with errors")
 _REPEATED: Final = Missing(Outcome.TRANSIENT, "answered with the same page again")
-_TOO_MANY: Final = Missing(Outcome.TRANSIENT, "too many pages to read")
 
 
 class _Monitor(msgspec.Struct):
@@ -64,11 +62,6 @@ def credential(name: str, options: Options, _: Client) -> Credential:
     )
 
 
-def batches(targets: Sequence[str]) -> list[list[str]]:
-    """The targets, each once, all together: the listings are the same for every one."""
-    return [list(dict.fromkeys(targets))]
-
-
 async def collect(
     targets: Sequence[str], client: Client, _: Memory, __: int
 ) -> dict[str, Collected]:
@@ -97,14 +90,14 @@ async def _listed(client: Client, listing: _Listing) -> Listed | Missing:
             return list(found.values())
         if len(found) == before:
             return _REPEATED
-    return _TOO_MANY
+    return TOO_MANY
 
 
 def _monitors(data: Any) -> _Page | Missing:
     try:
         monitors = msgspec.convert(data, list[_Monitor])
     except msgspec.ValidationError:
-        return _UNUSABLE
+        return UNUSABLE
     return [(one.id, _written(one.tags)) for one in monitors]
 
 
@@ -112,7 +105,7 @@ def _objectives(data: Any) -> _Page | Missing:
     try:
         answer = msgspec.convert(data, _Objectives)
     except msgspec.ValidationError:
-        return _UNUSABLE
+        return UNUSABLE
     if answer.errors:
         return _INCOMPLETE
     return [(one.id, _written(one.tags, one.monitor_tags)) for one in answer.data]

@@ -7,9 +7,6 @@ from factbook.sources.datadog.targets import Tags, Wanted
 from factbook.sources.integration import Collected
 from factbook.sources.outcomes import Missing, Outcome
 
-MONITOR_COUNT: Final = "observability.monitorCount"
-SLO_COUNT: Final = "observability.sloCount"
-
 # The tags of each one listed.
 Listed = Sequence[frozenset[str]]
 
@@ -23,19 +20,17 @@ def collected(
     wanted = {target: Wanted.read(target) for target in targets}
     by_monitor = _counts({one.monitors for one in wanted.values()}, monitors)
     by_objective = _counts({one.objectives for one in wanted.values()}, objectives)
-    result = {}
-    for target, one in wanted.items():
-        result[target] = found = Collected()
-        _put(found, MONITOR_COUNT, by_monitor[one.monitors])
-        _put(found, SLO_COUNT, by_objective[one.objectives])
-    return result
-
-
-def _put(found: Collected, fact: str, count: int | Missing) -> None:
-    if isinstance(count, Missing):
-        found.missing[fact] = count
-    else:
-        found.values[fact] = count
+    return {
+        target: Collected.of(
+            {
+                "observability": {
+                    "monitorCount": by_monitor[one.monitors],
+                    "sloCount": by_objective[one.objectives],
+                }
+            }
+        )
+        for target, one in wanted.items()
+    }
 
 
 def _counts(wanted: Iterable[Tags], listed: Listed | Missing) -> Mapping[Tags, int | Missing]:

@@ -4,9 +4,9 @@ import re
 from typing import Annotated, Final
 
 import msgspec
-from msgspec import Meta
 
 from factbook.errors import ConfigurationError
+from factbook.sources.configuring import about
 
 # Source: Datadog's API description, version 1, and its list of sites.
 SITES: Final = (
@@ -25,24 +25,20 @@ _ADDRESS: Final = re.compile(r"https?://[a-z0-9.:\[\]-]+(/[\w.~-]+)*/?", re.ASCI
 _KEY: Final = re.compile(r"[a-z][a-z0-9_./-]{0,99}", re.ASCII)
 
 
-def _about(text: str) -> Meta:
-    return Meta(description=text)
-
-
 class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One organization of Datadog with one pair of keys."""
 
     site: Annotated[
         str,
-        _about("Site of the organization. One that is not Datadog's own needs `base_url`."),
+        about("Site of the organization. One that is not Datadog's own needs `base_url`."),
     ] = "datadoghq.com"
-    base_url: Annotated[str, _about("Address of the interface. Empty: `https://api.<site>`.")] = ""
-    api_key: Annotated[str, _about("Secret. An API key.")] = ""
+    base_url: Annotated[str, about("Address of the interface. Empty: `https://api.<site>`.")] = ""
+    api_key: Annotated[str, about("Secret. An API key.")] = ""
     application_key: Annotated[
-        str, _about("Secret. An application key with the rights `monitors_read` and `slos_read`.")
+        str, about("Secret. An application key with the rights `monitors_read` and `slos_read`.")
     ] = ""
     tag_key: Annotated[
-        str, _about("Key of the tag whose value `datadoghq.com/service-name` gives.")
+        str, about("Key of the tag whose value `datadoghq.com/service-name` gives.")
     ] = "service"
 
     def __post_init__(self) -> None:

@@ -11,12 +11,12 @@ from factbook.facts.schema import Fact
 from factbook.facts.shapes import REPOSITORY
 from factbook.sources import configuring
 from factbook.sources.git import program
-from factbook.sources.git.client import batches, collect
+from factbook.sources.git.client import collect
 from factbook.sources.git.contents import read
 from factbook.sources.git.options import Options
 from factbook.sources.git.targets import target
 from factbook.sources.http import ANONYMOUS, Client, Credential
-from factbook.sources.integration import Integration, Vendor, facts_of
+from factbook.sources.integration import Integration, Vendor, facts_of, portions
 from factbook.sources.locations import SOURCE_LOCATION
 
 ID: Final = "git"
@@ -42,7 +42,8 @@ def configured(name: str, values: Mapping[str, Any], *, clock: Clock = now) -> I
         base_url=options.url,
         at_once=_AT_ONCE,
         target=partial(target, options),
-        batches=batches,
+        # One that takes long keeps no other back.
+        batches=partial(portions, size=1),
         collect=partial(collect, git, options),
         read=partial(read, git, options),
     )

@@ -49,11 +49,6 @@ class _Note(msgspec.Struct, array_like=True):
     too_large: str = ""
 
 
-def batches(targets: Sequence[str]) -> list[list[str]]:
-    """Each target by itself, once: one that takes long keeps no other back."""
-    return [[target] for target in dict.fromkeys(targets)]
-
-
 async def collect(
     program: str,
     options: Options,

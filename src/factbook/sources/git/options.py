@@ -5,44 +5,39 @@ from collections.abc import Iterator
 from typing import Annotated, Final
 
 import msgspec
-from msgspec import Meta
 
 from factbook.errors import ConfigurationError
+from factbook.sources.configuring import HOST, about
 
 MIB: Final = 1024 * 1024
-_HOST: Final = re.compile(r"[a-z0-9.-]+(:\d{1,5})?")
 _SECRET: Final = re.compile(r"[\x21-\x7e]*")
 # A batch of the collector, which is one repository, ends after five minutes.
 _MOST_SECONDS: Final = 240
 _MOST: Final = {"seconds": _MOST_SECONDS, "megabytes": 10_000, "most_files": 1_000_000}
 
 
-def _about(text: str) -> Meta:
-    return Meta(description=text)
-
-
 class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One host of repositories, with one credential or none."""
 
     host: Annotated[
-        str, _about("Needed. Host that annotations name, with its port: `git.example.com`.")
+        str, about("Needed. Host that annotations name, with its port: `git.example.com`.")
     ]
     base_url: Annotated[
-        str, _about("Address that paths of repositories are put behind. Empty: `https://<host>`.")
+        str, about("Address that paths of repositories are put behind. Empty: `https://<host>`.")
     ] = ""
     username: Annotated[
-        str, _about("Name that goes with the token. Empty: `git`, which most hosts accept.")
+        str, about("Name that goes with the token. Empty: `git`, which most hosts accept.")
     ] = ""
     token: Annotated[
-        str, _about("Secret. A token or password. Empty: only public repositories are read.")
+        str, about("Secret. A token or password. Empty: only public repositories are read.")
     ] = ""
     paths: Annotated[
         list[str],
-        _about("Beginnings of paths to read, in whole parts: `acme`, `acme/apps`. Empty: all."),
+        about("Beginnings of paths to read, in whole parts: `acme`, `acme/apps`. Empty: all."),
     ] = []
-    seconds: Annotated[int, _about("Longest time for one repository, at most 240.")] = 120
-    megabytes: Annotated[int, _about("Largest download of one repository, in MiB.")] = 100
-    most_files: Annotated[int, _about("Most files of one repository.")] = 200_000
+    seconds: Annotated[int, about("Longest time for one repository, at most 240.")] = 120
+    megabytes: Annotated[int, about("Largest download of one repository, in MiB.")] = 100
+    most_files: Annotated[int, about("Most files of one repository.")] = 200_000
 
     def __post_init__(self) -> None:
         for problem in _problems(self):
@@ -64,7 +59,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 def _problems(options: Options) -> Iterator[str]:
-    if not _HOST.fullmatch(options.host):
+    if not HOST.fullmatch(options.host):
         yield "host has to be a host name in lower case, such as git.example.com"
     if not options.url.startswith(("https://", "http://")):
         yield "base_url has to begin with https://"

@@ -9,12 +9,12 @@ from factbook.facts.datasource import DataSource, Handler, Lifecycle
 from factbook.facts.schema import Fact
 from factbook.facts.shapes import CODEHOST, REPOSITORY, SECURITY
 from factbook.sources import configuring
-from factbook.sources.gitea.client import batches, collect
+from factbook.sources.gitea.client import BATCH, collect
 from factbook.sources.gitea.contents import read
 from factbook.sources.gitea.options import Options
 from factbook.sources.gitea.targets import target
 from factbook.sources.http import Client, Credential
-from factbook.sources.integration import Integration, Vendor, facts_of
+from factbook.sources.integration import Integration, Vendor, facts_of, portions
 from factbook.sources.locations import SOURCE_LOCATION
 
 ID: Final = "gitea"
@@ -45,7 +45,7 @@ def configured(name: str, values: Mapping[str, Any], *, clock: Clock = now) -> I
         base_url=options.origin,
         calls_at_once=_CALLS_AT_ONCE,
         target=partial(target, options),
-        batches=batches,
+        batches=partial(portions, size=BATCH),
         collect=partial(collect, options),
         read=partial(read, options),
     )

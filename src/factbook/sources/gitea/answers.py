@@ -1,14 +1,10 @@
 """The forms of Gitea's answers, as far as they are read."""
 
 from datetime import datetime
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
-
-from factbook.sources.outcomes import Missing, Outcome
-
-UNUSABLE: Final = Missing(Outcome.TRANSIENT, "answered in an unknown form")
 
 Moment = Annotated[datetime, Meta(tz=True)]
 # They become parts of addresses.

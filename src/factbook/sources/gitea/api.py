@@ -8,10 +8,9 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 import msgspec
 
-from factbook.sources.gitea.answers import UNUSABLE
 from factbook.sources.gitea.options import Options
 from factbook.sources.http import Client, Memory
-from factbook.sources.outcomes import Missing, Outcome
+from factbook.sources.outcomes import UNUSABLE, Missing, Outcome
 
 Form = TypeVar("Form")
 Row = TypeVar("Row")

@@ -4,15 +4,15 @@ import asyncio
 from collections.abc import Sequence
 from typing import Final
 
+from factbook.sources import merging
 from factbook.sources.gitea import facts, protection, pulls, trees
-from factbook.sources.gitea.answers import UNUSABLE, Branch, Issue, Repository, Rule, User
+from factbook.sources.gitea.answers import Branch, Issue, Repository, Rule, User
 from factbook.sources.gitea.api import PAGE, Api
 from factbook.sources.gitea.facts import Collaborators, Known
 from factbook.sources.gitea.options import Options
 from factbook.sources.http import Client, Memory, path
 from factbook.sources.integration import Collected
-from factbook.sources.merging import MONTH
-from factbook.sources.outcomes import Missing, Outcome
+from factbook.sources.outcomes import TOO_MANY, UNUSABLE, Missing, Outcome
 
 # So few that a host which lets every call run into its timeout is given up within a batch's time.
 BATCH: Final = 10
@@ -22,13 +22,6 @@ _NO_BRANCH: Final = Missing(Outcome.NOT_APPLICABLE, "the repository is empty")
 _BRANCH_HIDDEN: Final = Missing(Outcome.DENIED, "the credential may not read the default branch")
 _RULES_HIDDEN: Final = Missing(Outcome.DENIED, "rules of branches need administration")
 _COLLABORATORS_HIDDEN: Final = Missing(Outcome.DENIED, "collaborators need write access")
-_TOO_MANY: Final = Missing(Outcome.TRANSIENT, "too many pages to read")
-
-
-def batches(targets: Sequence[str]) -> list[list[str]]:
-    """The targets, each once, in portions that are collected together."""
-    distinct = list(dict.fromkeys(targets))
-    return [distinct[i : i + BATCH] for i in range(0, len(distinct), BATCH)]
 
 
 async def collect(
@@ -51,7 +44,7 @@ async def _collected(api: Api, target: str) -> Collected:
 
 async def _known(api: Api, repository: Repository) -> Known:
     """Everything that is asked about one repository."""
-    cutoff = api.now - MONTH
+    cutoff = api.now - merging.MONTH
     known = Known(repository, cutoff)
     own = path("repos", *repository.full_name.split("/"))
     if not facts.without_pulls(repository):
@@ -79,14 +72,14 @@ async def _closed_last_month(api: Api, target: str, cutoff: int) -> int | Missin
         return found
     issues, whole = found
     if not whole:
-        return _TOO_MANY
+        return TOO_MANY
     return len(
         {
             issue.number
             for issue in issues.rows
             if issue.pull_request is None
             and issue.closed_at
-            and pulls.milliseconds(issue.closed_at) >= cutoff
+            and merging.milliseconds(issue.closed_at) >= cutoff
         }
     )
 
@@ -98,7 +91,7 @@ async def _collaborators(api: Api, target: str) -> Collaborators | Missing:
         return found
     users, whole = found
     logins = sorted({user.login for user in users.rows})
-    count: int | Missing = len(logins) if whole else _TOO_MANY
+    count: int | Missing = len(logins) if whole else TOO_MANY
     return Collaborators(logins, count if users.total is None else users.total)
 
 

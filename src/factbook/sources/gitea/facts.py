@@ -89,18 +89,7 @@ def without_issues(repository: Repository) -> Missing | None:
 
 def collected(known: Known) -> Collected:
     """The facts of all shapes that Gitea fills."""
-    result = Collected()
-    for place, group in _GROUPS.items():
-        leaves = group(known)
-        if isinstance(leaves, Missing):
-            result.missing[place] = leaves
-            continue
-        for name, value in leaves.items():
-            if isinstance(value, Missing):
-                result.missing[f"{place}.{name}"] = value
-            else:
-                result.values[f"{place}.{name}"] = value
-    return result
+    return Collected.of({place: group(known) for place, group in _GROUPS.items()})
 
 
 def _pull_requests(known: Known) -> Leaves | Missing:
@@ -113,21 +102,11 @@ def _pull_requests(known: Known) -> Leaves | Missing:
         "total": total,
         "merged": merged,
         "open": known.open_pulls,
-        "mergedPercentage": _percentage(merged, total),
+        "mergedPercentage": merging.percentage(merged, total),
         "mergedLastMonth": (
             found if isinstance(found, Missing) else found["pullRequests"]["mergedLastMonth"]
         ),
     }
-
-
-def _percentage(merged: int | Missing, total: int | Missing) -> float | Missing:
-    if isinstance(total, Missing):
-        return total
-    if isinstance(merged, Missing):
-        return merged
-    if total == 0:
-        return Missing(Outcome.NOT_APPLICABLE, "there are no pull requests")
-    return round(100 * merged / total, 2)
 
 
 def _merge_time(known: Known) -> Leaves | Missing:

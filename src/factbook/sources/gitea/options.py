@@ -1,33 +1,23 @@
 """What is configured of one Gitea or Forgejo: `[integrations.gitea.<name>]` of the settings."""
 
-import re
-from typing import Annotated, Final
+from typing import Annotated
 
 import msgspec
-from msgspec import Meta
 
 from factbook.errors import ConfigurationError
-from factbook.sources.configuring import origin
-
-_HOST: Final = re.compile(r"[a-z0-9.-]+(:\d{1,5})?")
-
-
-def _about(text: str) -> Meta:
-    return Meta(description=text)
+from factbook.sources.configuring import HOST, about, origin
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One instance of Gitea or Forgejo with one token."""
 
     host: Annotated[
-        str, _about("Needed. Host that people and annotations name, with its port if it has one.")
+        str, about("Needed. Host that people and annotations name, with its port if it has one.")
     ] = ""
-    api_url: Annotated[str, _about("Address of the interface. Empty: `https://<host>/api/v1`.")] = (
-        ""
-    )
-    token: Annotated[str, _about("Secret. Needed. An access token.")] = ""
+    api_url: Annotated[str, about("Address of the interface. Empty: `https://<host>/api/v1`.")] = ""
+    token: Annotated[str, about("Secret. Needed. An access token.")] = ""
     organizations: Annotated[
-        list[str], _about("Owners to ask for. Empty: every owner that annotations name.")
+        list[str], about("Owners to ask for. Empty: every owner that annotations name.")
     ] = []
 
     def __post_init__(self) -> None:
@@ -58,7 +48,7 @@ def _problems(options: Options) -> list[str]:
     problems = []
     if not options.host:
         problems.append("a host is needed")
-    elif not _HOST.fullmatch(options.host):
+    elif not HOST.fullmatch(options.host):
         problems.append("host has to be a host name in lower case, such as git.example.com")
     if not options.rest.startswith(("https://", "http://")):
         problems.append("api_url has to begin with https://")

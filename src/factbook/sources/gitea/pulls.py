@@ -19,7 +19,7 @@ from factbook.sources.gitea.answers import Issue, Pull, Repository
 from factbook.sources.gitea.api import MOST_PAGES, PAGE, Api
 from factbook.sources.http import path
 from factbook.sources.merging import MergedPull
-from factbook.sources.outcomes import Missing, Outcome
+from factbook.sources.outcomes import TOO_MANY, Missing, Outcome
 
 MOST_CLOSED: Final = MOST_PAGES * PAGE
 # A pull request that is deleted leaves the count when all are listed again.
@@ -27,8 +27,7 @@ _KEPT_FOR: Final = 30 * DAY
 
 _NO_TOTAL: Final = Missing(Outcome.TRANSIENT, "no total in the answer")
 _CHANGED: Final = Missing(Outcome.TRANSIENT, "the list changed while it was read")
-_TOO_MANY_PAGES: Final = Missing(Outcome.TRANSIENT, "too many pages to read")
-_TOO_MANY: Final = Missing(
+_UNCOUNTABLE: Final = Missing(
     Outcome.NOT_APPLICABLE, f"more than {MOST_CLOSED} closed pull requests to count"
 )
 _HIDDEN: Final = Missing(Outcome.DENIED, "counting merged pull requests needs read:issue")
@@ -57,11 +56,11 @@ class _Recent:
     @property
     def merged(self) -> list[MergedPull]:
         found = ((pull, pull.merged_at) for pull in self.pulls.values())
-        return [_merged(pull, milliseconds(moment)) for pull, moment in found if moment]
+        return [_merged(pull, merging.milliseconds(moment)) for pull, moment in found if moment]
 
     @property
     def updated(self) -> list[int]:
-        return [milliseconds(pull.updated_at) for pull in self.pulls.values()]
+        return [merging.milliseconds(pull.updated_at) for pull in self.pulls.values()]
 
 
 class _Kept(msgspec.Struct, array_like=True):
@@ -103,7 +102,7 @@ async def _recent(api: Api, repository: Repository, cutoff: int) -> _Recent | Mi
         found.whole = page.ends(read)
         if found.whole or merging.complete(found.merged, min(found.updated), cutoff, bots=True):
             return found
-    return _TOO_MANY_PAGES
+    return TOO_MANY
 
 
 async def _count(api: Api, repository: Repository, recent: _Recent) -> int | Missing:
@@ -125,7 +124,7 @@ async def _count(api: Api, repository: Repository, recent: _Recent) -> int | Mis
             await _keep(api, key, _Kept(kept.since, until, sorted(numbers)), kept)
             return len(numbers)
     if uncountable:
-        return _TOO_MANY
+        return _UNCOUNTABLE
     listed = await _numbers(api, repository, 0)
     if not isinstance(listed, Missing):
         await _keep(api, key, _Kept(api.now, until, sorted(listed)))
@@ -142,7 +141,7 @@ async def _numbers(api: Api, repository: Repository, since: int) -> set[int] | M
         return found
     issues, whole = found
     if not whole:
-        return _TOO_MANY_PAGES
+        return TOO_MANY
     if len({issue.number for issue in issues.rows}) < (issues.total or 0):
         return _CHANGED
     return {one.number for one in issues.rows if one.pull_request and one.pull_request.merged}
@@ -158,11 +157,6 @@ def timestamp(moment: int) -> str:
     return datetime.fromtimestamp(moment // SECOND, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def milliseconds(moment: datetime) -> int:
-    """Milliseconds since the epoch."""
-    return round(moment.timestamp() * SECOND)
-
-
 def _merged(pull: Pull, merged_at: int) -> MergedPull:
     gone = pull.user is None or pull.user.id < 0
     return MergedPull(
@@ -170,9 +164,9 @@ def _merged(pull: Pull, merged_at: int) -> MergedPull:
         pull.title,
         None if gone or pull.user is None else pull.user.login,
         False,
-        milliseconds(pull.created_at),
+        merging.milliseconds(pull.created_at),
         merged_at,
-        milliseconds(pull.updated_at),
+        merging.milliseconds(pull.updated_at),
     )
 
 

@@ -9,12 +9,12 @@ from factbook.facts.datasource import DataSource, Handler, Lifecycle
 from factbook.facts.schema import Fact
 from factbook.facts.shapes import CODEHOST, REPOSITORY, SECURITY
 from factbook.sources import configuring
-from factbook.sources.github.client import batches, collect
+from factbook.sources.github.client import BATCH, collect
 from factbook.sources.github.contents import read
 from factbook.sources.github.credentials import credential
 from factbook.sources.github.options import GITHUB, Options
 from factbook.sources.github.targets import SLUG, target
-from factbook.sources.integration import Integration, Vendor, facts_of
+from factbook.sources.integration import Integration, Vendor, facts_of, portions
 from factbook.sources.locations import SOURCE_LOCATION
 
 ID: Final = "github"
@@ -50,7 +50,7 @@ def configured(name: str, values: Mapping[str, Any], *, clock: Clock = now) -> I
         base_url=options.origin,
         calls_at_once=_CALLS_AT_ONCE,
         target=partial(target, options),
-        batches=batches,
+        batches=partial(portions, size=BATCH),
         collect=partial(collect, options),
         read=partial(read, options),
     )
@@ -59,7 +59,7 @@ def configured(name: str, values: Mapping[str, Any], *, clock: Clock = now) -> I
 def _source(id_: str, title: str, options: Options) -> DataSource:
     keys = [SLUG, SOURCE_LOCATION]
     if options.host != GITHUB:
-        keys.append(f"{options.host}/project-slug")
+        keys.append(options.slug)
     return DataSource(
         id=id_,
         title=title,

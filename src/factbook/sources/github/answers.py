@@ -11,11 +11,15 @@ from typing import Annotated, Any, Final, Generic, TypeVar
 import msgspec
 
 from factbook.sources.github.queries import COLLABORATORS, ISSUES, PULLS, RULES
-from factbook.sources.outcomes import Missing, Outcome
+from factbook.sources.outcomes import Missing
 
 T = TypeVar("T")
 
-UNUSABLE: Final = Missing(Outcome.TRANSIENT, "an answer that cannot be used")
+
+# They become parts of addresses.
+Oid = Annotated[str, msgspec.Meta(pattern=r"\A[0-9a-f]{40,64}\Z")]
+BranchName = Annotated[str, msgspec.Meta(pattern=r"\A(?!\.{1,2}\Z).")]
+Slug = Annotated[str, msgspec.Meta(pattern=r"\A(?!\.{1,2}/)[\w.-]+/(?!\.{1,2}\Z)[\w.-]+\Z")]
 
 
 class Wire(msgspec.Struct, rename="camel"):
@@ -154,13 +158,13 @@ class UpdateRule(Wire):
 class Commit(Wire):
     """What a branch points to."""
 
-    oid: Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{40,64}$")]
+    oid: Oid
 
 
 class Branch(Wire):
     """The default branch."""
 
-    name: Annotated[str, msgspec.Meta(min_length=1)]
+    name: BranchName
     target: Commit | None
     branch_protection_rule: BranchRule | None
     ref_update_rule: UpdateRule | None
@@ -171,7 +175,7 @@ class Repository(Wire):
     """Everything that was asked about one repository."""
 
     id: str
-    name_with_owner: Annotated[str, msgspec.Meta(pattern=r"^[\w.-]+/(?!\.{1,2}$)[\w.-]+$")]
+    name_with_owner: Slug
     is_empty: bool
     viewer_permission: str | None
     has_issues_enabled: bool | None = None

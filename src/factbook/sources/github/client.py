@@ -19,12 +19,6 @@ from factbook.sources.outcomes import Missing
 BATCH: Final = 3 * repositories.AT_ONCE
 
 
-def batches(targets: Sequence[str]) -> list[list[str]]:
-    """The targets, each once, in portions that are collected together."""
-    distinct = list(dict.fromkeys(targets))
-    return [distinct[i : i + BATCH] for i in range(0, len(distinct), BATCH)]
-
-
 async def collect(
     options: Options, targets: Sequence[str], client: Client, memory: Memory, now: int
 ) -> dict[str, Collected]:

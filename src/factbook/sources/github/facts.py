@@ -10,12 +10,12 @@ from typing import Any, Final
 
 from factbook.sources import files, merging
 from factbook.sources.github import protection
-from factbook.sources.github.answers import UNUSABLE, Branch, Found, RuleNode
-from factbook.sources.github.pages import MOST_COLLABORATORS, Bypasses, merged_pulls, milliseconds
+from factbook.sources.github.answers import Branch, Found, RuleNode
+from factbook.sources.github.pages import MOST_COLLABORATORS, Bypasses, merged_pulls
 from factbook.sources.github.protection import Classic
 from factbook.sources.github.queries import COLLABORATORS, ISSUES, PULLS
 from factbook.sources.integration import Collected
-from factbook.sources.outcomes import Missing, Outcome
+from factbook.sources.outcomes import UNUSABLE, Missing, Outcome
 
 Leaves = dict[str, Any]
 
@@ -62,18 +62,7 @@ class Known:
 
 def collected(known: Known) -> Collected:
     """The facts of all shapes that GitHub fills."""
-    result = Collected()
-    for place, group in _GROUPS.items():
-        leaves = group(known)
-        if isinstance(leaves, Missing):
-            result.missing[place] = leaves
-            continue
-        for name, value in leaves.items():
-            if isinstance(value, Missing):
-                result.missing[f"{place}.{name}"] = value
-            else:
-                result.values[f"{place}.{name}"] = value
-    return result
+    return Collected.of({place: group(known) for place, group in _GROUPS.items()})
 
 
 def _pull_requests(known: Known) -> Leaves | Missing:
@@ -86,19 +75,9 @@ def _pull_requests(known: Known) -> Leaves | Missing:
         "total": total,
         "merged": merged,
         "open": _count(known, repository.open_pulls, "openPulls"),
-        "mergedPercentage": _percentage(merged, total),
+        "mergedPercentage": merging.percentage(merged, total),
         "mergedLastMonth": month,
     }
-
-
-def _percentage(merged: int | Missing, total: int | Missing) -> float | Missing:
-    if isinstance(total, Missing):
-        return total
-    if isinstance(merged, Missing):
-        return merged
-    if total == 0:
-        return Missing(Outcome.NOT_APPLICABLE, "there are no pull requests")
-    return round(100 * merged / total, 2)
 
 
 def _merge_time(known: Known) -> Leaves | Missing:
@@ -133,7 +112,7 @@ def _closed_last_month(known: Known) -> int | Missing:
         {
             issue.number
             for issue in connection.known
-            if milliseconds(issue.closed_at) >= known.cutoff
+            if merging.milliseconds(issue.closed_at) >= known.cutoff
         }
     )
 

@@ -1,44 +1,38 @@
 """What is configured of one GitHub: `[integrations.github.<name>]` of the settings."""
 
-import re
 from typing import Annotated, Final
 
 import msgspec
-from msgspec import Meta
 
 from factbook.errors import ConfigurationError
-from factbook.sources.configuring import origin
+from factbook.sources.configuring import HOST, about, origin
 
 GITHUB: Final = "github.com"
-_HOST: Final = re.compile(r"[a-z0-9.-]+(:\d{1,5})?")
-
-
-def _about(text: str) -> Meta:
-    return Meta(description=text)
+_TENANT: Final = ".ghe.com"
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One instance of GitHub with one credential: a token, or an app's installation."""
 
-    host: Annotated[str, _about("Host that people and annotations name.")] = GITHUB
+    host: Annotated[str, about("Host that people and annotations name.")] = GITHUB
     api_url: Annotated[
         str,
-        _about(
-            "Address of the REST interface. Empty: `https://api.github.com`, or "
+        about(
+            "Address of the REST interface. Empty: `https://api.<host>` of github.com and GHE.com, "
             "`https://<host>/api/v3` of an Enterprise server."
         ),
     ] = ""
     graphql_url: Annotated[
-        str, _about("Address of the GraphQL interface. Empty: it follows from `api_url`.")
+        str, about("Address of the GraphQL interface. Empty: it follows from `api_url`.")
     ] = ""
-    token: Annotated[str, _about("Secret. A personal access token.")] = ""
-    app_id: Annotated[str, _about("Id or client id of an app, instead of a token.")] = ""
-    installation_id: Annotated[str, _about("Id of the app's installation.")] = ""
-    private_key: Annotated[str, _about("Secret. The app's private key, in PEM.")] = ""
+    token: Annotated[str, about("Secret. A personal access token.")] = ""
+    app_id: Annotated[str, about("Id or client id of an app, instead of a token.")] = ""
+    installation_id: Annotated[str, about("Id of the app's installation.")] = ""
+    private_key: Annotated[str, about("Secret. The app's private key, in PEM.")] = ""
     organizations: Annotated[
-        list[str], _about("Owners to ask for. Empty: every owner that annotations name.")
+        list[str], about("Owners to ask for. Empty: every owner that annotations name.")
     ] = []
-    exclude_bots: Annotated[bool, _about("Leave pull requests of bots out of merge times.")] = False
+    exclude_bots: Annotated[bool, about("Leave pull requests of bots out of merge times.")] = False
 
     def __post_init__(self) -> None:
         for problem in _problems(self):
@@ -51,7 +45,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     @property
     def rest(self) -> str:
         """The address of the REST interface, without a slash at its end."""
-        default = "https://api.github.com" if self.host == GITHUB else f"https://{self.host}/api/v3"
+        is_cloud = self.host == GITHUB or self.host.endswith(_TENANT)
+        default = f"https://api.{self.host}" if is_cloud else f"https://{self.host}/api/v3"
         return (self.api_url or default).rstrip("/")
 
     @property
@@ -64,11 +59,16 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         """Scheme and host of both interfaces."""
         return origin(self.rest)
 
+    @property
+    def slug(self) -> str:
+        """The annotation of this host; the name of an annotation has no port."""
+        return f"{self.host.partition(':')[0]}/project-slug"
+
 
 def _problems(options: Options) -> list[str]:
     app = (options.app_id, options.installation_id, options.private_key)
     problems = []
-    if not _HOST.fullmatch(options.host):
+    if not HOST.fullmatch(options.host):
         problems.append("host has to be a host name in lower case, such as github.example.com")
     if not options.rest.startswith(("https://", "http://")):
         problems.append("api_url has to begin with https://")

@@ -4,17 +4,14 @@ Pages of many repositories share a request, and so do questions about rulesets.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
 from typing import Any, Final
 
 import msgspec
 
-from factbook.clock import SECOND
 from factbook.sources import merging
 from factbook.sources.github import answers, queries
 from factbook.sources.github.answers import (
     PAGES,
-    UNUSABLE,
     Bypassed,
     Connection,
     Found,
@@ -23,7 +20,7 @@ from factbook.sources.github.answers import (
 from factbook.sources.github.graphql import Api, Told
 from factbook.sources.github.queries import COLLABORATORS, ISSUES, PULLS, RULES, Page
 from factbook.sources.merging import MergedPull
-from factbook.sources.outcomes import Missing, Outcome
+from factbook.sources.outcomes import TOO_MANY, UNUSABLE, Missing, Outcome
 
 AT_ONCE: Final = 40
 RULESETS_AT_ONCE: Final = 100
@@ -31,7 +28,6 @@ MOST_COLLABORATORS: Final = 1_000
 # 10,000 pull requests or issues of one month: beyond it there is no figure rather than a late one.
 MOST_PAGES: Final = 100
 
-_TOO_MANY: Final = Missing(Outcome.TRANSIENT, "too many pages to read")
 
 Bypasses = dict[str, bool | Missing]  # by ruleset id
 _Wanted = tuple[Found, Page]
@@ -65,7 +61,7 @@ async def complete(
             bypassed |= _bypassed(ids, told)
     for found in repositories:
         for _, page in _wanted(found, cutoff, bots=bots):
-            found.errors[_place(page.kind)] = _TOO_MANY
+            found.errors[_place(page.kind)] = TOO_MANY
     return bypassed
 
 
@@ -82,15 +78,10 @@ def _merged(pull: Pull) -> MergedPull:
         pull.title,
         pull.author.login if pull.author else None,
         pull.author is not None and pull.author.typename == "Bot",
-        milliseconds(pull.created_at),
-        milliseconds(pull.merged_at),
-        milliseconds(pull.updated_at),
+        merging.milliseconds(pull.created_at),
+        merging.milliseconds(pull.merged_at),
+        merging.milliseconds(pull.updated_at),
     )
-
-
-def milliseconds(moment: datetime) -> int:
-    """Milliseconds since the epoch."""
-    return round(moment.timestamp() * SECOND)
 
 
 def _connection(found: Found, kind: str) -> Connection[Any] | None:
@@ -119,7 +110,7 @@ def _lacks(found: Found, kind: str, cutoff: int, *, bots: bool) -> bool:
     if connection is None or not connection.known:
         return False
     if kind == PULLS:
-        last = milliseconds(connection.known[-1].updated_at)
+        last = merging.milliseconds(connection.known[-1].updated_at)
         return not merging.complete(merged_pulls(found), last, cutoff, bots=bots)
     if kind == COLLABORATORS:
         return len(connection.nodes) < MOST_COLLABORATORS

@@ -3,19 +3,18 @@
 At most one of each kind for a repository and day.
 """
 
-from dataclasses import asdict
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from factbook.clock import DAY
 from factbook.sources.github import protection
-from factbook.sources.github.answers import UNUSABLE, Found, Repository
+from factbook.sources.github.answers import Found, Repository
 from factbook.sources.github.graphql import Api
 from factbook.sources.github.protection import Classic
 from factbook.sources.github.rules import RestRule
 from factbook.sources.http import Answer, path
-from factbook.sources.outcomes import Missing, Outcome
+from factbook.sources.outcomes import UNUSABLE, Missing, Outcome
 
 _NOT_PROTECTED: Final = "Branch not protected"
 _NO_ADMINISTRATION: Final = Missing(Outcome.DENIED, "the credential may not read branch protection")
@@ -24,11 +23,14 @@ _DISAGREE: Final = Missing(Outcome.TRANSIENT, "GitHub's two interfaces disagree"
 
 
 class _Kept(msgspec.Struct):
-    """What a probe found; `outcome` is "" when it found a value."""
+    """What a probe found: the classic rule, or that there are no alerts; or why it found nothing.
+
+    `outcome` is None when it found that.
+    """
 
     at: int
-    value: Any
-    outcome: str = ""
+    classic: Classic | None
+    outcome: Outcome | None = None
     detail: str = ""
 
 
@@ -62,9 +64,7 @@ async def classic_rule(api: Api, repository: Repository, branch: str) -> Classic
         target = path("repos", owner, name, "branches", branch, "protection")
         kept = _keep(api.now, _protection_in(await api.get_again(target)))
         await _put(api, key, kept)
-    if kept.outcome:
-        return Missing(Outcome(kept.outcome), kept.detail)
-    return Classic(**kept.value)
+    return kept.classic or _why(kept)
 
 
 async def no_alerts(api: Api, repository: Repository) -> Missing | None:
@@ -76,17 +76,17 @@ async def no_alerts(api: Api, repository: Repository) -> Missing | None:
         target = path("repos", owner, name, "dependabot", "alerts")
         kept = _keep(api.now, _alerts_in(await api.get_again(target, per_page=1)))
         await _put(api, key, kept)
-    return Missing(Outcome(kept.outcome), kept.detail) if kept.outcome else None
+    return _why(kept) if kept.outcome else None
 
 
-def _protection_in(answer: Answer) -> dict[str, Any] | Missing:
+def _protection_in(answer: Answer) -> Classic | Missing:
     if answer.ok:
         try:
-            return asdict(protection.from_rest(msgspec.convert(answer.data, RestRule)))
+            return protection.from_rest(msgspec.convert(answer.data, RestRule))
         except msgspec.ValidationError:
             return UNUSABLE
     if answer.status == 404 and answer.message == _NOT_PROTECTED:
-        return asdict(protection.NO_RULE)
+        return protection.NO_RULE
     return _refused(answer, _NO_ADMINISTRATION)
 
 
@@ -104,10 +104,14 @@ def _refused(answer: Answer, denied: Missing) -> Missing:
     return denied if hidden else answer.missing
 
 
-def _keep(now: int, value: Any) -> _Kept:
-    if isinstance(value, Missing):
-        return _Kept(now, None, value.outcome.value, value.detail)
-    return _Kept(now, value)
+def _keep(now: int, found: Classic | Missing | None) -> _Kept:
+    if isinstance(found, Missing):
+        return _Kept(now, None, found.outcome, found.detail)
+    return _Kept(now, found)
+
+
+def _why(kept: _Kept) -> Missing:
+    return Missing(kept.outcome, kept.detail) if kept.outcome else UNUSABLE
 
 
 async def _kept(api: Api, key: str) -> _Kept | None:
@@ -122,5 +126,5 @@ async def _kept(api: Api, key: str) -> _Kept | None:
 
 
 async def _put(api: Api, key: str, kept: _Kept) -> None:
-    if not (kept.outcome and Missing(Outcome(kept.outcome)).passing):
+    if not (kept.outcome and _why(kept).passing):
         await api.memory.put(key, msgspec.json.encode(kept), days=2)

@@ -22,7 +22,7 @@ def target(options: Options, entity: Mapping[str, Any]) -> str | Missing:
     """
     known = annotations(entity)
     place = location(entity)
-    own = known.get(f"{options.host}/project-slug")
+    own = known.get(options.slug)
     if isinstance(own, str) and (options.host != GITHUB or _is_here(place, options.host)):
         return _repository(options, own)
     if place is None or place.host != options.host:

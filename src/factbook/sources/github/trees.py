@@ -5,10 +5,10 @@ from typing import Final
 import msgspec
 
 from factbook.sources import trees
-from factbook.sources.github.answers import UNUSABLE, Found, Repository
+from factbook.sources.github.answers import Found, Oid, Repository
 from factbook.sources.github.graphql import Api
 from factbook.sources.http import path
-from factbook.sources.outcomes import Missing, Outcome
+from factbook.sources.outcomes import UNUSABLE, Missing, Outcome
 from factbook.sources.trees import Paths
 
 # Calls for one tree that GitHub cuts off at 100,000 entries.
@@ -22,7 +22,7 @@ _EMPTY_REPOSITORY: Final = 409
 class _Entry(msgspec.Struct):
     path: str
     type: str
-    sha: str
+    sha: Oid
 
 
 class _Tree(msgspec.Struct):

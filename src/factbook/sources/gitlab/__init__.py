@@ -9,12 +9,12 @@ from factbook.facts.datasource import DataSource, Handler, Lifecycle
 from factbook.facts.schema import Fact
 from factbook.facts.shapes import CODEHOST, REPOSITORY, SECURITY
 from factbook.sources import configuring
-from factbook.sources.gitlab.client import batches, collect
+from factbook.sources.gitlab.client import BATCH, collect
 from factbook.sources.gitlab.contents import read
 from factbook.sources.gitlab.options import GITLAB, Options
 from factbook.sources.gitlab.targets import SLUG, target
 from factbook.sources.http import Client, Credential
-from factbook.sources.integration import Integration, Vendor, facts_of
+from factbook.sources.integration import Integration, Vendor, facts_of, portions
 from factbook.sources.locations import SOURCE_LOCATION
 
 ID: Final = "gitlab"
@@ -44,7 +44,7 @@ def configured(name: str, values: Mapping[str, Any], *, clock: Clock = now) -> I
         base_url=options.origin,
         calls_at_once=_CALLS_AT_ONCE,
         target=partial(target, options),
-        batches=batches,
+        batches=partial(portions, size=BATCH),
         collect=partial(collect, options),
         read=partial(read, options),
     )
@@ -57,7 +57,7 @@ def _credential(name: str, options: Options, _: Client) -> Credential:
 def _source(id_: str, title: str, options: Options) -> DataSource:
     keys = [SLUG, SOURCE_LOCATION]
     if options.host != GITLAB:
-        keys.append(f"{options.host}/project-slug")
+        keys.append(options.slug)
     return DataSource(
         id=id_,
         title=title,

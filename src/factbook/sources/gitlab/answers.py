@@ -11,12 +11,10 @@ from typing import Annotated, Any, Final, Generic, TypeVar
 import msgspec
 from msgspec import Meta
 
-from factbook.sources.outcomes import Missing, Outcome
+from factbook.sources.outcomes import UNUSABLE, Missing, Outcome
 
 T = TypeVar("T")
 
-UNKNOWN_FORM: Final = Missing(Outcome.TRANSIENT, "GitLab answered in an unknown form")
-TOO_MANY: Final = Missing(Outcome.TRANSIENT, "too many pages to read")
 HIDDEN: Final = Missing(Outcome.DENIED, "hidden from the credential")
 NO_REPOSITORY: Final = Missing(Outcome.DENIED, "the credential may not read the repository")
 NO_BRANCH: Final = Missing(Outcome.NOT_FOUND, "there is no default branch")
@@ -229,7 +227,7 @@ def read(data: Any, type_: type[T]) -> T | Missing:
     try:
         return msgspec.convert(data, type_)
     except msgspec.ValidationError:
-        return UNKNOWN_FORM
+        return UNUSABLE
 
 
 def part(data: Mapping[str, Any], *names: str) -> Any:

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple, TypeVar
 from urllib.parse import parse_qs, urlsplit
 
-from factbook.sources.gitlab.answers import HIDDEN, NO_PREMIUM, TOO_MANY, UNKNOWN_FORM, read
+from factbook.sources.gitlab.answers import HIDDEN, NO_PREMIUM, read
 from factbook.sources.gitlab.options import Options
 from factbook.sources.http import Answer, Client, Memory, outcome_of_graphql_error
-from factbook.sources.outcomes import Missing, Outcome
+from factbook.sources.outcomes import TOO_MANY, UNUSABLE, Missing, Outcome
 
 T = TypeVar("T")
 
@@ -74,12 +74,12 @@ def told(answer: Answer) -> Told:
     if not answer.ok:
         return Told({}, {}, answer.missing)
     if not isinstance(answer.data, dict):
-        return Told({}, {}, UNKNOWN_FORM)
+        return Told({}, {}, UNUSABLE)
     listed = answer.data.get("errors")
     errors = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
     data = answer.data.get("data")
     if not isinstance(data, dict):
-        return Told({}, {}, _missing(errors[0]) if errors else UNKNOWN_FORM)
+        return Told({}, {}, _missing(errors[0]) if errors else UNUSABLE)
     return Told(data, {_field(error): _missing(error) for error in errors})
 
 

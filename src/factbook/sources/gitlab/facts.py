@@ -89,18 +89,7 @@ class Known:
 
 def collected(known: Known) -> Collected:
     """The facts of all shapes that GitLab fills."""
-    result = Collected()
-    for place, group in _GROUPS.items():
-        leaves = group(known)
-        if isinstance(leaves, Missing):
-            result.missing[place] = leaves
-            continue
-        for name, value in leaves.items():
-            if isinstance(value, Missing):
-                result.missing[f"{place}.{name}"] = value
-            else:
-                result.values[f"{place}.{name}"] = value
-    return result
+    return Collected.of({place: group(known) for place, group in _GROUPS.items()})
 
 
 def _pull_requests(known: Known) -> Leaves | Missing:
@@ -115,19 +104,9 @@ def _pull_requests(known: Known) -> Leaves | Missing:
         "total": total,
         "merged": merged,
         "open": _count(known, project.open_requests, "openRequests"),
-        "mergedPercentage": _percentage(merged, total),
+        "mergedPercentage": merging.percentage(merged, total),
         "mergedLastMonth": _count(known, project.last_month, "lastMonth"),
     }
-
-
-def _percentage(merged: int | Missing, total: int | Missing) -> float | Missing:
-    if isinstance(total, Missing):
-        return total
-    if isinstance(merged, Missing):
-        return merged
-    if total == 0:
-        return Missing(Outcome.NOT_APPLICABLE, "there are no merge requests")
-    return round(100 * merged / total, 2)
 
 
 def _merge_time(known: Known) -> Leaves | Missing:
@@ -181,8 +160,8 @@ def _branch_protection(known: Known) -> Leaves | Missing:
     return {
         "enabled": unread or bool(rule),
         "enforceAdmins": _NO_SUCH_RULE,
-        # GitLab refuses to delete the default branch, protected or not.
-        "allowDeletions": False,
+        # A protected branch cannot be deleted.
+        "allowDeletions": unread or not rule,
         "requiredLinearHistory": (
             method if isinstance(method, Missing) else method == _FAST_FORWARD
         ),

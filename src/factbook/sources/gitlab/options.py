@@ -1,43 +1,34 @@
 """What is configured of one GitLab: `[integrations.gitlab.<name>]` of the settings."""
 
-import re
 from typing import Annotated, Final
 
 import msgspec
-from msgspec import Meta
 
 from factbook.errors import ConfigurationError
-from factbook.sources.configuring import origin
+from factbook.sources.configuring import HOST, about, origin
 
 GITLAB: Final = "gitlab.com"
-_HOST: Final = re.compile(r"[a-z0-9.-]+(:\d{1,5})?")
 _VERSION: Final = "/v4"
-
-
-def _about(text: str) -> Meta:
-    return Meta(description=text)
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One instance of GitLab with one token."""
 
-    host: Annotated[str, _about("Host that people and annotations name.")] = GITLAB
+    host: Annotated[str, about("Host that people and annotations name.")] = GITLAB
     api_url: Annotated[
         str,
-        _about(
+        about(
             "Address of the REST interface, which ends with `/v4`; that of GraphQL follows from "
             "it. Empty: `https://<host>/api/v4`."
         ),
     ] = ""
     token: Annotated[
-        str, _about("Secret. A personal, group or project access token with `read_api`.")
+        str, about("Secret. A personal, group or project access token with `read_api`.")
     ] = ""
     groups: Annotated[
-        list[str], _about("Top-level groups to ask for. Empty: every one that annotations name.")
+        list[str], about("Top-level groups to ask for. Empty: every one that annotations name.")
     ] = []
-    exclude_bots: Annotated[bool, _about("Leave merge requests of bots out of merge times.")] = (
-        False
-    )
+    exclude_bots: Annotated[bool, about("Leave merge requests of bots out of merge times.")] = False
 
     def __post_init__(self) -> None:
         for problem in _problems(self):
@@ -62,10 +53,15 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         """Scheme and host of both interfaces."""
         return origin(self.rest)
 
+    @property
+    def slug(self) -> str:
+        """The annotation of this host; the name of an annotation has no port."""
+        return f"{self.host.partition(':')[0]}/project-slug"
+
 
 def _problems(options: Options) -> list[str]:
     problems = []
-    if not _HOST.fullmatch(options.host):
+    if not HOST.fullmatch(options.host):
         problems.append("host has to be a host name in lower case, such as gitlab.example.com")
     if not options.rest.startswith(("https://", "http://")):
         problems.append("api_url has to begin with https://")

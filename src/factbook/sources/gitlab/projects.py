@@ -4,12 +4,10 @@ import re
 from datetime import datetime
 from typing import Final, Generic, NamedTuple, TypeVar
 
-from factbook.clock import SECOND
 from factbook.sources import merging
 from factbook.sources.gitlab import queries
 from factbook.sources.gitlab.answers import (
     NO_PREMIUM,
-    TOO_MANY,
     Checked,
     Connection,
     Found,
@@ -23,7 +21,7 @@ from factbook.sources.gitlab.answers import (
 from factbook.sources.gitlab.api import Api
 from factbook.sources.http import path
 from factbook.sources.merging import MergedPull
-from factbook.sources.outcomes import Missing, Outcome
+from factbook.sources.outcomes import TOO_MANY, Missing, Outcome
 
 T = TypeVar("T")
 
@@ -116,21 +114,16 @@ def merged_pulls(connection: Connection[MergeRequest]) -> list[MergedPull]:
 
 
 def _merged(one: MergeRequest, moment: datetime) -> MergedPull:
-    merged_at = milliseconds(moment)
+    merged_at = merging.milliseconds(moment)
     return MergedPull(
         0,
         one.title,
         one.author.username if one.author else None,
         one.author is not None and one.author.bot,
-        milliseconds(one.created_at),
+        merging.milliseconds(one.created_at),
         merged_at,
         merged_at,
     )
-
-
-def milliseconds(moment: datetime) -> int:
-    """Milliseconds since the epoch."""
-    return round(moment.timestamp() * SECOND)
 
 
 async def _asked(api: Api, name: str, since: str) -> Found | Missing | None:
@@ -174,4 +167,4 @@ def _lacks_merged(connection: Connection[MergeRequest], cutoff: int, *, bots: bo
     if last is None:
         return False  # Those without a time come last.
     pulls = merged_pulls(connection)
-    return not merging.complete(pulls, milliseconds(last), cutoff, bots=bots)
+    return not merging.complete(pulls, merging.milliseconds(last), cutoff, bots=bots)

@@ -27,7 +27,7 @@ def target(options: Options, entity: Mapping[str, Any]) -> str | Missing:
     known = annotations(entity)
     place = location(entity)
     host = _host(known, place)
-    own = known.get(f"{options.host}/project-slug")
+    own = known.get(options.slug)
     if isinstance(own, str) and (options.host != GITLAB or host in {None, GITLAB}):
         return _project(options, own)
     slug = known.get(SLUG)

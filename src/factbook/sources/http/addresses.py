@@ -44,8 +44,10 @@ def address(base_url: str, target: str, query: Mapping[str, str | int]) -> str |
         url += ("&" if "?" in url else "?") + urlencode(query)
     if _UNPRINTABLE.search(url) or _origin(url) != _origin(base_url):
         return None
-    segments = unquote(urlsplit(url).path).split("/")
-    return None if {".", ".."} & set(segments) else url
+    # Some servers take a backslash for a slash, and cut off what follows a ; in a segment.
+    path_ = unquote(urlsplit(url).path).replace("\\", "/")
+    segments = {one.partition(";")[0] for one in path_.split("/")}
+    return None if {".", ".."} & segments else url
 
 
 def moved(base_url: str, url: str, location: str) -> str | None:

@@ -10,8 +10,8 @@ from factbook.facts.schema import Fact
 from factbook.facts.shapes import INCIDENT
 from factbook.sources import configuring
 from factbook.sources.http import Client, Credential
-from factbook.sources.integration import Integration, Vendor, facts_of
-from factbook.sources.pagerduty.client import batches, collect
+from factbook.sources.integration import Integration, Vendor, facts_of, portions
+from factbook.sources.pagerduty.client import collect
 from factbook.sources.pagerduty.options import Options
 from factbook.sources.pagerduty.targets import INTEGRATION_KEY, SERVICE_ID, target
 
@@ -35,7 +35,8 @@ def configured(name: str, values: Mapping[str, Any], *, clock: Clock = now) -> I
         authorize=partial(_credential, id_, options),
         base_url=options.base_url,
         target=partial(target, options),
-        batches=batches,
+        # The listing and analytics answer for every service at once.
+        batches=portions,
         collect=collect,
     )
 

@@ -5,9 +5,8 @@ from typing import Any, Final, NamedTuple
 
 from factbook.clock import DAY
 from factbook.sources.http import Client
-from factbook.sources.outcomes import Missing, Outcome
+from factbook.sources.outcomes import UNUSABLE, Missing, Outcome
 from factbook.sources.pagerduty.answers import (
-    UNUSABLE,
     Row,
     missing_of,
     post,

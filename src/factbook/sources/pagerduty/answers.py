@@ -13,11 +13,10 @@ from msgspec import UNSET, Meta, UnsetType
 
 from factbook.clock import SECOND
 from factbook.sources.http import Answer, Client
-from factbook.sources.outcomes import Missing, Outcome
+from factbook.sources.outcomes import UNUSABLE, Missing, Outcome
 
 T = TypeVar("T")
 
-UNUSABLE: Final = Missing(Outcome.TRANSIENT, "answered in an unknown form")
 BAD_KEY: Final = Missing(Outcome.DENIED, "the key is not one of PagerDuty's")
 BEYOND: Final = Missing(Outcome.TRANSIENT, "beyond what PagerDuty lists")
 HEADERS: Final = {

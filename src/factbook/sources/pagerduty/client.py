@@ -15,11 +15,6 @@ _FINAL: Final = (services.NOT_FOUND, BAD_KEY)
 _REFUSED: Final = frozenset({Outcome.DENIED, Outcome.FEATURE_OFF})
 
 
-def batches(targets: Sequence[str]) -> list[list[str]]:
-    """All targets together: the listing and analytics answer for every service at once."""
-    return [list(dict.fromkeys(targets))]
-
-
 async def collect(
     targets: Sequence[str], client: Client, _: Memory, now: int
 ) -> dict[str, Collected]:

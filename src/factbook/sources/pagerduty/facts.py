@@ -5,9 +5,9 @@ from typing import Any, Final
 from msgspec import UNSET
 
 from factbook.sources.integration import Collected
-from factbook.sources.outcomes import Missing, Outcome
+from factbook.sources.outcomes import UNUSABLE, Missing, Outcome
 from factbook.sources.pagerduty.analytics import Figures
-from factbook.sources.pagerduty.answers import UNUSABLE, Service
+from factbook.sources.pagerduty.answers import Service
 
 Leaves = dict[str, Any]
 
@@ -22,19 +22,9 @@ def collected(service: Service | Missing, figures: Figures | Missing) -> Collect
     """
     if isinstance(service, Missing) and (figures == service or _is_in_doubt(service, figures)):
         return Collected(missing={"": service})
-    result = Collected()
-    groups = {
-        "incident.incidentMetrics": _metrics(figures),
-        "incident.serviceInfo": _info(service),
-    }
-    for place, leaves in groups.items():
-        if isinstance(leaves, Missing):
-            result.missing[place] = leaves
-            continue
-        for name, value in leaves.items():
-            kept = result.missing if isinstance(value, Missing) else result.values
-            kept[f"{place}.{name}"] = value
-    return result
+    return Collected.of(
+        {"incident.incidentMetrics": _metrics(figures), "incident.serviceInfo": _info(service)}
+    )
 
 
 def _is_in_doubt(service: Missing, figures: Figures | Missing) -> bool:

@@ -4,31 +4,27 @@ import re
 from typing import Annotated, Final
 
 import msgspec
-from msgspec import Meta
 
 from factbook.errors import ConfigurationError
+from factbook.sources.configuring import about
 
 _SUBDOMAIN: Final = re.compile(r"(?:[a-z0-9][a-z0-9-]{0,62})?")
-
-
-def _about(text: str) -> Meta:
-    return Meta(description=text)
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One account, with one key."""
 
-    api_key: Annotated[str, _about("Secret. A REST API key.")] = ""
+    api_key: Annotated[str, about("Secret. A REST API key.")] = ""
     base_url: Annotated[
         str,
-        _about(
+        about(
             "Address of the REST interface. In the EU service region: "
             "`https://api.eu.pagerduty.com`."
         ),
     ] = "https://api.pagerduty.com"
     account: Annotated[
         str,
-        _about(
+        about(
             "Subdomain of the account, `acme` of `acme.pagerduty.com`: entities whose annotation "
             "names another one are left out. Empty: the annotation is not looked at."
         ),

@@ -4,11 +4,10 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from factbook.sources.http import Client, path
-from factbook.sources.outcomes import Missing, Outcome
+from factbook.sources.outcomes import UNUSABLE, Missing, Outcome
 from factbook.sources.pagerduty.answers import (
     BAD_KEY,
     BEYOND,
-    UNUSABLE,
     Reference,
     Service,
     get,

@@ -9,8 +9,8 @@ from factbook.facts.datasource import DataSource, Handler, Lifecycle
 from factbook.facts.schema import Fact
 from factbook.facts.shapes import INCIDENT, OBSERVABILITY
 from factbook.sources import configuring
-from factbook.sources.integration import Integration, Vendor, facts_of
-from factbook.sources.prometheus.client import batches, collect, credential
+from factbook.sources.integration import Integration, Vendor, facts_of, portions
+from factbook.sources.prometheus.client import collect, credential
 from factbook.sources.prometheus.options import Options
 from factbook.sources.prometheus.targets import LABELS, SERVICE, target
 
@@ -44,11 +44,12 @@ def configured(name: str, values: Mapping[str, Any], *, clock: Clock = now) -> I
         fills=FILLS,
         credential=id_,
         authorize=user,
-        base_url=options.url,
+        base_url=options.base_url,
         further={options.alertmanager_url: other} if options.alertmanager_url else {},
         calls_at_once=_CALLS_AT_ONCE,
         target=partial(target, options),
-        batches=batches,
+        # Each query is about all of them.
+        batches=portions,
         collect=partial(collect, options),
     )
 

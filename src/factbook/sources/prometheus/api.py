@@ -10,12 +10,11 @@ import msgspec
 from msgspec import Meta
 
 from factbook.sources.http import Answer, Client, path
-from factbook.sources.outcomes import Missing, Outcome
+from factbook.sources.outcomes import UNUSABLE, Missing, Outcome
 
 Data = TypeVar("Data")
 Labels = dict[str, str]
 
-UNUSABLE: Final = Missing(Outcome.TRANSIENT, "answered in an unknown form")
 _PARTIAL: Final = Missing(Outcome.TRANSIENT, "answered with warnings, so perhaps in part")
 _ELSEWHERE: Final = Missing(Outcome.TRANSIENT, "answered 404; is the address the right one?")
 _TOO_MUCH: Final = Missing(Outcome.TRANSIENT, "refused the query; a longer resolution asks less")

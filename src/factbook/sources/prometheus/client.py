@@ -8,9 +8,9 @@ from typing import Final
 from factbook.clock import SECOND
 from factbook.sources.http import Client, Credential, Memory
 from factbook.sources.integration import Collected
-from factbook.sources.outcomes import Missing
+from factbook.sources.outcomes import UNUSABLE, Missing
 from factbook.sources.prometheus import facts, promql, routing
-from factbook.sources.prometheus.api import UNUSABLE, Api, configuration
+from factbook.sources.prometheus.api import Api, configuration
 from factbook.sources.prometheus.facts import (
     DAY,
     MONTH,
@@ -40,12 +40,6 @@ def credential(
         proof = base64.b64encode(f"{username}:{password}".encode()).decode()
         headers["authorization"] = f"Basic {proof}"
     return Credential.fixed(name, headers)
-
-
-def batches(targets: Sequence[str]) -> list[list[str]]:
-    """All targets together: each query is about all of them."""
-    distinct = list(dict.fromkeys(targets))
-    return [distinct] if distinct else []
 
 
 async def collect(

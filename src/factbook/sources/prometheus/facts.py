@@ -93,16 +93,13 @@ def collected(options: Options, known: Known, service: str) -> Collected:
     """The facts about one service."""
     if service not in known.services:
         return Collected(missing={"": UNKNOWN_SERVICE})
-    result = Collected()
-    for place, leaves in (
-        ("incident.incidentMetrics", _incidents(known, service)),
-        ("incident.serviceInfo", _service_info(options, known, service)),
-        ("observability", _observability(known, service)),
-    ):
-        for name, value in leaves.items():
-            where = result.missing if isinstance(value, Missing) else result.values
-            where[f"{place}.{name}"] = value
-    return result
+    return Collected.of(
+        {
+            "incident.incidentMetrics": _incidents(known, service),
+            "incident.serviceInfo": _service_info(options, known, service),
+            "observability": _observability(known, service),
+        }
+    )
 
 
 def _incidents(known: Known, service: str) -> Leaves:
@@ -202,7 +199,7 @@ def _up(known: Known, service: str) -> float | Missing:
     value = known.up.get(service)
     if value is None:
         return _NO_UP
-    return round(value, 2) if 0 <= value <= 100 else _NOT_UP
+    return round(value, 4) if 0 <= value <= 100 else _NOT_UP
 
 
 def _service_info(options: Options, known: Known, service: str) -> Leaves:

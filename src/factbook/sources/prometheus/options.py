@@ -5,9 +5,9 @@ from typing import Annotated, Final
 from urllib.parse import urlsplit
 
 import msgspec
-from msgspec import Meta
 
 from factbook.errors import ConfigurationError
+from factbook.sources.configuring import about
 
 LONGEST_RESOLUTION: Final = 3_600
 _LABEL: Final = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]{0,99}", re.ASCII)
@@ -15,42 +15,38 @@ _METRIC: Final = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]{0,199}", re.ASCII)
 _HOSTS: Final = ("", "alertmanager_")
 
 
-def _about(text: str) -> Meta:
-    return Meta(description=text)
-
-
 class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One Prometheus, or what answers like one, and the Alertmanager that it tells of alerts."""
 
-    url: Annotated[
-        str, _about("Address of Prometheus, such as `https://prometheus.example.com`.")
+    base_url: Annotated[
+        str, about("Address of Prometheus, such as `https://prometheus.example.com`.")
     ] = ""
-    token: Annotated[str, _about("Secret. A bearer token.")] = ""
-    username: Annotated[str, _about("User name, instead of a token.")] = ""
-    password: Annotated[str, _about("Secret. The user's password.")] = ""
+    token: Annotated[str, about("Secret. A bearer token.")] = ""
+    username: Annotated[str, about("User name, instead of a token.")] = ""
+    password: Annotated[str, about("Secret. The user's password.")] = ""
     alertmanager_url: Annotated[
-        str, _about("Address of Alertmanager. Empty: what its routes say is unknown.")
+        str, about("Address of Alertmanager. Empty: what its routes say is unknown.")
     ] = ""
     alertmanager_token: Annotated[
-        str, _about("Secret. A bearer token for Alertmanager, which is sent no other secret.")
+        str, about("Secret. A bearer token for Alertmanager, which is sent no other secret.")
     ] = ""
-    alertmanager_username: Annotated[str, _about("User name at Alertmanager.")] = ""
-    alertmanager_password: Annotated[str, _about("Secret. That user's password.")] = ""
+    alertmanager_username: Annotated[str, about("User name at Alertmanager.")] = ""
+    alertmanager_password: Annotated[str, about("Secret. That user's password.")] = ""
     label: Annotated[
-        str, _about("Label of alerts, rules and targets whose value is the service.")
+        str, about("Label of alerts, rules and targets whose value is the service.")
     ] = "service"
     severities: Annotated[
         list[str],
-        _about("Severities of the alerts that are incidents. Empty: every alert is one."),
+        about("Severities of the alerts that are incidents. Empty: every alert is one."),
     ] = []
-    severity_label: Annotated[str, _about("Label that holds an alert's severity.")] = "severity"
-    team_label: Annotated[str, _about("Label that names the team of an alerting rule.")] = "team"
+    severity_label: Annotated[str, about("Label that holds an alert's severity.")] = "severity"
+    team_label: Annotated[str, about("Label that names the team of an alerting rule.")] = "team"
     up_metric: Annotated[
-        str, _about("Metric that is 1 while a target of the service is up, otherwise 0.")
+        str, about("Metric that is 1 while a target of the service is up, otherwise 0.")
     ] = "up"
     resolution: Annotated[
         int,
-        _about("Seconds between the moments at which it is looked whether an alert was firing."),
+        about("Seconds between the moments at which it is looked whether an alert was firing."),
     ] = 60
 
     def __post_init__(self) -> None:
@@ -59,13 +55,13 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     def __repr__(self) -> str:
         """Without the secrets."""
-        return f"Options(url={self.url!r}, alertmanager_url={self.alertmanager_url!r})"
+        return f"Options(base_url={self.base_url!r}, alertmanager_url={self.alertmanager_url!r})"
 
 
 def _problems(options: Options) -> list[str]:
     problems = []
-    if not _is_address(options.url):
-        problems.append("url has to be like https://prometheus.example.com")
+    if not _is_address(options.base_url):
+        problems.append("base_url has to be like https://prometheus.example.com")
     if options.alertmanager_url and not _is_address(options.alertmanager_url):
         problems.append("alertmanager_url has to be like https://alertmanager.example.com")
     for host in _HOSTS:

@@ -11,8 +11,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 import yaml
 
-from factbook.sources.outcomes import Missing
-from factbook.sources.prometheus.api import UNUSABLE
+from factbook.sources.outcomes import UNUSABLE, Missing
 
 MOST_NESTED: Final = 100
 LONGEST: Final = 256 * 1024

@@ -10,8 +10,8 @@ from factbook.facts.schema import Fact
 from factbook.facts.shapes import SECURITY
 from factbook.sources import configuring
 from factbook.sources.http import Client, Credential
-from factbook.sources.integration import Integration, Vendor, facts_of
-from factbook.sources.snyk.client import batches, collect
+from factbook.sources.integration import Integration, Vendor, facts_of, portions
+from factbook.sources.snyk.client import collect
 from factbook.sources.snyk.options import Options
 from factbook.sources.snyk.targets import SELECTING, target
 
@@ -38,7 +38,8 @@ def configured(name: str, values: Mapping[str, Any], *, clock: Clock = now) -> I
         base_url=options.base_url,
         calls_at_once=_CALLS_AT_ONCE,
         target=partial(target, options),
-        batches=batches,
+        # Each organization is listed once for all of them.
+        batches=portions,
         collect=partial(collect, options),
     )
 

@@ -8,9 +8,8 @@ from typing import Any, Final, Generic, TypeVar
 
 from msgspec import Struct
 
-from factbook.sources.outcomes import Missing, Outcome
+from factbook.sources.outcomes import UNUSABLE, Missing
 
-UNUSABLE: Final = Missing(Outcome.TRANSIENT, "Snyk answered in an unknown form")
 SEVERITIES: Final = ("critical", "high", "medium", "low")
 
 # No project has so many; far larger numbers could not be stored.

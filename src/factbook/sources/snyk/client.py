@@ -9,12 +9,6 @@ from factbook.sources.snyk import facts, organizations, targets
 from factbook.sources.snyk.options import Options
 
 
-def batches(targets: Sequence[str]) -> list[list[str]]:
-    """All targets in one portion, each once."""
-    distinct = list(dict.fromkeys(targets))
-    return [distinct] if distinct else []
-
-
 async def collect(
     options: Options, wanted: Sequence[str], client: Client, _: Memory, __: int
 ) -> dict[str, Collected]:

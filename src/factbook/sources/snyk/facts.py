@@ -38,9 +38,8 @@ def collected(selector: Selector, found: Mapping[str, Organization | Missing]) -
     """The issues of the selector's projects in the organizations that were read."""
     counts = _sum(selector, found)
     if isinstance(counts, Missing):
-        return Collected(missing={GROUP: counts})
-    figures = {"total": sum(counts.values()), **counts}
-    return Collected(values={f"{GROUP}.{name}": figure for name, figure in figures.items()})
+        return Collected.of({GROUP: counts})
+    return Collected.of({GROUP: {"total": sum(counts.values()), **counts}})
 
 
 def _sum(selector: Selector, found: Mapping[str, Organization | Missing]) -> Counts | Missing:

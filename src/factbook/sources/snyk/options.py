@@ -4,40 +4,36 @@ import re
 from typing import Annotated, Final
 
 import msgspec
-from msgspec import Meta
 
 from factbook.errors import ConfigurationError
+from factbook.sources.configuring import about
 
 UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _VERSION: Final = re.compile(r"\d{4}-\d{2}-\d{2}(~(beta|experimental))?", re.ASCII)
 
 
-def _about(text: str) -> Meta:
-    return Meta(description=text)
-
-
 class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One Snyk with one credential, and the organizations there that may be asked."""
 
-    token: Annotated[str, _about("Secret. The key of a service account, or an API token.")] = ""
+    token: Annotated[str, about("Secret. The key of a service account, or an API token.")] = ""
     organizations: Annotated[
         list[str],
-        _about(
+        about(
             "Ids of the organizations that may be asked, at least one. `name=id` also gives one "
             "the name that `snyk.io/org-name` calls it by."
         ),
     ] = []
     base_url: Annotated[
         str,
-        _about(
+        about(
             "Address of the REST interface. In other regions `https://api.eu.snyk.io/rest` or "
             "`https://api.au.snyk.io/rest`."
         ),
     ] = "https://api.snyk.io/rest"
-    version: Annotated[str, _about("Version of the interface to ask for, a date.")] = "2024-10-15"
+    version: Annotated[str, about("Version of the interface to ask for, a date.")] = "2024-10-15"
     exact: Annotated[
         bool,
-        _about(
+        about(
             "Count the issues that are open and not ignored one by one, rather than take the "
             "figures of each project's latest snapshot. Takes one call for 100 issues."
         ),
@@ -70,7 +66,7 @@ def _parts(entry: str) -> tuple[str, str]:
 def _problems(options: Options) -> list[str]:
     problems = []
     if not options.token:
-        problems.append("token is needed")
+        problems.append("a token is needed")
     if not options.ids:
         problems.append("organizations has to name at least one organization")
     elif not all(UUID.fullmatch(id_) for id_ in options.ids):

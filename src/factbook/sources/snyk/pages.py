@@ -10,8 +10,8 @@ import msgspec
 import structlog
 
 from factbook.sources.http import Client
-from factbook.sources.outcomes import Missing, Outcome
-from factbook.sources.snyk.answers import UNUSABLE, Link, Links, Page, T
+from factbook.sources.outcomes import UNUSABLE, Missing, Outcome
+from factbook.sources.snyk.answers import Link, Links, Page, T
 
 log = structlog.get_logger("factbook.sources.snyk")
 
@@ -41,7 +41,8 @@ async def read(
         try:
             page = msgspec.convert(answer.data, type_)
             known = len(rows)
-            rows = {row.id: row for row in page.data} | rows
+            for row in page.data:
+                rows.setdefault(row.id, row)
             cursor = _cursor(page.links) if len(rows) > known else ""
         except (msgspec.ValidationError, ValueError):
             return UNUSABLE

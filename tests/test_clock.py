@@ -1,0 +1,38 @@
+"""Times as text, and work that leaves most of the time to others."""
+
+import time
+from datetime import UTC, datetime
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from factbook.clock import Pace, iso, milliseconds
+
+LAST = 253_402_300_799_999  # 9999-12-31T23:59:59.999Z
+
+
+@given(st.integers(0, LAST))
+def test_a_time_is_shown_as_the_standard_library_shows_it(moment: int) -> None:
+    seconds, rest = divmod(moment, 1000)
+    expected = datetime.fromtimestamp(seconds, UTC).replace(microsecond=1000 * rest)
+    assert iso(moment) == expected.isoformat(timespec="milliseconds")
+    assert milliseconds(iso(moment)) == moment
+
+
+def test_times_before_1970_are_shown_too() -> None:
+    assert iso(-1) == "1969-12-31T23:59:59.999+00:00"
+
+
+async def test_work_with_a_pace_rests_for_most_of_the_time() -> None:
+    pace, began = Pace(), time.perf_counter()
+    while time.perf_counter() - began < 2 * Pace.LEAST_SECONDS:
+        sum(range(1000))
+    worked = time.perf_counter() - began
+    await pace.rest()
+    assert time.perf_counter() - began >= Pace.REST * worked
+
+
+async def test_a_little_work_goes_on_without_a_rest() -> None:
+    pace, began = Pace(), time.perf_counter()
+    await pace.rest()
+    assert time.perf_counter() - began < Pace.REST * Pace.LEAST_SECONDS
