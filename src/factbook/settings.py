@@ -162,6 +162,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     ] = "info"
     log_format: Annotated[Literal["json", "console"], _about("Form of the log lines.")] = "json"
 
+    def __repr__(self) -> str:
+        """Without the values, of which some are secrets."""
+        return "Settings(…)"
+
     def __post_init__(self) -> None:
         for name, least in _LEAST.items():
             value = getattr(self, name)

@@ -73,7 +73,7 @@ async def test_the_longest_times_and_numbers_can_be_worked_with(service: Service
 async def test_an_item_of_more_facts_than_a_source_can_have_is_told_once(service: Service) -> None:
     assert (await service.push("all", component("web"))).status_code == 200
     await define(service, pushed())
-    items = [item(**{f"f{i}": i for i in range(100_000)})]
+    items = [item() | {"facts": {f"f{i}": i for i in range(100_000)}}]
     answer = await service.http.post(f"{FACTS}/coverage", json={"items": items})
     [outcome] = answer.json()["items"]
     assert outcome["accepted"] is False

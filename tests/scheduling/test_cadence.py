@@ -74,6 +74,11 @@ def test_every_problem_of_a_line_is_named() -> None:
     ]
 
 
+def test_a_line_longer_than_anybody_writes_is_refused_unread() -> None:
+    with pytest.raises(InputError, match="500 characters"):
+        parse("0," * 100_000 + "0 * * * *")
+
+
 @pytest.mark.parametrize("line", ["", "@daily", "* * * *", "* * * * * *"])
 def test_a_line_without_five_fields_is_refused(line: str) -> None:
     with pytest.raises(InputError, match="five fields"):

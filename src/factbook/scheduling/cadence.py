@@ -21,6 +21,8 @@ _MINUTES_A_DAY = DAY // MINUTE
 # 29 February falls on a given day of the week again after 40 years at most.
 _MONTHS_AHEAD = 41 * 12
 # A leap year, so that 29 February is a date.
+# Characters of a line: every minute of an hour by its number takes 170.
+LONGEST = 500
 _LONGEST = {month: monthrange(2024, month)[1] for month in range(1, 13)}
 
 
@@ -65,6 +67,8 @@ class Cadence:
 @lru_cache(maxsize=1024)
 def parse(line: str) -> Cadence:
     """The cadence that a cron line means; raises InputError naming every problem of the line."""
+    if len(line) > LONGEST:
+        raise InputError(f"a cadence has {LONGEST} characters at most")
     parts = line.lower().split()
     if len(parts) != len(_FIELDS):
         raise InputError(
