@@ -20,9 +20,9 @@ _EPOCH = date(1970, 1, 1).toordinal()
 _MINUTES_A_DAY = DAY // MINUTE
 # 29 February falls on a given day of the week again after 40 years at most.
 _MONTHS_AHEAD = 41 * 12
-# A leap year, so that 29 February is a date.
 # Characters of a line: every minute of an hour by its number takes 170.
 LONGEST = 500
+# A leap year, so that 29 February is a date.
 _LONGEST = {month: monthrange(2024, month)[1] for month in range(1, 13)}
 
 
