@@ -3,8 +3,10 @@
 `database_url` runs a test twice, on SQLite and on a real PostgreSQL; so does what is made from it.
 """
 
+import asyncio
 import os
 import secrets
+import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -33,11 +35,53 @@ def postgresql_server() -> Iterator[PostgreSQLServer]:
         yield server
 
 
+@pytest.fixture(scope="session")
+def migrated_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A SQLite file with the schema and no rows, to copy."""
+    file = tmp_path_factory.mktemp("migrated") / "factbook.db"
+    asyncio.run(migrated(f"sqlite:///{file}"))
+    return file
+
+
+@pytest.fixture(scope="session")
+def migrated_name(postgresql_server: PostgreSQLServer) -> Iterator[str]:
+    """A PostgreSQL database with the schema and no rows, to copy."""
+    name = f"migrated_{secrets.token_hex(8)}"
+    with postgresql_server.database(name) as url:
+        asyncio.run(migrated(url))
+        yield name
+
+
+async def migrated(url: str) -> None:
+    database = await open_database(url, connections=3)
+    await migrate(database, NOON)
+    await database.close()
+
+
 @pytest.fixture(params=["sqlite", "postgresql"])
 def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """The address of an empty database, once of each kind."""
+    """The address of a database without rows, once of each kind; it need not be migrated."""
     if request.param == "sqlite":
-        yield f"sqlite:///{tmp_path / 'factbook.db'}"
+        file = tmp_path / "factbook.db"
+        shutil.copy(request.getfixturevalue("migrated_file"), file)
+        yield f"sqlite:///{file}"
+        return
+    server: PostgreSQLServer = request.getfixturevalue("postgresql_server")
+    like = request.getfixturevalue("migrated_name")
+    with server.database(f"test_{secrets.token_hex(8)}", like=like) as url:
+        yield url
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def empty_database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """The address of a database without anything, once of each kind."""
+    yield from empty_database(request, tmp_path)
+
+
+def empty_database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """What `empty_database_url` gives, for fixtures of the same parameters."""
+    if request.param == "sqlite":
+        yield f"sqlite:///{tmp_path / 'empty.db'}"
         return
     server: PostgreSQLServer = request.getfixturevalue("postgresql_server")
     with server.database(f"test_{secrets.token_hex(8)}") as url:

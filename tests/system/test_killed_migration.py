@@ -42,8 +42,9 @@ async def applied(database_url: str) -> list[str]:
 
 
 async def test_an_upgrade_that_is_killed_can_be_done_again_and_loses_nothing(
-    database_url: str, tmp_path: Path
+    empty_database_url: str, tmp_path: Path
 ) -> None:
+    database_url = empty_database_url
     await first_schema.make(database_url, entities=ENTITIES)
     killed, seconds = 0, 0.2
     while await applied(database_url) == names()[:1]:
