@@ -41,4 +41,5 @@ async def test_the_latest_facts_of_any_source_are_read(covered: Service) -> None
 async def test_a_question_for_the_latest_facts_that_makes_no_sense_is_refused(
     covered: Service, path: str, query: dict[str, str], status: int
 ) -> None:
-    refusal(await covered.http.get(f"{FACTS}/{path}", params=query), status)
+    answer = await covered.http.get(f"{FACTS}/{path}", params=query)
+    assert refusal(answer, status)

@@ -4,7 +4,7 @@ Targets are what annotations point to at that instance, e.g. `owner/name` of a r
 named by shape and path: `codehost.pullRequests.total`.
 """
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -12,7 +12,7 @@ import msgspec
 
 from factbook.clock import Clock, now
 from factbook.facts import shapes
-from factbook.facts.datasource import DataSource
+from factbook.facts.datasource import DataSource, Handler, Lifecycle
 from factbook.facts.schema import Fact
 from factbook.facts.shapes import Shape
 from factbook.sources.http import ANONYMOUS, Answer, Client, Credential, Memory
@@ -105,6 +105,33 @@ class Integration:
     batches: Callable[[Sequence[str]], list[list[str]]]
     collect: Collect
     read: Read | None = None
+
+
+def source_of(
+    vendor: str,
+    id_: str,
+    title: str,
+    description: str,
+    annotations: Iterable[str],
+    facts: tuple[Fact, ...],
+    *,
+    minutes: int = 30,
+) -> DataSource:
+    """The data source of one instance of a vendor: for entities that have one of the annotations.
+
+    Every six hours, kept for 90 days; `minutes` is the longest that a run may take.
+    """
+    return DataSource(
+        id=id_,
+        title=title,
+        description=description,
+        cadence="0 */6 * * *",
+        lifecycle=Lifecycle(time_to_live={"days": 90}),
+        handler=Handler("builtin", id_, builtin_id=vendor),
+        timeout={"minutes": minutes},
+        entity_filter=[{f"metadata.annotations.{key}": {"exists": True}} for key in annotations],
+        schema=facts,
+    )
 
 
 # The base URL of an integration that asks no host by itself; a name that never exists.

@@ -5,14 +5,14 @@ from functools import partial
 from typing import Any, Final
 
 from factbook.clock import Clock, now
-from factbook.facts.datasource import DataSource, Handler, Lifecycle
+from factbook.facts.datasource import DataSource
 from factbook.facts.schema import Fact
 from factbook.facts.shapes import OBSERVABILITY
 from factbook.sources import configuring
 from factbook.sources.datadog.client import collect, credential
 from factbook.sources.datadog.options import Options
 from factbook.sources.datadog.targets import MONITOR_TAGS, SERVICE_NAME, SLO_TAG, target
-from factbook.sources.integration import Integration, Vendor, facts_of, portions
+from factbook.sources.integration import Integration, Vendor, facts_of, portions, source_of
 
 ID: Final = "datadog"
 FILLS: Final = ("observability",)
@@ -45,16 +45,8 @@ def configured(name: str, values: Mapping[str, Any], *, clock: Clock = now) -> I
 
 def _source(id_: str, title: str, options: Options) -> DataSource:
     keys = (SERVICE_NAME, SLO_TAG, MONITOR_TAGS)
-    return DataSource(
-        id=id_,
-        title=title,
-        description=f"Monitors and service level objectives on {options.site}.",
-        cadence="0 */6 * * *",
-        lifecycle=Lifecycle(time_to_live={"days": 90}),
-        handler=Handler("builtin", id_, builtin_id=ID),
-        timeout={"minutes": 30},
-        entity_filter=[{f"metadata.annotations.{key}": {"exists": True}} for key in keys],
-        schema=FACTS,
+    return source_of(
+        ID, id_, title, f"Monitors and service level objectives on {options.site}.", keys, FACTS
     )
 
 

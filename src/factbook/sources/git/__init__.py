@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any, Final
 
 from factbook.clock import Clock, now
-from factbook.facts.datasource import DataSource, Handler, Lifecycle
+from factbook.facts.datasource import DataSource
 from factbook.facts.schema import Fact
 from factbook.facts.shapes import REPOSITORY
 from factbook.sources import configuring
@@ -16,7 +16,7 @@ from factbook.sources.git.contents import read
 from factbook.sources.git.options import Options
 from factbook.sources.git.targets import target
 from factbook.sources.http import ANONYMOUS, Client, Credential
-from factbook.sources.integration import Integration, Vendor, facts_of, portions
+from factbook.sources.integration import Integration, Vendor, facts_of, portions, source_of
 from factbook.sources.locations import SOURCE_LOCATION
 
 ID: Final = "git"
@@ -57,16 +57,14 @@ def _credential(name: str, options: Options, _client: Client) -> Credential:
 
 
 def _source(id_: str, title: str, options: Options) -> DataSource:
-    return DataSource(
-        id=id_,
-        title=title,
-        description=f"Files of the repositories on {options.host}.",
-        cadence="0 */6 * * *",
-        lifecycle=Lifecycle(time_to_live={"days": 90}),
-        handler=Handler("builtin", id_, builtin_id=ID),
-        timeout={"minutes": 60},
-        entity_filter=[{f"metadata.annotations.{SOURCE_LOCATION}": {"exists": True}}],
-        schema=FACTS,
+    return source_of(
+        ID,
+        id_,
+        title,
+        f"Files of the repositories on {options.host}.",
+        (SOURCE_LOCATION,),
+        FACTS,
+        minutes=60,
     )
 
 

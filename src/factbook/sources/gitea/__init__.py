@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any, Final
 
 from factbook.clock import Clock, now
-from factbook.facts.datasource import DataSource, Handler, Lifecycle
+from factbook.facts.datasource import DataSource
 from factbook.facts.schema import Fact
 from factbook.facts.shapes import CODEHOST, REPOSITORY, SECURITY
 from factbook.sources import configuring
@@ -14,7 +14,7 @@ from factbook.sources.gitea.contents import read
 from factbook.sources.gitea.options import Options
 from factbook.sources.gitea.targets import target
 from factbook.sources.http import Client, Credential
-from factbook.sources.integration import Integration, Vendor, facts_of, portions
+from factbook.sources.integration import Integration, Vendor, facts_of, portions, source_of
 from factbook.sources.locations import SOURCE_LOCATION
 
 ID: Final = "gitea"
@@ -57,16 +57,13 @@ def _credential(name: str, options: Options, _: Client) -> Credential:
 
 def _source(id_: str, title: str, options: Options) -> DataSource:
     keys = (options.slug, SOURCE_LOCATION)
-    return DataSource(
-        id=id_,
-        title=title,
-        description=f"Pull requests, issues, protection and files on {options.host}.",
-        cadence="0 */6 * * *",
-        lifecycle=Lifecycle(time_to_live={"days": 90}),
-        handler=Handler("builtin", id_, builtin_id=ID),
-        timeout={"minutes": 30},
-        entity_filter=[{f"metadata.annotations.{key}": {"exists": True}} for key in keys],
-        schema=FACTS,
+    return source_of(
+        ID,
+        id_,
+        title,
+        f"Pull requests, issues, protection and files on {options.host}.",
+        keys,
+        FACTS,
     )
 
 

@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any, Final
 
 from factbook.clock import Clock, now
-from factbook.facts.datasource import DataSource, Handler, Lifecycle
+from factbook.facts.datasource import DataSource
 from factbook.facts.schema import Fact
 from factbook.facts.shapes import CODEHOST, REPOSITORY, SECURITY
 from factbook.sources import configuring
@@ -14,7 +14,7 @@ from factbook.sources.gitlab.contents import read
 from factbook.sources.gitlab.options import GITLAB, Options
 from factbook.sources.gitlab.targets import SLUG, target
 from factbook.sources.http import Client, Credential
-from factbook.sources.integration import Integration, Vendor, facts_of, portions
+from factbook.sources.integration import Integration, Vendor, facts_of, portions, source_of
 from factbook.sources.locations import SOURCE_LOCATION
 
 ID: Final = "gitlab"
@@ -58,16 +58,13 @@ def _source(id_: str, title: str, options: Options) -> DataSource:
     keys = [SLUG, SOURCE_LOCATION]
     if options.host != GITLAB:
         keys.append(options.slug)
-    return DataSource(
-        id=id_,
-        title=title,
-        description=f"Merge requests, issues, protection and files on {options.host}.",
-        cadence="0 */6 * * *",
-        lifecycle=Lifecycle(time_to_live={"days": 90}),
-        handler=Handler("builtin", id_, builtin_id=ID),
-        timeout={"minutes": 30},
-        entity_filter=[{f"metadata.annotations.{key}": {"exists": True}} for key in keys],
-        schema=FACTS,
+    return source_of(
+        ID,
+        id_,
+        title,
+        f"Merge requests, issues, protection and files on {options.host}.",
+        keys,
+        FACTS,
     )
 
 

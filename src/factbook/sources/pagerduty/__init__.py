@@ -5,12 +5,12 @@ from functools import partial
 from typing import Any, Final
 
 from factbook.clock import Clock, now
-from factbook.facts.datasource import DataSource, Handler, Lifecycle
+from factbook.facts.datasource import DataSource
 from factbook.facts.schema import Fact
 from factbook.facts.shapes import INCIDENT
 from factbook.sources import configuring
 from factbook.sources.http import Client, Credential
-from factbook.sources.integration import Integration, Vendor, facts_of, portions
+from factbook.sources.integration import Integration, Vendor, facts_of, portions, source_of
 from factbook.sources.pagerduty.client import collect
 from factbook.sources.pagerduty.options import Options
 from factbook.sources.pagerduty.targets import INTEGRATION_KEY, SERVICE_ID, target
@@ -47,19 +47,13 @@ def _credential(name: str, options: Options, _: Client) -> Credential:
 
 def _source(id_: str, title: str, options: Options) -> DataSource:
     account = f" of the account {options.account}" if options.account else ""
-    return DataSource(
-        id=id_,
-        title=title,
-        description=f"Incidents and the set-up of services{account}.",
-        cadence="0 */6 * * *",
-        lifecycle=Lifecycle(time_to_live={"days": 90}),
-        handler=Handler("builtin", id_, builtin_id=ID),
-        timeout={"minutes": 30},
-        entity_filter=[
-            {f"metadata.annotations.{key}": {"exists": True}}
-            for key in (SERVICE_ID, INTEGRATION_KEY)
-        ],
-        schema=FACTS,
+    return source_of(
+        ID,
+        id_,
+        title,
+        f"Incidents and the set-up of services{account}.",
+        (SERVICE_ID, INTEGRATION_KEY),
+        FACTS,
     )
 
 

@@ -5,11 +5,11 @@ from functools import partial
 from typing import Any, Final
 
 from factbook.clock import Clock, now
-from factbook.facts.datasource import DataSource, Handler, Lifecycle
+from factbook.facts.datasource import DataSource
 from factbook.facts.schema import Fact
 from factbook.facts.shapes import INCIDENT, OBSERVABILITY
 from factbook.sources import configuring
-from factbook.sources.integration import Integration, Vendor, facts_of, portions
+from factbook.sources.integration import Integration, Vendor, facts_of, portions, source_of
 from factbook.sources.prometheus.client import collect, credential
 from factbook.sources.prometheus.options import Options
 from factbook.sources.prometheus.targets import LABELS, SERVICE, target
@@ -55,18 +55,13 @@ def configured(name: str, values: Mapping[str, Any], *, clock: Clock = now) -> I
 
 
 def _source(id_: str, title: str) -> DataSource:
-    return DataSource(
-        id=id_,
-        title=title,
-        description="Incidents, availability, alerting rules and service level objectives.",
-        cadence="0 */6 * * *",
-        lifecycle=Lifecycle(time_to_live={"days": 90}),
-        handler=Handler("builtin", id_, builtin_id=ID),
-        timeout={"minutes": 30},
-        entity_filter=[
-            {f"metadata.annotations.{key}": {"exists": True}} for key in (SERVICE, LABELS)
-        ],
-        schema=FACTS,
+    return source_of(
+        ID,
+        id_,
+        title,
+        "Incidents, availability, alerting rules and service level objectives.",
+        (SERVICE, LABELS),
+        FACTS,
     )
 
 

@@ -5,12 +5,12 @@ from functools import partial
 from typing import Any, Final
 
 from factbook.clock import Clock, now
-from factbook.facts.datasource import DataSource, Handler, Lifecycle
+from factbook.facts.datasource import DataSource
 from factbook.facts.schema import Fact
 from factbook.facts.shapes import SECURITY
 from factbook.sources import configuring
 from factbook.sources.http import Client, Credential
-from factbook.sources.integration import Integration, Vendor, facts_of, portions
+from factbook.sources.integration import Integration, Vendor, facts_of, portions, source_of
 from factbook.sources.snyk.client import collect
 from factbook.sources.snyk.options import Options
 from factbook.sources.snyk.targets import SELECTING, target
@@ -49,16 +49,13 @@ def _credential(name: str, options: Options, _: Client) -> Credential:
 
 
 def _source(id_: str, title: str, options: Options) -> DataSource:
-    return DataSource(
-        id=id_,
-        title=title,
-        description=f"Issues that Snyk found, from {configuring.origin(options.base_url)}.",
-        cadence="0 */6 * * *",
-        lifecycle=Lifecycle(time_to_live={"days": 90}),
-        handler=Handler("builtin", id_, builtin_id=ID),
-        timeout={"minutes": 30},
-        entity_filter=[{f"metadata.annotations.{key}": {"exists": True}} for key in SELECTING],
-        schema=FACTS,
+    return source_of(
+        ID,
+        id_,
+        title,
+        f"Issues that Snyk found, from {configuring.origin(options.base_url)}.",
+        SELECTING,
+        FACTS,
     )
 
 
