@@ -96,6 +96,13 @@ def test_what_is_no_extractor_is_refused_when_it_is_defined(
         make(text)
 
 
+@pytest.mark.parametrize(
+    "text", ["'`no`'", '"`no`"', "a == `[1, {}]`", 'a == `"x\\`y"`', "a == ` 7 `", "`null`"]
+)
+def test_back_quotes_inside_other_quotes_and_json_in_them_are_taken(text: str) -> None:
+    assert expression(text).text == text
+
+
 @pytest.mark.parametrize("text", ["(a|aa)+$", "(.*a){25}$", "(a*)*b", r"(\w+\s?)+!$"])
 @pytest.mark.parametrize("type_", ["string", "set"])
 def test_a_catastrophic_pattern_ends_with_its_bound(text: str, type_: FactType) -> None:

@@ -37,6 +37,19 @@ def test_a_pattern_of_daily_use_is_taken(text: str) -> None:
     assert extraction.pattern(text, "boolean").of("nothing of it") is False
 
 
+def test_patterns_that_take_long_only_together_are_refused_from_where_they_do() -> None:
+    costly = ("string", "/" + "(?:" * 5 + "a" + "+)+" * 5 + "b" * 90 + "/")
+    with pytest.raises(InvalidItemsError, match="together with those before it") as caught:
+        definition(path="/a", facts={f"f{number}": costly for number in range(200)})
+    assert "schema.f0." not in str(caught.value.details)
+
+
+def test_many_patterns_of_daily_use_are_taken_together() -> None:
+    daily = ("string", r"/^version:\s*(\d+)\.(\d+)(?:-(\w+))?$/")
+    made = definition(path="/a", facts={f"f{number}": daily for number in range(200)})
+    assert len(made.extractors) == 200
+
+
 @pytest.mark.parametrize(
     "target", ["/..;/admin", "/a/..;x=1/admin", "/a/%2e%2e%3b/b", "/a/%5c..%5cb"]
 )

@@ -7,7 +7,6 @@ jmespath.site's specification with the functions of its community's Python libra
 import math
 import re
 import time
-import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -41,6 +40,10 @@ _LONGEST_GLUE: Final = 10
 MOST_WORK: Final = 30_000
 _BRACES: Final = re.compile(r"\{[^{}]*\}")
 _DIGITS: Final = re.compile(r"[0-9]+")
+# The three kinds of quotes of JMESPath, each of which may hold the others.
+_QUOTED: Final = re.compile(
+    r"""'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|`(?P<literal>(?:\\.|[^`\\])*)`""", re.DOTALL
+)
 _ESCAPED: Final = re.compile(r"\\(?:[pPN]\{[^{}()+]*\}|.)", re.DOTALL)
 
 NOTHING: Final = Missing(Outcome.NOT_APPLICABLE, "the document has no such value")
@@ -134,16 +137,13 @@ def expression(text: str) -> Expression:
     """A compiled JMESPath expression; raises InputError saying what is wrong with it."""
     if len(text) > LONGEST:
         raise InputError(f"is longer than {LONGEST} characters")
+    _check_literals(text)
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", PendingDeprecationWarning)
-            parsed = jmespath.compile(text)
+        parsed = jmespath.compile(text)
         copies = _copies(parsed.parsed)
     except JMESPathError as error:
         gist = " ".join(str(error).split("\n", 1)[0].split())
         raise InputError(f"is not a JMESPath expression: {gist}") from None
-    except PendingDeprecationWarning:
-        raise InputError('has a literal that has to be JSON, such as `"text"`') from None
     except RecursionError:
         raise InputError("is nested too deeply") from None
     if copies > MOST_COPIES:
@@ -157,7 +157,7 @@ def pattern(text: str, type_: FactType) -> Pattern:
         raise InputError(f"is longer than {LONGEST} characters")
     if type_ == "object":
         raise InputError("makes texts, which a fact of type object cannot hold")
-    if _work(text) > MOST_WORK:
+    if work(text) > MOST_WORK:
         raise InputError("has too many groups and repeats for its length")
     # Heavy to import, and of no use to a service without such sources.
     import regex  # noqa: PLC0415
@@ -206,6 +206,17 @@ def _size(value: Any, most: int) -> int:
     return most + 1
 
 
+def _check_literals(text: str) -> None:
+    """Refuse `text` in back quotes that is not JSON, which the library takes with a warning."""
+    for found in _QUOTED.finditer(text):
+        literal = found["literal"]
+        try:
+            if literal is not None:
+                msgspec.json.decode(literal.replace("\\`", "`").strip())
+        except (msgspec.DecodeError, RecursionError):
+            raise InputError('has a literal that has to be JSON, such as `"text"`') from None
+
+
 def _copies(node: Mapping[str, Any]) -> int:
     """How many times larger than the document the result may become.
 
@@ -228,7 +239,7 @@ def _is_short(glue: Mapping[str, Any]) -> bool:
     return glue["type"] == "literal" and len(str(glue["value"])) <= _LONGEST_GLUE
 
 
-def _work(text: str) -> int:
+def work(text: str) -> int:
     """About how long it takes to compile a pattern.
 
     Groups with `+` or `{}` inside each other take three times as long with each level, and what
