@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from factbook.clock import MINUTE, SECOND
+from factbook.clock import HOUR, MINUTE, SECOND
 from factbook.collecting import Collector, Registry
 from factbook.scheduling import runs
 from factbook.scheduling.starts import next_start
@@ -79,6 +79,19 @@ async def test_what_is_published_is_collected_by_every_process_on_its_cadence(
     assert await facts(service) == {"named": "web"}
     listed = (await service.facts("get-data-source-discovery"))["dataSources"]
     assert [one["id"] for one in listed][-1] == "own"
+
+
+async def test_a_clock_that_is_set_back_keeps_no_new_source_waiting(
+    service: Service, elsewhere: Elsewhere
+) -> None:
+    await elsewhere.collector.tick()
+    elsewhere.time.advance(-HOUR)
+    await publish(service, definition())
+    for _ in range(3):
+        elsewhere.time.advance(10 * MINUTE)
+        await elsewhere.collector.tick()
+    await elsewhere.collector.drain()
+    assert await facts(service) == {"named": "web"}
 
 
 async def test_another_process_knows_of_a_change_a_second_later(
