@@ -6,11 +6,11 @@ from typing import Any
 
 import httpx2
 
-from factbook.api.state import State
 from factbook.app import Application
 from factbook.auth import permissions as known
 from factbook.auth import store, tokens
 from factbook.collecting import HostFiles, Registry
+from factbook.edge.state import State
 from factbook.facts.datasource import DataSource
 from factbook.settings import Settings
 from factbook.sources import SOURCES

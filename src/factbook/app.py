@@ -16,10 +16,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from factbook import clock, logs
 from factbook.api import mcp_answers
-from factbook.api.metrics import Metrics
-from factbook.api.origins import Hosts, Proxies
 from factbook.api.routes import router
-from factbook.api.state import State
 from factbook.auth import tokens
 from factbook.auth.limits import RateLimit
 from factbook.catalog.annotations import Annotator
@@ -35,6 +32,9 @@ from factbook.collecting import (
     HostFiles,
     Registry,
 )
+from factbook.edge.metrics import Metrics
+from factbook.edge.origins import Hosts, Proxies
+from factbook.edge.state import State
 from factbook.facts.datasource import DataSource
 from factbook.settings import Settings, environment, load
 from factbook.sources import SOURCES, configured, custom

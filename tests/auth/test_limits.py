@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from factbook.auth.limits import RateLimit
-from factbook.clock import SECOND
+from factbook.clock import HOUR, SECOND
 from tests.service import NOON, Time
 
 
@@ -69,3 +69,11 @@ def test_keys_whose_allowance_is_full_again_are_forgotten() -> None:
         limit.take(f"new {number}")
     assert len(limit._full_at) < 50
     assert limit.take("kept") == 1
+
+
+def test_a_clock_that_is_set_back_refuses_nobody_for_longer() -> None:
+    time = Time()
+    limit = RateLimit(1, 2, time)
+    assert [limit.take("a"), limit.take("a")] == [0, 0]
+    time.advance(-HOUR)
+    assert limit.take("a") == 0

@@ -2,15 +2,7 @@
 
 from collections.abc import Sequence
 
-from factbook.api import (
-    entities,
-    entity_validation,
-    facets,
-    locations,
-    queries,
-    refreshing,
-    wire,
-)
+from factbook.api import entities, entity_validation, facets, locations, queries, refreshing, wire
 from factbook.api.endpoint import Route
 from factbook.api.parameters import (
     AFTER,

@@ -7,8 +7,6 @@ import structlog
 
 from factbook.api import known_sources
 from factbook.api.parameters import SOURCE_CURSOR, SOURCE_ID, SOURCE_LIMIT
-from factbook.api.requests import Reply, Request, decode, offloaded, reply
-from factbook.api.state import State
 from factbook.api.wire_sources import NewRun, Publish
 from factbook.auth.permissions import SOURCE_WRITE
 from factbook.catalog import ref as refs
@@ -16,6 +14,8 @@ from factbook.catalog.store import subjects
 from factbook.catalog.validation import deeper_than, too_deep
 from factbook.clock import iso
 from factbook.collecting import Known, starting
+from factbook.edge.requests import Reply, Request, decode, offloaded, reply
+from factbook.edge.state import State
 from factbook.errors import ConflictError, InputError, InvalidItemsError, NotFoundError
 from factbook.facts import definitions, history
 from factbook.facts.datasource import DataSource

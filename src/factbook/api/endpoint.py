@@ -4,21 +4,19 @@ Host and origin, then the token and its permissions, then the method, then the h
 raised becomes a reply, every answer is counted.
 """
 
-import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, NamedTuple
 
 from starlette.types import Receive, Scope, Send
 
-from factbook.api import errors
-from factbook.api.authentication import authenticate, authorize
 from factbook.api.parameter import AnswerHeader, Parameter
-from factbook.api.requests import ClientGoneError, Reply, Request
-from factbook.api.state import State
+from factbook.edge import errors
+from factbook.edge.authentication import authenticate, authorize
+from factbook.edge.requests import ClientGoneError, Reply, Request
+from factbook.edge.sending import begun, send_reply
+from factbook.edge.state import State
 from factbook.errors import FactbookError, MethodNotAllowedError
-
-_SLOWEST_SECONDS = 60
 
 Handler = Callable[[Request, State], Awaitable[Reply]]
 ErrorForm = Callable[[FactbookError, Request], Reply]
@@ -68,7 +66,7 @@ class Endpoint:
         try:
             reply = await self._answer(request)
             if not isinstance(reply.body, bytes | list):
-                reply = reply._replace(body=await _begun(reply.body))
+                reply = reply._replace(body=await begun(reply.body))
         except FactbookError as error:
             reply = self._errors(error, request)
         except ClientGoneError:
@@ -77,7 +75,7 @@ class Endpoint:
             reply = self._errors(errors.unexpected(error, request), request)
         seconds = time.perf_counter() - started
         self._state.metrics.answered(self._path, request.method, reply.status, seconds)
-        await _send(reply, send, head=request.method == "HEAD")
+        await send_reply(reply, send, head=request.method == "HEAD")
 
     async def _answer(self, request: Request) -> Reply:
         state = self._state
@@ -94,49 +92,3 @@ class Endpoint:
         if request.scope["query_string"] and route.parameters is not None:
             request.allow_only([each.name for each in route.parameters if each.place == "query"])
         return await route.handler(request, state)
-
-
-async def _begun(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """The same pieces: what goes wrong before the first can still be answered as an error."""
-    first = await anext(pieces, b"")
-
-    async def all_pieces() -> AsyncIterator[bytes]:
-        yield first
-        async for piece in pieces:
-            yield piece
-
-    return all_pieces()
-
-
-async def _send(reply: Reply, send: Send, *, head: bool) -> None:
-    body = reply.body
-    if isinstance(body, bytes):
-        body = [body]
-    headers = [(b"content-type", reply.content_type)]
-    if reply.headers:
-        headers += [(name.encode(), text.encode("latin-1")) for name, text in reply.headers.items()]
-    if isinstance(body, list):
-        headers.append((b"content-length", str(sum(map(len, body))).encode()))
-    await send({"type": "http.response.start", "status": reply.status, "headers": headers})
-    if head:
-        await send({"type": "http.response.body", "body": b""})
-    elif isinstance(body, list):
-        *others, last = body
-        for piece in others:
-            await send({"type": "http.response.body", "body": piece, "more_body": True})
-        await send({"type": "http.response.body", "body": last})
-    else:
-        await _stream(body, send)
-
-
-async def _stream(pieces: AsyncIterator[bytes], send: Send) -> None:
-    """Send the pieces; hang up on a client that takes nothing while a read is kept open for it."""
-    try:
-        async for piece in pieces:
-            async with asyncio.timeout(_SLOWEST_SECONDS):
-                await send({"type": "http.response.body", "body": piece, "more_body": True})
-            # Sending to a quick client never waits, and others want to be answered between.
-            await asyncio.sleep(0)
-    except TimeoutError:
-        return  # the server closes a connection whose answer is not complete
-    await send({"type": "http.response.body", "body": b""})

@@ -12,8 +12,6 @@ from factbook.api import cursors
 from factbook.api.cursors import AfterCursor
 from factbook.api.parameters import AFTER, FIELDS, FILTER, LIMIT, OFFSET, ORDER
 from factbook.api.projection import Projection, array
-from factbook.api.requests import Reply, Request
-from factbook.api.state import State
 from factbook.api.wire import AnyRef, FieldPath, Predicate
 from factbook.catalog import filters, predicates
 from factbook.catalog import ref as refs
@@ -22,6 +20,8 @@ from factbook.catalog.store import pushing, querying, reading
 from factbook.catalog.store.conditions import AllOf
 from factbook.catalog.store.querying import Order, Query, Stored
 from factbook.catalog.store.writing import Actor
+from factbook.edge.requests import Reply, Request
+from factbook.edge.state import State
 from factbook.errors import NotFoundError
 
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import msgspec
 
-from factbook.api.requests import Reply, Request, offloaded, reply
-from factbook.api.state import State
 from factbook.catalog import location, strict, validation
+from factbook.edge.requests import Reply, Request, offloaded, reply
+from factbook.edge.state import State
 from factbook.errors import InputError
 from factbook.logs import without_secrets
 

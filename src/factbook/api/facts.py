@@ -20,13 +20,13 @@ from factbook.api.parameters import (
     HISTORY_START,
     SOURCE_ID,
 )
-from factbook.api.requests import Reply, Request, reply
-from factbook.api.state import State
 from factbook.api.wire_facts import NewFacts, NewItems
 from factbook.catalog import ref as refs
 from factbook.catalog.store import reading as catalog_reading
 from factbook.catalog.validation import deeper_than
 from factbook.clock import MINUTE, iso, milliseconds
+from factbook.edge.requests import Reply, Request, reply
+from factbook.edge.state import State
 from factbook.errors import ConflictError, InputError
 from factbook.facts import definitions, pushing, reading, store
 from factbook.facts.datasource import DataSource

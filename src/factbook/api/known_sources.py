@@ -1,7 +1,7 @@
 """Every data source of this server, builtin or defined by a user, as it is at this moment."""
 
-from factbook.api.state import State
 from factbook.collecting import Known
+from factbook.edge.state import State
 from factbook.errors import NotFoundError
 from factbook.facts.datasource import DataSource
 

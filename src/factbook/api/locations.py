@@ -5,9 +5,9 @@ from typing import Annotated, Any
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from factbook.api.queries import PageInfo
-from factbook.api.requests import Reply, Request, reply
-from factbook.api.state import State
 from factbook.api.wire import Wire
+from factbook.edge.requests import Reply, Request, reply
+from factbook.edge.state import State
 from factbook.errors import NotFoundError, UnsupportedError
 
 _PUSH = (

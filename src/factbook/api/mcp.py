@@ -22,8 +22,8 @@ from factbook.api.mcp_answers import (
     MODERN_EXTRA,
     initialized,
 )
-from factbook.api.requests import Reply, Request
-from factbook.api.state import State
+from factbook.edge.requests import Reply, Request
+from factbook.edge.state import State
 from factbook.errors import (
     FactbookError,
     NotAcceptableError,

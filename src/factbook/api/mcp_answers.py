@@ -1,11 +1,12 @@
 """What the tool-call endpoint says of itself, encoded once: the same for every request."""
 
 from collections.abc import Iterable
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import msgspec
 
 from factbook import __version__
+from factbook.edge.state import Lists
 from factbook.tools import Tool
 
 MODERN: Final = "2026-07-28"
@@ -23,13 +24,6 @@ _INSTRUCTIONS: Final = (
     "says why. Entities are addressed by name, kind (default component) and namespace (default "
     "default)."
 )
-
-
-class Lists(NamedTuple):
-    """The results of `tools/list`, for the revisions of each era."""
-
-    legacy: str
-    modern: str
 
 
 def lists(tools: Iterable[Tool]) -> Lists:

@@ -16,10 +16,10 @@ from factbook.api.endpoint import Handler, Route
 from factbook.api.parameter import AnswerHeader, Parameter, Schema
 from factbook.api.parameters import PATH
 from factbook.api.predicate_schema import PREDICATE
-from factbook.api.requests import Reply, Request
-from factbook.api.state import State
 from factbook.api.wire import ErrorAnswer
 from factbook.auth.permissions import TITLES
+from factbook.edge.requests import Reply, Request
+from factbook.edge.state import State
 from factbook.errors import (
     AuthenticationError,
     FactbookError,

@@ -2,9 +2,9 @@
 
 from contextlib import suppress
 
-from factbook.api.metrics import of_sources
-from factbook.api.requests import Reply, Request, reply
-from factbook.api.state import State
+from factbook.edge.metrics import of_sources
+from factbook.edge.requests import Reply, Request, reply
+from factbook.edge.state import State
 from factbook.errors import NotFoundError, UnavailableError
 from factbook.scheduling import runs
 

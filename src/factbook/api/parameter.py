@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, TypeVar
 
 from factbook.api import patterns
-from factbook.api.requests import Request
 from factbook.clock import milliseconds
+from factbook.edge.requests import Request
 from factbook.errors import InputError
 
 Schema = dict[str, Any]

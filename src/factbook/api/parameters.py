@@ -22,7 +22,7 @@ from factbook.api.parameter import (
     Text,
     Texts,
 )
-from factbook.api.requests import Request
+from factbook.edge.requests import Request
 from factbook.errors import InputError, NotFoundError
 
 

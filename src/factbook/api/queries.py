@@ -20,13 +20,13 @@ from factbook.api.parameters import (
     TOTAL_ITEMS,
 )
 from factbook.api.projection import Projection, array
-from factbook.api.requests import Reply, Request, decode
-from factbook.api.state import State
 from factbook.api.wire import EntityParts, FieldPath, Predicate, Wire
 from factbook.catalog import filters, predicates
 from factbook.catalog.store import querying
 from factbook.catalog.store.conditions import AllOf, Condition, Contains
 from factbook.catalog.store.querying import Found, Order, Query
+from factbook.edge.requests import Reply, Request, decode
+from factbook.edge.state import State
 from factbook.errors import InputError
 from factbook.storage import Database
 

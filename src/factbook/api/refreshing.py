@@ -2,10 +2,10 @@
 
 from msgspec import UNSET, Struct, UnsetType
 
-from factbook.api.requests import Reply, Request
-from factbook.api.state import State
 from factbook.api.wire import AnyRef
 from factbook.catalog import ref as refs
+from factbook.edge.requests import Reply, Request
+from factbook.edge.state import State
 from factbook.errors import NotFoundError
 from factbook.facts import requests
 

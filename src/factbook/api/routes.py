@@ -6,7 +6,7 @@ from starlette.routing import Route as StarletteRoute
 from starlette.routing import Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from factbook.api import errors, mcp, openapi, operations, sets, tokens, wire, wire_push
+from factbook.api import mcp, openapi, operations, sets, tokens, wire, wire_push
 from factbook.api.catalog_routes import CATALOG_ROUTES
 from factbook.api.endpoint import Endpoint, Route
 from factbook.api.parameters import (
@@ -19,9 +19,10 @@ from factbook.api.parameters import (
     ON_CONFLICT,
     SET,
 )
-from factbook.api.state import State
 from factbook.api.tech_insights_routes import TECH_INSIGHTS_ROUTES
 from factbook.auth.permissions import CATALOG_READ, SET_WRITE, SOURCE_READ, TOKEN_MANAGE
+from factbook.edge import errors
+from factbook.edge.state import State
 from factbook.errors import ConflictError, PreconditionFailedError
 from factbook.settings import Settings
 

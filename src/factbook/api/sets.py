@@ -5,8 +5,6 @@ import structlog
 
 from factbook.api import items
 from factbook.api.parameters import CURSOR, LIMIT, NUMBER, SET, SET_ID
-from factbook.api.requests import Reply, Request, offloaded, reply
-from factbook.api.state import State
 from factbook.api.terms import Terms, guards_of, terms_of
 from factbook.catalog import ref as refs
 from factbook.catalog import sets
@@ -15,6 +13,8 @@ from factbook.catalog.store import pushing
 from factbook.catalog.store.pushing import Item, Outcome
 from factbook.catalog.store.writing import Actor, Written
 from factbook.clock import iso
+from factbook.edge.requests import Reply, Request, offloaded, reply
+from factbook.edge.state import State
 from factbook.errors import InputError, NotFoundError
 
 log = structlog.get_logger("factbook.push")

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from factbook.api.parameters import DRY_RUN, IF_MATCH, MAX_REMOVALS, ON_CONFLICT
-from factbook.api.requests import Request
 from factbook.catalog.store.planning import Guards
+from factbook.edge.requests import Request
 
 
 class Terms(NamedTuple):

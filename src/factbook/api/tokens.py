@@ -5,12 +5,12 @@ from typing import Annotated, Any
 import msgspec
 
 from factbook.api import patterns
-from factbook.api.requests import Reply, Request, reply
-from factbook.api.state import State
 from factbook.api.wire import PermissionName
 from factbook.auth import permissions, store, tokens
 from factbook.auth.store import Token
 from factbook.clock import iso
+from factbook.edge.requests import Reply, Request, reply
+from factbook.edge.state import State
 from factbook.errors import NotAllowedError
 
 

@@ -6,12 +6,12 @@ from msgspec import UNSET
 
 from factbook.api import data_sources
 from factbook.api.parameters import SOURCE_ID
-from factbook.api.requests import Reply, Request, decode, offloaded, reply
-from factbook.api.state import State
 from factbook.api.wire_sources import NewTrial
 from factbook.catalog import ref as refs
 from factbook.catalog.store import subjects
 from factbook.collecting import Answered, tried
+from factbook.edge.requests import Reply, Request, decode, offloaded, reply
+from factbook.edge.state import State
 from factbook.errors import NotFoundError
 from factbook.sources.custom import Definition, definition
 

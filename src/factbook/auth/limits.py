@@ -25,6 +25,8 @@ class RateLimit:
         """Count one and return 0 if it is allowed; else the seconds until it would be."""
         now = self._clock()
         full_at = max(self._full_at.get(key, now), now)
+        if full_at - now > self._tolerance + self._interval:
+            full_at = now  # the clock was set back: no allowance is ever as far off
         excess = full_at - now - self._tolerance
         if excess > 0:
             return max(1, math.ceil(excess / SECOND))

@@ -1,11 +1,11 @@
 """From an Authorization header to a token that may do what the route needs."""
 
-from factbook.api.requests import Request
-from factbook.api.state import State
 from factbook.auth import store, tokens
 from factbook.auth.permissions import TITLES
 from factbook.auth.store import Grant
 from factbook.clock import MINUTE
+from factbook.edge.requests import Request
+from factbook.edge.state import State
 from factbook.errors import AuthenticationError, NotAllowedError, TooManyRequestsError
 
 

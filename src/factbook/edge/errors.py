@@ -4,7 +4,7 @@ from typing import Any
 
 import structlog
 
-from factbook.api.requests import Reply, Request, reply
+from factbook.edge.requests import Reply, Request, reply
 from factbook.errors import (
     AuthenticationError,
     FactbookError,

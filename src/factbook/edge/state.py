@@ -2,19 +2,25 @@
 
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
-from factbook.api.mcp_answers import Lists
-from factbook.api.metrics import Metrics
-from factbook.api.origins import Hosts, Proxies
 from factbook.auth.limits import RateLimit
 from factbook.catalog.sets import Rules
 from factbook.clock import Clock
 from factbook.collecting import Connect, Registry
+from factbook.edge.metrics import Metrics
+from factbook.edge.origins import Hosts, Proxies
 from factbook.facts.datasource import DataSource
 from factbook.settings import Settings
 from factbook.storage import Database
 from factbook.tools import Tool
+
+
+class Lists(NamedTuple):
+    """The results of `tools/list`, encoded once, for the revisions of each era."""
+
+    legacy: str
+    modern: str
 
 
 @dataclass
@@ -34,7 +40,7 @@ class State:
     registry: Registry
     connect: Connect
     tools: Mapping[str, Tool]
-    lists: Lists  # of the tools
+    lists: Lists
     spawn: Callable[[Coroutine[Any, Any, object]], None]  # work that outlives its request
     touched: dict[str, int] = field(default_factory=dict)  # token → when its use was last noted
 
