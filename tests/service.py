@@ -171,4 +171,4 @@ def registry(
     """What another process with these sources would know."""
     state, clock = service.state, service.time
     files = HostFiles(state.database, integrations, state.connect, clock)
-    return Registry(state.database, sources, integrations, {}, files, clock)
+    return Registry(state.database, sources, integrations, {}, files, clock, lambda: state.token_key)

@@ -7,6 +7,7 @@ import secrets
 import sys
 from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -14,9 +15,9 @@ import structlog
 import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from factbook import clock, logs
+from factbook import clock, logs, web
 from factbook.api import mcp_answers
-from factbook.api.routes import router
+from factbook.api import routes as api
 from factbook.auth import tokens
 from factbook.auth.limits import RateLimit
 from factbook.catalog.annotations import Annotator
@@ -34,6 +35,8 @@ from factbook.collecting import (
 )
 from factbook.edge.metrics import Metrics
 from factbook.edge.origins import Hosts, Proxies
+from factbook.edge.refusals import Refusals
+from factbook.edge.routing import router
 from factbook.edge.state import State
 from factbook.facts.datasource import DataSource
 from factbook.settings import Settings, environment, load
@@ -92,11 +95,12 @@ class Application:
         """Open everything, serve, and let go of it again in the opposite order."""
         async with self.opened() as database:
             state = self._state(database)
-            self._router = router(state)
+            self._router = _routed(state)
             try:
                 yield state
             finally:
                 await self._finish()
+                await state.refusals.write()
                 await self._clients.aclose()
 
     @asynccontextmanager
@@ -132,7 +136,7 @@ class Application:
         await send({"type": "lifespan.shutdown.complete"})
 
     def _state(self, database: Database) -> State:
-        settings, clock = self.settings, self._clock
+        settings, clock, metrics = self.settings, self._clock, Metrics()
         return State(
             settings=settings,
             database=database,
@@ -143,7 +147,8 @@ class Application:
             failures=RateLimit(settings.failed_logins / 60, settings.failed_logins, clock),
             hosts=Hosts(settings),
             proxies=Proxies(settings),
-            metrics=Metrics(),
+            metrics=metrics,
+            refusals=Refusals(database, clock, metrics, self._spawn),
             registry=self.registry(database),
             connect=self._clients.of,
             tools={tool.name: tool for tool in self._tools},
@@ -154,8 +159,9 @@ class Application:
     def registry(self, database: Database) -> Registry:
         """What knows every source, those that users defined too."""
         files = HostFiles(database, self._integrations, self._clients.of, self._clock)
+        key = partial(token_key, self.settings)
         return Registry(
-            database, self._sources, self._integrations, self._connections, files, self._clock
+            database, self._sources, self._integrations, self._connections, files, self._clock, key
         )
 
     def worker(self, database: Database, registry: Registry, *, alone: bool) -> Worker:
@@ -198,6 +204,14 @@ class Application:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _routed(state: State) -> ASGIApp:
+    """Everything that is served: the interfaces and the pages."""
+    site = web.Site(state)
+    nowhere = web.nowhere(site, api.nowhere(state))
+    site.application = router({**api.endpoints(state), **web.endpoints(site)}, nowhere)
+    return site.application
 
 
 def settle_memory() -> None:
@@ -246,8 +260,10 @@ def application(settings: Settings) -> Application:
 def serve(settings: Settings) -> None:
     """Migrate the database, then serve until told to stop; requests under way are finished."""
     logs.configure(settings)
-    token_key(settings)
+    key = token_key(settings)
     migrate(settings)
+    # Not through the logs: it lets in whoever reads it.
+    sys.stderr.write(web.first_start.words(settings, key))
     # Server processes read their settings from the environment, as they are made by name.
     os.environ |= environment(settings)
     uvicorn.run(

@@ -9,20 +9,24 @@ from typing import NamedTuple
 import structlog
 
 from factbook.app import Application, settle_memory, token_key
+from factbook.auth import audit, granting, invitations, people, roles, store, tokens
 from factbook.auth import permissions as known_permissions
-from factbook.auth import store, tokens
+from factbook.auth.audit import COMMAND_LINE, About, Caller, Entry
+from factbook.auth.granting import Wish
+from factbook.auth.people import Person
 from factbook.auth.store import Token
 from factbook.catalog import ref as refs
 from factbook.catalog.store import subjects
 from factbook.clock import Clock, now
 from factbook.collecting import starting
+from factbook.edge import auditing, links
 from factbook.errors import InputError, NotFoundError
 from factbook.facts import health
 from factbook.facts.datasource import DataSource
 from factbook.scheduling import runs
 from factbook.scheduling.runs import Health, Run
 from factbook.sources.integration import Integration
-from factbook.storage import Database, Transaction
+from factbook.storage import Database, Transaction, Write
 
 log = structlog.get_logger("factbook.worker")
 
@@ -90,26 +94,28 @@ async def statuses(app: Application, clock: Clock = now) -> list[Status]:
 async def create_token(
     app: Application, name: str, owner: str, permissions: Sequence[str], lifetime: str
 ) -> str:
-    """A new token's value; nothing else ever shows it."""
+    """A new token's value; nothing else ever shows it.
+
+    Raises NotAllowedError where the owner is a person who may not do as much.
+    """
     value, duration = tokens.generate(), tokens.lifetime(lifetime)
-    wanted = known_permissions.checked(permissions)
+    wish = Wish(name, known_permissions.checked(permissions), duration)
     user = str(refs.parse(owner, kind="user"))
     digest = tokens.digest(value, token_key(app.settings))
 
-    def create(transaction: Transaction) -> None:
-        store.create(
+    def create(transaction: Transaction) -> Token:
+        return granting.make(
             transaction,
-            name=name,
+            wish,
             digest=digest,
             owner=user,
-            permissions=wanted,
-            created_by="command line",
+            held=known_permissions.NAMES,
+            created_by=COMMAND_LINE,
             now=now(),
-            lifetime=duration,
         )
 
     async with app.opened() as database:
-        await database.write(create)
+        await _writing(database, auditing.of_token("token.create"), now())(create)
     return value
 
 
@@ -122,8 +128,74 @@ async def list_tokens(app: Application) -> list[Token]:
 async def revoke_token(app: Application, id_or_name: str) -> str:
     """Revoke a token for the next request; its name."""
     async with app.opened() as database:
-        token = await database.write(lambda tx: store.revoke(tx, id_or_name, now()))
+        write = _writing(database, auditing.of_token("token.revoke"), now())
+        token = await write(lambda tx: store.revoke(tx, id_or_name, now()))
     return token.name
+
+
+async def list_people(app: Application) -> list[Person]:
+    """Everybody, in the order of their references."""
+    async with app.opened() as database:
+        return await people.listed(database)
+
+
+async def invite(app: Application, role: str | None, server: str | None) -> tuple[str, str]:
+    """The link of a new invitation, and the role it gives.
+
+    Without a role: administrator where there is nobody yet, and viewer where there is somebody.
+    Raises InputError where nothing says at which address the service is.
+    """
+    address, secret, at = _address(app, server), invitations.generate(), now()
+    digest = invitations.digest(secret, token_key(app.settings))
+
+    def work(transaction: Transaction) -> Entry:
+        given, lifetime = role or roles.ADMINISTRATOR, invitations.LIFETIME
+        # Such a link ends with the first person, whoever becomes that.
+        first = given == roles.ADMINISTRATOR
+        if not (first and invitations.replace_first(transaction, digest, at, lifetime)):
+            given = role or roles.VIEWER
+            invitations.make(
+                transaction,
+                digest=digest,
+                role=given,
+                made_by=COMMAND_LINE,
+                now=at,
+                lifetime=lifetime,
+            )
+        return Entry("person.invite", digest[: invitations.ID], {"role": given})
+
+    async with app.opened() as database:
+        entry = await _writing(database, lambda made: made, at)(work)
+    return links.welcome(address, secret), entry.detail["role"]
+
+
+async def reset_password(app: Application, name: str, server: str | None) -> str:
+    """The link with which the person of this name sets another password.
+
+    Raises NotFoundError for nobody, ConflictError for one who is disabled, and InputError where
+    nothing says at which address the service is.
+    """
+    address, secret, at = _address(app, server), invitations.generate(), now()
+    ref = people.reference(name.removeprefix("user:default/"))
+    digest = invitations.digest(secret, token_key(app.settings))
+    entry = Entry("person.change", ref, {"changed": "link to set a password"})
+    async with app.opened() as database:
+        await _writing(database, entry, at)(
+            lambda tx: people.reset(tx, ref, digest=digest, made_by=COMMAND_LINE, now=at)
+        )
+    return links.welcome(address, secret)
+
+
+def _address(app: Application, server: str | None) -> str:
+    address = server or links.server(app.settings)
+    if address is None:
+        raise InputError("The system chooses the port: give the address with --server.")
+    return address
+
+
+def _writing(database: Database, about: Entry | About, now: int) -> Write:
+    """What writes to the database, and records it as done on the command line."""
+    return audit.writing(database, Caller(COMMAND_LINE, now), about)
 
 
 async def _integration(app: Application, database: Database, source_id: str) -> Integration:
@@ -139,17 +211,18 @@ async def _begin(database: Database, integration: Integration, ref: str | None, 
     """Queue a run, or find the one that is under way; its id."""
     source_id = integration.source.id
     entity_id = None if ref is None else await _entity_id(database, ref)
+    write = _writing(database, auditing.of_run(source_id, ref), now)
     while True:
         try:
-            begun = await starting.begin(database, integration, entity_id, now)
+            begun = await starting.begin(database, integration, entity_id, now, write)
+            return begun.run_id
         except starting.NothingToCollectError:
             text = f"{source_id} is not about {ref}: its entityFilter says so."
             raise NotFoundError(text) from None
-        if begun is not None:
-            return begun.run_id
-        run_id = await database.write(lambda tx: runs.under_way(tx, source_id))
-        if run_id is not None:  # else it has ended meanwhile
-            return run_id
+        except starting.UnderWayError:
+            run_id = await database.write(lambda tx: runs.under_way(tx, source_id))
+            if run_id is not None:  # else it has ended meanwhile
+                return run_id
 
 
 async def _entity_id(database: Database, ref: str) -> int:

@@ -6,6 +6,7 @@
     │   └── InvalidItemsError         400   lists every problem with its JSON path
     ├── AuthenticationError           401
     ├── NotAllowedError               403
+    ├── SignInError                   403   a provider did not say who somebody is
     ├── NotFoundError                 404
     ├── MethodNotAllowedError         405
     ├── NotAcceptableError            406
@@ -98,6 +99,13 @@ class NotAllowedError(FactbookError):
         scope = " ".join(self.missing)
         challenge = f'Bearer realm="factbook", error="insufficient_scope", scope="{scope}"'
         return {"www-authenticate": challenge}
+
+
+class SignInError(FactbookError):
+    """The provider did not sign you in."""
+
+    status = 403
+    name = "SignInError"
 
 
 class NotFoundError(FactbookError):

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 import structlog
 
 from factbook import collecting
+from factbook.auth import audit, invitations, sessions
 from factbook.catalog.store import pushing
 from factbook.clock import DAY, MINUTE, SECOND, Clock, Pace
 from factbook.collecting import Collector, Registry
@@ -144,9 +145,16 @@ async def sweep(
             store.forget(transaction, gone)
         return gone
 
+    def forget_ended(transaction: Transaction) -> None:
+        sessions.forget_ended(transaction, now)
+        invitations.forget_ended(transaction, now)
+
     pace = Pace()
     gone = await database.write(forget)
+    await database.write(forget_ended)
     await pace.rest()
+    if settings.audit_days:
+        await audit.sweep(database, now - settings.audit_days * DAY, pace)
     trimmed = await trimming.sweep(database, sources, now, pace)
     await runs.sweep(database, now)
     await pace.rest()

@@ -12,6 +12,7 @@ from tests.service import PUSH, Service, component, resource
 CATALOG = "/api/catalog"
 ENTITIES = f"{CATALOG}/entities"
 TOKENS = "/api/access/v1/tokens"
+AUDIT = "/api/access/v1/audit"
 NOBODY = "6e1f3f0c-0000-4000-8000-000000000000"
 FULL = {
     "title": "Payments",
@@ -135,6 +136,9 @@ async def _tokens(service: Service) -> AsyncIterator[Call]:
     yield "tokensListAll", 200, await http.get(TOKENS)
     yield "tokensRevoke", 204, await http.delete(f"{TOKENS}/{made.json()['id']}")
     yield "tokensRevoke", 404, await http.delete(f"{TOKENS}/{made.json()['id']}")
+    yield "auditListRecords", 200, await http.get(AUDIT)
+    yield "auditListRecords", 200, await http.get(AUDIT, params={"limit": "1"})
+    yield "auditListRecords", 400, await http.get(AUDIT, params={"cursor": "none"})
 
 
 async def _sources(service: Service) -> AsyncIterator[Call]:

@@ -6,6 +6,7 @@ import pytest
 from factbook.api.endpoint import Route
 from factbook.api.routes import all_routes
 from factbook.auth.permissions import (
+    AUDIT_READ,
     CATALOG_READ,
     FACT_WRITE,
     NAMES,
@@ -43,6 +44,8 @@ def name_of(route: Route) -> str:
 
 def expected(route: Route) -> set[str]:
     """The permissions that the decisions ask for, told from method and path alone."""
+    if route.path == "/api/access/v1/audit":
+        return {AUDIT_READ}
     if route.path.startswith("/api/access/"):
         return {MANAGE}
     if route.path.startswith("/api/mcp/"):

@@ -38,7 +38,7 @@ class MadeUpClient(Client):
         self.counted = Health()
         self.closed = False
 
-    async def aclose(self) -> None:
+    async def aclose(self, *, idle: bool = False) -> None:
         self.closed = True
 
     @property

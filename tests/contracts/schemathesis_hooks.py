@@ -68,6 +68,16 @@ schemathesis.openapi.format(
         datetime.isoformat
     ),
 )
+schemathesis.openapi.format(
+    "connection-name",
+    st.sampled_from(["ci", "other"]) | st.from_regex(r"[a-z0-9][a-z0-9._-]{0,79}", fullmatch=True),
+)
+schemathesis.openapi.format(
+    "connection-address", st.sampled_from(["https://ci.example.com/api", "https://other.example"])
+)
+schemathesis.openapi.format(
+    "connection-header", st.sampled_from(["authorization", "x-token", "Private-Token"])
+)
 schemathesis.openapi.format("set-id", st.sampled_from(["payments", "other"]) | NAMES)
 schemathesis.openapi.format("entity-name", NAMES)
 schemathesis.openapi.format(

@@ -5,12 +5,11 @@ them anew.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, get_origin, get_type_hints
+from typing import Any
 
-import msgspec
 from typer.main import get_command
 
 from factbook import errors
@@ -24,65 +23,15 @@ from factbook.errors import FactbookError
 from factbook.facts import shapes
 from factbook.facts.reasons import REASONS
 from factbook.facts.shapes import Group, Shape
-from factbook.settings import Settings
 from factbook.sources.http import SIGNS
 from factbook.sources.outcomes import MEANINGS
 from factbook.tools import TOOLS, Tool
+from factbook.web.openid_options import Options as OpenIDOptions
+from tests.docs.settings import options, settings
+from tests.docs.tables import code, table
 
 DOCS = Path(__file__).parents[2] / "docs"
 _PART = re.compile(r"(<!-- part: (\S+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
-
-
-def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table in Markdown."""
-    lines = [columns, ["---"] * len(columns), *rows]
-    cells = ([cell.replace("|", "\\|") for cell in line] for line in lines)
-    return "".join(f"| {' | '.join(line)} |\n" for line in cells)
-
-
-def code(value: object) -> str:
-    """A value between backticks, nothing for None."""
-    return "" if value is None else f"`{value}`"
-
-
-# Settings
-
-
-def settings() -> str:
-    """Every setting."""
-    columns = ("Setting", "Environment variable", "Type", "Default", "Meaning")
-    hints = get_type_hints(Settings, include_extras=True)
-    return table(
-        columns,
-        [
-            (
-                code(field.name),
-                code(f"FACTBOOK_{field.name.upper()}"),
-                type_words(get_type_hints(Settings)[field.name]),
-                default_words(field),
-                hints[field.name].__metadata__[0].description,
-            )
-            for field in msgspec.structs.fields(Settings)
-        ],
-    )
-
-
-def type_words(type_: Any) -> str:
-    """A setting's type as people say it."""
-    words = {str: "text", str | None: "text", int: "whole number", float: "number"}
-    words[bool] = "true or false"
-    if type_ == list[str]:
-        return "list of text"
-    if get_origin(type_) is dict:
-        return "tables"
-    return words.get(type_) or " or ".join(code(choice) for choice in type_.__args__)
-
-
-def default_words(field: msgspec.structs.FieldInfo) -> str:
-    """A setting's default as people say it."""
-    if field.default_factory is not msgspec.NODEFAULT:
-        return "empty"
-    return "not set" if field.default is None else code(field.default)
 
 
 # Commands
@@ -270,6 +219,7 @@ def _call(route: Route) -> str:
 
 PARTS: dict[str, Callable[[], str]] = {
     "settings": settings,
+    "settings:openid": partial(options, OpenIDOptions),
     "commands": commands,
     "reasons": reasons,
     "signs": signs,

@@ -2,8 +2,8 @@
 
 import re
 
-from factbook.cli.connecting import AGENTS
 from factbook.client import Client
+from factbook.edge.agents import AGENTS
 from tests.docs.parts import DOCS
 
 CONNECT = (DOCS / "how-to" / "connect.md").read_text()

@@ -7,7 +7,8 @@ from typing import get_type_hints
 import msgspec
 
 from factbook.settings import Settings
-from tests.docs.parts import DOCS, default_words
+from tests.docs.parts import DOCS
+from tests.docs.settings import default_words
 
 PAGE = (DOCS / "reference" / "settings.md").read_text()
 ROW = re.compile(r"^\| `(\w+)` \| `(\w+)` \| (.+?) \| (.+?) \| (.+) \|$", re.MULTILINE)

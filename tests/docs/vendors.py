@@ -4,14 +4,12 @@ from collections.abc import Callable
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import get_type_hints
-
-import msgspec
 
 import factbook.sources
 from factbook.facts.schema import Fact
 from factbook.sources.integration import Vendor
-from tests.docs.parts import code, table, type_words
+from tests.docs.settings import options
+from tests.docs.tables import code, table
 
 _SOURCES = Path(factbook.sources.__file__).parent
 
@@ -28,31 +26,7 @@ READMES = {path: vendor_of(path.parent) for path in sorted(_SOURCES.glob("*/READ
 
 def parts_of(vendor: Vendor) -> dict[str, Callable[[], str]]:
     """The parts of an integration's README."""
-    return {"options": partial(options, vendor), "facts": partial(facts, vendor)}
-
-
-def options(vendor: Vendor) -> str:
-    """Every setting of an integration."""
-    hints = get_type_hints(vendor.options, include_extras=True)
-    types = get_type_hints(vendor.options)
-    return table(
-        ("Setting", "Type", "Default", "Meaning"),
-        [
-            (
-                code(field.name),
-                type_words(types[field.name]),
-                _default(field),
-                hints[field.name].__metadata__[0].description,
-            )
-            for field in msgspec.structs.fields(vendor.options)
-        ],
-    )
-
-
-def _default(field: msgspec.structs.FieldInfo) -> str:
-    if field.default in {"", msgspec.NODEFAULT}:
-        return "empty"
-    return code(str(field.default).lower() if field.default is False else field.default)
+    return {"options": partial(options, vendor.options), "facts": partial(facts, vendor)}
 
 
 def facts(vendor: Vendor) -> str:

@@ -79,7 +79,7 @@ REQUIREMENTS: dict[str, Requirement] = {
         "decisions §6.1", "A token cannot be given a permission that its creator does not hold."
     ),
     "token.dies-with-the-account": Requirement(
-        "decisions §6.1", "When an account goes, its tokens stop working.", later=PEOPLE
+        "decisions §6.1", "When an account goes, its tokens stop working."
     ),
     "token.made-in-the-account-page": Requirement(
         "seed §5", "Administration has an API access section where a token is made.", later=PEOPLE
@@ -122,7 +122,7 @@ REQUIREMENTS: dict[str, Requirement] = {
         "decisions §6.2", "Reading the event feed takes `events.read`.", later=EVENTS
     ),
     "permissions.audit-read-guards-the-audit": Requirement(
-        "decisions §6.2", "Reading the audit record takes `audit.read`.", later=PEOPLE
+        "decisions §6.2", "Reading the audit record takes `audit.read`."
     ),
     # How refusals look
     "errors.rest-shape": Requirement(
@@ -142,7 +142,7 @@ REQUIREMENTS: dict[str, Requirement] = {
         "decisions §6.5", "People sign in with a password, hashed with Argon2id.", later=PEOPLE
     ),
     "people.openid-connect": Requirement(
-        "decisions §6.5", "People sign in through an OpenID Connect provider.", later=PEOPLE
+        "decisions §6.5", "People sign in through an OpenID Connect provider."
     ),
     "people.first-administrator-by-one-time-link": Requirement(
         "decisions §6.5",
@@ -173,7 +173,7 @@ REQUIREMENTS: dict[str, Requirement] = {
         "Sources and git connect outwards through one address guard.",
     ),
     "network.outgoing-guard-covers-openid-connect": Requirement(
-        "decisions §5.8", "The address guard holds for OpenID Connect too.", later=PEOPLE
+        "decisions §5.8", "The address guard holds for OpenID Connect too."
     ),
     "network.outgoing-guard-covers-webhooks": Requirement(
         "decisions §5.8", "The address guard holds for webhooks too.", later=EVENTS

@@ -1,32 +1,22 @@
 """Data sources over HTTP: the builtin ones to read, those of users to define, publish and run."""
 
-from collections.abc import Callable
 from typing import Any
-
-import structlog
 
 from factbook.api import known_sources
 from factbook.api.parameters import SOURCE_CURSOR, SOURCE_ID, SOURCE_LIMIT
 from factbook.api.wire_sources import NewRun, Publish
+from factbook.auth.audit import Entry
 from factbook.auth.permissions import SOURCE_WRITE
-from factbook.catalog import ref as refs
-from factbook.catalog.store import subjects
-from factbook.catalog.validation import deeper_than, too_deep
 from factbook.clock import iso
-from factbook.collecting import Known, starting
-from factbook.edge.requests import Reply, Request, decode, offloaded, reply
+from factbook.collecting import defining, running
+from factbook.edge import auditing
+from factbook.edge.requests import Reply, Request, decode, reply
 from factbook.edge.state import State
-from factbook.errors import ConflictError, InputError, InvalidItemsError, NotFoundError
-from factbook.facts import definitions, history
+from factbook.facts import definitions
 from factbook.facts.datasource import DataSource
 from factbook.facts.definitions import Stored
 from factbook.scheduling import runs
 from factbook.scheduling.runs import Run
-from factbook.sources import VENDORS
-from factbook.sources.custom import definition
-from factbook.storage import Transaction
-
-log = structlog.get_logger("factbook.data_sources")
 
 _LARGEST = 256 * 1024
 _SMALL = 16 * 1024
@@ -57,11 +47,10 @@ async def create(request: Request, state: State) -> Reply:
     """Define a data source; it is a draft until it is published."""
     document = await _document(request, state)
     actor, now = request.actor, state.clock()
-
-    def work(transaction: Transaction) -> Stored:
-        return definitions.create(transaction, document, actor, now)
-
-    stored = await _write(request, state, "created", document["id"], work)
+    write = auditing.writing(request, state, auditing.of_source("data-source.create", now), 201)
+    stored = await defining.create(
+        state.database, state.registry, document, actor=actor, now=now, write=write
+    )
     return await _one(request, state, stored, 201)
 
 
@@ -70,7 +59,7 @@ async def get(request: Request, state: State) -> Reply:
     source_id = SOURCE_ID.of(request)
     if source_id in state.sources:
         return reply(_shown(state.sources[source_id]))
-    return await _one(request, state, await existing(state, source_id))
+    return await _one(request, state, await defining.existing(state.database, source_id))
 
 
 async def replace(request: Request, state: State) -> Reply:
@@ -78,30 +67,22 @@ async def replace(request: Request, state: State) -> Reply:
 
     What says the same as what is there changes nothing.
     """
-    source_id = SOURCE_ID.of(request)
-    document = await _document(request, state, source_id)
+    document = await _document(request, state, SOURCE_ID.of(request))
     actor, now = request.actor, state.clock()
-
-    def work(transaction: Transaction) -> Stored:
-        if definitions.read(transaction, source_id) is None:
-            return definitions.create(transaction, document, actor, now)
-        return definitions.replace(transaction, document, actor, now)
-
-    stored = await _write(request, state, "replaced", source_id, work)
+    write = auditing.writing(request, state, auditing.of_source("data-source.replace", now))
+    stored = await defining.replace(
+        state.database, state.registry, document, actor=actor, now=now, write=write
+    )
     return await _one(request, state, stored)
 
 
 async def delete(request: Request, state: State) -> Reply:
     """Remove a data source with its facts, their history and its runs."""
     source_id = SOURCE_ID.of(request)
-    _check_custom(source_id, state)
-    await existing(state, source_id)
-    # What is large goes in portions, and first: what is left of it can be deleted again.
-    await history.drop(state.database, source_id)
-    if not await state.database.write(lambda tx: definitions.delete(tx, source_id)):
-        raise known_sources.missing(source_id)
-    state.registry.forget()
-    log.info("data_source.deleted", source=source_id, actor=request.actor)
+    write = auditing.writing(request, state, Entry("data-source.delete", source_id), 204)
+    await defining.delete(
+        state.database, state.registry, source_id, actor=request.actor, write=write
+    )
     return Reply(status=204)
 
 
@@ -112,14 +93,16 @@ async def publish(request: Request, state: State) -> Reply:
     """
     source_id = SOURCE_ID.of(request)
     wanted: Publish = decode(await request.body(_SMALL, "a publication") or b"{}", Publish)
-    _check_custom(source_id, state)
-    await existing(state, source_id)
-    actor, now, force = request.actor, state.clock(), wanted.force
-
-    def work(transaction: Transaction) -> Stored:
-        return definitions.publish(transaction, source_id, actor, now, force=force)
-
-    stored = await _write(request, state, "published", source_id, work)
+    now = state.clock()
+    stored = await defining.publish(
+        state.database,
+        state.registry,
+        source_id,
+        actor=request.actor,
+        now=now,
+        force=wanted.force,
+        write=auditing.writing(request, state, auditing.of_source("data-source.publish", now)),
+    )
     return await _one(request, state, stored)
 
 
@@ -127,22 +110,15 @@ async def run(request: Request, state: State) -> Reply:
     """Begin to collect a data source now, of every entity or of one."""
     source_id = SOURCE_ID.of(request)
     wanted: NewRun = decode(await request.body(_SMALL, "a run") or b"{}", NewRun)
-    known = await known_sources.known(state)
-    if source_id not in known.sources:
-        raise known_sources.missing(source_id)
-    ref = None if wanted.entity is None else str(refs.parse(wanted.entity))
-    entity_id = None if ref is None else await entity_id_of(state, ref)
-    integration = known.integrations.get(source_id)
-    if integration is None:
-        raise ConflictError(_why_not_run(source_id, known))
-    try:
-        begun = await starting.begin(state.database, integration, entity_id, state.clock())
-    except starting.NothingToCollectError:
-        raise ConflictError(f"The entityFilter of {source_id} leaves {ref} out.") from None
-    found = begun and await runs.run(state.database, begun.run_id)
-    if found is None:
-        raise ConflictError(f"A run of everything of {source_id} is under way already.")
-    log.info("data_source.run", source=source_id, run=found.id, actor=request.actor)
+    found = await running.run(
+        state.database,
+        state.registry,
+        source_id,
+        wanted.entity,
+        actor=request.actor,
+        now=state.clock(),
+        write=auditing.writing(request, state, auditing.of_run(source_id, wanted.entity), 202),
+    )
     return reply(_run(found), 202)
 
 
@@ -153,68 +129,11 @@ async def list_runs(request: Request, state: State) -> Reply:
     return reply({"runs": [_run(each) for each in found]})
 
 
-async def entity_id_of(state: State, ref: str) -> int:
-    """The id of the entity with this reference; raises NotFoundError."""
-    found = await subjects.id_of(state.database, ref)
-    if found is None:
-        raise NotFoundError(f"There is no entity {ref}.")
-    return found
-
-
-async def existing(state: State, source_id: str) -> Stored:
-    """The custom source with this id; raises NotFoundError."""
-    stored = await definitions.one(state.database, source_id)
-    if stored is None:
-        raise known_sources.missing(source_id)
-    return stored
-
-
 async def _document(request: Request, state: State, source_id: str | None = None) -> Document:
     """The document in the body; raises InvalidItemsError with all that is wrong with it."""
     body = await request.body(_LARGEST, "a data source")
-    return await checked(decode(body, Document), state, source_id)
-
-
-async def checked(document: Document, state: State, source_id: str | None = None) -> Document:
-    """The document; raises InvalidItemsError with all that is wrong with it, ConflictError for ids.
-
-    With `source_id` it has to be of that source.
-    """
-    if deeper_than(document, state.settings.max_json_depth):
-        raise InputError(f"{too_deep(state.settings.max_json_depth)}.")
-    problems = definitions.service_set(document)
-    if source_id is not None and document.get("id") != source_id:
-        problems.append({"path": "id", "message": f"has to be {source_id}, as in the address"})
-    try:
-        # A definition with many expressions takes some time to read.
-        await offloaded(definition.parse, document)
-    except InvalidItemsError as error:
-        problems += error.details["problems"]
-    if problems:
-        raise InvalidItemsError(problems)
-    _check_custom(document["id"], state)
-    return document
-
-
-def _check_custom(source_id: str, state: State) -> None:
-    if source_id in state.sources:
-        raise ConflictError(f"{source_id} is a builtin data source, which nobody can change.")
-    if source_id in VENDORS:
-        raise ConflictError(f"{source_id} is the id of a builtin data source; choose another one.")
-
-
-async def _write(
-    request: Request,
-    state: State,
-    event: str,
-    source_id: str,
-    work: Callable[[Transaction], Stored],
-) -> Stored:
-    stored = await state.database.write(work)
-    state.registry.forget()
-    about = {"source": source_id, "version": stored.version, "actor": request.actor}
-    log.info(f"data_source.{event}", **about)
-    return stored
+    depth = state.settings.max_json_depth
+    return await defining.checked(decode(body, Document), state.registry, depth, source_id)
 
 
 async def _one(request: Request, state: State, stored: Stored, status: int = 200) -> Reply:
@@ -235,7 +154,7 @@ async def _one(request: Request, state: State, stored: Stored, status: int = 200
     assert request.token is not None
     if SOURCE_WRITE in request.token.permissions:
         about |= {"draft": stored.draft, "published": stored.published}
-    problem = await offloaded(state.registry.problem, stored)
+    problem = await defining.problem(state.registry, stored)
     shown = _shown(definitions.shown(stored), problem)
     return reply({**shown, "definition": about}, status)
 
@@ -252,14 +171,6 @@ def _place(found: list[DataSource], cursor: str, state: State) -> int:
     if cursor in ids:
         return ids.index(cursor) + 1
     return sum(id_ in state.sources or id_ < cursor for id_ in ids)
-
-
-def _why_not_run(source_id: str, known: Known) -> str:
-    if source_id in known.problems:
-        return f"{source_id} cannot be collected: {known.problems[source_id]}"
-    if source_id in known.definitions:
-        return f"{source_id} is not collected: its facts are pushed."
-    return f"{source_id} is read from the catalog whenever it is asked for."
 
 
 def _run(found: Run) -> dict[str, Any]:

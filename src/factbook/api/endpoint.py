@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 from starlette.types import Receive, Scope, Send
 
 from factbook.api.parameter import AnswerHeader, Parameter
-from factbook.edge import errors
+from factbook.auth.permissions import AUDIT_READ, CATALOG_READ, EVENTS_READ, SOURCE_READ
+from factbook.edge import auditing, errors
 from factbook.edge.authentication import authenticate, authorize
 from factbook.edge.requests import ClientGoneError, Reply, Request
 from factbook.edge.sending import begun, send_reply
@@ -20,6 +21,8 @@ from factbook.errors import FactbookError, MethodNotAllowedError
 
 Handler = Callable[[Request, State], Awaitable[Reply]]
 ErrorForm = Callable[[FactbookError, Request], Reply]
+
+_READING = frozenset({CATALOG_READ, SOURCE_READ, EVENTS_READ, AUDIT_READ})
 
 
 class Route(NamedTuple):
@@ -58,6 +61,12 @@ class Endpoint:
         self._errors = first.errors
         # Who may not see anything here is not told which methods there are either.
         self._closed = all(route.permissions is not None for route in self._routes.values())
+        # Some reads are POSTs; what writes needs a permission to do so.
+        self._writing = {
+            method
+            for method, route in self._routes.items()
+            if method != "GET" and not _READING.issuperset(route.permissions or ())
+        }
         self._state = state
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -68,6 +77,8 @@ class Endpoint:
             if not isinstance(reply.body, bytes | list):
                 reply = reply._replace(body=await begun(reply.body))
         except FactbookError as error:
+            writes = request.method in self._writing
+            auditing.refusal(request, self._state, error, writes=writes)
             reply = self._errors(error, request)
         except ClientGoneError:
             return
@@ -87,8 +98,7 @@ class Endpoint:
                 await authenticate(request, state)
             raise MethodNotAllowedError(allow=", ".join(sorted(self._routes)))
         if route.permissions is not None:
-            request.token = await authenticate(request, state)
-            authorize(request.token, route.permissions)
+            authorize(await authenticate(request, state), route.permissions)
         if request.scope["query_string"] and route.parameters is not None:
             request.allow_only([each.name for each in route.parameters if each.place == "query"])
         return await route.handler(request, state)

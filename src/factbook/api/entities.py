@@ -20,6 +20,7 @@ from factbook.catalog.store import pushing, querying, reading
 from factbook.catalog.store.conditions import AllOf
 from factbook.catalog.store.querying import Order, Query, Stored
 from factbook.catalog.store.writing import Actor
+from factbook.edge import auditing
 from factbook.edge.requests import Reply, Request
 from factbook.edge.state import State
 from factbook.errors import NotFoundError
@@ -96,8 +97,13 @@ async def get_by_uid(request: Request, state: State) -> Reply:
 async def delete_by_uid(request: Request, state: State) -> Reply:
     """Remove one entity from wherever it is; nothing to remove is as good."""
     actor = Actor(request.actor, state.clock())
-    kept = state.settings.revisions_kept
-    await pushing.remove_one(state.database, request.parameter("uid"), actor, kept=kept)
+    await pushing.remove_one(
+        state.database,
+        request.parameter("uid"),
+        actor,
+        kept=state.settings.revisions_kept,
+        write=auditing.writing(request, state, auditing.of_entity("entity.delete"), 204),
+    )
     return Reply(status=204)
 
 

@@ -8,7 +8,6 @@ import msgspec
 import structlog
 
 from factbook.api import known_sources
-from factbook.api.data_sources import entity_id_of
 from factbook.api.parameters import (
     ENTITY,
     FACTS_CURSOR,
@@ -25,6 +24,8 @@ from factbook.catalog import ref as refs
 from factbook.catalog.store import reading as catalog_reading
 from factbook.catalog.validation import deeper_than
 from factbook.clock import MINUTE, iso, milliseconds
+from factbook.collecting import running
+from factbook.edge import auditing
 from factbook.edge.requests import Reply, Request, reply
 from factbook.edge.state import State
 from factbook.errors import ConflictError, InputError
@@ -59,7 +60,8 @@ async def push(request: Request, state: State) -> Reply:
     depth, now = state.settings.max_json_depth, state.clock()
     read = [_item(each, depth, now) for each in given.items]
     work = partial(_store, source_id=source_id, read=read)
-    version, outcomes = await state.database.write(work)
+    write = auditing.writing(request, state, auditing.of_facts(source_id))
+    version, outcomes = await write(work)
     accepted = sum(outcome.accepted for outcome in outcomes)
     log.info("facts.pushed", source=source_id, items=accepted, actor=request.actor)
     body = {
@@ -98,7 +100,7 @@ async def past(request: Request, state: State) -> Reply:
     start, end = HISTORY_START.of(request), HISTORY_END.of(request)
     limit, place = FACTS_LIMIT.of(request) or _PAGE, _place(HISTORY_CURSOR.of(request))
     source_ids = await _source_ids(request, state)
-    entity_id = await entity_id_of(state, ref)
+    entity_id = await running.entity_id(state.database, ref)
     found = await reading.history_page(
         state.database, source_ids, entity_id, start, end, place, limit + 1
     )
@@ -179,7 +181,7 @@ def _outcome(position: int, read: _Read, outcome: Outcome) -> dict[str, Any]:
 
 async def _latest_of(state: State, source: DataSource, ref: str) -> EntityFacts:
     """The latest facts about one entity; raises NotFoundError when there is no such entity."""
-    entity_id = await entity_id_of(state, ref)
+    entity_id = await running.entity_id(state.database, ref)
     if catalog.answers(source.id):
         own = await catalog_reading.complying(state.database, ref)
         return {} if own is None else _own(source, *own)

@@ -255,6 +255,13 @@ HISTORY_CURSOR: Final = Text(
 # In paths
 
 SOURCE_ID: Final = SourceId(name="id", description="The data source's id.", example="coverage")
+CONNECTION: Final = PathPart(
+    name="name",
+    description="The connection's name.",
+    example="ci",
+    pattern=patterns.CONNECTION,
+    format="connection-name",
+)
 SET_ID: Final = SetId(name="set_id", description="The set's id.", example="payments")
 NUMBER: Final = RevisionNumber(name="number", description="The number of a revision.", example=1)
 PATH: Final[dict[str, Parameter[Any]]] = {

@@ -4,6 +4,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from factbook.api.wire import AnyRef
 from factbook.catalog import ref as refs
+from factbook.edge import auditing
 from factbook.edge.requests import Reply, Request
 from factbook.edge.state import State
 from factbook.errors import NotFoundError
@@ -22,6 +23,7 @@ async def refresh(request: Request, state: State) -> Reply:
     asked: Refresh = await request.json(Refresh)
     ref = str(refs.parse(asked.entity_ref))
     actor, now = request.actor, state.clock()
-    if not await requests.add(state.database, ref, actor, now):
+    write = auditing.writing(request, state, auditing.of_request(ref))
+    if not await requests.add(state.database, ref, actor, now, write):
         raise NotFoundError(f"There is no entity {ref} to collect facts of.")
     return Reply()

@@ -2,11 +2,9 @@
 
 from collections.abc import Sequence
 
-from starlette.routing import Route as StarletteRoute
-from starlette.routing import Router
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp
 
-from factbook.api import mcp, openapi, operations, sets, tokens, wire, wire_push
+from factbook.api import audit, mcp, openapi, operations, sets, tokens, wire, wire_push
 from factbook.api.catalog_routes import CATALOG_ROUTES
 from factbook.api.endpoint import Endpoint, Route
 from factbook.api.parameters import (
@@ -20,14 +18,21 @@ from factbook.api.parameters import (
     SET,
 )
 from factbook.api.tech_insights_routes import TECH_INSIGHTS_ROUTES
-from factbook.auth.permissions import CATALOG_READ, SET_WRITE, SOURCE_READ, TOKEN_MANAGE
+from factbook.auth.permissions import (
+    AUDIT_READ,
+    CATALOG_READ,
+    SET_WRITE,
+    SOURCE_READ,
+    TOKEN_MANAGE,
+)
 from factbook.edge import errors
 from factbook.edge.state import State
 from factbook.errors import ConflictError, PreconditionFailedError
 from factbook.settings import Settings
 
 TOOL_CALLS = "/api/mcp/v1/tech-insights-facts"
-TOKENS = "/api/access/v1/tokens"
+ACCESS = "/api/access/v1"
+TOKENS = f"{ACCESS}/tokens"
 TECH_INSIGHTS = "/api/tech-insights/v1"
 
 # Where each OpenAPI document is, below its interface's path.
@@ -37,7 +42,11 @@ DOCUMENTS = (
         "Factbook catalog",
         "Reading the catalog, and pushing sets of entities into it.",
     ),
-    ("/api/access/v1", "Factbook access", "Managing the tokens that clients call with."),
+    (
+        ACCESS,
+        "Factbook access",
+        "Managing the tokens that clients call with, and reading the audit.",
+    ),
     (
         TECH_INSIGHTS,
         "Factbook tech insights",
@@ -65,6 +74,14 @@ ROUTES: Sequence[Route] = (
         status=201,
     ),
     Route("DELETE", f"{TOKENS}/{{id}}", tokens.revoke, _TOKENS, status=204),
+    Route(
+        "GET",
+        f"{ACCESS}/audit",
+        audit.list_records,
+        (AUDIT_READ,),
+        audit.PARAMETERS,
+        answer=audit.AuditPage,
+    ),
     Route("GET", "/healthz", operations.healthz, None, None, described=False),
     Route("GET", "/readyz", operations.readyz, None, None, described=False),
     Route("GET", "/metrics", operations.metrics, None, None, described=False),
@@ -201,26 +218,19 @@ def _descriptions(routes: Sequence[Route], settings: Settings) -> list[Route]:
     ]
 
 
-def router(state: State) -> ASGIApp:
-    """The ASGI application of the table."""
+def endpoints(state: State) -> dict[str, ASGIApp]:
+    """The ASGI application of each path of the table."""
     paths: dict[str, dict[str, Route]] = {}
     for route in all_routes(state.settings):
         paths.setdefault(route.path, {})[route.method] = route
-    nowhere = {
+    return {path: Endpoint(methods, state) for path, methods in paths.items()}
+
+
+def nowhere(state: State) -> ASGIApp:
+    """The ASGI application of every other path."""
+    methods = ("GET", "POST", "PUT", "DELETE", "PATCH", "OPTIONS")
+    routes = {
         method: Route(method, "(none)", operations.nowhere, None, None, described=False)
-        for method in ("GET", "POST", "PUT", "DELETE", "PATCH", "OPTIONS")
+        for method in methods
     }
-    endpoints = {path: Endpoint(methods, state) for path, methods in paths.items()}
-    matching = Router(
-        [StarletteRoute(path, endpoint) for path, endpoint in endpoints.items()],
-        default=Endpoint(nowhere, state),
-        redirect_slashes=False,
-    )
-
-    exact = {path: endpoint for path, endpoint in endpoints.items() if "{" not in path}
-
-    async def dispatch(scope: Scope, receive: Receive, send: Send) -> None:
-        # A path without parameters is found by one look-up.
-        await exact.get(scope["path"], matching)(scope, receive, send)
-
-    return dispatch
+    return Endpoint(routes, state)

@@ -13,6 +13,7 @@ from factbook.catalog.store import pushing
 from factbook.catalog.store.pushing import Item, Outcome
 from factbook.catalog.store.writing import Actor, Written
 from factbook.clock import iso
+from factbook.edge import auditing
 from factbook.edge.requests import Reply, Request, offloaded, reply
 from factbook.edge.state import State
 from factbook.errors import InputError, NotFoundError
@@ -28,16 +29,18 @@ async def put_set(request: Request, state: State) -> Reply:
     body = await request.body(state.settings.max_body_bytes, "max_body_bytes")
     push = await offloaded(_prepare, body, name, state)
     del body
-    return await _replace(request, state, name, push, terms)
+    return await _replace(request, state, name, push, terms, "set.push")
 
 
 async def delete_set(request: Request, state: State) -> Reply:
     """Remove every entity of a set; the same as replacing it with nothing."""
     name, terms = SET_ID.of(request), terms_of(request)
-    return await _replace(request, state, name, Push([], []), terms)
+    return await _replace(request, state, name, Push([], []), terms, "set.delete")
 
 
-async def _replace(request: Request, state: State, name: str, push: Push, terms: Terms) -> Reply:
+async def _replace(
+    request: Request, state: State, name: str, push: Push, terms: Terms, action: str
+) -> Reply:
     outcome = await pushing.replace(
         state.database,
         name,
@@ -46,6 +49,7 @@ async def _replace(request: Request, state: State, name: str, push: Push, terms:
         terms.guards,
         kept=state.settings.revisions_kept,
         dry_run=terms.dry_run,
+        write=auditing.writing(request, state, auditing.of_set(action, name)),
     )
     if terms.dry_run:
         return _difference(name, push, outcome)
@@ -125,6 +129,7 @@ async def restore_revision(request: Request, state: State) -> Reply:
         guards_of(request),
         state.rules,
         kept=state.settings.revisions_kept,
+        write=auditing.writing(request, state, auditing.of_restored(name, number)),
     )
     return _answer(request, state, name, push, outcome)
 
@@ -162,8 +167,13 @@ async def get_entity_by_ref(request: Request, state: State) -> Reply:
 async def delete_entity(request: Request, state: State) -> Reply:
     """Remove one pushed entity from wherever it is."""
     uid = _uid(request)
-    kept = state.settings.revisions_kept
-    if not await pushing.remove_one(state.database, uid, _actor(request, state), kept=kept):
+    if not await pushing.remove_one(
+        state.database,
+        uid,
+        _actor(request, state),
+        kept=state.settings.revisions_kept,
+        write=auditing.writing(request, state, auditing.of_entity("entity.delete"), 204),
+    ):
         raise NotFoundError(f"There is no pushed entity with the id {uid}.")
     return Reply(status=204)
 
@@ -185,6 +195,7 @@ async def _put_one(request: Request, state: State, name: str | None) -> Reply:
         guards_of(request),
         state.rules,
         kept=state.settings.revisions_kept,
+        write=auditing.writing(request, state, auditing.of_entity("entity.put")),
     )
     written = _note(request, state, name, outcome)
     shown = _written(item, name, written.items)

@@ -2,9 +2,18 @@
 
 from collections.abc import Sequence
 
-from factbook.api import data_sources, facts, trials, wire_facts, wire_sources
+from factbook.api import (
+    connections,
+    data_sources,
+    facts,
+    trials,
+    wire_connections,
+    wire_facts,
+    wire_sources,
+)
 from factbook.api.endpoint import Route
 from factbook.api.parameters import (
+    CONNECTION,
     ENTITY,
     FACTS_CURSOR,
     FACTS_LIMIT,
@@ -32,6 +41,8 @@ _WRITE = (SOURCE_WRITE,)
 _READ_FACTS = (CATALOG_READ, SOURCE_READ)
 _SOURCES = "/data-sources"
 _SOURCE = f"{_SOURCES}/{{id}}"
+_CONNECTIONS = "/connections"
+_CONNECTION = f"{_CONNECTIONS}/{{name}}"
 _FACTS = "/facts/{id}"
 _CONFLICT = (ConflictError,)
 
@@ -110,6 +121,40 @@ TECH_INSIGHTS_ROUTES: Sequence[Route] = (
         _READ,
         (SOURCE_ID,),
         answer=wire_sources.Runs,
+    ),
+    Route(
+        "GET",
+        _CONNECTIONS,
+        connections.list_all,
+        _WRITE,
+        answer=wire_connections.Connections,
+    ),
+    Route(
+        "GET",
+        _CONNECTION,
+        connections.get,
+        _WRITE,
+        (CONNECTION,),
+        answer=wire_connections.ShownConnection,
+    ),
+    Route(
+        "PUT",
+        _CONNECTION,
+        connections.put,
+        _WRITE,
+        (CONNECTION,),
+        body=wire_connections.NewConnection,
+        answer=wire_connections.ShownConnection,
+        refusals=_CONFLICT,
+    ),
+    Route(
+        "DELETE",
+        _CONNECTION,
+        connections.delete,
+        _WRITE,
+        (CONNECTION,),
+        status=204,
+        refusals=_CONFLICT,
     ),
     Route(
         "GET",

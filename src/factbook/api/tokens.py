@@ -6,12 +6,13 @@ import msgspec
 
 from factbook.api import patterns
 from factbook.api.wire import PermissionName
-from factbook.auth import permissions, store, tokens
+from factbook.auth import granting, permissions, store, tokens
+from factbook.auth.granting import Wish
 from factbook.auth.store import Token
 from factbook.clock import iso
+from factbook.edge import auditing
 from factbook.edge.requests import Reply, Request, reply
 from factbook.edge.state import State
-from factbook.errors import NotAllowedError
 
 
 class NewToken(msgspec.Struct, forbid_unknown_fields=True):
@@ -34,22 +35,18 @@ async def create(request: Request, state: State) -> Reply:
     caller = request.token
     assert caller is not None
     wanted = permissions.checked(asked.permissions or caller.permissions)
-    if beyond := tuple(sorted(wanted - caller.permissions)):
-        raise NotAllowedError(
-            f"A token cannot carry more than the one that makes it: {', '.join(beyond)}.",
-            missing=beyond,
-        )
-    value, lifetime = tokens.generate(), tokens.lifetime(asked.expires)
-    token = await state.database.write(
-        lambda transaction: store.create(
+    wish = Wish(asked.name, wanted, tokens.lifetime(asked.expires))
+    value = tokens.generate()
+    write = auditing.writing(request, state, auditing.of_token("token.create"), 201)
+    token = await write(
+        lambda transaction: granting.make(
             transaction,
-            name=asked.name,
+            wish,
             digest=tokens.digest(value, state.token_key),
             owner=caller.owner,
-            permissions=wanted,
+            held=caller.permissions,
             created_by=caller.id,
             now=state.clock(),
-            lifetime=lifetime,
         )
     )
     return reply({**_render(token), "value": value}, 201)
@@ -63,7 +60,8 @@ async def list_all(request: Request, state: State) -> Reply:
 async def revoke(request: Request, state: State) -> Reply:
     """Revoke a token for the very next request."""
     id_, now = request.parameter("id"), state.clock()
-    await state.database.write(lambda transaction: store.revoke(transaction, id_, now))
+    write = auditing.writing(request, state, auditing.of_token("token.revoke"), 204)
+    await write(lambda transaction: store.revoke(transaction, id_, now))
     return Reply(status=204)
 
 

@@ -24,16 +24,27 @@ class RateLimit:
     def take(self, key: str) -> int:
         """Count one and return 0 if it is allowed; else the seconds until it would be."""
         now = self._clock()
-        full_at = max(self._full_at.get(key, now), now)
-        if full_at - now > self._tolerance + self._interval:
-            full_at = now  # the clock was set back: no allowance is ever as far off
-        excess = full_at - now - self._tolerance
-        if excess > 0:
-            return max(1, math.ceil(excess / SECOND))
+        full_at = self._full(key, now)
+        if seconds := self._seconds(full_at - now):
+            return seconds
         self._full_at[key] = full_at + self._interval
         if len(self._full_at) > _REMEMBERED:
             self._forget(now)
         return 0
+
+    def waits(self, key: str) -> int:
+        """The seconds until one would be allowed, 0 for now; counts nothing."""
+        now = self._clock()
+        return self._seconds(self._full(key, now) - now)
+
+    def _full(self, key: str, now: int) -> float:
+        full_at = max(self._full_at.get(key, now), now)
+        # A clock that was set back: no allowance is ever as far off.
+        return now if full_at - now > self._tolerance + self._interval else full_at
+
+    def _seconds(self, lacking: float) -> int:
+        excess = lacking - self._tolerance
+        return max(1, math.ceil(excess / SECOND)) if excess > 0 else 0
 
     def _forget(self, now: int) -> None:
         self._full_at = {key: time for key, time in self._full_at.items() if time > now}

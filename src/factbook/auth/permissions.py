@@ -7,10 +7,11 @@ from factbook.errors import InputError
 
 
 class Permission(NamedTuple):
-    """A permission: its name in tokens and errors, and its title for people."""
+    """A permission: its name in tokens and errors, its title for people, and what it allows."""
 
     name: str
     title: str
+    about: str
 
 
 CATALOG_READ: Final = "catalog.entity.read"
@@ -24,15 +25,51 @@ EVENTS_READ: Final = "events.read"
 AUDIT_READ: Final = "audit.read"
 
 PERMISSIONS = (
-    Permission(CATALOG_READ, "Catalog entity read (*)"),
-    Permission(SET_WRITE, "Catalog entity set write"),
-    Permission(SOURCE_READ, "Tech Insights Data Source Read"),
-    Permission(SOURCE_WRITE, "Tech Insights Data Source Write"),
-    Permission(SOURCE_RUN, "Tech Insights Source Run"),
-    Permission(FACT_WRITE, "Tech Insights Fact Write"),
-    Permission(TOKEN_MANAGE, "Access token manage"),
-    Permission(EVENTS_READ, "Events read"),
-    Permission(AUDIT_READ, "Audit read"),
+    Permission(
+        CATALOG_READ,
+        "Catalog entity read (*)",
+        "Read every entity of the catalog.",
+    ),
+    Permission(
+        SET_WRITE,
+        "Catalog entity set write",
+        "Push, restore and delete sets of entities.",
+    ),
+    Permission(
+        SOURCE_READ,
+        "Tech Insights Data Source Read",
+        "Read data sources and their facts; with the first one, ask the tools.",
+    ),
+    Permission(
+        SOURCE_WRITE,
+        "Tech Insights Data Source Write",
+        "Define, change and publish data sources.",
+    ),
+    Permission(
+        SOURCE_RUN,
+        "Tech Insights Source Run",
+        "Collect from a data source now.",
+    ),
+    Permission(
+        FACT_WRITE,
+        "Tech Insights Fact Write",
+        "Push facts to data sources.",
+    ),
+    Permission(
+        TOKEN_MANAGE,
+        "Access token manage",
+        "List, make and revoke tokens, and manage people.",
+    ),
+    Permission(
+        EVENTS_READ,
+        "Events read",
+        "Read the feed of events.",
+    ),
+    Permission(
+        AUDIT_READ,
+        "Audit read",
+        "Read who did what.",
+    ),
 )
 NAMES = frozenset(permission.name for permission in PERMISSIONS)
 TITLES = {permission.name: permission.title for permission in PERMISSIONS}

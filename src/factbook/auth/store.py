@@ -1,13 +1,14 @@
 """All SQL of tokens."""
 
 import uuid
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
 import msgspec
 
 from factbook.clock import MINUTE
-from factbook.errors import NotFoundError
+from factbook.errors import ConflictError, NotFoundError
 from factbook.storage import Database, Row, Transaction
 
 
@@ -39,6 +40,7 @@ class Token(NamedTuple):
 _COLUMNS = (
     "id, name, owner, permissions, created_by, created_at, expires_at, last_used_at, revoked_at"
 )
+_BEFORE_ALL = (2**63 - 1, "")
 _FIND = """
 SELECT hash, id, owner, permissions, expires_at, last_used_at, revoked_at
 FROM tokens WHERE hash IN LIST(?)
@@ -57,15 +59,21 @@ def create(
     created_by: str,
     now: int,
     lifetime: int | None,
+    id: str | None = None,
 ) -> Token:
-    """Store a new token; `lifetime` is in milliseconds, None for ever."""
+    """Store a new token; `lifetime` is in milliseconds, None for ever.
+
+    Raises ConflictError when there is, or was, a token with this id; without one it gets its own.
+    """
     expires = None if lifetime is None else now + lifetime
-    id_ = str(uuid.uuid4())
-    transaction.run(
+    id_ = id or str(uuid.uuid4())
+    made = transaction.run(
         "INSERT INTO tokens (hash, id, name, owner, permissions, created_by, created_at, "
-        "expires_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        "expires_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING",
         (digest, id_, name, owner, _text(permissions), created_by, now, expires),
     )
+    if not made:
+        raise ConflictError(f'The token "{name}" was made already.')
     return Token(id_, name, owner, permissions, created_by, now, expires, None, None)
 
 
@@ -86,6 +94,32 @@ async def listed(database: Database) -> list[Token]:
     return [_token(row) for row in rows]
 
 
+async def page(
+    database: Database, *, owner: str | None, after: tuple[int, str] | None, limit: int
+) -> list[Token]:
+    """Up to `limit` tokens that were not revoked, of one owner or of all, newest first.
+
+    `after` is the time and the id of the last token of the page before.
+    """
+    of_owner = "" if owner is None else " AND owner = ?"
+    rows = await database.all(
+        f"SELECT {_COLUMNS} FROM tokens WHERE revoked_at IS NULL AND (created_at, id) < (?, ?)"
+        f"{of_owner} ORDER BY created_at DESC, id DESC LIMIT ?",
+        (*(after or _BEFORE_ALL), *(() if owner is None else (owner,)), limit),
+    )
+    return [_token(row) for row in rows]
+
+
+async def counts(database: Database, owners: Sequence[str]) -> dict[str, int]:
+    """How many tokens that were not revoked each of these owners has, if any."""
+    rows = await database.all(
+        "SELECT owner, count(*) FROM tokens WHERE owner IN LIST(?) AND revoked_at IS NULL "
+        "GROUP BY owner",
+        (list(owners),),
+    )
+    return dict(rows)
+
+
 def revoke(transaction: Transaction, id_or_name: str, now: int) -> Token:
     """Revoke a token for the very next request; raises NotFoundError."""
     rows = transaction.all(
@@ -100,6 +134,25 @@ def revoke(transaction: Transaction, id_or_name: str, now: int) -> Token:
     token = _token(rows[0])
     transaction.run("UPDATE tokens SET revoked_at = ? WHERE id = ?", (now, token.id))
     return token._replace(revoked_at=now)
+
+
+def forget(transaction: Transaction, id_: str) -> None:
+    """Remove a token that nobody was ever given; others are revoked."""
+    transaction.run("DELETE FROM tokens WHERE id = ?", (id_,))
+
+
+def trim(transaction: Transaction, owner: str, allowed: frozenset[str], now: int) -> None:
+    """Take from the owner's tokens what is not allowed; those left with nothing are revoked."""
+    rows = transaction.all(
+        "SELECT id, permissions FROM tokens WHERE owner = ? AND revoked_at IS NULL ORDER BY id",
+        (owner,),
+    )
+    for id_, text in rows:
+        left = _read(text) & allowed
+        if not left:
+            transaction.run("UPDATE tokens SET revoked_at = ? WHERE id = ?", (now, id_))
+        elif left != _read(text):
+            transaction.run("UPDATE tokens SET permissions = ? WHERE id = ?", (_text(left), id_))
 
 
 def touch(transaction: Transaction, id_: str, now: int) -> None:

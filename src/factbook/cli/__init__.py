@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from factbook import __version__
-from factbook.cli import sources, tokens
+from factbook.cli import people, sources, tokens
 from factbook.cli.asking import call, entities, facets, facts
 from factbook.cli.collecting import collect, worker
 from factbook.cli.connecting import connect
@@ -47,6 +47,7 @@ for command in COMMANDS:
     app.command(epilog=EXIT_CODES)(command)
 app.add_typer(sources.app, name="sources", epilog=EXIT_CODES)
 app.add_typer(tokens.app, name="token")
+app.add_typer(people.app, name="people")
 
 
 def _version(asked: bool) -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from factbook.clock import Clock
 from factbook.settings import Settings
@@ -28,8 +28,7 @@ class Connections:
 
         self._network = Network(settings)
         self._clock = clock
-        self._governors: dict[str, Governor] = {}
-        self._senders: dict[tuple[str, str], Sender] = {}
+        self._shared: dict[str, _Shared] = {}
 
     def client(self, integration: Integration) -> Client:
         """A client with the integration's credential, and with one for each further host.
@@ -38,32 +37,45 @@ class Connections:
         """
         calls = max(integration.at_once, integration.calls_at_once)
         name = integration.credential
+        shared = self._shared.get(name)
+        if shared is None or shared.edition != integration.edition:
+            shared = self._shared[name] = _Shared(integration.edition, {}, {})
         further = {
-            url: self._client(url, f"{name} {url}", authorize, calls)
+            url: self._client(shared, url, url, authorize, calls)
             for url, authorize in integration.further.items()
         }
-        return self._client(integration.base_url, name, integration.authorize, calls, further)
+        return self._client(shared, integration.base_url, "", integration.authorize, calls, further)
 
     def _client(
         self,
+        shared: "_Shared",
         url: str,
         name: str,
         authorize: Authorize,
         calls: int,
         further: Mapping[str, Client] | None = None,
     ) -> Client:
-        sender, clock = self._sender(name, url), self._clock
-        governor = self._governors.setdefault(name, Governor(at_once=calls, clock=clock))
+        sender, clock = self._sender(shared, name, url), self._clock
+        governor = shared.governors.setdefault(name, Governor(at_once=calls, clock=clock))
         credential = authorize(Client(url, sender, governor=governor, clock=clock))
         return Client(
             url, sender, credential=credential, governor=governor, further=further, clock=clock
         )
 
-    def _sender(self, name: str, url: str) -> "Sender":
+    def _sender(self, shared: "_Shared", name: str, url: str) -> "Sender":
         """One for each credential and address, or calls of one would wait for another's."""
-        if (name, url) not in self._senders:
-            self._senders[name, url] = self._network.sender(url)
-        return self._senders[name, url]
+        found = shared.senders.get((name, url))
+        if found is None or found.closed:
+            found = shared.senders[name, url] = self._network.sender(url)
+        return found
+
+
+class _Shared(NamedTuple):
+    """What the clients of one edition of a credential share: by further host, "" for its own."""
+
+    edition: str
+    governors: dict[str, Governor]
+    senders: dict[tuple[str, str], "Sender"]
 
 
 class Clients:
@@ -72,17 +84,31 @@ class Clients:
     def __init__(self, connect: Connect) -> None:
         self._connect = connect
         self._made: dict[str, tuple[Integration, Client]] = {}
+        self._closing: set[asyncio.Task[None]] = set()
 
     def of(self, integration: Integration) -> Client:
         """The client; another one when the integration has changed since."""
         id_ = integration.source.id
         made = self._made.get(id_)
         if made is None or made[0] is not integration:
-            made = self._made[id_] = (integration, self._connect(integration))
+            client = self._connect(integration)
+            self._made[id_] = (integration, client)
+            if made is not None:
+                self._let_go(made[1])
+            return client
         return made[1]
 
     async def aclose(self) -> None:
         """Close the connections of all of them."""
         made = list(self._made.values())
         self._made.clear()
-        await asyncio.gather(*(client.aclose() for _, client in made), return_exceptions=True)
+        closing = (client.aclose() for _, client in made)
+        await asyncio.gather(*closing, *self._closing, return_exceptions=True)
+
+    def _let_go(self, client: Client) -> None:
+        """Close its connections, when no other client uses them, after the calls under way."""
+        if any(client.shares(other) for _, other in self._made.values()):
+            return
+        task = asyncio.ensure_future(client.aclose(idle=True))
+        self._closing.add(task)
+        task.add_done_callback(self._closing.discard)

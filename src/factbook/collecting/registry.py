@@ -8,12 +8,14 @@ from typing import NamedTuple
 import structlog
 
 from factbook.clock import SECOND, Clock
+from factbook.collecting import connection_store
+from factbook.collecting.connection_store import Key
 from factbook.errors import FactbookError, InputError
 from factbook.facts import definitions
 from factbook.facts.datasource import DataSource
 from factbook.facts.definitions import Stored
 from factbook.sources import custom
-from factbook.sources.custom import Connection, Definition, Files
+from factbook.sources.custom import Connection, Definition, Files, Unusable
 from factbook.sources.integration import Integration
 from factbook.storage import Database
 
@@ -36,12 +38,16 @@ class Known(NamedTuple):
 
 
 class _Read(NamedTuple):
-    """What became of a definition; `problem` says why it is unusable, or not collected."""
+    """What became of a definition; `problem` says why it is unusable, or not collected.
+
+    `connection` is the one that it asks, as it was.
+    """
 
     stored: Stored
     definition: Definition | None = None
     integration: Integration | None = None
     problem: str | None = None
+    connection: Connection | Unusable | None = None
 
 
 class Registry:
@@ -55,10 +61,16 @@ class Registry:
         connections: Mapping[str, Connection],
         files: Files,
         clock: Clock,
+        key: Key,
     ) -> None:
-        """`sources` are those that no integration brings."""
+        """`sources` are those that no integration brings, `connections` those of the settings.
+
+        `key` gives the key under which the secrets of other connections are sealed.
+        """
         self._database = database
-        self._connections = connections
+        self._configured = connections
+        self._connections: Mapping[str, Connection | Unusable] = connections
+        self._key = key
         self._files = files
         self._clock = clock
         brought = {one.source.id: one for one in integrations}
@@ -82,8 +94,13 @@ class Registry:
         return self._fixed
 
     @property
-    def connections(self) -> Mapping[str, Connection]:
-        """What custom sources may ask, by name."""
+    def configured(self) -> Mapping[str, Connection]:
+        """The connections of the settings, by name."""
+        return self._configured
+
+    @property
+    def connections(self) -> Mapping[str, Connection | Unusable]:
+        """What custom sources may ask, by name, as it was found last; those of the settings win."""
         return self._connections
 
     @property
@@ -98,6 +115,11 @@ class Registry:
                 if not self._is_recent():
                     await self._ask()
         return self._known
+
+    async def latest(self) -> Known:
+        """What is known at this moment, whatever process changed it."""
+        self.forget()
+        return await self.current()
 
     def problem(self, stored: Stored) -> str | None:
         """Why a source that is stored so cannot be collected; None when it can."""
@@ -117,6 +139,8 @@ class Registry:
             revision = await definitions.revision(self._database)
             if revision == self._revision:
                 return
+            kept = await connection_store.usable(self._database, self._key)
+            self._connections = {**kept, **self._configured}
             stored = await definitions.everything(self._database)
             self._read = await self._read_all(stored)
         except BaseException:
@@ -132,22 +156,31 @@ class Registry:
         found = {}
         for one in stored:
             before = self._read.get(one.id)
-            if before is None or before.stored != one:
+            if before is None or not self._holds(before, one):
                 before = self._read_one(one)
                 # A thousand definitions take half a second, in which others are answered.
                 await asyncio.sleep(0)
             found[one.id] = before
         return found
 
+    def _holds(self, read: _Read, stored: Stored) -> bool:
+        """Whether what was read once is still so."""
+        return read.stored == stored and read.connection == self._asked(read.definition)
+
+    def _asked(self, definition: Definition | None) -> Connection | Unusable | None:
+        request = definition and definition.request
+        return self._connections.get(request.connection) if request else None
+
     def _read_one(self, stored: Stored) -> _Read:
         definition = _parsed(stored)
         if isinstance(definition, str):
             return _Read(stored, problem=definition)
+        connection = self._asked(definition)
         try:
             integration = custom.integration(definition, self._connections, self._files)
         except InputError as error:
-            return _Read(stored, definition, problem=error.message)
-        return _Read(stored, definition, integration)
+            return _Read(stored, definition, None, error.message, connection)
+        return _Read(stored, definition, integration, None, connection)
 
 
 def _known(fixed: Known, read: Mapping[str, _Read]) -> Known:

@@ -3,33 +3,56 @@
 from functools import partial
 
 from factbook.collecting import planning
+from factbook.collecting.planning import Plan
 from factbook.scheduling.engine import Begun
 from factbook.sources.integration import Integration
-from factbook.storage import Database, Transaction
+from factbook.storage import Database, Transaction, Write
 
 
 class NothingToCollectError(Exception):
     """The source is not about the entity."""
 
 
-async def begin(
-    database: Database, integration: Integration, entity_id: int | None, now: int
-) -> Begun | None:
-    """Begin a run of everything, or of one entity.
+class UnderWayError(Exception):
+    """A run of everything is under way already."""
 
-    None when a run of everything is under way already; raises NothingToCollectError.
+
+async def begin(
+    database: Database,
+    integration: Integration,
+    entity_id: int | None,
+    now: int,
+    write: Write | None = None,
+) -> Begun:
+    """Begin a run of everything, or of one entity, in a transaction of `write`.
+
+    Raises UnderWayError, NothingToCollectError.
     """
+    write = write or database.write
     if entity_id is not None:
-        work = partial(_begin_one, integration=integration, entity_id=entity_id, now=now)
-        return await database.write(work)
+        return await write(
+            partial(_begin_one, integration=integration, entity_id=entity_id, now=now)
+        )
     plan = await planning.plan(database, integration)
-    return await database.write(lambda tx: planning.enqueue(tx, integration, plan, now, whole=True))
+    return await write(partial(_begin_whole, integration=integration, plan=plan, now=now))
 
 
 def _begin_one(
     transaction: Transaction, *, integration: Integration, entity_id: int, now: int
-) -> Begun | None:
+) -> Begun:
     plan = planning.plan_some(transaction, integration, [entity_id])
     if not (plan.entities or plan.skipped or plan.failed):
         raise NothingToCollectError
-    return planning.enqueue(transaction, integration, plan, now)
+    return _begun(planning.enqueue(transaction, integration, plan, now))
+
+
+def _begin_whole(
+    transaction: Transaction, *, integration: Integration, plan: Plan, now: int
+) -> Begun:
+    return _begun(planning.enqueue(transaction, integration, plan, now, whole=True))
+
+
+def _begun(begun: Begun | None) -> Begun:
+    if begun is None:
+        raise UnderWayError
+    return begun

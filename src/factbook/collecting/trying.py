@@ -7,7 +7,15 @@ import msgspec
 
 from factbook.facts.schema import Checked
 from factbook.sources import custom
-from factbook.sources.custom import Connection, Definition, File, Files, repositories, taking
+from factbook.sources.custom import (
+    Connection,
+    Definition,
+    File,
+    Files,
+    Unusable,
+    repositories,
+    taking,
+)
 from factbook.sources.custom import asking as requests
 from factbook.sources.http import Client
 from factbook.sources.integration import Collected, Integration
@@ -41,7 +49,7 @@ class Tried(NamedTuple):
 async def tried(
     definition: Definition,
     entity: Mapping[str, Any],
-    connections: Mapping[str, Connection],
+    connections: Mapping[str, Connection | Unusable],
     files: Files,
     connect: Callable[[Integration], Client],
 ) -> Tried:
@@ -57,7 +65,7 @@ async def tried(
         return Tried(None, None, {}, {"": target.reason})
     if definition.type == "http":
         assert definition.request is not None, "an http source has a request"
-        connection = connections[definition.request.connection]
+        connection = requests.connection_of(definition.request, connections)
         return await _asked(definition, target, connect(integration), connection)
     if definition.type == "entity":
         return await _of_document(definition, entity, None)

@@ -17,7 +17,7 @@ async def authenticate(request: Request, state: State) -> Grant:
     failures of others behind its address: with 238 random bits there is nothing to guess.
     """
     try:
-        token = await _verified(request, state)
+        token = request.token = await _verified(request, state)
     except AuthenticationError:
         address = client_address(request, state)
         if seconds := state.failures.take(address):
@@ -61,6 +61,7 @@ async def _verified(request: Request, state: State) -> Grant:
     if token is None:
         known = "unknown" if tokens.is_well_formed(value) else "mistyped: its checksum is wrong"
         raise AuthenticationError(f"The token is {known}.", token_sent=True)
+    request.token_id = token.id
     if token.revoked_at is not None:
         raise AuthenticationError("The token was revoked.", token_sent=True)
     if token.expires_at is not None and token.expires_at <= now:

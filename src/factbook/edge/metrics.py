@@ -58,6 +58,7 @@ class Metrics:
         self._requests: dict[tuple[str, str, int], _Durations] = {}
         self._tools: Counter[tuple[str, str]] = Counter()
         self._entities: Counter[str] = Counter()
+        self._left_out_of_audit = 0
         self._further: Iterable[Metric] = ()
         self._registry = CollectorRegistry()
         for collector in (GCCollector, PlatformCollector, ProcessCollector):
@@ -80,6 +81,10 @@ class Metrics:
     def pushed(self, changes: dict[str, int]) -> None:
         """Count what one push changed."""
         self._entities.update(changes)
+
+    def left_out_of_audit(self, records: int) -> None:
+        """Count refused calls that the audit does not hold."""
+        self._left_out_of_audit += records
 
     def render(self, further: Iterable[Metric] = ()) -> bytes:
         """The metrics, and `further` ones, in Prometheus's text format."""
@@ -111,6 +116,11 @@ class Metrics:
         for change, count in self._entities.items():
             entities.add_metric((change,), count)
         yield entities
+        yield CounterMetricFamily(
+            "factbook_audit_dropped",
+            "Refused calls that are not in the audit, because there were too many.",
+            value=self._left_out_of_audit,
+        )
         yield from self._further
 
 

@@ -31,6 +31,7 @@ class Reply(NamedTuple):
     status: int = 200
     headers: Mapping[str, str] = {}
     content_type: bytes = JSON
+    cookies: tuple[str, ...] = ()  # each a value of Set-Cookie
 
 
 def reply(value: Any, status: int = 200, **headers: str) -> Reply:
@@ -42,7 +43,7 @@ def reply(value: Any, status: int = 200, **headers: str) -> Reply:
 class Request:
     """One HTTP request."""
 
-    __slots__ = ("_query", "_receive", "headers", "scope", "token")
+    __slots__ = ("_query", "_receive", "headers", "scope", "token", "token_id")
 
     def __init__(self, scope: Scope, receive: Receive) -> None:
         self.scope = scope
@@ -50,7 +51,8 @@ class Request:
         self._query: list[tuple[str, str]] | None = None
         # By lower-case name; of one sent twice, the last.
         self.headers: dict[bytes, bytes] = dict(scope["headers"])
-        self.token: Grant | None = None  # set once the route's permissions were checked
+        self.token: Grant | None = None  # set once it is known to be good
+        self.token_id = ""  # of the token that was sent, though it may have expired or be revoked
 
     @property
     def method(self) -> str:

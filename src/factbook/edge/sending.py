@@ -30,6 +30,7 @@ async def send_reply(reply: Reply, send: Send, *, head: bool) -> None:
     headers = [(b"content-type", reply.content_type)]
     if reply.headers:
         headers += [(name.encode(), text.encode("latin-1")) for name, text in reply.headers.items()]
+    headers += [(b"set-cookie", cookie.encode("latin-1")) for cookie in reply.cookies]
     if isinstance(body, list):
         headers.append((b"content-length", str(sum(map(len, body))).encode()))
     await send({"type": "http.response.start", "status": reply.status, "headers": headers})

@@ -10,6 +10,7 @@ from factbook.clock import Clock
 from factbook.collecting import Connect, Registry
 from factbook.edge.metrics import Metrics
 from factbook.edge.origins import Hosts, Proxies
+from factbook.edge.refusals import Refusals
 from factbook.facts.datasource import DataSource
 from factbook.settings import Settings
 from factbook.storage import Database
@@ -37,6 +38,7 @@ class State:
     hosts: Hosts
     proxies: Proxies
     metrics: Metrics
+    refusals: Refusals
     registry: Registry
     connect: Connect
     tools: Mapping[str, Tool]

@@ -74,9 +74,14 @@ def shown(stored: Stored) -> DataSource:
 
 
 async def revision(database: Database) -> int:
-    """A number that every change of a definition raises."""
+    """A number that every change of a definition, or of what it uses, raises."""
     row = await database.one("SELECT value FROM counters WHERE name = 'data_source'")
     return row[0] if row else 0
+
+
+def raise_revision(transaction: Transaction) -> None:
+    """Let every process read the definitions, and what they use, again."""
+    transaction.run("UPDATE counters SET value = value + 1 WHERE name = 'data_source'")
 
 
 async def everything(database: Database) -> list[Stored]:
@@ -156,7 +161,7 @@ def delete(transaction: Transaction, source_id: str) -> bool:
         return False
     for statement in _DELETE:
         transaction.run(statement, (source_id,))
-    transaction.run(_RAISE)
+    raise_revision(transaction)
     return True
 
 
@@ -169,7 +174,7 @@ def _existing(transaction: Transaction, source_id: str) -> Stored:
 
 def _again(transaction: Transaction, source_id: str) -> Stored:
     """The source after a change, which is counted."""
-    transaction.run(_RAISE)
+    raise_revision(transaction)
     return _existing(transaction, source_id)
 
 
@@ -256,8 +261,6 @@ _ONE = _EVERY.replace("ORDER BY id", "WHERE id = ?")
 _VERSIONS = """
 SELECT version, published_at, published_by FROM data_source_versions WHERE source_id = ?
 """
-
-_RAISE = "UPDATE counters SET value = value + 1 WHERE name = 'data_source'"
 
 _CREATE = """
 INSERT INTO data_sources (id, draft, version, created_at, created_by, updated_at, updated_by)

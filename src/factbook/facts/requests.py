@@ -1,12 +1,15 @@
 """Requests to collect one entity's facts now, kept until a worker has done it."""
 
-from factbook.storage import Database, Transaction
+from factbook.storage import Database, Transaction, Write
 
 
-async def add(database: Database, ref: str, actor: str, now: int) -> bool:
+async def add(
+    database: Database, ref: str, actor: str, now: int, write: Write | None = None
+) -> bool:
     """Ask for the facts of the entity with this reference; False when there is no such entity.
 
-    Asking again before it was done changes nothing.
+    Asking again before it was done changes nothing. `write` runs a function in a transaction, and
+    is the database's own when it is left out.
     """
 
     def work(transaction: Transaction) -> bool:
@@ -15,7 +18,7 @@ async def add(database: Database, ref: str, actor: str, now: int) -> bool:
             transaction.run(_ADD, (row[0], actor, now))
         return row is not None
 
-    return await database.write(work)
+    return await (write or database.write)(work)
 
 
 async def waiting(database: Database) -> bool:

@@ -117,6 +117,19 @@ async def health(database: Database) -> dict[str, Health]:
     }
 
 
+async def health_of(database: Database, source_id: str) -> Health | None:
+    """The health of one source; None when it never ran."""
+    found = [_run(row) for row in await database.all(_NEWEST_OF_ONE, (source_id,))]
+    state = await database.one(f"{_STATES} WHERE source_id = ?", (source_id,))
+    if not found and state is None:
+        return None
+    return Health(
+        next((one for one in found if one.finished_at is None), None),
+        next((one for one in found if one.finished_at is not None), None),
+        *(state[1:] if state else (None, None, None)),
+    )
+
+
 def note_expiry(transaction: Transaction, source_id: str, expires_at: int) -> None:
     """Note when the credential of a source expires."""
     transaction.run(_EXPIRES, (source_id, expires_at))
@@ -198,6 +211,10 @@ SELECT {_COLUMNS} FROM (
     SELECT {_COLUMNS}, ROW_NUMBER() OVER (PARTITION BY source_id ORDER BY id DESC) AS place
     FROM runs WHERE whole = 1
 ) placed WHERE place <= 2 ORDER BY id DESC
+"""
+
+_NEWEST_OF_ONE = f"""
+SELECT {_COLUMNS} FROM runs WHERE source_id = ? AND whole = 1 ORDER BY id DESC LIMIT 2
 """
 
 _DOWN = """

@@ -15,7 +15,8 @@ Options = TypeVar("Options", bound=msgspec.Struct)
 DEFAULT: Final = "default"
 # A host as people and annotations name it, with its port.
 HOST: Final = re.compile(r"[a-z0-9.-]+(:\d{1,5})?")
-_NAME: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,79}")
+# The name of an instance, or of a connection.
+NAME: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,79}")
 
 
 def read(vendor: str, name: str, values: Mapping[str, Any], type_: type[Options]) -> Options:
@@ -29,7 +30,7 @@ def read(vendor: str, name: str, values: Mapping[str, Any], type_: type[Options]
 
 def read_table(where: str, name: str, values: Mapping[str, Any], type_: type[Options]) -> Options:
     """`read` of a table that stands elsewhere in the settings."""
-    if not _NAME.fullmatch(name):
+    if not NAME.fullmatch(name):
         raise ConfigurationError(f"{where}: a name is of lower-case letters, digits, . _ and -.")
     try:
         return msgspec.convert(_parsed(values, type_), type_, strict=False)

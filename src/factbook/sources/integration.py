@@ -84,6 +84,7 @@ class Integration:
     the credential: it is given a client without one, with which an app may get itself tokens.
     `further` are base URLs of other hosts that it asks too, each with what makes the credential for
     that one: a client for each stands in the `further` of the client that `collect` is given.
+    `edition` is another text when the credential was changed while the service runs.
 
     `target` says what an entity's annotations point to at this instance, or why to nothing; it
     never names another host. `batches` says which targets are asked for together. `collect` asks
@@ -96,6 +97,7 @@ class Integration:
     source: DataSource
     fills: tuple[str, ...]
     credential: str
+    edition: str = ""
     authorize: Authorize = field(repr=False)
     base_url: str
     further: Mapping[str, Authorize] = field(default_factory=dict, repr=False)

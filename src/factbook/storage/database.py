@@ -5,7 +5,7 @@ strings or integers as one parameter. Reads are single statements, each of which
 commit. Writes are synchronous functions that run in one transaction, off the event loop.
 """
 
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Literal, Protocol, TypeVar
 
@@ -42,6 +42,13 @@ class Transaction(Protocol):
 
     def relax(self) -> None:
         """Let the commit return before it is on the disk, where that is possible."""
+
+
+class Write(Protocol):
+    """Runs a function in a transaction: `Database.write`, or what does more in the same one."""
+
+    def __call__(self, function: Callable[[Transaction], T], /) -> Awaitable[T]:
+        """What the function returns."""
 
 
 class Moment(Protocol):

@@ -117,8 +117,7 @@ class Contains:
     text: str
 
     def sql(self) -> SQL:
-        escaped = self.text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
-        parts = [_like(key, f"%{escaped}%") for key in self.keys]
+        parts = [_like(key, f"%{escaped(self.text)}%") for key in self.keys]
         return " OR ".join(sql for sql, _ in parts) or "1 = 0", _parameters(parts)
 
 
@@ -135,6 +134,11 @@ def only_key(condition: "Condition") -> str | None:
 Condition: TypeAlias = AllOf | AnyOf | Not | Has | HasPrefix | Related | Contains
 
 EVERYTHING = AllOf()
+
+
+def escaped(text: str) -> str:
+    """The text as a part of a pattern of LIKE, with a backslash as the escape."""
+    return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
 
 
 def _parameters(parts: Iterable[SQL]) -> list[object]:

@@ -1,4 +1,8 @@
-"""What the push interface does: replace a set, change one entity, restore; and reading it back."""
+"""What the push interface does: replace a set, change one entity, restore; and reading it back.
+
+What writes takes `write`, which runs a function in a transaction and is the database's own when it
+is left out.
+"""
 
 from collections.abc import AsyncIterator, Sequence
 from typing import NamedTuple
@@ -11,7 +15,7 @@ from factbook.catalog.store.planning import Guards, Plan
 from factbook.catalog.store.revisions import Revision
 from factbook.catalog.store.writing import Actor, Written
 from factbook.errors import NotFoundError
-from factbook.storage import Database, Row, Transaction
+from factbook.storage import Database, Row, Transaction, Write
 
 
 class SetSummary(NamedTuple):
@@ -57,6 +61,7 @@ async def replace(
     *,
     kept: int,
     dry_run: bool = False,
+    write: Write | None = None,
 ) -> Outcome:
     """Make `wanted` the whole content of a set, keeping `kept` revisions of it.
 
@@ -70,7 +75,7 @@ async def replace(
             return Outcome(plan, None)
         return _carry_out(transaction, plan, actor, kept)
 
-    return await database.write(work)
+    return await (write or database.write)(work)
 
 
 async def put_one(
@@ -82,6 +87,7 @@ async def put_one(
     rules: Rules,
     *,
     kept: int,
+    write: Write | None = None,
 ) -> Outcome:
     """Add or update one entity in a set, or outside any set when `name` is None.
 
@@ -95,20 +101,20 @@ async def put_one(
             sets.check_size(plan.set.item_count + 1, rules)
         return _carry_out(transaction, plan, actor, kept)
 
-    return await database.write(work)
+    return await (write or database.write)(work)
 
 
-async def remove_one(database: Database, uid: str, actor: Actor, *, kept: int) -> bool:
-    """Remove one entity from wherever it is; whether there was one."""
+async def remove_one(
+    database: Database, uid: str, actor: Actor, *, kept: int, write: Write | None = None
+) -> Outcome | None:
+    """Remove one entity from wherever it is; None when there is none."""
 
-    def work(transaction: Transaction) -> bool:
+    def work(transaction: Transaction) -> Outcome | None:
         writing.lock(transaction)
         plan = planning.removal(transaction, uid)
-        if plan is not None:
-            _carry_out(transaction, plan, actor, kept)
-        return plan is not None
+        return None if plan is None else _carry_out(transaction, plan, actor, kept)
 
-    return await database.write(work)
+    return await (write or database.write)(work)
 
 
 async def restore(
@@ -120,6 +126,7 @@ async def restore(
     rules: Rules,
     *,
     kept: int,
+    write: Write | None = None,
 ) -> tuple[Push, Outcome]:
     """Make a set what it was after revision `number`, as a new revision.
 
@@ -134,7 +141,7 @@ async def restore(
         plan = planning.replacement(transaction, name, push.items, guards)
         return push, _carry_out(transaction, plan, actor, kept, restored=number)
 
-    return await database.write(work)
+    return await (write or database.write)(work)
 
 
 def _carry_out(
@@ -153,6 +160,28 @@ async def summaries(database: Database) -> list[SetSummary]:
         "WHERE item_count > 0 ORDER BY name"
     )
     return [SetSummary(*row) for row in rows]
+
+
+async def emptied(database: Database, limit: int) -> list[SetSummary]:
+    """Sets that have no items any more and can still be restored, the last emptied first."""
+    rows = await database.all(
+        "SELECT name, item_count, revision, updated_by, updated_at FROM sets WHERE item_count = 0 "
+        "AND EXISTS (SELECT 1 FROM revisions r WHERE r.set_id = sets.id) "
+        "ORDER BY updated_at DESC, name LIMIT ?",
+        (limit,),
+    )
+    return [SetSummary(*row) for row in rows]
+
+
+async def summary(database: Database, name: str) -> SetSummary:
+    """One set, also when it is empty now; raises NotFoundError for one that never was."""
+    row = await database.one(
+        "SELECT name, item_count, revision, updated_by, updated_at FROM sets WHERE name = ?",
+        (name,),
+    )
+    if row is None:
+        raise _no_set(name)
+    return SetSummary(*row)
 
 
 async def set_revisions(database: Database, name: str) -> list[Revision]:

@@ -76,7 +76,7 @@ async def complying_pages(
     database: Database, kind: str | None, namespace: str | None, after: str, limit: int | None
 ) -> AsyncIterator[list[tuple[str, int, int]]]:
     """The rows of Complying for a kind and namespace, by reference, all of one moment."""
-    where, parameters = _narrowed(kind, namespace)
+    where, parameters = narrowed(kind, namespace)
     sql = (
         "SELECT LIST_OF(ref), LIST_OF(compliance), LIST_OF(updated_at) FROM ("
         f"SELECT ref, compliance, updated_at FROM entities WHERE {where} AND ref > ? "
@@ -112,12 +112,13 @@ def compliance_of(transaction: Transaction, ids: list[int]) -> list[tuple[int, i
 
 async def count(database: Database, kind: str | None, namespace: str | None) -> int:
     """How many entities of a kind and namespace there are."""
-    where, parameters = _narrowed(kind, namespace)
+    where, parameters = narrowed(kind, namespace)
     row = await database.one(f"SELECT count(*) FROM entities WHERE {where}", parameters)
     return row[0] if row else 0
 
 
-def _narrowed(kind: str | None, namespace: str | None) -> tuple[str, list[object]]:
+def narrowed(kind: str | None, namespace: str | None) -> tuple[str, list[object]]:
+    """The condition on `entities` for a kind and a namespace of it; None is any."""
     if kind is None:
         return ("1 = 1", []) if namespace is None else ("namespace = ?", [namespace])
     # A kind, and a namespace of it, is a range of references, which one index covers.

@@ -24,6 +24,9 @@ class Revision(NamedTuple):
     restored: int | None
 
 
+COLUMNS = Revision._fields
+
+
 def record(
     transaction: Transaction,
     target: SetRow,
@@ -116,8 +119,7 @@ def _check_known(transaction: Transaction, target: SetRow, number: int) -> None:
 async def listed(database: Database, set_id: int) -> list[Revision]:
     """The revisions of a set that are kept, newest first."""
     rows = await database.all(
-        "SELECT number, created_by, created_at, added, updated, removed, unchanged, restored "
-        "FROM revisions WHERE set_id = ? ORDER BY number DESC",
+        f"SELECT {', '.join(COLUMNS)} FROM revisions WHERE set_id = ? ORDER BY number DESC",
         (set_id,),
     )
     return [Revision(*row) for row in rows]

@@ -3,20 +3,29 @@
 from collections.abc import Mapping
 
 from factbook.sources.custom import asking, entities, repositories
-from factbook.sources.custom.connections import Connection, configured
+from factbook.sources.custom.connections import Connection, Unusable, configured
 from factbook.sources.custom.definition import Definition, parse
 from factbook.sources.custom.files import File, Files
 from factbook.sources.integration import Integration
 
-__all__ = ["Connection", "Definition", "File", "Files", "configured", "integration", "parse"]
+__all__ = [
+    "Connection",
+    "Definition",
+    "File",
+    "Files",
+    "Unusable",
+    "configured",
+    "integration",
+    "parse",
+]
 
 
 def integration(
-    definition: Definition, connections: Mapping[str, Connection], files: Files
+    definition: Definition, connections: Mapping[str, Connection | Unusable], files: Files
 ) -> Integration | None:
     """What collects a source; None for one that is pushed.
 
-    Raises InputError when its connection is not configured, or does not allow its method.
+    Raises InputError when its connection is not there, not usable, or does not allow its method.
     """
     match definition.type:
         case "http":

@@ -10,7 +10,7 @@ import msgspec
 
 from factbook.errors import InputError
 from factbook.sources.custom import taking, templates
-from factbook.sources.custom.connections import Connection
+from factbook.sources.custom.connections import Connection, Unusable
 from factbook.sources.custom.definition import Definition, Request
 from factbook.sources.custom.templates import NoValueError, Template
 from factbook.sources.http import Answer, Client, Memory
@@ -36,7 +36,9 @@ class Rendered(msgspec.Struct, frozen=True):
         return msgspec.json.encode(self).decode()
 
 
-def integration(definition: Definition, connections: Mapping[str, Connection]) -> Integration:
+def integration(
+    definition: Definition, connections: Mapping[str, Connection | Unusable]
+) -> Integration:
     """What collects an http source; raises InputError when its connection does not let it."""
     request = definition.request
     assert request is not None, "an http source has a request"
@@ -46,6 +48,7 @@ def integration(definition: Definition, connections: Mapping[str, Connection]) -
         source=definition.source,
         fills=(),
         credential=name,
+        edition=connection.edition,
         authorize=lambda _: connection.credential(name),
         base_url=connection.base_url,
         at_once=connection.at_once,
@@ -56,12 +59,14 @@ def integration(definition: Definition, connections: Mapping[str, Connection]) -
     )
 
 
-def connection_of(request: Request, connections: Mapping[str, Connection]) -> Connection:
+def connection_of(request: Request, connections: Mapping[str, Connection | Unusable]) -> Connection:
     """The connection of a request; raises InputError when there is none that allows it."""
     connection = connections.get(request.connection)
     if connection is None:
         known = ", ".join(sorted(connections)) or "none"
         raise InputError(f"There is no connection {request.connection!r}. There are: {known}.")
+    if isinstance(connection, Unusable):
+        raise InputError(connection.problem)
     if request.method not in connection.methods:
         raise InputError(f"The connection {request.connection!r} does not allow {request.method}.")
     own = sorted(map(str.lower, connection.headers))

@@ -1,9 +1,13 @@
-"""Connections: what an administrator lets custom sources ask, `[connections.<name>]`."""
+"""Connections: what an administrator lets custom sources ask.
 
+They are tables of the settings, `[connections.<name>]`, or are made while the service runs.
+"""
+
+import hashlib
 import html
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, NamedTuple
 from urllib.parse import quote
 
 import msgspec
@@ -64,9 +68,20 @@ class Connection(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         long = (part for part in parts if len(part) >= _SHORTEST_SECRET)
         return any(form.encode() in body for part in long for form in _forms(part))
 
+    @property
+    def edition(self) -> str:
+        """Another text for another connection; the secrets cannot be told from it."""
+        return hashlib.sha256(msgspec.json.encode(self)).hexdigest()
+
     def credential(self, name: str) -> Credential:
         """What proves to the host who asks."""
         return Credential.fixed(name, self.headers)
+
+
+class Unusable(NamedTuple):
+    """A connection that there is, but not for use; `problem` says why."""
+
+    problem: str
 
 
 def _forms(secret: str) -> set[str]:

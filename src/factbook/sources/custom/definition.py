@@ -97,10 +97,10 @@ def parse(document: Any) -> Definition:
 
 
 _SOMEWHERE: Final = "https://connection.invalid"
-_HEADER: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}", re.ASCII)
+HEADER: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}", re.ASCII)
 _PRINTABLE: Final = re.compile(r"[\x20-\x7e]*")
 # Those that say where a request goes, where it ends, or which method it really has.
-_NOT_A_HEADER: Final = re.compile(
+NOT_A_HEADER: Final = re.compile(
     r"host|x-forwarded-.*|x-original-.*|x-rewrite-.*|forwarded|content-length|content-encoding"
     r"|transfer-encoding|connection|keep-alive|te|trailer|upgrade|expect|accept-encoding|proxy-.*|x-(?:http-)?method.*",
     re.IGNORECASE,
@@ -188,7 +188,7 @@ class _Reader:
     def _headers(self) -> dict[str, Template]:
         found = self._templates("headers")
         for name, template in found.items():
-            if not _HEADER.fullmatch(name) or _NOT_A_HEADER.fullmatch(name):
+            if not HEADER.fullmatch(name) or NOT_A_HEADER.fullmatch(name):
                 self._report(f"{_at('headers')}.{name}", "is not a header that a source can set")
             plain = "".join(part for part in template.parts if isinstance(part, str))
             if not _PRINTABLE.fullmatch(plain):

@@ -17,7 +17,7 @@ def read(body: bytes) -> Any:
     """The document in a body; raises UnreadableError saying what is wrong with it."""
     try:
         check(body)
-        found = yaml.load(body, _Loader)  # noqa: S506 - the loader makes plain values only
+        found = yaml.load(body, Loader)  # noqa: S506 - the loader makes plain values only
         return msgspec.json.decode(msgspec.json.encode(found))  # whose keys are texts
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
@@ -44,12 +44,12 @@ def check(body: bytes) -> None:
             raise UnreadableError(TOO_DEEP)
 
 
-class _Loader(yaml.CSafeLoader):
+class Loader(yaml.CSafeLoader):
     """Values as JSON has them."""
 
 
-def _text_of(loader: _Loader, node: yaml.ScalarNode) -> str:
+def _text_of(loader: Loader, node: yaml.ScalarNode) -> str:
     return str(loader.construct_scalar(node))
 
 
-_Loader.add_constructor("tag:yaml.org,2002:timestamp", _text_of)
+Loader.add_constructor("tag:yaml.org,2002:timestamp", _text_of)

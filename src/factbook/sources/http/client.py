@@ -104,11 +104,15 @@ class Client:
         self._sleep = sleep
         self._health = Health()
 
-    async def aclose(self) -> None:
-        """Close the connections, which other clients of the same sender use too."""
-        await self._sender.aclose()
+    async def aclose(self, *, idle: bool = False) -> None:
+        """Close what other clients of the sender use too; with `idle` after calls under way."""
+        await self._sender.aclose(idle=idle)
         for client in self.further.values():
-            await client.aclose()
+            await client.aclose(idle=idle)
+
+    def shares(self, other: "Client") -> bool:
+        """Whether both use the same connections."""
+        return self._sender is other._sender
 
     @property
     def host(self) -> str:

@@ -56,17 +56,32 @@ class Sender:
         self._find_route = find_route
         self._seconds = seconds
         self._most_bytes = most_bytes
+        self._under_way = 0
+        self._closed = False
         self._timeouts = httpx2.Timeout(seconds, connect=min(seconds, CONNECT_SECONDS)).as_dict()
 
-    async def aclose(self) -> None:
-        """Close the connections."""
-        await self._transport.aclose()
+    @property
+    def closed(self) -> bool:
+        """Whether calls that come should go another way."""
+        return self._closed
+
+    async def aclose(self, *, idle: bool = False) -> None:
+        """Close the connections; with `idle` once no call is under way."""
+        self._closed = True
+        if not (idle and self._under_way):
+            await self._transport.aclose()
 
     async def send(
         self, method: str, url: str, headers: Mapping[str, str], content: bytes | None = None
     ) -> Reply:
         """What the host replies, or why nothing came."""
-        return await self._ended(self._exchanged(method, url, headers, content))
+        self._under_way += 1
+        try:
+            return await self._ended(self._exchanged(method, url, headers, content))
+        finally:
+            self._under_way -= 1
+            if self._closed and not self._under_way:
+                await self._transport.aclose()
 
     async def route(self) -> Route | Reply:
         """The way to the host for another program, or why there is none."""

@@ -1,15 +1,7 @@
-"""The settings of the service: one table, read from a file, the environment and flags.
+"""Every setting with its type, meaning, default and bounds."""
 
-Later places win: the default, then `factbook.toml`, then `FACTBOOK_<NAME>` in the environment, then
-a flag of the command line.
-"""
-
-import os
-import tomllib
-from collections.abc import Mapping
 from ipaddress import ip_network
-from pathlib import Path
-from typing import Annotated, Any, Literal, get_type_hints
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 from msgspec import Meta
@@ -30,6 +22,7 @@ _LEAST = {
     "revisions_kept": 0,
     "revision_days": 0,
     "removed_days": 0,
+    "audit_days": 0,
 }
 
 
@@ -38,7 +31,7 @@ def _about(*sentences: str) -> Meta:
 
 
 # Settings that are tables, of which an option may be a variable too; how deep an option is.
-_TABLES = {"integrations": 3, "connections": 2}
+TABLES: Final = {"integrations": 3, "connections": 2, "openid": 1}
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -118,6 +111,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     removed_days: Annotated[
         int, _about("Days for which a removed entity keeps its id and facts.")
     ] = 7
+    audit_days: Annotated[
+        int, _about("Days for which the audit keeps what was done; 0 is for ever.")
+    ] = 365
 
     integrations: Annotated[
         dict[str, dict[str, dict[str, Any]]],
@@ -135,17 +131,24 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             "`FACTBOOK_CONNECTIONS__NAME__OPTION`, `headers` as JSON."
         ),
     ] = {}
+    openid: Annotated[
+        dict[str, Any],
+        _about(
+            "Table `[openid]` of the provider through which people sign in; see its options below. "
+            "A single option is also the variable `FACTBOOK_OPENID__OPTION`. Empty: no provider."
+        ),
+    ] = {}
     outgoing_networks: Annotated[
         list[str],
         _about(
-            "Networks, e.g. `10.0.0.0/8`, that integrations may call beside public addresses, and "
-            "the only ones without encryption. A proxy's address has to be in one too, unless it "
+            "Networks, e.g. `10.0.0.0/8`, that may be called beside public addresses, and the "
+            "only ones without encryption. A proxy's address has to be in one too, unless it "
             "is public."
         ),
     ] = []
     outgoing_proxy: Annotated[
         str | None,
-        _about("Proxy that integrations call through, e.g. `http://proxy.example.com:3128`."),
+        _about("Proxy that calls go out through, e.g. `http://proxy.example.com:3128`."),
     ] = None
     outgoing_direct: Annotated[
         list[str],
@@ -188,109 +191,3 @@ def _check_network(text: str) -> None:
         ip_network(text)
     except ValueError as error:
         raise ConfigurationError(f"outgoing_networks: {error}.") from None
-
-
-def load(
-    flags: Mapping[str, Any] | None = None,
-    environ: Mapping[str, str] = os.environ,
-    path: Path = Path("factbook.toml"),
-) -> Settings:
-    """The settings in force.
-
-    `FACTBOOK_CONFIG` names another file. Flags that are None count as not given. Raises
-    ConfigurationError for an unknown name or a value of the wrong type, naming where it came from.
-    """
-    values: dict[str, Any] = {}
-    config = Path(environ.get("FACTBOOK_CONFIG", path))
-    if config.exists():
-        values |= _from_file(config)
-    elif "FACTBOOK_CONFIG" in environ:
-        raise ConfigurationError(f"FACTBOOK_CONFIG names {config}, which does not exist.")
-    values |= _from_environment(environ, values)
-    values |= {name: value for name, value in (flags or {}).items() if value is not None}
-    return Settings(**values)
-
-
-def environment(settings: Settings) -> dict[str, str]:
-    """The settings as environment variables, from which `load` makes the same ones."""
-    given = {name: getattr(settings, name) for name in Settings.__struct_fields__}
-    return {
-        f"FACTBOOK_{name.upper()}": _text(value)
-        for name, value in given.items()
-        if value is not None
-    }
-
-
-def _text(value: object) -> str:
-    if isinstance(value, list):
-        return ",".join(value)
-    return msgspec.json.encode(value).decode() if isinstance(value, dict) else str(value)
-
-
-def _from_file(path: Path) -> dict[str, Any]:
-    try:
-        found = tomllib.loads(path.read_text("utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigurationError(f"{path} is not valid TOML: {error}") from None
-    known = set(Settings.__struct_fields__)
-    if unknown := sorted(set(found) - known):
-        raise ConfigurationError(f"{path} has unknown settings: {', '.join(unknown)}.")
-    return {name: _convert(name, value, str(path), strict=True) for name, value in found.items()}
-
-
-def _from_environment(environ: Mapping[str, str], given: Mapping[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for name in Settings.__struct_fields__:
-        variable = f"FACTBOOK_{name.upper()}"
-        if variable in environ:
-            found[name] = _convert(name, environ[variable], variable, strict=False)
-    for name, depth in _TABLES.items():
-        whole = found.get(name, given.get(name, {}))
-        if tables := _with_options(name, depth, environ, whole):
-            found[name] = tables
-    return found
-
-
-def _with_options(
-    setting: str, depth: int, environ: Mapping[str, str], given: Mapping[str, Any]
-) -> dict[str, Any]:
-    """The tables of a setting, and in them the options that have a variable each."""
-    tables = _copied(given, depth)
-    prefix = f"FACTBOOK_{setting.upper()}__"
-    for variable, text in environ.items():
-        if not variable.startswith(prefix):
-            continue
-        parts = variable.removeprefix(prefix).lower().split("__")
-        if len(parts) != depth or not all(parts):
-            form = "__".join(("VENDOR", "NAME", "OPTION")[-depth:])
-            raise ConfigurationError(f"{variable} is not of the form {prefix}{form}.")
-        table = tables
-        for part in parts[:-1]:
-            table = table.setdefault(part, {})
-        table[parts[-1]] = text
-    return tables
-
-
-def _copied(tables: Mapping[str, Any], depth: int) -> dict[str, Any]:
-    if depth == 1:
-        return dict(tables)
-    return {name: _copied(table, depth - 1) for name, table in tables.items()}
-
-
-def _json(text: str, origin: str) -> Any:
-    try:
-        return msgspec.json.decode(text)
-    except msgspec.DecodeError as error:
-        raise ConfigurationError(f"{origin} is not valid JSON: {error}") from None
-
-
-def _convert(name: str, value: Any, origin: str, *, strict: bool) -> Any:
-    type_ = get_type_hints(Settings)[name]
-    if type_ == list[str] and isinstance(value, str):
-        value = [part.strip() for part in value.split(",") if part.strip()]
-    if name in _TABLES and isinstance(value, str):
-        value = _json(value, origin)
-    try:
-        return msgspec.convert(value, type_, strict=strict)
-    except msgspec.ValidationError as error:
-        raise ConfigurationError(f"{name} from {origin}: {error}") from None

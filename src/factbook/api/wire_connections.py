@@ -1,0 +1,76 @@
+"""What the interface of connections takes and gives, as types."""
+
+from typing import Annotated, Literal
+
+from msgspec import UNSET, Meta, UnsetType, field
+
+from factbook.api import patterns
+from factbook.api.wire import Time, Wire
+
+_Method = Literal["GET", "POST"]
+_AtOnce = Annotated[int, Meta(ge=1, le=100, description="Requests under way at the same time.")]
+_Header = Annotated[str, patterns.of(patterns.HEADER, "connection-header")]
+_Value = Annotated[str, patterns.of(patterns.HEADER_VALUE)]
+_BaseUrl = Annotated[
+    str,
+    patterns.of(
+        None,
+        "connection-address",
+        min_length=1,
+        max_length=2_000,
+        description="Address that paths of sources are appended to.",
+        examples=["https://ci.example.com/api"],
+    ),
+]
+
+
+class NewConnection(Wire, forbid_unknown_fields=True):
+    """A connection as it is wanted."""
+
+    base_url: _BaseUrl
+    headers: Annotated[
+        dict[_Header, _Value | None],
+        Meta(
+            max_length=20,
+            description="What is sent with each request, by name, such as `authorization`. The "
+            "values are secret. `null` keeps the value that is stored, as long as `baseUrl` stays "
+            "on its scheme, host and port. A header that is not named is removed.",
+        ),
+    ] = field(default_factory=dict)
+    methods: Annotated[
+        list[_Method], Meta(min_length=1, description="Methods that sources may use; GET alone.")
+    ] = field(default_factory=lambda: ["GET"])
+    at_once: _AtOnce = 4
+
+
+class ShownHeader(Wire):
+    """A header of a connection; its value is never shown."""
+
+    name: str
+    set_at: Annotated[Time | None, Meta(description="Not known of those of the settings.")]
+
+
+class ShownConnection(Wire):
+    """A connection, without its secrets."""
+
+    name: str
+    base_url: str
+    methods: list[_Method]
+    at_once: int
+    headers: list[ShownHeader]
+    origin: Annotated[
+        Literal["settings", "stored"],
+        Meta(description="One of the settings is changed there alone."),
+    ]
+    used_by: Annotated[list[str], Meta(description="The ids of the data sources that ask it.")]
+    problem: Annotated[str, Meta(description="Why it cannot be used.")] | UnsetType = UNSET
+    created_at: Time | UnsetType = UNSET
+    created_by: str | UnsetType = UNSET
+    updated_at: Time | UnsetType = UNSET
+    updated_by: str | UnsetType = UNSET
+
+
+class Connections(Wire):
+    """Every connection, by its name."""
+
+    connections: list[ShownConnection]

@@ -1,0 +1,235 @@
+"""The audit: who did what, from where, and what was refused. Rows are added and never changed.
+
+A write is recorded in its own transaction: the record is there exactly when the write is.
+"""
+
+import itertools
+import secrets
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from functools import partial
+from typing import Any, Final, Literal, NamedTuple, TypeVar
+
+import msgspec
+
+from factbook.clock import Pace
+from factbook.logs import without_secrets
+from factbook.storage import Database, Transaction, Write
+
+T = TypeVar("T")
+
+# What is recorded, and its title for people.
+ACTIONS: Final[Mapping[str, str]] = {
+    "set.push": "Push a set",
+    "set.restore": "Restore a revision of a set",
+    "set.delete": "Delete a set",
+    "entity.put": "Add or update an entity",
+    "entity.delete": "Delete an entity",
+    "entity.refresh": "Ask for an entity's facts",
+    "token.create": "Make a token",
+    "token.revoke": "Revoke a token",
+    "data-source.create": "Define a data source",
+    "data-source.replace": "Change the draft of a data source",
+    "data-source.publish": "Publish a data source",
+    "data-source.delete": "Delete a data source",
+    "data-source.run": "Run a data source",
+    "facts.push": "Push facts",
+    "session.start": "Sign in",
+    "session.end": "Sign out",
+    "person.invite": "Invite a person",
+    "person.withdraw": "Withdraw an invitation",
+    "person.create": "Add a person",
+    "person.change": "Change a person",
+    "person.delete": "Delete a person",
+    "connection.create": "Add a connection",
+    "connection.replace": "Change a connection",
+    "connection.delete": "Delete a connection",
+    "call.refused": "Refused call",
+}
+COMMAND_LINE: Final = "command line"
+
+Outcome = Literal["done", "refused"]
+
+# Characters of a text; an index of PostgreSQL takes no longer ones.
+LONGEST: Final = 640
+_LARGEST_DETAIL = 2 * 1024
+_SWEPT_AT_ONCE = 5_000
+_LAST = 2**63 - 1
+
+
+class Record(NamedTuple):
+    """A row of the audit; `detail` is JSON."""
+
+    at: int
+    id: str
+    actor: str
+    action: str
+    object: str
+    outcome: Outcome
+    status: int
+    address: str
+    token: str
+    detail: str
+
+
+class Caller(NamedTuple):
+    """Who does something, when, from which address and with the token of which id."""
+
+    actor: str
+    at: int
+    address: str = ""
+    token: str = ""
+
+
+class Entry(NamedTuple):
+    """What was done to what."""
+
+    action: str
+    object: str
+    detail: Mapping[str, Any] = {}
+
+
+class Place(NamedTuple):
+    """Where a page ended."""
+
+    at: int
+    id: str
+
+
+# What to record of a write, told from its result; None for nothing.
+About = Callable[[Any], Entry | None]
+
+
+def record(caller: Caller, entry: Entry, outcome: Outcome = "done", status: int = 0) -> Record:
+    """The row of an entry: its texts without secrets, what is too long cut.
+
+    The status is that of the answer over HTTP.
+    """
+    assert entry.action in ACTIONS, entry.action
+    return Record(
+        caller.at,
+        # Rows of one millisecond stay in their order.
+        f"{next(_numbers) & 0xFFFFFFFF:08x}{secrets.token_hex(4)}",
+        clean(caller.actor),
+        entry.action,
+        clean(entry.object),
+        outcome,
+        status,
+        clean(caller.address),
+        caller.token,
+        _detail(entry.detail),
+    )
+
+
+def clean(text: str) -> str:
+    """The text as the audit holds it: printable, without secrets and not too long."""
+    text = without_secrets(text)[:LONGEST]
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else "\ufffd" for char in text)
+
+
+def append(transaction: Transaction, record: Record) -> None:
+    """Add a row."""
+    transaction.run(_INSERT, record)
+
+
+def append_all(transaction: Transaction, records: Iterable[Record]) -> None:
+    """Add rows."""
+    transaction.many(_INSERT, records)
+
+
+def audited(
+    work: Callable[[Transaction], T], caller: Caller, about: Entry | About, status: int = 0
+) -> Callable[[Transaction], T]:
+    """The same work, which is recorded in its transaction."""
+
+    def recorded(transaction: Transaction) -> T:
+        result = work(transaction)
+        entry = about if isinstance(about, Entry) else about(result)
+        if entry is not None:
+            append(transaction, record(caller, entry, status=status))
+        return result
+
+    return recorded
+
+
+def writing(database: Database, caller: Caller, about: Entry | About, status: int = 0) -> Write:
+    """What writes to the database, and records it in the same transaction."""
+
+    def write(function: Callable[[Transaction], T]) -> Awaitable[T]:
+        return database.write(audited(function, caller, about, status))
+
+    return write
+
+
+async def page(
+    database: Database,
+    *,
+    actor: str | None = None,
+    action: str | None = None,
+    object: str | None = None,
+    outcome: str | None = None,
+    since: int | None = None,
+    until: int | None = None,
+    after: Place | None = None,
+    limit: int,
+) -> tuple[list[Record], bool]:
+    """Up to `limit` rows behind the place, newest first, and whether there are more.
+
+    `since` and `until` are within. Raises UnavailableError when it takes longer than a search may.
+    """
+    given = {"actor": actor, "action": action, "object": object, "outcome": outcome}
+    wanted = {name: clean(value) for name, value in given.items() if value is not None}
+    end = Place(_LAST if until is None else until + 1, "")
+    if after is not None:
+        end = min(end, after)
+    # An object has few rows; an expression keeps SQLite from looking through another index.
+    rest = " || ''" if object is not None else ""
+    condition = "".join(f" AND {name}{rest if name != 'object' else ''} = ?" for name in wanted)
+    rows = await database.search(
+        _PAGE.replace("{}", condition), (*end, since or 0, *wanted.values(), limit + 1)
+    )
+    return [Record(*row) for row in rows[:limit]], len(rows) > limit
+
+
+async def sweep(database: Database, before: int, pace: Pace) -> int:
+    """Forget rows from before a time, in portions so that no write waits long; how many."""
+    gone, rest = 0, True
+    while rest:
+        place = await database.one(_PORTION, (before, _SWEPT_AT_ONCE))
+        rest = place is not None
+        gone += await database.write(partial(_sweep, before=place or (before, "")))
+        await pace.rest()
+    return gone
+
+
+def _sweep(transaction: Transaction, *, before: tuple[int, str]) -> int:
+    return transaction.run("DELETE FROM audit WHERE (at, id) < (?, ?)", before)
+
+
+def _detail(detail: Mapping[str, Any]) -> str:
+    if not detail:
+        return "{}"
+    text = msgspec.json.encode({name: _cleaned(value) for name, value in detail.items()})
+    return text.decode() if len(text) <= _LARGEST_DETAIL else '{"truncated":true}'
+
+
+def _cleaned(value: Any) -> Any:
+    if isinstance(value, str):
+        return clean(value)
+    return [_cleaned(each) for each in value] if isinstance(value, list | tuple) else value
+
+
+_numbers = itertools.count()
+
+_INSERT = """
+INSERT INTO audit (at, id, actor, action, object, outcome, status, address, token, detail)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+
+_PAGE = """
+SELECT at, id, actor, action, object, outcome, status, address, token, detail FROM audit
+WHERE (at, id) < (?, ?) AND at >= ?{} ORDER BY at DESC, id DESC LIMIT ?
+"""
+
+_PORTION = "SELECT at, id FROM audit WHERE at < ? ORDER BY at, id LIMIT 1 OFFSET ?"

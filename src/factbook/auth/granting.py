@@ -1,0 +1,79 @@
+"""The rules by which a token is made and revoked, through whichever interface.
+
+A token never exceeds who makes it, nor what its owner may do at that moment.
+"""
+
+import uuid
+from typing import NamedTuple
+
+from factbook.auth import people, store, tokens
+from factbook.auth.store import Token
+from factbook.errors import InputError, NotAllowedError, NotFoundError
+from factbook.storage import Transaction
+
+LONGEST_NAME = 200
+
+
+class Wish(NamedTuple):
+    """What somebody wants a token to be; `lifetime` is in milliseconds, None for ever."""
+
+    name: str
+    permissions: frozenset[str]
+    lifetime: int | None
+
+
+def name_checked(text: str) -> str:
+    """The name of a token without blanks around it; raises InputError for what is none."""
+    name = text.strip()
+    if not 1 <= len(name) <= LONGEST_NAME or not name.isprintable():
+        raise InputError(f"A name has 1 to {LONGEST_NAME} characters that can be printed.")
+    return name
+
+
+def make(
+    transaction: Transaction,
+    wish: Wish,
+    *,
+    digest: str,
+    owner: str,
+    held: frozenset[str],
+    created_by: str,
+    now: int,
+    id: str | None = None,
+) -> Token:
+    """Store a token for its owner, made by who holds these permissions.
+
+    Raises NotAllowedError where it would exceed what is held, or what the owner may do, which is
+    asked here, so that it is not made beside a change of the owner's role.
+    """
+    allowed = people.permissions_of(transaction, owner)
+    may = held if allowed is None else held & allowed
+    if beyond := tuple(sorted(wish.permissions - may)):
+        raise NotAllowedError(
+            f"A token cannot carry more than the one that makes it: {', '.join(beyond)}.",
+            missing=beyond,
+        )
+    return store.create(
+        transaction,
+        name=wish.name,
+        digest=digest,
+        owner=owner,
+        permissions=wish.permissions,
+        created_by=created_by,
+        now=now,
+        lifetime=wish.lifetime,
+        id=id,
+    )
+
+
+def id_of(request: str, owner: str, key: bytes) -> str:
+    """The id of the one token that a form with this random text makes, for this owner alone."""
+    return str(uuid.UUID(hex=tokens.digest(f"token {owner} {request}", key)[:32], version=4))
+
+
+def revoke(transaction: Transaction, id_: str, owner: str | None, now: int) -> Token:
+    """Revoke a token by its id: of this owner, or whoever's for None; raises NotFoundError."""
+    token = store.revoke(transaction, id_, now)
+    if token.id != id_ or owner not in {None, token.owner}:
+        raise NotFoundError("There is no such token, or it was revoked already.")
+    return token

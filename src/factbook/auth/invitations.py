@@ -1,0 +1,150 @@
+"""Links that work once: to become a person, or to set the password of one anew.
+
+Only a keyed hash of a link's secret is stored.
+"""
+
+import secrets
+from typing import Final, NamedTuple
+
+from factbook.auth import roles, tokens
+from factbook.clock import DAY
+from factbook.errors import NotFoundError
+from factbook.storage import Database, Row, Transaction
+
+# Who made the link that the first start of a service prints.
+FIRST_START: Final = "first start"
+# How long one can be used.
+LIFETIME: Final = 3 * DAY
+FIRST_LIFETIME: Final = DAY
+ID: Final = 16
+_COLUMNS = "hash, ref, role, made_by, made_at, ends_at"
+
+
+class Invitation(NamedTuple):
+    """An invitation as it is stored, without its secret; times in milliseconds."""
+
+    id: str
+    ref: str | None  # whose password is set; None: the invited person chooses a name
+    role: str
+    made_by: str
+    made_at: int
+    ends_at: int
+
+
+def generate() -> str:
+    """A new secret for a link."""
+    return secrets.token_urlsafe(32)
+
+
+def digest(value: str, key: bytes) -> str:
+    """The keyed hash under which the invitation with this secret is stored."""
+    return tokens.digest(value, key)
+
+
+def make(
+    transaction: Transaction,
+    *,
+    digest: str,
+    role: str,
+    ref: str | None = None,
+    made_by: str,
+    now: int,
+    lifetime: int,
+) -> Invitation:
+    """Store an invitation; one to set a person's password ends the earlier ones of that kind."""
+    lock(transaction)
+    if ref is not None:
+        withdraw_of(transaction, ref)
+    row = (digest, ref, roles.checked(role), made_by, now, now + lifetime)
+    transaction.run(f"INSERT INTO invitations ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)", row)
+    return _invitation(row)
+
+
+async def find(database: Database, digest: str, now: int) -> Invitation | None:
+    """The invitation with this hash; None when there is none, or when it was used or has ended."""
+    row = await database.one(
+        f"SELECT {_COLUMNS} FROM invitations WHERE hash = ? AND ends_at > ?", (digest, now)
+    )
+    return _invitation(row) if row else None
+
+
+async def listed(database: Database, now: int) -> list[Invitation]:
+    """Every invitation that can still be used, newest first."""
+    rows = await database.all(
+        f"SELECT {_COLUMNS} FROM invitations WHERE ends_at > ? ORDER BY made_at DESC, hash", (now,)
+    )
+    return [_invitation(row) for row in rows]
+
+
+def take(transaction: Transaction, digest: str, now: int) -> Invitation:
+    """Use an invitation up and return it.
+
+    Of those who come with the same one at once, one gets it; the others, and whoever comes with
+    one that is gone, get NotFoundError.
+    """
+    lock(transaction)
+    row = transaction.one(
+        f"SELECT {_COLUMNS} FROM invitations WHERE hash = ? AND ends_at > ?", (digest, now)
+    )
+    if row is None:
+        raise NotFoundError("This link was used already or has ended; ask for a new one.")
+    transaction.run("DELETE FROM invitations WHERE hash = ?", (digest,))
+    return _invitation(row)
+
+
+def replace_first(transaction: Transaction, digest: str, now: int, lifetime: int) -> bool:
+    """Where there is no person yet, make the one link to become the first administrator.
+
+    Earlier ones of that kind end. False, and nothing is made, where there is a person.
+    """
+    lock(transaction)
+    if transaction.one("SELECT 1 FROM people LIMIT 1"):
+        return False
+    withdraw_by(transaction, FIRST_START)
+    make(
+        transaction,
+        digest=digest,
+        role=roles.ADMINISTRATOR,
+        made_by=FIRST_START,
+        now=now,
+        lifetime=lifetime,
+    )
+    return True
+
+
+def withdraw(transaction: Transaction, id_: str) -> None:
+    """End an invitation by its id; raises NotFoundError when there is none."""
+    lock(transaction)
+    if not transaction.run("DELETE FROM invitations WHERE substr(hash, 1, ?) = ?", (ID, id_)):
+        raise NotFoundError("This invitation was used already or has ended.")
+
+
+def withdraw_of(transaction: Transaction, ref: str) -> None:
+    """End the invitations to set this person's password."""
+    lock(transaction)
+    transaction.run("DELETE FROM invitations WHERE ref = ?", (ref,))
+
+
+def withdraw_by(transaction: Transaction, made_by: str) -> None:
+    """End the invitations that this one made."""
+    lock(transaction)
+    transaction.run("DELETE FROM invitations WHERE made_by = ?", (made_by,))
+
+
+def forget_ended(transaction: Transaction, now: int) -> int:
+    """Delete the invitations that have ended; how many."""
+    lock(transaction)
+    return transaction.run("DELETE FROM invitations WHERE ends_at <= ?", (now,))
+
+
+def lock(transaction: Transaction) -> None:
+    """Wait until nobody else changes invitations or adds a person, who may be the first.
+
+    Taken before any row of people is changed, so that no two transactions wait for each other.
+    """
+    transaction.lock("people")
+
+
+def _invitation(row: Row) -> Invitation:
+    hash_, *rest = row
+    return Invitation(hash_[:ID], *rest)

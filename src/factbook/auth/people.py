@@ -1,0 +1,275 @@
+"""The people who sign in to the pages: a local account, or one of an OpenID Connect provider.
+
+What a person may do follows from the role, and what the person's tokens may do never exceeds it:
+whoever loses something here loses it in the same transaction everywhere.
+"""
+
+import re
+from typing import NamedTuple
+
+from factbook.auth import invitations, roles, sessions, store
+from factbook.auth.invitations import Invitation
+from factbook.errors import ConflictError, InputError, NotFoundError
+from factbook.storage import Database, Row, Transaction
+
+_PREFIX = "user:default/"
+# The strict rule of an entity's name in the catalog API's descriptor format.
+_NAME = re.compile(r"(?=.{1,63}\Z)([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
+_LONGEST_DISPLAY_NAME = 200
+_COLUMNS = (
+    "ref, display_name, role, password IS NOT NULL, issuer, subject, "
+    "created_by, created_at, signed_in_at, disabled_at"
+)
+
+
+class Person(NamedTuple):
+    """A person as stored; times in milliseconds since the epoch."""
+
+    ref: str
+    display_name: str
+    role: str
+    has_password: bool
+    issuer: str | None
+    subject: str | None
+    created_by: str
+    created_at: int
+    signed_in_at: int | None
+    disabled_at: int | None
+
+    @property
+    def name(self) -> str:
+        """The name to sign in with."""
+        return self.ref.removeprefix(_PREFIX)
+
+    @property
+    def permissions(self) -> frozenset[str]:
+        """What the role allows."""
+        return roles.ROLES[self.role]
+
+
+def reference(name: str) -> str:
+    """The canonical reference of a name to sign in with; raises InputError for what is none."""
+    if not _NAME.fullmatch(name):
+        raise InputError(
+            "A name has 1 to 63 characters: letters (a-z) and digits, "
+            "and between them hyphens, underscores and dots."
+        )
+    return _PREFIX + name.lower()
+
+
+async def any_there(database: Database) -> bool:
+    """Whether there is a person at all."""
+    return await database.one("SELECT 1 FROM people LIMIT 1") is not None
+
+
+async def find(database: Database, ref: str) -> Person | None:
+    """The person with this canonical reference."""
+    row = await database.one(f"SELECT {_COLUMNS} FROM people WHERE ref = ?", (ref,))
+    return _person(row) if row else None
+
+
+async def find_by_subject(database: Database, issuer: str, subject: str) -> Person | None:
+    """The person whom this OpenID Connect provider calls so."""
+    row = await database.one(
+        f"SELECT {_COLUMNS} FROM people WHERE issuer = ? AND subject = ?", (issuer, subject)
+    )
+    return _person(row) if row else None
+
+
+async def password_of(database: Database, ref: str) -> str | None:
+    """The hash of the person's password; None when there is no such person or password."""
+    row = await database.one("SELECT password FROM people WHERE ref = ?", (ref,))
+    return row[0] if row else None
+
+
+async def listed(database: Database) -> list[Person]:
+    """Everyone, in the order of their references, those who are disabled too."""
+    rows = await database.all(f"SELECT {_COLUMNS} FROM people ORDER BY ref")
+    return [_person(row) for row in rows]
+
+
+async def page(database: Database, after: str, limit: int) -> list[Person]:
+    """Up to `limit` people whose references come after this one, in their order."""
+    rows = await database.all(
+        f"SELECT {_COLUMNS} FROM people WHERE ref > ? ORDER BY ref LIMIT ?", (after, limit)
+    )
+    return [_person(row) for row in rows]
+
+
+def permissions_of(transaction: Transaction, ref: str) -> frozenset[str] | None:
+    """What the person may do, which stays so until the end of the transaction.
+
+    None of them when disabled; None for a reference that is nobody's, such as a machine's. Asked
+    in the transaction that makes a token, no token is made beside a change of its owner's role.
+    """
+    _lock_roles(transaction)
+    row = transaction.one("SELECT role, disabled_at FROM people WHERE ref = ?", (ref,))
+    if row is None:
+        return None
+    role, disabled_at = row
+    return roles.ROLES[role] if disabled_at is None else frozenset()
+
+
+def create(
+    transaction: Transaction,
+    *,
+    ref: str,
+    display_name: str,
+    role: str,
+    password: str | None = None,
+    issuer: str | None = None,
+    subject: str | None = None,
+    created_by: str,
+    now: int,
+) -> Person:
+    """Store a new person, `password` being a hash; raises ConflictError when there is one.
+
+    The link to become the first administrator ends with the first person, however made.
+    """
+    invitations.lock(transaction)
+    shown = _display_name(display_name)
+    made = transaction.run(
+        "INSERT INTO people (ref, display_name, role, password, issuer, subject, created_by, "
+        "created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+        (ref, shown, roles.checked(role), password, issuer, subject, created_by, now),
+    )
+    if not made:
+        raise _taken(transaction, ref)
+    invitations.withdraw_by(transaction, invitations.FIRST_START)
+    has_password = password is not None
+    return Person(ref, shown, role, has_password, issuer, subject, created_by, now, None, None)
+
+
+def set_password(transaction: Transaction, ref: str, hashed: str) -> None:
+    """Give a person another password; ends every session and every link to set it."""
+    invitations.withdraw_of(transaction, ref)
+    rehash(transaction, ref, hashed)
+    sessions.end_all(transaction, ref)
+
+
+def reset(transaction: Transaction, ref: str, *, digest: str, made_by: str, now: int) -> Invitation:
+    """Make the link with which a person sets another password, which ends earlier such links.
+
+    Raises NotFoundError for nobody, and ConflictError for one who is disabled.
+    """
+    invitations.lock(transaction)
+    row = transaction.one("SELECT role, disabled_at FROM people WHERE ref = ?", (ref,))
+    if row is None:
+        raise _nobody(ref)
+    role, disabled_at = row
+    if disabled_at is not None:
+        raise ConflictError(f"{ref} is disabled and cannot sign in; enable the account first.")
+    return invitations.make(
+        transaction,
+        digest=digest,
+        role=role,
+        ref=ref,
+        made_by=made_by,
+        now=now,
+        lifetime=invitations.LIFETIME,
+    )
+
+
+def rehash(transaction: Transaction, ref: str, hashed: str) -> None:
+    """Store another hash of the same password, and end nothing."""
+    _change(transaction, ref, "password", hashed)
+
+
+def rename(transaction: Transaction, ref: str, display_name: str) -> None:
+    """Show the person under this name from now on."""
+    _change(transaction, ref, "display_name", _display_name(display_name))
+
+
+def signed_in(transaction: Transaction, ref: str, now: int) -> None:
+    """Note the time of a sign-in; raises NotFoundError for one who may not sign in (any more).
+
+    Belongs into the transaction that starts the session: no disabled person gets one then.
+    """
+    if not transaction.run(
+        "UPDATE people SET signed_in_at = ? WHERE ref = ? AND disabled_at IS NULL", (now, ref)
+    ):
+        raise _nobody(ref)
+
+
+def change_role(transaction: Transaction, ref: str, role: str, now: int) -> None:
+    """Give a person another role; the person's tokens lose what that role lacks.
+
+    Raises ConflictError where nobody would be left to administer.
+    """
+    allowed = roles.ROLES[roles.checked(role)]
+    _lock_roles(transaction)
+    if role != roles.ADMINISTRATOR:
+        _leave_an_administrator(transaction, ref)
+        invitations.withdraw_by(transaction, ref)
+    _change(transaction, ref, "role", role)
+    store.trim(transaction, ref, allowed, now)
+
+
+def disable(transaction: Transaction, ref: str, now: int) -> None:
+    """Keep a person out: ends the sessions, tokens and invitations, for the very next request.
+
+    Raises ConflictError where nobody would be left to administer.
+    """
+    _lock_roles(transaction)
+    _leave_an_administrator(transaction, ref)
+    invitations.withdraw_of(transaction, ref)
+    invitations.withdraw_by(transaction, ref)
+    transaction.run(
+        "UPDATE people SET disabled_at = ? WHERE ref = ? AND disabled_at IS NULL", (now, ref)
+    )
+    sessions.end_all(transaction, ref)
+    store.trim(transaction, ref, frozenset(), now)
+
+
+def enable(transaction: Transaction, ref: str) -> None:
+    """Let a disabled person sign in again; what ended stays ended."""
+    _change(transaction, ref, "disabled_at", None)
+
+
+def _lock_roles(transaction: Transaction) -> None:
+    """Wait until nobody else changes who may do what: of two who go at once, one stays."""
+    transaction.lock("administrators")
+
+
+def _leave_an_administrator(transaction: Transaction, ref: str) -> None:
+    """Raise ConflictError when nobody but this person can administer."""
+    _require(transaction, ref)
+    enabled = transaction.all(
+        "SELECT ref FROM people WHERE role = ? AND disabled_at IS NULL", (roles.ADMINISTRATOR,)
+    )
+    if enabled == [(ref,)]:
+        raise ConflictError(f"{ref} is the only administrator; make somebody else one first.")
+
+
+def _change(transaction: Transaction, ref: str, column: str, value: str | int | None) -> None:
+    if not transaction.run(f"UPDATE people SET {column} = ? WHERE ref = ?", (value, ref)):
+        raise _nobody(ref)
+
+
+def _require(transaction: Transaction, ref: str) -> None:
+    if transaction.one("SELECT 1 FROM people WHERE ref = ?", (ref,)) is None:
+        raise _nobody(ref)
+
+
+def _nobody(ref: str) -> NotFoundError:
+    return NotFoundError(f"There is no person {ref}.")
+
+
+def _taken(transaction: Transaction, ref: str) -> ConflictError:
+    if transaction.one("SELECT 1 FROM people WHERE ref = ?", (ref,)):
+        return ConflictError(f"There is a person {ref} already.")
+    return ConflictError("This account of the OpenID Connect provider belongs to somebody already.")
+
+
+def _display_name(text: str) -> str:
+    shown = text.strip()
+    if not 1 <= len(shown) <= _LONGEST_DISPLAY_NAME or not shown.isprintable():
+        raise InputError(
+            f"A display name has 1 to {_LONGEST_DISPLAY_NAME} characters that can be printed."
+        )
+    return shown
+
+
+def _person(row: Row) -> Person:
+    ref, display_name, role, has_password, *rest = row
+    return Person(ref, display_name, role, bool(has_password), *rest)

@@ -1,0 +1,82 @@
+"""One entity with all that its page shows of it, and the names of those that it is related to."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from factbook.catalog.store.querying import COLUMNS, Stored
+from factbook.storage import Database
+
+# A document that is longer is not read for a name alone.
+_LONGEST = 20_000
+
+
+class Shown(NamedTuple):
+    """An entity and what is known beside its document; `set` is None outside any set."""
+
+    stored: Stored
+    id: int
+    set: str | None
+    updated_by: str
+    updated_at: int
+    compliance: int
+
+
+class Named(NamedTuple):
+    """An entity as others are shown that are related to it: its title, else its name as written."""
+
+    title: str
+    name: str
+
+
+async def entity(database: Database, ref: str) -> Shown | None:
+    """The entity with this canonical reference."""
+    row = await database.one(_SHOWN, (ref,))
+    width = len(Stored._fields)
+    return Shown(Stored(*row[:width]), *row[width:]) if row else None
+
+
+async def names(database: Database, refs: Sequence[str]) -> dict[str, Named]:
+    """How those of the entities are called that are in the catalog, by their references."""
+    rows = await database.all(_NAMES, (_LONGEST, list(refs)))
+    return {ref: _named(ref, document) for ref, document in rows}
+
+
+async def same_name(database: Database, name: str, limit: int) -> list[str]:
+    """References that have this name, of whatever kind and namespace."""
+    rows = await database.all(_SAME_NAME, (name.lower(), limit))
+    return [row[0] for row in rows]
+
+
+class _Metadata(msgspec.Struct):
+    name: str = ""
+    title: str = ""
+
+
+class _Document(msgspec.Struct):
+    metadata: _Metadata
+
+
+_read = msgspec.json.Decoder(_Document).decode
+
+
+def _named(ref: str, document: str | None) -> Named:
+    name = ref.rpartition("/")[2]
+    if document is None:
+        return Named(name, name)
+    metadata = _read(document).metadata
+    return Named(metadata.title or metadata.name or name, metadata.name or name)
+
+
+_SHOWN = (
+    f"SELECT {COLUMNS}, e.id, s.name, e.updated_by, e.updated_at, e.compliance FROM entities e "
+    "LEFT JOIN sets s ON s.id = e.set_id WHERE e.ref = ?"
+)
+
+_NAMES = """
+SELECT e.ref, CASE WHEN length(e.body) <= ? THEN e.head || e.body || '}' END FROM entities e
+WHERE e.ref IN LIST(?)
+"""
+
+_SAME_NAME = "SELECT ref FROM entities WHERE name = ? ORDER BY ref LIMIT ?"

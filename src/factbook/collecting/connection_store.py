@@ -1,0 +1,279 @@
+"""The store of connections that are made while the service runs; their secrets are sealed.
+
+Whoever may write them never reads a secret again, and cannot have one sent elsewhere: values are
+kept through a change only while the address keeps its origin, and open beside no other.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+import msgspec
+import structlog
+
+from factbook.auth import sealing
+from factbook.auth.sealing import NotOpenedError
+from factbook.collecting import connection_users
+from factbook.errors import (
+    ConfigurationError,
+    ConflictError,
+    FactbookError,
+    InvalidItemsError,
+    NotFoundError,
+)
+from factbook.facts import definitions
+from factbook.sources import configuring
+from factbook.sources.custom import Connection, Unusable
+from factbook.sources.custom.definition import HEADER, NOT_A_HEADER
+from factbook.storage import Database, Row, Transaction
+
+Key = Callable[[], bytes]
+
+log = structlog.get_logger("factbook.connections")
+
+MOST: Final = 200
+_MOST_HEADERS: Final = 20
+_LONGEST_VALUE: Final = 8_000
+_PATHS: Final = {"base_url": "baseUrl"}
+_LABEL: Final = "connections"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """A connection as somebody wants it; a header without a value keeps the one that it has."""
+
+    base_url: str
+    methods: tuple[str, ...] = ("GET",)
+    at_once: int = 4
+    headers: Mapping[str, str | None] = field(default_factory=dict, repr=False)
+
+
+class Options(msgspec.Struct, frozen=True):
+    """What is stored in the clear; `headers` says by name when the value was set."""
+
+    base_url: str
+    methods: tuple[str, ...]
+    at_once: int
+    headers: dict[str, int]
+
+
+class StoredConnection(NamedTuple):
+    """A connection without its secrets."""
+
+    name: str
+    options: Options
+    created_at: int
+    created_by: str
+    updated_at: int
+    updated_by: str
+
+
+async def listed(database: Database) -> list[StoredConnection]:
+    """Every stored connection, by its name."""
+    return [_stored(row) for row in await database.all(_EVERY)]
+
+
+async def usable(database: Database, key: Key) -> dict[str, Connection | Unusable]:
+    """The stored connections by name, with their secrets, or why one cannot be used."""
+    rows = await database.all(_EVERY)
+    return {row[0]: _usable(row, key) for row in rows}
+
+
+def read(transaction: Transaction, name: str) -> StoredConnection | None:
+    """The connection, which nobody else changes until the end of the transaction."""
+    found = _row(transaction, name)
+    return None if found is None else _stored(found)
+
+
+def put(
+    transaction: Transaction, name: str, wanted: Wanted, key: bytes, actor: str, now: int
+) -> StoredConnection:
+    """Make a connection, or change it; a header that is not named is removed.
+
+    Raises InvalidItemsError, which names no value, and ConflictError when values that are to be
+    kept cannot be opened, or when there are too many connections.
+    """
+    row = _row(transaction, name)
+    if row is None and transaction.all(_NAMES)[MOST - 1 :]:
+        raise ConflictError(f"There are {MOST} connections already, which is the most.")
+    headers = _headers(name, wanted)
+    before = None if row is None else _stored(row)
+    kept = _kept(wanted.base_url, headers, row, key)
+    connection = _connection(wanted, {**kept, **_given(headers)})
+    times = {} if before is None else before.options.headers
+    options = Options(
+        connection.base_url,
+        connection.methods,
+        connection.at_once,
+        {header: times[header] if header in kept else now for header in headers},
+    )
+    created = (now, actor) if before is None else (before.created_at, before.created_by)
+    row = (name, _json(options), _sealed(name, connection, key), *created, now, actor)
+    transaction.run(_PUT, row)
+    definitions.raise_revision(transaction)
+    return _stored(row)
+
+
+def delete(transaction: Transaction, name: str) -> StoredConnection:
+    """Forget a connection; raises NotFoundError, ConflictError naming the sources that ask it."""
+    found = read(transaction, name)
+    if found is None:
+        raise NotFoundError(f'There is no connection "{name}".')
+    if asking := connection_users.of(transaction, name):
+        raise ConflictError(f"The connection {name} is used by {', '.join(asking)}.")
+    transaction.run("DELETE FROM connections WHERE name = ?", (name,))
+    definitions.raise_revision(transaction)
+    return found
+
+
+def _headers(name: str, wanted: Wanted) -> dict[str, str | None]:
+    """The headers by their names in lower case; raises InvalidItemsError."""
+    problems = []
+    if not configuring.NAME.fullmatch(name):
+        problems.append(_problem("name", "has to be of lower-case letters, digits, . _ and -"))
+    if len(wanted.headers) > _MOST_HEADERS:
+        problems.append(_problem("headers", f"can be {_MOST_HEADERS} at most"))
+    found: dict[str, str | None] = {}
+    for header, value in wanted.headers.items():
+        if not HEADER.fullmatch(header):
+            # It is not repeated: who mistakes the fields has put the secret here.
+            problems.append(_problem("headers", "has a name that is none"))
+        elif NOT_A_HEADER.fullmatch(header):
+            problems.append(_problem(f"headers.{header}", "is not a connection's to set"))
+        elif header.lower() in found:
+            problems.append(_problem(f"headers.{header}", "is given twice"))
+        elif len(value or "") > _LONGEST_VALUE:
+            problems.append(_problem(f"headers.{header}", f"is longer than {_LONGEST_VALUE}"))
+        found[header.lower()] = value
+    if problems:
+        raise InvalidItemsError(problems)
+    return found
+
+
+def _given(headers: Mapping[str, str | None]) -> dict[str, str]:
+    return {header: value for header, value in headers.items() if value is not None}
+
+
+def _kept(
+    base_url: str, headers: Mapping[str, str | None], row: Row | None, key: bytes
+) -> dict[str, str]:
+    """The stored values of the headers that are to keep theirs; raises what `put` does."""
+    keeping = [header for header, value in headers.items() if value is None]
+    if not keeping:
+        return {}
+    before = None if row is None else _stored(row)
+    there = {} if before is None else before.options.headers
+    problems = [
+        _problem(f"headers.{header}", "has no value yet; give one")
+        for header in keeping
+        if header not in there
+    ]
+    if before and configuring.origin(before.options.base_url) != configuring.origin(base_url):
+        problems = [
+            _problem(f"headers.{header}", "has to be given again, because the host is another one")
+            for header in keeping
+        ]
+    if problems:
+        raise InvalidItemsError(problems)
+    assert row is not None, "where a value is kept, there is one"
+    try:
+        values = _values(row, key)
+    except NotOpenedError:
+        raise ConflictError(_not_opened(row[0])) from None
+    return {header: values[header] for header in keeping}
+
+
+def _connection(wanted: Wanted, values: Mapping[str, str]) -> Connection:
+    """The connection; raises InvalidItemsError where one of the settings would be refused."""
+    options = {
+        "base_url": wanted.base_url,
+        "methods": wanted.methods,
+        "at_once": wanted.at_once,
+        "headers": dict(values),
+    }
+    try:
+        return msgspec.convert(options, Connection)
+    except msgspec.ValidationError as error:
+        raise InvalidItemsError([_problem("", str(error))]) from None
+    except ConfigurationError as error:
+        # They begin with the name of the option.
+        option, _, what = error.message.partition(" ")
+        raise InvalidItemsError([_problem(_PATHS.get(option, option), what)]) from None
+
+
+def _usable(row: Row, key: Key) -> Connection | Unusable:
+    options = _stored(row).options
+    try:
+        values = _values(row, key()) if row[2] is not None else {}
+        return Connection(
+            base_url=options.base_url,
+            methods=options.methods,
+            at_once=options.at_once,
+            headers=values,
+        )
+    except NotOpenedError:
+        reason = "sealed under another token key"
+    except FactbookError as error:
+        reason = error.message
+    log.error("connection.unusable", connection=row[0], reason=reason)
+    return Unusable(_not_opened(row[0]))
+
+
+def _not_opened(name: str) -> str:
+    return (
+        f"The headers of the connection {name!r} cannot be opened: they were sealed under another "
+        "token key. Give their values again."
+    )
+
+
+def _sealed(name: str, connection: Connection, key: bytes) -> bytes | None:
+    if not connection.headers:
+        return None
+    content = msgspec.json.encode(connection.headers)
+    return sealing.seal(key, _LABEL, _beside(name, connection.base_url), content)
+
+
+def _values(row: Row, key: bytes) -> dict[str, str]:
+    """The values of the headers; raises NotOpenedError."""
+    beside = _beside(row[0], _stored(row).options.base_url)
+    content = sealing.opened(key, _LABEL, beside, bytes(row[2]))
+    return msgspec.json.decode(content, type=dict[str, str])
+
+
+def _beside(name: str, base_url: str) -> str:
+    return f"{name} {configuring.origin(base_url)}"
+
+
+def _row(transaction: Transaction, name: str) -> Row | None:
+    transaction.lock("connections")
+    return transaction.one(_ONE, (name,))
+
+
+def _stored(row: Row) -> StoredConnection:
+    name, options, _, *rest = row
+    return StoredConnection(name, msgspec.json.decode(options, type=Options), *rest)
+
+
+def _problem(path: str, message: str) -> dict[str, str]:
+    return {"path": path, "message": message}
+
+
+def _json(value: object) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+_EVERY = """
+SELECT name, options, secrets, created_at, created_by, updated_at, updated_by
+FROM connections ORDER BY name
+"""
+
+_ONE = _EVERY.replace("ORDER BY name", "WHERE name = ?")
+
+_NAMES = "SELECT name FROM connections"
+
+_PUT = """
+INSERT INTO connections (name, options, secrets, created_at, created_by, updated_at, updated_by)
+VALUES (?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (name) DO UPDATE SET options = excluded.options, secrets = excluded.secrets,
+    updated_at = excluded.updated_at, updated_by = excluded.updated_by
+"""

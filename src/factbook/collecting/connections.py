@@ -1,0 +1,122 @@
+"""Connections as every interface shows and changes them; `write` is as in `defining`."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import structlog
+
+from factbook.collecting import connection_store, connection_users
+from factbook.collecting.connection_store import StoredConnection, Wanted
+from factbook.collecting.registry import Registry
+from factbook.errors import ConflictError, NotFoundError
+from factbook.sources.custom import Connection, Unusable
+from factbook.storage import Database, Transaction, Write
+
+log = structlog.get_logger("factbook.connections")
+
+
+class Shown(NamedTuple):
+    """A connection without its secrets.
+
+    `headers` says by name when the value was set. Of a connection of the settings nobody knows, and
+    it has no `stored`. `problem` says why it cannot be used, `used_by` which sources ask it.
+    """
+
+    name: str
+    base_url: str
+    methods: tuple[str, ...]
+    at_once: int
+    headers: Mapping[str, int | None]
+    used_by: Sequence[str]
+    stored: StoredConnection | None = None
+    problem: str | None = None
+
+
+async def listed(database: Database, registry: Registry) -> list[Shown]:
+    """Every connection, of the settings or stored, by its name."""
+    await registry.latest()
+    users = await connection_users.everything(database)
+    configured = registry.configured
+    found = [_configured(name, one, users.get(name, ())) for name, one in configured.items()]
+    for stored in await connection_store.listed(database):
+        if stored.name not in configured:
+            usable = registry.connections.get(stored.name)
+            problem = usable.problem if isinstance(usable, Unusable) else None
+            found.append(_shown(stored, users.get(stored.name, ()), problem))
+    return sorted(found, key=lambda one: one.name)
+
+
+async def one(database: Database, registry: Registry, name: str) -> Shown:
+    """The connection with this name; raises NotFoundError."""
+    for found in await listed(database, registry):
+        if found.name == name:
+            return found
+    raise NotFoundError(f'There is no connection "{name}".')
+
+
+async def put(
+    database: Database,
+    registry: Registry,
+    key: bytes,
+    name: str,
+    wanted: Wanted,
+    *,
+    actor: str,
+    now: int,
+    write: Write | None = None,
+) -> Shown:
+    """Make or change a connection, whose secrets are sealed under the key of the tokens.
+
+    Raises InvalidItemsError, which names no value, and ConflictError when it is one of the
+    settings, when values that are to be kept cannot be opened, or when there are too many.
+    """
+    _check(name, registry)
+
+    def work(transaction: Transaction) -> StoredConnection:
+        return connection_store.put(transaction, name, wanted, key, actor, now)
+
+    await (write or database.write)(work)
+    registry.forget()
+    log.info("connection.put", connection=name, actor=actor)
+    return await one(database, registry, name)
+
+
+async def delete(
+    database: Database, registry: Registry, name: str, *, actor: str, write: Write | None = None
+) -> None:
+    """Remove a connection.
+
+    Raises NotFoundError, and ConflictError when it is one of the settings, or is used.
+    """
+    _check(name, registry)
+
+    def work(transaction: Transaction) -> StoredConnection:
+        return connection_store.delete(transaction, name)
+
+    await (write or database.write)(work)
+    registry.forget()
+    log.info("connection.deleted", connection=name, actor=actor)
+
+
+def _check(name: str, registry: Registry) -> None:
+    if name in registry.configured:
+        raise ConflictError(f"The connection {name} is one of the settings: change it there.")
+
+
+def _configured(name: str, one: Connection, users: Sequence[str]) -> Shown:
+    headers = dict.fromkeys(sorted(map(str.lower, one.headers)))
+    return Shown(name, one.base_url, one.methods, one.at_once, headers, users)
+
+
+def _shown(stored: StoredConnection, users: Sequence[str], problem: str | None) -> Shown:
+    options = stored.options
+    return Shown(
+        stored.name,
+        options.base_url,
+        options.methods,
+        options.at_once,
+        options.headers,
+        users,
+        stored,
+        problem,
+    )

@@ -1,0 +1,179 @@
+"""Defining data sources, for every interface that lets somebody do it.
+
+What writes takes `write`, which runs a function in a transaction and is the database's own when it
+is left out. One that records, in the same transaction, who did what can take its place.
+"""
+
+import asyncio
+from typing import Any
+
+import structlog
+
+from factbook.catalog.validation import deeper_than, too_deep
+from factbook.collecting.registry import Registry
+from factbook.errors import ConflictError, InputError, InvalidItemsError, NotFoundError
+from factbook.facts import definitions, history
+from factbook.facts.definitions import Stored
+from factbook.sources import VENDORS
+from factbook.sources.custom import Definition, definition
+from factbook.storage import Database, Transaction, Write
+
+log = structlog.get_logger("factbook.data_sources")
+
+Document = dict[str, Any]
+
+
+async def checked(
+    document: Document, registry: Registry, max_depth: int, source_id: str | None = None
+) -> Document:
+    """The document; raises InvalidItemsError with all that is wrong with it, ConflictError for ids.
+
+    With `source_id` it has to be of that source.
+    """
+    await read(document, registry, max_depth, source_id)
+    return document
+
+
+async def read(
+    document: Document, registry: Registry, max_depth: int, source_id: str | None = None
+) -> Definition:
+    """The definition in a document; raises what `checked` does."""
+    if deeper_than(document, max_depth):
+        raise InputError(f"{too_deep(max_depth)}.")
+    problems = definitions.service_set(document)
+    if source_id is not None and document.get("id") != source_id:
+        problems.append({"path": "id", "message": f"has to be {source_id}, as in the address"})
+    try:
+        # A definition with many expressions takes some time to read.
+        found = await asyncio.to_thread(definition.parse, document)
+    except InvalidItemsError as error:
+        raise InvalidItemsError([*problems, *error.details["problems"]]) from None
+    if problems:
+        raise InvalidItemsError(problems)
+    check_custom(document["id"], registry)
+    return found
+
+
+def check_custom(source_id: str, registry: Registry) -> None:
+    """Raise ConflictError when this is the id of a builtin source."""
+    if source_id in registry.fixed.sources:
+        raise ConflictError(f"{source_id} is a builtin data source, which nobody can change.")
+    if source_id in VENDORS:
+        raise ConflictError(f"{source_id} is the id of a builtin data source; choose another one.")
+
+
+def missing(source_id: str) -> NotFoundError:
+    """What is said of a source that there is not."""
+    return NotFoundError(f'There is no data source "{source_id}".')
+
+
+async def existing(database: Database, source_id: str) -> Stored:
+    """The custom source with this id; raises NotFoundError."""
+    stored = await definitions.one(database, source_id)
+    if stored is None:
+        raise missing(source_id)
+    return stored
+
+
+async def problem(registry: Registry, stored: Stored) -> str | None:
+    """Why a source that is stored so cannot be collected on this server; None when it can."""
+    await registry.latest()
+    return await asyncio.to_thread(registry.problem, stored)
+
+
+async def create(
+    database: Database,
+    registry: Registry,
+    document: Document,
+    *,
+    actor: str,
+    now: int,
+    write: Write | None = None,
+) -> Stored:
+    """Store a document that was checked as a new draft; raises ConflictError when it is not new."""
+
+    def work(transaction: Transaction) -> Stored:
+        return definitions.create(transaction, document, actor, now)
+
+    stored = await (write or database.write)(work)
+    return _noted("created", stored, registry, actor)
+
+
+async def replace(
+    database: Database,
+    registry: Registry,
+    document: Document,
+    *,
+    actor: str,
+    now: int,
+    write: Write | None = None,
+) -> Stored:
+    """Make a document that was checked the draft of its source, which is made when there is none.
+
+    What says the same as what is there changes nothing.
+    """
+
+    def work(transaction: Transaction) -> Stored:
+        if definitions.read(transaction, document["id"]) is None:
+            return definitions.create(transaction, document, actor, now)
+        return definitions.replace(transaction, document, actor, now)
+
+    stored = await (write or database.write)(work)
+    return _noted("replaced", stored, registry, actor)
+
+
+async def publish(
+    database: Database,
+    registry: Registry,
+    source_id: str,
+    *,
+    actor: str,
+    now: int,
+    force: bool = False,
+    write: Write | None = None,
+) -> Stored:
+    """Publish the draft under the next version; without a draft nothing changes.
+
+    Raises NotFoundError, and ConflictError for a builtin source and, unless forced, when a fact was
+    removed or has another type.
+    """
+    check_custom(source_id, registry)
+    await existing(database, source_id)
+
+    def work(transaction: Transaction) -> Stored:
+        return definitions.publish(transaction, source_id, actor, now, force=force)
+
+    stored = await (write or database.write)(work)
+    return _noted("published", stored, registry, actor)
+
+
+async def delete(
+    database: Database,
+    registry: Registry,
+    source_id: str,
+    *,
+    actor: str,
+    write: Write | None = None,
+) -> None:
+    """Remove a source with its facts, their history and its runs.
+
+    Raises NotFoundError, and ConflictError for a builtin source.
+    """
+    check_custom(source_id, registry)
+    await existing(database, source_id)
+    # What is large goes in portions, and first: what is left of it can be deleted again.
+    await history.drop(database, source_id)
+
+    def work(transaction: Transaction) -> None:
+        if not definitions.delete(transaction, source_id):
+            raise missing(source_id)
+
+    await (write or database.write)(work)
+    registry.forget()
+    log.info("data_source.deleted", source=source_id, actor=actor)
+
+
+def _noted(event: str, stored: Stored, registry: Registry, actor: str) -> Stored:
+    registry.forget()
+    log.info(f"data_source.{event}", source=stored.id, version=stored.version, actor=actor)
+    return stored

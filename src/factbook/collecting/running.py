@@ -1,0 +1,108 @@
+"""Running and trying data sources because somebody asked for it, for every interface."""
+
+import asyncio
+from typing import Any
+
+import structlog
+
+from factbook.catalog import ref as refs
+from factbook.catalog.store import subjects
+from factbook.collecting import defining, starting
+from factbook.collecting.connecting import Connect
+from factbook.collecting.registry import Known, Registry
+from factbook.collecting.trying import Tried, tried
+from factbook.errors import ConflictError, NotFoundError
+from factbook.scheduling import runs
+from factbook.scheduling.runs import Run
+from factbook.sources.custom import Definition, definition
+from factbook.storage import Database, Write
+
+log = structlog.get_logger("factbook.data_sources")
+
+
+async def run(
+    database: Database,
+    registry: Registry,
+    source_id: str,
+    entity: str | None,
+    *,
+    actor: str,
+    now: int,
+    write: Write | None = None,
+) -> Run:
+    """Begin to collect a source now, of every entity or of the one with this reference.
+
+    `write` is as in `defining`. Raises InputError, NotFoundError, and ConflictError when the source
+    is not collected, not about the entity, or all of it is being collected already.
+    """
+    known = await registry.latest()
+    if source_id not in known.sources:
+        raise defining.missing(source_id)
+    ref = None if entity is None else str(refs.parse(entity))
+    id_ = None if ref is None else await entity_id(database, ref)
+    integration = known.integrations.get(source_id)
+    if integration is None:
+        raise ConflictError(_why_not(source_id, known))
+    try:
+        begun = await starting.begin(database, integration, id_, now, write)
+    except starting.NothingToCollectError:
+        raise ConflictError(f"The entityFilter of {source_id} leaves {ref} out.") from None
+    except starting.UnderWayError:
+        raise _under_way(source_id) from None
+    found = await runs.run(database, begun.run_id)
+    if found is None:
+        raise _under_way(source_id)
+    log.info("data_source.run", source=source_id, run=found.id, actor=actor)
+    return found
+
+
+async def trial(
+    database: Database, registry: Registry, connect: Connect, made: Definition, entity: str
+) -> tuple[str, Tried]:
+    """The entity's whole reference, and what comes of collecting for it; nothing is stored.
+
+    Raises InputError for a connection that does not let it, NotFoundError.
+    """
+    ref = str(refs.parse(entity, kind="component"))
+    found = await subjects.entity(database, ref)
+    if found is None:
+        raise NotFoundError(f"There is no entity {ref}.")
+    await registry.latest()
+    return ref, await tried(made, found, registry.connections, registry.files, connect)
+
+
+async def to_try(
+    database: Database,
+    registry: Registry,
+    source_id: str,
+    document: dict[str, Any] | None,
+    max_depth: int,
+) -> Definition:
+    """The definition in a document, or what is stored of the source, its draft first.
+
+    Raises what `defining.checked` does, NotFoundError.
+    """
+    if document is not None:
+        return await defining.read(document, registry, max_depth, source_id)
+    stored = await defining.existing(database, source_id)
+    return await asyncio.to_thread(definition.parse, stored.draft or stored.current)
+
+
+async def entity_id(database: Database, ref: str) -> int:
+    """The id of the entity with this reference; raises NotFoundError."""
+    found = await subjects.id_of(database, ref)
+    if found is None:
+        raise NotFoundError(f"There is no entity {ref}.")
+    return found
+
+
+def _under_way(source_id: str) -> ConflictError:
+    return ConflictError(f"A run of everything of {source_id} is under way already.")
+
+
+def _why_not(source_id: str, known: Known) -> str:
+    if source_id in known.problems:
+        return f"{source_id} cannot be collected: {known.problems[source_id]}"
+    if source_id in known.definitions:
+        return f"{source_id} is not collected: its facts are pushed."
+    return f"{source_id} is read from the catalog whenever it is asked for."

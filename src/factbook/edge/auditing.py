@@ -1,0 +1,194 @@
+"""What requests leave in the audit: writes with the write itself, refusals beside it."""
+
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any, Final
+
+from factbook.auth import audit
+from factbook.auth.audit import About, Caller, Entry
+from factbook.auth.store import Token
+from factbook.catalog.sets import Push
+from factbook.catalog.store.pushing import Outcome
+from factbook.collecting.connection_store import StoredConnection
+from factbook.edge.authentication import client_address
+from factbook.edge.requests import Request
+from factbook.edge.state import State
+from factbook.errors import FactbookError, NotAllowedError
+from factbook.facts import pushing
+from factbook.facts.definitions import Stored
+from factbook.scheduling.engine import Begun
+from factbook.storage import Write
+
+REFUSED: Final = "call.refused"
+
+# Who may do what, of every call. Their messages are the service's own words.
+_ACCESS: Final = frozenset({401, 403, 429})
+# What became of a write that was not done. Their messages may quote what was sent.
+_WRITES: Final = frozenset({400, 409, 412, 413})
+_LONGEST_MESSAGE: Final = 200
+
+
+def caller(request: Request, state: State) -> Caller:
+    """Who makes a request whose token is good."""
+    assert request.token is not None
+    address = client_address(request, state)
+    return Caller(request.actor, state.clock(), address, request.token.id)
+
+
+def writing(
+    request: Request, state: State, about: Entry | About, status: int = HTTPStatus.OK
+) -> Write:
+    """What writes to the database, and records in the same transaction who asked for it."""
+    return audit.writing(state.database, caller(request, state), about, status)
+
+
+def refused(
+    state: State,
+    *,
+    actor: str,
+    address: str,
+    action: str,
+    object: str,
+    status: int,
+    token: str = "",
+    detail: Mapping[str, Any] | None = None,
+) -> None:
+    """Record that something was refused, beside the answer; not all when it is too often.
+
+    `object` and `detail` must not hold what people typed where a secret may have slipped in.
+    """
+    who = Caller(actor, state.clock(), address, token)
+    record = audit.record(who, Entry(action, object, detail or {}), "refused", status)
+    state.refusals.add(record)
+
+
+def refusal(request: Request, state: State, error: FactbookError, *, writes: bool) -> None:
+    """Record a refused request: of those that were to write more kinds than of others."""
+    if not (error.status in _ACCESS or (writes and error.status in _WRITES)):
+        return
+    detail: dict[str, Any] = {"method": request.method[:20], "error": error.name}
+    if error.status in _ACCESS:
+        detail["message"] = audit.clean(error.message)[:_LONGEST_MESSAGE]
+    if isinstance(error, NotAllowedError) and error.missing:
+        detail["missing"] = error.missing
+    refused(
+        state,
+        actor=request.token.owner if request.token else "",
+        address=client_address(request, state),
+        action=REFUSED,
+        object=request.path,
+        status=error.status,
+        token=request.token_id,
+        detail=detail,
+    )
+
+
+# What is told of each kind of write, whichever interface it comes through
+
+
+def of_set(action: str, name: str) -> About:
+    """The push of a whole set; nothing when it was only tried."""
+
+    def about(outcome: Outcome) -> Entry | None:
+        return Entry(action, name, _changes(outcome)) if outcome.written else None
+
+    return about
+
+
+def of_restored(name: str, number: int) -> About:
+    """A set that is made what it was at a revision."""
+
+    def about(result: tuple[Push, Outcome]) -> Entry:
+        return Entry("set.restore", name, {"restored": number, **_changes(result[1])})
+
+    return about
+
+
+def of_entity(action: str) -> About:
+    """A change of one entity; nothing when there was none to remove."""
+
+    def about(outcome: Outcome | None) -> Entry | None:
+        if outcome is None:
+            return None
+        plan = outcome.plan
+        prepared = [*plan.added, *(item for item, _ in (*plan.taken, *plan.updated))]
+        [ref] = [item.ref for item in prepared] or [
+            item.ref for item in (*plan.removed, *plan.unchanged)
+        ]
+        inside = {"set": plan.set.name} if plan.set else {}
+        return Entry(action, ref, {**inside, **_changes(outcome)})
+
+    return about
+
+
+def _changes(outcome: Outcome) -> dict[str, int]:
+    """The set's revision, and how many entities changed in which way."""
+    revision = outcome.written.revision if outcome.written else 0
+    return {"revision": revision, **outcome.plan.changes}
+
+
+def of_request(ref: str) -> About:
+    """Somebody asked for an entity's facts; nothing when there is no such entity."""
+
+    def about(known: bool) -> Entry | None:
+        return Entry("entity.refresh", ref) if known else None
+
+    return about
+
+
+def of_token(action: str) -> About:
+    """A token that is made or revoked."""
+
+    def about(token: Token) -> Entry:
+        detail = {
+            "name": token.name,
+            "owner": token.owner,
+            "permissions": sorted(token.permissions),
+        }
+        return Entry(action, token.id, detail)
+
+    return about
+
+
+def of_source(action: str, now: int) -> About:
+    """A change of a data source at this time, unless it says that nothing changed."""
+
+    def about(stored: Stored) -> Entry:
+        at = stored.published_at if action == "data-source.publish" else stored.updated_at
+        return Entry(action, stored.id, {"version": stored.version, "changed": at == now})
+
+    return about
+
+
+def of_facts(source_id: str) -> About:
+    """Facts that were pushed to a source, by its version and what became of the items."""
+
+    def about(result: tuple[str, list[pushing.Outcome]]) -> Entry:
+        version, outcomes = result
+        accepted = sum(outcome.accepted for outcome in outcomes)
+        detail = {"version": version, "items": len(outcomes), "accepted": accepted}
+        return Entry("facts.push", source_id, detail)
+
+    return about
+
+
+def of_connection(*, deleted: bool = False) -> About:
+    """A change of a connection: where it leads, and which headers it sends, never their values."""
+
+    def about(stored: StoredConnection) -> Entry:
+        options, new = stored.options, stored.created_at == stored.updated_at
+        action = f"connection.{'delete' if deleted else 'create' if new else 'replace'}"
+        detail = {"baseUrl": options.base_url, "headers": sorted(options.headers)}
+        return Entry(action, stored.name, detail)
+
+    return about
+
+
+def of_run(source_id: str, entity: str | None) -> About:
+    """A run that was begun, of everything or of one entity."""
+
+    def about(begun: Begun) -> Entry:
+        one = {} if entity is None else {"entity": entity}
+        return Entry("data-source.run", source_id, {"run": begun.run_id, **one})
+
+    return about

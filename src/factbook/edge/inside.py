@@ -1,0 +1,50 @@
+"""Requests that the service makes to itself, through everything that a client's go through."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from starlette.types import ASGIApp, Message
+
+
+class Answer(NamedTuple):
+    """What the application answered."""
+
+    status: int
+    body: bytes
+
+
+async def post(
+    application: ASGIApp, path: str, headers: Mapping[str, str], body: bytes, address: str
+) -> Answer:
+    """What the application answers a POST that comes from this address, without any network."""
+    status, received = 0, bytearray()
+
+    async def receive() -> Message:
+        return {"type": "http.request", "body": body}
+
+    async def send(message: Message) -> None:
+        nonlocal status
+        if message["type"] == "http.response.start":
+            status = message["status"]
+        else:
+            received.extend(message.get("body", b""))
+
+    scope = {
+        "type": "http",
+        "asgi": {"version": "3.0"},
+        "http_version": "1.1",
+        "method": "POST",
+        "scheme": "http",
+        "path": path,
+        "raw_path": path.encode(),
+        "query_string": b"",
+        "root_path": "",
+        "headers": [
+            (name.lower().encode("latin-1"), value.encode("latin-1"))
+            for name, value in headers.items()
+        ],
+        "client": (address, 0),
+        "server": None,
+    }
+    await application(scope, receive, send)
+    return Answer(status, bytes(received))

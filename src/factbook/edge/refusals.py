@@ -1,0 +1,70 @@
+"""Refused calls on their way into the audit, and no more of them than it can hold."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from functools import partial
+from typing import Any
+
+import structlog
+
+from factbook.auth import audit
+from factbook.auth.audit import Record
+from factbook.auth.limits import RateLimit
+from factbook.clock import Clock
+from factbook.edge.metrics import Metrics
+from factbook.errors import UnavailableError
+from factbook.storage import Database
+
+log = structlog.get_logger("factbook.audit")
+
+_MOST_WAITING = 10_000
+
+
+class Refusals:
+    """Records of refused calls, written many at a time, beside the answers.
+
+    Whoever is refused again and again must not fill the disk: in any minute an address gets 60
+    records, and addresses of which nobody is known get one a second together, 3600 of them at once.
+    What is beyond is counted.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        clock: Clock,
+        metrics: Metrics,
+        spawn: Callable[[Coroutine[Any, Any, object]], None],
+    ) -> None:
+        self._database = database
+        self._metrics = metrics
+        self._spawn = spawn
+        # Half of the 60 at once, and half in the course of a minute.
+        self._of_address = RateLimit(0.5, 30, clock)
+        self._of_nobody = RateLimit(1, 3600, clock)
+        self._waiting: list[Record] = []
+        self._lock = asyncio.Lock()
+
+    def add(self, record: Record) -> None:
+        """Have a record written soon."""
+        if (
+            len(self._waiting) >= _MOST_WAITING
+            or self._of_address.take(record.address)
+            or (not record.actor and self._of_nobody.take(""))
+        ):
+            self._metrics.left_out_of_audit(1)
+            return
+        self._waiting.append(record)
+        if len(self._waiting) == 1:
+            self._spawn(self.write())
+
+    async def write(self) -> None:
+        """Return when every record that was added until now is written."""
+        async with self._lock:
+            records, self._waiting = self._waiting, []
+            if not records:
+                return
+            try:
+                await self._database.write(partial(audit.append_all, records=records))
+            except UnavailableError:
+                self._metrics.left_out_of_audit(len(records))
+                log.warning("audit.unavailable", records=len(records))

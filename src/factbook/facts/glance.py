@@ -1,0 +1,95 @@
+"""What people want to see of a source at a glance: how much it brought, when, and what failed."""
+
+from collections.abc import Iterable
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from factbook.facts import entity_filter
+from factbook.facts.datasource import DataSource
+from factbook.storage import Database
+
+# Rows that one page of failures looks at.
+SCANNED: Final = 5_000
+
+
+class Failure(NamedTuple):
+    """An entity about which the last run brought nothing.
+
+    `reasons` say why by the place of the facts, "" for all of them. Without reasons the values of
+    `written_at` are kept; 0 is a time that never was.
+    """
+
+    ref: str
+    reasons: dict[str, str]
+    written_at: int
+
+
+class Failures(NamedTuple):
+    """A page of failures, maybe empty; `more` is None at the end, else where the next one begins."""
+
+    failures: list[Failure]
+    more: int | None
+
+
+async def last_written(database: Database, source_ids: Iterable[str]) -> dict[str, int]:
+    """When the latest values of each of these custom sources are from, if there are some."""
+    rows = await database.all(_LAST_WRITTEN, (list(source_ids),))
+    return {source_id: at for source_id, at in rows if at is not None}
+
+
+async def stored(database: Database, source_id: str) -> int:
+    """The number of entities about which the source has brought something, or said why not."""
+    row = await database.one("SELECT COUNT(*) FROM facts_latest WHERE source_id = ?", (source_id,))
+    return row[0] if row else 0
+
+
+async def failures(
+    database: Database, source_id: str, since: int, after: int, limit: int
+) -> Failures:
+    """Up to `limit` entities about which nothing was written since a time, by their ids.
+
+    A page looks at `SCANNED` rows at most, so that it may hold few.
+    """
+    rows = await database.search(_FAILURES, (source_id, after, SCANNED, since, limit + 1))
+    found = [Failure(ref, _read(reasons), at) for _, ref, reasons, at in rows[:limit]]
+    if len(rows) > limit:
+        return Failures(found, rows[limit - 1][0])
+    last = await database.one(_PLACE, (source_id, after, SCANNED - 1))
+    return Failures(found, None if last is None else last[0])
+
+
+async def matching(database: Database, source: DataSource, limit: int) -> list[str]:
+    """The references of up to `limit` entities that the source is about, whichever they are."""
+    condition, values = "1 = 1", list[Any]()
+    if source.entity_filter is not None:
+        condition, values = entity_filter.where(source.entity_filter)
+    sql = f"SELECT e.ref FROM entities e WHERE {condition} LIMIT ?"
+    return [ref for (ref,) in await database.search(sql, (*values, limit))]
+
+
+def _read(reasons: str) -> dict[str, str]:
+    found: dict[str, str] = msgspec.json.decode(reasons)
+    return found
+
+
+_LAST_WRITTEN = """
+SELECT d.id, (SELECT MAX(h.written_at) FROM facts_history h WHERE h.source_id = d.id)
+FROM data_sources d WHERE d.id IN LIST(?)
+"""
+
+# What was skipped, because nothing says where to look, is no failure.
+_FAILURES = """
+SELECT s.entity_id, e.ref, s.reasons, s.written_at FROM (
+    SELECT entity_id, reasons, written_at, facts FROM facts_latest
+    WHERE source_id = ? AND entity_id > ? ORDER BY entity_id LIMIT ?
+) s JOIN entities e ON e.id = s.entity_id
+WHERE CASE WHEN s.facts = '{}' THEN s.reasons NOT LIKE '{"":"no-annotation%'
+    ELSE s.written_at < ? END
+ORDER BY s.entity_id LIMIT ?
+"""
+
+_PLACE = """
+SELECT entity_id FROM facts_latest WHERE source_id = ? AND entity_id > ?
+ORDER BY entity_id LIMIT 1 OFFSET ?
+"""

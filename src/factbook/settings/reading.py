@@ -1,0 +1,118 @@
+"""Where the settings are read from: a file, the environment and flags."""
+
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import msgspec
+
+from factbook.errors import ConfigurationError
+from factbook.settings.table import TABLES, Settings
+
+
+def load(
+    flags: Mapping[str, Any] | None = None,
+    environ: Mapping[str, str] = os.environ,
+    path: Path = Path("factbook.toml"),
+) -> Settings:
+    """The settings in force.
+
+    `FACTBOOK_CONFIG` names another file. Flags that are None count as not given. Raises
+    ConfigurationError for an unknown name or a value of the wrong type, naming where it came from.
+    """
+    values: dict[str, Any] = {}
+    config = Path(environ.get("FACTBOOK_CONFIG", path))
+    if config.exists():
+        values |= _from_file(config)
+    elif "FACTBOOK_CONFIG" in environ:
+        raise ConfigurationError(f"FACTBOOK_CONFIG names {config}, which does not exist.")
+    values |= _from_environment(environ, values)
+    values |= {name: value for name, value in (flags or {}).items() if value is not None}
+    return Settings(**values)
+
+
+def environment(settings: Settings) -> dict[str, str]:
+    """The settings as environment variables, from which `load` makes the same ones."""
+    given = {name: getattr(settings, name) for name in Settings.__struct_fields__}
+    return {
+        f"FACTBOOK_{name.upper()}": _text(value)
+        for name, value in given.items()
+        if value is not None
+    }
+
+
+def _text(value: object) -> str:
+    if isinstance(value, list):
+        return ",".join(value)
+    return msgspec.json.encode(value).decode() if isinstance(value, dict) else str(value)
+
+
+def _from_file(path: Path) -> dict[str, Any]:
+    try:
+        found = tomllib.loads(path.read_text("utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"{path} is not valid TOML: {error}") from None
+    known = set(Settings.__struct_fields__)
+    if unknown := sorted(set(found) - known):
+        raise ConfigurationError(f"{path} has unknown settings: {', '.join(unknown)}.")
+    return {name: _convert(name, value, str(path), strict=True) for name, value in found.items()}
+
+
+def _from_environment(environ: Mapping[str, str], given: Mapping[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name in Settings.__struct_fields__:
+        variable = f"FACTBOOK_{name.upper()}"
+        if variable in environ:
+            found[name] = _convert(name, environ[variable], variable, strict=False)
+    for name, depth in TABLES.items():
+        whole = found.get(name, given.get(name, {}))
+        if tables := _with_options(name, depth, environ, whole):
+            found[name] = tables
+    return found
+
+
+def _with_options(
+    setting: str, depth: int, environ: Mapping[str, str], given: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The tables of a setting, and in them the options that have a variable each."""
+    tables = _copied(given, depth)
+    prefix = f"FACTBOOK_{setting.upper()}__"
+    for variable, text in environ.items():
+        if not variable.startswith(prefix):
+            continue
+        parts = variable.removeprefix(prefix).lower().split("__")
+        if len(parts) != depth or not all(parts):
+            form = "__".join(("VENDOR", "NAME", "OPTION")[-depth:])
+            raise ConfigurationError(f"{variable} is not of the form {prefix}{form}.")
+        table = tables
+        for part in parts[:-1]:
+            table = table.setdefault(part, {})
+        table[parts[-1]] = text
+    return tables
+
+
+def _copied(tables: Mapping[str, Any], depth: int) -> dict[str, Any]:
+    if depth == 1:
+        return dict(tables)
+    return {name: _copied(table, depth - 1) for name, table in tables.items()}
+
+
+def _json(text: str, origin: str) -> Any:
+    try:
+        return msgspec.json.decode(text)
+    except msgspec.DecodeError as error:
+        raise ConfigurationError(f"{origin} is not valid JSON: {error}") from None
+
+
+def _convert(name: str, value: Any, origin: str, *, strict: bool) -> Any:
+    type_ = get_type_hints(Settings)[name]
+    if type_ == list[str] and isinstance(value, str):
+        value = [part.strip() for part in value.split(",") if part.strip()]
+    if name in TABLES and isinstance(value, str):
+        value = _json(value, origin)
+    try:
+        return msgspec.convert(value, type_, strict=strict)
+    except msgspec.ValidationError as error:
+        raise ConfigurationError(f"{name} from {origin}: {error}") from None

@@ -1,0 +1,116 @@
+"""Administration → Account: name, password, sessions and appearance of the person signed in."""
+
+import asyncio
+from collections.abc import Sequence
+
+from factbook.auth import passwords, people, roles, sessions
+from factbook.auth.audit import Entry
+from factbook.auth.permissions import TITLES
+from factbook.clock import DAY, SECOND
+from factbook.edge.requests import Reply
+from factbook.errors import InputError, NotFoundError
+from factbook.storage import Transaction
+from factbook.web import cookies
+from factbook.web.endpoint import Page
+from factbook.web.visit import THEMES, Visit
+
+PATH = "/administration/account"
+_YEAR_SECONDS = 365 * DAY // SECOND
+
+
+async def show(visit: Visit) -> Reply:
+    """The account of the person signed in."""
+    return await _page(visit)
+
+
+async def rename(visit: Visit) -> Reply:
+    """Change the full name."""
+    ref, name = visit.person.ref, visit.sent.one("display_name")
+    write = visit.writing(Entry("person.change", ref, {"changed": "display name"}))
+    try:
+        await write(lambda transaction: people.rename(transaction, ref, name))
+    except InputError as error:
+        return await _page(visit, 400, name_problem=error.message)
+    return visit.redirect(PATH, "Your name was changed.")
+
+
+async def change_password(visit: Visit) -> Reply:
+    """Change the password, which ends every other session."""
+    ref = visit.person.ref
+    try:
+        hashed = await _new_password(visit)
+    except InputError as error:
+        return await _page(visit, 400, password_problem=error.message)
+    keep = visit.person.hash
+
+    def work(transaction: Transaction) -> None:
+        people.rehash(transaction, ref, hashed)
+        sessions.end_others(transaction, ref, keep)
+
+    await visit.writing(Entry("person.change", ref, {"changed": "password"}))(work)
+    return visit.redirect(PATH, "Your password was changed; every other session has ended.")
+
+
+async def end_session(visit: Visit) -> Reply:
+    """End one of the person's sessions, or all but this one."""
+    ref, id_, keep = visit.person.ref, visit.sent.one("session"), visit.person.hash
+
+    def work(transaction: Transaction) -> None:
+        if id_ == "others":
+            sessions.end_others(transaction, ref, keep)
+        elif not sessions.end_by_id(transaction, ref, id_):
+            raise NotFoundError("This session has ended already.")
+
+    await visit.writing(Entry("session.end", ref, {"session": id_[:16]}))(work)
+    return visit.redirect(PATH, "The session has ended.")
+
+
+async def choose_theme(visit: Visit) -> Reply:
+    """Show the pages in light, in dark, or as the system does."""
+    theme = visit.sent.one("theme")
+    if theme not in THEMES:
+        raise InputError(f"There is no theme of this name; there are {', '.join(THEMES)}.")
+    visit.keep_cookie(cookies.THEME, theme, _YEAR_SECONDS)
+    return visit.redirect(PATH)
+
+
+async def _new_password(visit: Visit) -> str:
+    """The hash of the password that the form asks for; raises InputError."""
+    ref, form = visit.person.ref, visit.sent
+    stored = await people.password_of(visit.state.database, ref)
+    if visit.site.wrong_passwords.waits(ref):
+        raise InputError("Too many attempts. Try again in a minute.")
+    if not await asyncio.to_thread(passwords.fits, stored, form.raw("current")):
+        visit.site.wrong_passwords.take(ref)
+        raise InputError("The current password is wrong.")
+    password = form.raw("password")
+    passwords.check(password, ref)
+    if password != form.raw("again"):
+        raise InputError("The two new passwords differ.")
+    return await asyncio.to_thread(passwords.hashed, password)
+
+
+async def _page(visit: Visit, status: int = 200, **problems: str) -> Reply:
+    database, ref = visit.state.database, visit.person.ref
+    person = await people.find(database, ref)
+    assert person is not None
+    return visit.page(
+        "account.html",
+        status,
+        person=person,
+        role=roles.TITLES[person.role],
+        permissions=[TITLES[name] for name in TITLES if name in person.permissions],
+        sessions=await sessions.listed(database, ref),
+        themes=[(theme, theme.capitalize()) for theme in THEMES],
+        name_problem=problems.get("name_problem", ""),
+        password_problem=problems.get("password_problem", ""),
+    )
+
+
+ACCOUNT: Sequence[Page] = (
+    Page("GET", PATH, show),
+    Page("POST", f"{PATH}/name", rename),
+    Page("POST", f"{PATH}/password", change_password),
+    Page("POST", f"{PATH}/sessions", end_session),
+    Page("POST", f"{PATH}/theme", choose_theme),
+)

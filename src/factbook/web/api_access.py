@@ -1,0 +1,230 @@
+"""Administration → Account → API access: the tokens of a person, and of all to administrators."""
+
+import re
+import secrets
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+from urllib.parse import urlencode
+
+from factbook.auth import granting, permissions, store, tokens
+from factbook.auth.granting import Wish
+from factbook.auth.permissions import (
+    CATALOG_READ,
+    PERMISSIONS,
+    SET_WRITE,
+    SOURCE_READ,
+    TITLES,
+    TOKEN_MANAGE,
+    Permission,
+)
+from factbook.auth.store import Token
+from factbook.clock import DAY
+from factbook.edge import auditing
+from factbook.edge.requests import Reply
+from factbook.errors import ConflictError, FactbookError, InputError, NotAllowedError, NotFoundError
+from factbook.web import addresses
+from factbook.web.endpoint import Page
+from factbook.web.token_uses import uses
+from factbook.web.visit import Visit
+
+PATH = "/administration/account/api-access"
+_PAGE = 50
+_SOON = 14 * DAY
+_CURSOR = re.compile(r"([0-9]{1,15})/([0-9a-f-]{36})")
+_EXPIRIES = (
+    ("30d", "30 days"),
+    ("90d", "90 days"),
+    ("365d", "1 year"),
+    ("never", "Never"),
+    ("other", "Another time"),
+)
+
+
+class Preset(NamedTuple):
+    """A usual choice of permissions."""
+
+    name: str
+    title: str
+    about: str
+    permissions: frozenset[str]
+
+
+class Shown(NamedTuple):
+    """A token as its row says it; `state` is one of sound, soon and expired."""
+
+    token: Token
+    titles: list[str]
+    state: str
+
+
+async def show(visit: Visit) -> Reply:
+    """The tokens of the person signed in, or of everybody."""
+    return await _page(visit)
+
+
+async def make(visit: Visit) -> Reply:
+    """Make a token, and show its value in this answer alone."""
+    try:
+        wish = _wish(visit)
+        token, value = await _made(visit, wish)
+    except (InputError, NotAllowedError, ConflictError) as error:
+        return await _page(visit, error.status, problem=_words(error))
+    settings = visit.state.settings
+    server = addresses.server(visit)
+    return visit.page(
+        "api-access-made.html",
+        201,
+        shown=_shown(token, visit.now),
+        value=value,
+        uses=uses(server, settings.push_word, value, token.permissions),
+    )
+
+
+async def revoke(visit: Visit) -> Reply:
+    """Revoke a token of one's own, or as an administrator anybody's."""
+    id_, now = visit.sent.one("token"), visit.now
+    owner = None if visit.may(TOKEN_MANAGE) else visit.person.ref
+    write = visit.writing(auditing.of_token("token.revoke"))
+    try:
+        token = await write(lambda transaction: granting.revoke(transaction, id_, owner, now))
+    except NotFoundError as error:
+        return await _page(visit, error.status, problem=error.message)
+    back = f"{PATH}?all=1" if visit.sent.one("all") and visit.may(TOKEN_MANAGE) else PATH
+    return visit.redirect(back, f'The token "{token.name}" is revoked.')
+
+
+def presets(held: frozenset[str]) -> list[Preset]:
+    """The usual choices that somebody who may do this much can make."""
+    known = (
+        Preset(
+            "ask",
+            "Ask",
+            "Reads the catalog and asks the tools: what an agent needs.",
+            frozenset({CATALOG_READ, SOURCE_READ}),
+        ),
+        Preset(
+            "push",
+            "Push sets",
+            "Writes sets of entities and reads nothing: what a job needs that pushes.",
+            frozenset({SET_WRITE}),
+        ),
+        Preset("all", "Everything I may", "All that your own account may do.", held),
+    )
+    return [each for each in known if each.permissions <= held]
+
+
+def _wish(visit: Visit) -> Wish:
+    """What the form asks for; raises InputError."""
+    form = visit.sent
+    chosen = {each.name: each.permissions for each in presets(visit.person.permissions)}
+    wanted = chosen.get(form.one("preset"))
+    if wanted is None:
+        if not (named := form.all("permission")):
+            raise InputError("Choose what the token may do: one permission at least.")
+        wanted = permissions.checked(named)
+    expires = form.one("expires", tokens.DEFAULT_LIFETIME)
+    lifetime = tokens.lifetime(form.one("other") if expires == "other" else expires)
+    return Wish(granting.name_checked(form.one("name")), wanted, lifetime)
+
+
+async def _made(visit: Visit, wish: Wish) -> tuple[Token, str]:
+    """The token that the form makes, once however often it is sent, and its value."""
+    owner, now, key = visit.person.ref, visit.now, visit.state.token_key
+    held, value = visit.person.permissions, tokens.generate()
+    id_ = granting.id_of(visit.sent.one("request"), owner, key)
+    token = await visit.writing(auditing.of_token("token.create"))(
+        lambda transaction: granting.make(
+            transaction,
+            wish,
+            digest=tokens.digest(value, key),
+            owner=owner,
+            held=held,
+            created_by=owner,
+            now=now,
+            id=id_,
+        )
+    )
+    return token, value
+
+
+def _words(error: FactbookError) -> str:
+    if isinstance(error, ConflictError):
+        return (
+            "This form was sent before: the token was made then, and its value shown that once. "
+            "If you lost the value, revoke the token and make another."
+        )
+    if isinstance(error, NotAllowedError) and error.missing:
+        named = " and ".join(f'"{TITLES[name]}"' for name in error.missing)
+        return f"A token cannot do more than your account, which may not {named}."
+    return error.message
+
+
+async def _page(visit: Visit, status: int = 200, problem: str = "") -> Reply:
+    everybody = visit.query("all") == "1"
+    if everybody:
+        visit.require(TOKEN_MANAGE)
+    owner = visit.query("owner") or None if everybody else visit.person.ref
+    after = _place(visit.query("after"))
+    found = await store.page(visit.state.database, owner=owner, after=after, limit=_PAGE + 1)
+    shown, here = found[:_PAGE], _address(everybody, visit.query("owner"))
+    return visit.page(
+        "api-access.html",
+        status,
+        tokens=[_shown(token, visit.now) for token in shown],
+        everybody=everybody,
+        owner=visit.query("owner") if everybody else "",
+        first=here if after else None,
+        more=_address(everybody, visit.query("owner"), shown[-1]) if len(found) > _PAGE else None,
+        problem=problem,
+        presets=presets(visit.person.permissions),
+        choices=_choices(visit),
+        expiries=_EXPIRIES,
+        request=secrets.token_urlsafe(16),
+        filled=_filled(visit),
+    )
+
+
+def _filled(visit: Visit) -> dict[str, Any]:
+    """What the form held when it was sent, or holds at first."""
+    form = visit.form
+    if form is None or not form.one("request"):
+        filled = {"name": "", "preset": "ask", "expires": tokens.DEFAULT_LIFETIME, "other": ""}
+        return {**filled, "permissions": []}
+    filled = {name: form.one(name) for name in ("name", "preset", "expires", "other")}
+    return {**filled, "permissions": form.all("permission")}
+
+
+def _choices(visit: Visit) -> list[Permission]:
+    return [each for each in PERMISSIONS if each.name in visit.person.permissions]
+
+
+def _shown(token: Token, now: int) -> Shown:
+    titles = [TITLES[name] for name in TITLES if name in token.permissions]
+    state = "sound"
+    if token.expires_at is not None and token.expires_at <= now + _SOON:
+        state = "expired" if token.expires_at <= now else "soon"
+    return Shown(token, titles, state)
+
+
+def _address(everybody: bool, owner: str, last: Token | None = None) -> str:
+    query = {"all": "1", "owner": owner} if everybody else {}
+    if last is not None:
+        query["after"] = f"{last.created_at}/{last.id}"
+    given = {name: value for name, value in query.items() if value}
+    return f"{PATH}?{urlencode(given)}" if given else PATH
+
+
+def _place(text: str) -> tuple[int, str] | None:
+    if not text:
+        return None
+    match = _CURSOR.fullmatch(text)
+    if match is None:
+        raise InputError("There is no such page of the list.")
+    return int(match[1]), match[2]
+
+
+API_ACCESS: Sequence[Page] = (
+    Page("GET", PATH, show),
+    Page("POST", f"{PATH}/tokens", make),
+    Page("POST", f"{PATH}/revoke", revoke),
+)

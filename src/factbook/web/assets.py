@@ -1,0 +1,62 @@
+"""Stylesheet, script and pictures: read once, served under names that change with their content."""
+
+import hashlib
+from functools import cache
+from importlib.resources import files
+from typing import NamedTuple
+
+from factbook.edge.requests import Reply
+from factbook.errors import NotFoundError
+
+_FOREVER = "public, max-age=31536000, immutable"
+_FOLDER = files(__package__) / "static"
+
+
+class Asset(NamedTuple):
+    """A file that pages refer to."""
+
+    name: str
+    content_type: bytes
+    content: bytes
+
+
+@cache
+def assets() -> dict[str, Asset]:
+    """Every asset by the path that pages refer to it by."""
+    sheets = sorted(
+        (one for one in (_FOLDER / "css").iterdir() if one.name.endswith(".css")),
+        key=lambda one: one.name,
+    )
+    found = (
+        ("factbook.css", b"text/css; charset=utf-8", b"\n".join(map(_read, sheets))),
+        ("factbook.js", b"text/javascript; charset=utf-8", _read(_FOLDER / "factbook.js")),
+        ("factbook.svg", b"image/svg+xml", _read(_FOLDER / "factbook.svg")),
+    )
+    return {path(Asset(*one)): Asset(*one) for one in found}
+
+
+@cache
+def url(name: str) -> str:
+    """The address of the asset of this name."""
+    return next(address for address, asset in assets().items() if asset.name == name)
+
+
+def path(asset: Asset) -> str:
+    """Where an asset is served."""
+    digest = hashlib.blake2b(asset.content, digest_size=6).hexdigest()
+    stem, _, ending = asset.name.rpartition(".")
+    return f"/static/{stem}-{digest}.{ending}"
+
+
+def reply(address: str) -> Reply:
+    """The asset at this address; raises NotFoundError."""
+    asset = assets().get(address)
+    if asset is None:
+        raise NotFoundError
+    headers = {"cache-control": _FOREVER, "x-content-type-options": "nosniff"}
+    return Reply(asset.content, headers=headers, content_type=asset.content_type)
+
+
+def _read(resource: object) -> bytes:
+    content: bytes = resource.read_bytes()  # type: ignore[attr-defined]
+    return content

@@ -1,0 +1,146 @@
+"""Administration → Audit: who did what, and what was refused."""
+
+import re
+from collections.abc import Sequence
+from datetime import UTC, date, datetime
+from typing import Any, Final, NamedTuple
+from urllib.parse import urlencode
+
+import msgspec
+
+from factbook.auth import audit, people
+from factbook.auth.audit import ACTIONS, COMMAND_LINE, LONGEST, Place, Record
+from factbook.auth.permissions import AUDIT_READ, TOKEN_MANAGE
+from factbook.clock import DAY, SECOND
+from factbook.edge.requests import Reply
+from factbook.errors import FactbookError, InputError, UnavailableError
+from factbook.web import words
+from factbook.web.endpoint import Page
+from factbook.web.visit import Visit
+
+PATH: Final = "/administration/audit"
+_PAGE = 50
+_FILTERS = ("actor", "action", "object", "outcome", "from", "to")
+_OUTCOMES = [("", "Any"), ("done", "Done"), ("refused", "Refused")]
+_CURSOR = re.compile(r"([0-9]{1,15})/([0-9a-f]{16})")
+
+
+class Shown(NamedTuple):
+    """A row of the audit as people read it; `path` is where its object is shown, if anywhere."""
+
+    record: Record
+    title: str
+    path: str | None
+    detail: dict[str, Any]
+
+
+async def show(visit: Visit) -> Reply:
+    """What was done and refused, newest first."""
+    given = {name: visit.query(name)[:LONGEST] for name in _FILTERS}
+    try:
+        records, more = await _found(visit, given)
+        problem, status = "", 200
+    except InputError as error:
+        records, more, problem, status = [], False, error.message, error.status
+    except UnavailableError as error:
+        records, more, problem, status = [], False, _too_long(error), error.status
+    asked = {name: value for name, value in given.items() if value}
+    return visit.page(
+        "audit.html",
+        status,
+        rows=[_shown(visit, record) for record in records],
+        first=_address(asked) if visit.query("before") else None,
+        more=_address({**asked, "before": _cursor(records[-1])}) if more else None,
+        given=given,
+        filtered=bool(asked),
+        actions=[("", "Any"), *ACTIONS.items()],
+        outcomes=_OUTCOMES,
+        problem=problem,
+    )
+
+
+async def _found(visit: Visit, given: dict[str, str]) -> tuple[list[Record], bool]:
+    since, until = _day(given["from"]), _day(given["to"])
+    # What this process refused is there at once.
+    await visit.state.refusals.write()
+    return await audit.page(
+        visit.state.database,
+        actor=_actor(given["actor"]),
+        action=given["action"] or None,
+        object=given["object"] or None,
+        outcome=given["outcome"] or None,
+        since=since,
+        until=None if until is None else until + DAY - 1,
+        after=_place(visit.query("before")),
+        limit=_PAGE,
+    )
+
+
+def _actor(text: str) -> str | None:
+    """Whom the text means: a name alone is a person's."""
+    if not text or ":" in text or text == COMMAND_LINE:
+        return text or None
+    try:
+        return people.reference(text)
+    except InputError:
+        return text
+
+
+def _day(text: str) -> int | None:
+    """The beginning of a day in milliseconds; raises InputError for what is no day."""
+    if not text:
+        return None
+    try:
+        day = date.fromisoformat(text)
+    except ValueError:
+        raise InputError("A date is written as 2026-01-31.") from None
+    return int(datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp()) * SECOND
+
+
+def _place(text: str) -> Place | None:
+    if not text:
+        return None
+    match = _CURSOR.fullmatch(text)
+    if match is None:
+        raise InputError("There is no such page of the audit.")
+    return Place(int(match[1]), match[2])
+
+
+def _cursor(record: Record) -> str:
+    return f"{record.at}/{record.id}"
+
+
+def _address(query: dict[str, str]) -> str:
+    return f"{PATH}?{urlencode(query)}" if query else PATH
+
+
+def _too_long(error: FactbookError) -> str:
+    return f"{error.message} Choose a shorter time, an actor or an object."
+
+
+def _shown(visit: Visit, record: Record) -> Shown:
+    title = ACTIONS.get(record.action, record.action)
+    detail: dict[str, Any] = msgspec.json.decode(record.detail)
+    more = {"action": record.action, "status": record.status or None, "token": record.token or None}
+    detail = {name: value for name, value in {**more, **detail}.items() if value is not None}
+    return Shown(record, title, _path(visit, record), detail)
+
+
+def _path(visit: Visit, record: Record) -> str | None:
+    """The page of what was done something to; None where there is none (any more)."""
+    subject, _, verb = record.action.partition(".")
+    name = record.object
+    if verb == "delete" or not name:
+        return None
+    if subject == "set":
+        return f"/sets/{words.segment(name)}"
+    if subject == "entity":
+        return words.entity_path(name)
+    if subject in {"data-source", "facts"}:
+        return f"/data-sources/{words.segment(name)}"
+    if visit.may(TOKEN_MANAGE) and name.startswith("user:default/"):
+        return f"/administration/people/{words.segment(words.name_of(name))}"
+    return None
+
+
+AUDIT: Sequence[Page] = (Page("GET", PATH, show, (AUDIT_READ,)),)

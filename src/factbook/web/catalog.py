@@ -1,0 +1,212 @@
+"""The catalog: looking for entities by text, kind, namespace, owner, tag and set."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
+from urllib.parse import quote, urlencode
+
+import msgspec
+
+from factbook.auth.permissions import CATALOG_READ
+from factbook.catalog import ref as refs
+from factbook.catalog.store import listing
+from factbook.catalog.store.listing import Choice, Filter, Listed
+from factbook.edge.requests import Reply
+from factbook.errors import InputError
+from factbook.web import addresses, positions, words
+from factbook.web.endpoint import Page
+from factbook.web.visit import Visit
+
+PATH = "/catalog"
+_ITEMS = 50
+_CHOICES = 200
+_LONGEST = 300  # characters of what is looked for; no value that the index has is longer
+_TAGS = 4  # of an entity in the list
+
+_ORDERS = (("name", "By name"), ("kind", "By kind"), ("updated", "Last changed first"))
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the address asks for, as people write it."""
+
+    q: str = ""
+    kind: str = ""
+    namespace: str = ""
+    owner: str = ""
+    tag: str = ""
+    set: str = ""
+    order: str = ""
+
+    @classmethod
+    def of(cls, visit: Visit) -> "Asked":
+        """What the query of a visit holds; raises InputError for an order that there is not."""
+        # No entity has the character NUL, and PostgreSQL takes no text that does.
+        found = {
+            name: visit.query(name).replace("\0", "")[:_LONGEST] for name in cls.__annotations__
+        }
+        if found["order"] not in ("", *listing.ORDERS):
+            raise InputError(f"The order is one of {', '.join(listing.ORDERS)}.")
+        return cls(**found)
+
+    @property
+    def narrowed(self) -> bool:
+        """Whether it asks for less than every entity."""
+        return any((self.q, self.kind, self.namespace, self.owner, self.tag, self.set))
+
+    def address(self, **others: str) -> str:
+        """The address that asks for this with other values for some; empty ones are left out."""
+        given = {name: value for name, value in {**asdict(self), **others}.items() if value}
+        query = urlencode(given, quote_via=quote)
+        return f"{PATH}?{query}" if query else PATH
+
+    def filter(self) -> Filter:
+        """The same as the store takes it; raises InputError for an owner that is no reference."""
+        owner = str(refs.parse(self.owner, kind="group")) if self.owner else ""
+        return Filter(
+            kind=self.kind.lower(),
+            namespace=self.namespace.lower(),
+            owner=owner,
+            tag=self.tag.lower(),
+            set=self.set,
+            text=self.q.lower(),
+        )
+
+
+class Row(NamedTuple):
+    """An entity as the list shows it."""
+
+    ref: str
+    kind: str
+    title: str
+    name: str | None  # beside a title that is different
+    type: str
+    owner: str
+    owner_ref: str | None
+    tags: list[str]
+    more_tags: int
+    description: str
+    updated_at: int
+
+
+async def show(visit: Visit) -> Reply:
+    """A page of the entities that are looked for."""
+    asked = Asked.of(visit)
+    order = next(order for order in listing.ORDERS if order == (asked.order or "name"))
+    place, backward = positions.of(visit, order)
+    try:
+        wanted, owner_problem = asked.filter(), ""
+    except InputError:
+        wanted, owner_problem = None, "That is no name or reference of an owner."
+    choices = _choices(visit)
+    if wanted is None:
+        found, kinds = listing.Page([], [], False, False), list[Choice]()
+        namespaces, owners, tags, sets = await choices
+    else:
+        database = visit.state.database
+        everything = Filter(**{**asdict(wanted), "kind": ""})
+        found, kinds, (namespaces, owners, tags, sets) = await asyncio.gather(
+            listing.page(database, wanted, order, _ITEMS, place, backward=backward),
+            listing.kinds(database, everything),
+            choices,
+        )
+    before, after = positions.beside(found.places, order, found.before, found.after)
+    return visit.page(
+        "catalog.html",
+        asked=asked,
+        rows=[_row(each) for each in found.items],
+        kinds=kinds,
+        total=sum(kind.entities for kind in kinds if kind.value == asked.kind.lower())
+        if asked.kind
+        else sum(kind.entities for kind in kinds),
+        everywhere=sum(kind.entities for kind in kinds),
+        namespaces=_options(namespaces, asked.namespace, "Any namespace"),
+        owners=owners,
+        owner_problem=owner_problem,
+        tags=tags,
+        sets=_options(sets, asked.set, "Any set"),
+        orders=_ORDERS,
+        order=order,
+        before=before and asked.address(**before),
+        after=after and asked.address(**after),
+        server=addresses.server(visit),
+        push_word=visit.state.settings.push_word,
+    )
+
+
+async def _choices(visit: Visit) -> Sequence[list[Choice]]:
+    """What there is to choose from: namespaces, owners, tags and sets."""
+    database = visit.state.database
+    return await asyncio.gather(
+        listing.namespaces(database, _CHOICES),
+        listing.owners(database, _CHOICES),
+        listing.tags(database, _CHOICES),
+        listing.sets(database, _CHOICES),
+    )
+
+
+def _options(choices: Sequence[Choice], chosen: str, nothing: str) -> list[tuple[str, str]]:
+    """The options of a select, in order of their names; what is chosen is among them."""
+    options = {each.value: f"{each.value} ({each.entities:,})" for each in choices}
+    if chosen:
+        options.setdefault(chosen, chosen)
+    return [("", nothing), *sorted(options.items(), key=lambda option: option[0].casefold())]
+
+
+class _Metadata(msgspec.Struct):
+    name: str = ""
+    title: str = ""
+    description: str = ""
+    tags: list[str] = []
+
+
+class _Spec(msgspec.Struct):
+    type: Any = None
+    owner: Any = None
+
+
+class _Document(msgspec.Struct):
+    metadata: _Metadata
+    spec: _Spec = msgspec.field(default_factory=_Spec)
+
+
+_read = msgspec.json.Decoder(_Document).decode
+
+
+def _row(listed: Listed) -> Row:
+    metadata, spec = (document := _read(listed.document)).metadata, document.spec
+    kind, _, rest = listed.ref.partition(":")
+    owner = spec.owner if isinstance(spec.owner, str) else ""
+    owner_ref = owner_reference(owner, rest.partition("/")[0])
+    return Row(
+        listed.ref,
+        kind,
+        metadata.title or metadata.name,
+        metadata.name if metadata.title and metadata.title != metadata.name else None,
+        spec.type if isinstance(spec.type, str) else "",
+        words.short_owner(owner_ref) if owner_ref else owner,
+        owner_ref,
+        metadata.tags[:_TAGS],
+        max(0, len(metadata.tags) - _TAGS),
+        _one_line(metadata.description),
+        listed.updated_at,
+    )
+
+
+def owner_reference(owner: str, namespace: str) -> str | None:
+    """The reference that an entity of this namespace names as its owner; None if it is none."""
+    try:
+        return str(refs.parse(owner, kind="group", namespace=namespace)) if owner else None
+    except InputError:
+        return None
+
+
+def _one_line(text: str, longest: int = 200) -> str:
+    """The beginning of a text without line breaks."""
+    line = " ".join(text[: 4 * longest].split())
+    return line if len(line) <= longest else f"{line[:longest].rstrip()}…"
+
+
+CATALOG: Sequence[Page] = (Page("GET", PATH, show, (CATALOG_READ,)),)
+

@@ -1,0 +1,62 @@
+"""Connect an agent: the endpoint, what to tell each client, and whether it answers."""
+
+from collections.abc import Sequence
+from typing import Final
+from urllib.parse import urlsplit
+
+from factbook.auth.permissions import TITLES
+from factbook.edge.agents import AGENTS, PATH, VARIABLE, is_address
+from factbook.edge.requests import Reply
+from factbook.errors import NotFoundError
+from factbook.web import addresses, endpoint_check
+from factbook.web.endpoint import Page
+from factbook.web.endpoint_check import READS, Step
+from factbook.web.visit import Visit
+
+CONNECT_PATH: Final = "/connect"
+
+_PLACEHOLDER = "YOUR_TOKEN"
+_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+
+
+async def show(visit: Visit) -> Reply:
+    """What a client needs to be told."""
+    return _page(visit)
+
+
+async def check(visit: Visit) -> Reply:
+    """Ask the endpoint what clients ask first, and show what it says."""
+    return _page(visit, await endpoint_check.checked(visit))
+
+
+def _page(visit: Visit, steps: Sequence[Step] = ()) -> Reply:
+    name = visit.query("client") or next(iter(AGENTS))
+    agent = AGENTS.get(name)
+    if agent is None:
+        raise NotFoundError("There is no client of this name here.")
+    server = addresses.server(visit)
+    # An odd name of a host comes from the browser alone, yet belongs into nobody's file.
+    url = server + PATH if is_address(server) else None
+    return visit.page(
+        "connect.html",
+        url=url,
+        path=PATH,
+        public=visit.state.settings.public_url,
+        is_local=url is not None and urlsplit(url).hostname in _LOOPBACK,
+        clients=[(id_, each.title) for id_, each in AGENTS.items()],
+        client=name,
+        agent=agent,
+        configuration=agent.render(url, None) if url else "",
+        whole=agent.render(url, _PLACEHOLDER) if url else "",
+        variable=VARIABLE,
+        placeholder=_PLACEHOLDER,
+        permissions=[TITLES[each] for each in READS],
+        tools=len(visit.state.tools),
+        steps=steps,
+    )
+
+
+CONNECT: Sequence[Page] = (
+    Page("GET", CONNECT_PATH, show, READS),
+    Page("POST", f"{CONNECT_PATH}/check", check, READS),
+)

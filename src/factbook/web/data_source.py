@@ -1,0 +1,161 @@
+"""One data source: what it says, how it is doing, and what somebody may do with it."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from factbook.auth.audit import Entry
+from factbook.auth.permissions import CATALOG_READ, SOURCE_READ, SOURCE_RUN, SOURCE_WRITE
+from factbook.collecting import Known, defining
+from factbook.edge.requests import Reply
+from factbook.facts import definitions, glance
+from factbook.facts.definitions import Stored
+from factbook.facts.glance import Failures
+from factbook.scheduling import runs
+from factbook.sources.custom import texts
+from factbook.web import source_rows, source_words
+from factbook.web.endpoint import Page
+from factbook.web.source_rows import Row
+from factbook.web.visit import Visit
+from factbook.web.words import segment
+
+_PATH: Final = "/data-sources/{id}"
+_RUNS: Final = 10
+_FAILURES: Final = 10
+_FAILURES_OF_A_PAGE: Final = 100
+_VERSIONS: Final = 10
+_SUGGESTIONS: Final = 8
+
+
+class Subject(NamedTuple):
+    """The source that a page is about; `stored` is how it is defined, of custom ones."""
+
+    row: Row
+    stored: Stored | None
+    known: Known
+
+    @property
+    def id(self) -> str:
+        """Its id."""
+        return self.row.source.id
+
+    @property
+    def path(self) -> str:
+        """Where its page is."""
+        return path_of(self.id)
+
+
+def path_of(source_id: str) -> str:
+    """Where the page of a source is."""
+    return f"/data-sources/{segment(source_id)}"
+
+
+async def subject(visit: Visit) -> Subject:
+    """The source that the address names; raises NotFoundError."""
+    state, source_id = visit.state, visit.request.parameter("id")
+    known = await state.registry.latest()
+    stored = None
+    if source_id not in known.sources and source_id not in known.problems:
+        raise defining.missing(source_id)
+    times: dict[str, int] = {}
+    if source_id not in state.sources:
+        stored = await definitions.one(state.database, source_id)
+        times = await glance.last_written(state.database, [source_id])
+    health = await runs.health_of(state.database, source_id)
+    row = source_rows.row(known, source_id, health, times.get(source_id), visit.now)
+    return Subject(row, stored, known)
+
+
+async def show(visit: Visit) -> Reply:
+    """The page of a source."""
+    return await page(visit, await subject(visit))
+
+
+async def failed(visit: Visit) -> Reply:
+    """The entities about which the last run brought nothing, some thousand rows at a time."""
+    found = await subject(visit)
+    after = visit.query("after", "0")
+    place = int(after) if after.isascii() and after.isdigit() and len(after) < _DIGITS else 0
+    return visit.page(
+        "data-source-failures.html",
+        subject=found,
+        failures=await _failures(visit, found, place, _FAILURES_OF_A_PAGE),
+        first=place == 0,
+        scanned=glance.SCANNED,
+        may_see=visit.may(CATALOG_READ),
+    )
+
+
+_DIGITS: Final = 19
+
+
+async def delete(visit: Visit) -> Reply:
+    """Remove a source with all that it brought."""
+    state, found = visit.state, await subject(visit)
+    write = visit.writing(Entry("data-source.delete", found.id))
+    await defining.delete(
+        state.database, state.registry, found.id, actor=visit.person.ref, write=write
+    )
+    return visit.redirect("/data-sources", f"{found.row.source.title} was deleted.")
+
+
+async def page(
+    visit: Visit, found: Subject, status: int = 200, *, entity: str = "", problem: str = ""
+) -> Reply:
+    """The page; `problem` is why a run of `entity` or of everything could not begin."""
+    database, source = visit.state.database, found.row.source
+    is_collected = found.id in found.known.integrations
+    can_run = is_collected and visit.may(SOURCE_RUN)
+    last = found.row.last
+    has_failures = bool(last and last.failed and visit.may(CATALOG_READ))
+    versions = await definitions.versions(database, found.id) if found.stored else []
+    return visit.page(
+        "data-source.html",
+        status,
+        subject=found,
+        runs=await runs.recent(database, found.id, _RUNS + 1),
+        most_runs=_RUNS,
+        failures=await _failures(visit, found, 0, _FAILURES) if has_failures else None,
+        stored=await glance.stored(database, found.id) if found.row.way == "pushed" else None,
+        groups=_groups(found),
+        versions=versions[:_VERSIONS],
+        suggestions=await glance.matching(database, source, _SUGGESTIONS) if can_run else [],
+        can_run=can_run,
+        may_write=found.stored is not None and visit.may(SOURCE_WRITE),
+        texts=_texts(found.stored) if visit.may(SOURCE_WRITE) else {},
+        entity=entity,
+        problem=problem,
+        words=source_words,
+        bar=source_rows.bar,
+        figures=source_rows.figures,
+    )
+
+
+async def _failures(visit: Visit, found: Subject, after: int, limit: int) -> Failures:
+    last = found.row.last
+    if last is None:
+        return Failures([], None)
+    since = last.started_at
+    return await glance.failures(visit.state.database, found.id, since, after, limit)
+
+
+def _groups(found: Subject) -> list[tuple[str | None, list[Any]]]:
+    """The facts by the tool that they fill."""
+    groups: dict[str | None, list[Any]] = {}
+    for fact in found.row.source.schema:
+        groups.setdefault(source_words.tool(found.row.source, fact.name), []).append(fact)
+    return list(groups.items())
+
+
+def _texts(stored: Stored | None) -> Mapping[str, str]:
+    """How a custom source is defined, by what the text is."""
+    if stored is None:
+        return {}
+    given = {"Published": stored.published, "Draft": stored.draft}
+    return {name: texts.written(text) for name, text in given.items() if text is not None}
+
+
+DATA_SOURCE: Sequence[Page] = (
+    Page("GET", _PATH, show, (SOURCE_READ,)),
+    Page("GET", f"{_PATH}/failures", failed, (SOURCE_READ, CATALOG_READ)),
+    Page("POST", f"{_PATH}/delete", delete, (SOURCE_WRITE,)),
+)

@@ -1,0 +1,126 @@
+"""The edge of the pages: what happens around every handler, in one place.
+
+Host and origin, then the session, the permissions and, of a form, the token against forgery, then
+the handler; whatever is raised becomes a page, every answer is counted and carries the headers that
+keep other sites out.
+"""
+
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final, NamedTuple
+from urllib.parse import quote
+
+from starlette.types import Receive, Scope, Send
+
+from factbook.edge import auditing, errors
+from factbook.edge.authentication import client_address
+from factbook.edge.requests import ClientGoneError, Reply, Request
+from factbook.edge.sending import send_reply
+from factbook.errors import (
+    AuthenticationError,
+    FactbookError,
+    MethodNotAllowedError,
+    NotAllowedError,
+)
+from factbook.web import forms, session
+from factbook.web.site import Site
+from factbook.web.visit import Visit
+
+Handler = Callable[[Visit], Awaitable[Reply]]
+
+OPEN: Final = None  # to everybody, signed in or not
+SIGNED_IN: Final[tuple[str, ...]] = ()
+
+# Nothing from elsewhere, nothing inline, in no other site's frame.
+_POLICY = (
+    "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; "
+    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+_HEADERS = {
+    "content-security-policy": _POLICY,
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "camera=(), geolocation=(), microphone=()",
+}
+# What a person may see is kept nowhere.
+_PRIVATE = {"cache-control": "no-store"}
+_TLS_ONLY = {"strict-transport-security": "max-age=31536000"}
+
+
+class Page(NamedTuple):
+    """One method of one path; `needs` are permissions, none for whoever is signed in."""
+
+    method: str
+    path: str
+    handler: Handler
+    needs: tuple[str, ...] | None = SIGNED_IN
+
+
+class PageEndpoint:
+    """An ASGI application for all methods of one path."""
+
+    def __init__(self, pages: Mapping[str, Page], site: Site) -> None:
+        self._pages = dict(pages)
+        self._path = next(iter(self._pages.values())).path
+        self._site = site
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        started = time.perf_counter()
+        request = Request(scope, receive)
+        visit = Visit(self._site, request, client_address(request, self._site.state), None, "")
+        try:
+            reply = await self._answer(visit)
+        except FactbookError as error:
+            reply = await _refusal(visit, error)
+        except ClientGoneError:
+            return
+        except Exception as error:  # noqa: BLE001 - the edge: whatever went wrong has to be answered
+            reply = await _refusal(visit, errors.unexpected(error, request))
+        metrics, seconds = self._site.state.metrics, time.perf_counter() - started
+        metrics.answered(self._path, request.method, reply.status, seconds)
+        await send_reply(self._with_headers(reply, visit), send, head=request.method == "HEAD")
+
+    async def _answer(self, visit: Visit) -> Reply:
+        request, state = visit.request, visit.state
+        state.hosts.check(request.headers.get(b"host"), request.headers.get(b"origin"))
+        method = "GET" if request.method == "HEAD" else request.method
+        page = self._pages.get(method)
+        if page is None:
+            raise MethodNotAllowedError(allow=", ".join(sorted(self._pages)))
+        await session.find(visit)
+        if page.needs is not None:
+            if visit.session is None:
+                raise AuthenticationError("Sign in to see this page.")
+            visit.require(*page.needs)
+        if method != "GET":
+            visit.form = await forms.read(request)
+            session.check_form(visit)
+        return await page.handler(visit)
+
+    def _with_headers(self, reply: Reply, visit: Visit) -> Reply:
+        tls = _TLS_ONLY if self._site.is_secure else {}
+        headers = {**_HEADERS, **_PRIVATE, **tls, **reply.headers}
+        return reply._replace(headers=headers, cookies=tuple(visit.set_cookies))
+
+
+async def _refusal(visit: Visit, error: FactbookError) -> Reply:
+    """An error as a page; who is not signed in is asked to do so first."""
+    request = visit.request
+    if isinstance(error, AuthenticationError) and visit.session is None:
+        back = request.url if request.method in {"GET", "HEAD"} else "/"
+        return visit.redirect(f"/sign-in?next={quote(back, safe='')}")
+    if isinstance(error, NotAllowedError):
+        auditing.refused(
+            visit.state,
+            actor=visit.session.ref if visit.session else "",
+            address=visit.address,
+            action="call.refused",
+            object=f"{request.method} {request.path}",
+            status=error.status,
+            detail={"error": error.name},
+        )
+    reply = visit.page("error.html", error.status, error=error)
+    return reply._replace(headers={**reply.headers, **error.headers()})

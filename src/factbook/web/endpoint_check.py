@@ -1,0 +1,182 @@
+"""The live check of the tool-call endpoint: what an agent asks first, asked for a person.
+
+The calls go through everything that a client's go through but the network. Their token carries what
+the tools need and no more, never leaves the process, counts for a minute at most and is forgotten
+with the last call, which is why the audit says nothing of it.
+"""
+
+import time
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
+from urllib.parse import urlsplit
+
+import msgspec
+
+from factbook import __version__
+from factbook.auth import store, tokens
+from factbook.auth.permissions import CATALOG_READ, SOURCE_READ
+from factbook.clock import MINUTE
+from factbook.edge import inside
+from factbook.edge.agents import PATH
+from factbook.edge.inside import Answer
+from factbook.web import words
+from factbook.web.visit import Visit
+
+READS: Final = (CATALOG_READ, SOURCE_READ)
+
+_REVISION = "2025-11-25"
+_HEADERS = {
+    "content-type": "application/json",
+    "accept": "application/json, text/event-stream",
+    "user-agent": f"factbook-check/{__version__}",
+}
+_MEANINGS = {
+    401: "The endpoint did not accept the token of this check.",
+    403: "The endpoint refused the call.",
+    421: "The endpoint does not answer for this host.",
+    429: "Too many calls at once.",
+    503: "The service cannot answer right now.",
+}
+
+
+class Step(NamedTuple):
+    """One call of the check; `status` is None when it was not made."""
+
+    title: str
+    method: str
+    is_good: bool = False
+    status: int | None = None
+    milliseconds: float = 0.0
+    words: str = "Not asked, because the call before failed."
+
+
+class _FailedError(Exception):
+    """The endpoint answered something else than a result; the message says what."""
+
+
+class _Call(NamedTuple):
+    title: str
+    method: str
+    params: dict[str, Any]
+    told: Callable[[dict[str, Any]], str]
+
+
+async def checked(visit: Visit) -> list[Step]:
+    """Every step, up to the first that fails done, the others not."""
+    if seconds := visit.state.calls.take(visit.person.ref):
+        wait = f"You call too often. Try again in {words.counted(seconds, 'second')}."
+        first, *others = _CALLS
+        failed = Step(first.title, first.method, status=429, words=wait)
+        return [failed, *(Step(each.title, each.method) for each in others)]
+    value = tokens.generate()
+    id_ = await _token(visit, value)
+    try:
+        return await _steps(visit, value)
+    finally:
+        await visit.state.database.write(lambda transaction: store.forget(transaction, id_))
+        visit.state.touched.pop(id_, None)
+
+
+async def _token(visit: Visit, value: str) -> str:
+    owner = visit.person.ref
+    token = await visit.state.database.write(
+        lambda transaction: store.create(
+            transaction,
+            name="check of the endpoint",
+            digest=tokens.digest(value, visit.state.token_key),
+            owner=owner,
+            permissions=frozenset(READS),
+            created_by=owner,
+            now=visit.now,
+            lifetime=MINUTE,
+        )
+    )
+    return token.id
+
+
+async def _steps(visit: Visit, token: str) -> list[Step]:
+    headers = {**_HEADERS, "host": _host(visit), "authorization": f"Bearer {token}"}
+    steps: list[Step] = []
+    for number, each in enumerate(_CALLS, 1):
+        if steps and not steps[-1].is_good:
+            steps.append(Step(each.title, each.method))
+            continue
+        message = {"jsonrpc": "2.0", "method": each.method, "params": each.params, "id": number}
+        started = time.perf_counter()
+        answer = await inside.post(
+            visit.site.application, PATH, headers, msgspec.json.encode(message), visit.address
+        )
+        milliseconds = 1000 * (time.perf_counter() - started)
+        step = Step(each.title, each.method, True, answer.status, milliseconds)
+        try:
+            steps.append(step._replace(words=each.told(_result(answer))))
+        except _FailedError as error:
+            steps.append(step._replace(is_good=False, words=str(error)))
+        # As clients do once it is agreed on.
+        headers["mcp-protocol-version"] = _REVISION
+    return steps
+
+
+def _host(visit: Visit) -> str:
+    """The host that clients name."""
+    public = visit.state.settings.public_url
+    if public:
+        return urlsplit(public).netloc.rpartition("@")[2]
+    return visit.request.header(b"host") or ""
+
+
+def _result(answer: Answer) -> dict[str, Any]:
+    """The result in an answer; raises _FailedError."""
+    try:
+        body = msgspec.json.decode(answer.body, type=dict[str, Any])
+    except msgspec.DecodeError:
+        raise _FailedError(f"{_meaning(answer)} The answer is not JSON.") from None
+    result = body.get("result")
+    if answer.status == 200 and isinstance(result, dict):
+        if result.get("isError"):
+            raise _FailedError(f"The tool refused: {result['content'][0]['text']}")
+        return result
+    error = body.get("error")
+    told = error.get("message") if isinstance(error, dict) else body.get("error_description")
+    raise _FailedError(f"{_meaning(answer)} {told or ''}".rstrip())
+
+
+def _meaning(answer: Answer) -> str:
+    return _MEANINGS.get(answer.status, "The endpoint answered with an error.")
+
+
+def _greeted(result: dict[str, Any]) -> str:
+    server = result["serverInfo"]
+    name = server.get("title") or server["name"]
+    return f"{name} {server['version']} speaks revision {result['protocolVersion']}."
+
+
+def _listed(result: dict[str, Any]) -> str:
+    return f"{words.counted(len(result['tools']), 'tool')}."
+
+
+def _discovered(result: dict[str, Any]) -> str:
+    found = result["structuredContent"]
+    count = words.counted(found["totalCount"], "data source")
+    return f"{count}, of which {found['customCount']:,} defined by users."
+
+
+_CALLS = (
+    _Call(
+        "Handshake",
+        "initialize",
+        {
+            "protocolVersion": _REVISION,
+            "capabilities": {},
+            "clientInfo": {"name": "factbook-check", "version": __version__},
+        },
+        _greeted,
+    ),
+    _Call("List of tools", "tools/list", {}, _listed),
+    _Call(
+        "A tool call",
+        "tools/call",
+        {"name": "get-data-source-discovery", "arguments": {"limit": 1}},
+        _discovered,
+    ),
+)

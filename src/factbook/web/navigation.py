@@ -1,0 +1,53 @@
+"""The sections of the service, as the navigation shows them."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from factbook.auth.permissions import AUDIT_READ, SOURCE_WRITE, TOKEN_MANAGE
+
+
+class Section(NamedTuple):
+    """A place in the navigation; `current` while one of its pages is shown."""
+
+    title: str
+    path: str
+    icon: str
+    current: bool
+
+
+class Group(NamedTuple):
+    """Sections that belong together, under a title or none."""
+
+    title: str | None
+    sections: list[Section]
+
+
+_MAIN = (
+    ("Overview", "/", "overview"),
+    ("Catalog", "/catalog", "catalog"),
+    ("Sets", "/sets", "sets"),
+    ("Data sources", "/data-sources", "sources"),
+    ("Connect an agent", "/connect", "connect"),
+)
+# With the permission that each needs; none: whoever is signed in.
+_ADMINISTRATION = (
+    ("Account", "/administration/account", "account", ()),
+    ("People", "/administration/people", "people", (TOKEN_MANAGE,)),
+    ("Connections", "/administration/connections", "connections", (SOURCE_WRITE,)),
+    ("Audit", "/administration/audit", "audit", (AUDIT_READ,)),
+)
+
+
+def groups(path: str, may: Callable[..., bool]) -> list[Group]:
+    """What somebody who may do so much can go to from the page at `path`."""
+    main = [Section(*one, current=_is_current(path, one[1])) for one in _MAIN]
+    administration = [
+        Section(title, where, icon, current=_is_current(path, where))
+        for title, where, icon, needs in _ADMINISTRATION
+        if may(*needs)
+    ]
+    return [Group(None, main), Group("Administration", administration)]
+
+
+def _is_current(path: str, section: str) -> bool:
+    return path == section or (section != "/" and path.startswith(f"{section}/"))

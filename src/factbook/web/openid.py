@@ -1,0 +1,186 @@
+"""Signing in at an OpenID Connect provider: the authorization code flow with PKCE.
+
+Heavy to import: for a service with a provider. What a page needs beside it, `openid_attempt`,
+`openid_identity` and `openid_options`, is light.
+"""
+
+import hmac
+import secrets
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from factbook.clock import Clock, now
+from factbook.errors import SignInError
+from factbook.settings import Settings
+from factbook.sources.http import Reply
+from factbook.web import openid_token
+from factbook.web.openid_attempt import LIFETIME, Attempt
+from factbook.web.openid_fetch import HEADERS, Fetch, GuardedFetch, decoded
+from factbook.web.openid_identity import Identity, identity_of
+from factbook.web.openid_options import Options, configured
+from factbook.web.openid_provider import Document, Provider
+from factbook.web.openid_requests import authorization_url, token_request
+from factbook.web.openid_token import Expected, NoKeyError, Signed
+
+# The codes of RFC 6749 and OpenID Connect Core 1.0; no other text of an answer is repeated.
+_CODES: Final = frozenset(
+    {
+        *("access_denied", "invalid_client", "invalid_grant", "invalid_request", "invalid_scope"),
+        *("server_error", "temporarily_unavailable", "unauthorized_client"),
+        *("unsupported_grant_type", "unsupported_response_type", "interaction_required"),
+        *("login_required", "account_selection_required", "consent_required"),
+    }
+)
+
+
+class _Tokens(msgspec.Struct):
+    """The members of a token response that are used (as above, section 3.1.3.3)."""
+
+    id_token: str
+    access_token: str
+    token_type: str
+
+
+class _Failure(msgspec.Struct):
+    error: str = ""
+
+
+class OpenID:
+    """Signs people in at the provider of the options.
+
+    Whatever goes wrong ends in a SignInError, whose sentence can be shown to anybody: it repeats
+    nothing secret and nothing of what the provider or the browser sent.
+    """
+
+    def __init__(
+        self,
+        options: Options,
+        fetch: Fetch,
+        clock: Clock = now,
+        close: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
+        self.options = options
+        self._fetch = fetch
+        self._clock = clock
+        self._close = close
+        self._provider = Provider(options.issuer, fetch, clock)
+
+    @property
+    def title(self) -> str:
+        """What the provider is called."""
+        return self.options.title
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        if self._close is not None:
+            await self._close()
+
+    async def begin(self, redirect_uri: str) -> tuple[str, Attempt]:
+        """Where to send the browser, and what it has to bring back with the answer."""
+        document = await self._provider.document()
+        state, nonce, code_verifier = (secrets.token_urlsafe(32) for _ in range(3))
+        attempt = Attempt(state, nonce, code_verifier, self._clock() + LIFETIME)
+        return authorization_url(document, self.options, attempt, redirect_uri), attempt
+
+    async def finish(
+        self, attempt: Attempt, query: Mapping[str, str], redirect_uri: str
+    ) -> Identity:
+        """Who has signed in, by the query that the browser came back with.
+
+        `redirect_uri` has to be the one of the beginning.
+        """
+        state = query.get("state", "").encode("utf-8", "replace")
+        if not hmac.compare_digest(state, attempt.state.encode()):
+            raise SignInError("This sign-in was not begun in this browser. Begin again.")
+        document = await self._provider.document()
+        code = _code(query, document)
+        tokens = await self._tokens(document, attempt, redirect_uri, code)
+        token = await self._signed(tokens.id_token, document)
+        expected = Expected(
+            self.options.issuer,
+            self.options.client_id,
+            attempt.nonce,
+            tokens.access_token,
+            self._clock(),
+        )
+        openid_token.check(token, expected)
+        more = await self._user_info(document, tokens.access_token, token.claims)
+        return identity_of({**more, **token.claims}, self.options)
+
+    async def _tokens(
+        self, document: Document, attempt: Attempt, redirect_uri: str, code: str
+    ) -> _Tokens:
+        headers, body = token_request(document, self.options, attempt, redirect_uri, code)
+        reply = await self._fetch("POST", document.token_endpoint, headers, body)
+        if reply.status in {400, 401, 403}:
+            raise SignInError(f"The provider did not take the code{_told(_error_in(reply))}.")
+        tokens = decoded(reply, "answer to the code", _Tokens)
+        if tokens.token_type.lower() != "bearer":
+            raise SignInError("The provider's answer to the code has a token of another type.")
+        return tokens
+
+    async def _signed(self, token: str, document: Document) -> Signed:
+        """The token's claims; keys that do not know it may be older than the provider's."""
+        supported = document.id_token_signing_alg_values_supported
+        try:
+            return openid_token.signed(token, await self._provider.keys(), supported)
+        except NoKeyError:
+            keys = await self._provider.renewed_keys()
+        try:
+            return openid_token.signed(token, keys or [], supported)
+        except NoKeyError:
+            raise SignInError("The provider's ID token is not signed by any of its keys.") from None
+
+    async def _user_info(
+        self, document: Document, access_token: str, claims: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Further claims, when some that are used are missing (as above, section 5.3)."""
+        used = {self.options.name_claim, "name", "email"}
+        if self.options.administrator_groups:
+            used.add(self.options.groups_claim)
+        url = document.userinfo_endpoint
+        if url is None or used <= claims.keys():
+            return {}
+        headers = {**HEADERS, "authorization": f"Bearer {access_token}"}
+        reply = await self._fetch("GET", url, headers)
+        found = decoded(reply, "user information", dict[str, Any])
+        if found.get("sub") != claims["sub"]:
+            raise SignInError("The provider's user information is of somebody else.")
+        return found
+
+
+def connected(settings: Settings, clock: Clock = now) -> OpenID | None:
+    """What signs people in at the provider of the settings; None when there is none.
+
+    Raises ConfigurationError for settings that cannot be used.
+    """
+    options = configured(settings.openid)
+    if options is None:
+        return None
+    fetch = GuardedFetch(settings)
+    return OpenID(options, fetch, clock, fetch.aclose)
+
+
+def _code(query: Mapping[str, str], document: Document) -> str:
+    """The code of an answer that is the provider's own (RFC 9207)."""
+    sent = document.authorization_response_iss_parameter_supported
+    if (sent or "iss" in query) and query.get("iss") != document.issuer:
+        raise SignInError("The answer comes from another provider.")
+    if "error" in query:
+        raise SignInError(f"The provider did not sign you in{_told(query['error'])}.")
+    if not query.get("code"):
+        raise SignInError("The provider's answer has no code.")
+    return query["code"]
+
+
+def _error_in(reply: Reply) -> str:
+    try:
+        return msgspec.json.decode(reply.body, type=_Failure).error
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return ""
+
+
+def _told(code: str) -> str:
+    return f": {code}" if code in _CODES else ""

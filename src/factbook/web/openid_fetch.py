@@ -1,0 +1,74 @@
+"""The way to a provider: with the guard of every outgoing call, and bounded more tightly."""
+
+from collections.abc import Awaitable, Mapping
+from typing import Final, Protocol, TypeVar
+from urllib.parse import urlsplit
+
+import msgspec
+
+from factbook.errors import ConfigurationError, SignInError
+from factbook.settings import Settings
+from factbook.sources.http import Reply
+from factbook.sources.http.client import USER_AGENT
+from factbook.sources.http.network import Network
+from factbook.sources.http.sending import Sender
+
+MOST_SECONDS: Final = 10.0
+MOST_BYTES: Final = 256 * 1024
+HEADERS: Final[Mapping[str, str]] = {"accept": "application/json", "user-agent": USER_AGENT}
+
+T = TypeVar("T")
+
+
+class Fetch(Protocol):
+    """Makes one call, follows no redirect and never raises."""
+
+    def __call__(
+        self, method: str, url: str, headers: Mapping[str, str], content: bytes | None = None
+    ) -> Awaitable[Reply]:
+        """What the host replies, or why nothing came."""
+
+
+class GuardedFetch:
+    """Calls as the settings of outgoing calls allow. Raises ConfigurationError for wrong ones."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._network = Network(settings)
+        self._senders: dict[str, Sender] = {}
+
+    async def __call__(
+        self, method: str, url: str, headers: Mapping[str, str], content: bytes | None = None
+    ) -> Reply:
+        """What the host replies, or why nothing came."""
+        try:
+            sender = self._sender(url)
+        except ConfigurationError as error:
+            return Reply(0, failure=error.message)
+        return await sender.send(method, url, headers, content)
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        for sender in self._senders.values():
+            await sender.aclose()
+        self._senders.clear()
+
+    def _sender(self, url: str) -> Sender:
+        parts = urlsplit(url)
+        origin = f"{parts.scheme}://{parts.netloc}"
+        if origin not in self._senders:
+            self._senders[origin] = self._network.sender(
+                origin, seconds=MOST_SECONDS, most_bytes=MOST_BYTES
+            )
+        return self._senders[origin]
+
+
+def decoded(reply: Reply, what: str, form: type[T]) -> T:
+    """The JSON of a good reply. Raises SignInError, which says nothing that the provider sent."""
+    if reply.failure:
+        raise SignInError(f"The provider's {what} did not come: {reply.failure}.")
+    if reply.status != 200:
+        raise SignInError(f"The provider's {what} did not come: it answered {reply.status}.")
+    try:
+        return msgspec.json.decode(reply.body, type=form)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        raise SignInError(f"The provider's {what} cannot be read.") from None

@@ -1,0 +1,82 @@
+"""Who a provider says that somebody is, and what that makes of the person here."""
+
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+from factbook.auth import people, roles
+from factbook.errors import InputError
+from factbook.web.openid_options import NO_ROLE, Options
+
+_LONGEST: Final = 200
+
+
+class Identity(NamedTuple):
+    """What the provider says of a person.
+
+    Only `issuer` and `subject` together say for good who somebody is: a name and an email address
+    may be another person's tomorrow. `name` is a proposal for the name of a new person, which
+    `people.reference` may still refuse. `email` is None when there is none, or when the provider
+    says that it was not verified.
+    """
+
+    issuer: str
+    subject: str
+    name: str
+    display_name: str
+    email: str | None
+    groups: tuple[str, ...]
+
+
+def identity_of(claims: Mapping[str, Any], options: Options) -> Identity:
+    """The identity that checked claims give (OpenID Connect Core 1.0, section 5.1)."""
+    subject: str = claims["sub"]
+    # Some providers write it as a text.
+    unverified = claims.get("email_verified") in (False, "false")
+    email = None if unverified else _text(claims.get("email"))
+    name = _name(_text(claims.get(options.name_claim)), email, subject)
+    return Identity(
+        options.issuer,
+        subject,
+        name,
+        _text(claims.get("name")) or name,
+        email,
+        _groups(claims.get(options.groups_claim)),
+    )
+
+
+def role_of(identity: Identity, options: Options) -> str | None:
+    """The role that a new person gets; None when only people who are there may sign in.
+
+    Members of an administrators' group are administrators in any case.
+    """
+    if set(identity.groups) & set(options.administrator_groups):
+        return roles.ADMINISTRATOR
+    return None if options.role == NO_ROLE else options.role
+
+
+def _name(*proposals: str | None) -> str:
+    """The first that can be a name here, else the last one."""
+    names = [(proposal or "").partition("@")[0] for proposal in proposals]
+    return next(filter(_is_name, names), proposals[-1] or "")
+
+
+def _is_name(text: str) -> bool:
+    try:
+        people.reference(text)
+    except InputError:
+        return False
+    return True
+
+
+def _text(value: object) -> str | None:
+    """A text of one line that can be shown."""
+    if not isinstance(value, str):
+        return None
+    shown = "".join(character for character in value if character.isprintable())
+    return shown.strip()[:_LONGEST].strip() or None
+
+
+def _groups(value: object) -> tuple[str, ...]:
+    """A list of names; some providers give the only one by itself."""
+    given = [value] if isinstance(value, str) else value
+    return tuple(one for one in given if isinstance(one, str)) if isinstance(given, list) else ()

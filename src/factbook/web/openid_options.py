@@ -1,0 +1,96 @@
+"""The table `[openid]` of the settings: the provider through which people sign in."""
+
+import re
+from collections.abc import Mapping
+from ipaddress import ip_address
+from typing import Annotated, Any, Final
+from urllib.parse import urlsplit
+
+import msgspec
+
+from factbook.auth import roles
+from factbook.errors import ConfigurationError
+from factbook.sources.configuring import about, read_table
+
+NO_ROLE: Final = "none"
+# What parsers of addresses read differently.
+_ODD: Final = re.compile(r"[^!-~]|\\")
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The options of the table. Raises ConfigurationError for what cannot be used."""
+
+    issuer: Annotated[
+        str,
+        about(
+            "Address of the provider as its discovery document has it, e.g. "
+            "`https://id.example.com`. Without encryption only a loopback address, to try it out."
+        ),
+    ]
+    client_id: Annotated[str, about("Name under which Factbook is registered at the provider.")]
+    client_secret: Annotated[
+        str, about("Secret. What the provider gave for it; empty for a public client.")
+    ] = ""
+    title: Annotated[str, about("What the provider is called on the page to sign in.")] = (
+        "single sign-on"
+    )
+    scopes: Annotated[str, about("Scopes to ask for, with blanks between.")] = (
+        "openid profile email"
+    )
+    name_claim: Annotated[
+        str,
+        about(
+            "Claim with the name of a new person, up to an `@`. When there is none that can be a "
+            "name, it is taken from the email address, then from `sub`."
+        ),
+    ] = "preferred_username"
+    role: Annotated[
+        str, about("Role of a new person; with `none`, only people who are there may sign in.")
+    ] = roles.VIEWER
+    groups_claim: Annotated[str, about("Claim with the names of a person's groups.")] = "groups"
+    administrator_groups: Annotated[
+        list[str], about("Groups of which each member is an administrator.")
+    ] = []
+
+    def __post_init__(self) -> None:
+        if not is_secure(self.issuer) or urlsplit(self.issuer).query:
+            raise ConfigurationError("issuer has to be like https://host/path")
+        if not self.client_id:
+            raise ConfigurationError("client_id has to be set")
+        if "openid" not in self.scopes.split():
+            raise ConfigurationError("scopes has to have openid among them")
+        if self.role not in {*roles.ROLES, NO_ROLE}:
+            names = ", ".join([*roles.ROLES, NO_ROLE])
+            raise ConfigurationError(f"role has to be one of {names}")
+
+    def __repr__(self) -> str:
+        """Without the secret."""
+        return f"Options(issuer={self.issuer!r}, client_id={self.client_id!r})"
+
+
+def configured(table: Mapping[str, Any]) -> Options | None:
+    """The options of the settings, None when the table is empty.
+
+    Raises ConfigurationError naming the option, and never a value.
+    """
+    return read_table("openid", "openid", table, Options) if table else None
+
+
+def is_secure(url: str) -> bool:
+    """Whether this is a whole address with encryption, or one that never leaves the machine."""
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname or ""
+        _ = parts.port
+    except ValueError:
+        return False
+    odd = parts.fragment or "@" in parts.netloc or _ODD.search(url)
+    safe = parts.scheme == "https" or (parts.scheme == "http" and _is_loopback(host))
+    return bool(host) and safe and not odd
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False

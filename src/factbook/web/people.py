@@ -1,0 +1,213 @@
+"""Administration → People: who may sign in, as what, and the links that let people in."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final, NamedTuple, TypeVar
+
+from factbook.auth import invitations, people, roles, sessions, store
+from factbook.auth.audit import About, Entry
+from factbook.auth.invitations import Invitation
+from factbook.auth.people import Person
+from factbook.auth.permissions import TITLES, TOKEN_MANAGE
+from factbook.edge import links
+from factbook.edge.requests import Reply
+from factbook.errors import ConflictError, InputError, NotFoundError
+from factbook.storage import Transaction
+from factbook.web import addresses
+from factbook.web.endpoint import Page
+from factbook.web.visit import Visit
+
+T = TypeVar("T")
+
+PATH: Final = "/administration/people"
+_PERSON: Final = f"{PATH}/{{name}}"
+_PAGE = 50
+_SESSIONS = 20
+_ROLES = [(role, title) for role, title in roles.TITLES.items()]
+
+
+class Shown(NamedTuple):
+    """A person, with the number of tokens."""
+
+    person: Person
+    tokens: int
+
+
+async def listed(visit: Visit) -> Reply:
+    """Everybody, and the invitations that can still be used."""
+    return await _list(visit)
+
+
+async def invite(visit: Visit) -> Reply:
+    """Make an invitation, whose link is in this answer alone."""
+    role, secret, now = visit.sent.one("role"), invitations.generate(), visit.now
+    digest = invitations.digest(secret, visit.state.token_key)
+
+    def work(transaction: Transaction) -> Invitation:
+        return invitations.make(
+            transaction,
+            digest=digest,
+            role=role,
+            made_by=visit.person.ref,
+            now=now,
+            lifetime=invitations.LIFETIME,
+        )
+
+    try:
+        made = await visit.writing(_invited)(work)
+    except InputError as error:
+        return await _list(visit, error.status, problem=error.message)
+    return _link(visit, made, secret)
+
+
+async def withdraw(visit: Visit) -> Reply:
+    """End an invitation that nobody has used."""
+    id_ = visit.sent.one("invitation")
+    write = visit.writing(Entry("person.withdraw", id_[:16]))
+    try:
+        await write(lambda transaction: invitations.withdraw(transaction, id_))
+    except NotFoundError as error:
+        return await _list(visit, error.status, problem=error.message)
+    return visit.redirect(PATH, "The invitation is withdrawn; its link no longer works.")
+
+
+async def show(visit: Visit) -> Reply:
+    """One person."""
+    return await _person(visit)
+
+
+async def change_role(visit: Visit) -> Reply:
+    """Give a person another role."""
+    ref, role, now = _ref(visit), visit.sent.one("role"), visit.now
+    return await _changed(
+        visit,
+        Entry("person.change", ref, {"changed": "role", "role": role}),
+        lambda transaction: people.change_role(transaction, ref, role, now),
+        f"{ref} is {roles.TITLES.get(role, role).lower()} now.",
+    )
+
+
+async def disable(visit: Visit) -> Reply:
+    """Keep a person out."""
+    ref, now = _ref(visit), visit.now
+    return await _changed(
+        visit,
+        Entry("person.change", ref, {"changed": "disabled"}),
+        lambda transaction: people.disable(transaction, ref, now),
+        f"{ref} is disabled: no session and no token of theirs works any more.",
+    )
+
+
+async def enable(visit: Visit) -> Reply:
+    """Let a person in again."""
+    ref = _ref(visit)
+    return await _changed(
+        visit,
+        Entry("person.change", ref, {"changed": "enabled"}),
+        lambda transaction: people.enable(transaction, ref),
+        f"{ref} can sign in again. Tokens that were revoked stay revoked.",
+    )
+
+
+async def end_sessions(visit: Visit) -> Reply:
+    """End every session of a person."""
+    ref = _ref(visit)
+    return await _changed(
+        visit,
+        Entry("session.end", ref, {"session": "all"}),
+        lambda transaction: sessions.end_all(transaction, ref),
+        f"{ref} is signed out everywhere.",
+    )
+
+
+async def reset_password(visit: Visit) -> Reply:
+    """Make the link with which a person sets another password."""
+    ref, secret, now = _ref(visit), invitations.generate(), visit.now
+    digest, by = invitations.digest(secret, visit.state.token_key), visit.person.ref
+    write = visit.writing(Entry("person.change", ref, {"changed": "link to set a password"}))
+    try:
+        made = await write(
+            lambda transaction: people.reset(transaction, ref, digest=digest, made_by=by, now=now)
+        )
+    except (ConflictError, NotFoundError) as error:
+        return await _person(visit, error.status, problem=error.message)
+    return _link(visit, made, secret)
+
+
+def _invited(made: Invitation) -> Entry:
+    return Entry("person.invite", made.id, {"role": made.role})
+
+
+async def _changed(
+    visit: Visit, about: Entry | About, work: Callable[[Transaction], T], notice: str
+) -> Reply:
+    """The person's page after a change, with what was done, or why it cannot be."""
+    try:
+        await visit.writing(about)(work)
+    except (ConflictError, InputError) as error:
+        return await _person(visit, error.status, problem=error.message)
+    return visit.redirect(f"{PATH}/{visit.request.parameter('name')}", notice)
+
+
+def _ref(visit: Visit) -> str:
+    try:
+        return people.reference(visit.request.parameter("name"))
+    except InputError:
+        raise NotFoundError("There is no person of this name.") from None
+
+
+def _link(visit: Visit, made: Invitation, secret: str) -> Reply:
+    link = links.welcome(addresses.server(visit), secret)
+    return visit.page("people-link.html", 201, invitation=made, link=link, roles=roles.TITLES)
+
+
+async def _list(visit: Visit, status: int = 200, problem: str = "") -> Reply:
+    database, after = visit.state.database, visit.query("after")
+    found = await people.page(database, after, _PAGE + 1)
+    shown = found[:_PAGE]
+    counts = await store.counts(database, [person.ref for person in shown])
+    return visit.page(
+        "people.html",
+        status,
+        people=[Shown(person, counts.get(person.ref, 0)) for person in shown],
+        first=PATH if after else None,
+        more=f"{PATH}?after={shown[-1].ref}" if len(found) > _PAGE else None,
+        invitations=await invitations.listed(database, visit.now),
+        roles=roles.TITLES,
+        abouts=roles.DESCRIPTIONS,
+        problem=problem,
+    )
+
+
+async def _person(visit: Visit, status: int = 200, problem: str = "") -> Reply:
+    database, ref = visit.state.database, _ref(visit)
+    person = await people.find(database, ref)
+    if person is None:
+        raise NotFoundError("There is no person of this name.")
+    found = await sessions.listed(database, ref)
+    counts = await store.counts(database, [ref])
+    values: dict[str, Any] = {
+        "person": person,
+        "path": f"{PATH}/{person.name}",
+        "tokens": counts.get(ref, 0),
+        "sessions": found[:_SESSIONS],
+        "session_count": len(found),
+        "roles": _ROLES,
+        "role": roles.TITLES[person.role],
+        "permissions": [title for name, title in TITLES.items() if name in person.permissions],
+        "problem": problem,
+    }
+    return visit.page("people-person.html", status, **values)
+
+
+_NEEDS: Final = (TOKEN_MANAGE,)
+PEOPLE: Sequence[Page] = (
+    Page("GET", PATH, listed, _NEEDS),
+    Page("POST", f"{PATH}/-/invitations", invite, _NEEDS),
+    Page("POST", f"{PATH}/-/withdraw", withdraw, _NEEDS),
+    Page("GET", _PERSON, show, _NEEDS),
+    Page("POST", f"{_PERSON}/role", change_role, _NEEDS),
+    Page("POST", f"{_PERSON}/password", reset_password, _NEEDS),
+    Page("POST", f"{_PERSON}/disable", disable, _NEEDS),
+    Page("POST", f"{_PERSON}/enable", enable, _NEEDS),
+    Page("POST", f"{_PERSON}/sessions", end_sessions, _NEEDS),
+)

@@ -1,0 +1,247 @@
+"""The playground: a form for each tool, the call that a client would send, and its answer."""
+
+import shlex
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
+from urllib.parse import urlencode
+
+import msgspec
+
+from factbook.catalog.store import reading
+from factbook.edge.agents import PATH as ENDPOINT
+from factbook.edge.agents import VARIABLE
+from factbook.edge.requests import Reply
+from factbook.errors import NotFoundError, ToolError, UnavailableError
+from factbook.facts.reasons import REASONS
+from factbook.tools import Context, Tool
+from factbook.web import addresses, schema_forms, words
+from factbook.web.endpoint import Page
+from factbook.web.endpoint_check import READS
+from factbook.web.schema_forms import Field
+from factbook.web.visit import Visit
+
+PATH: Final = "/connect/tools"
+RUN: Final = "run"  # the parameter that asks for the call, beside those of the tool
+
+# Characters of an answer that are shown, and those of one that is still laid out.
+SHOWN: Final = 64 * 1024
+_LAID_OUT = 4 * SHOWN
+_SUGGESTED = 20
+_EXAMPLES = 3
+_REASONED = 100
+# Where a tool gives everything unless it is told how much.
+_LIMIT = "20"
+_BYTES_OF_A_TOKEN = 4
+
+
+class Answer(NamedTuple):
+    """What a tool answered, as far as it is shown; `reasons` by what is not known."""
+
+    text: str
+    is_refusal: bool
+    size: int
+    milliseconds: float
+    is_cut: bool = False
+    is_laid_out: bool = True
+    reasons: Mapping[str, list[str]] = {}
+
+    @property
+    def tokens(self) -> int:
+        """About how many tokens of a model it takes."""
+        return -(-self.size // _BYTES_OF_A_TOKEN)
+
+
+async def listed(visit: Visit) -> Reply:
+    """Every tool, in the order in which clients list them."""
+    tools = [(tool, _first_sentence(tool.description)) for tool in visit.state.tools.values()]
+    return visit.page("playground-tools.html", tools=tools)
+
+
+async def show(visit: Visit) -> Reply:
+    """The form of a tool and, once it was sent, the answer."""
+    tool = visit.state.tools.get(visit.request.parameter("name"))
+    if tool is None:
+        raise NotFoundError("There is no tool of this name.")
+    fields = schema_forms.fields(tool.input_schema)
+    typed = _typed(visit, fields)
+    arguments, problems = schema_forms.arguments(fields, typed)
+    answer, status, busy = None, 400 if problems else 200, ""
+    if visit.query(RUN) and not problems:
+        if seconds := visit.state.calls.take(visit.person.ref):
+            wait = words.counted(seconds, "second")
+            status, busy = 429, f"You call too often. Try again in {wait}."
+        else:
+            answer = await _called(visit, tool, arguments)
+    suggested = await _suggested(visit, fields, typed)
+    return visit.page(
+        "playground-tool.html",
+        status,
+        tool=tool,
+        fields=fields,
+        typed=typed,
+        problems=problems,
+        busy=busy,
+        suggested=suggested,
+        examples=_examples(tool, fields, typed, suggested),
+        sources=await _sources(visit, typed),
+        answer=answer,
+        request=_request(visit, tool, arguments),
+        others=_others(visit, tool, arguments),
+        explained=REASONS,
+    )
+
+
+async def _called(visit: Visit, tool: Tool, arguments: Mapping[str, Any]) -> Answer:
+    """The answer to the call, made as a client's is."""
+    state, started = visit.state, time.perf_counter()
+    try:
+        context = Context(state.database, (await state.registry.current()).sources, visit.now)
+        value = await tool.call(msgspec.json.encode(arguments), context)
+    except (ToolError, UnavailableError) as error:
+        state.metrics.called(tool.name, "refused")
+        size = len(error.message.encode())
+        return Answer(error.message, True, size, _milliseconds(started))
+    state.metrics.called(tool.name, "answered")
+    return _answer(value, _milliseconds(started))
+
+
+def _answer(value: str, milliseconds: float) -> Answer:
+    """A result as it is shown: what nobody would read to its end is cut."""
+    size = len(value) if value.isascii() else len(value.encode())
+    if len(value) > _LAID_OUT:
+        return Answer(value[:SHOWN], False, size, milliseconds, is_cut=True, is_laid_out=False)
+    text = msgspec.json.format(value, indent=2)
+    is_cut = len(text) > SHOWN
+    if is_cut:
+        text = text[: text.rfind("\n", 0, SHOWN)]
+    return Answer(text, False, size, milliseconds, is_cut, reasons=_reasons(value))
+
+
+class _Reasoned(msgspec.Struct):
+    unknown: dict[str, Any] = msgspec.field(default_factory=dict, name="unknownReasons")
+
+
+def _reasons(value: str) -> dict[str, list[str]]:
+    """What is not known, by the reason why, as far as the answer says so of itself."""
+    found: dict[str, list[str]] = {}
+    unknown = msgspec.json.decode(value, type=_Reasoned).unknown
+    for path, reason in list(unknown.items())[:_REASONED]:
+        if isinstance(reason, str):
+            found.setdefault(reason, []).append(path)
+    return found
+
+
+def _typed(visit: Visit, fields: Sequence[Field]) -> dict[str, str]:
+    """What the form holds: what was sent, at first what keeps an answer short."""
+    typed = {field.name: visit.query(field.name) for field in fields}
+    if not visit.query(RUN) and not typed.get("limit"):
+        typed |= {f.name: _LIMIT for f in fields if f.name == "limit" and not f.default}
+    return typed
+
+
+async def _suggested(
+    visit: Visit, fields: Sequence[Field], typed: Mapping[str, str]
+) -> dict[str, list[str]]:
+    """Some values of the fields that name an entity: neighbours of what was typed."""
+    names = {field.name for field in fields}
+    if "name" not in names:
+        return {}
+    kind, name = typed.get("kind", "").lower() or "component", typed["name"].lower()
+    if not (kind.isprintable() and name.isprintable()):
+        return {}
+    refs = await reading.nearest(visit.state.database, kind, name, _SUGGESTED)
+    refs = refs[:_SUGGESTED]
+    found = {"name": [_named(ref) for ref in refs]}
+    return found | {"entityRef": refs} if "entityRef" in names else found
+
+
+def _named(ref: str) -> str:
+    """What to write as the name: the whole reference where the name alone means another."""
+    return words.name_of(ref) if ":default/" in ref else ref
+
+
+def _examples(
+    tool: Tool,
+    fields: Sequence[Field],
+    typed: Mapping[str, str],
+    suggested: Mapping[str, Sequence[str]],
+) -> list[tuple[str, str]]:
+    """Calls to begin with, each as an entity and the address of its call."""
+    needed = {field.name: field.example for field in fields if field.is_required}
+    given = needed | {name: text for name, text in typed.items() if text}
+    return [
+        (name, f"{PATH}/{tool.name}?{urlencode({**given, 'name': name, RUN: '1'})}")
+        for name in suggested.get("name", ())[:_EXAMPLES]
+    ]
+
+
+async def _sources(visit: Visit, typed: Mapping[str, str]) -> list[tuple[str, str]]:
+    """The data sources to choose from, and one that was asked for though there is none."""
+    known = (await visit.state.registry.current()).sources.values()
+    found = [(source.id, f"{source.title} ({source.id})") for source in known]
+    asked = typed.get("dataSourceId", "")
+    if asked and asked not in dict(found):
+        found.append((asked, asked))
+    return found
+
+
+def _request(visit: Visit, tool: Tool, arguments: Mapping[str, Any]) -> dict[str, str]:
+    """The call as clients send it: the message, and a line for the shell."""
+    message = {
+        "jsonrpc": "2.0",
+        "method": "tools/call",
+        "params": {"name": tool.name, "arguments": arguments},
+        "id": 1,
+    }
+    body = msgspec.json.encode(message).decode()
+    lines = [
+        f"curl -sS {shlex.quote(addresses.server(visit) + ENDPOINT)}",
+        f'-H "Authorization: Bearer ${VARIABLE}"',
+        "-H 'Content-Type: application/json'",
+        "-H 'Accept: application/json, text/event-stream'",
+        f"--data-raw {shlex.quote(body)}",
+    ]
+    command = ["factbook", "call", tool.name, *map(_word, arguments.items())]
+    return {
+        "message": msgspec.json.format(body, indent=2),
+        "curl": " \\\n  ".join(lines),
+        "factbook": shlex.join(command),
+    }
+
+
+def _word(argument: tuple[str, Any]) -> str:
+    """An argument as the command takes it."""
+    name, value = argument
+    text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    return f"{name}={text}"
+
+
+def _others(visit: Visit, tool: Tool, arguments: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """The other tools about the same entity, each with the address of its form."""
+    entity = {
+        name: arguments[name] for name in ("name", "namespace", "kind") if name in arguments
+    }
+    if "name" not in entity:
+        return []
+    found = []
+    for other in visit.state.tools.values():
+        taken = other.input_schema["properties"]
+        if other is not tool and "name" in taken:
+            query = urlencode({name: text for name, text in entity.items() if name in taken})
+            found.append((other.title, f"{PATH}/{other.name}?{query}"))
+    return found
+
+
+def _first_sentence(text: str) -> str:
+    return f"{text.partition('. ')[0].removesuffix('.')}."
+
+
+def _milliseconds(started: float) -> float:
+    return 1000 * (time.perf_counter() - started)
+
+
+PLAYGROUND: Sequence[Page] = (
+    Page("GET", PATH, listed, READS),
+    Page("GET", f"{PATH}/{{name}}", show, READS),
+)

@@ -1,0 +1,31 @@
+"""Templates: one environment, and what every template may use."""
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from factbook import __version__
+from factbook.web import assets, words
+from factbook.web.glyphs import kind_glyph
+
+
+def rendered(template: str, values: Mapping[str, Any]) -> bytes:
+    """A template with these values."""
+    return _environment().get_template(template).render(values).encode()
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader(__package__),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+    )
+    environment.filters |= words.FILTERS | {"kind_glyph": kind_glyph}
+    environment.globals |= {"asset": assets.url, "version": __version__}
+    return environment

@@ -1,0 +1,61 @@
+"""The table of pages: every method of every path, its handler and the permissions it needs."""
+
+from collections.abc import Sequence
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from factbook.edge.requests import Reply
+from factbook.errors import NotFoundError
+from factbook.web import static
+from factbook.web.account import ACCOUNT
+from factbook.web.api_access import API_ACCESS
+from factbook.web.audit import AUDIT
+from factbook.web.catalog import CATALOG
+from factbook.web.endpoint import OPEN, Page, PageEndpoint
+from factbook.web.overview import OVERVIEW
+from factbook.web.people import PEOPLE
+from factbook.web.sets import SETS
+from factbook.web.signing_in import SIGNING_IN
+from factbook.web.site import Site
+from factbook.web.visit import Visit
+
+PAGES: Sequence[Page] = (
+    Page("GET", "/static/{name}", static.show, OPEN),
+    *SIGNING_IN,
+    *OVERVIEW,
+    *ACCOUNT,
+    *API_ACCESS,
+    *PEOPLE,
+    *AUDIT,
+    *CATALOG,
+    *SETS,
+)
+
+
+def endpoints(site: Site) -> dict[str, ASGIApp]:
+    """The ASGI application of each path of the table."""
+    paths: dict[str, dict[str, Page]] = {}
+    for page in PAGES:
+        paths.setdefault(page.path, {})[page.method] = page
+    return {path: PageEndpoint(methods, site) for path, methods in paths.items()}
+
+
+def nowhere(site: Site, otherwise: ASGIApp) -> ASGIApp:
+    """The ASGI application of every other path: a page for browsers, else `otherwise`."""
+    page = PageEndpoint({"GET": Page("GET", "(none)", _nowhere, OPEN)}, site)
+
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        is_page = _is_for_a_browser(scope)
+        await (page if is_page else otherwise)(scope, receive, send)
+
+    return answer
+
+
+def _is_for_a_browser(scope: Scope) -> bool:
+    if scope["method"] not in {"GET", "HEAD"} or scope["path"].startswith("/api/"):
+        return False
+    return any(name == b"accept" and b"text/html" in text for name, text in scope["headers"])
+
+
+async def _nowhere(visit: Visit) -> Reply:
+    raise NotFoundError("No page of this service has this address.")

@@ -1,0 +1,116 @@
+"""Forms made from the JSON Schema of a tool's arguments, and arguments made from what was typed."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Literal, NamedTuple
+
+Control = Literal["text", "integer", "number", "boolean", "choice", "list"]
+
+_CONTROLS: Final[Mapping[str, Control]] = {
+    "integer": "integer",
+    "number": "number",
+    "boolean": "boolean",
+    "array": "list",
+}
+# Beyond, JSON's readers differ about a number.
+_MOST_DIGITS = 15
+
+
+class Field(NamedTuple):
+    """One argument as a form asks for it; texts are empty where the schema says nothing."""
+
+    name: str
+    control: Control
+    description: str
+    is_required: bool
+    default: str
+    example: str
+    choices: tuple[str, ...]
+
+
+def fields(schema: Mapping[str, Any]) -> list[Field]:
+    """The arguments that an object schema of strings, numbers, booleans and lists of strings takes.
+
+    Those that are required come first, else in the order of the schema.
+    """
+    required = schema["required"]
+    found = [_field(name, part, name in required) for name, part in schema["properties"].items()]
+    return sorted(found, key=lambda field: not field.is_required)
+
+
+def arguments(
+    known: Sequence[Field], typed: Mapping[str, str]
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """The arguments that were typed, and by name what cannot be sent as what it has to be.
+
+    What was left empty is left out. Whether the values fit is for the tool to say.
+    """
+    values: dict[str, Any] = {}
+    problems: dict[str, str] = {}
+    for field in known:
+        text = typed.get(field.name, "").strip()
+        if not text:
+            continue
+        try:
+            values[field.name] = _value(field, text)
+        except ValueError as error:
+            problems[field.name] = str(error)
+    return values, problems
+
+
+def _field(name: str, part: Mapping[str, Any], is_required: bool) -> Field:
+    control = _CONTROLS.get(part["type"], "text")
+    choices = tuple(map(_text, part.get("enum", ())))
+    examples = part.get("examples") or [""]
+    return Field(
+        name,
+        "choice" if choices else control,
+        part.get("description", ""),
+        is_required,
+        _text(part.get("default", "")),
+        _text(examples[0]),
+        choices,
+    )
+
+
+def _text(value: Any) -> str:
+    """A value as it is typed."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return "\n".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _value(field: Field, text: str) -> Any:
+    """The value that a text means; raises ValueError saying what to write."""
+    match field.control:
+        case "integer":
+            return _integer(text)
+        case "number":
+            return _number(text)
+        case "boolean":
+            if text not in {"true", "false"}:
+                raise ValueError("Write true or false.")
+            return text == "true"
+        case "list":
+            return [line.strip() for line in text.splitlines() if line.strip()]
+        case _:
+            return text
+
+
+def _integer(text: str) -> int:
+    digits = text.removeprefix("-")
+    if not (digits.isascii() and digits.isdecimal()):
+        raise ValueError("Write a whole number, such as 20.")
+    if len(digits) > _MOST_DIGITS:
+        raise ValueError(f"Write a number of at most {_MOST_DIGITS} digits.")
+    return int(text)
+
+
+def _number(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise ValueError("Write a number, such as 0.5.")
+    return number

@@ -1,0 +1,87 @@
+"""Sessions: who a request comes from, and whether a form comes from this service's own page."""
+
+import hmac
+from http import HTTPStatus
+
+from factbook.auth import audit, people, sessions
+from factbook.auth.audit import Caller, Entry
+from factbook.auth.sessions import Session
+from factbook.auth.tokens import digest
+from factbook.clock import MINUTE, SECOND
+from factbook.errors import NotAllowedError
+from factbook.storage import Transaction
+from factbook.web import cookies
+from factbook.web.forms import CSRF
+from factbook.web.visit import Visit
+
+
+async def find(visit: Visit) -> None:
+    """Find out who is there, and give the visit the token that its forms carry."""
+    state = visit.state
+    value = visit.cookie(cookies.SESSION)
+    if value:
+        visit.session = await _alive(visit, digest(value, state.token_key))
+        if visit.session is None:
+            visit.drop_cookie(cookies.SESSION)
+    if visit.session is None:
+        value = visit.cookie(cookies.VISITOR)
+        if not value:
+            value = sessions.generate()
+            visit.keep_cookie(cookies.VISITOR, value)
+    visit.csrf = digest(f"form {value}", state.token_key)
+
+
+def check_form(visit: Visit) -> None:
+    """Raise NotAllowedError unless the form carries the token of the person's own page."""
+    sent = visit.sent.raw(CSRF)
+    if not hmac.compare_digest(sent.encode(), visit.csrf.encode()):
+        raise NotAllowedError(
+            "The form is too old, comes from another site, or the browser keeps no cookies. "
+            "Open the page again and repeat what you did."
+        )
+
+
+async def start(visit: Visit, ref: str, how: str) -> None:
+    """Sign the person in, under a value that nobody has seen before.
+
+    Raises NotFoundError for a person who may not sign in.
+    """
+    value, now = sessions.generate(), visit.now
+    hash_ = sessions.digest(value, visit.state.token_key)
+    agent = visit.request.header(b"user-agent") or ""
+    before = visit.session
+
+    def work(transaction: Transaction) -> None:
+        people.signed_in(transaction, ref, now)
+        if before is not None:
+            sessions.end(transaction, before.hash)
+        sessions.start(
+            transaction, hash=hash_, ref=ref, now=now, address=visit.address, agent=agent
+        )
+
+    caller = Caller(ref, now, visit.address)
+    entry = Entry("session.start", ref, {"how": how})
+    await audit.writing(visit.state.database, caller, entry, HTTPStatus.SEE_OTHER)(work)
+    visit.keep_cookie(cookies.SESSION, value, sessions.LIFETIME // SECOND)
+    visit.drop_cookie(cookies.VISITOR)
+
+
+async def end(visit: Visit) -> None:
+    """Sign the person out."""
+    hash_ = visit.person.hash
+    write = visit.writing(Entry("session.end", visit.person.ref))
+    await write(lambda transaction: sessions.end(transaction, hash_))
+    visit.session = None
+    visit.drop_cookie(cookies.SESSION)
+
+
+async def _alive(visit: Visit, hash_: str) -> Session | None:
+    state, now = visit.state, visit.now
+    state.database.refresh()
+    found = await sessions.find(state.database, hash_)
+    if found is None or not found.counts(now):
+        return None
+    if found.used_at <= now - MINUTE and state.touched.get(hash_, 0) <= now - MINUTE:
+        state.touched[hash_] = now
+        state.spawn(state.database.write(lambda tx: sessions.touch(tx, hash_, now)))
+    return found

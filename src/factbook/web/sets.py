@@ -1,0 +1,186 @@
+"""Sets: what is in them, what each push changed, and how to push one."""
+
+from collections.abc import Sequence
+from urllib.parse import quote, urlencode
+
+from factbook.auth.permissions import CATALOG_READ, SET_WRITE
+from factbook.catalog.store import changes, pushing
+from factbook.catalog.store.planning import Guards
+from factbook.catalog.store.pushing import SetSummary
+from factbook.catalog.store.writing import Actor
+from factbook.edge import auditing
+from factbook.edge.requests import Reply
+from factbook.errors import ConflictError, InputError, NotFoundError, PreconditionFailedError
+from factbook.web import addresses, words
+from factbook.web.differences import difference
+from factbook.web.endpoint import Page
+from factbook.web.visit import Visit
+
+_ITEMS = 100
+_CHANGES = 25
+_EMPTIED = 20
+_LONGEST_NUMBER = 9
+
+
+async def listed(visit: Visit) -> Reply:
+    """Every set, and those that were emptied and can be restored."""
+    found = await pushing.summaries(visit.state.database)
+    return visit.page(
+        "sets.html",
+        sets=found,
+        entities=sum(each.item_count for each in found),
+        emptied=await pushing.emptied(visit.state.database, _EMPTIED),
+        example=_push_lines(visit, "services"),
+    )
+
+
+async def items(visit: Visit) -> Reply:
+    """The items of a set, in the order of its last push."""
+    found, after = await _set(visit), _number(visit.query("after", "-1"), least=-1)
+    page = None
+    if found.item_count:
+        page = await pushing.page(visit.state.database, found.id, _ITEMS, after)
+    more = None if page is None or page.more is None else f"{_path(found.id)}?after={page.more}"
+    return visit.page(
+        "set-items.html",
+        set=found,
+        path=_path(found.id),
+        items=page.items if page else [],
+        first=f"{_path(found.id)}" if after >= 0 else None,
+        more=more,
+    )
+
+
+async def revisions(visit: Visit) -> Reply:
+    """What each push of a set changed, newest first."""
+    found = await _set(visit)
+    return visit.page(
+        "set-revisions.html",
+        set=found,
+        path=_path(found.id),
+        revisions=await pushing.set_revisions(visit.state.database, found.id),
+        can_restore=visit.may(SET_WRITE),
+    )
+
+
+async def revision(visit: Visit) -> Reply:
+    """The difference that one revision made."""
+    return await _revision(visit)
+
+
+async def restore(visit: Visit) -> Reply:
+    """Make a set what it was after a revision, as a new one."""
+    found, number = await _set(visit), _revision_number(visit)
+    seen = _number(visit.sent.one("seen"), least=0)
+    state = visit.state
+    try:
+        _, outcome = await pushing.restore(
+            state.database,
+            found.id,
+            number,
+            Actor(visit.person.ref, visit.now),
+            # What was pushed since the page was shown is not undone unseen.
+            Guards(if_match=f'"{seen}"', take=visit.sent.one("take") == "yes"),
+            state.rules,
+            kept=state.settings.revisions_kept,
+            write=visit.writing(auditing.of_restored(found.id, number)),
+        )
+    except (ConflictError, PreconditionFailedError) as error:
+        return await _revision(visit, error.status, problem=error.message)
+    assert outcome.written is not None
+    state.metrics.pushed(outcome.plan.changes)
+    notice = f"The set is what it was at revision {number}: {_counted(outcome.plan.changes)}."
+    return visit.redirect(f"{_path(found.id)}/revisions", notice)
+
+
+async def push(visit: Visit) -> Reply:
+    """How to push this set: ready lines for the shell."""
+    found = await _set(visit)
+    return visit.page(
+        "set-push.html", set=found, path=_path(found.id), lines=_push_lines(visit, found.id)
+    )
+
+
+async def _revision(visit: Visit, status: int = 200, problem: str | None = None) -> Reply:
+    found, number = await _set(visit), _revision_number(visit)
+    after = visit.query("after")
+    page = await changes.page(visit.state.database, found.id, number, after, _CHANGES)
+    path = f"{_path(found.id)}/revisions/{number}"
+    last = page.items[-1].ref if page.items else ""
+    return visit.page(
+        "set-revision.html",
+        status,
+        set=found,
+        path=_path(found.id),
+        revision=page.revision,
+        items=[(each, difference(each.before, each.after)) for each in page.items],
+        first=path if after else None,
+        more=f"{path}?{urlencode({'after': last})}" if page.more else None,
+        problem=problem,
+        can_restore=visit.may(SET_WRITE) and number != found.revision,
+    )
+
+
+def _counted(changes: dict[str, int]) -> str:
+    return ", ".join(f"{changes[kind]:,} {kind}" for kind in ("added", "updated", "removed"))
+
+
+async def _set(visit: Visit) -> SetSummary:
+    return await pushing.summary(visit.state.database, visit.request.parameter("set_id"))
+
+
+def _revision_number(visit: Visit) -> int:
+    text = visit.request.parameter("number")
+    if not text.isdecimal() or not text.isascii() or len(text) > _LONGEST_NUMBER:
+        raise NotFoundError("There is no such revision.")
+    return int(text)
+
+
+def _number(text: str, *, least: int) -> int:
+    digits = text.removeprefix("-")
+    if not digits.isdecimal() or not digits.isascii() or len(digits) > _LONGEST_NUMBER:
+        raise InputError("The address of this page is not complete.")
+    return max(least, int(text))
+
+
+def _path(name: str) -> str:
+    return f"/sets/{words.segment(name)}"
+
+
+def _push_lines(visit: Visit, name: str) -> dict[str, str]:
+    """How to push a set, by the name of the program."""
+    server, word = addresses.server(visit), visit.state.settings.push_word
+    option = "" if word == "factbook" else f" --push-word {word}"
+    shown = _quoted(name)
+    url = f"{server}/api/catalog/{word}-entities/sets/{quote(name, safe='')}"
+    return {
+        "factbook": (
+            f"export FACTBOOK_SERVER={server}\n"
+            "export FACTBOOK_TOKEN=…   # Administration → Account → API access\n"
+            f"factbook push {shown} catalog.yaml{option}"
+        ),
+        "curl": (
+            f"curl -X PUT {_quoted(url)} \\\n"
+            '  -H "Authorization: Bearer $FACTBOOK_TOKEN" \\\n'
+            '  -H "Content-Type: application/json" \\\n'
+            "  --data-binary @catalog.json"
+        ),
+    }
+
+
+def _quoted(text: str) -> str:
+    """A word of a shell."""
+    safe = all(char.isalnum() or char in "-._/:" for char in text) and text.isascii()
+    if safe and not text.startswith("-"):
+        return text
+    return "'" + text.replace("'", "'\\''") + "'"
+
+
+SETS: Sequence[Page] = (
+    Page("GET", "/sets", listed, (CATALOG_READ,)),
+    Page("GET", "/sets/{set_id}", items, (CATALOG_READ,)),
+    Page("GET", "/sets/{set_id}/revisions", revisions, (CATALOG_READ,)),
+    Page("GET", "/sets/{set_id}/revisions/{number}", revision, (CATALOG_READ,)),
+    Page("POST", "/sets/{set_id}/revisions/{number}/restore", restore, (SET_WRITE,)),
+    Page("GET", "/sets/{set_id}/push", push, (CATALOG_READ,)),
+)

@@ -1,0 +1,202 @@
+"""Signing in and out, and the links that make a first account or set a new password."""
+
+import asyncio
+from collections.abc import Sequence
+from http import HTTPStatus
+from urllib.parse import urlsplit
+
+from factbook.auth import audit, invitations, passwords, people
+from factbook.auth.audit import Caller, Entry
+from factbook.auth.invitations import Invitation
+from factbook.edge import auditing, links
+from factbook.edge.requests import Reply
+from factbook.errors import (
+    ConflictError,
+    FactbookError,
+    InputError,
+    NotFoundError,
+    TooManyRequestsError,
+)
+from factbook.storage import Transaction
+from factbook.web import session
+from factbook.web.endpoint import OPEN, Page
+from factbook.web.visit import Visit
+
+_WRONG = "The name or the password is wrong."
+
+
+async def ask(visit: Visit) -> Reply:
+    """The form to sign in with."""
+    back = safe_path(visit.query("next"))
+    if visit.session is not None:
+        return visit.redirect(back)
+    return await _form(visit, back)
+
+
+async def sign_in(visit: Visit) -> Reply:
+    """Sign in with a name and a password."""
+    name, back = visit.sent.one("name"), safe_path(visit.sent.raw("next"))
+    try:
+        ref = await _proven(visit, name, visit.sent.raw("password"))
+        await session.start(visit, ref, "password")
+    except (InputError, NotFoundError, TooManyRequestsError) as error:
+        wrong = error if isinstance(error, TooManyRequestsError) else InputError(_WRONG)
+        await _note_refusal(visit, name, wrong)
+        status = 429 if wrong is error else 403
+        return await _form(visit, back, status, name=name, problem=wrong.message)
+    return visit.redirect(back)
+
+
+async def sign_out(visit: Visit) -> Reply:
+    """End the session."""
+    if visit.session is not None:
+        await session.end(visit)
+    return visit.redirect("/sign-in", "You are signed out.")
+
+
+async def welcome(visit: Visit) -> Reply:
+    """What an invitation offers: an account, or a new password."""
+    return _welcome(visit, await _invitation(visit))
+
+
+async def accept(visit: Visit) -> Reply:
+    """Use an invitation, and sign in."""
+    invitation, form = await _invitation(visit), visit.sent
+    try:
+        ref = invitation.ref or people.reference(form.one("name"))
+        password = form.raw("password")
+        passwords.check(password, ref)
+        if password != form.raw("again"):
+            raise InputError("The two passwords differ.")
+        hashed = await asyncio.to_thread(passwords.hashed, password)
+        await _use(visit, ref, hashed, form.one("display_name") or form.one("name"))
+    except (InputError, ConflictError) as error:
+        shown = {"name": form.one("name"), "display_name": form.one("display_name")}
+        return _welcome(visit, invitation, error.status, problem=error.message, **shown)
+    await session.start(visit, ref, "invitation")
+    return visit.redirect("/")
+
+
+def safe_path(text: str) -> str:
+    """A path of this service to go on to; `/` for anything that could lead elsewhere."""
+    parts = urlsplit(text)
+    leads_away = parts.scheme or parts.netloc or not text.startswith("/") or "\\" in text
+    if leads_away or text.startswith("//") or not text.isprintable() or not text.isascii():
+        return "/"
+    return text
+
+
+async def _proven(visit: Visit, name: str, password: str) -> str:
+    """The reference of the person who knows the password; raises InputError, and when too often.
+
+    A name that nobody has takes as long as a wrong password, and is answered the same.
+    """
+    state, limit = visit.state, visit.site.wrong_passwords
+    if seconds := state.failures.waits(visit.address) or limit.waits(name.lower()):
+        raise TooManyRequestsError(
+            f"Too many attempts. Try again in {seconds} seconds.", retry_after=seconds
+        )
+    ref = people.reference(name)
+    stored = await people.password_of(state.database, ref)
+    if not await asyncio.to_thread(passwords.fits, stored, password):
+        state.failures.take(visit.address)
+        limit.take(name.lower())
+        raise InputError(_WRONG)
+    assert stored is not None
+    if passwords.outdated(stored):
+        hashed = await asyncio.to_thread(passwords.hashed, password)
+        await state.database.write(lambda tx: people.rehash(tx, ref, hashed))
+    return ref
+
+
+async def _use(visit: Visit, ref: str, hashed: str, display_name: str) -> None:
+    now, digest = visit.now, _digest(visit)
+
+    def work(transaction: Transaction) -> Invitation:
+        invitation = invitations.take(transaction, digest, now)
+        if invitation.ref is not None:
+            people.set_password(transaction, ref, hashed)
+        else:
+            people.create(
+                transaction,
+                ref=ref,
+                display_name=display_name,
+                role=invitation.role,
+                password=hashed,
+                created_by=invitation.made_by,
+                now=now,
+            )
+        return invitation
+
+    def about(invitation: Invitation) -> Entry:
+        if invitation.ref is not None:
+            return Entry("person.change", ref, {"changed": "password"})
+        return Entry("person.create", ref, {"role": invitation.role, "by": invitation.made_by})
+
+    caller = Caller(ref, now, visit.address)
+    await audit.writing(visit.state.database, caller, about, HTTPStatus.SEE_OTHER)(work)
+
+
+async def _invitation(visit: Visit) -> Invitation:
+    found = await invitations.find(visit.state.database, _digest(visit), visit.now)
+    if found is None:
+        visit.state.failures.take(visit.address)
+        raise NotFoundError("This link was used already or has ended; ask for a new one.")
+    return found
+
+
+def _digest(visit: Visit) -> str:
+    secret = visit.request.parameter("secret")
+    return invitations.digest(secret, visit.state.token_key)
+
+
+async def _form(
+    visit: Visit, back: str, status: int = 200, *, name: str = "", problem: str | None = None
+) -> Reply:
+    openid = visit.site.openid
+    return visit.page(
+        "sign-in.html",
+        status,
+        next=back,
+        name=name,
+        problem=problem,
+        openid=openid and openid.title,
+        nobody=not await people.any_there(visit.state.database),
+    )
+
+
+def _welcome(visit: Visit, invitation: Invitation, status: int = 200, **values: str) -> Reply:
+    shown = {"name": "", "display_name": "", "problem": None, **values}
+    reply = visit.page("welcome.html", status, invitation=invitation, **shown)
+    # The address is a secret: no other page gets to know it.
+    return reply._replace(headers={"referrer-policy": "no-referrer"})
+
+
+async def _note_refusal(visit: Visit, name: str, error: FactbookError) -> None:
+    auditing.refused(
+        visit.state,
+        actor="",
+        address=visit.address,
+        action="session.start",
+        object=await _known(visit, name),
+        status=error.status,
+        detail={"error": error.name},
+    )
+
+
+async def _known(visit: Visit, name: str) -> str:
+    """The reference of the person of this name; none for other words, which may be a password."""
+    try:
+        found = await people.find(visit.state.database, people.reference(name))
+    except InputError:
+        return ""
+    return found.ref if found else ""
+
+
+SIGNING_IN: Sequence[Page] = (
+    Page("GET", "/sign-in", ask, OPEN),
+    Page("POST", "/sign-in", sign_in, OPEN),
+    Page("POST", "/sign-out", sign_out, OPEN),
+    Page("GET", links.WELCOME, welcome, OPEN),
+    Page("POST", links.WELCOME, accept, OPEN),
+)

@@ -1,0 +1,159 @@
+"""How data sources are doing, as their pages show it."""
+
+from collections.abc import Mapping
+from typing import Final, Literal, NamedTuple
+
+from markupsafe import Markup
+
+from factbook.collecting import Known
+from factbook.facts import health
+from factbook.facts.datasource import DataSource
+from factbook.scheduling.runs import Health, Run
+from factbook.web.svg import element, picture
+from factbook.web.words import percent, span
+
+Way = Literal["collected", "pushed", "read"]
+
+
+class Doing(NamedTuple):
+    """A state in words, the kind of it as parts.state shows it; problems have the lowest rank."""
+
+    words: str
+    kind: Literal["good", "warn", "bad", "busy", ""]
+    rank: int
+
+
+class Row(NamedTuple):
+    """A data source and how it is doing; `way` is how its facts get here."""
+
+    source: DataSource
+    is_builtin: bool
+    way: Way
+    doing: Doing
+    health: Health | None
+    problem: str | None
+    next_run: int | None
+    pushed_at: int | None
+
+    @property
+    def last(self) -> Run | None:
+        """The last collection of everything that ended."""
+        return self.health and self.health.last
+
+    @property
+    def running(self) -> Run | None:
+        """The collection of everything that is under way."""
+        return self.health and self.health.running
+
+    @property
+    def coverage(self) -> str | None:
+        """The share of entities about which the last run brought facts."""
+        last = self.last
+        whole = last and last.covered + last.failed + last.skipped
+        return percent(last.covered, whole) if last and whole else None
+
+
+def row(
+    known: Known, source_id: str, health_: Health | None, pushed_at: int | None, now: int
+) -> Row:
+    """How the source with this id is doing; its definition may be unusable."""
+    source = known.sources.get(source_id) or DataSource(id=source_id, title=source_id, draft=True)
+    problem = known.problems.get(source_id)
+    way = _way(known, source_id)
+    return Row(
+        source,
+        source_id not in known.definitions and problem is None,
+        way,
+        _doing(source, way, health_, problem, pushed_at, now),
+        health_,
+        problem,
+        health.next_run(source, health_, now) if source_id in known.integrations else None,
+        pushed_at,
+    )
+
+
+def _way(known: Known, source_id: str) -> Way:
+    definition = known.definitions.get(source_id)
+    if definition is not None and definition.type == "push":
+        return "pushed"
+    return "collected" if source_id in known.integrations or definition else "read"
+
+
+def _doing(
+    source: DataSource,
+    way: Way,
+    found: Health | None,
+    problem: str | None,
+    pushed_at: int | None,
+    now: int,
+) -> Doing:
+    if problem is not None:
+        return Doing("cannot run", "bad", 0)
+    if way == "read":
+        return Doing("read from the catalog", "good", 7)
+    if source.draft:
+        return Doing("draft", "", 6)
+    if way == "pushed":
+        return Doing("pushed", "good", 5) if pushed_at else Doing("no facts yet", "", 4)
+    if found is not None and found.down_since is not None:
+        return Doing(f"down for {span(now - found.down_since)}", "bad", 0)
+    if found is not None and found.last is not None and found.last.state == "partial":
+        return Doing("partly failing", "warn", 1)
+    if found is not None and found.succeeded_at is not None:
+        return Doing("up", "good", 3)
+    return Doing("running", "busy", 2) if found and found.running else Doing("new", "", 2)
+
+
+def bar(run: Run, place: str) -> Markup:
+    """The entities of a run as one bar: covered, failed, skipped, and those still to come.
+
+    `place` makes its id another one than that of the same bar elsewhere on the page.
+    """
+    parts = parts_of(run)
+    whole = sum(parts.values())
+    shapes, x = [], 0.0
+    shown = {name: count for name, count in parts.items() if count}
+    for name, count in shown.items():
+        # Each part can be seen, however small.
+        width = _LEAST + (_WIDTH - (_LEAST + _GAP) * len(shown)) * count / whole
+        shapes.append(
+            element("rect", x=x, y=0, width=width, height=_HEIGHT, rx=2, class_=_FILLS[name])
+        )
+        x += width + _GAP
+    if not shown:
+        shapes.append(element("rect", x=0, y=0, width=_WIDTH, height=_HEIGHT, class_="chart-track"))
+    return picture(
+        *shapes,
+        width=_WIDTH,
+        height=_HEIGHT,
+        class_="chart run-bar",
+        title="Entities of the run",
+        desc=figures(run),
+        ident=f"{place}-{run.id}",
+    )
+
+
+def parts_of(run: Run) -> Mapping[str, int]:
+    """The entities of a run by what became of them."""
+    done = {"covered": run.covered, "failed": run.failed, "skipped": run.skipped}
+    if run.finished_at is not None:
+        return done
+    return done | {"waiting": max(0, run.entities - run.covered - run.failed)}
+
+
+def figures(run: Run) -> str:
+    """What became of the entities, in words: `1,204 covered, 3 failed`."""
+    parts = {name: count for name, count in parts_of(run).items() if count}
+    return ", ".join(f"{count:,} {name}" for name, count in parts.items()) or "no entities"
+
+
+_WIDTH: Final = 160.0
+_HEIGHT: Final = 8.0
+_LEAST: Final = 4.0
+_GAP: Final = 2.0
+_FILLS: Final[Mapping[str, str]] = {
+    "covered": "fill-good",
+    "failed": "fill-bad",
+    "skipped": "fill-unknown",
+    "waiting": "chart-track",
+}

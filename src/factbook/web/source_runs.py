@@ -1,0 +1,100 @@
+"""Runs of a data source: to begin one, to follow it, and those that were."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from factbook.auth.permissions import SOURCE_READ, SOURCE_RUN
+from factbook.catalog import ref as refs
+from factbook.collecting import running
+from factbook.edge import auditing
+from factbook.edge.requests import Reply
+from factbook.errors import ConflictError, InputError, NotFoundError
+from factbook.scheduling import runs
+from factbook.scheduling.runs import Run
+from factbook.web import data_source, source_rows
+from factbook.web.endpoint import Page
+from factbook.web.signing_in import safe_path
+from factbook.web.visit import Visit
+
+_PATH: Final = "/data-sources/{id}/runs"
+_MOST: Final = 2 * runs.KEPT
+_DIGITS: Final = 19  # more than those of any id
+# A run of which so long nothing came is explained.
+_PATIENCE: Final = 15_000
+
+
+async def listed(visit: Visit) -> Reply:
+    """The last runs of a source."""
+    found = await data_source.subject(visit)
+    return visit.page(
+        "data-source-runs.html",
+        subject=found,
+        runs=await runs.recent(visit.state.database, found.id, _MOST),
+        bar=source_rows.bar,
+        figures=source_rows.figures,
+    )
+
+
+async def begin(visit: Visit) -> Reply:
+    """Collect a source now, of every entity or of one, and go on to where the run is shown.
+
+    With `next`, a path of this service, it goes on to that.
+    """
+    found, sent = await data_source.subject(visit), visit.sent
+    entity, back = sent.one("entity"), sent.one("next")
+    try:
+        run = await _begun(visit, found.id, entity)
+    except (InputError, ConflictError, NotFoundError) as error:
+        return await data_source.page(
+            visit, found, error.status, entity=entity, problem=error.message
+        )
+    if back and safe_path(back) == back:
+        return visit.redirect(back, f"{found.row.source.title} is being asked now.")
+    return visit.redirect(f"{found.path}/runs/{run.id}")
+
+
+async def show(visit: Visit) -> Reply:
+    """A run: how far it is, or how it ended."""
+    found = await data_source.subject(visit)
+    text = visit.request.parameter("run")
+    is_number = text.isascii() and text.isdigit() and len(text) < _DIGITS
+    run = await runs.run(visit.state.database, int(text)) if is_number else None
+    if run is None or run.source_id != found.id:
+        raise NotFoundError(f"There is no such run of {found.id}; old ones are forgotten.")
+    elapsed = (visit.now if run.finished_at is None else run.finished_at) - run.started_at
+    return visit.page(
+        "data-source-run.html",
+        subject=found,
+        run=run,
+        elapsed=max(0, elapsed),
+        is_stuck=_is_stuck(run, elapsed),
+        parts=source_rows.parts_of(run),
+        bar=source_rows.bar,
+        figures=source_rows.figures,
+    )
+
+
+async def _begun(visit: Visit, source_id: str, entity: str) -> Run:
+    state = visit.state
+    ref = str(refs.parse(entity, kind="component")) if entity else None
+    return await running.run(
+        state.database,
+        state.registry,
+        source_id,
+        ref,
+        actor=visit.person.ref,
+        now=visit.now,
+        write=visit.writing(auditing.of_run(source_id, ref)),
+    )
+
+
+def _is_stuck(run: Run, elapsed: int) -> bool:
+    is_waiting = run.finished_at is None and not (run.covered or run.failed)
+    return is_waiting and elapsed >= _PATIENCE
+
+
+SOURCE_RUNS: Sequence[Page] = (
+    Page("GET", _PATH, listed, (SOURCE_READ,)),
+    Page("POST", _PATH, begin, (SOURCE_RUN,)),
+    Page("GET", f"{_PATH}/{{run}}", show, (SOURCE_READ,)),
+)

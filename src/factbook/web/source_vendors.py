@@ -1,0 +1,48 @@
+"""The integrations that can be configured, told without loading any of them."""
+
+from typing import Final, NamedTuple
+
+
+class Vendor(NamedTuple):
+    """An integration, what it brings, and the least of its settings, which may be variables."""
+
+    id: str
+    title: str
+    brings: str
+    options: tuple[str, ...]
+
+    @property
+    def variables(self) -> str:
+        """The settings of its first instance as variables, a line each."""
+        prefix = f"FACTBOOK_INTEGRATIONS__{self.id.upper()}__DEFAULT__"
+        return "\n".join(f"{prefix}{option.upper()}=…" for option in self.options)
+
+
+VENDORS: Final = (
+    Vendor(
+        "github",
+        "GitHub",
+        "Pull requests, issues, branch protection, dependency alerts and files.",
+        ("token",),
+    ),
+    Vendor(
+        "gitlab", "GitLab", "Merge requests, issues, branch protection and files.", ("token",)
+    ),
+    Vendor(
+        "gitea",
+        "Gitea or Forgejo",
+        "Pull requests, issues, branch protection and files.",
+        ("host", "token"),
+    ),
+    Vendor("git", "Git", "The files of repositories on any host of Git.", ("host", "token")),
+    Vendor(
+        "snyk", "Snyk", "Security issues by their severity.", ("token", "organizations")
+    ),
+    Vendor("pagerduty", "PagerDuty", "Incidents and who is on call.", ("api_key",)),
+    Vendor(
+        "datadog", "Datadog", "Monitors and service level objectives.", ("api_key", "application_key")
+    ),
+    Vendor(
+        "prometheus", "Prometheus", "Alerts, recording rules and up time.", ("base_url",)
+    ),
+)

@@ -1,0 +1,10 @@
+"""What pages refer to beside each other."""
+
+from factbook.edge.requests import Reply
+from factbook.web import assets
+from factbook.web.visit import Visit
+
+
+async def show(visit: Visit) -> Reply:
+    """A stylesheet, a script or a picture."""
+    return assets.reply(visit.request.path)

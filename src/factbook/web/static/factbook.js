@@ -1,0 +1,91 @@
+// Conveniences; every page does its work without them.
+
+const find = (selector, root = document) => [...root.querySelectorAll(selector)];
+
+// Copies the text of the code beside a button.
+function copying(root) {
+  if (!navigator.clipboard) return;
+  for (const button of find("[data-copy]", root)) {
+    const label = button.textContent;
+    button.hidden = false;
+    button.addEventListener("click", async () => {
+      await navigator.clipboard.writeText(button.parentElement.querySelector("code").textContent);
+      button.textContent = "Copied";
+      setTimeout(() => (button.textContent = label), 1500);
+    });
+  }
+}
+
+// The page at an address, of which the elements with these ids take the place of those shown.
+async function refresh(address, ids, signal) {
+  const answer = await fetch(address, { signal, headers: { accept: "text/html" } });
+  if (!answer.ok || answer.redirected) return null;
+  const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+  for (const id of ids) {
+    const shown = document.getElementById(id);
+    const made = page.getElementById(id);
+    if (shown && made) {
+      shown.replaceWith(made);
+      copying(made);
+    }
+  }
+  return page;
+}
+
+// A form that is answered while it is filled in: data-search names the element with the results.
+function searching() {
+  for (const form of find("form[data-search]")) {
+    let waiting = 0;
+    let asking = null;
+    const ask = () => {
+      const query = new URLSearchParams(
+        [...new FormData(form)].filter(([, value]) => value !== ""),
+      );
+      const address = `${form.getAttribute("action")}?${query}`;
+      asking?.abort();
+      asking = new AbortController();
+      refresh(address, form.dataset.search.split(" "), asking.signal)
+        .then((page) => page && history.replaceState(null, "", address))
+        .catch((error) => error.name === "AbortError" || form.submit());
+    };
+    form.addEventListener("input", () => {
+      clearTimeout(waiting);
+      waiting = setTimeout(ask, 140);
+    });
+    form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      clearTimeout(waiting);
+      ask();
+    });
+    for (const button of find("[data-without-script]", form)) button.hidden = true;
+  }
+}
+
+// An element that shows work under way: it is looked at again until it says no more that it is.
+function following() {
+  const next = () => {
+    const shown = document.querySelector("[data-follow]");
+    if (!shown) return;
+    setTimeout(async () => {
+      const ids = find("[data-follow]").map((each) => each.id);
+      await refresh(location.href, ids).catch(() => null);
+      next();
+    }, Number(shown.dataset.follow));
+  };
+  next();
+}
+
+// A press outside closes what asks once more; so does Escape.
+function closing() {
+  const close = (except) => {
+    for (const open of find("details.confirm[open]")) if (!open.contains(except)) open.open = false;
+  };
+  document.addEventListener("click", (event) => close(event.target));
+  document.addEventListener("keydown", (event) => event.key === "Escape" && close(null));
+}
+
+copying(document);
+searching();
+following();
+closing();
+document.querySelector("[data-focus]")?.focus();

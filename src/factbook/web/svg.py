@@ -1,0 +1,152 @@
+"""Elements of SVG, and how wide text is without a browser at hand.
+
+What comes from data goes through `element`, which escapes it. Nothing here writes `style` or
+scripts: the Content-Security-Policy forbids both, and colours are classes.
+"""
+
+import re
+import string
+import unicodedata
+from hashlib import blake2s
+
+from markupsafe import Markup, escape
+
+# What XML 1.0 allows (section 2.2); the rest shows as the replacement character.
+_ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_IDENT = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
+# A browser reads a backslash as a slash and drops control characters: both could leave the site.
+_SITE_PATH = re.compile(r"/(?![/\\])[^\\\x00-\x1f\x7f]*")
+
+# Widths as parts of the font size, a little more than Inter and common system fonts need.
+_PARTS = {
+    character: part
+    for characters, part in (
+        (string.ascii_lowercase, 0.57),
+        (string.digits, 0.62),
+        (string.ascii_uppercase, 0.69),
+        ("mwMW@%—…", 0.92),
+        ('ftr()[]{}/\\-"', 0.4),
+        ("ijlI.,:;'|!` ", 0.32),
+    )
+    for character in characters
+}
+
+
+def element(name: str, *children: object, **attributes: object) -> Markup:
+    """An element; text and attributes are escaped, attributes that are None are left out.
+
+    Names as Python allows them: `class_` is class, `aria_label` is aria-label.
+    """
+    written = "".join(
+        f' {key.rstrip("_").replace("_", "-")}="{_safe(value)}"'
+        for key, value in attributes.items()
+        if value is not None
+    )
+    content = "".join(map(_safe, children))
+    end = f">{content}</{name}>" if content else "/>"
+    return Markup(f"<{name}{written}{end}")  # noqa: S704  all of it is escaped above
+
+
+def _safe(value: object) -> str:
+    """Text for an element or an attribute; Markup is what `element` returned."""
+    if isinstance(value, Markup):
+        return value
+    if isinstance(value, float):
+        return number(value)
+    text = str(value)
+    if not text.isprintable():  # nothing that is printable is illegal
+        text = _ILLEGAL.sub("\ufffd", text)
+    return str(escape(text))
+
+
+def number(value: float) -> str:
+    """A coordinate, to a tenth."""
+    text = f"{value:.1f}".removesuffix(".0")
+    return "0" if text == "-0" else text
+
+
+def picture(
+    *children: object,
+    width: float,
+    height: float,
+    class_: str,
+    title: str,
+    desc: str,
+    ident: str,
+    links: bool = False,
+) -> Markup:
+    """An <svg> with its name and description.
+
+    Assistive technology takes an img as a whole, so a picture with links in it is a group.
+    """
+    if not _IDENT.fullmatch(ident):
+        raise ValueError(f"{ident!r} is no id of an element")
+    return element(
+        "svg",
+        element("title", title, id=f"{ident}-title"),
+        element("desc", desc, id=f"{ident}-desc"),
+        *children,
+        class_=class_,
+        viewBox=f"0 0 {number(width)} {number(height)}",
+        role="group" if links else "img",
+        aria_labelledby=f"{ident}-title",
+        aria_describedby=f"{ident}-desc",
+    )
+
+
+def ident_of(*content: object) -> str:
+    """An id derived from what is shown; a page that shows the same twice gives ids of its own."""
+    digest = blake2s(repr(content).encode("utf-8", "backslashreplace"), digest_size=6)
+    return f"p{digest.hexdigest()}"
+
+
+def link(href: str | None, *children: object, class_: str) -> Markup:
+    """A link within the site, or the children in a group where there is none.
+
+    Raises ValueError for what is not a path on this site.
+    """
+    if href is None:
+        return element("g", *children, class_=class_)
+    if not _SITE_PATH.fullmatch(href):
+        raise ValueError(f"{href!r} is not a path on this site")
+    return element("a", *children, href=href, class_=class_)
+
+
+def label(text: str, *, x: float, y: float, width: float, size: float, class_: str) -> Markup:
+    """One line of text from x on, its middle at y; what does not fit ends in an ellipsis.
+
+    The inner <svg> cuts what is wider or higher than letters are thought to be.
+    """
+    height, shown = 1.6 * size, fitted(text, 0.96 * width, size)
+    return element(
+        "svg",
+        element("text", shown, x=0, y=1.15 * size, class_=class_),
+        x=x, y=y - height / 2, width=width, height=height,
+    )  # fmt: skip
+
+
+def fitted(text: str, width: float, size: float) -> str:
+    """The text, or as much of its beginning as fits with an ellipsis."""
+    if text_width(text, size) <= width:
+        return text
+    left, kept = width - size * _part("…"), 0
+    for character in text:
+        left -= size * _part(character)
+        if left < 0:
+            break
+        kept += 1
+    return text[:kept].rstrip() + "…"
+
+
+def text_width(text: str, size: float) -> float:
+    """An estimate of how wide one line of text is at a font size."""
+    return size * sum(map(_part, text))
+
+
+def _part(character: str) -> float:
+    part = _PARTS.get(character)
+    if part is not None:
+        return part
+    if unicodedata.east_asian_width(character) in {"W", "F"}:
+        return 1.05
+    return 0.0 if unicodedata.category(character) in {"Mn", "Me", "Cf"} else 0.75

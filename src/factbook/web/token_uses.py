@@ -1,0 +1,95 @@
+"""What a new token is for: ready lines and files that hold it, shown with its value."""
+
+import shlex
+from typing import NamedTuple
+
+from factbook.auth.permissions import CATALOG_READ, FACT_WRITE, SET_WRITE, SOURCE_READ
+from factbook.edge import agents
+
+
+class Use(NamedTuple):
+    """Something to copy, and what to do with it."""
+
+    title: str
+    about: str
+    text: str
+
+
+def uses(server: str, word: str, value: str, permissions: frozenset[str]) -> list[Use]:
+    """What can be done with these permissions; `word` is the push interface's path word."""
+    if not agents.is_address(server):  # a host that no line for a shell should hold
+        server = "http://localhost:8000"
+    found = [_environment(server, value)]
+    if {CATALOG_READ, SOURCE_READ} <= permissions:
+        url = server + agents.PATH
+        found += [_question(url, value), *(_agent(one, url, value) for one in _agents())]
+    if CATALOG_READ in permissions:
+        found.append(_entities(server, value))
+    if SET_WRITE in permissions:
+        found.append(_set(f"{server}/api/catalog/{word}-entities/sets/services", value))
+    if FACT_WRITE in permissions:
+        found.append(_facts(f"{server}/api/tech-insights/v1/facts/load-test", value))
+    return found
+
+
+def _agents() -> list[agents.Agent]:
+    return list(agents.AGENTS.values())
+
+
+def _agent(agent: agents.Agent, url: str, value: str) -> Use:
+    about = f"{agent.title} reads {agent.file}. {agent.use}"
+    return Use(agent.title, about, agent.render(url, value))
+
+
+def _environment(server: str, value: str) -> Use:
+    lines = (
+        f"export FACTBOOK_SERVER={shlex.quote(server)}",
+        f"export {agents.VARIABLE}={shlex.quote(value)}",
+    )
+    about = "For the command factbook, and for whatever refers to these variables."
+    return Use("Environment variables", about, "\n".join(lines))
+
+
+def _question(url: str, value: str) -> Use:
+    body = (
+        '{"jsonrpc": "2.0", "method": "tools/call", "id": 1,\n'
+        '       "params": {"name": "get-data-source-discovery", "arguments": {}}}'
+    )
+    accept = '  -H "Accept: application/json, text/event-stream" \\\n'
+    about = "Asks which data sources there are."
+    return Use("Ask with curl", about, _curl(url, value, body, more=accept))
+
+
+def _entities(server: str, value: str) -> Use:
+    about = "Lists an entity: whether the token is good, and what it may read."
+    return Use("Try the token", about, _curl(f"{server}/api/catalog/entities?limit=1", value))
+
+
+def _set(url: str, value: str) -> Use:
+    body = (
+        '{"items": [{"apiVersion": "backstage.io/v1alpha1", "kind": "Component",\n'
+        '                  "metadata": {"name": "shop"},\n'
+        '                  "spec": {"type": "service", "lifecycle": "production",\n'
+        '                           "owner": "team-shop"}}]}'
+    )
+    about = "A push replaces the whole set: send everything that belongs into it."
+    return Use("Push a set with curl", about, _curl(url, value, body, method="PUT"))
+
+
+def _facts(url: str, value: str) -> Use:
+    body = '{"items": [{"entity": "component:shop", "facts": {"p95": 79.0, "passed": true}}]}'
+    about = "The data source load-test has to be defined first, with these facts."
+    return Use("Push facts with curl", about, _curl(url, value, body))
+
+
+def _curl(
+    url: str, value: str, body: str | None = None, *, method: str | None = None, more: str = ""
+) -> str:
+    verb = f"-X {method} " if method else ""
+    lines = (
+        f"curl -sS {verb}{shlex.quote(url)} \\\n"
+        f"  -H {shlex.quote(f'Authorization: Bearer {value}')}"
+    )
+    if body is None:
+        return lines
+    return f"{lines} \\\n  -H 'Content-Type: application/json' \\\n{more}  -d '{body}'"

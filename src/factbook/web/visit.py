@@ -1,0 +1,121 @@
+"""One request for a page: who makes it, what it may do, and how it is answered."""
+
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import Any
+
+from factbook.auth import audit
+from factbook.auth.audit import About, Caller, Entry
+from factbook.auth.permissions import TITLES
+from factbook.auth.sessions import Session
+from factbook.edge.requests import Reply, Request
+from factbook.edge.state import State
+from factbook.errors import NotAllowedError
+from factbook.storage import Write
+from factbook.web import cookies, navigation, rendering
+from factbook.web.forms import Form
+from factbook.web.site import Site
+
+_NOTICE_SECONDS = 60
+
+THEMES = ("system", "light", "dark")
+
+
+@dataclass
+class Visit:
+    """What a page's handler is given."""
+
+    site: Site
+    request: Request
+    address: str
+    session: Session | None
+    csrf: str
+    form: Form | None = None
+    set_cookies: list[str] = field(default_factory=list)
+
+    @property
+    def state(self) -> State:
+        """The open parts of the service."""
+        return self.site.state
+
+    @property
+    def person(self) -> Session:
+        """Who is signed in; on pages that need it there is always somebody."""
+        assert self.session is not None
+        return self.session
+
+    @property
+    def sent(self) -> Form:
+        """The form; every request that changes something has one."""
+        assert self.form is not None
+        return self.form
+
+    @property
+    def now(self) -> int:
+        """The time, in milliseconds since the epoch."""
+        return self.state.clock()
+
+    def may(self, *permissions: str) -> bool:
+        """Whether somebody is signed in who has all of these."""
+        return self.session is not None and self.session.permissions.issuperset(permissions)
+
+    def writing(self, about: Entry | About) -> Write:
+        """What writes to the database, and records in the same transaction who did it."""
+        caller = Caller(self.person.ref, self.now, self.address)
+        return audit.writing(self.state.database, caller, about, HTTPStatus.SEE_OTHER)
+
+    def require(self, *permissions: str) -> None:
+        """Raise NotAllowedError naming what the person may not."""
+        missing = tuple(name for name in permissions if not self.may(name))
+        if missing:
+            named = " and ".join(f'"{TITLES[name]}"' for name in missing)
+            raise NotAllowedError(f"Your account does not have the permission {named}.")
+
+    def query(self, name: str, default: str = "") -> str:
+        """The last value of a parameter of the query, without blanks around it."""
+        return (self.request.all(name) or [default])[-1].strip()
+
+    def page(self, template: str, status: int = 200, **values: Any) -> Reply:
+        """A rendered page."""
+        shared = {
+            "visit": self,
+            "csrf": self.csrf,
+            "now": self.now,
+            "theme": self._theme(),
+            "notice": self._taken_notice(),
+            "navigation": navigation.groups(self.request.path, self.may) if self.session else [],
+        }
+        body = rendering.rendered(template, {**shared, **values})
+        return Reply(body, status, content_type=b"text/html; charset=utf-8")
+
+    def redirect(self, path: str, notice: str | None = None) -> Reply:
+        """On to another page of this service, which says the notice once."""
+        assert path[:1] == "/" != path[1:2], "only to pages of this service"
+        if notice is not None:
+            self.keep_cookie(cookies.NOTICE, cookies.packed(notice), _NOTICE_SECONDS)
+        return Reply(status=303, headers={"location": path}, content_type=b"text/plain")
+
+    def cookie(self, name: str) -> str | None:
+        """A cookie of this service."""
+        return cookies.read(self.request, name, secure=self.site.is_secure)
+
+    def keep_cookie(self, name: str, value: str, seconds: int | None = None) -> None:
+        """Set a cookie with the answer."""
+        secure = self.site.is_secure
+        self.set_cookies.append(cookies.written(name, value, secure=secure, seconds=seconds))
+
+    def drop_cookie(self, name: str) -> None:
+        """Make the browser forget a cookie."""
+        self.set_cookies.append(cookies.dropped(name, secure=self.site.is_secure))
+
+    def _theme(self) -> str:
+        found = self.cookie(cookies.THEME)
+        return found if found in THEMES else THEMES[0]
+
+    def _taken_notice(self) -> str | None:
+        """What the page before has left to be said once."""
+        value = self.cookie(cookies.NOTICE)
+        if not value:
+            return None
+        self.drop_cookie(cookies.NOTICE)
+        return cookies.unpacked(value) or None

@@ -1,0 +1,154 @@
+"""Times, figures and references as people read them."""
+
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import quote
+
+import msgspec
+
+from factbook.catalog.url import is_absolute
+from factbook.clock import DAY, HOUR, MINUTE, SECOND, iso
+
+_UNITS = ((DAY, "day"), (HOUR, "hour"), (MINUTE, "minute"), (SECOND, "second"))
+_KINDS = {
+    "api": "API",
+    "component": "Component",
+    "domain": "Domain",
+    "group": "Group",
+    "location": "Location",
+    "resource": "Resource",
+    "system": "System",
+    "template": "Template",
+    "user": "User",
+}
+# The first that is named counts: most name others, too.
+_BROWSERS = (
+    ("Edg/", "Edge"),
+    ("Firefox/", "Firefox"),
+    ("Chrome/", "Chrome"),
+    ("Safari/", "Safari"),
+    ("curl/", "curl"),
+)
+_SYSTEMS = (
+    ("Windows", "Windows"),
+    ("Android", "Android"),
+    ("iPhone", "iOS"),
+    ("iPad", "iPadOS"),
+    ("Mac OS X", "macOS"),
+    ("Linux", "Linux"),
+)
+
+_LONGEST_ADDRESS = 2_000
+
+
+def ago(moment: int, now: int) -> str:
+    """How long before `now`, or after it: `3 minutes ago`, `in 2 hours`."""
+    if abs(now - moment) < SECOND:
+        return "now"
+    length = span(abs(now - moment))
+    return f"{length} ago" if moment < now else f"in {length}"
+
+
+def span(milliseconds: float) -> str:
+    """A length of time in its largest unit: `3 minutes`."""
+    for unit, name in _UNITS:
+        if milliseconds >= unit:
+            count = int(milliseconds // unit)
+            return f"{count} {name}{'' if count == 1 else 's'}"
+    return f"{round(milliseconds)} ms"
+
+
+def number(value: float) -> str:
+    """A figure with its thousands apart: `12,345` or `0.25`."""
+    if isinstance(value, int) or value == int(value):
+        return f"{int(value):,}"
+    return f"{value:,.4g}" if abs(value) < 1000 else f"{value:,.1f}"
+
+
+def counted(count: int, one: str, many: str | None = None) -> str:
+    """`1 entity`, `2 entities`."""
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def percent(part: float, whole: float) -> str:
+    """A share: never 100 % unless it is all, never 0 % unless it is nothing."""
+    if not whole:
+        return "—"
+    share = 100 * part / whole
+    if 0 < share < 1:
+        return "<1%"
+    return f"{int(share)}%" if share > 99 else f"{round(share)}%"
+
+
+def entity_path(ref: str) -> str:
+    """The path of the page of an entity, by its canonical reference."""
+    kind, _, rest = ref.partition(":")
+    namespace, _, name = rest.partition("/")
+    return f"/catalog/{segment(kind)}/{segment(namespace)}/{segment(name)}"
+
+
+def segment(text: str) -> str:
+    """A text as one segment of a path."""
+    return quote(text, safe="")
+
+
+def short_ref(ref: str) -> str:
+    """A reference without what is the default: `component:web`, `group:ops/team`."""
+    return ref.replace(":default/", ":", 1)
+
+
+def short_owner(ref: str) -> str:
+    """The reference of an owner without what is usual: a group of the default namespace."""
+    return short_ref(ref).removeprefix("group:")
+
+
+def name_of(ref: str) -> str:
+    """The name in a reference."""
+    return ref.rpartition("/")[2]
+
+
+def external(text: object) -> str | None:
+    """The text if it is an address of another site that may be linked, else None.
+
+    Other schemes than http and https could run a script, or mean something on this computer.
+    """
+    if not isinstance(text, str) or len(text) > _LONGEST_ADDRESS:
+        return None
+    is_web = text[:8].lower().startswith(("http://", "https://"))
+    return text if is_web and text.isprintable() and " " not in text and is_absolute(text) else None
+
+
+def kind_title(kind: str) -> str:
+    """A kind as people write it."""
+    return _KINDS.get(kind, kind[:1].upper() + kind[1:])
+
+
+def browser(agent: str) -> str:
+    """The browser and the system that a user agent names, as far as they are known ones."""
+    name = next((title for mark, title in _BROWSERS if mark in agent), "Another browser")
+    system = next((title for mark, title in _SYSTEMS if mark in agent), None)
+    return f"{name} on {system}" if system else name
+
+
+def json_text(value: Any) -> str:
+    """A value as indented JSON."""
+    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+
+
+FILTERS: dict[str, Callable[..., Any]] = {
+    "ago": ago,
+    "span": span,
+    "iso": iso,
+    "number": number,
+    "counted": counted,
+    "percent_of": percent,
+    "entity_path": entity_path,
+    "segment": segment,
+    "short_owner": short_owner,
+    "short_ref": short_ref,
+    "name_of": name_of,
+    "kind_title": kind_title,
+    "external": external,
+    "json": json_text,
+    "browser": browser,
+}

@@ -1,0 +1,156 @@
+"""The audit in the database."""
+
+import itertools
+from functools import partial
+from typing import Any, NoReturn
+
+import msgspec
+import pytest
+
+from factbook.auth import audit, tokens
+from factbook.auth.audit import ACTIONS, LONGEST, Caller, Entry, Place, Record
+from factbook.clock import MINUTE, Pace
+from factbook.storage import Database, Transaction
+from tests.service import NOON
+
+KIM, SAM = "user:default/kim", "user:default/sam"
+ON_SQLITE = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+
+
+def made(
+    actor: str = KIM, action: str = "set.push", object: str = "a", at: int = NOON, **detail: Any
+) -> Record:
+    """A record of something done."""
+    return audit.record(Caller(actor, at, "192.0.2.1", "t1"), Entry(action, object, detail))
+
+
+async def add(database: Database, *records: Record) -> None:
+    await database.write(partial(audit.append_all, records=records))
+
+
+async def all_of(database: Database, **wanted: Any) -> list[Record]:
+    found, more = await audit.page(database, limit=1000, **wanted)
+    assert not more
+    return found
+
+
+async def test_records_come_back_as_they_were_newest_first(database: Database) -> None:
+    old, new = made(object="old", revision=3), made(SAM, "token.create", "new", NOON + 1)
+    await add(database, new)
+    await database.write(lambda transaction: audit.append(transaction, old))
+    assert await all_of(database) == [new, old]
+    assert old[2:] == (KIM, "set.push", "old", "done", 0, "192.0.2.1", "t1", '{"revision":3}')
+
+
+async def test_records_of_one_moment_stay_in_their_order_and_each_is_on_one_page(
+    database: Database,
+) -> None:
+    records = [made(object=str(number), at=NOON + number // 5) for number in range(23)]
+    await add(database, *records)
+    found: list[Record] = []
+    after, more = None, True
+    while more:
+        page, more = await audit.page(database, after=after, limit=4)
+        assert len(page) == 4 or not more
+        found += page
+        after = Place(page[-1].at, page[-1].id)
+    assert found == records[::-1]
+
+
+async def test_every_combination_of_filters_finds_what_it_says(database: Database) -> None:
+    values = {
+        "actor": (KIM, SAM, ""),
+        "action": ("set.push", "call.refused"),
+        "object": ("a", "b"),
+        "outcome": ("done", "refused"),
+    }
+    records = [
+        made(actor, action, object, NOON + number * MINUTE)._replace(outcome=outcome)  # type: ignore[arg-type]
+        for number, (actor, action, object, outcome) in enumerate(
+            itertools.product(*values.values())
+        )
+    ]
+    await add(database, *records)
+    for chosen in itertools.product(*((None, *each) for each in values.values())):
+        wanted = dict(zip(values, chosen, strict=True))
+        expected = [
+            record
+            for record in reversed(records)
+            if all(value in (None, getattr(record, name)) for name, value in wanted.items())
+        ]
+        assert await all_of(database, **wanted) == expected
+        since, until = NOON + 5 * MINUTE, NOON + 9 * MINUTE
+        assert await all_of(database, since=since, until=until, **wanted) == [
+            record for record in expected if since <= record.at <= until
+        ]
+
+
+@pytest.mark.parametrize("days", [0, 3])
+async def test_what_is_too_old_is_forgotten_and_nothing_else(database: Database, days: int) -> None:
+    records = [made(at=NOON + number // 3) for number in range(12_000)]
+    await add(database, *records)
+    assert await audit.sweep(database, NOON, Pace()) == 0
+    assert await audit.sweep(database, NOON + 3_990 + days, Pace()) == 11_970 + 3 * days
+    assert await all_of(database) == records[11_970 + 3 * days :][::-1]
+
+
+async def test_work_that_fails_leaves_no_record(database: Database) -> None:
+    def fail(transaction: Transaction) -> NoReturn:
+        raise RuntimeError
+
+    caller, entry = Caller(KIM, NOON), Entry("set.push", "a")
+    with pytest.raises(RuntimeError):
+        await audit.writing(database, caller, entry)(fail)
+    assert await all_of(database) == []
+    assert await audit.writing(database, caller, entry, 200)(lambda transaction: 7) == 7
+    [record] = await all_of(database)
+    assert (record.object, record.status) == ("a", 200)
+
+
+async def test_a_write_that_tells_nothing_of_itself_leaves_no_record(database: Database) -> None:
+    write = audit.writing(database, Caller(KIM, NOON), lambda result: None)
+    assert await write(lambda transaction: "done") == "done"
+    assert await all_of(database) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("a\0b\nc\x1b[31m\ud800", "a\ufffdb\ufffdc\ufffd[31m\ufffd"),
+        ("𝄞" * 5_000, "𝄞" * LONGEST),
+        ("été: a/b c", "été: a/b c"),
+        ("postgresql://kim:hunter2@db/x", "postgresql://[redacted]@db/x"),
+    ],
+)
+async def test_whatever_text_comes_is_stored_without_what_could_harm(
+    database: Database, text: str, kept: str
+) -> None:
+    await add(database, made(text, "call.refused", text, note=text, notes=[text]))
+    [record] = await all_of(database, actor=text, object=text)
+    assert (record.actor, record.object) == (kept, kept)
+    if len(text) < LONGEST:
+        assert msgspec.json.decode(record.detail) == {"note": kept, "notes": [kept]}
+
+
+@ON_SQLITE
+async def test_a_tokens_value_is_blotted_out_wherever_it_turns_up(database: Database) -> None:
+    value = tokens.generate()
+    text = "x" * (LONGEST - 20) + value
+    await add(database, made(value, "call.refused", text, note=text, notes=[value, text]))
+    [record] = await all_of(database)
+    assert value[:12] not in str(record)
+    assert record.actor == "[redacted]"
+
+
+@ON_SQLITE
+async def test_a_detail_that_is_too_large_is_left_out(database: Database) -> None:
+    await add(database, made(notes=["x" * 600] * 4))
+    [record] = await all_of(database)
+    assert record.detail == '{"truncated":true}'
+
+
+@ON_SQLITE
+def test_every_action_has_a_title_of_its_own(database_url: str) -> None:
+    assert len(set(ACTIONS.values())) == len(ACTIONS)
+    with pytest.raises(AssertionError, match=r"set\.burn"):
+        made(action="set.burn")

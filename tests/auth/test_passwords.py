@@ -1,0 +1,79 @@
+"""Passwords: hashing, comparing, and which may be chosen."""
+
+import statistics
+import time
+
+import argon2
+import pytest
+
+from factbook.auth import passwords
+from factbook.errors import InputError
+
+KIM = "user:default/kim.of.the.hills"
+
+
+def test_a_password_fits_its_hash_alone() -> None:
+    stored = passwords.hashed("correct horse battery")
+    assert passwords.fits(stored, "correct horse battery")
+    for other in ("correct horse batterz", "Correct horse battery", "", "\ud800", stored):
+        assert not passwords.fits(stored, other), other
+
+
+def test_a_hash_is_argon2id_with_a_salt_of_its_own_and_does_not_tell_the_password() -> None:
+    one, two = (passwords.hashed("correct horse battery") for _ in range(2))
+    assert one.startswith("$argon2id$v=19$m=65536,t=3,p=4$")
+    assert one != two
+    assert "correct" not in one
+
+
+def test_a_password_fits_however_its_characters_are_composed() -> None:
+    assert passwords.fits(passwords.hashed("gru\u0308ne Wiese 12"), "gr\u00fcne Wiese 12")
+
+
+def test_no_password_fits_where_there_is_none() -> None:
+    for password in ("correct horse battery", "", "\0" * 32):
+        assert not passwords.fits(None, password)
+
+
+def test_looking_for_nobody_takes_as_long_as_a_wrong_password() -> None:
+    stored = passwords.hashed("correct horse battery")
+
+    def seconds(hash_: str | None) -> float:
+        begin = time.process_time()
+        passwords.fits(hash_, "wrong password")
+        return time.process_time() - begin
+
+    pairs = [(seconds(stored), seconds(None)) for _ in range(5)]
+    somebody, nobody = (statistics.median(times) for times in zip(*pairs, strict=True))
+    assert nobody > somebody / 2
+    assert somebody > nobody / 2
+
+
+def test_a_hash_of_weaker_parameters_still_fits_and_is_outdated() -> None:
+    weak = argon2.PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
+    stored = weak.hash("correct horse battery")
+    assert passwords.fits(stored, "correct horse battery")
+    assert passwords.outdated(stored)
+    assert not passwords.outdated(passwords.hashed("correct horse battery"))
+
+
+@pytest.mark.parametrize("password", ["twelve chars", "x" * 255 + "y", "äöüß äöüß äöüß"])
+def test_12_to_256_characters_are_a_password(password: str) -> None:
+    passwords.check(password, KIM)
+
+
+@pytest.mark.parametrize(
+    ("password", "sentence"),
+    [
+        ("", "12 to 256 characters"),
+        ("eleven char", "12 to 256 characters"),
+        ("x" * 256 + "y", "12 to 256 characters"),
+        ("Kim.of.the.Hills", "not be the name"),
+        ("user:default/kim.of.the.hills", "not be the name"),
+        ("x" * 12, "one character repeated"),
+        (" " * 256, "one character repeated"),
+    ],
+)
+def test_what_is_easily_guessed_is_refused_in_a_sentence(password: str, sentence: str) -> None:
+    with pytest.raises(InputError, match=sentence):
+        passwords.check(password, KIM)

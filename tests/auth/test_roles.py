@@ -1,0 +1,25 @@
+"""Roles: what each allows, and what pages say of it."""
+
+import pytest
+
+from factbook.auth import permissions, roles
+from factbook.errors import InputError
+
+
+def test_an_administrator_may_do_everything_and_a_viewer_only_read() -> None:
+    assert roles.ROLES[roles.ADMINISTRATOR] == permissions.NAMES
+    assert roles.ROLES[roles.VIEWER] == {
+        "catalog.entity.read",
+        "tech-insights.data-source.read",
+    }
+
+
+def test_every_role_has_a_title_and_a_sentence() -> None:
+    assert set(roles.TITLES) == set(roles.DESCRIPTIONS) == set(roles.ROLES)
+    assert all(sentence.endswith(".") for sentence in roles.DESCRIPTIONS.values())
+
+
+def test_a_role_that_there_is_not_is_refused_with_those_that_there_are() -> None:
+    assert roles.checked("viewer") == "viewer"
+    with pytest.raises(InputError, match=r'no role "owner".*administrator, viewer'):
+        roles.checked("owner")

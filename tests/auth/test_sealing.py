@@ -1,0 +1,48 @@
+"""Sealing: what is sealed opens with its key, label and place, and says nothing otherwise."""
+
+import pytest
+
+from factbook.auth import sealing, tokens
+from factbook.auth.sealing import NotOpenedError
+
+KEY = tokens.key("k" * 32, None)
+SECRET = b"Bearer a-secret-of-a-connection"
+
+
+@pytest.mark.parametrize("content", [SECRET, b"", b"\x00\xff" * 5_000])
+def test_what_is_sealed_opens_with_the_same_key_label_and_place(content: bytes) -> None:
+    sealed = sealing.seal(KEY, "connections", "ci", content)
+    assert sealing.opened(KEY, "connections", "ci", sealed) == content
+
+
+def test_what_is_sealed_does_not_hold_the_content_and_is_another_each_time() -> None:
+    one, two = (sealing.seal(KEY, "connections", "ci", SECRET) for _ in range(2))
+    assert one != two
+    assert all(SECRET[n : n + 4] not in one for n in range(len(SECRET) - 4))
+
+
+@pytest.mark.parametrize(
+    ("key", "label", "beside"),
+    [
+        (tokens.key("K" * 32, None), "connections", "ci"),
+        (KEY, "others", "ci"),
+        (KEY, "connections", "cd"),
+    ],
+)
+def test_another_key_label_or_place_opens_nothing(key: bytes, label: str, beside: str) -> None:
+    sealed = sealing.seal(KEY, "connections", "ci", SECRET)
+    with pytest.raises(NotOpenedError) as refused:
+        sealing.opened(key, label, beside, sealed)
+    assert str(refused.value) == ""
+
+
+def test_what_was_changed_anywhere_or_cut_opens_nothing() -> None:
+    sealed = sealing.seal(KEY, "connections", "ci", SECRET)
+    changed = [
+        sealed[:place] + bytes([sealed[place] ^ 1]) + sealed[place + 1 :]
+        for place in range(len(sealed))
+    ]
+    cut = [sealed[:length] for length in range(len(sealed))]
+    for each in [*changed, *cut, sealed + b"x"]:
+        with pytest.raises(NotOpenedError):
+            sealing.opened(KEY, "connections", "ci", each)

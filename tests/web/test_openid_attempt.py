@@ -1,0 +1,44 @@
+"""The attempt that a browser keeps while its person is at the provider."""
+
+import base64
+
+import pytest
+
+from factbook.web.openid_attempt import Attempt, opened, seal
+from tests.service import NOON
+
+KEY = b"k" * 64
+ATTEMPT = Attempt("state", "nonce", "verifier", NOON)
+
+
+def test_what_is_sealed_is_opened_until_it_expires() -> None:
+    sealed = seal(ATTEMPT, KEY)
+    assert opened(sealed, KEY, NOON - 1) == ATTEMPT
+    assert opened(sealed, KEY, NOON) is None
+
+
+def test_another_key_opens_nothing() -> None:
+    assert opened(seal(ATTEMPT, KEY), b"l" * 64, NOON - 1) is None
+
+
+def test_a_cookie_can_hold_it() -> None:
+    assert seal(ATTEMPT, KEY).translate(dict.fromkeys(map(ord, "-_.="))).isalnum()
+
+
+def test_not_one_character_can_be_changed() -> None:
+    sealed = seal(ATTEMPT, KEY)
+    for place, character in enumerate(sealed):
+        other = "A" if character != "A" else "B"
+        assert opened(sealed[:place] + other + sealed[place + 1 :], KEY, NOON - 1) is None
+
+
+@pytest.mark.parametrize("text", ["", ".", "a.b", "ünicode", "\udcff", "a" * 10_000])
+def test_what_is_no_attempt_is_none(text: str) -> None:
+    assert opened(text, KEY, NOON - 1) is None
+
+
+def test_a_signature_of_something_else_is_worth_nothing() -> None:
+    sealed = seal(ATTEMPT, KEY)
+    body, _, signature = sealed.partition(".")
+    later = base64.urlsafe_b64encode(base64.urlsafe_b64decode(body).replace(b"state", b"other"))
+    assert opened(f"{later.decode()}.{signature}", KEY, NOON - 1) is None

@@ -1,0 +1,136 @@
+"""The provider of the settings, and what its claims make of a person."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from factbook.errors import ConfigurationError
+from factbook.settings import load
+from factbook.web.openid_identity import Identity, identity_of, role_of
+from factbook.web.openid_options import Options, configured
+
+TABLE = {"issuer": "https://id.example.com", "client_id": "factbook"}
+
+
+def options(**more: Any) -> Options:
+    found = configured({**TABLE, **more})
+    assert found is not None
+    return found
+
+
+def identified(more: dict[str, Any], **given: Any) -> Identity:
+    return identity_of({"sub": "subject-7", **more}, options(**given))
+
+
+def test_options_come_from_the_file_and_from_variables(tmp_path: Path) -> None:
+    file = tmp_path / "factbook.toml"
+    file.write_text('[openid]\nissuer = "https://id.example.com"\nclient_id = "file"\n')
+    variables = {
+        "FACTBOOK_OPENID__CLIENT_ID": "variable",
+        "FACTBOOK_OPENID__CLIENT_SECRET": "a secret",
+        "FACTBOOK_OPENID__ADMINISTRATOR_GROUPS": "platform, on call",
+    }
+    found = configured(load({}, variables, file).openid)
+    assert found == Options(
+        issuer="https://id.example.com",
+        client_id="variable",
+        client_secret="a secret",
+        administrator_groups=["platform", "on call"],
+    )
+    assert "a secret" not in repr(found)
+
+
+def test_a_variable_with_more_parts_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="FACTBOOK_OPENID__OPTION"):
+        load({}, {"FACTBOOK_OPENID__A__B": "x"}, Path("none"))
+
+
+@pytest.mark.parametrize(
+    ("table", "told"),
+    [
+        ({"issuer": "https://id.example.com"}, "client_id"),
+        ({**TABLE, "client_id": ""}, "client_id has to be set"),
+        ({**TABLE, "issuer": "http://id.example.com"}, "issuer has to be like"),
+        ({**TABLE, "issuer": "id.example.com"}, "issuer has to be like"),
+        ({**TABLE, "issuer": "https://"}, "issuer has to be like"),
+        ({**TABLE, "issuer": "https://id.example.com:x"}, "issuer has to be like"),
+        ({**TABLE, "issuer": "https://id.example.com/?a=b"}, "issuer has to be like"),
+        ({**TABLE, "issuer": "https://id.example.com/#a"}, "issuer has to be like"),
+        ({**TABLE, "issuer": "https://u:secret@id.example.com"}, "issuer has to be like"),
+        ({**TABLE, "issuer": "http://127.0.0.1.example.com"}, "issuer has to be like"),
+        ({**TABLE, "scopes": "profile email"}, "openid among them"),
+        ({**TABLE, "role": "owner"}, "role has to be one of"),
+        ({**TABLE, "administrator_groups": [1]}, "Expected `str`"),
+        ({**TABLE, "secret": "x"}, "unknown field"),
+    ],
+)
+def test_options_that_cannot_be_are_refused_without_a_value(
+    table: dict[str, Any], told: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=told) as raised:
+        configured(table)
+    assert raised.value.message.startswith("openid: ")
+    assert "u:secret" not in raised.value.message
+
+
+@pytest.mark.parametrize("issuer", ["http://127.0.0.1:8080", "http://[::1]/x", "http://localhost"])
+def test_only_a_provider_on_this_machine_may_do_without_encryption(issuer: str) -> None:
+    assert options(issuer=issuer).issuer == issuer
+
+
+@pytest.mark.parametrize(
+    ("claims", "name"),
+    [
+        ({"preferred_username": "Jane.Doe"}, "Jane.Doe"),
+        ({"preferred_username": "jane@example.com", "email": "other@example.com"}, "jane"),
+        ({"email": "jane@example.com"}, "jane"),
+        ({"preferred_username": "Jane Doe", "email": "jane@example.com"}, "jane"),
+        ({"preferred_username": 7, "email": ["jane@example.com"]}, "subject-7"),
+        ({"preferred_username": "", "email": "@example.com"}, "subject-7"),
+        ({"email": "jane@example.com", "email_verified": False}, "subject-7"),
+        ({"email": "jane@example.com", "email_verified": "false"}, "subject-7"),
+        ({"email": "jane@example.com", "email_verified": []}, "jane"),
+        ({"sub": "auth|7"}, "auth|7"),
+    ],
+)
+def test_the_name_is_the_first_that_can_be_one(claims: dict[str, Any], name: str) -> None:
+    assert identified(claims).name == name
+
+
+def test_the_claim_of_the_name_is_an_option() -> None:
+    assert identified({"nickname": "jj", "preferred_username": "jane"}, name_claim="nickname") == (
+        Identity("https://id.example.com", "subject-7", "jj", "jj", None, ())
+    )
+
+
+def test_what_is_shown_of_a_person_is_one_short_line() -> None:
+    found = identified({"name": "  Jane\x00\u202e\nDoe " + "x" * 300, "email": "j@e.x\r\n"})
+    assert found.display_name == "JaneDoe " + "x" * 192
+    assert found.email == "j@e.x"
+
+
+@pytest.mark.parametrize(
+    ("claim", "groups"),
+    [
+        (["a", "b"], ("a", "b")),
+        ("a", ("a",)),
+        (["a", 1, None, {}], ("a",)),
+        (None, ()),
+        ({"a": 1}, ()),
+        (7, ()),
+    ],
+)
+def test_groups_are_names_and_nothing_else(claim: object, groups: tuple[str, ...]) -> None:
+    assert identified({"groups": claim}).groups == groups
+
+
+def test_members_of_an_administrators_group_are_administrators_and_others_what_is_set() -> None:
+    given = options(groups_claim="https://example.com/teams", administrator_groups=["platform"])
+    closed = options(role="none", administrator_groups=["platform"])
+    one = identified(
+        {"https://example.com/teams": ["platform", "x"]}, groups_claim=given.groups_claim
+    )
+    other = identified({"groups": ["Platform", "platform "]})
+    assert [role_of(one, given), role_of(other, given)] == ["administrator", "viewer"]
+    assert [role_of(one, closed), role_of(other, closed)] == ["administrator", None]

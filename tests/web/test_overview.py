@@ -1,0 +1,76 @@
+"""The overview: the catalog and its sources in pictures, and what to do first."""
+
+from factbook.clock import DAY
+from tests.service import Service, component, resource
+from tests.web.visiting import signed_in, words
+
+HOSTILE = "<script>alert(1)</script>"
+
+
+async def test_an_empty_catalog_says_what_to_do_first(service: Service) -> None:
+    visitor = await signed_in(service)
+    page = await visitor.text("/")
+    assert "The catalog is empty" in page
+    for path in ("/administration/account/api-access", "/sets", "/data-sources", "/connect"):
+        assert f'href="{path}"' in page
+
+
+async def test_entities_are_counted_by_kind(service: Service) -> None:
+    visitor = await signed_in(service)
+    await service.push("all", component("a"), component("b"), resource("c"))
+    page = await visitor.text("/")
+    assert "3 entities in 1 set" in words(page)
+    assert "Component 2, Resource 1" in page
+    assert 'href="/catalog?kind=component"' in page
+
+
+async def test_the_share_of_entities_that_meet_each_point_is_shown(service: Service) -> None:
+    visitor = await signed_in(service)
+    titled = component("a")
+    titled["metadata"]["title"] = "A"
+    await service.push("all", titled, component("b"), component("c"), resource("d", title="D"))
+    page = words(await visitor.text("/"))
+    assert "Has a title 33%: 1 of 3." in page
+    assert "Has an owner relation 100%: 3 of 3." in page
+    page = words(await visitor.text("/", kind="resource"))
+    assert "Has a title 100%: 1 of 1." in page
+    page = words(await visitor.text("/", kind=""))
+    assert "Has a title 50%: 2 of 4." in page
+
+
+async def test_a_kind_that_nothing_has_means_all_kinds(service: Service) -> None:
+    visitor = await signed_in(service)
+    await service.push("all", component("a"))
+    for kind in ("nothing", HOSTILE, "component:default/a"):
+        page = await visitor.text("/", kind=kind)
+        assert "of 1." in words(page)
+        assert HOSTILE not in page
+
+
+async def test_the_largest_changes_of_the_week_come_first(service: Service) -> None:
+    visitor = await signed_in(service)
+    await service.push("old", *(component(f"o{n}") for n in range(9)))
+    service.time.advance(8 * DAY)
+    visitor = await signed_in(service, "bob")
+    await service.push("small", component("s"))
+    await service.push("large", *(component(f"l{n}") for n in range(5)))
+    page = words(await visitor.text("/"))
+    changes = page.split("Largest changes of the week")[1]
+    assert changes.index("large") < changes.index("small")
+    assert "+5 added" in changes
+    assert "old" not in changes
+
+
+async def test_a_quiet_week_is_called_one(service: Service) -> None:
+    await service.push("old", component("a"))
+    service.time.advance(8 * DAY)
+    visitor = await signed_in(service)
+    assert "A quiet week" in await visitor.text("/")
+
+
+async def test_what_sets_and_kinds_are_called_stays_text(service: Service) -> None:
+    visitor = await signed_in(service)
+    await service.push("%3Cscript%3Ealert(1)%3C%2Fscript%3E".replace("%2F", "|"), component("a"))
+    page = await visitor.text("/")
+    assert "<script>alert" not in page
+    assert "&lt;script&gt;alert(1)&lt;|script&gt;" in page
