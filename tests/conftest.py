@@ -106,9 +106,9 @@ async def start(database_url: str) -> AsyncIterator[StartService]:
     async with AsyncExitStack() as stack:
 
         async def start_service(**settings: Any) -> Service:
-            sources = settings.pop("sources", None)
+            seams = {name: settings.pop(name, None) for name in ("sources", "openid")}
             given = {"database_url": database_url, "token_key": TOKEN_KEY, **settings}
-            return await stack.enter_async_context(started(Settings(**given), sources=sources))
+            return await stack.enter_async_context(started(Settings(**given), **seams))
 
         yield start_service
 

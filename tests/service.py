@@ -15,6 +15,7 @@ from factbook.facts.datasource import DataSource
 from factbook.settings import Settings
 from factbook.sources import SOURCES
 from factbook.sources.integration import Integration
+from factbook.web.openid.client import OpenID
 
 NOON = 1_795_262_400_000  # 2026-11-21T12:00:00Z
 PUSH = "/api/catalog/factbook-entities"
@@ -120,12 +121,15 @@ class Service:
 
 @asynccontextmanager
 async def started(
-    settings: Settings, *, sources: Sequence[DataSource] | None = None
+    settings: Settings,
+    *,
+    sources: Sequence[DataSource] | None = None,
+    openid: OpenID | None = None,
 ) -> AsyncIterator[Service]:
     """A service that runs inside this process until the end of the block."""
     time = Time()
     given = SOURCES if sources is None else tuple(sources)
-    application = Application(settings, clock=time, sources=given)
+    application = Application(settings, clock=time, sources=given, openid=openid)
     async with application.running() as state:
         service = Service(application, state, time)
         async with service.client(await service.token()) as http:
@@ -171,4 +175,6 @@ def registry(
     """What another process with these sources would know."""
     state, clock = service.state, service.time
     files = HostFiles(state.database, integrations, state.connect, clock)
-    return Registry(state.database, sources, integrations, {}, files, clock, lambda: state.token_key)
+    return Registry(
+        state.database, sources, integrations, {}, files, clock, lambda: state.token_key
+    )

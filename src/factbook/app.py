@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import structlog
 import uvicorn
@@ -49,6 +49,9 @@ from factbook.storage.opening import sqlite_path
 from factbook.tools import TOOLS, Tool
 from factbook.worker import Worker
 
+if TYPE_CHECKING:
+    from factbook.web.openid.client import OpenID
+
 log = structlog.get_logger("factbook")
 
 T = TypeVar("T")
@@ -73,12 +76,14 @@ class Application:
         tools: tuple[Tool, ...] = TOOLS,
         integrations: tuple[Integration, ...] = (),
         connect: Connect | None = None,
+        openid: "OpenID | None" = None,
     ) -> None:
         self.settings = settings
         self._clock = clock
         self._integrations = integrations
         self._connections = custom.configured(settings.connections)
         self._connect = connect
+        self._openid = openid
         self._clients = Clients(self._connect_to)
         self._sources = sources
         self._tools = tools
@@ -95,11 +100,14 @@ class Application:
         """Open everything, serve, and let go of it again in the opposite order."""
         async with self.opened() as database:
             state = self._state(database)
-            self._router = _routed(state)
+            openid = self._provider()
+            self._router = _routed(state, openid)
             try:
                 yield state
             finally:
                 await self._finish()
+                if openid is not None:
+                    await openid.aclose()
                 await state.refusals.write()
                 await self._clients.aclose()
 
@@ -184,6 +192,15 @@ class Application:
             database, integrations, self._clients.of, self._clock, _holder(), further=further
         )
 
+    def _provider(self) -> "OpenID | None":
+        """What signs people in elsewhere; none unless a provider is configured."""
+        if self._openid is not None or not self.settings.openid:
+            return self._openid
+        # Heavy to import, and few configure a provider.
+        from factbook.web.openid.client import connected  # noqa: PLC0415
+
+        return connected(self.settings, self._clock)
+
     def _connect_to(self, integration: Integration) -> Client:
         if self._connect is None:
             self._connect = Connections(self.settings, self._clock).client
@@ -206,9 +223,9 @@ class Application:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _routed(state: State) -> ASGIApp:
+def _routed(state: State, openid: "OpenID | None") -> ASGIApp:
     """Everything that is served: the interfaces and the pages."""
-    site = web.Site(state)
+    site = web.Site(state, openid)
     nowhere = web.nowhere(site, api.nowhere(state))
     site.application = router({**api.endpoints(state), **web.endpoints(site)}, nowhere)
     return site.application
@@ -262,7 +279,6 @@ def serve(settings: Settings) -> None:
     logs.configure(settings)
     key = token_key(settings)
     migrate(settings)
-    # Not through the logs: it lets in whoever reads it.
     sys.stderr.write(web.first_start.words(settings, key))
     # Server processes read their settings from the environment, as they are made by name.
     os.environ |= environment(settings)

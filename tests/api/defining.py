@@ -8,6 +8,7 @@ from tests.service import Service
 
 _PATH = "/api/tech-insights/v1"
 SOURCES = f"{_PATH}/data-sources"
+CONNECTIONS = f"{_PATH}/connections"
 FACTS = f"{_PATH}/facts"
 WEB = "component:default/web"
 API = "component:default/api"

@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 import httpx2
 
-from tests.api.defining import FACTS, SOURCES, item, of_entities, pushed
+from tests.api.defining import CONNECTIONS, FACTS, SOURCES, item, of_entities, pushed
 from tests.service import PUSH, Service, component, resource
 
 CATALOG = "/api/catalog"
@@ -28,7 +28,17 @@ Call = tuple[str, int, httpx2.Response]
 
 async def every_call(service: Service) -> AsyncIterator[Call]:
     """Operation, expected status and real answer of each call."""
-    parts = (_pushes, _reads_of_sets, _reads, _queries, _tokens, _sources, _facts, _removals)
+    parts = (
+        _pushes,
+        _reads_of_sets,
+        _reads,
+        _queries,
+        _tokens,
+        _sources,
+        _connections,
+        _facts,
+        _removals,
+    )
     for calls in parts:
         async for call in calls(service):
             yield call
@@ -177,6 +187,24 @@ async def _sources(service: Service) -> AsyncIterator[Call]:
     yield "dataSourcesDelete", 204, await http.delete(owners)
     yield "dataSourcesDelete", 404, await http.delete(owners)
     yield "dataSourcesDelete", 409, await http.delete(f"{SOURCES}/techdocs")
+
+
+async def _connections(service: Service) -> AsyncIterator[Call]:
+    http, one = service.http, f"{CONNECTIONS}/ci"
+    address = {"baseUrl": "https://ci.test"}
+    body = {**address, "headers": {"authorization": "Bearer abc"}}
+    yield "connectionsPut", 200, await http.put(one, json=body)
+    yield "connectionsPut", 400, await http.put(one, json={**address, "headers": {"host": "x"}})
+    config = {"id": "asking", "connection": "ci", "path": "/x"}
+    handler = {"type": "http", "config": config}
+    await http.put(f"{SOURCES}/asking", json=of_entities("asking", handlerDefinition=handler))
+    yield "connectionsListAll", 200, await http.get(CONNECTIONS)
+    yield "connectionsGet", 200, await http.get(one)
+    yield "connectionsGet", 404, await http.get(f"{CONNECTIONS}/none")
+    yield "connectionsDelete", 409, await http.delete(one)
+    await http.delete(f"{SOURCES}/asking")
+    yield "connectionsDelete", 204, await http.delete(one)
+    yield "connectionsDelete", 404, await http.delete(one)
 
 
 async def _facts(service: Service) -> AsyncIterator[Call]:

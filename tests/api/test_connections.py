@@ -7,11 +7,10 @@ import pytest
 import structlog
 
 from factbook.auth.permissions import NAMES, SOURCE_WRITE
-from tests.api.defining import SOURCES, define, problems, refusal
+from tests.api.defining import CONNECTIONS, SOURCES, define, problems, refusal
 from tests.conftest import StartService
 from tests.service import Service
 
-CONNECTIONS = "/api/tech-insights/v1/connections"
 SECRET = "Bearer a-secret-of-a-connection"
 CI: dict[str, Any] = {
     "baseUrl": "https://ci.test/api",
@@ -117,7 +116,6 @@ async def test_a_kept_value_never_goes_to_another_host(service: Service, elsewhe
         ({"headers": {"x-a": SECRET, "X-A": SECRET}}, "headers.X-A", "twice"),
         ({"headers": {"Host": SECRET}}, "headers.Host", "not a connection's"),
         ({"headers": {"x-a": SECRET * 1_000}}, "headers.x-a", "longer than"),
-        ({"headers": {f"x-{n}": SECRET for n in range(21)}}, "headers", "20 at most"),
     ],
 )
 async def test_what_cannot_be_a_connection_is_told_without_its_values(
@@ -140,6 +138,7 @@ async def test_what_cannot_be_a_connection_is_told_without_its_values(
         ("ci", {**CI, "atOnce": 0}),
         ("ci", {**CI, "atOnce": 101}),
         ("ci", {**CI, "headers": {"x-token": [SECRET]}}),
+        ("ci", {**CI, "headers": {f"x-{n}": SECRET for n in range(21)}}),
         ("ci", {**CI, "token": SECRET}),
         ("ci", {"headers": {"x-token": SECRET}}),
         ("ci", [SECRET]),
@@ -215,6 +214,7 @@ async def test_no_secret_is_in_an_answer_a_log_a_row_or_the_audit(service: Servi
     connections = service.state.registry.connections
     assert "connection.put" in [one["event"] for one in logs]
     assert rows[0]
+    assert "connection.create" in repr(rows[1])
     for shown in (logs, rows, known, connections, [answer.text for answer in answers]):
         assert SECRET[7:] not in repr(shown)
 

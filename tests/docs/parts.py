@@ -26,7 +26,7 @@ from factbook.facts.shapes import Group, Shape
 from factbook.sources.http import SIGNS
 from factbook.sources.outcomes import MEANINGS
 from factbook.tools import TOOLS, Tool
-from factbook.web.openid_options import Options as OpenIDOptions
+from factbook.web.openid.options import Options as OpenIDOptions
 from tests.docs.settings import options, settings
 from tests.docs.tables import code, table
 

@@ -13,9 +13,9 @@ import pytest
 
 from factbook.errors import SignInError
 from factbook.settings import Settings
-from factbook.web.openid import OpenID, connected
-from factbook.web.openid_attempt import Attempt
-from factbook.web.openid_identity import Identity, role_of
+from factbook.web.openid.client import OpenID, connected
+from factbook.web.openid.attempt import Attempt
+from factbook.web.openid.identity import Identity, role_of
 from tests.contracts.node import HERE, NODE
 
 pytestmark = pytest.mark.system

@@ -22,10 +22,10 @@ from starlette.types import Receive, Scope, Send
 
 from factbook.errors import SignInError
 from factbook.sources.http.sending import Sender
-from factbook.web.openid import OpenID
-from factbook.web.openid_fetch import MOST_BYTES, MOST_SECONDS
-from factbook.web.openid_identity import Identity
-from factbook.web.openid_options import configured
+from factbook.web.openid.client import OpenID
+from factbook.web.openid.fetch import MOST_BYTES, MOST_SECONDS
+from factbook.web.openid.identity import Identity
+from factbook.web.openid.options import configured
 from tests.service import Time
 
 ISSUER = "https://id.example.com"

@@ -9,8 +9,8 @@ from starlette.responses import JSONResponse
 from factbook.clock import HOUR, MINUTE, SECOND
 from factbook.errors import SignInError
 from factbook.settings import Settings
-from factbook.web.openid import connected
-from factbook.web.openid_fetch import MOST_BYTES
+from factbook.web.openid.client import connected
+from factbook.web.openid.fetch import MOST_BYTES
 from tests.fakes.serving import served
 from tests.web.openid_provider import (
     ACCESS_TOKEN,

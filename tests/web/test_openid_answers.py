@@ -6,9 +6,9 @@ import pytest
 from starlette.responses import JSONResponse, RedirectResponse, Response
 
 from factbook.errors import SignInError
-from factbook.web.openid_attempt import Attempt
-from factbook.web.openid_fetch import MOST_BYTES
-from factbook.web.openid_identity import Identity
+from factbook.web.openid.attempt import Attempt
+from factbook.web.openid.fetch import MOST_BYTES
+from factbook.web.openid.identity import Identity
 from tests.web.openid_provider import (
     DISCOVERY,
     ISSUER,

@@ -7,8 +7,8 @@ import pytest
 
 from factbook.errors import ConfigurationError
 from factbook.settings import load
-from factbook.web.openid_identity import Identity, identity_of, role_of
-from factbook.web.openid_options import Options, configured
+from factbook.web.openid.identity import Identity, identity_of, role_of
+from factbook.web.openid.options import Options, configured
 
 TABLE = {"issuer": "https://id.example.com", "client_id": "factbook"}
 

@@ -42,6 +42,10 @@ class NewConnection(Wire, forbid_unknown_fields=True):
     ] = field(default_factory=lambda: ["GET"])
     at_once: _AtOnce = 4
 
+    def __repr__(self) -> str:
+        """Without the secrets."""
+        return f"NewConnection(base_url={self.base_url!r})"
+
 
 class ShownHeader(Wire):
     """A header of a connection; its value is never shown."""

@@ -180,6 +180,16 @@ def rename(transaction: Transaction, ref: str, display_name: str) -> None:
     _change(transaction, ref, "display_name", _display_name(display_name))
 
 
+def require_password(transaction: Transaction, ref: str, stored: str) -> None:
+    """Raise NotFoundError when the person has another password by now than with this hash.
+
+    Belongs into the transaction that starts the session: between reading the hash and trying the
+    password, which takes a while, the password may have been changed.
+    """
+    if transaction.one("SELECT password FROM people WHERE ref = ?", (ref,)) != (stored,):
+        raise _nobody(ref)
+
+
 def signed_in(transaction: Transaction, ref: str, now: int) -> None:
     """Note the time of a sign-in; raises NotFoundError for one who may not sign in (any more).
 

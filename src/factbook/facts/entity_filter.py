@@ -26,14 +26,29 @@ _Report = Callable[[str, str], None]
 
 def matches(entity_filter: EntityFilter | None, entity: dict[str, Any]) -> bool:
     """Whether the filter lets the entity through; None lets every entity through."""
-    if entity_filter is None:
-        return True
-    rows = _rows(entity)
-    keys = {key for key, _ in rows}
-    return any(
-        all(_holds(key.lower(), wanted, keys, rows) for key, wanted in conditions.items())
-        for conditions in entity_filter
-    )
+    return entity_filter is None or Matcher(entity).lets_through(entity_filter)
+
+
+class Matcher:
+    """One entity, to be held against many filters."""
+
+    def __init__(self, entity: dict[str, Any]) -> None:
+        self._rows = _rows(entity)
+        self._keys = {key for key, _ in self._rows}
+
+    def lets_through(self, entity_filter: EntityFilter | None) -> bool:
+        """Whether the filter lets the entity through; None lets every entity through."""
+        return entity_filter is None or any(
+            not self.lacking(conditions) for conditions in entity_filter
+        )
+
+    def lacking(self, conditions: Mapping[str, Any]) -> list[str]:
+        """The paths of those conditions, of one object of a filter, that the entity fails."""
+        return [
+            key
+            for key, wanted in conditions.items()
+            if not _holds(key.lower(), wanted, self._keys, self._rows)
+        ]
 
 
 def where(entity_filter: EntityFilter) -> SQL:

@@ -26,7 +26,7 @@ class Failure(NamedTuple):
 
 
 class Failures(NamedTuple):
-    """A page of failures, maybe empty; `more` is None at the end, else where the next one begins."""
+    """A page of failures, maybe empty; `more` is where the next one begins, None at the end."""
 
     failures: list[Failure]
     more: int | None
@@ -64,8 +64,8 @@ async def matching(database: Database, source: DataSource, limit: int) -> list[s
     condition, values = "1 = 1", list[Any]()
     if source.entity_filter is not None:
         condition, values = entity_filter.where(source.entity_filter)
-    sql = f"SELECT e.ref FROM entities e WHERE {condition} LIMIT ?"
-    return [ref for (ref,) in await database.search(sql, (*values, limit))]
+    rows = await database.search(_MATCHING.format(condition), (*values, limit))
+    return [ref for (ref,) in rows]
 
 
 def _read(reasons: str) -> dict[str, str]:
@@ -88,6 +88,8 @@ WHERE CASE WHEN s.facts = '{}' THEN s.reasons NOT LIKE '{"":"no-annotation%'
     ELSE s.written_at < ? END
 ORDER BY s.entity_id LIMIT ?
 """
+
+_MATCHING = "SELECT e.ref FROM entities e WHERE {} LIMIT ?"
 
 _PLACE = """
 SELECT entity_id FROM facts_latest WHERE source_id = ? AND entity_id > ?

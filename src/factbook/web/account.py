@@ -1,6 +1,5 @@
 """Administration → Account: name, password, sessions and appearance of the person signed in."""
 
-import asyncio
 from collections.abc import Sequence
 
 from factbook.auth import passwords, people, roles, sessions
@@ -80,14 +79,14 @@ async def _new_password(visit: Visit) -> str:
     stored = await people.password_of(visit.state.database, ref)
     if visit.site.wrong_passwords.waits(ref):
         raise InputError("Too many attempts. Try again in a minute.")
-    if not await asyncio.to_thread(passwords.fits, stored, form.raw("current")):
+    if not await visit.site.slow(passwords.fits, stored, form.raw("current")):
         visit.site.wrong_passwords.take(ref)
         raise InputError("The current password is wrong.")
     password = form.raw("password")
     passwords.check(password, ref)
     if password != form.raw("again"):
         raise InputError("The two new passwords differ.")
-    return await asyncio.to_thread(passwords.hashed, password)
+    return await visit.site.slow(passwords.hashed, password)
 
 
 async def _page(visit: Visit, status: int = 200, **problems: str) -> Reply:

@@ -132,7 +132,7 @@ async def _made(visit: Visit, wish: Wish) -> tuple[Token, str]:
     owner, now, key = visit.person.ref, visit.now, visit.state.token_key
     held, value = visit.person.permissions, tokens.generate()
     id_ = granting.id_of(visit.sent.one("request"), owner, key)
-    token = await visit.writing(auditing.of_token("token.create"))(
+    token = await visit.writing(auditing.of_token("token.create"), 201)(
         lambda transaction: granting.make(
             transaction,
             wish,

@@ -30,6 +30,7 @@ class Shown(NamedTuple):
 
     record: Record
     title: str
+    object: str
     path: str | None
     detail: dict[str, Any]
 
@@ -121,9 +122,23 @@ def _too_long(error: FactbookError) -> str:
 def _shown(visit: Visit, record: Record) -> Shown:
     title = ACTIONS.get(record.action, record.action)
     detail: dict[str, Any] = msgspec.json.decode(record.detail)
-    more = {"action": record.action, "status": record.status or None, "token": record.token or None}
-    detail = {name: value for name, value in {**more, **detail}.items() if value is not None}
-    return Shown(record, title, _path(visit, record), detail)
+    more = {
+        "action": record.action,
+        "object": record.object,
+        "status": record.status or None,
+        "token": record.token or None,
+    }
+    # What was recorded of it stands last: none of its names hides one of these.
+    shown: dict[str, Any] = {name: value for name, value in more.items() if value is not None}
+    shown = {**shown, **({"detail": detail} if detail else {})}
+    return Shown(record, title, _object(record, detail), _path(visit, record), shown)
+
+
+def _object(record: Record, detail: dict[str, Any]) -> str:
+    """What people call the thing: a token's name tells more than its id, which nobody knows."""
+    if record.action.startswith("token."):
+        return str(detail.get("name", record.object))
+    return words.short_ref(record.object)
 
 
 def _path(visit: Visit, record: Record) -> str | None:

@@ -29,6 +29,11 @@ async def check(visit: Visit) -> Reply:
     return _page(visit, await endpoint_check.checked(visit))
 
 
+async def back(visit: Visit) -> Reply:
+    """A check is asked for with a form: its address alone leads to the form."""
+    return visit.redirect(CONNECT_PATH)
+
+
 def _page(visit: Visit, steps: Sequence[Step] = ()) -> Reply:
     name = visit.query("client") or next(iter(AGENTS))
     agent = AGENTS.get(name)
@@ -42,7 +47,7 @@ def _page(visit: Visit, steps: Sequence[Step] = ()) -> Reply:
         url=url,
         path=PATH,
         public=visit.state.settings.public_url,
-        is_local=url is not None and urlsplit(url).hostname in _LOOPBACK,
+        is_local=_is_local(server),
         clients=[(id_, each.title) for id_, each in AGENTS.items()],
         client=name,
         agent=agent,
@@ -56,7 +61,16 @@ def _page(visit: Visit, steps: Sequence[Step] = ()) -> Reply:
     )
 
 
+def _is_local(server: str) -> bool:
+    """Whether only this machine reaches the address."""
+    try:
+        return urlsplit(server).hostname in _LOOPBACK
+    except ValueError:  # no address at all
+        return False
+
+
 CONNECT: Sequence[Page] = (
     Page("GET", CONNECT_PATH, show, READS),
+    Page("GET", f"{CONNECT_PATH}/check", back, READS),
     Page("POST", f"{CONNECT_PATH}/check", check, READS),
 )

@@ -27,7 +27,8 @@ prints a link that makes the first administrator.
 def words(settings: Settings, key: bytes) -> str:
     """What to tell whoever starts the service; empty where there is somebody.
 
-    The link in it replaces the one of an earlier start.
+    The link in it replaces the one of an earlier start. It belongs into no log: it lets in whoever
+    reads it.
     """
 
     async def work() -> str:

@@ -53,7 +53,7 @@ async def invite(visit: Visit) -> Reply:
         )
 
     try:
-        made = await visit.writing(_invited)(work)
+        made = await visit.writing(_invited, 201)(work)
     except InputError as error:
         return await _list(visit, error.status, problem=error.message)
     return _link(visit, made, secret)
@@ -123,9 +123,9 @@ async def reset_password(visit: Visit) -> Reply:
     """Make the link with which a person sets another password."""
     ref, secret, now = _ref(visit), invitations.generate(), visit.now
     digest, by = invitations.digest(secret, visit.state.token_key), visit.person.ref
-    write = visit.writing(Entry("person.change", ref, {"changed": "link to set a password"}))
+    entry = Entry("person.change", ref, {"changed": "link to set a password"})
     try:
-        made = await write(
+        made = await visit.writing(entry, 201)(
             lambda transaction: people.reset(transaction, ref, digest=digest, made_by=by, now=now)
         )
     except (ConflictError, NotFoundError) as error:

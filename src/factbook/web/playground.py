@@ -171,7 +171,7 @@ def _examples(
     needed = {field.name: field.example for field in fields if field.is_required}
     given = needed | {name: text for name, text in typed.items() if text}
     return [
-        (name, f"{PATH}/{tool.name}?{urlencode({**given, 'name': name, RUN: '1'})}")
+        (name, f"{PATH}/{tool.name}?{urlencode({**given, 'name': name, RUN: '1'})}#result")
         for name in suggested.get("name", ())[:_EXAMPLES]
     ]
 
@@ -219,9 +219,7 @@ def _word(argument: tuple[str, Any]) -> str:
 
 def _others(visit: Visit, tool: Tool, arguments: Mapping[str, Any]) -> list[tuple[str, str]]:
     """The other tools about the same entity, each with the address of its form."""
-    entity = {
-        name: arguments[name] for name in ("name", "namespace", "kind") if name in arguments
-    }
+    entity = {name: arguments[name] for name in ("name", "namespace", "kind") if name in arguments}
     if "name" not in entity:
         return []
     found = []

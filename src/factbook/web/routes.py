@@ -11,17 +11,21 @@ from factbook.web.account import ACCOUNT
 from factbook.web.api_access import API_ACCESS
 from factbook.web.audit import AUDIT
 from factbook.web.catalog import CATALOG
+from factbook.web.connect import CONNECT
 from factbook.web.endpoint import OPEN, Page, PageEndpoint
 from factbook.web.overview import OVERVIEW
 from factbook.web.people import PEOPLE
+from factbook.web.playground import PLAYGROUND
 from factbook.web.sets import SETS
 from factbook.web.signing_in import SIGNING_IN
+from factbook.web.signing_in_elsewhere import SIGNING_IN_ELSEWHERE
 from factbook.web.site import Site
 from factbook.web.visit import Visit
 
 PAGES: Sequence[Page] = (
     Page("GET", "/static/{name}", static.show, OPEN),
     *SIGNING_IN,
+    *SIGNING_IN_ELSEWHERE,
     *OVERVIEW,
     *ACCOUNT,
     *API_ACCESS,
@@ -29,6 +33,8 @@ PAGES: Sequence[Page] = (
     *AUDIT,
     *CATALOG,
     *SETS,
+    *CONNECT,
+    *PLAYGROUND,
 )
 
 

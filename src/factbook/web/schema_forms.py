@@ -25,7 +25,7 @@ class Field(NamedTuple):
     is_required: bool
     default: str
     example: str
-    choices: tuple[str, ...]
+    choices: tuple[tuple[str, str], ...]  # values, and how they are shown
 
 
 def fields(schema: Mapping[str, Any]) -> list[Field]:
@@ -60,7 +60,7 @@ def arguments(
 
 def _field(name: str, part: Mapping[str, Any], is_required: bool) -> Field:
     control = _CONTROLS.get(part["type"], "text")
-    choices = tuple(map(_text, part.get("enum", ())))
+    choices = tuple((_text(value), _text(value)) for value in part.get("enum", ()))
     examples = part.get("examples") or [""]
     return Field(
         name,

@@ -1,6 +1,7 @@
 """Sessions: who a request comes from, and whether a form comes from this service's own page."""
 
 import hmac
+from collections.abc import Callable
 from http import HTTPStatus
 
 from factbook.auth import audit, people, sessions
@@ -13,6 +14,8 @@ from factbook.storage import Transaction
 from factbook.web import cookies
 from factbook.web.forms import CSRF
 from factbook.web.visit import Visit
+
+Check = Callable[[Transaction], None]
 
 
 async def find(visit: Visit) -> None:
@@ -41,10 +44,11 @@ def check_form(visit: Visit) -> None:
         )
 
 
-async def start(visit: Visit, ref: str, how: str) -> None:
+async def start(visit: Visit, ref: str, how: str, check: Check | None = None) -> None:
     """Sign the person in, under a value that nobody has seen before.
 
-    Raises NotFoundError for a person who may not sign in.
+    `check` may still refuse it in the transaction. Raises NotFoundError for a person who may not
+    sign in.
     """
     value, now = sessions.generate(), visit.now
     hash_ = sessions.digest(value, visit.state.token_key)
@@ -53,6 +57,8 @@ async def start(visit: Visit, ref: str, how: str) -> None:
 
     def work(transaction: Transaction) -> None:
         people.signed_in(transaction, ref, now)
+        if check is not None:
+            check(transaction)
         if before is not None:
             sessions.end(transaction, before.hash)
         sessions.start(

@@ -2,7 +2,9 @@
 
 import asyncio
 from collections.abc import Sequence
+from functools import partial
 from http import HTTPStatus
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from factbook.auth import audit, invitations, passwords, people
@@ -25,6 +27,13 @@ from factbook.web.visit import Visit
 _WRONG = "The name or the password is wrong."
 
 
+class Proven(NamedTuple):
+    """Who has shown to know the password with this hash."""
+
+    ref: str
+    stored: str
+
+
 async def ask(visit: Visit) -> Reply:
     """The form to sign in with."""
     back = safe_path(visit.query("next"))
@@ -37,13 +46,15 @@ async def sign_in(visit: Visit) -> Reply:
     """Sign in with a name and a password."""
     name, back = visit.sent.one("name"), safe_path(visit.sent.raw("next"))
     try:
-        ref = await _proven(visit, name, visit.sent.raw("password"))
-        await session.start(visit, ref, "password")
+        proven = await _proven(visit, name, visit.sent.raw("password"))
+        check = partial(people.require_password, ref=proven.ref, stored=proven.stored)
+        await session.start(visit, proven.ref, "password", check)
     except (InputError, NotFoundError, TooManyRequestsError) as error:
         wrong = error if isinstance(error, TooManyRequestsError) else InputError(_WRONG)
         await _note_refusal(visit, name, wrong)
         status = 429 if wrong is error else 403
         return await _form(visit, back, status, name=name, problem=wrong.message)
+    await _renew(visit, proven, visit.sent.raw("password"))
     return visit.redirect(back)
 
 
@@ -68,7 +79,7 @@ async def accept(visit: Visit) -> Reply:
         passwords.check(password, ref)
         if password != form.raw("again"):
             raise InputError("The two passwords differ.")
-        hashed = await asyncio.to_thread(passwords.hashed, password)
+        hashed = await visit.site.slow(passwords.hashed, password)
         await _use(visit, ref, hashed, form.one("display_name") or form.one("name"))
     except (InputError, ConflictError) as error:
         shown = {"name": form.one("name"), "display_name": form.one("display_name")}
@@ -86,27 +97,34 @@ def safe_path(text: str) -> str:
     return text
 
 
-async def _proven(visit: Visit, name: str, password: str) -> str:
-    """The reference of the person who knows the password; raises InputError, and when too often.
+async def _proven(visit: Visit, name: str, password: str) -> Proven:
+    """The person who knows the password; raises InputError, and when too often.
 
     A name that nobody has takes as long as a wrong password, and is answered the same.
     """
     state, limit = visit.state, visit.site.wrong_passwords
-    if seconds := state.failures.waits(visit.address) or limit.waits(name.lower()):
-        raise TooManyRequestsError(
-            f"Too many attempts. Try again in {seconds} seconds.", retry_after=seconds
-        )
     ref = people.reference(name)
     stored = await people.password_of(state.database, ref)
-    if not await asyncio.to_thread(passwords.fits, stored, password):
-        state.failures.take(visit.address)
-        limit.take(name.lower())
+    async with visit.site.hashing:
+        # Here, so that many who come at once are not all let through before the first has failed.
+        if seconds := state.failures.waits(visit.address) or limit.waits(ref):
+            raise TooManyRequestsError(
+                f"Too many attempts. Try again in {seconds} seconds.", retry_after=seconds
+            )
+        fits = await asyncio.to_thread(passwords.fits, stored, password)
+        if not fits:
+            state.failures.take(visit.address)
+            limit.take(ref)
+    if not fits or stored is None:
         raise InputError(_WRONG)
-    assert stored is not None
-    if passwords.outdated(stored):
-        hashed = await asyncio.to_thread(passwords.hashed, password)
-        await state.database.write(lambda tx: people.rehash(tx, ref, hashed))
-    return ref
+    return Proven(ref, stored)
+
+
+async def _renew(visit: Visit, proven: Proven, password: str) -> None:
+    """Hash the password anew where that was done as one does no more."""
+    if passwords.outdated(proven.stored):
+        hashed = await visit.site.slow(passwords.hashed, password)
+        await visit.state.database.write(lambda tx: people.rehash(tx, proven.ref, hashed))
 
 
 async def _use(visit: Visit, ref: str, hashed: str, display_name: str) -> None:

@@ -1,7 +1,9 @@
 """What every page is made with, beside the open parts of the service."""
 
+import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, TypeVar
 
 from starlette.types import ASGIApp
 
@@ -9,8 +11,15 @@ from factbook.auth.limits import RateLimit
 from factbook.clock import MINUTE, SECOND
 from factbook.edge.state import State
 
+if TYPE_CHECKING:
+    # Heavy to import, and few configure a provider.
+    from factbook.web.openid.client import OpenID
+
 # Wrong passwords for one name; what one address may try is a setting.
 _WRONG_PASSWORDS = 10
+_AT_ONCE = 4
+
+T = TypeVar("T")
 
 
 @dataclass
@@ -21,13 +30,19 @@ class Site:
     """
 
     state: State
-    openid: Any = None
+    openid: "OpenID | None" = None
     wrong_passwords: RateLimit = field(init=False)
     application: ASGIApp = field(init=False)
+    hashing: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_AT_ONCE))
 
     def __post_init__(self) -> None:
         rate = _WRONG_PASSWORDS * SECOND / MINUTE
         self.wrong_passwords = RateLimit(rate, _WRONG_PASSWORDS, self.state.clock)
+
+    async def slow(self, function: Callable[..., T], *arguments: object) -> T:
+        """What a function of passwords returns: on a thread, few at once, as each takes 64 MiB."""
+        async with self.hashing:
+            return await asyncio.to_thread(function, *arguments)
 
     @property
     def is_secure(self) -> bool:

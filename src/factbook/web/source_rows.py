@@ -95,13 +95,20 @@ def _doing(
         return Doing("draft", "", 6)
     if way == "pushed":
         return Doing("pushed", "good", 5) if pushed_at else Doing("no facts yet", "", 4)
-    if found is not None and found.down_since is not None:
+    return _NEW if found is None else _of_runs(found, now)
+
+
+def _of_runs(found: Health, now: int) -> Doing:
+    if found.down_since is not None:
         return Doing(f"down for {span(now - found.down_since)}", "bad", 0)
-    if found is not None and found.last is not None and found.last.state == "partial":
+    if found.last is not None and found.last.state == "partial":
         return Doing("partly failing", "warn", 1)
-    if found is not None and found.succeeded_at is not None:
+    if found.succeeded_at is not None:
         return Doing("up", "good", 3)
-    return Doing("running", "busy", 2) if found and found.running else Doing("new", "", 2)
+    return Doing("running", "busy", 2) if found.running else _NEW
+
+
+_NEW: Final = Doing("new", "", 2)
 
 
 def bar(run: Run, place: str) -> Markup:

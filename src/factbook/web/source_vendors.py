@@ -25,9 +25,7 @@ VENDORS: Final = (
         "Pull requests, issues, branch protection, dependency alerts and files.",
         ("token",),
     ),
-    Vendor(
-        "gitlab", "GitLab", "Merge requests, issues, branch protection and files.", ("token",)
-    ),
+    Vendor("gitlab", "GitLab", "Merge requests, issues, branch protection and files.", ("token",)),
     Vendor(
         "gitea",
         "Gitea or Forgejo",
@@ -35,14 +33,13 @@ VENDORS: Final = (
         ("host", "token"),
     ),
     Vendor("git", "Git", "The files of repositories on any host of Git.", ("host", "token")),
-    Vendor(
-        "snyk", "Snyk", "Security issues by their severity.", ("token", "organizations")
-    ),
+    Vendor("snyk", "Snyk", "Security issues by their severity.", ("token", "organizations")),
     Vendor("pagerduty", "PagerDuty", "Incidents and who is on call.", ("api_key",)),
     Vendor(
-        "datadog", "Datadog", "Monitors and service level objectives.", ("api_key", "application_key")
+        "datadog",
+        "Datadog",
+        "Monitors and service level objectives.",
+        ("api_key", "application_key"),
     ),
-    Vendor(
-        "prometheus", "Prometheus", "Alerts, recording rules and up time.", ("base_url",)
-    ),
+    Vendor("prometheus", "Prometheus", "Alerts, recording rules and up time.", ("base_url",)),
 )

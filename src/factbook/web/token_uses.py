@@ -20,11 +20,11 @@ def uses(server: str, word: str, value: str, permissions: frozenset[str]) -> lis
     if not agents.is_address(server):  # a host that no line for a shell should hold
         server = "http://localhost:8000"
     found = [_environment(server, value)]
+    if CATALOG_READ in permissions:
+        found.append(_entities(server, value))
     if {CATALOG_READ, SOURCE_READ} <= permissions:
         url = server + agents.PATH
         found += [_question(url, value), *(_agent(one, url, value) for one in _agents())]
-    if CATALOG_READ in permissions:
-        found.append(_entities(server, value))
     if SET_WRITE in permissions:
         found.append(_set(f"{server}/api/catalog/{word}-entities/sets/services", value))
     if FACT_WRITE in permissions:
@@ -61,7 +61,7 @@ def _question(url: str, value: str) -> Use:
 
 
 def _entities(server: str, value: str) -> Use:
-    about = "Lists an entity: whether the token is good, and what it may read."
+    about = "Asks for one entity, which tells whether the token is good."
     return Use("Try the token", about, _curl(f"{server}/api/catalog/entities?limit=1", value))
 
 

@@ -59,10 +59,10 @@ class Visit:
         """Whether somebody is signed in who has all of these."""
         return self.session is not None and self.session.permissions.issuperset(permissions)
 
-    def writing(self, about: Entry | About) -> Write:
+    def writing(self, about: Entry | About, status: int = HTTPStatus.SEE_OTHER) -> Write:
         """What writes to the database, and records in the same transaction who did it."""
         caller = Caller(self.person.ref, self.now, self.address)
-        return audit.writing(self.state.database, caller, about, HTTPStatus.SEE_OTHER)
+        return audit.writing(self.state.database, caller, about, status)
 
     def require(self, *permissions: str) -> None:
         """Raise NotAllowedError naming what the person may not."""

@@ -11,6 +11,7 @@ from factbook.clock import DAY, HOUR, MINUTE, SECOND, iso
 
 _UNITS = ((DAY, "day"), (HOUR, "hour"), (MINUTE, "minute"), (SECOND, "second"))
 _KINDS = {
+    "airesource": "AI resource",
     "api": "API",
     "component": "Component",
     "domain": "Domain",

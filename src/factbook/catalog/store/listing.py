@@ -194,7 +194,9 @@ SELECT d.ref, d.head || d.body || '}}', d.updated_at, d.name
 FROM found JOIN entities d ON d.id = found.id ORDER BY {order}
 """
 
-_KINDS = "SELECT e.kind, count(*) FROM entities e WHERE {} GROUP BY e.kind ORDER BY count(*) DESC, e.kind"
+_KINDS = """
+SELECT e.kind, count(*) FROM entities e WHERE {} GROUP BY e.kind ORDER BY count(*) DESC, e.kind
+"""
 
 _NAMESPACES = """
 SELECT namespace, count(*) FROM entities GROUP BY namespace

@@ -7,8 +7,8 @@ from msgspec import Meta
 
 from factbook.clock import HOUR, MINUTE, Clock
 from factbook.errors import SignInError
-from factbook.web.openid_fetch import HEADERS, Fetch, decoded
-from factbook.web.openid_options import is_secure
+from factbook.web.openid.fetch import HEADERS, Fetch, decoded
+from factbook.web.openid.options import is_secure
 
 _KEPT: Final = HOUR
 _BETWEEN_RENEWALS: Final = MINUTE

@@ -1,7 +1,7 @@
 """Signing in at an OpenID Connect provider: the authorization code flow with PKCE.
 
-Heavy to import: for a service with a provider. What a page needs beside it, `openid_attempt`,
-`openid_identity` and `openid_options`, is light.
+Heavy to import: for a service with a provider. What a page needs beside it, `attempt`, `identity`
+and `options`, is light.
 """
 
 import hmac
@@ -15,14 +15,14 @@ from factbook.clock import Clock, now
 from factbook.errors import SignInError
 from factbook.settings import Settings
 from factbook.sources.http import Reply
-from factbook.web import openid_token
-from factbook.web.openid_attempt import LIFETIME, Attempt
-from factbook.web.openid_fetch import HEADERS, Fetch, GuardedFetch, decoded
-from factbook.web.openid_identity import Identity, identity_of
-from factbook.web.openid_options import Options, configured
-from factbook.web.openid_provider import Document, Provider
-from factbook.web.openid_requests import authorization_url, token_request
-from factbook.web.openid_token import Expected, NoKeyError, Signed
+from factbook.web.openid import token as id_token
+from factbook.web.openid.attempt import LIFETIME, Attempt
+from factbook.web.openid.fetch import HEADERS, Fetch, GuardedFetch, decoded
+from factbook.web.openid.identity import Identity, identity_of
+from factbook.web.openid.options import Options, configured
+from factbook.web.openid.provider import Document, Provider
+from factbook.web.openid.requests import authorization_url, token_request
+from factbook.web.openid.token import Expected, NoKeyError, Signed
 
 # The codes of RFC 6749 and OpenID Connect Core 1.0; no other text of an answer is repeated.
 _CODES: Final = frozenset(
@@ -105,7 +105,7 @@ class OpenID:
             tokens.access_token,
             self._clock(),
         )
-        openid_token.check(token, expected)
+        id_token.check(token, expected)
         more = await self._user_info(document, tokens.access_token, token.claims)
         return identity_of({**more, **token.claims}, self.options)
 
@@ -125,11 +125,11 @@ class OpenID:
         """The token's claims; keys that do not know it may be older than the provider's."""
         supported = document.id_token_signing_alg_values_supported
         try:
-            return openid_token.signed(token, await self._provider.keys(), supported)
+            return id_token.signed(token, await self._provider.keys(), supported)
         except NoKeyError:
             keys = await self._provider.renewed_keys()
         try:
-            return openid_token.signed(token, keys or [], supported)
+            return id_token.signed(token, keys or [], supported)
         except NoKeyError:
             raise SignInError("The provider's ID token is not signed by any of its keys.") from None
 

@@ -5,7 +5,7 @@ from typing import Any, Final, NamedTuple
 
 from factbook.auth import people, roles
 from factbook.errors import InputError
-from factbook.web.openid_options import NO_ROLE, Options
+from factbook.web.openid.options import NO_ROLE, Options
 
 _LONGEST: Final = 200
 

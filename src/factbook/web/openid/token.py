@@ -14,7 +14,7 @@ from msgspec import Meta
 
 from factbook.clock import SECOND
 from factbook.errors import SignInError
-from factbook.web.openid_provider import Keys
+from factbook.web.openid.provider import Keys
 
 # None with a shared secret, and not `none`.
 ALGORITHMS: Final = frozenset(

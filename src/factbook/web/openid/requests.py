@@ -8,10 +8,10 @@ from authlib.oauth2.rfc6749.parameters import prepare_grant_uri, prepare_token_r
 from authlib.oauth2.rfc7636 import create_s256_code_challenge
 
 from factbook.errors import SignInError
-from factbook.web.openid_attempt import Attempt
-from factbook.web.openid_fetch import HEADERS
-from factbook.web.openid_options import Options
-from factbook.web.openid_provider import Document
+from factbook.web.openid.attempt import Attempt
+from factbook.web.openid.fetch import HEADERS
+from factbook.web.openid.options import Options
+from factbook.web.openid.provider import Document
 
 _FORM: Final = {**HEADERS, "content-type": "application/x-www-form-urlencoded"}
 

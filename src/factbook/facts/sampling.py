@@ -1,0 +1,121 @@
+"""Some of the history of a source and an entity: enough to draw, however much there is.
+
+A row holds every fact of its source, so that the fewer rows are read the longer they are.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from factbook.facts import reading
+from factbook.facts.keeping import reason_of
+from factbook.facts.reading import Entry
+from factbook.storage import Database
+
+# Of stored JSON, in one question.
+_BYTES: Final = 4_000_000
+
+Point = tuple[int, Any]  # when it was written, and the value; None where it was unknown
+
+
+class Sample(NamedTuple):
+    """Rows of history, the oldest first; `step` milliseconds lie between them at least."""
+
+    rows: list[Entry]
+    start: int | None  # of all history, None without any
+    step: int
+
+
+async def recent(
+    database: Database, source_id: str, entity_id: int, facts: Mapping[str, object], most: int
+) -> list[Entry]:
+    """The newest rows, the oldest of them first. `facts` are the latest: they tell the length."""
+    limit = bounded(facts, most)
+    rows = await reading.history_page(database, [source_id], entity_id, None, None, None, limit)
+    return rows[::-1]
+
+
+async def spread(
+    database: Database,
+    source_id: str,
+    entity_id: int,
+    start: int | None,
+    end: int,
+    facts: Mapping[str, object],
+    most: int,
+) -> Sample:
+    """Rows all over the time from `start`, or the first row, to `end`, both included.
+
+    All rows if these are few, else about `most`: the first of each of so many equal stretches.
+    """
+    keys = (source_id, entity_id)
+    row = await database.one(_FIRST, keys)
+    first: int | None = row[0] if row else None
+    if first is None:
+        return Sample([], None, 1)
+    begin = first if start is None else max(first, start)
+    step = max(1, (end - begin) // bounded(facts, most))
+    found = await database.all(_SPREAD, (*keys, begin, end, *keys, step, end, *keys))
+    rows = [
+        Entry(source_id, at, version, msgspec.Raw(given), msgspec.Raw(reasons))
+        for at, version, given, reasons in found
+    ]
+    return Sample(rows, first, step)
+
+
+def bounded(facts: Mapping[str, object], most: int) -> int:
+    """How many rows as long as these facts may be read at once: `most`, or fewer."""
+    return max(2, min(most, _BYTES // max(1, len(msgspec.json.encode(facts)))))
+
+
+def points(rows: Iterable[Entry], names: Sequence[str]) -> dict[str, list[Point]]:
+    """The values of facts in rows of history; a row that says nothing of a fact left it as it was.
+
+    Everything else in the rows is passed over unread.
+    """
+    found: dict[str, list[Point]] = {name: [] for name in names}
+    read = _decoder(tuple(names)).decode
+    for row in rows:
+        reasons: dict[str, str] | None = None
+        for name, value in zip(names, _members(read(row.facts), len(names)), strict=True):
+            if value is not msgspec.UNSET:
+                found[name].append((row.written_at, value))
+                continue
+            if reasons is None:
+                reasons = msgspec.json.decode(row.reasons)
+            if reason_of(name, reasons) is not None:
+                found[name].append((row.written_at, None))
+    return found
+
+
+def _members(row: msgspec.Struct, count: int) -> Iterator[Any]:
+    return (getattr(row, f"fact{number}") for number in range(count))
+
+
+@lru_cache(maxsize=256)
+def _decoder(names: tuple[str, ...]) -> msgspec.json.Decoder[msgspec.Struct]:
+    fields = [(f"fact{number}", Any, msgspec.UNSET) for number in range(len(names))]
+    renamed = {f"fact{number}": name for number, name in enumerate(names)}
+    return msgspec.json.Decoder(msgspec.defstruct("Row", fields, rename=renamed))
+
+
+_FIRST = "SELECT MIN(written_at) FROM facts_history WHERE source_id = ? AND entity_id = ?"
+
+# From row to row by the index, which leaves out what lies between.
+_SPREAD = """
+WITH RECURSIVE steps (at) AS (
+    SELECT MIN(written_at) FROM facts_history
+    WHERE source_id = ? AND entity_id = ? AND written_at >= ? AND written_at <= ?
+    UNION ALL
+    SELECT (
+        SELECT MIN(h.written_at) FROM facts_history h
+        WHERE h.source_id = ? AND h.entity_id = ? AND h.written_at >= s.at + ?
+            AND h.written_at <= ?
+    ) FROM steps s WHERE s.at IS NOT NULL
+)
+SELECT h.written_at, h.version, h.facts, h.reasons FROM steps s
+JOIN facts_history h ON h.source_id = ? AND h.entity_id = ? AND h.written_at = s.at
+WHERE s.at IS NOT NULL ORDER BY s.at
+"""

@@ -1,0 +1,134 @@
+"""Administration → Connections: what custom sources may ask, and with which headers.
+
+What a header holds is taken and never shown again, not even beside what was wrong with it.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from factbook.auth.permissions import SOURCE_WRITE
+from factbook.collecting import connections
+from factbook.collecting.connections import Shown
+from factbook.edge import auditing
+from factbook.edge.requests import Reply
+from factbook.errors import ConflictError, InvalidItemsError
+from factbook.web.connection_form import ConnectionForm
+from factbook.web.endpoint import Page
+from factbook.web.visit import Visit
+from factbook.web.words import segment
+
+PATH: Final = "/administration/connections"
+_ONE: Final = f"{PATH}/{{name}}"
+
+
+async def listed(visit: Visit) -> Reply:
+    """Every connection, of the settings and stored."""
+    return await _list(visit)
+
+
+async def begin(visit: Visit) -> Reply:
+    """The form of a new connection."""
+    return _form(visit, None, ConnectionForm.new())
+
+
+async def create(visit: Visit) -> Reply:
+    """Make a connection."""
+    form = ConnectionForm.of(visit.sent)
+    taken = {
+        one.name for one in await connections.listed(visit.state.database, visit.state.registry)
+    }
+    if form.name in taken:
+        message = "is the name of a connection that there is already"
+        return _form(visit, None, form, 409, [{"path": "name", "message": message}])
+    return await _put(visit, None, form)
+
+
+async def edit(visit: Visit) -> Reply:
+    """The form of a connection."""
+    found = await _stored(visit)
+    return _form(visit, found, ConnectionForm.shown(found))
+
+
+async def replace(visit: Visit) -> Reply:
+    """Change a connection; headers without a new value keep theirs."""
+    found = await _stored(visit)
+    return await _put(visit, found, ConnectionForm.of(visit.sent, found.name))
+
+
+async def delete(visit: Visit) -> Reply:
+    """Remove a connection that no source asks."""
+    state, name = visit.state, visit.request.parameter("name")
+    write = visit.writing(auditing.of_connection(deleted=True))
+    try:
+        await connections.delete(
+            state.database, state.registry, name, actor=visit.person.ref, write=write
+        )
+    except ConflictError as error:
+        return await _list(visit, error.status, error.message)
+    return visit.redirect(PATH, f"The connection {name} was deleted.")
+
+
+async def _put(visit: Visit, found: Shown | None, form: ConnectionForm) -> Reply:
+    state = visit.state
+    if problems := form.problems():
+        return _form(visit, found, form, 400, problems)
+    try:
+        await connections.put(
+            state.database,
+            state.registry,
+            state.token_key,
+            form.name,
+            form.wanted(),
+            actor=visit.person.ref,
+            now=visit.now,
+            write=visit.writing(auditing.of_connection()),
+        )
+    except InvalidItemsError as error:
+        return _form(visit, found, form, error.status, error.details["problems"])
+    except ConflictError as error:
+        return _form(visit, found, form, error.status, [{"path": "", "message": error.message}])
+    done = "made" if found is None else "changed"
+    return visit.redirect(PATH, f"The connection {form.name} was {done}.")
+
+
+async def _list(visit: Visit, status: int = 200, problem: str = "") -> Reply:
+    found = await connections.listed(visit.state.database, visit.state.registry)
+    return visit.page("connections.html", status, connections=found, problem=problem, path=PATH)
+
+
+async def _stored(visit: Visit) -> Shown:
+    """The connection of the address; raises NotFoundError, ConflictError for one of the settings."""
+    state, name = visit.state, visit.request.parameter("name")
+    found = await connections.one(state.database, state.registry, name)
+    if found.stored is None:
+        raise ConflictError(f"The connection {name} is one of the settings: change it there.")
+    return found
+
+
+def _form(
+    visit: Visit,
+    found: Shown | None,
+    form: ConnectionForm,
+    status: int = 200,
+    problems: Sequence[dict[str, str]] = (),
+) -> Reply:
+    return visit.page(
+        "connections-edit.html",
+        status,
+        connection=found,
+        form=form.without_values(),
+        set_at=found.headers if found else {},
+        problems=problems,
+        action=f"{PATH}/new" if found is None else f"{PATH}/{segment(found.name)}/edit",
+        path=PATH,
+    )
+
+
+CONNECTIONS: Sequence[Page] = (
+    Page("GET", PATH, listed, (SOURCE_WRITE,)),
+    Page("GET", f"{PATH}/new", begin, (SOURCE_WRITE,)),
+    Page("POST", f"{PATH}/new", create, (SOURCE_WRITE,)),
+    Page("GET", f"{_ONE}/edit", edit, (SOURCE_WRITE,)),
+    Page("POST", f"{_ONE}/edit", replace, (SOURCE_WRITE,)),
+    Page("POST", f"{_ONE}/delete", delete, (SOURCE_WRITE,)),
+)

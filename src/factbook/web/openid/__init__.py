@@ -1,0 +1,1 @@
+"""Signing in with the account of an OpenID Connect provider."""

@@ -1,0 +1,156 @@
+"""Signing in with the account of an OpenID Connect provider."""
+
+from collections.abc import Sequence
+from http import HTTPStatus
+from typing import TYPE_CHECKING
+
+from factbook.auth import audit, people, roles
+from factbook.auth.audit import Caller, Entry
+from factbook.auth.people import Person
+from factbook.clock import SECOND
+from factbook.edge import auditing
+from factbook.edge.requests import Reply
+from factbook.errors import (
+    ConflictError,
+    InputError,
+    NotFoundError,
+    SignInError,
+    TooManyRequestsError,
+)
+from factbook.storage import Transaction, Write
+from factbook.web import addresses, cookies, session
+from factbook.web.endpoint import OPEN, Page
+from factbook.web.openid import attempt as attempts
+from factbook.web.openid.identity import Identity, role_of
+from factbook.web.signing_in import safe_path
+from factbook.web.visit import Visit
+
+if TYPE_CHECKING:
+    from factbook.web.openid.client import OpenID
+
+_PATH = "/sign-in/openid"
+_NEXT = "factbook-next"
+
+
+async def begin(visit: Visit) -> Reply:
+    """On to the provider, which sends the person back to `finish`."""
+    provider = _provider(visit)
+    _check_rate(visit)
+    try:
+        url, attempt = await provider.begin(_back(visit))
+    except SignInError as error:
+        return await _refused(visit, error)
+    seconds = attempts.LIFETIME // SECOND
+    visit.keep_cookie(cookies.ATTEMPT, attempts.seal(attempt, visit.state.token_key), seconds)
+    visit.keep_cookie(_NEXT, cookies.packed(safe_path(visit.query("next"))), seconds)
+    return Reply(status=303, headers={"location": url}, content_type=b"text/plain")
+
+
+async def finish(visit: Visit) -> Reply:
+    """Sign in whom the provider has proven to be there."""
+    provider = _provider(visit)
+    _check_rate(visit)
+    sealed = visit.cookie(cookies.ATTEMPT)
+    back = safe_path(cookies.unpacked(visit.cookie(_NEXT) or ""))
+    visit.drop_cookie(cookies.ATTEMPT)
+    visit.drop_cookie(_NEXT)
+    attempt = attempts.opened(sealed or "", visit.state.token_key, visit.now)
+    try:
+        if attempt is None:
+            raise SignInError("This sign-in took too long or was begun elsewhere. Begin it again.")
+        query = dict(visit.request.query)
+        identity = await provider.finish(attempt, query, _back(visit))
+        person = await _person(visit, provider, identity)
+        await session.start(visit, person.ref, "openid")
+    except SignInError as error:
+        return await _refused(visit, error)
+    except NotFoundError:
+        return await _refused(visit, SignInError("This account may not sign in."))
+    return visit.redirect(back)
+
+
+async def _person(visit: Visit, provider: "OpenID", identity: Identity) -> Person:
+    """Who the account belongs to: somebody who came before, or a new person."""
+    database = visit.state.database
+    role = role_of(identity, provider.options)
+    found = await people.find_by_subject(database, identity.issuer, identity.subject)
+    if found is None:
+        return await _new_person(visit, identity, role)
+    if role == roles.ADMINISTRATOR and found.role != role and found.disabled_at is None:
+        # Whom the provider counts among the administrators is one from now on.
+        entry = Entry("person.change", found.ref, {"role": role, "by": "OpenID Connect"})
+        write = _writing(visit, found.ref, entry)
+        await write(lambda tx: people.change_role(tx, found.ref, role, visit.now))
+    return found
+
+
+async def _new_person(visit: Visit, identity: Identity, role: str | None) -> Person:
+    if role is None:
+        raise SignInError("This account is not known here; ask an administrator to add it.")
+    try:
+        ref = people.reference(identity.name)
+
+        def work(transaction: Transaction) -> Person:
+            return people.create(
+                transaction,
+                ref=ref,
+                display_name=identity.display_name or identity.name,
+                role=role,
+                issuer=identity.issuer,
+                subject=identity.subject,
+                created_by="OpenID Connect",
+                now=visit.now,
+            )
+
+        entry = Entry("person.create", ref, {"role": role, "by": "OpenID Connect"})
+        return await _writing(visit, ref, entry)(work)
+    except InputError:
+        raise SignInError(
+            "The provider gives this account no name that is one here."
+        ) from None
+    except ConflictError:
+        raise SignInError(
+            f"Somebody else is called {identity.name} here; ask an administrator to settle it."
+        ) from None
+
+
+def _writing(visit: Visit, ref: str, entry: Entry) -> Write:
+    caller = Caller(ref, visit.now, visit.address)
+    return audit.writing(visit.state.database, caller, entry, HTTPStatus.SEE_OTHER)
+
+
+def _provider(visit: Visit) -> "OpenID":
+    if visit.site.openid is None:
+        raise NotFoundError("No OpenID Connect provider is configured.")
+    return visit.site.openid
+
+
+def _back(visit: Visit) -> str:
+    return f"{addresses.server(visit)}{_PATH}/callback"
+
+
+def _check_rate(visit: Visit) -> None:
+    if seconds := visit.state.failures.waits(visit.address):
+        raise TooManyRequestsError(
+            f"Too many attempts. Try again in {seconds} seconds.", retry_after=seconds
+        )
+
+
+async def _refused(visit: Visit, error: SignInError) -> Reply:
+    visit.state.failures.take(visit.address)
+    auditing.refused(
+        visit.state,
+        actor="",
+        address=visit.address,
+        action="session.start",
+        object="",
+        status=error.status,
+        detail={"error": error.name, "how": "openid"},
+    )
+    return visit.page("sign-in-refused.html", error.status, problem=error.message)
+
+
+SIGNING_IN_ELSEWHERE: Sequence[Page] = (
+    Page("GET", _PATH, begin, OPEN),
+    Page("GET", f"{_PATH}/callback", finish, OPEN),
+)

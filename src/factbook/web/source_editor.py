@@ -1,0 +1,282 @@
+"""The editor of custom data sources: begin one, save its draft, publish it, try it before.
+
+A form says which draft it was made of, and what somebody else has saved since is not overwritten.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+from factbook.auth.permissions import CATALOG_READ, SOURCE_WRITE
+from factbook.collecting import connections, defining
+from factbook.edge import auditing
+from factbook.edge.requests import Reply
+from factbook.errors import ConflictError, FactbookError, InputError, InvalidItemsError
+from factbook.facts import definitions, glance
+from factbook.facts.definitions import Stored
+from factbook.sources.custom import Definition, skeletons, texts
+from factbook.storage import Transaction, Write
+from factbook.web import source_words
+from factbook.web.data_source import path_of
+from factbook.web.endpoint import Page
+from factbook.web.source_trial import Trial, tried
+from factbook.web.visit import Visit
+
+T = TypeVar("T")
+
+_NEW: Final = "/data-sources/new"
+_PATH: Final = "/data-sources/{id}"
+_SUGGESTIONS: Final = 8
+
+
+@dataclass
+class _Editing:
+    """What the page of the editor shows beside the source: the text, and what came of it."""
+
+    text: str
+    seen: str
+    definition: Definition | None = None
+    entity: str = ""
+    problems: Sequence[dict[str, str]] = ()
+    lost: Sequence[dict[str, str]] = ()
+    conflict: Stored | None = None
+    trial: Trial | None = None
+    trial_problem: str = ""
+    status: int = 200
+
+
+class _OvertakenError(ConflictError):
+    """Somebody else has changed the draft meanwhile."""
+
+    def __init__(self, newer: Stored | None) -> None:
+        self.newer = newer
+        super().__init__("The data source was deleted meanwhile." if newer is None else None)
+
+
+async def begin(visit: Visit) -> Reply:
+    """Which kind of source to define; with a kind and an id, the definition to begin with."""
+    type_, source_id = visit.query("type"), visit.query("id")
+    if not source_id:
+        return _kinds(visit, type_)
+    if type_ not in source_words.TYPES:
+        return _kinds(visit, type_, source_id, "Choose where the facts come from.")
+    try:
+        text = skeletons.skeleton(source_id, type_)  # type: ignore[arg-type]  # it is one
+        defining.check_custom(source_id, visit.state.registry)
+    except FactbookError as error:
+        return _kinds(visit, type_, source_id, error.message)
+    if await definitions.one(visit.state.database, source_id) is not None:
+        return _kinds(visit, type_, source_id, _taken(source_id))
+    return await _editor(visit, None, await _read_quietly(visit, _Editing(text, "")))
+
+
+async def create(visit: Visit) -> Reply:
+    """Save a new source, publish it, or try it."""
+    return await _answer(visit, None)
+
+
+async def edit(visit: Visit) -> Reply:
+    """The editor of a source, with its draft or what is published."""
+    stored = await _stored(visit)
+    editing = _Editing(texts.written(stored.draft or stored.current), _edition(stored))
+    return await _editor(visit, stored, await _read_quietly(visit, editing))
+
+
+async def save(visit: Visit) -> Reply:
+    """Save the draft of a source, publish it, or try it."""
+    return await _answer(visit, await _stored(visit))
+
+
+async def publish(visit: Visit) -> Reply:
+    """Publish the draft that is stored, also when facts are lost if the form says so."""
+    stored, sent = await _stored(visit), visit.sent
+    editing = _Editing(texts.written(stored.draft or stored.current), sent.one("seen"))
+    return await _publish(visit, stored, editing, force=sent.one("force") == "yes")
+
+
+async def _answer(visit: Visit, stored: Stored | None) -> Reply:
+    sent = visit.sent
+    editing = _Editing(sent.raw("text"), sent.one("seen"), entity=sent.one("entity"))
+    try:
+        document = await asyncio.to_thread(texts.read, editing.text)
+        editing.definition = await _read(visit, document, stored)
+    except FactbookError as error:
+        editing.problems = _problems(error)
+        editing.status = error.status
+        return await _editor(visit, stored, editing)
+    if sent.one("do") == "try":
+        return await _try(visit, stored, editing)
+    return await _save(visit, stored, editing, document)
+
+
+async def _save(
+    visit: Visit, stored: Stored | None, editing: _Editing, document: dict[str, Any]
+) -> Reply:
+    sent, state = visit.sent, visit.state
+    action = "data-source.create" if stored is None else "data-source.replace"
+    now = visit.now
+    write = visit.writing(auditing.of_source(action, now))
+    put = defining.create
+    if stored is not None:
+        put = defining.replace
+        write = _unless_overtaken(write, stored.id, sent.one("over") or editing.seen)
+    try:
+        saved = await put(
+            state.database, state.registry, document, actor=visit.person.ref, now=now, write=write
+        )
+    except _OvertakenError as error:
+        return await _overtaken(visit, stored, editing, error)
+    except ConflictError as error:
+        taken = await definitions.one(state.database, document["id"]) is not None
+        message = _taken(document["id"]) if taken else error.message
+        editing.problems, editing.status = [{"path": "id", "message": message}], error.status
+        return await _editor(visit, stored, editing)
+    if sent.one("do") == "publish":
+        editing.seen = _edition(saved)
+        return await _publish(visit, saved, editing, force=False)
+    return visit.redirect(f"{path_of(saved.id)}/edit", _saved(saved))
+
+
+async def _publish(visit: Visit, stored: Stored, editing: _Editing, *, force: bool) -> Reply:
+    state, now = visit.state, visit.now
+    write = visit.writing(auditing.of_source("data-source.publish", now))
+    try:
+        found = await defining.publish(
+            state.database,
+            state.registry,
+            stored.id,
+            actor=visit.person.ref,
+            now=now,
+            force=force,
+            write=_unless_overtaken(write, stored.id, editing.seen),
+        )
+    except _OvertakenError as error:
+        return await _overtaken(visit, stored, editing, error)
+    except ConflictError as error:
+        if "problems" not in error.details:
+            raise
+        editing.lost, editing.status = error.details["problems"], error.status
+        return await _editor(visit, stored, editing)
+    notice = f"Version {found.version} is published."
+    return visit.redirect(path_of(stored.id), notice)
+
+
+async def _overtaken(
+    visit: Visit, stored: Stored | None, editing: _Editing, error: _OvertakenError
+) -> Reply:
+    """The editor with the text as it was sent, and whose draft it would have overwritten."""
+    editing.status, editing.conflict = error.status, error.newer
+    if error.newer is None:
+        editing.problems = [{"path": "", "message": error.message}]
+    return await _editor(visit, error.newer or stored, editing)
+
+
+async def _try(visit: Visit, stored: Stored | None, editing: _Editing) -> Reply:
+    visit.require(CATALOG_READ)
+    assert editing.definition is not None
+    try:
+        editing.trial = await tried(visit, editing.definition, editing.entity)
+    except FactbookError as error:
+        if error.status >= 500:
+            raise
+        editing.trial_problem, editing.status = error.message, error.status
+    return await _editor(visit, stored, editing)
+
+
+async def _editor(visit: Visit, stored: Stored | None, editing: _Editing) -> Reply:
+    state, definition = visit.state, editing.definition
+    suggestions = []
+    if definition is not None and visit.may(CATALOG_READ):
+        suggestions = await glance.matching(state.database, definition.source, _SUGGESTIONS)
+    is_asking = definition is not None and definition.type == "http"
+    return visit.page(
+        "data-source-edit.html",
+        editing.status,
+        editing=editing,
+        stored=stored,
+        path=_NEW if stored is None else f"{path_of(stored.id)}/edit",
+        suggestions=suggestions,
+        connections=await connections.listed(state.database, state.registry) if is_asking else [],
+        newer=editing.conflict and _edition(editing.conflict),
+        may_try=visit.may(CATALOG_READ),
+    )
+
+
+def _kinds(visit: Visit, type_: str, source_id: str = "", problem: str = "") -> Reply:
+    return visit.page(
+        "data-source-new.html",
+        400 if problem else 200,
+        types=source_words.TYPES,
+        type=type_ if type_ in source_words.TYPES else "entity",
+        id=source_id,
+        problem=problem,
+    )
+
+
+async def _stored(visit: Visit) -> Stored:
+    """The custom source of the address; raises NotFoundError, ConflictError for a builtin one."""
+    source_id = visit.request.parameter("id")
+    defining.check_custom(source_id, visit.state.registry)
+    return await defining.existing(visit.state.database, source_id)
+
+
+async def _read(visit: Visit, document: dict[str, Any], stored: Stored | None) -> Definition:
+    depth, source_id = visit.state.settings.max_json_depth, stored and stored.id
+    return await defining.read(document, visit.state.registry, depth, source_id)
+
+
+async def _read_quietly(visit: Visit, editing: _Editing) -> _Editing:
+    """What the text means, as far as it means something; nobody has asked for its problems yet."""
+    try:
+        document = await asyncio.to_thread(texts.read, editing.text)
+        editing.definition = await _read(visit, document, None)
+    except InputError:
+        pass
+    return editing
+
+
+def _problems(error: FactbookError) -> Sequence[dict[str, str]]:
+    if isinstance(error, InvalidItemsError):
+        found: Sequence[dict[str, str]] = error.details["problems"]
+        return found
+    return [{"path": "", "message": error.message}]
+
+
+def _unless_overtaken(write: Write, source_id: str, seen: str) -> Write:
+    """The same, unless the draft is not the one that was seen: then it raises _OvertakenError."""
+
+    def guarded(function: Callable[[Transaction], T]) -> Any:
+        def work(transaction: Transaction) -> T:
+            there = definitions.read(transaction, source_id)
+            if there is None or _edition(there) != seen:
+                raise _OvertakenError(there)
+            return function(transaction)
+
+        return write(work)
+
+    return guarded
+
+
+def _edition(stored: Stored) -> str:
+    """Which draft it is."""
+    return str(stored.updated_at)
+
+
+def _saved(stored: Stored) -> str:
+    if stored.draft is None:
+        return "Nothing differs from what is published."
+    return "The draft is saved. It is collected only on demand until it is published."
+
+
+def _taken(source_id: str) -> str:
+    return f"There is a data source {source_id} already; choose another id."
+
+
+SOURCE_EDITOR: Sequence[Page] = (
+    Page("GET", _NEW, begin, (SOURCE_WRITE,)),
+    Page("POST", _NEW, create, (SOURCE_WRITE,)),
+    Page("GET", f"{_PATH}/edit", edit, (SOURCE_WRITE,)),
+    Page("POST", f"{_PATH}/edit", save, (SOURCE_WRITE,)),
+    Page("POST", f"{_PATH}/publish", publish, (SOURCE_WRITE,)),
+)

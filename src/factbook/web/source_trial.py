@@ -1,0 +1,60 @@
+"""A definition tried on one entity, as the editor shows it."""
+
+from typing import Any, NamedTuple
+
+import msgspec
+
+from factbook.collecting import Answered, running
+from factbook.errors import InputError
+from factbook.facts import reasons as words
+from factbook.facts.keeping import reason_of
+from factbook.facts.schema import Fact
+from factbook.sources.custom import Definition
+from factbook.web.visit import Visit
+
+
+class Brought(NamedTuple):
+    """What came of one fact: a value as JSON, or why there is none, and what that means."""
+
+    fact: Fact
+    value: str | None
+    reason: str
+    meaning: str
+
+
+class Trial(NamedTuple):
+    """What came of a trial; `whole` is why there is no value at all."""
+
+    ref: str
+    request: Any
+    answer: Answered | None
+    brought: list[Brought]
+    whole: str
+
+    @property
+    def found(self) -> int:
+        """The number of facts with a value."""
+        return sum(one.value is not None for one in self.brought)
+
+
+async def tried(visit: Visit, definition: Definition, entity: str) -> Trial:
+    """Collect for the entity, and store nothing.
+
+    Raises InputError for a reference that is none and for a connection that does not let it,
+    NotFoundError for an entity that there is not.
+    """
+    if not entity:
+        raise InputError("Name an entity to try it on.")
+    state = visit.state
+    ref, found = await running.trial(
+        state.database, state.registry, state.connect, definition, entity
+    )
+    brought = [_brought(fact, found.facts, found.reasons) for fact in definition.source.schema]
+    return Trial(ref, found.request, found.answer, brought, found.reasons.get("", ""))
+
+
+def _brought(fact: Fact, facts: Any, reasons: Any) -> Brought:
+    if fact.name in facts:
+        return Brought(fact, msgspec.json.encode(facts[fact.name]).decode(), "", "")
+    reason = reason_of(fact.name, reasons) or reasons.get("") or words.NEVER_COLLECTED
+    return Brought(fact, None, reason, words.REASONS[words.word(reason)])
