@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import structlog
-import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from factbook import clock, logs, web
@@ -39,7 +38,7 @@ from factbook.edge.refusals import Refusals
 from factbook.edge.routing import router
 from factbook.edge.state import State
 from factbook.facts.datasource import DataSource
-from factbook.settings import Settings, environment, load
+from factbook.settings import Settings, load
 from factbook.sources import SOURCES, configured, custom
 from factbook.sources.http import Client
 from factbook.sources.integration import Integration
@@ -61,7 +60,6 @@ _STEPS = {"0002_catalog_queries.sql": derived.rebuild_search}
 
 # A thread that works on a push lets requests in after this long.
 _SWITCH_SECONDS = 0.0005
-_STOP_SECONDS = 30
 
 
 class Application:
@@ -117,7 +115,7 @@ class Application:
         connections = self.settings.postgres_connections
         database = await open_database(self.settings.database_url, connections=connections)
         try:
-            await _migrate(database, self._clock())
+            await migrate(database, self._clock())
             yield database
         finally:
             await database.close()
@@ -274,45 +272,6 @@ def application(settings: Settings) -> Application:
     return Application(settings, integrations=configured(settings.integrations))
 
 
-def serve(settings: Settings) -> None:
-    """Migrate the database, then serve until told to stop; requests under way are finished."""
-    logs.configure(settings)
-    key = token_key(settings)
-    migrate(settings)
-    sys.stderr.write(web.first_start.words(settings, key))
-    # Server processes read their settings from the environment, as they are made by name.
-    os.environ |= environment(settings)
-    uvicorn.run(
-        "factbook.app:create",
-        factory=True,
-        host=settings.host,
-        port=settings.port,
-        workers=settings.workers,
-        loop="uvloop",
-        http="httptools",
-        ws="none",
-        lifespan="on",
-        access_log=False,
-        log_config=None,
-        log_level=settings.log_level,
-        server_header=False,
-        proxy_headers=False,
-        timeout_graceful_shutdown=_STOP_SECONDS,
-    )
-
-
-def migrate(settings: Settings) -> list[str]:
+async def migrate(database: Database, now: int) -> list[str]:
     """Bring the schema up to date; the names of the migrations that were applied."""
-
-    async def work() -> list[str]:
-        database = await open_database(settings.database_url, connections=3)
-        try:
-            return await _migrate(database, clock.now())
-        finally:
-            await database.close()
-
-    return asyncio.run(work())
-
-
-async def _migrate(database: Database, now: int) -> list[str]:
     return await migrate_database(database, now, _STEPS)

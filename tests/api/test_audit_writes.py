@@ -49,6 +49,21 @@ async def test_each_push_leaves_one_record(service: Service) -> None:
     )  # fmt: skip
 
 
+async def test_an_entity_that_moves_or_stays_as_it_is_leaves_one_record(service: Service) -> None:
+    await service.push("shop", component("web"))
+    watch, http = Watch(service), service.http
+    await watch.new()
+    for query, body, counted in (
+        ({"onConflict": "take"}, component("web"), changes(added=1)),
+        ({}, component("web"), changes(unchanged=1)),
+        ({}, component("web", owner="team-b"), changes(updated=1)),
+    ):
+        answer = await http.post(f"{PUSH}/entities", json=body, params=query)
+        assert await watch.written(answer) == (
+            "entity.put", "component:default/web", {"revision": 0, **counted},
+        )  # fmt: skip
+
+
 async def test_what_writes_nothing_leaves_no_record(service: Service) -> None:
     http, shop = service.http, f"{PUSH}/sets/shop"
     await service.push("shop", component("web"))

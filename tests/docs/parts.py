@@ -17,7 +17,8 @@ from factbook.api.catalog_routes import CATALOG_ROUTES
 from factbook.api.endpoint import Route
 from factbook.api.routes import PUSH_ROUTES
 from factbook.api.tech_insights_routes import TECH_INSIGHTS_ROUTES
-from factbook.auth.permissions import PERMISSIONS
+from factbook.auth import roles as known_roles
+from factbook.auth.permissions import NAMES, PERMISSIONS
 from factbook.cli import app
 from factbook.errors import FactbookError
 from factbook.facts import shapes
@@ -179,6 +180,21 @@ def permissions() -> str:
     return table(columns, [(code(each.name), each.title) for each in PERMISSIONS])
 
 
+def roles() -> str:
+    """Every role, and what it allows."""
+    return table(
+        ("Role", "Meaning", "Permissions"),
+        [
+            (
+                f"`{role}`",
+                known_roles.DESCRIPTIONS[role],
+                "all" if allowed == NAMES else ", ".join(code(name) for name in sorted(allowed)),
+            )
+            for role, allowed in known_roles.ROLES.items()
+        ],
+    )
+
+
 # Parameters
 
 
@@ -226,6 +242,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "outcomes": outcomes,
     "errors": error_tree,
     "permissions": permissions,
+    "roles": roles,
     "parameters:catalog": partial(parameters, CATALOG_ROUTES),
     "parameters:push": partial(parameters, PUSH_ROUTES),
     "parameters:tech-insights": partial(parameters, TECH_INSIGHTS_ROUTES),

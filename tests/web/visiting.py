@@ -109,3 +109,14 @@ async def signed_in(service: Service, name: str = "ada", role: str = "administra
     found.http.cookies.set(cookies.SESSION, value)
     await found.open("/administration/account")
     return found
+
+
+async def with_password(
+    service: Service, name: str = "ada", role: str = "administrator", *, address: str = "127.0.0.1"
+) -> Browser:
+    """A browser of a new person who has signed in with the form."""
+    await add_person(service, name, role)
+    found = browser(service, address=address)
+    answer = await found.sign_in(name)
+    assert answer.status_code == 303, answer.text
+    return found

@@ -52,7 +52,7 @@ Outcome = Literal["done", "refused"]
 # Characters of a text; an index of PostgreSQL takes no longer ones.
 LONGEST: Final = 640
 _LARGEST_DETAIL = 2 * 1024
-_SWEPT_AT_ONCE = 5_000
+_SWEPT_AT_ONCE = 2_000
 _LAST = 2**63 - 1
 
 

@@ -25,9 +25,9 @@ def serve(
       factbook serve --database-url postgresql://factbook@db/factbook
     """
     # The service is imported by the commands that are part of it, not by those that talk to one.
-    from factbook import app
+    from factbook import serving
 
-    app.serve(settings_from(database_url, host=host, port=port, workers=workers))
+    serving.serve(settings_from(database_url, host=host, port=port, workers=workers))
 
 
 def migrate(database_url: DatabaseUrl = None) -> None:
@@ -38,9 +38,9 @@ def migrate(database_url: DatabaseUrl = None) -> None:
       factbook migrate
       factbook migrate --database-url postgresql://factbook@db/factbook
     """
-    from factbook import app
+    from factbook import serving
 
-    applied = app.migrate(settings_from(database_url))
+    applied = serving.migrate(settings_from(database_url))
     for name in applied:
         say(name)
     if not applied:

@@ -29,10 +29,15 @@ class Sample(NamedTuple):
 
 
 async def recent(
-    database: Database, source_id: str, entity_id: int, facts: Mapping[str, object], most: int
+    database: Database,
+    source_id: str,
+    entity_id: int,
+    facts: Mapping[str, object],
+    most: int,
+    size: int = _BYTES,
 ) -> list[Entry]:
     """The newest rows, the oldest of them first. `facts` are the latest: they tell the length."""
-    limit = bounded(facts, most)
+    limit = bounded(facts, most, size)
     rows = await reading.history_page(database, [source_id], entity_id, None, None, None, limit)
     return rows[::-1]
 
@@ -65,9 +70,9 @@ async def spread(
     return Sample(rows, first, step)
 
 
-def bounded(facts: Mapping[str, object], most: int) -> int:
-    """How many rows as long as these facts may be read at once: `most`, or fewer."""
-    return max(2, min(most, _BYTES // max(1, len(msgspec.json.encode(facts)))))
+def bounded(facts: Mapping[str, object], most: int, size: int = _BYTES) -> int:
+    """How many rows as long as these facts make so many bytes: `most` or fewer."""
+    return max(2, min(most, size // max(1, len(msgspec.json.encode(facts)))))
 
 
 def points(rows: Iterable[Entry], names: Sequence[str]) -> dict[str, list[Point]]:

@@ -1,5 +1,6 @@
 """What became of runs: their figures, the health of each source, and what is forgotten."""
 
+from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 from factbook.clock import HOUR
@@ -130,6 +131,11 @@ async def health_of(database: Database, source_id: str) -> Health | None:
     )
 
 
+async def down_since(database: Database, source_ids: Sequence[str]) -> dict[str, int]:
+    """Since when those of the sources bring nothing that are down."""
+    return dict(await database.all(_ARE_DOWN, (list(source_ids),)))
+
+
 def note_expiry(transaction: Transaction, source_id: str, expires_at: int) -> None:
     """Note when the credential of a source expires."""
     transaction.run(_EXPIRES, (source_id, expires_at))
@@ -221,6 +227,11 @@ _DOWN = """
 INSERT INTO source_health (source_id, down_since) VALUES (?, ?)
 ON CONFLICT (source_id) DO UPDATE SET
     down_since = COALESCE(source_health.down_since, excluded.down_since)
+"""
+
+_ARE_DOWN = """
+SELECT source_id, down_since FROM source_health
+WHERE source_id IN LIST(?) AND down_since IS NOT NULL
 """
 
 _UP = """

@@ -209,4 +209,3 @@ def _one_line(text: str, longest: int = 200) -> str:
 
 
 CATALOG: Sequence[Page] = (Page("GET", PATH, show, (CATALOG_READ,)),)
-

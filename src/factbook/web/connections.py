@@ -97,7 +97,7 @@ async def _list(visit: Visit, status: int = 200, problem: str = "") -> Reply:
 
 
 async def _stored(visit: Visit) -> Shown:
-    """The connection of the address; raises NotFoundError, ConflictError for one of the settings."""
+    """The connection of the address; raises NotFoundError, ConflictError for the settings' own."""
     state, name = visit.state, visit.request.parameter("name")
     found = await connections.one(state.database, state.registry, name)
     if found.stored is None:
@@ -118,11 +118,26 @@ def _form(
         connection=found,
         form=form.without_values(),
         set_at=found.headers if found else {},
-        problems=problems,
+        problems=[_labelled(problem) for problem in problems],
         action=f"{PATH}/new" if found is None else f"{PATH}/{segment(found.name)}/edit",
         path=PATH,
     )
 
+
+def _labelled(problem: dict[str, str]) -> dict[str, str]:
+    """The problem under the label of the field, as the form has it."""
+    option, _, header = problem["path"].partition(".")
+    path = f"{_LABELS.get(option, option)} {header}".strip()
+    return {"path": path, "message": problem["message"]}
+
+
+_LABELS: Final = {
+    "name": "Name",
+    "baseUrl": "Address",
+    "methods": "Methods",
+    "atOnce": "Requests at once",
+    "headers": "Header",
+}
 
 CONNECTIONS: Sequence[Page] = (
     Page("GET", PATH, listed, (SOURCE_WRITE,)),

@@ -74,11 +74,11 @@ class PageEndpoint:
         try:
             reply = await self._answer(visit)
         except FactbookError as error:
-            reply = await _refusal(visit, error)
+            reply = await _refusal(visit, self._path, error)
         except ClientGoneError:
             return
         except Exception as error:  # noqa: BLE001 - the edge: whatever went wrong has to be answered
-            reply = await _refusal(visit, errors.unexpected(error, request))
+            reply = await _refusal(visit, self._path, errors.unexpected(error, request))
         metrics, seconds = self._site.state.metrics, time.perf_counter() - started
         metrics.answered(self._path, request.method, reply.status, seconds)
         await send_reply(self._with_headers(reply, visit), send, head=request.method == "HEAD")
@@ -106,7 +106,7 @@ class PageEndpoint:
         return reply._replace(headers=headers, cookies=tuple(visit.set_cookies))
 
 
-async def _refusal(visit: Visit, error: FactbookError) -> Reply:
+async def _refusal(visit: Visit, path: str, error: FactbookError) -> Reply:
     """An error as a page; who is not signed in is asked to do so first."""
     request = visit.request
     if isinstance(error, AuthenticationError) and visit.session is None:
@@ -118,9 +118,10 @@ async def _refusal(visit: Visit, error: FactbookError) -> Reply:
             actor=visit.session.ref if visit.session else "",
             address=visit.address,
             action="call.refused",
-            object=f"{request.method} {request.path}",
+            # Of some pages the path is a secret: the link of an invitation.
+            object=path,
             status=error.status,
-            detail={"error": error.name},
+            detail={"method": request.method[:20], "error": error.name},
         )
     reply = visit.page("error.html", error.status, error=error)
     return reply._replace(headers={**reply.headers, **error.headers()})

@@ -12,7 +12,12 @@ from factbook.web.api_access import API_ACCESS
 from factbook.web.audit import AUDIT
 from factbook.web.catalog import CATALOG
 from factbook.web.connect import CONNECT
+from factbook.web.connections import CONNECTIONS
+from factbook.web.data_source import DATA_SOURCE
+from factbook.web.data_sources import DATA_SOURCES
 from factbook.web.endpoint import OPEN, Page, PageEndpoint
+from factbook.web.entity import ENTITY
+from factbook.web.fact_page import FACTS
 from factbook.web.overview import OVERVIEW
 from factbook.web.people import PEOPLE
 from factbook.web.playground import PLAYGROUND
@@ -20,6 +25,8 @@ from factbook.web.sets import SETS
 from factbook.web.signing_in import SIGNING_IN
 from factbook.web.signing_in_elsewhere import SIGNING_IN_ELSEWHERE
 from factbook.web.site import Site
+from factbook.web.source_editor import SOURCE_EDITOR
+from factbook.web.source_runs import SOURCE_RUNS
 from factbook.web.visit import Visit
 
 PAGES: Sequence[Page] = (
@@ -32,7 +39,14 @@ PAGES: Sequence[Page] = (
     *PEOPLE,
     *AUDIT,
     *CATALOG,
+    *ENTITY,
+    *FACTS,
     *SETS,
+    *DATA_SOURCES,
+    *SOURCE_EDITOR,
+    *DATA_SOURCE,
+    *SOURCE_RUNS,
+    *CONNECTIONS,
     *CONNECT,
     *PLAYGROUND,
 )

@@ -186,8 +186,9 @@ async def _form(
 def _welcome(visit: Visit, invitation: Invitation, status: int = 200, **values: str) -> Reply:
     shown = {"name": "", "display_name": "", "problem": None, **values}
     reply = visit.page("welcome.html", status, invitation=invitation, **shown)
-    # The address is a secret: no other page gets to know it.
-    return reply._replace(headers={"referrer-policy": "no-referrer"})
+    # The address is a secret: no other page gets to know it. With "no-referrer" browsers would not
+    # say either which origin the form comes from, and it would be refused.
+    return reply._replace(headers={"referrer-policy": "strict-origin"})
 
 
 async def _note_refusal(visit: Visit, name: str, error: FactbookError) -> None:

@@ -9,7 +9,7 @@ from factbook.collecting import Known
 from factbook.facts import health
 from factbook.facts.datasource import DataSource
 from factbook.scheduling.runs import Health, Run
-from factbook.web.svg import element, picture
+from factbook.web.svg import element
 from factbook.web.words import percent, span
 
 Way = Literal["collected", "pushed", "read"]
@@ -103,6 +103,8 @@ def _of_runs(found: Health, now: int) -> Doing:
         return Doing(f"down for {span(now - found.down_since)}", "bad", 0)
     if found.last is not None and found.last.state == "partial":
         return Doing("partly failing", "warn", 1)
+    if found.last is not None and not any(parts_of(found.last).values()):
+        return Doing("no entities yet", "", 4)
     if found.succeeded_at is not None:
         return Doing("up", "good", 3)
     return Doing("running", "busy", 2) if found.running else _NEW
@@ -114,29 +116,27 @@ _NEW: Final = Doing("new", "", 2)
 def bar(run: Run, place: str) -> Markup:
     """The entities of a run as one bar: covered, failed, skipped, and those still to come.
 
-    `place` makes its id another one than that of the same bar elsewhere on the page.
+    It is stretched to its place. `place` makes its ids others than those of the same bar elsewhere
+    on the page.
     """
-    parts = parts_of(run)
-    whole = sum(parts.values())
-    shapes, x = [], 0.0
-    shown = {name: count for name, count in parts.items() if count}
+    shown = {name: count for name, count in parts_of(run).items() if count} or {"waiting": 1}
+    whole, room, x = sum(shown.values()), _WIDTH - (_LEAST + _GAP) * len(shown), 0.0
+    shapes = []
     for name, count in shown.items():
         # Each part can be seen, however small.
-        width = _LEAST + (_WIDTH - (_LEAST + _GAP) * len(shown)) * count / whole
-        shapes.append(
-            element("rect", x=x, y=0, width=width, height=_HEIGHT, rx=2, class_=_FILLS[name])
-        )
+        width = _LEAST + room * count / whole
+        shapes.append(element("rect", x=x, y=0, width=width, height=1, class_=_FILLS[name]))
         x += width + _GAP
-    if not shown:
-        shapes.append(element("rect", x=0, y=0, width=_WIDTH, height=_HEIGHT, class_="chart-track"))
-    return picture(
+    title = f"{place}-{run.id}"
+    return element(
+        "svg",
+        element("title", f"Entities of the run: {figures(run)}", id=title),
         *shapes,
-        width=_WIDTH,
-        height=_HEIGHT,
-        class_="chart run-bar",
-        title="Entities of the run",
-        desc=figures(run),
-        ident=f"{place}-{run.id}",
+        class_="run-bar",
+        viewBox=f"0 0 {_WIDTH:.0f} 1",
+        preserveAspectRatio="none",
+        role="img",
+        aria_labelledby=title,
     )
 
 
@@ -154,10 +154,9 @@ def figures(run: Run) -> str:
     return ", ".join(f"{count:,} {name}" for name, count in parts.items()) or "no entities"
 
 
-_WIDTH: Final = 160.0
-_HEIGHT: Final = 8.0
-_LEAST: Final = 4.0
-_GAP: Final = 2.0
+_WIDTH: Final = 400.0
+_LEAST: Final = 8.0
+_GAP: Final = 4.0
 _FILLS: Final[Mapping[str, str]] = {
     "covered": "fill-good",
     "failed": "fill-bad",

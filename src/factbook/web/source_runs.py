@@ -68,7 +68,7 @@ async def show(visit: Visit) -> Reply:
         run=run,
         elapsed=max(0, elapsed),
         is_stuck=_is_stuck(run, elapsed),
-        parts=source_rows.parts_of(run),
+        parts_of=source_rows.parts_of(run),
         bar=source_rows.bar,
         figures=source_rows.figures,
     )

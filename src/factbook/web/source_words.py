@@ -69,14 +69,14 @@ def cadence(line: str) -> str:
     """A cron line in words, `every 6 hours`; one that is not so simple as it is."""
     minute, hour, day, month, weekday = line.split()
     if (day, month) != ("*", "*"):
-        return f"at {line}"
+        return f"cron {line}"
     if step := _STEP.fullmatch(minute):
-        return _every(int(step[1]), "minute") if (hour, weekday) == ("*", "*") else f"at {line}"
+        return _every(int(step[1]), "minute") if (hour, weekday) == ("*", "*") else f"cron {line}"
     if minute == "*":
-        return "every minute" if (hour, weekday) == ("*", "*") else f"at {line}"
+        return "every minute" if (hour, weekday) == ("*", "*") else f"cron {line}"
     if not _NUMBER.fullmatch(minute):
-        return f"at {line}"
-    return _by_hour(int(minute), hour, weekday) or f"at {line}"
+        return f"cron {line}"
+    return _by_hour(int(minute), hour, weekday) or f"cron {line}"
 
 
 def _by_hour(minute: int, hour: str, weekday: str) -> str | None:

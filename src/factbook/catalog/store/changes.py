@@ -43,11 +43,11 @@ async def page(database: Database, name: str, number: int, after: str, limit: in
         raise NotFoundError(f"The set {name} has no revision {number} that is still kept.")
     set_id, *revision = found
     rows = await database.all(_CHANGED, (set_id, number, after, limit + 1))
-    before = dict(rows[:limit])
+    before: dict[str, str | None] = dict(rows[:limit])
     # What an entity was after a revision is what it was before the next one that changed it.
     later = await database.all(_LATER, (set_id, number, list(before)))
     rest = [ref for ref in before if ref not in {ref for ref, _ in later}]
-    now = dict(await database.all(_NOW, (set_id, rest)))
+    now: dict[str, str] = dict(await database.all(_NOW, (set_id, rest)))
     since = {**now, **dict(later)}
     items = [Changed(ref, document, since.get(ref)) for ref, document in before.items()]
     return Changes(Revision(*revision), items, len(rows) > limit)

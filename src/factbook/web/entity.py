@@ -1,0 +1,235 @@
+"""One entity: what it says, what it is related to, and what the data sources know of it."""
+
+import difflib
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from factbook.auth.permissions import CATALOG_READ, SOURCE_READ
+from factbook.catalog.ref import EntityRef
+from factbook.catalog.store import reading, showing
+from factbook.catalog.store.showing import Shown
+from factbook.edge.requests import Reply
+from factbook.errors import InputError
+from factbook.facts import store
+from factbook.scheduling import runs
+from factbook.sources import catalog
+from factbook.sources.custom import texts
+from factbook.web import entity_facts, entity_relations, source_words, words
+from factbook.web.catalog import owner_reference
+from factbook.web.endpoint import Page
+from factbook.web.entity_about import about
+from factbook.web.graph import Node
+from factbook.web.visit import Visit
+
+PATH = "/catalog/{kind}/{namespace}/{name}"
+
+_NEAR = 5
+_RELATIONS = 100  # of one page
+_MOST_PAGES = 10_000
+_RAW = 200_000  # characters of a document that are shown; all of it can be downloaded
+
+
+class Subject(NamedTuple):
+    """The entity that a page is about, as it is stored and as the catalog shows it."""
+
+    shown: Shown
+    entity: dict[str, Any]
+
+    @property
+    def ref(self) -> str:
+        """Its canonical reference."""
+        return self.shown.stored.ref
+
+    @property
+    def path(self) -> str:
+        """Where its page is."""
+        return words.entity_path(self.ref)
+
+    @property
+    def title(self) -> str:
+        """What it is called."""
+        metadata = self.entity["metadata"]
+        title: str = metadata.get("title") or metadata["name"]
+        return title
+
+
+async def find(visit: Visit) -> Subject | Reply:
+    """The entity that the address names, or a page that says which may have been meant."""
+    parts = [visit.request.parameter(part) for part in ("kind", "namespace", "name")]
+    ref = EntityRef.of(*parts)
+    # No entity has the character NUL, and PostgreSQL takes no text that does.
+    shown = None if "\0" in str(ref) else await showing.entity(visit.state.database, str(ref))
+    if shown is None:
+        return await _missing(visit, ref)
+    return Subject(shown, msgspec.json.decode(shown.stored.render()))
+
+
+async def show(visit: Visit) -> Reply:
+    """The page of an entity."""
+    found = await find(visit)
+    if isinstance(found, Reply):
+        return found
+    relations = entity_relations.of(found.shown)
+    about_ = about(found.shown, found.entity)
+    centre = Node(found.ref, about_.kind, found.title, found.path)
+    picture = None
+    if relations:
+        picture = await entity_relations.picture(
+            visit.state.database, centre, relations, f"{found.path}/relations"
+        )
+    owner = (found.entity.get("spec") or {}).get("owner")
+    namespace = found.ref.partition(":")[2].partition("/")[0]
+    return visit.page(
+        "entity.html",
+        **frame(found, "Overview"),
+        about=about_,
+        owner=owner if isinstance(owner, str) else "",
+        owner_ref=owner_reference(owner, namespace) if isinstance(owner, str) else None,
+        picture=picture,
+        facts=await entity_facts.of_entity(visit, found.shown.id, found.ref, found.entity),
+        cadence=source_words.cadence,
+    )
+
+
+async def relations(visit: Visit) -> Reply:
+    """Every relation of an entity, of one type or all, in pages."""
+    found = await find(visit)
+    if isinstance(found, Reply):
+        return found
+    everything = entity_relations.of(found.shown)
+    type_ = visit.query("type")
+    asked = [each for each in everything if type_ in ("", each.type)]
+    number = _number(visit.query("page", "1"))
+    first = (number - 1) * _RELATIONS
+    shown = asked[first : first + _RELATIONS]
+    path = f"{found.path}/relations?type={words.segment(type_)}&page="
+    return visit.page(
+        "entity-relations.html",
+        **frame(found, "Relations"),
+        types=entity_relations.types(everything),
+        type=type_,
+        rows=await entity_relations.listed(visit.state.database, shown),
+        total=len(asked),
+        first=first,
+        before=f"{path}{number - 1}" if number > 1 else None,
+        after=f"{path}{number + 1}" if first + _RELATIONS < len(asked) else None,
+    )
+
+
+async def raw(visit: Visit) -> Reply:
+    """An entity as JSON and as YAML, to copy."""
+    found = await find(visit)
+    if isinstance(found, Reply):
+        return found
+    forms = [("JSON", "json", words.json_text(found.entity)), ("YAML", "yaml", "")]
+    if len(forms[0][2]) <= _RAW:
+        forms[1] = ("YAML", "yaml", texts.written(found.entity))
+    return visit.page(
+        "entity-raw.html",
+        **frame(found, "Raw"),
+        forms=forms,
+        too_long=len(forms[0][2]) > _RAW,
+    )
+
+
+async def as_json(visit: Visit) -> Reply:
+    """An entity as a file of JSON."""
+    found = await find(visit)
+    if isinstance(found, Reply):
+        return found
+    return _file(found, "json", words.json_text(found.entity) + "\n", b"application/json")
+
+
+async def as_yaml(visit: Visit) -> Reply:
+    """An entity as a file of YAML."""
+    found = await find(visit)
+    if isinstance(found, Reply):
+        return found
+    return _file(found, "yaml", texts.written(found.entity), b"application/yaml; charset=utf-8")
+
+
+async def source(visit: Visit) -> Reply:
+    """Everything that one data source knows of an entity."""
+    found = await find(visit)
+    if isinstance(found, Reply):
+        return found
+    known = await visit.state.registry.current()
+    asked = known.sources.get(visit.request.parameter("source"))
+    if asked is None or catalog.answers(asked.id):
+        return visit.redirect(found.path)
+    database = visit.state.database
+    down = await runs.down_since(database, [asked.id])
+    card = await entity_facts.card(
+        visit,
+        found.shown.id,
+        found.ref,
+        asked,
+        await store.latest(database, asked.id, found.shown.id),
+        down.get(asked.id),
+        can_collect=entity_facts.can_collect(visit, known, asked),
+    )
+    return visit.page(
+        "entity-source.html",
+        **frame(found, ""),
+        card=card,
+        cadence=source_words.cadence,
+    )
+
+
+def frame(found: Subject, tab: str) -> dict[str, Any]:
+    """What every page of the entity shows around its own content."""
+    spec = found.entity.get("spec") or {}
+    kind = found.ref.partition(":")[0]
+    return {
+        "subject": found,
+        "kind": kind,
+        "kinds": [spec[name] for name in ("type", "lifecycle") if isinstance(spec.get(name), str)],
+        "tabs": [
+            ("Overview", found.path, None),
+            ("Relations", f"{found.path}/relations", len(entity_relations.of(found.shown))),
+            ("Raw", f"{found.path}/raw", None),
+        ],
+        "tab": tab,
+    }
+
+
+def _file(found: Subject, ending: str, text: str, content_type: bytes) -> Reply:
+    name = "".join(char if char.isascii() and (char.isalnum() or char in "-_.") else "-"
+                   for char in words.name_of(found.ref))  # fmt: skip
+    headers = {"content-disposition": f'attachment; filename="{name[:100]}.{ending}"'}
+    return Reply(text.encode(), headers=headers, content_type=content_type)
+
+
+async def _missing(visit: Visit, ref: EntityRef) -> Reply:
+    """The page for an entity that is not there: those that may have been meant."""
+    near: list[str] = []
+    if all(part.isprintable() for part in ref):
+        database = visit.state.database
+        near = await showing.same_name(database, ref.name, _NEAR)
+        known = await reading.nearest(database, ref.kind, ref.name)
+        names = list(dict.fromkeys(words.name_of(one) for one in known))
+        for close in difflib.get_close_matches(ref.name, names, n=_NEAR, cutoff=0.5):
+            near += [one for one in known if words.name_of(one) == close and one not in near]
+    return visit.page(
+        "entity-missing.html", 404, ref=str(ref), name=ref.name, near=near[: 2 * _NEAR]
+    )
+
+
+def _number(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text[:9]) <= _MOST_PAGES:
+        raise InputError("There is no such page of the list.")
+    return int(text[:9])
+
+
+_NEEDS = (CATALOG_READ, SOURCE_READ)
+
+ENTITY: Sequence[Page] = (
+    Page("GET", PATH, show, _NEEDS),
+    Page("GET", f"{PATH}/relations", relations, _NEEDS),
+    Page("GET", f"{PATH}/raw", raw, _NEEDS),
+    Page("GET", f"{PATH}/raw.json", as_json, _NEEDS),
+    Page("GET", f"{PATH}/raw.yaml", as_yaml, _NEEDS),
+    Page("GET", f"{PATH}/facts/{{source}}", source, _NEEDS),
+)

@@ -1,0 +1,194 @@
+"""What an entity says of itself: its head, its spec, its annotations, and what is missing."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from factbook.catalog import ref as refs
+from factbook.catalog.relations import FIELDS
+from factbook.catalog.store.showing import Shown
+from factbook.errors import InputError
+from factbook.sources import catalog
+from factbook.web import fact_values, words
+
+_ITEMS = 20  # of a list of the spec
+_ENTRIES = 200  # annotations, labels, links and tags
+_LONG = 240  # characters of a text that is shown whole
+_LONGEST = 4_000  # of one that is folded
+
+_HEAD = frozenset({"type", "lifecycle"})  # what the page's head says
+
+
+class Link(NamedTuple):
+    """A link of the entity; `href` is None for what is no address of a web page."""
+
+    title: str
+    url: str
+    href: str | None
+
+
+class Part(NamedTuple):
+    """A value of the spec: its text, the page it leads to, whether it is folded, and cut."""
+
+    text: str
+    href: str | None = None
+    folded: bool = False
+    cut: bool = False
+
+
+class Field(NamedTuple):
+    """A field of the spec, its values, and how many there are more of."""
+
+    label: str
+    parts: list[Part]
+    left: int
+
+
+class Check(NamedTuple):
+    """A point of the catalog's own compliance; `fix` says what to do where it is not met."""
+
+    title: str
+    met: bool | None
+    fix: str
+    path: str
+
+
+class About(NamedTuple):
+    """Everything that the entity says of itself."""
+
+    kind: str
+    title: str
+    name: str
+    description: str
+    type: str
+    lifecycle: str
+    tags: list[str]
+    links: list[Link]
+    labels: list[tuple[str, str]]
+    annotations: list[tuple[str, str, str | None]]
+    fields: list[Field]
+    checks: list[Check]
+    problems: list[str]
+
+    @property
+    def met(self) -> int:
+        """How many points of compliance are met."""
+        return sum(check.met is True for check in self.checks)
+
+
+def about(shown: Shown, entity: Mapping[str, Any]) -> About:
+    """What the entity, as the catalog shows it, says of itself."""
+    metadata: Mapping[str, Any] = entity["metadata"]
+    spec: Mapping[str, Any] = entity.get("spec") or {}
+    ref = shown.stored.ref
+    kind, namespace = ref.partition(":")[0], ref.partition(":")[2].partition("/")[0]
+    return About(
+        kind=kind,
+        title=metadata.get("title") or metadata["name"],
+        name=metadata["name"],
+        description=metadata.get("description") or "",
+        type=_text(spec.get("type")),
+        lifecycle=_text(spec.get("lifecycle")),
+        tags=list(metadata.get("tags") or ())[:_ENTRIES],
+        links=_links(metadata),
+        labels=list((metadata.get("labels") or {}).items())[:_ENTRIES],
+        annotations=[
+            (name, text, words.external(text))
+            for name, text in list((metadata.get("annotations") or {}).items())[:_ENTRIES]
+        ],
+        fields=[_field(kind, namespace, name, spec[name]) for name in spec if name not in _HEAD],
+        checks=_checks(shown, kind),
+        problems=[item["message"] for item in (entity.get("status") or {}).get("items", ())],
+    )
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _links(metadata: Mapping[str, Any]) -> list[Link]:
+    return [
+        Link(link.get("title") or link["url"], link["url"], words.external(link["url"]))
+        for link in list(metadata.get("links") or ())[:_ENTRIES]
+    ]
+
+
+def _field(kind: str, namespace: str, name: str, value: Any) -> Field:
+    values = value if isinstance(value, list) else [value]
+    target = next((field for field in FIELDS.get(kind, ()) if field.name == name), None)
+    parts = []
+    for one in values[:_ITEMS]:
+        href = None
+        if target is not None and isinstance(one, str):
+            href = _path_of(one, target.target_kind, namespace)
+        parts.append(_part(one, href))
+    return Field(fact_values.label(name), parts, max(0, len(values) - _ITEMS))
+
+
+def _part(value: Any, href: str | None) -> Part:
+    if isinstance(value, bool) or value is None:
+        return Part({True: "yes", False: "no", None: "none"}[value])
+    if isinstance(value, int | float):
+        return Part(words.number(value))
+    text = value if isinstance(value, str) else words.json_text(value)
+    folded = not isinstance(value, str) or len(text) > _LONG or "\n" in text.strip()
+    cut = len(text) > _LONGEST
+    return Part(text[:_LONGEST], href or words.external(text), folded=folded, cut=cut)
+
+
+def _path_of(text: str, kind: str | None, namespace: str) -> str | None:
+    try:
+        return words.entity_path(str(refs.parse(text, kind=kind, namespace=namespace)))
+    except InputError:
+        return None
+
+
+# What each of the catalog's own facts means, and what makes it true.
+_POINTS: Final[Sequence[tuple[str, str, str, str]]] = (
+    ("entity-metadata", "hasTitle", "It has a title", "Give it one in metadata.title."),
+    (
+        "entity-metadata",
+        "hasDescription",
+        "It has a description",
+        "Say in metadata.description what it is for.",
+    ),
+    ("entity-metadata", "hasTags", "It has tags", "Name at least one in metadata.tags."),
+    ("entity-metadata", "hasOwner", "It names an owner", "Name a group or a user in spec.owner."),
+    (
+        "techdocs",
+        "hasTechdocsRef",
+        "It points to its documentation",
+        "Add the annotation backstage.io/techdocs-ref.",
+    ),
+    (
+        "entity-ownership",
+        "hasOwner",
+        "It is owned in the catalog",
+        "Let spec.owner be a reference, such as group:default/team.",
+    ),
+    (
+        "entity-ownership",
+        "hasGroupOwner",
+        "A group owns it",
+        "Let spec.owner name a group rather than a user.",
+    ),
+    (
+        "entity-ownership",
+        "hasRelationships",
+        "It is related to others",
+        "Name its system, its APIs or what it depends on in spec.",
+    ),
+)
+
+
+def _checks(shown: Shown, kind: str) -> list[Check]:
+    path = words.entity_path(shown.stored.ref)
+    owned = any(field.type == "ownedBy" for field in FIELDS.get(kind, ()))
+    found = []
+    for source, name, title, fix in _POINTS:
+        values: dict[str, bool] = msgspec.json.decode(catalog.facts(source, shown.compliance))
+        without = not owned and source == "entity-ownership" and "Owner" in name
+        advice = "The catalog derives no owner for entities of this kind." if without else fix
+        found.append(Check(title, values.get(name), advice, f"{path}/facts/{source}/{name}"))
+    return found

@@ -1,0 +1,236 @@
+"""What the data sources know of one entity: a card for each source, its facts in groups."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from markupsafe import Markup
+
+from factbook.auth.permissions import SOURCE_RUN
+from factbook.collecting import Known as Sources
+from factbook.facts import sampling, shapes, store
+from factbook.facts.datasource import DataSource
+from factbook.facts.entity_filter import EntityFilter, Matcher
+from factbook.facts.keeping import Latest, reason_of
+from factbook.facts.reasons import NEVER_COLLECTED
+from factbook.facts.schema import Fact
+from factbook.facts.shape import Group as ShapeGroup
+from factbook.scheduling import runs
+from factbook.sources import catalog
+from factbook.web import fact_reasons, fact_values
+from factbook.web.charts import sparkline
+from factbook.web.fact_reasons import Reason
+from factbook.web.fact_values import Value
+from factbook.web.svg import ident_of
+from factbook.web.visit import Visit
+from factbook.web.words import entity_path, segment
+
+_CARDS: Final = 30
+_OTHERS: Final = 100
+_POINTS: Final = 60
+_BYTES: Final = 8_000_000  # of history that one page reads
+_ANNOTATIONS: Final = "metadata.annotations."
+
+
+class Known(NamedTuple):
+    """A fact with a value; `kept_at` is the time of one that is older than the others."""
+
+    name: str
+    label: str
+    description: str
+    path: str
+    value: Value
+    kept_at: int | None
+    line: Markup | None
+
+
+class Unknown(NamedTuple):
+    """Facts that are not known for the same reason: (label, path) of each."""
+
+    reason: Reason
+    facts: list[tuple[str, str]]
+
+
+class Group(NamedTuple):
+    """Facts that belong together, under a title or none."""
+
+    title: str
+    description: str
+    known: list[Known]
+    unknown: list[Unknown]
+
+
+class Card(NamedTuple):
+    """A source and what it knows of the entity.
+
+    `written_at` is None before the first time; `reason` says why nothing at all is known.
+    """
+
+    source: DataSource
+    path: str
+    written_at: int | None
+    down_since: int | None
+    groups: list[Group]
+    reason: Reason | None
+    can_collect: bool
+
+
+class Lacking(NamedTuple):
+    """A source for entities of this kind, and what this one would need to be collected by it."""
+
+    source: DataSource
+    needs: list[str]
+
+
+class Facts(NamedTuple):
+    """The cards of a page; the sources that there was no room for; those that lack something."""
+
+    cards: list[Card]
+    others: list[DataSource]
+    lacking: list[Lacking]
+
+
+async def of_entity(visit: Visit, id_: int, ref: str, entity: dict[str, Any]) -> Facts:
+    """What every source knows of the entity; the catalog's own are its compliance."""
+    known = await visit.state.registry.current()
+    matcher = Matcher(entity)
+    collected = sorted(
+        (one for one in known.sources.values() if not catalog.answers(one.id)),
+        key=lambda one: (one.title.casefold(), one.id),
+    )
+    tracking = [one for one in collected if matcher.lets_through(one.entity_filter)]
+    latest = await store.latest_for_entity(visit.state.database, id_)
+    # What is known comes before what is not.
+    tracking.sort(key=lambda one: not (one.id in latest and latest[one.id].facts))
+    shown, others = tracking[:_CARDS], tracking[_CARDS:]
+    down = await runs.down_since(visit.state.database, [one.id for one in shown])
+    cards = [
+        await card(
+            visit, id_, ref, one, latest.get(one.id), down.get(one.id),
+            can_collect=can_collect(visit, known, one), bytes_=_BYTES // len(shown),
+        )
+        for one in shown
+    ]  # fmt: skip
+    missing = [one for one in collected if not matcher.lets_through(one.entity_filter)]
+    lacking = [found for one in missing if (found := _lacking(one, matcher))]
+    return Facts(cards, others[:_OTHERS], lacking[:_OTHERS])
+
+
+def can_collect(visit: Visit, known: Sources, source: DataSource) -> bool:
+    """Whether the person may have the source collected now, and it is one that is collected."""
+    return visit.may(SOURCE_RUN) and source.id in known.integrations
+
+
+async def card(
+    visit: Visit,
+    id_: int,
+    ref: str,
+    source: DataSource,
+    latest: Latest | None,
+    down_since: int | None,
+    *,
+    can_collect: bool,
+    bytes_: int = _BYTES,
+) -> Card:
+    """A source with its facts about the entity, those in time as lines."""
+    path = f"{entity_path(ref)}/facts/{segment(source.id)}"
+    if latest is None:
+        reason = fact_reasons.plain(NEVER_COLLECTED)
+        return Card(source, path, None, down_since, [], reason, can_collect)
+    lines = await _lines(visit, id_, source, latest, bytes_)
+    groups = _groups(source, latest, path, lines)
+    why: Reason | None = None
+    if not latest.facts and len({unknown.reason for one in groups for unknown in one.unknown}) == 1:
+        why, groups = groups[0].unknown[0].reason, []
+    written_at = latest.written_at or None
+    return Card(source, path, written_at, down_since, groups, why, can_collect)
+
+
+async def _lines(
+    visit: Visit, id_: int, source: DataSource, latest: Latest, bytes_: int
+) -> dict[str, Markup]:
+    """A line for each number that has been another one in the past."""
+    numeric = [
+        fact
+        for fact in source.schema
+        if fact.type in {"integer", "float"} and fact.name in latest.facts
+    ]
+    if not numeric:
+        return {}
+    database = visit.state.database
+    rows = await sampling.recent(database, source.id, id_, latest.facts, _POINTS, bytes_)
+    points = sampling.points(rows, [fact.name for fact in numeric])
+    return {
+        fact.name: sparkline(
+            points[fact.name],
+            f"{fact_values.label(fact.name.rpartition('.')[2])} over time",
+            ident=ident_of(source.id, fact.name),
+        )
+        for fact in numeric
+        if len({value for _, value in points[fact.name]}) > 1
+    }
+
+
+def _groups(
+    source: DataSource, latest: Latest, path: str, lines: Mapping[str, Markup]
+) -> list[Group]:
+    groups: dict[str, Group] = {}
+    missing: dict[tuple[str, Reason], Unknown] = {}
+    for fact in source.schema:
+        title, description, label = placed(fact)
+        group = groups.setdefault(title, Group(title, description, [], []))
+        where = f"{path}/{segment(fact.name)}"
+        if fact.name in latest.facts:
+            value = fact_values.shown(fact, latest.facts[fact.name])
+            kept_at = latest.kept.get(fact.name)
+            group.known.append(
+                Known(
+                    fact.name, label, fact.description, where, value, kept_at, lines.get(fact.name)
+                )
+            )
+            continue
+        reason = fact_reasons.plain(reason_of(fact.name, latest.reasons) or NEVER_COLLECTED)
+        if (title, reason) not in missing:
+            missing[title, reason] = Unknown(reason, [])
+            group.unknown.append(missing[title, reason])
+        missing[title, reason].facts.append((label, where))
+    return list(groups.values())
+
+
+def placed(fact: Fact) -> tuple[str, str, str]:
+    """The title and the description of the group that a fact is in, and what it is called there."""
+    first, _, rest = fact.name.partition(".")
+    if not rest:
+        return "", "", fact.name
+    shape = next((one for one in shapes.SHAPES if one.name == first), None)
+    member, _, leaf = rest.rpartition(".")
+    if shape is None:
+        return first, "", rest
+    group = next(
+        (one for one in shape.members if isinstance(one, ShapeGroup) and one.name == member), None
+    )
+    if group is None:
+        return shape.title, "", fact_values.label(leaf, fact.unit)
+    return fact_values.label(group.name), group.description, fact_values.label(leaf, fact.unit)
+
+
+def _lacking(source: DataSource, matcher: Matcher) -> Lacking | None:
+    """What the entity lacks for the source, if that is for entities of this kind."""
+    found: list[list[str]] = []
+    for conditions in source.entity_filter or ():
+        lacking = matcher.lacking(conditions)
+        if "kind" not in {path.lower() for path in lacking}:
+            found.append(lacking)
+    if not found:
+        return None
+    fewest = min(found, key=len)
+    return Lacking(source, [_need(path, source.entity_filter or ()) for path in fewest])
+
+
+def _need(path: str, entity_filter: EntityFilter) -> str:
+    if path.lower().startswith(_ANNOTATIONS):
+        return f"the annotation {path[len(_ANNOTATIONS) :]}"
+    wanted = next(one[path] for one in entity_filter if path in one)
+    if isinstance(wanted, dict):
+        return path if wanted["exists"] else f"no {path}"
+    values: Sequence[Any] = wanted if isinstance(wanted, list) else [wanted]
+    return f"{path} to be {' or '.join(str(value) for value in values[:5])}"

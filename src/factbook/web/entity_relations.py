@@ -1,0 +1,102 @@
+"""What an entity is related to: as a picture, and as a list to page through."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+from urllib.parse import quote
+
+import msgspec
+from markupsafe import Markup
+
+from factbook.catalog.store import showing
+from factbook.catalog.store.showing import Named, Shown
+from factbook.storage import Database
+from factbook.web.graph import Edge, Node, caption, relation_rows, relations_graph
+from factbook.web.words import entity_path, name_of
+
+# Of these the titles are looked up, and whether they exist.
+_LOOKED_UP = 200
+_OF_A_TYPE = 9  # as a group of the picture shows
+
+
+class Relation(msgspec.Struct, rename="camel", frozen=True):
+    """A relation as the catalog shows it."""
+
+    type: str
+    target_ref: str
+
+
+class Picture(NamedTuple):
+    """The relations of an entity as a picture, and those that it shows as a list."""
+
+    drawing: Markup
+    rows: list[tuple[str, Node]]
+
+
+_read = msgspec.json.Decoder(list[Relation]).decode
+
+
+def of(shown: Shown) -> list[Relation]:
+    """Every relation of the entity, by type and target."""
+    return _read(shown.stored.relations)
+
+
+async def picture(
+    database: Database, centre: Node, relations: Sequence[Relation], path: str
+) -> Picture:
+    """The entity between those that it is related to.
+
+    Of few relations all are looked up; of many those that are shown, under the names by which they
+    were chosen.
+    """
+    edges = [Edge(each.type, _unknown(each.target_ref)) for each in relations]
+    if len(edges) <= _LOOKED_UP:
+        names = await showing.names(database, [edge.node.ref for edge in edges])
+        edges = [Edge(edge.type, node(edge.node.ref, names)) for edge in edges]
+        shown = _first_of_each(edges)
+    else:
+        shown = _first_of_each(edges)
+        there = await showing.names(database, sorted({each.ref for _, each in shown}))
+        missing = {each.ref for _, each in shown} - there.keys()
+        edges = [
+            Edge(edge.type, edge.node._replace(exists=edge.node.ref not in missing))
+            for edge in edges
+        ]
+        shown = _first_of_each(edges)
+    more = {type_: f"{path}?type={quote(type_)}" for type_, _, _ in types(relations)}
+    return Picture(relations_graph(centre, edges, more, ident="relations"), shown)
+
+
+async def listed(database: Database, relations: Sequence[Relation]) -> list[tuple[str, Node]]:
+    """(caption, entity) of some relations."""
+    refs = list(dict.fromkeys(relation.target_ref for relation in relations))
+    names = await showing.names(database, refs)
+    return [(caption(one.type), node(one.target_ref, names)) for one in relations]
+
+
+def types(relations: Sequence[Relation]) -> list[tuple[str, str, int]]:
+    """(type, caption, number) of the relations of each type."""
+    counts: dict[str, int] = {}
+    for relation in relations:
+        counts[relation.type] = counts.get(relation.type, 0) + 1
+    return [(type_, caption(type_), count) for type_, count in sorted(counts.items())]
+
+
+def node(ref: str, names: Mapping[str, Named]) -> Node:
+    """An entity in the picture; one without a name is not in the catalog."""
+    found, named = _unknown(ref), names.get(ref)
+    return found._replace(title=named.title) if named else found._replace(exists=False)
+
+
+def _unknown(ref: str) -> Node:
+    return Node(ref, ref.partition(":")[0], name_of(ref), entity_path(ref))
+
+
+def _first_of_each(edges: Sequence[Edge]) -> list[tuple[str, Node]]:
+    """(caption, entity) of the first of each type, in the order of the picture."""
+    counts: dict[str, int] = {}
+    found = []
+    for name, each in relation_rows(edges):
+        counts[name] = counts.get(name, 0) + 1
+        if counts[name] <= _OF_A_TYPE:
+            found.append((name, each))
+    return found

@@ -1,0 +1,242 @@
+"""One fact about one entity over time: a chart or its changes, figures, and what was written."""
+
+import math
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+import msgspec
+from markupsafe import Markup
+
+from factbook.auth.permissions import CATALOG_READ, SOURCE_READ
+from factbook.clock import DAY
+from factbook.edge.requests import Reply
+from factbook.errors import InputError, NotFoundError
+from factbook.facts import reading, sampling, store
+from factbook.facts.datasource import DataSource
+from factbook.facts.keeping import Latest, reason_of
+from factbook.facts.reading import Place
+from factbook.facts.reasons import NEVER_COLLECTED
+from factbook.facts.sampling import Point, Sample
+from factbook.facts.schema import Fact
+from factbook.sources import catalog
+from factbook.web import entity, fact_reasons, fact_values, scales
+from factbook.web.charts import line_chart
+from factbook.web.endpoint import Page
+from factbook.web.entity import Subject
+from factbook.web.entity_facts import placed
+from factbook.web.fact_reasons import Reason
+from factbook.web.fact_values import Value
+from factbook.web.visit import Visit
+from factbook.web.words import segment
+
+_POINTS: Final = 500
+_ROWS: Final = 50
+_CHANGES: Final = 50
+_TABLE_BYTES: Final = 4_000_000
+_LONGEST_TIME: Final = 15  # digits
+_SPANS: Final[dict[str, tuple[str, int | None]]] = {
+    "day": ("Day", DAY),
+    "week": ("Week", 7 * DAY),
+    "month": ("Month", 30 * DAY),
+    "quarter": ("Quarter", 90 * DAY),
+    "year": ("Year", 365 * DAY),
+    "all": ("All", None),
+}
+_SPAN: Final = "month"
+
+
+class Written(NamedTuple):
+    """What one collection wrote: a value, or why there was none; neither where it was kept."""
+
+    at: int
+    value: Value | None
+    reason: Reason | None
+    version: str
+
+
+class Change(NamedTuple):
+    """A value in words, unknown where it is None, from when on and until when."""
+
+    value: str | None
+    since: int
+    until: int | None
+
+
+class Figures(NamedTuple):
+    """The least, the largest and the average of the values in the span."""
+
+    least: str
+    largest: str
+    average: str
+
+
+class _Asked(NamedTuple):
+    """Which fact of which entity."""
+
+    subject: Subject
+    source: DataSource
+    fact: Fact
+    latest: Latest | None
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        return self.latest.facts if self.latest else {}
+
+
+async def show(visit: Visit) -> Reply:
+    """The page of a fact."""
+    found = await entity.find(visit)
+    if isinstance(found, Reply):
+        return found
+    asked = await _asked(visit, found)
+    span = visit.query("span", _SPAN)
+    if span not in _SPANS:
+        raise InputError(f"The span is one of {', '.join(_SPANS)}.")
+    length = _SPANS[span][1]
+    start = None if length is None else visit.now - length
+    keys = (asked.source.id, found.shown.id)
+    sample = await sampling.spread(
+        visit.state.database, *keys, start, visit.now, asked.facts, _POINTS
+    )
+    points = sampling.points(sample.rows, [asked.fact.name])[asked.fact.name]
+    before = _time(visit.query("before"))
+    rows, more = await _table(visit, asked, before)
+    path = f"{found.path}/facts/{segment(asked.source.id)}"
+    here = f"{path}/{segment(asked.fact.name)}?span={span}"
+    group, _, label = placed(asked.fact)
+    return visit.page(
+        "fact.html",
+        **entity.frame(found, ""),
+        source=asked.source,
+        source_path=found.path if catalog.answers(asked.source.id) else path,
+        fact=asked.fact,
+        group=group,
+        label=label,
+        **_now(asked),
+        **_drawn(asked.fact, sample, points, start, visit.now),
+        sampled=len(sample.rows) >= sampling.bounded(asked.facts, _POINTS) // 2 and sample.step,
+        spans=[(title, f"?span={name}", name == span) for name, (title, _) in _SPANS.items()],
+        rows=rows,
+        newest=here if before else None,
+        older=more and f"{here}&before={more}",
+    )
+
+
+async def _asked(visit: Visit, found: Subject) -> _Asked:
+    """What the address names; raises NotFoundError."""
+    known = await visit.state.registry.current()
+    source_id, name = visit.request.parameter("source"), visit.request.parameter("fact")
+    source = known.sources.get(source_id)
+    if source is None:
+        raise NotFoundError("There is no data source of this name any more.")
+    fact = next((one for one in source.schema if one.name == name), None)
+    if fact is None:
+        raise NotFoundError(f'The data source "{source.title}" has no fact of this name.')
+    if catalog.answers(source.id):
+        facts = msgspec.json.decode(catalog.facts(source.id, found.shown.compliance))
+        latest: Latest | None = Latest(facts, {}, source.version, found.shown.updated_at)
+    else:
+        latest = await store.latest(visit.state.database, source.id, found.shown.id)
+    return _Asked(found, source, fact, latest)
+
+
+def _now(asked: _Asked) -> dict[str, Any]:
+    """What is known now, and since when; or why nothing is."""
+    name, latest = asked.fact.name, asked.latest
+    if latest is not None and name in latest.facts:
+        value = fact_values.shown(asked.fact, latest.facts[name])
+        kept = latest.kept.get(name)
+        return {"value": value, "reason": None, "at": kept or latest.written_at, "kept": kept}
+    reason = (reason_of(name, latest.reasons) if latest else None) or NEVER_COLLECTED
+    at = latest.written_at or None if latest else None
+    return {"value": None, "reason": fact_reasons.plain(reason), "at": at, "kept": None}
+
+
+def _drawn(
+    fact: Fact, sample: Sample, points: Sequence[Point], start: int | None, now: int
+) -> dict[str, Any]:
+    """A chart and figures of numbers, the changes of everything else."""
+    chart: Markup | None = None
+    figures: Figures | None = None
+    changes: list[Change] = []
+    if fact.type in {"integer", "float"}:
+        unit = fact_values.unit_of(fact)
+        if points:
+            first = sample.start if start is None else start
+            chart = line_chart(
+                points,
+                title=f"{fact.name} over time",
+                unit=unit,
+                start=first or points[0][0],
+                end=now,
+                ident="over-time",
+            )
+        figures = _figures([value for _, value in points], unit)
+    else:
+        changes = _changes(fact, points)
+    return {"chart": chart, "figures": figures, "changes": changes, "points": len(points)}
+
+
+def _figures(values: Sequence[float | None], unit: str) -> Figures | None:
+    known = [found for value in values if (found := scales.finite(value)) is not None]
+    if not known:
+        return None
+    # Divided first: the sum of large ones may be too large.
+    average = math.fsum(value / len(known) for value in known)
+    shown = [scales.quantity(value, unit) for value in (min(known), max(known), average)]
+    return Figures(*shown)
+
+
+def _changes(fact: Fact, points: Sequence[Point]) -> list[Change]:
+    """The stretches in which the value was the same, the latest first."""
+    found: list[Change] = []
+    before: object = points
+    for at, value in points:
+        if value != before or not found:
+            if found:
+                found[-1] = found[-1]._replace(until=at)
+            words = None if value is None else fact_values.in_words(fact, value)
+            found.append(Change(words, at, None))
+        before = value
+    return found[::-1][:_CHANGES]
+
+
+async def _table(
+    visit: Visit, asked: _Asked, before: int | None
+) -> tuple[list[Written], int | None]:
+    """The last rows that were written, before a time; the time to go on from."""
+    limit = sampling.bounded(asked.facts, _ROWS, _TABLE_BYTES)
+    after = None if before is None else Place(before, "")
+    rows = await reading.history_page(
+        visit.state.database, [asked.source.id], asked.subject.shown.id,
+        None, None, after, limit + 1,
+    )  # fmt: skip
+    name, shown = asked.fact.name, []
+    for row in rows[:limit]:
+        found = sampling.points([row], [name])[name]
+        value = found[0][1] if found else None
+        reason = None
+        if found and value is None:
+            reason = reason_of(name, msgspec.json.decode(row.reasons))
+        shown.append(
+            Written(
+                row.written_at,
+                None if value is None else fact_values.shown(asked.fact, value),
+                None if reason is None else fact_reasons.plain(reason),
+                row.version,
+            )
+        )
+    return shown, rows[limit - 1].written_at if len(rows) > limit else None
+
+
+def _time(text: str) -> int | None:
+    if not text:
+        return None
+    if not text.isascii() or not text.isdigit() or len(text) > _LONGEST_TIME:
+        raise InputError("The address of this page is not complete.")
+    return int(text)
+
+
+FACTS: Sequence[Page] = (
+    Page("GET", f"{entity.PATH}/facts/{{source}}/{{fact:path}}", show, (CATALOG_READ, SOURCE_READ)),
+)

@@ -1,0 +1,67 @@
+"""Why something is not known, in plain words, for the people who see it on a page."""
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from factbook.facts.reasons import word
+
+
+class Reason(NamedTuple):
+    """A short form, a sentence that says what it means and what to do, and what a source added."""
+
+    short: str
+    sentence: str
+    detail: str = ""
+
+
+_REASONS: Final[Mapping[str, Reason]] = {
+    "not-configured": Reason(
+        "not configured",
+        "Nothing on this server determines it. An administrator can configure what does.",
+    ),
+    "no-annotation": Reason(
+        "no annotation",
+        "The entity lacks the annotation that says where to look. Its owner can add it.",
+    ),
+    "not-applicable": Reason(
+        "not applicable",
+        "There is no such thing for this entity. Nothing needs to be done.",
+    ),
+    "never-collected": Reason(
+        "not collected yet",
+        "No collection has reached this entity yet. The next run of the data source brings it.",
+    ),
+    "not-found": Reason(
+        "not found",
+        "The vendor does not know what the entity's annotation names, or hides it. "
+        "Its owner can correct the annotation.",
+    ),
+    "forbidden": Reason(
+        "not allowed",
+        "The credential may not read this. An administrator can widen its permissions.",
+    ),
+    "feature-off": Reason(
+        "switched off",
+        "The feature is off at the vendor, or is not part of the plan.",
+    ),
+    "rate-limited": Reason(
+        "rate limited",
+        "The vendor's rate limit was reached before a first value was read. "
+        "The next run tries again.",
+    ),
+    "upstream-error": Reason(
+        "vendor failed",
+        "The vendor did not answer, or answered what cannot be used. The next run tries again; "
+        "if this stays, look at the runs of the data source.",
+    ),
+    "expired": Reason(
+        "too old",
+        "The last value is too old to rely on, because the runs since then failed. "
+        "Look at the runs of the data source.",
+    ),
+}
+
+
+def plain(reason: str) -> Reason:
+    """A stored reason, which may go on after its word: `forbidden: hidden from the credential`."""
+    return _REASONS[word(reason)]._replace(detail=reason.partition(":")[2].strip()[:300])

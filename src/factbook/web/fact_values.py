@@ -1,0 +1,145 @@
+"""The values of facts as people read them, and the names of facts."""
+
+import re
+from datetime import datetime
+from typing import Any, Final, Literal, NamedTuple
+
+from factbook.facts.schema import Fact
+from factbook.web import scales, words
+
+_LONG = 160  # characters of a text that is shown whole at once
+_LONGEST = 20_000  # of one that is folded
+_ITEMS = 12  # of a set that are shown at once
+_MOST_ITEMS = 500
+
+_PERCENT: Final = frozenset({"%", "percent", "percent, 0 to 100"})
+_WORDS: Final = {
+    "api": "API",
+    "apis": "APIs",
+    "avg": "average",
+    "ci": "CI",
+    "id": "ID",
+    "max": "longest",
+    "min": "shortest",
+    "pr": "PR",
+    "slo": "SLO",
+    "url": "URL",
+}
+_BOUNDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[_\s-]+")
+
+
+class Value(NamedTuple):
+    """A value to show: its form, and what that form needs.
+
+    `text` is the value in words; `items` are of a set, of which `more` are folded and `left` are
+    not shown; `moment` is a time; `yes` is what a boolean says.
+    """
+
+    form: Literal["boolean", "number", "text", "long", "link", "time", "set", "json"]
+    text: str
+    unit: str = ""
+    items: tuple[str, ...] = ()
+    more: tuple[str, ...] = ()
+    left: int = 0
+    moment: int | None = None
+    yes: bool = False
+    cut: bool = False
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether it needs a line of its own."""
+        return self.form in {"long", "json"} or len(self.text) > 60 or len(self.items) > 3
+
+
+def shown(fact: Fact, value: Any) -> Value:
+    """A value of a fact."""
+    if type(value) is bool:
+        return Value("boolean", "yes" if value else "no", yes=value)
+    if isinstance(value, int | float):
+        return _number(value, fact.unit or "")
+    if fact.type == "datetime" and isinstance(value, str):
+        return _time(value)
+    if fact.type == "set" and isinstance(value, list):
+        return _set([_plain(item) for item in value[:_MOST_ITEMS]], len(value))
+    if isinstance(value, str):
+        return _text(value)
+    text = words.json_text(value)
+    return Value("json", text[:_LONGEST], cut=len(text) > _LONGEST)
+
+
+def in_words(fact: Fact, value: Any) -> str:
+    """A value in one line."""
+    found = shown(fact, value)
+    text = ", ".join(found.items) if found.form == "set" else " ".join(found.text.split())
+    if found.form == "set" and (others := len(found.more) + found.left):
+        text += f" and {others:,} more"
+    text += f" {found.unit}" if found.unit and found.unit != "%" else found.unit
+    return text if len(text) <= _LONG else f"{text[:_LONG]}…"
+
+
+def label(name: str, unit: str | None = None) -> str:
+    """A name such as `mergedLastMonth` in words: `Merged last month`."""
+    parts = [part for part in _BOUNDS.split(name) if part]
+    if len(parts) > 1 and parts[-1].lower() == (unit or "").lower():
+        parts.pop()  # the figure says it
+    text = " ".join(_WORDS.get(part.lower(), _lowered(part)) for part in parts)
+    return text[:1].upper() + text[1:]
+
+
+def unit_of(fact: Fact) -> str:
+    """The unit as a figure carries it."""
+    return "%" if fact.unit in _PERCENT else fact.unit or ""
+
+
+def _lowered(part: str) -> str:
+    return part if part.isupper() and len(part) > 1 else part.lower()
+
+
+def _number(value: float, unit: str) -> Value:
+    if unit in _PERCENT:
+        return Value("number", _figure(value), "%")
+    if unit == "seconds" and 60 <= abs(value) < 10**9:
+        return Value("number", _duration(value))
+    return Value("number", _figure(value), unit)
+
+
+def _figure(value: float) -> str:
+    """A number with its thousands apart, whole numbers exactly as long as they are not too long."""
+    if isinstance(value, int):
+        text = f"{value:,}" if abs(value) < 10**30 else ""
+        return text or scales.figure(value)
+    return scales.figure(value)
+
+
+def _duration(seconds: float) -> str:
+    """Minutes or more in the two largest units: `1 h 30 min`."""
+    minutes = round(seconds / 60)
+    days, hours, minutes = minutes // 1440, minutes // 60 % 24, minutes % 60
+    named = [(days, "d"), (hours, "h"), (minutes, "min")]
+    first = next((place for place, (count, _) in enumerate(named) if count), 2)
+    return " ".join(f"{count:,} {name}" for count, name in named[first : first + 2] if count) or "0"
+
+
+def _time(text: str) -> Value:
+    try:
+        moment = round(datetime.fromisoformat(text.upper()).timestamp() * 1000)
+    except (ValueError, OverflowError):
+        return _text(text)
+    return Value("time", text, moment=moment)
+
+
+def _set(items: list[str], whole: int) -> Value:
+    first, more = tuple(items[:_ITEMS]), tuple(items[_ITEMS:])
+    return Value("set", "" if items else "none", "", first, more, max(0, whole - len(items)))
+
+
+def _text(text: str) -> Value:
+    if words.external(text):
+        return Value("link", text)
+    if len(text) > _LONG or "\n" in text.strip():
+        return Value("long", text[:_LONGEST], cut=len(text) > _LONGEST)
+    return Value("text", text)
+
+
+def _plain(item: Any) -> str:
+    return item[:_LONG] if isinstance(item, str) else _figure(item)

@@ -1,0 +1,117 @@
+"""A real Chromium that looks at the pages of a real service, and notes what goes wrong."""
+
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Final, Literal
+from urllib.parse import urlsplit
+
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    ConsoleMessage,
+    Page,
+    Request,
+    sync_playwright,
+)
+
+Theme = Literal["light", "dark"]
+
+WIDE: Final = (1440, 900)
+NARROW: Final = (390, 844)
+# As long as anything on this machine may take; what happens is waited for, not the time.
+_PATIENCE_SECONDS = 20
+
+
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    """Debian's Chromium, without a window, until the end of the block."""
+    program = shutil.which("chromium")
+    assert program, "chromium is missing: scripts/install-system"
+    # Its sandbox cannot be made by root, as in a container.
+    arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=arguments)
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+class Window:
+    """A page, and what went wrong with it: complaints of the console and calls to elsewhere."""
+
+    def __init__(self, page: Page, origin: str) -> None:
+        self.page = page
+        self.complaints: list[str] = []
+        self._origin = origin
+        page.on("console", self._said)
+        page.on("pageerror", lambda error: self.complaints.append(f"error: {error}"))
+        page.on("request", self._asked)
+
+    def open(self, path: str) -> int:
+        """Go to a page; the status that it is answered with."""
+        answer = self.page.goto(path)
+        assert answer is not None
+        return answer.status
+
+    @property
+    def path(self) -> str:
+        """The path of the page that is shown."""
+        return urlsplit(self.page.url).path
+
+    @property
+    def heading(self) -> str:
+        """What the page is headed with."""
+        return self.page.locator("h1").inner_text()
+
+    def resize(self, size: tuple[int, int]) -> None:
+        """Make it this wide and high."""
+        self.page.set_viewport_size({"width": size[0], "height": size[1]})
+
+    @property
+    def scrolls_sideways(self) -> bool:
+        """Whether the page is wider than the window."""
+        wider: bool = self.page.evaluate(
+            "document.documentElement.scrollWidth > document.documentElement.clientWidth"
+        )
+        return wider
+
+    def _said(self, message: ConsoleMessage) -> None:
+        # That a page is answered with an error is what some tests are about.
+        is_of_the_page = message.location["url"] == self.page.url
+        if message.type in {"error", "warning"} and not (
+            is_of_the_page and message.text.startswith("Failed to load resource")
+        ):
+            self.complaints.append(f"{message.type}: {message.text}")
+
+    def _asked(self, request: Request) -> None:
+        if not request.url.startswith((f"{self._origin}/", "data:")):
+            self.complaints.append(f"request: {request.url}")
+
+
+@contextmanager
+def window(
+    browser: Browser,
+    origin: str,
+    *,
+    scripts: bool = True,
+    size: tuple[int, int] = WIDE,
+    theme: Theme = "light",
+    signed_in: Mapping[str, Any] | None = None,
+) -> Iterator[Window]:
+    """A window of a browser with these cookies and no others; closed at the end of the block."""
+    context: BrowserContext = browser.new_context(
+        base_url=origin,
+        java_script_enabled=scripts,
+        viewport={"width": size[0], "height": size[1]},
+        color_scheme=theme,
+        storage_state=signed_in,  # type: ignore[arg-type]  # as storage_state() gives it
+        reduced_motion="reduce",
+    )
+    context.set_default_timeout(_PATIENCE_SECONDS * 1_000)
+    try:
+        yield Window(context.new_page(), origin)
+    finally:
+        context.close()

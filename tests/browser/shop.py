@@ -1,0 +1,176 @@
+"""The service that the browser looks at: people, the example catalog, sources, runs and facts."""
+
+import re
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import yaml
+from playwright.sync_api import Browser
+
+from tests.browser.driving import Window, window
+from tests.processes import ServerProcess, serving
+from tests.service import PUSH
+
+ADMINISTRATOR, VIEWER = "ada", "vic"
+PASSWORD = "correct horse battery"
+CHECKOUT = "component:default/checkout"
+SOURCES = "/api/tech-insights/v1/data-sources"
+FACTS = "/api/tech-insights/v1/facts"
+CONNECTIONS = "/api/tech-insights/v1/connections"
+
+_EXAMPLES = Path(__file__).parent.parent.parent / "examples"
+_RUN_SECONDS = 30
+
+RUNBOOKS: dict[str, Any] = {
+    "id": "runbooks",
+    "title": "Runbooks",
+    "description": "Whether people on call find what to do.",
+    "cadence": "0 * * * *",
+    "entityFilter": [{"kind": "component"}],
+    "handlerDefinition": {"type": "entity", "config": {"id": "runbooks"}},
+    "schema": {
+        "hasRunbook": {
+            "type": "boolean",
+            "description": "A link of the entity has the title Runbook.",
+            "extract": {"jmespath": "length((metadata.links || `[]`)[?title == 'Runbook']) > `0`"},
+        },
+        "lifecycle": {"type": "string", "extract": {"jmespath": "spec.lifecycle"}},
+    },
+}
+COVERAGE: dict[str, Any] = {
+    "id": "coverage",
+    "title": "Test coverage",
+    "handlerDefinition": {"type": "push", "config": {"id": "coverage"}},
+    "schema": {"lines": {"type": "float", "unit": "percent", "description": "Covered lines."}},
+}
+DRAFT = {
+    **RUNBOOKS,
+    "id": "draft",
+    "title": "A draft",
+    "handlerDefinition": {"type": "entity", "config": {"id": "draft"}},
+}
+
+
+def example_entities() -> list[dict[str, Any]]:
+    """The entities of the folder examples."""
+    return [
+        document
+        for file in sorted(_EXAMPLES.glob("*.yaml"))
+        for document in yaml.safe_load_all(file.read_text("utf-8"))
+        if document
+    ]
+
+
+class Shop:
+    """A running service with something on every page, and people who can sign in."""
+
+    def __init__(self, browser: Browser, server: ServerProcess) -> None:
+        self.browser = browser
+        self.server = server
+        self.http = server.client(server.token())
+        self.states: dict[str, Any] = {}
+        self.run = 0
+
+    @property
+    def url(self) -> str:
+        return self.server.url
+
+    @contextmanager
+    def window(self, name: str | None = ADMINISTRATOR, **options: Any) -> Iterator[Window]:
+        """A window in which somebody is signed in, or nobody."""
+        state = self.states[name] if name else None
+        with window(self.browser, self.url, signed_in=state, **options) as opened:
+            yield opened
+
+    def filled(self, path: str) -> str:
+        """A path with the number of the run in the place of RUN."""
+        return path.replace("RUN", str(self.run))
+
+    def add_people(self) -> None:
+        """An administrator by the link of the first start, and a viewer by an invitation."""
+        invite = ("people", "invite", "--role", "viewer", "--server", self.url)
+        for name, link in (
+            (ADMINISTRATOR, first_link(self.server)),
+            (VIEWER, _link(self.server.command(*invite))),
+        ):
+            with self.window(None) as shown:
+                make_account(shown, link, name)
+                self.states[name] = shown.page.context.storage_state()
+
+    def fill(self) -> None:
+        """Push, define, collect."""
+        self.push("examples", example_entities()[:-1])
+        self.push("examples", example_entities())
+        for source in (RUNBOOKS, COVERAGE):
+            self.put(f"{SOURCES}/{source['id']}", source)
+            self.post(f"{SOURCES}/{source['id']}/publish")
+        self.put(f"{SOURCES}/draft", DRAFT)
+        self.put(f"{CONNECTIONS}/ci", {"baseUrl": "https://ci.shop.example/api"})
+        for lines in (71.5, 74.0, 74.0, 80.25):
+            item = {"entity": CHECKOUT, "facts": {"lines": lines}}
+            self.post(f"{FACTS}/coverage", {"items": [item]})
+        self.run = self.post(f"{SOURCES}/runbooks/run")["id"]
+        self.wait_for_run()
+
+    def push(self, name: str, items: list[dict[str, Any]]) -> None:
+        """Push a set."""
+        self.put(f"{PUSH}/sets/{name}", {"items": items})
+
+    def put(self, path: str, body: Any) -> Any:
+        return _answered(self.http.put(path, json=body))
+
+    def post(self, path: str, body: Any = None) -> Any:
+        return _answered(self.http.post(path, json=body))
+
+    def wait_for_run(self) -> None:
+        """Wait until the run of the runbooks has ended."""
+        deadline = time.monotonic() + _RUN_SECONDS
+        while True:
+            found = _answered(self.http.get(f"{SOURCES}/runbooks/runs"))["runs"]
+            if all(run["state"] != "running" for run in found):
+                return
+            assert time.monotonic() < deadline, found
+            time.sleep(0.05)  # between two looks at another process
+
+
+@contextmanager
+def opened(browser: Browser, folder: Path) -> Iterator[Shop]:
+    """A service with people and contents on a new database."""
+    with serving(f"sqlite:///{folder / 'factbook.db'}", folder) as server:
+        shop = Shop(browser, server)
+        with shop.http:
+            shop.add_people()
+            shop.fill()
+            yield shop
+
+
+def first_link(server: ServerProcess) -> str:
+    """The link that the first start printed."""
+    return _link(server.log.read_text("utf-8"))
+
+
+def make_account(shown: Window, link: str, name: str) -> None:
+    """Open a link, and make the account that it offers."""
+    page = shown.page
+    page.goto(link)
+    page.get_by_label("Name", exact=True).fill(name)
+    page.get_by_label("Full name").fill(f"{name.title()} Example")
+    page.get_by_label("Password", exact=True).fill(PASSWORD)
+    page.get_by_label("Password once more").fill(PASSWORD)
+    page.get_by_role("button", name="Make the account").click()
+    page.wait_for_url("/")
+
+
+def _link(text: str) -> str:
+    found = re.search(r"http://\S+/welcome/\S+", text)
+    assert found, text
+    return found[0]
+
+
+def _answered(answer: httpx2.Response) -> Any:
+    assert answer.is_success, answer.text
+    return answer.json()

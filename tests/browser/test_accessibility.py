@@ -1,0 +1,95 @@
+"""Every page, as administrators and viewers see it, wide and narrow, light and dark."""
+
+import pytest
+
+from factbook.web.routes import PAGES
+from tests.browser.axe import violations
+from tests.browser.driving import NARROW, WIDE, Theme, Window
+from tests.browser.shop import ADMINISTRATOR, VIEWER, Shop, first_link
+
+pytestmark = [pytest.mark.system, pytest.mark.timeout(300)]
+
+_ACCOUNT = "/administration/account"
+# What a GET shows, by the path of the table. `RUN` is put in when the service runs.
+EXAMPLES: dict[str, tuple[str, ...]] = {
+    "/": ("/", "/?kind=api"),
+    "/sets": ("/sets",),
+    "/sets/{set_id}": ("/sets/examples", "/sets/none"),
+    "/sets/{set_id}/revisions": ("/sets/examples/revisions",),
+    "/sets/{set_id}/revisions/{number}": (
+        "/sets/examples/revisions/1",
+        "/sets/examples/revisions/2",
+    ),
+    "/sets/{set_id}/push": ("/sets/examples/push",),
+    "/catalog": ("/catalog", "/catalog?q=checkout&owner=%5B", "/catalog?q=nothing+like+it"),
+    "/connect": ("/connect",),
+    "/connect/check": ("/connect/check",),
+    "/connect/tools": ("/connect/tools",),
+    "/connect/tools/{name}": (
+        "/connect/tools/get-entity-facts",
+        "/connect/tools/get-entity-compliance?run=1&name=checkout",
+        "/connect/tools/get-codehost-metrics?run=1&name=nobody",
+    ),
+    _ACCOUNT: (_ACCOUNT,),
+    f"{_ACCOUNT}/api-access": (f"{_ACCOUNT}/api-access", f"{_ACCOUNT}/api-access?all=1"),
+    "/administration/people": ("/administration/people",),
+    "/administration/people/{name}": (
+        f"/administration/people/{VIEWER}",
+        f"/administration/people/{ADMINISTRATOR}",
+    ),
+    "/administration/audit": ("/administration/audit", "/administration/audit?action=set.write"),
+}
+# What is shown to people who are not signed in.
+OUTSIDE = {"/sign-in": ("/sign-in",), "/welcome/{secret}": ("/welcome/used",)}
+# A file, and what leads to a provider of identities and back.
+NO_PAGES = {"/static/{name}", "/sign-in/openid", "/sign-in/openid/callback"}
+NOWHERE = "/nowhere"
+
+
+def test_every_page_is_looked_at() -> None:
+    shown = {page.path for page in PAGES if page.method == "GET"}
+    assert {*EXAMPLES, *OUTSIDE, *NO_PAGES} == shown
+
+
+@pytest.mark.parametrize("name", [ADMINISTRATOR, VIEWER])
+def test_nothing_is_wrong_with_any_page(shop: Shop, name: str) -> None:
+    paths = [path for paths in EXAMPLES.values() for path in paths]
+    with shop.window(name) as window:
+        wrong = [
+            found for path in (*paths, NOWHERE) for found in _wrong(window, shop.filled(path))
+        ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_nothing_is_wrong_with_the_pages_outside(shop: Shop) -> None:
+    invitation = first_link(shop.server)
+    paths = [path for paths in OUTSIDE.values() for path in paths]
+    with shop.window(None) as window:
+        wrong = [found for path in (*paths, invitation) for found in _wrong(window, path)]
+    assert not wrong, "\n".join(wrong)
+
+
+def _wrong(window: Window, path: str) -> list[str]:
+    """Everything that is wrong with a page, each with how the page was looked at."""
+    window.resize(WIDE)
+    window.page.emulate_media(color_scheme="light")
+    status = window.open(path)
+    found = [] if status < 500 else [f"status {status}"]
+    found += _looked(window, "closed", "light", "dark")
+    window.page.evaluate("for (const each of document.querySelectorAll('details')) each.open = true")
+    found += _looked(window, "opened", "light", "dark")
+    found += window.complaints
+    window.complaints.clear()
+    return [f"{path} {one}" for one in found]
+
+
+def _looked(window: Window, how: str, *themes: Theme) -> list[str]:
+    found = []
+    for size in (WIDE, NARROW):
+        window.resize(size)
+        if window.scrolls_sideways:
+            found.append(f"{how} {size[0]}: scrolls sideways")
+        for theme in themes:
+            window.page.emulate_media(color_scheme=theme)
+            found += [f"{how} {size[0]} {theme}: {one}" for one in violations(window)]
+    return found

@@ -1,0 +1,81 @@
+"""The first start of a real `factbook serve`: the link that makes the first administrator."""
+
+import re
+from html import unescape
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from tests.processes import ServerProcess, serving
+
+PASSWORD = "correct horse battery"
+_LINK = re.compile(r"http://\S+/welcome/\S+")
+ON_SQLITE = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+
+
+def link_in(server: ServerProcess) -> str:
+    """The only link that the server has printed since it was started last."""
+    printed = server.log.read_text().rpartition("Nobody has an account yet.")[2]
+    [link] = _LINK.findall(printed)
+    return str(link)
+
+
+def accept(link: str, name: str) -> tuple[httpx2.Client, httpx2.Response]:
+    """A browser that opens the link and fills in the form."""
+    browser = httpx2.Client(headers={"accept": "text/html"}, timeout=60)
+    csrf = re.findall(r'name="csrf" value="([^"]+)"', browser.get(link).text)
+    fields = {"name": name, "password": PASSWORD, "again": PASSWORD}
+    return browser, browser.post(link, data={"csrf": unescape("".join(csrf)), **fields})
+
+
+@pytest.mark.spec("people.first-administrator-by-one-time-link", "people.no-default-password")
+def test_the_first_start_prints_a_link_that_makes_one_administrator(
+    database_url: str, tmp_path: Path
+) -> None:
+    with serving(database_url, tmp_path, "--workers", "2") as server:
+        link = link_in(server)
+        assert link.startswith(server.url)
+        assert link.removeprefix(server.url) not in str(server.command("people", "list"))
+        browser, answer = accept(link, "ada")
+        assert answer.status_code == 303
+        with browser:
+            assert browser.get(f"{server.url}/administration/people").status_code == 200
+            assert browser.get(link).status_code == 404
+        other, refused = accept(link, "eve")
+        other.close()
+        assert refused.status_code != 303
+        assert "eve" not in server.command("people", "list")
+        server.stop()
+        before = server.log.read_text()
+        server.start()
+        assert "/welcome/" not in server.log.read_text()[len(before) :]
+
+
+@ON_SQLITE
+def test_every_start_without_anybody_prints_another_link_and_ends_the_last(
+    database_url: str, tmp_path: Path
+) -> None:
+    with serving(database_url, tmp_path) as server:
+        first = link_in(server)
+        server.stop()
+        server.start()
+        second = link_in(server)
+        assert httpx2.get(first).status_code == 404
+        assert httpx2.get(second).status_code == 200
+        third = server.command("people", "invite").strip()
+        assert httpx2.get(second).status_code == 404
+        assert httpx2.get(third).status_code == 200
+
+
+@ON_SQLITE
+def test_a_person_is_let_in_again_from_the_command_line(database_url: str, tmp_path: Path) -> None:
+    with serving(database_url, tmp_path, FACTBOOK_PUBLIC_URL="") as server:
+        browser, _ = accept(link_in(server), "ada")
+        browser.close()
+        link = server.command("people", "reset", "ada", "--server", server.url).strip()
+        browser, answer = accept(link, "")
+        browser.close()
+        assert answer.status_code == 303
+        [person] = server.command("people", "list").splitlines()[1:]
+        assert person.split()[:3] == ["ada", "ada", "administrator"]
