@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-from bench import asking, collection, history, pushing, querying, reading, starting, vendors
+from bench import asking, collection, history, pages, pushing, querying, reading, starting, vendors
 from bench.findings import Findings
 from bench.run import Run
 
@@ -154,6 +154,18 @@ MEASURES = (
         (
             Goal("sqlite", "writes of another process missed by the next call, SQLite", 0, ""),
             Goal("postgresql", "the same on PostgreSQL", 0, ""),
+        ),
+    ),
+    Measure(
+        "pages",
+        pages.pages,
+        tuple(
+            Goal(f"{dialect}-{name}", f"{text}, {database}", most, unit)
+            for dialect, database in (("sqlite", "SQLite"), ("postgresql", "PostgreSQL"))
+            for name, text, most, unit in (
+                ("slowest", "slowest page, large catalog", 150.0, "ms"),
+                ("heaviest", "heaviest page with stylesheet and script", 100.0, "kB"),
+            )
         ),
     ),
     Measure(

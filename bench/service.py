@@ -193,9 +193,18 @@ def settings(database: Database) -> dict[str, str]:
 
 def make_token(database: Database, folder: Path) -> str:
     """A token with every permission; migrates the database first."""
-    command = [_COMMAND, "token", "create", "bench"]
+    return _said(database, folder, "token", "create", "bench")
+
+
+def people_link(database: Database, folder: Path) -> str:
+    """The link that makes an administrator."""
+    return _said(database, folder, "people", "invite", "--role", "administrator")
+
+
+def _said(database: Database, folder: Path, *arguments: str) -> str:
+    """What a command prints."""
     answer = subprocess.run(
-        command,
+        [_COMMAND, *arguments],
         cwd=folder,
         env=settings(database),
         check=True,

@@ -331,9 +331,10 @@ async def test_what_entities_and_facts_hold_stays_text(filled: Service) -> None:
 
 async def test_a_large_answer_is_shown_in_part(service: Service, visitor: Browser) -> None:
     await service.push("all", *(component(f"component-{n:04}") for n in range(3_000)))
-    for limit, note in (("400", "64 KiB. Agents get"), ("", "64 KiB, on one line as they came")):
+    for limit, note in (("400", "64 KiB. Clients get"), ("", "64 KiB, on one line as they came")):
         page = await called(visitor, "get-all-entities-facts", {**SOURCE, "limit": limit})
         assert note in words(page)
+        assert ("Agents cut answers" in page) == (not limit)
         assert 50_000 < len(codes(page)[0]) <= 64 * 1024
         assert len(page) < 300_000
     size = len((await service.ask("get-all-entities-facts", **SOURCE))["content"][0]["text"])

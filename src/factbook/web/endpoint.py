@@ -23,6 +23,7 @@ from factbook.errors import (
     NotAllowedError,
 )
 from factbook.web import forms, session
+from factbook.web.compression import compressed
 from factbook.web.site import Site
 from factbook.web.visit import Visit
 
@@ -70,7 +71,7 @@ class PageEndpoint:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         started = time.perf_counter()
         request = Request(scope, receive)
-        visit = Visit(self._site, request, client_address(request, self._site.state), None, "")
+        visit = Visit(self._site, request, client_address(request, self._site.state), None)
         try:
             reply = await self._answer(visit)
         except FactbookError as error:
@@ -103,7 +104,8 @@ class PageEndpoint:
     def _with_headers(self, reply: Reply, visit: Visit) -> Reply:
         tls = _TLS_ONLY if self._site.is_secure else {}
         headers = {**_HEADERS, **_PRIVATE, **tls, **reply.headers}
-        return reply._replace(headers=headers, cookies=tuple(visit.set_cookies))
+        reply = reply._replace(headers=headers, cookies=tuple(visit.set_cookies))
+        return compressed(reply, visit.request)
 
 
 async def _refusal(visit: Visit, path: str, error: FactbookError) -> Reply:

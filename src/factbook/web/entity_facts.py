@@ -16,7 +16,7 @@ from factbook.facts.schema import Fact
 from factbook.facts.shape import Group as ShapeGroup
 from factbook.scheduling import runs
 from factbook.sources import catalog
-from factbook.web import fact_reasons, fact_values
+from factbook.web import fact_reasons, fact_values, scales
 from factbook.web.charts import sparkline
 from factbook.web.fact_reasons import Reason
 from factbook.web.fact_values import Value
@@ -27,6 +27,7 @@ from factbook.web.words import entity_path, segment
 _CARDS: Final = 30
 _OTHERS: Final = 100
 _POINTS: Final = 60
+_DRAWN: Final = 32  # of those
 _BYTES: Final = 8_000_000  # of history that one page reads
 _ANNOTATIONS: Final = "metadata.annotations."
 
@@ -161,7 +162,7 @@ async def _lines(
     points = sampling.points(rows, [fact.name for fact in numeric])
     return {
         fact.name: sparkline(
-            points[fact.name],
+            scales.downsampled(points[fact.name], _DRAWN),
             f"{fact_values.label(fact.name.rpartition('.')[2])} over time",
             ident=ident_of(source.id, fact.name),
         )
@@ -193,6 +194,8 @@ def _groups(
             missing[title, reason] = Unknown(reason, [])
             group.unknown.append(missing[title, reason])
         missing[title, reason].facts.append((label, where))
+    for group in groups.values():
+        group.known.sort(key=lambda fact: fact.value.is_wide)
     return list(groups.values())
 
 
@@ -200,11 +203,11 @@ def placed(fact: Fact) -> tuple[str, str, str]:
     """The title and the description of the group that a fact is in, and what it is called there."""
     first, _, rest = fact.name.partition(".")
     if not rest:
-        return "", "", fact.name
+        return "", "", fact_values.label(fact.name)
     shape = next((one for one in shapes.SHAPES if one.name == first), None)
     member, _, leaf = rest.rpartition(".")
     if shape is None:
-        return first, "", rest
+        return first, "", fact_values.label(rest)
     group = next(
         (one for one in shape.members if isinstance(one, ShapeGroup) and one.name == member), None
     )

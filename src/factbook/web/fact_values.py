@@ -8,6 +8,8 @@ from factbook.facts.schema import Fact
 from factbook.web import scales, words
 
 _LONG = 160  # characters of a text that is shown whole at once
+_NARROW = 26  # of one that stands beside others
+_BADGE = 3
 _LONGEST = 20_000  # of one that is folded
 _ITEMS = 12  # of a set that are shown at once
 _MOST_ITEMS = 500
@@ -26,6 +28,8 @@ _WORDS: Final = {
     "url": "URL",
 }
 _BOUNDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[_\s-]+")
+
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 
 
 class Value(NamedTuple):
@@ -48,7 +52,8 @@ class Value(NamedTuple):
     @property
     def is_wide(self) -> bool:
         """Whether it needs a line of its own."""
-        return self.form in {"long", "json"} or len(self.text) > 60 or len(self.items) > 3
+        length = len(self.text) + sum(len(item) + _BADGE for item in self.items)
+        return self.form in {"long", "json"} or (self.form != "time" and length > _NARROW)
 
 
 def shown(fact: Fact, value: Any) -> Value:
@@ -78,7 +83,9 @@ def in_words(fact: Fact, value: Any) -> str:
 
 
 def label(name: str, unit: str | None = None) -> str:
-    """A name such as `mergedLastMonth` in words: `Merged last month`."""
+    """A name such as `mergedLastMonth` in words: `Merged last month`; any other as it is."""
+    if not _NAME.fullmatch(name):
+        return name
     parts = [part for part in _BOUNDS.split(name) if part]
     if len(parts) > 1 and parts[-1].lower() == (unit or "").lower():
         parts.pop()  # the figure says it

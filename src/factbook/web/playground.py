@@ -33,6 +33,7 @@ _REASONED = 100
 # Where a tool gives everything unless it is told how much.
 _LIMIT = "20"
 _BYTES_OF_A_TOKEN = 4
+_AGENTS_CUT = 25_000
 
 
 class Answer(NamedTuple):
@@ -50,6 +51,11 @@ class Answer(NamedTuple):
     def tokens(self) -> int:
         """About how many tokens of a model it takes."""
         return -(-self.size // _BYTES_OF_A_TOKEN)
+
+    @property
+    def is_too_long(self) -> bool:
+        """Whether agents cut it, as the descriptions of the tools say."""
+        return self.tokens > _AGENTS_CUT
 
 
 async def listed(visit: Visit) -> Reply:

@@ -11,7 +11,7 @@ from factbook.auth.tokens import digest
 from factbook.clock import MINUTE, SECOND
 from factbook.errors import NotAllowedError
 from factbook.storage import Transaction
-from factbook.web import cookies
+from factbook.web import cookies, forgery
 from factbook.web.forms import CSRF
 from factbook.web.visit import Visit
 
@@ -31,13 +31,13 @@ async def find(visit: Visit) -> None:
         if not value:
             value = sessions.generate()
             visit.keep_cookie(cookies.VISITOR, value)
-    visit.csrf = digest(f"form {value}", state.token_key)
+    visit.form_key = digest(f"form {value}", state.token_key)
 
 
 def check_form(visit: Visit) -> None:
     """Raise NotAllowedError unless the form carries the token of the person's own page."""
-    sent = visit.sent.raw(CSRF)
-    if not hmac.compare_digest(sent.encode(), visit.csrf.encode()):
+    sent = forgery.unmasked(visit.sent.raw(CSRF))
+    if not hmac.compare_digest(sent, visit.form_key):
         raise NotAllowedError(
             "The form is too old, comes from another site, or the browser keeps no cookies. "
             "Open the page again and repeat what you did."

@@ -119,7 +119,7 @@ def bar(run: Run, place: str) -> Markup:
     It is stretched to its place. `place` makes its ids others than those of the same bar elsewhere
     on the page.
     """
-    shown = {name: count for name, count in parts_of(run).items() if count} or {"waiting": 1}
+    shown = {name: count for name, count in parts_of(run).items() if count} or {"to come": 1}
     whole, room, x = sum(shown.values()), _WIDTH - (_LEAST + _GAP) * len(shown), 0.0
     shapes = []
     for name, count in shown.items():
@@ -145,7 +145,7 @@ def parts_of(run: Run) -> Mapping[str, int]:
     done = {"covered": run.covered, "failed": run.failed, "skipped": run.skipped}
     if run.finished_at is not None:
         return done
-    return done | {"waiting": max(0, run.entities - run.covered - run.failed)}
+    return done | {"to come": max(0, run.entities - run.covered - run.failed)}
 
 
 def figures(run: Run) -> str:
@@ -161,5 +161,5 @@ _FILLS: Final[Mapping[str, str]] = {
     "covered": "fill-good",
     "failed": "fill-bad",
     "skipped": "fill-unknown",
-    "waiting": "chart-track",
+    "to come": "chart-track",
 }

@@ -12,7 +12,7 @@ from factbook.edge.requests import Reply, Request
 from factbook.edge.state import State
 from factbook.errors import NotAllowedError
 from factbook.storage import Write
-from factbook.web import cookies, navigation, rendering
+from factbook.web import cookies, forgery, navigation, rendering
 from factbook.web.forms import Form
 from factbook.web.site import Site
 
@@ -29,7 +29,7 @@ class Visit:
     request: Request
     address: str
     session: Session | None
-    csrf: str
+    form_key: str = ""
     form: Form | None = None
     set_cookies: list[str] = field(default_factory=list)
 
@@ -79,7 +79,7 @@ class Visit:
         """A rendered page."""
         shared = {
             "visit": self,
-            "csrf": self.csrf,
+            "csrf": forgery.masked(self.form_key) if self.form_key else "",
             "now": self.now,
             "theme": self._theme(),
             "notice": self._taken_notice(),
