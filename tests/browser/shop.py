@@ -11,7 +11,9 @@ import httpx2
 import yaml
 from playwright.sync_api import Browser
 
+from tests.browser.builds import BuildServer
 from tests.browser.driving import Window, window
+from tests.fakes.serving import served
 from tests.processes import ServerProcess, serving
 from tests.service import PUSH
 
@@ -47,6 +49,21 @@ COVERAGE: dict[str, Any] = {
     "handlerDefinition": {"type": "push", "config": {"id": "coverage"}},
     "schema": {"lines": {"type": "float", "unit": "percent", "description": "Covered lines."}},
 }
+BUILDS: dict[str, Any] = {
+    "id": "builds",
+    "title": "Builds",
+    "description": "How the last build went.",
+    "cadence": "0 0 1 1 *",
+    "entityFilter": [{"kind": "component"}],
+    "handlerDefinition": {
+        "type": "http",
+        "config": {"id": "builds", "connection": "ci", "path": "/jobs/{{ metadata.name }}.json"},
+    },
+    "schema": {
+        "passed": {"type": "boolean", "extract": {"jmespath": "ok"}},
+        "seconds": {"type": "integer", "unit": "seconds", "extract": {"jmespath": "seconds"}},
+    },
+}
 DRAFT = {
     **RUNBOOKS,
     "id": "draft",
@@ -68,9 +85,10 @@ def example_entities() -> list[dict[str, Any]]:
 class Shop:
     """A running service with something on every page, and people who can sign in."""
 
-    def __init__(self, browser: Browser, server: ServerProcess) -> None:
+    def __init__(self, browser: Browser, server: ServerProcess, builds: BuildServer) -> None:
         self.browser = browser
         self.server = server
+        self.builds = builds
         self.http = server.client(server.token())
         self.states: dict[str, Any] = {}
         self.run = 0
@@ -101,20 +119,21 @@ class Shop:
                 make_account(shown, link, name)
                 self.states[name] = shown.page.context.storage_state()
 
-    def fill(self) -> None:
+    def fill(self, build_server: str) -> None:
         """Push, define, collect."""
+        self.put(f"{CONNECTIONS}/ci", {"baseUrl": build_server})
         self.push("examples", example_entities()[:-1])
         self.push("examples", example_entities())
-        for source in (RUNBOOKS, COVERAGE):
+        for source in (RUNBOOKS, BUILDS, COVERAGE):
             self.put(f"{SOURCES}/{source['id']}", source)
             self.post(f"{SOURCES}/{source['id']}/publish")
         self.put(f"{SOURCES}/draft", DRAFT)
-        self.put(f"{CONNECTIONS}/ci", {"baseUrl": "https://ci.shop.example/api"})
         for lines in (71.5, 74.0, 74.0, 80.25):
             item = {"entity": CHECKOUT, "facts": {"lines": lines}}
             self.post(f"{FACTS}/coverage", {"items": [item]})
-        self.run = self.post(f"{SOURCES}/runbooks/run")["id"]
-        self.wait_for_run()
+        for source in ("runbooks", "builds"):
+            self.run = self.post(f"{SOURCES}/{source}/run")["id"]
+            self.wait_for_run(source)
 
     def push(self, name: str, items: list[dict[str, Any]]) -> None:
         """Push a set."""
@@ -126,11 +145,11 @@ class Shop:
     def post(self, path: str, body: Any = None) -> Any:
         return _answered(self.http.post(path, json=body))
 
-    def wait_for_run(self) -> None:
-        """Wait until the run of the runbooks has ended."""
+    def wait_for_run(self, source: str) -> None:
+        """Wait until the runs of a source have ended."""
         deadline = time.monotonic() + _RUN_SECONDS
         while True:
-            found = _answered(self.http.get(f"{SOURCES}/runbooks/runs"))["runs"]
+            found = _answered(self.http.get(f"{SOURCES}/{source}/runs"))["runs"]
             if all(run["state"] != "running" for run in found):
                 return
             assert time.monotonic() < deadline, found
@@ -140,12 +159,20 @@ class Shop:
 @contextmanager
 def opened(browser: Browser, folder: Path) -> Iterator[Shop]:
     """A service with people and contents on a new database."""
-    with serving(f"sqlite:///{folder / 'factbook.db'}", folder) as server:
-        shop = Shop(browser, server)
+    builds = BuildServer({"checkout": b'{"ok": true, "seconds": 312}'})
+    with (
+        served(builds) as build_server,
+        serving(_database(folder), folder, FACTBOOK_OUTGOING_NETWORKS="127.0.0.0/8") as server,
+    ):
+        shop = Shop(browser, server, builds)
         with shop.http:
             shop.add_people()
-            shop.fill()
+            shop.fill(build_server)
             yield shop
+
+
+def _database(folder: Path) -> str:
+    return f"sqlite:///{folder / 'factbook.db'}"
 
 
 def first_link(server: ServerProcess) -> str:

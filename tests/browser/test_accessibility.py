@@ -3,47 +3,13 @@
 import pytest
 
 from factbook.web.routes import PAGES
+from tests.browser.addresses import EXAMPLES, NO_PAGES, NOWHERE, OUTSIDE
 from tests.browser.axe import COLOURS, violations
 from tests.browser.driving import NARROW, WIDE, Theme, Window
 from tests.browser.shop import ADMINISTRATOR, VIEWER, Shop, first_link
 
 pytestmark = [pytest.mark.system, pytest.mark.timeout(300)]
 
-_ACCOUNT = "/administration/account"
-# What a GET shows, by the path of the table. `RUN` is put in when the service runs.
-EXAMPLES: dict[str, tuple[str, ...]] = {
-    "/": ("/", "/?kind=api"),
-    "/sets": ("/sets",),
-    "/sets/{set_id}": ("/sets/examples", "/sets/none"),
-    "/sets/{set_id}/revisions": ("/sets/examples/revisions",),
-    "/sets/{set_id}/revisions/{number}": (
-        "/sets/examples/revisions/1",
-        "/sets/examples/revisions/2",
-    ),
-    "/sets/{set_id}/push": ("/sets/examples/push",),
-    "/catalog": ("/catalog", "/catalog?q=checkout&owner=%5B", "/catalog?q=nothing+like+it"),
-    "/connect": ("/connect",),
-    "/connect/check": ("/connect/check",),
-    "/connect/tools": ("/connect/tools",),
-    "/connect/tools/{name}": (
-        "/connect/tools/get-entity-facts",
-        "/connect/tools/get-entity-compliance?run=1&name=checkout",
-        "/connect/tools/get-codehost-metrics?run=1&name=nobody",
-    ),
-    _ACCOUNT: (_ACCOUNT,),
-    f"{_ACCOUNT}/api-access": (f"{_ACCOUNT}/api-access", f"{_ACCOUNT}/api-access?all=1"),
-    "/administration/people": ("/administration/people",),
-    "/administration/people/{name}": (
-        f"/administration/people/{VIEWER}",
-        f"/administration/people/{ADMINISTRATOR}",
-    ),
-    "/administration/audit": ("/administration/audit", "/administration/audit?action=set.write"),
-}
-# What is shown to people who are not signed in.
-OUTSIDE = {"/sign-in": ("/sign-in",), "/welcome/{secret}": ("/welcome/used",)}
-# A file, and what leads to a provider of identities and back.
-NO_PAGES = {"/static/{name}", "/sign-in/openid", "/sign-in/openid/callback"}
-NOWHERE = "/nowhere"
 _THEMES: tuple[tuple[Theme, tuple[str, ...]], ...] = (("light", ()), ("dark", COLOURS))
 
 
@@ -56,9 +22,7 @@ def test_every_page_is_looked_at() -> None:
 def test_nothing_is_wrong_with_any_page(shop: Shop, name: str) -> None:
     paths = [path for paths in EXAMPLES.values() for path in paths]
     with shop.window(name) as window:
-        wrong = [
-            found for path in (*paths, NOWHERE) for found in _wrong(window, shop.filled(path))
-        ]
+        wrong = [found for path in (*paths, NOWHERE) for found in _wrong(window, shop.filled(path))]
     assert not wrong, "\n".join(wrong)
 
 

@@ -143,19 +143,18 @@ schema:
         ("id: a: b", "line 1 mapping values are not allowed"),
         ("id: a\nid: b", 'line 2 the key "id" is there twice'),
         ("schema:\n  a: {}\n  a: {}", 'line 3 the key "a" is there twice'),
-        ('{"id": "a",', "line 1"),
+        ('{"id": "a",', "did not find expected"),
         ("- a", "has to be a mapping"),
         ("", "has to be a mapping"),
         ("id: !!python/object:os.system x", "could not determine a constructor"),
         ("a: &a [x, x]\nb: &b [*a, *a, *a]\nc: [*b, *b, *b]", "has an alias, which is not read"),
         ("[" * 5_000, "is nested more than 100 deep"),
         ("{" * 5_000, "is nested more than 100 deep"),
-        ("a: [" + "1," * 160_000 + "]", "has more than"),
         ("a: " + "x" * 300_000, "has more than 256 KiB"),
         ("version: 1.0.0\nid: a", "title is required"),
         ("---\nid: a\n---\nid: b", "line"),
     ],
-    ids=range(14),
+    ids=range(13),
 )
 async def test_a_text_that_is_no_definition_is_refused_with_where_it_is_wrong(
     service: Service, text: str, told: str

@@ -15,7 +15,7 @@ from factbook.web import fact_values, words
 _ITEMS = 20  # of a list of the spec
 _ENTRIES = 200  # annotations, labels, links and tags
 _LONG = 240  # characters of a text that is shown whole
-_LONGEST = 4_000  # of one that is folded
+_LONGEST = 20_000  # of all that a field shows
 
 _HEAD = frozenset({"type", "lifecycle"})  # what the page's head says
 
@@ -44,14 +44,23 @@ class Field(NamedTuple):
     parts: list[Part]
     left: int
 
+    @property
+    def is_long(self) -> bool:
+        """Whether it needs more room than beside others."""
+        return any(part.folded for part in self.parts)
+
 
 class Check(NamedTuple):
-    """A point of the catalog's own compliance; `fix` says what to do where it is not met."""
+    """A point of the catalog's own compliance; `fix` says what to do where it is not met.
+
+    It is moot where entities of the kind cannot meet it.
+    """
 
     title: str
     met: bool | None
     fix: str
     path: str
+    is_moot: bool
 
 
 class About(NamedTuple):
@@ -68,6 +77,7 @@ class About(NamedTuple):
     labels: list[tuple[str, str]]
     annotations: list[tuple[str, str, str | None]]
     fields: list[Field]
+    long_fields: list[Field]
     checks: list[Check]
     problems: list[str]
 
@@ -83,6 +93,7 @@ def about(shown: Shown, entity: Mapping[str, Any]) -> About:
     spec: Mapping[str, Any] = entity.get("spec") or {}
     ref = shown.stored.ref
     kind, namespace = ref.partition(":")[0], ref.partition(":")[2].partition("/")[0]
+    fields = [_field(kind, namespace, name, spec[name]) for name in spec if name not in _HEAD]
     return About(
         kind=kind,
         title=metadata.get("title") or metadata["name"],
@@ -97,7 +108,8 @@ def about(shown: Shown, entity: Mapping[str, Any]) -> About:
             (name, text, words.external(text))
             for name, text in list((metadata.get("annotations") or {}).items())[:_ENTRIES]
         ],
-        fields=[_field(kind, namespace, name, spec[name]) for name in spec if name not in _HEAD],
+        fields=[field for field in fields if not field.is_long],
+        long_fields=[field for field in fields if field.is_long],
         checks=_checks(shown, kind),
         problems=[item["message"] for item in (entity.get("status") or {}).get("items", ())],
     )
@@ -117,24 +129,24 @@ def _links(metadata: Mapping[str, Any]) -> list[Link]:
 def _field(kind: str, namespace: str, name: str, value: Any) -> Field:
     values = value if isinstance(value, list) else [value]
     target = next((field for field in FIELDS.get(kind, ()) if field.name == name), None)
-    parts = []
+    parts, room = list[Part](), _LONGEST
     for one in values[:_ITEMS]:
         href = None
         if target is not None and isinstance(one, str):
             href = _path_of(one, target.target_kind, namespace)
-        parts.append(_part(one, href))
+        parts.append(_part(one, href, room))
+        room = max(0, room - len(parts[-1].text))
     return Field(fact_values.label(name), parts, max(0, len(values) - _ITEMS))
 
 
-def _part(value: Any, href: str | None) -> Part:
+def _part(value: Any, href: str | None, room: int) -> Part:
     if isinstance(value, bool) or value is None:
         return Part({True: "yes", False: "no", None: "none"}[value])
     if isinstance(value, int | float):
         return Part(words.number(value))
     text = value if isinstance(value, str) else words.json_text(value)
     folded = not isinstance(value, str) or len(text) > _LONG or "\n" in text.strip()
-    cut = len(text) > _LONGEST
-    return Part(text[:_LONGEST], href or words.external(text), folded=folded, cut=cut)
+    return Part(text[:room], href or words.external(text), folded=folded, cut=len(text) > room)
 
 
 def _path_of(text: str, kind: str | None, namespace: str) -> str | None:
@@ -146,37 +158,37 @@ def _path_of(text: str, kind: str | None, namespace: str) -> str | None:
 
 # What each of the catalog's own facts means, and what makes it true.
 _POINTS: Final[Sequence[tuple[str, str, str, str]]] = (
-    ("entity-metadata", "hasTitle", "It has a title", "Give it one in metadata.title."),
+    ("entity-metadata", "hasTitle", "Has a title", "Give it one in metadata.title."),
     (
         "entity-metadata",
         "hasDescription",
-        "It has a description",
+        "Has a description",
         "Say in metadata.description what it is for.",
     ),
-    ("entity-metadata", "hasTags", "It has tags", "Name at least one in metadata.tags."),
-    ("entity-metadata", "hasOwner", "It names an owner", "Name a group or a user in spec.owner."),
+    ("entity-metadata", "hasTags", "Has tags", "Name at least one in metadata.tags."),
+    ("entity-metadata", "hasOwner", "Names an owner", "Name a group or a user in spec.owner."),
     (
         "techdocs",
         "hasTechdocsRef",
-        "It points to its documentation",
+        "Points to its documentation",
         "Add the annotation backstage.io/techdocs-ref.",
     ),
     (
         "entity-ownership",
         "hasOwner",
-        "It is owned in the catalog",
+        "Is owned in the catalog",
         "Let spec.owner be a reference, such as group:default/team.",
     ),
     (
         "entity-ownership",
         "hasGroupOwner",
-        "A group owns it",
+        "Is owned by a group",
         "Let spec.owner name a group rather than a user.",
     ),
     (
         "entity-ownership",
         "hasRelationships",
-        "It is related to others",
+        "Is related to others",
         "Name its system, its APIs or what it depends on in spec.",
     ),
 )
@@ -188,7 +200,8 @@ def _checks(shown: Shown, kind: str) -> list[Check]:
     found = []
     for source, name, title, fix in _POINTS:
         values: dict[str, bool] = msgspec.json.decode(catalog.facts(source, shown.compliance))
-        without = not owned and source == "entity-ownership" and "Owner" in name
-        advice = "The catalog derives no owner for entities of this kind." if without else fix
-        found.append(Check(title, values.get(name), advice, f"{path}/facts/{source}/{name}"))
+        moot = not owned and source == "entity-ownership" and "Owner" in name
+        advice = "The catalog derives no owner for entities of this kind." if moot else fix
+        where = f"{path}/facts/{source}/{name}"
+        found.append(Check(title, values.get(name), advice, where, moot))
     return found
