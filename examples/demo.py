@@ -103,6 +103,8 @@ or with the command:
   export FACTBOOK_SERVER={url} FACTBOOK_TOKEN={token}
   .venv/bin/factbook facts checkout
 
+or look at the pages: the link above makes your account.
+
 Serving until you press Ctrl+C."""
     )
 

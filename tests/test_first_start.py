@@ -66,7 +66,7 @@ def test_every_start_without_anybody_prints_another_link_and_ends_the_last(
         second = link_in(server)
         assert httpx2.get(first).status_code == 404
         assert httpx2.get(second).status_code == 200
-        third = server.command("people", "invite").strip()
+        third = server.command("people", "invite", "--server", server.url).strip()
         assert httpx2.get(second).status_code == 404
         assert httpx2.get(third).status_code == 200
 

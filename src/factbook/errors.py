@@ -11,6 +11,7 @@
     ├── MethodNotAllowedError         405
     ├── NotAcceptableError            406
     ├── ConflictError                 409
+    ├── GoneError                     410   what was asked for is not kept any more
     ├── PreconditionFailedError       412
     ├── PayloadTooLargeError          413
     ├── UnsupportedMediaTypeError     415
@@ -142,6 +143,13 @@ class ConflictError(FactbookError):
 
     status = 409
     name = "ConflictError"
+
+
+class GoneError(FactbookError):
+    """This is not kept any more."""
+
+    status = 410
+    name = "GoneError"
 
 
 class PreconditionFailedError(FactbookError):

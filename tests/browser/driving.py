@@ -11,8 +11,10 @@ from playwright.sync_api import (
     Browser,
     BrowserContext,
     ConsoleMessage,
+    Locator,
     Page,
     Request,
+    expect,
     sync_playwright,
 )
 
@@ -21,7 +23,8 @@ Theme = Literal["light", "dark"]
 WIDE: Final = (1440, 900)
 NARROW: Final = (390, 844)
 # As long as anything on this machine may take; what happens is waited for, not the time.
-_PATIENCE_SECONDS = 20
+_PATIENCE_SECONDS = 10
+expect.set_options(timeout=_PATIENCE_SECONDS * 1_000)
 
 
 @contextmanager
@@ -29,14 +32,17 @@ def chromium() -> Iterator[Browser]:
     """Debian's Chromium, without a window, until the end of the block."""
     program = shutil.which("chromium")
     assert program, "chromium is missing: scripts/install-system"
-    # Its sandbox cannot be made by root, as in a container.
-    arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program, args=arguments)
+        browser = playwright.chromium.launch(executable_path=program, args=arguments())
         try:
             yield browser
         finally:
             browser.close()
+
+
+def arguments() -> list[str]:
+    """What Chromium is started with: its sandbox cannot be made by root, as in a container."""
+    return ["--no-sandbox"] if os.geteuid() == 0 else []
 
 
 class Window:
@@ -55,6 +61,11 @@ class Window:
         answer = self.page.goto(path)
         assert answer is not None
         return answer.status
+
+    def follow(self, button: Locator) -> None:
+        """Press what leads to another page, and be there."""
+        with self.page.expect_navigation():
+            button.click()
 
     @property
     def path(self) -> str:

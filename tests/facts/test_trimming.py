@@ -32,7 +32,7 @@ async def hourly(database: Database, entity_id: int, *hours: int) -> None:
 
 async def push(database: Database, hour: int) -> None:
     item = Item(WEB, {"lines": hour}, NOW + hour * HOUR)
-    [outcome] = await database.write(lambda tx: pushing.push(tx, SOURCE, [item]))
+    [outcome] = await database.write(lambda tx: pushing.push(tx, SOURCE, [item], NOW))
     assert outcome.accepted
 
 

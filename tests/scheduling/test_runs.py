@@ -105,3 +105,16 @@ async def test_a_run_that_nobody_takes_is_given_up(database: Database) -> None:
     found = await the_run(database, run_id)
     assert (found.state, found.failed, found.error) == ("failed", 3, "no worker took it")
     assert await rows(database, "batches") == 0
+
+
+async def test_the_health_of_one_source_is_what_it_is_among_all(database: Database) -> None:
+    assert await runs.health_of(database, "github") is None
+    for number, figures in enumerate([Figures(1), Figures(0, 1, error="upstream-error")]):
+        await end(database, figures, NOW + number)
+    await begin(database, 2, now=NOW + 5)
+    await begin(database, 1, now=NOW + 6, source="snyk")
+    await begin(database, 1, now=NOW + 7, whole=False)
+    found = await runs.health_of(database, "github")
+    assert found is not None
+    assert found == (await runs.health(database))["github"]
+    assert (found.down_since, found.running is not None) == (NOW + 1, True)

@@ -1,6 +1,6 @@
 """Tokens, permissions, people, and how refusals look."""
 
-from .requirement import EVENTS, PEOPLE, Requirement
+from .requirement import EVENTS, Requirement
 
 REQUIREMENTS: dict[str, Requirement] = {
     # Presenting a token
@@ -82,7 +82,7 @@ REQUIREMENTS: dict[str, Requirement] = {
         "decisions §6.1", "When an account goes, its tokens stop working."
     ),
     "token.made-in-the-account-page": Requirement(
-        "seed §5", "Administration has an API access section where a token is made.", later=PEOPLE
+        "seed §5", "Administration has an API access section where a token is made."
     ),
     # Permissions
     "permissions.the-nine-names": Requirement(
@@ -139,7 +139,7 @@ REQUIREMENTS: dict[str, Requirement] = {
     ),
     # People
     "people.local-account": Requirement(
-        "decisions §6.5", "People sign in with a password, hashed with Argon2id.", later=PEOPLE
+        "decisions §6.5", "People sign in with a password, hashed with Argon2id."
     ),
     "people.openid-connect": Requirement(
         "decisions §6.5", "People sign in through an OpenID Connect provider."
@@ -147,10 +147,9 @@ REQUIREMENTS: dict[str, Requirement] = {
     "people.first-administrator-by-one-time-link": Requirement(
         "decisions §6.5",
         "The first start prints a link that makes the first administrator, once.",
-        later=PEOPLE,
     ),
     "people.no-default-password": Requirement(
-        "decisions §6.5", "No account exists with a password known beforehand.", later=PEOPLE
+        "decisions §6.5", "No account exists with a password known beforehand."
     ),
     # The network around the service
     "network.forwarded-headers-ignored-by-default": Requirement(

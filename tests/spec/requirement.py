@@ -16,6 +16,5 @@ class Requirement:
 
 
 CATALOG_SOURCES = "comes with the first source that brings entities; today pushes alone do"
-PEOPLE = "comes with the web pages and the people who sign in to them"
 EVENTS = "comes with webhooks and the event feed"
 DEPRECATIONS = "comes with the first thing that is deprecated"

@@ -154,7 +154,7 @@ async def test_a_source_shows_its_facts_and_what_it_is_about(service: Service) -
     assert "Who owns it." in shown
     assert "owner string" in shown
     assert "Also in the answers of get-observability-metrics" in shown
-    assert "observability.sloCount integer objectives" in shown
+    assert "observability. sloCount integer objectives" in shown
     assert "kind is component or api and spec.owner is there" in shown
     assert "Collected every hour 0 * * * *" in shown
     assert "A run takes 20 minutes at most" in shown

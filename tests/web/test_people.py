@@ -7,6 +7,7 @@ import pytest
 
 from factbook.auth import invitations, people
 from factbook.clock import DAY
+from factbook.storage import Transaction
 from factbook.web.people import PATH
 from tests.conftest import StartService
 from tests.service import Service
@@ -239,17 +240,19 @@ async def test_full_names_are_text_and_nothing_else(service: Service) -> None:
 async def test_many_people_come_in_pages(service: Service) -> None:
     ada = await signed_in(service)
     now = service.time()
-    for number in range(51):
-        await service.state.database.write(
-            lambda tx, number=number: people.create(
-                tx,
+
+    def work(transaction: Transaction) -> None:
+        for number in range(51):
+            people.create(
+                transaction,
                 ref=f"user:default/p{number:02}",
                 display_name="P",
                 role="viewer",
                 created_by="test",
                 now=now,
             )
-        )
+
+    await service.state.database.write(work)
     first = await ada.text(PATH)
     assert "p48" in first
     assert "p49" not in first

@@ -1,6 +1,8 @@
 """The editor of custom data sources: beginning, saving, trying and publishing one."""
 
 import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import Any
 
 import msgspec
@@ -64,6 +66,7 @@ async def test_each_kind_begins_with_a_definition_that_can_be_saved(
         ("techdocs", "http", "is a builtin data source"),
         ("github", "http", "is the id of a builtin data source"),
         ("owners", "http", "There is a data source owners already"),
+        ("new", "push", "choose another id"),
         ("more", "other", "Choose where the facts come from."),
     ],
 )
@@ -188,9 +191,10 @@ async def test_an_id_that_is_taken_is_refused_and_the_text_kept(service: Service
     assert answer.status_code == 409
     assert "There is a data source owners already; choose another id." in words(answer.text)
     assert "a comment" in answer.text
-    taken = await send(visitor, TEXT.replace("owners", "techdocs"), path="/data-sources/new")
-    assert taken.status_code == 409
-    assert "techdocs is a builtin data source" in words(taken.text)
+    for id_, told in (("techdocs", "techdocs is a builtin data source"), ("new", "another id")):
+        taken = await send(visitor, TEXT.replace("owners", id_), path="/data-sources/new")
+        assert taken.status_code == 409
+        assert told in words(taken.text)
 
 
 async def test_builtin_sources_have_no_editor(service: Service) -> None:
@@ -358,33 +362,53 @@ async def test_entities_that_fit_the_filter_are_suggested(service: Service) -> N
     assert "resource:default/db" not in html
 
 
-async def test_the_answer_of_another_system_stays_text(start: StartService) -> None:
-    body = b"<script>alert(1)</script>\x00\xff" + b"x" * 100_000
+@asynccontextmanager
+async def answering(answer: Callable[[bytes], bytes]) -> AsyncIterator[str]:
+    """The address of a host that answers each request with what is made of its head."""
 
-    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.readuntil(b"\r\n\r\n")
-        head = f"HTTP/1.1 500 Oops\r\ncontent-type: text/<b>\r\ncontent-length: {len(body)}\r\n\r\n"
-        writer.write(head.encode() + body)
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(answer(await reader.readuntil(b"\r\n\r\n")))
         await writer.drain()
         writer.close()
 
-    async with await asyncio.start_server(answer, "127.0.0.1") as server:
-        port = server.sockets[0].getsockname()[1]
-        connection = {
-            "base_url": f"http://127.0.0.1:{port}",
-            "headers": {"authorization": "Bearer of-the-settings"},
-        }
-        service = await start(connections={"ci": connection}, outgoing_networks=["127.0.0.0/8"])
-        await service.push("all", component("web"))
-        visitor = await signed_in(service)
-        text = skeletons.skeleton("builds", "http")
-        tried = await send(visitor, text, "try", "/data-sources/new", entity="web")
-    assert tried.status_code == 200, words(tried.text)
-    told = words(tried.text)
+    async with await asyncio.start_server(serve, "127.0.0.1") as server:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+
+
+def answer_of(status: str, content_type: str, body: bytes) -> bytes:
+    """What a host sends."""
+    head = f"HTTP/1.1 {status}\r\ncontent-type: {content_type}\r\ncontent-length: {len(body)}"
+    return f"{head}\r\n\r\n".encode() + body
+
+
+async def tried_on(start: StartService, url: str) -> str:
+    """What the page of a trial says whose connection leads to this address."""
+    connection = {"base_url": url, "headers": {"authorization": "Bearer of-the-settings"}}
+    service = await start(connections={"ci": connection}, outgoing_networks=["127.0.0.0/8"])
+    await service.push("all", component("web"))
+    visitor = await signed_in(service)
+    text = skeletons.skeleton("builds", "http")
+    answer = await send(visitor, text, "try", "/data-sources/new", entity="web")
+    assert answer.status_code == 200, words(answer.text)
+    html: str = answer.text
+    return html
+
+
+async def test_the_answer_of_another_system_stays_text(start: StartService) -> None:
+    body = b"<script>alert(1)</script>\x00\xff" + b"x" * 100_000
+    async with answering(lambda _: answer_of("500 Oops", "text/<b>", body)) as url:
+        html = await tried_on(start, url)
+    told = words(html)
     assert '"path": "/jobs/web/last"' in told
     assert "status 500, text/<b>, the first 64 KiB" in told
-    assert "unknown upstream-error" in told
-    assert "<script>alert" not in tried.text
-    assert "text/<b>" not in tried.text
-    assert "of-the-settings" not in tried.text
-    assert len(tried.text) < 200_000
+    assert "upstream-error: 127.0.0.1: answered 500" in told
+    assert "<script>alert" not in html
+    assert "text/<b>" not in html
+    assert len(html) < 200_000
+
+
+async def test_an_answer_that_repeats_the_secret_is_not_shown(start: StartService) -> None:
+    async with answering(lambda head: answer_of("200 OK", "text/plain", head)) as url:
+        html = await tried_on(start, url)
+    assert "What came of it" in html
+    assert "of-the-settings" not in html

@@ -59,7 +59,7 @@ async def push(request: Request, state: State) -> Reply:
     given: NewItems = await request.json(NewItems, _LARGEST)
     depth, now = state.settings.max_json_depth, state.clock()
     read = [_item(each, depth, now) for each in given.items]
-    work = partial(_store, source_id=source_id, read=read)
+    work = partial(_store, source_id=source_id, read=read, now=now)
     write = auditing.writing(request, state, auditing.of_facts(source_id))
     version, outcomes = await write(work)
     accepted = sum(outcome.accepted for outcome in outcomes)
@@ -150,7 +150,7 @@ def _item(given: NewFacts, depth: int, now: int) -> _Read:
 
 
 def _store(
-    transaction: Transaction, *, source_id: str, read: list[_Read]
+    transaction: Transaction, *, source_id: str, read: list[_Read], now: int
 ) -> tuple[str, list[Outcome]]:
     """Store the items; the version of the source, and what became of each item."""
     stored = definitions.read(transaction, source_id)
@@ -159,7 +159,7 @@ def _store(
     source = definitions.shown(stored)
     _check_pushed(source)
     items = [each for each in read if isinstance(each, Item)]
-    found = iter(pushing.push(transaction, source, items))
+    found = iter(pushing.push(transaction, source, items, now))
     outcomes = [next(found) if isinstance(each, Item) else Outcome(problems=each) for each in read]
     return source.version, outcomes
 

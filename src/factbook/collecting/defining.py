@@ -15,7 +15,7 @@ from factbook.errors import ConflictError, InputError, InvalidItemsError, NotFou
 from factbook.facts import definitions, history
 from factbook.facts.definitions import Stored
 from factbook.sources import VENDORS
-from factbook.sources.custom import Definition, definition
+from factbook.sources.custom import Definition, mistakes
 from factbook.storage import Database, Transaction, Write
 
 log = structlog.get_logger("factbook.data_sources")
@@ -45,7 +45,7 @@ async def read(
         problems.append({"path": "id", "message": f"has to be {source_id}, as in the address"})
     try:
         # A definition with many expressions takes some time to read.
-        found = await asyncio.to_thread(definition.parse, document)
+        found = await asyncio.to_thread(mistakes.read, document)
     except InvalidItemsError as error:
         raise InvalidItemsError([*problems, *error.details["problems"]]) from None
     if problems:

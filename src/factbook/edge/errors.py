@@ -52,7 +52,10 @@ def _log_cause(error: FactbookError, request: Request) -> None:
         log.warning("request.unavailable", path=request.path, cause=cause)
 
 
-def unexpected(error: Exception, request: Request) -> FactbookError:
-    """What clients are told of a bug: nothing but that there was one. The log gets the rest."""
-    log.error("request.failed", method=request.method, path=request.path, exc_info=error)
+def unexpected(error: Exception, request: Request, path: str | None = None) -> FactbookError:
+    """What clients are told of a bug: nothing but that there was one. The log gets the rest.
+
+    `path` stands in the log where that of the request may be a secret.
+    """
+    log.error("request.failed", method=request.method, path=path or request.path, exc_info=error)
     return FactbookError()

@@ -5,12 +5,15 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from factbook.errors import UnavailableError
 from factbook.facts import entity_filter
 from factbook.facts.datasource import DataSource
 from factbook.storage import Database
 
 # Rows that one page of failures looks at.
 SCANNED: Final = 5_000
+# To count all of many takes PostgreSQL long.
+COUNTED: Final = 10_000
 
 
 class Failure(NamedTuple):
@@ -39,8 +42,8 @@ async def last_written(database: Database, source_ids: Iterable[str]) -> dict[st
 
 
 async def stored(database: Database, source_id: str) -> int:
-    """The number of entities about which the source has brought something, or said why not."""
-    row = await database.one("SELECT COUNT(*) FROM facts_latest WHERE source_id = ?", (source_id,))
+    """The number of entities about which a source has said something, counted up to `COUNTED`."""
+    row = await database.one(_STORED, (source_id, COUNTED))
     return row[0] if row else 0
 
 
@@ -60,11 +63,17 @@ async def failures(
 
 
 async def matching(database: Database, source: DataSource, limit: int) -> list[str]:
-    """The references of up to `limit` entities that the source is about, whichever they are."""
+    """The references of up to `limit` entities that the source is about, whichever they are.
+
+    None where it takes long to find some.
+    """
     condition, values = "1 = 1", list[Any]()
     if source.entity_filter is not None:
         condition, values = entity_filter.where(source.entity_filter)
-    rows = await database.search(_MATCHING.format(condition), (*values, limit))
+    try:
+        rows = await database.search(_MATCHING.format(condition), (*values, limit))
+    except UnavailableError:
+        return []
     return [ref for (ref,) in rows]
 
 
@@ -76,6 +85,10 @@ def _read(reasons: str) -> dict[str, str]:
 _LAST_WRITTEN = """
 SELECT d.id, (SELECT MAX(h.written_at) FROM facts_history h WHERE h.source_id = d.id)
 FROM data_sources d WHERE d.id IN LIST(?)
+"""
+
+_STORED = """
+SELECT COUNT(*) FROM (SELECT 1 FROM facts_latest WHERE source_id = ? LIMIT ?) counted
 """
 
 # What was skipped, because nothing says where to look, is no failure.

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from factbook.facts import entity_filter, trimming
+from factbook.facts import entity_filter, noticing, trimming
 from factbook.facts.datasource import DataSource
 from factbook.facts.reasons import NOT_APPLICABLE
 from factbook.storage import Transaction
@@ -53,7 +53,9 @@ class _Row(NamedTuple):
     reasons: str
 
 
-def push(transaction: Transaction, source: DataSource, items: Sequence[Item]) -> list[Outcome]:
+def push(
+    transaction: Transaction, source: DataSource, items: Sequence[Item], now: int
+) -> list[Outcome]:
     """Store what can be stored of the items; what became of each, in their order."""
     outcomes = [Outcome() for _ in items]
     ids = _ids(transaction, {item.ref for item in items})
@@ -67,7 +69,7 @@ def push(transaction: Transaction, source: DataSource, items: Sequence[Item]) ->
             outcome.problems["entity"] = f"the entityFilter of {source.id} leaves {item.ref} out"
         elif row := _row(source, entity_id, item, outcome):
             found.append((row, outcome))
-    _store(transaction, source, found)
+    _store(transaction, source, found, now)
     return outcomes
 
 
@@ -111,7 +113,9 @@ def _row(source: DataSource, entity_id: int, item: Item, outcome: Outcome) -> _R
     return _Row(entity_id, item.written_at, text, _json(reasons))
 
 
-def _store(transaction: Transaction, source: DataSource, found: list[tuple[_Row, Outcome]]) -> None:
+def _store(
+    transaction: Transaction, source: DataSource, found: list[tuple[_Row, Outcome]], now: int
+) -> None:
     """Store the rows that are new, and tell of those that others of their time rule out."""
     there = _there(transaction, source.id, [row for row, _ in found])
     new: dict[tuple[int, int], _Row] = {}
@@ -133,12 +137,26 @@ def _store(transaction: Transaction, source: DataSource, found: list[tuple[_Row,
     if rows:
         trimming.note_pushed(transaction, source.id, min(row[2] for row in rows))
     newest = {row[1]: row for row in rows}
-    transaction.many(_WRITE_LATEST, newest.values())
+    _write_latest(transaction, source.id, newest, now)
     times: dict[int, int] = dict(
         transaction.all(_TIMES, (source.id, sorted({row[0] for row, _ in good})))
     )
     for row, outcome in good:
         outcome.latest = times.get(row.entity_id) == row.written_at
+
+
+def _write_latest(
+    transaction: Transaction, source_id: str, newest: Mapping[int, tuple[Any, ...]], now: int
+) -> None:
+    """Make the rows of entities the latest where they are not older, and tell what changed."""
+    before = noticing.before(transaction, source_id, sorted(newest))
+    transaction.many(_WRITE_LATEST, newest.values())
+    written = {
+        id_: row[3]
+        for id_, row in newest.items()
+        if id_ in before and before[id_].written_at <= row[2]
+    }
+    noticing.tell(transaction, source_id, before, written, now)
 
 
 def _there(

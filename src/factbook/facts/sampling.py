@@ -3,8 +3,7 @@
 A row holds every fact of its source, so that the fewer rows are read the longer they are.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -81,12 +80,12 @@ def points(rows: Iterable[Entry], names: Sequence[str]) -> dict[str, list[Point]
     Everything else in the rows is passed over unread.
     """
     found: dict[str, list[Point]] = {name: [] for name in names}
-    read = _decoder(tuple(names)).decode
     for row in rows:
+        facts = _members(row.facts)
         reasons: dict[str, str] | None = None
-        for name, value in zip(names, _members(read(row.facts), len(names)), strict=True):
-            if value is not msgspec.UNSET:
-                found[name].append((row.written_at, value))
+        for name in names:
+            if name in facts:
+                found[name].append((row.written_at, msgspec.json.decode(facts[name])))
                 continue
             if reasons is None:
                 reasons = msgspec.json.decode(row.reasons)
@@ -95,16 +94,7 @@ def points(rows: Iterable[Entry], names: Sequence[str]) -> dict[str, list[Point]
     return found
 
 
-def _members(row: msgspec.Struct, count: int) -> Iterator[Any]:
-    return (getattr(row, f"fact{number}") for number in range(count))
-
-
-@lru_cache(maxsize=256)
-def _decoder(names: tuple[str, ...]) -> msgspec.json.Decoder[msgspec.Struct]:
-    fields = [(f"fact{number}", Any, msgspec.UNSET) for number in range(len(names))]
-    renamed = {f"fact{number}": name for number, name in enumerate(names)}
-    return msgspec.json.Decoder(msgspec.defstruct("Row", fields, rename=renamed))
-
+_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 _FIRST = "SELECT MIN(written_at) FROM facts_history WHERE source_id = ? AND entity_id = ?"
 

@@ -6,9 +6,10 @@ from typing import Any, NamedTuple
 import msgspec
 
 from factbook.catalog.store.conditions import SQL
-from factbook.facts import entity_filter
+from factbook.facts import entity_filter, noticing
 from factbook.facts.datasource import DataSource
 from factbook.facts.keeping import Brought, Latest, Observation, merge
+from factbook.facts.noticing import Before
 from factbook.storage import Database, Transaction
 
 __all__ = [
@@ -29,7 +30,6 @@ __all__ = [
     "pages",
     "record",
     "record_many",
-    "stored",
 ]
 
 _NO_REASONS: Mapping[str, str] = {}
@@ -79,20 +79,13 @@ def record_many(
     observation itself brought.
     """
     rows = list(observations)
-    before = stored(transaction, source.id, [row.entity_id for row in rows if row.passing])
-    brought = [(row, merge(source, row, before.get(row.entity_id), now)) for row in rows]
-    transaction.many(
-        _WRITE_LATEST, [_row(source.id, row.entity_id, one.latest) for row, one in brought]
-    )
+    before = noticing.before(transaction, source.id, [row.entity_id for row in rows])
+    last = {row.entity_id: _latest(*before[row.entity_id]) for row in rows if _needs(row, before)}
+    brought = [(row, merge(source, row, last.get(row.entity_id), now)) for row in rows]
+    written = [_row(source.id, row.entity_id, one.latest) for row, one in brought]
+    transaction.many(_WRITE_LATEST, written)
     transaction.many(_APPEND, [_news(source, row, one, now) for row, one in brought if one.is_news])
-
-
-def stored(transaction: Transaction, source_id: str, entity_ids: list[int]) -> dict[int, Latest]:
-    """The latest facts of one source about those of the entities that have any, by their ids."""
-    if not entity_ids:
-        return {}
-    rows = transaction.all(_STORED, (source_id, entity_ids))
-    return {entity_id: _latest(*row) for entity_id, *row in rows}
+    noticing.tell(transaction, source.id, before, {row[1]: row[3] for row in written}, now)
 
 
 def forget(
@@ -190,6 +183,10 @@ async def count(
     return row[0] if row else 0
 
 
+def _needs(row: Observation, before: Mapping[int, Before]) -> bool:
+    return bool(row.passing) and row.entity_id in before
+
+
 def _row(source_id: str, entity_id: int, latest: Latest) -> tuple[Any, ...]:
     facts, reasons, version, written_at, kept = latest
     texts = _json(facts), _json(reasons), version, _json(kept)
@@ -246,10 +243,6 @@ _FORGET_LATEST = "DELETE FROM facts_latest WHERE entity_id IN LIST(?)"
 _FORGET_HISTORY = "DELETE FROM facts_history WHERE entity_id IN LIST(?)"
 
 _COLUMNS = "facts, reasons, version, written_at, kept"
-
-_STORED = f"""
-SELECT entity_id, {_COLUMNS} FROM facts_latest WHERE source_id = ? AND entity_id IN LIST(?)
-"""
 
 _LAST = """
 SELECT entity_id, written_at, CASE WHEN facts = '{}' THEN reasons END FROM facts_latest

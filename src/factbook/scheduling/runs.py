@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 from factbook.clock import HOUR
+from factbook.events import event
+from factbook.events import store as events
 from factbook.storage import Database, Transaction
 
 # Runs of each source that are kept, of everything and asked for, counted apart.
@@ -167,9 +169,14 @@ def _change(transaction: Transaction, ended: Run, now: int) -> Literal["down", "
     was_down = row is not None and row[0] is not None
     if ended.state == "failed":
         transaction.run(_DOWN, (ended.source_id, now))
-        return None if was_down else "down"
-    transaction.run(_UP, (ended.source_id, now))
-    return "up" if was_down else None
+        change: Literal["down", "up"] | None = None if was_down else "down"
+    else:
+        transaction.run(_UP, (ended.source_id, now))
+        change = "up" if was_down else None
+    if change is not None:
+        reason = ended.error if change == "down" else None
+        events.append(transaction, [event.of_source(ended.source_id, change, reason)], now)
+    return change
 
 
 def _run(row: tuple[object, ...]) -> Run:

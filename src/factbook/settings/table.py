@@ -23,6 +23,7 @@ _LEAST = {
     "revision_days": 0,
     "removed_days": 0,
     "audit_days": 0,
+    "event_days": 1,
 }
 
 
@@ -114,6 +115,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     audit_days: Annotated[
         int, _about("Days for which the audit keeps what was done; 0 is for ever.")
     ] = 365
+    event_days: Annotated[
+        int, _about("Days for which events are kept: how long a reader of the feed may be away.")
+    ] = 30
 
     integrations: Annotated[
         dict[str, dict[str, dict[str, Any]]],

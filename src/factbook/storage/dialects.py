@@ -4,12 +4,19 @@ import re
 from functools import lru_cache
 
 _SCHEMA_WORDS = {
-    "sqlite": {"SORTED_TEXT": "TEXT", "POSITION": "instr", "WITHOUT ROWID": "WITHOUT ROWID"},
+    "sqlite": {
+        "SERIAL_KEY": "INTEGER PRIMARY KEY",
+        "SORTED_TEXT": "TEXT",
+        "POSITION": "instr",
+        "WITHOUT ROWID": "WITHOUT ROWID",
+    },
     # A linguistic collation would order the same references differently from SQLite.
     "postgresql": {
         "SORTED_TEXT": 'TEXT COLLATE "C"',
         "INTEGER": "BIGINT",
         "BLOB": "BYTEA",
+        # A key that the database gives to rows in the order in which they come.
+        "SERIAL_KEY": "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
         "POSITION": "strpos",
         "WITHOUT ROWID": "",
     },
@@ -29,6 +36,8 @@ def sqlite(sql: str) -> tuple[str, bool]:
     """The statement for SQLite, and whether lists among its parameters become JSON."""
     listed = "IN LIST(?)" in sql
     sql = sql.replace("LIST_OF(", "json_group_array(")
+    # Whoever writes to SQLite is alone.
+    sql = sql.replace(" FOR UPDATE", "")
     return sql.replace("IN LIST(?)", "IN (SELECT value FROM json_each(?))"), listed
 
 

@@ -19,8 +19,8 @@ from factbook.web.endpoint import Page
 from factbook.web.visit import Visit
 
 PATH = "/catalog"
-_ITEMS = 50
-_CHOICES = 200
+_ITEMS = 40
+_CHOICES = 100
 _LONGEST = 300  # characters of what is looked for; no value that the index has is longer
 _TAGS = 4  # of an entity in the list
 
@@ -115,7 +115,8 @@ async def show(visit: Visit) -> Reply:
     return visit.page(
         "catalog.html",
         asked=asked,
-        rows=[_row(each) for each in found.items],
+        rows=(rows := [_row(each) for each in found.items]),
+        row_kinds=sorted({row.kind for row in rows}),
         kinds=kinds,
         total=sum(kind.entities for kind in kinds if kind.value == asked.kind.lower())
         if asked.kind
@@ -136,7 +137,12 @@ async def show(visit: Visit) -> Reply:
 
 
 async def _choices(visit: Visit) -> Sequence[list[Choice]]:
-    """What there is to choose from: namespaces, owners, tags and sets."""
+    """What there is to choose from: namespaces, owners, tags and sets.
+
+    Nothing for the script, which takes the results alone from the page.
+    """
+    if visit.request.header(b"sec-fetch-dest") == "empty":
+        return [], [], [], []
     database = visit.state.database
     return await asyncio.gather(
         listing.namespaces(database, _CHOICES),

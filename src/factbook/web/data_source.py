@@ -5,6 +5,7 @@ from typing import Any, Final, NamedTuple
 
 from factbook.auth.audit import Entry
 from factbook.auth.permissions import CATALOG_READ, SOURCE_READ, SOURCE_RUN, SOURCE_WRITE
+from factbook.clock import DAY
 from factbook.collecting import Known, defining
 from factbook.edge.requests import Reply
 from factbook.facts import definitions, glance
@@ -15,6 +16,7 @@ from factbook.sources.custom import texts
 from factbook.web import source_rows, source_words
 from factbook.web.endpoint import Page
 from factbook.web.source_rows import Row
+from factbook.web.source_vendors import VENDORS
 from factbook.web.visit import Visit
 from factbook.web.words import segment
 
@@ -24,6 +26,9 @@ _FAILURES: Final = 10
 _FAILURES_OF_A_PAGE: Final = 100
 _VERSIONS: Final = 10
 _SUGGESTIONS: Final = 8
+_SOON: Final = 14 * DAY
+_VENDORS: Final = {vendor.id: vendor.title for vendor in VENDORS}
+_DIGITS: Final = 19  # more than those of any id
 
 
 class Subject(NamedTuple):
@@ -85,9 +90,6 @@ async def failed(visit: Visit) -> Reply:
     )
 
 
-_DIGITS: Final = 19
-
-
 async def delete(visit: Visit) -> Reply:
     """Remove a source with all that it brought."""
     state, found = visit.state, await subject(visit)
@@ -116,6 +118,9 @@ async def page(
         most_runs=_RUNS,
         failures=await _failures(visit, found, 0, _FAILURES) if has_failures else None,
         stored=await glance.stored(database, found.id) if found.row.way == "pushed" else None,
+        counted=glance.COUNTED,
+        soon=_SOON,
+        vendors=_VENDORS,
         groups=_groups(found),
         versions=versions[:_VERSIONS],
         suggestions=await glance.matching(database, source, _SUGGESTIONS) if can_run else [],

@@ -79,7 +79,8 @@ class PageEndpoint:
         except ClientGoneError:
             return
         except Exception as error:  # noqa: BLE001 - the edge: whatever went wrong has to be answered
-            reply = await _refusal(visit, self._path, errors.unexpected(error, request))
+            unexpected = errors.unexpected(error, request, self._path)
+            reply = await _refusal(visit, self._path, unexpected)
         metrics, seconds = self._site.state.metrics, time.perf_counter() - started
         metrics.answered(self._path, request.method, reply.status, seconds)
         await send_reply(self._with_headers(reply, visit), send, head=request.method == "HEAD")

@@ -21,11 +21,13 @@ _WORDS: Final = {
     "avg": "average",
     "ci": "CI",
     "id": "ID",
+    "javascript": "JavaScript",
     "max": "longest",
     "min": "shortest",
     "pr": "PR",
     "slo": "SLO",
     "url": "URL",
+    "yaml": "YAML",
 }
 _BOUNDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[_\s-]+")
 

@@ -8,7 +8,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from factbook import __version__
 from factbook.web import assets, words
-from factbook.web.glyphs import kind_glyph
+from factbook.web.glyphs import kind_glyph, kind_shape
 
 
 def rendered(template: str, values: Mapping[str, Any]) -> bytes:
@@ -26,6 +26,9 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         auto_reload=False,
     )
-    environment.filters |= words.FILTERS | {"kind_glyph": kind_glyph}
+    environment.filters |= words.FILTERS | {
+        "kind_glyph": kind_glyph,
+        "kind_shape": kind_shape,
+    }
     environment.globals |= {"asset": assets.url, "version": __version__}
     return environment

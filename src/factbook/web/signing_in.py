@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from functools import partial
 from http import HTTPStatus
 from typing import NamedTuple
-from urllib.parse import urlsplit
 
 from factbook.auth import audit, invitations, passwords, people
 from factbook.auth.audit import Caller, Entry
@@ -90,9 +89,9 @@ async def accept(visit: Visit) -> Reply:
 
 def safe_path(text: str) -> str:
     """A path of this service to go on to; `/` for anything that could lead elsewhere."""
-    parts = urlsplit(text)
-    leads_away = parts.scheme or parts.netloc or not text.startswith("/") or "\\" in text
-    if leads_away or text.startswith("//") or not text.isprintable() or not text.isascii():
+    # After one slash that is not the first of two, nothing is taken for a scheme or a host.
+    leads_away = not text.startswith("/") or text.startswith("//") or "\\" in text
+    if leads_away or not text.isprintable() or not text.isascii():
         return "/"
     return text
 

@@ -64,6 +64,7 @@ async def begin(visit: Visit) -> Reply:
     try:
         text = skeletons.skeleton(source_id, type_)  # type: ignore[arg-type]  # it is one
         defining.check_custom(source_id, visit.state.registry)
+        _check_address(source_id)
     except FactbookError as error:
         return _kinds(visit, type_, source_id, error.message)
     if await definitions.one(visit.state.database, source_id) is not None:
@@ -101,6 +102,8 @@ async def _answer(visit: Visit, stored: Stored | None) -> Reply:
     try:
         document = await asyncio.to_thread(texts.read, editing.text)
         editing.definition = await _read(visit, document, stored)
+        if stored is None:
+            _check_address(document["id"])
     except FactbookError as error:
         editing.problems = _problems(error)
         editing.status = error.status
@@ -234,6 +237,12 @@ async def _read_quietly(visit: Visit, editing: _Editing) -> _Editing:
     except InputError:
         pass
     return editing
+
+
+def _check_address(source_id: str) -> None:
+    """Raise ConflictError for an id whose page would be this one."""
+    if path_of(source_id) == _NEW:
+        raise ConflictError(f"The page of {source_id} would be this one; choose another id.")
 
 
 def _problems(error: FactbookError) -> Sequence[dict[str, str]]:

@@ -120,13 +120,13 @@ def bar(run: Run, place: str) -> Markup:
     on the page.
     """
     shown = {name: count for name, count in parts_of(run).items() if count} or {"to come": 1}
-    whole, room, x = sum(shown.values()), _WIDTH - (_LEAST + _GAP) * len(shown), 0.0
+    whole, room, x = sum(shown.values()), _WIDTH - _LEAST * len(shown), 0.0
     shapes = []
     for name, count in shown.items():
         # Each part can be seen, however small.
         width = _LEAST + room * count / whole
         shapes.append(element("rect", x=x, y=0, width=width, height=1, class_=_FILLS[name]))
-        x += width + _GAP
+        x += width
     title = f"{place}-{run.id}"
     return element(
         "svg",
@@ -155,8 +155,7 @@ def figures(run: Run) -> str:
 
 
 _WIDTH: Final = 400.0
-_LEAST: Final = 8.0
-_GAP: Final = 4.0
+_LEAST: Final = 10.0
 _FILLS: Final[Mapping[str, str]] = {
     "covered": "fill-good",
     "failed": "fill-bad",

@@ -32,6 +32,11 @@ class Trial(NamedTuple):
     whole: str
 
     @property
+    def meaning(self) -> str:
+        """What the reason for no value at all means."""
+        return words.REASONS[words.word(self.whole)]
+
+    @property
     def found(self) -> int:
         """The number of facts with a value."""
         return sum(one.value is not None for one in self.brought)

@@ -27,6 +27,11 @@ ORDERS: Sequence[Order] = tuple(_ORDERS)
 
 _TEXT_FIELDS = ("metadata.name", "metadata.title", "metadata.description", "metadata.tags")
 
+# So an index that holds the ids is enough; the set of an entity stands beside its document alone.
+_IN_SET = """e.id IN (
+    SELECT entity_id FROM set_items WHERE set_id = (SELECT id FROM sets WHERE name = ?)
+)"""
+
 Place = tuple[str | int, ...]  # a row's values of the columns of an order
 
 
@@ -56,8 +61,7 @@ class Filter:
         where, parameters = f"{where} AND {others}", [*parameters, *values]
         if not self.set:
             return where, parameters
-        in_set = f"{where} AND e.set_id = (SELECT id FROM sets WHERE name = ?)"
-        return in_set, [*parameters, self.set]
+        return f"{where} AND {_IN_SET}", [*parameters, self.set]
 
     def _named(self, order: Order | None) -> SQL:
         """Kind and namespace, said of columns that an index for this order holds."""

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from factbook.catalog import compliance, relations
 from factbook.catalog.sets import Prepared
-from factbook.catalog.store import revisions
+from factbook.catalog.store import revisions, telling
 from factbook.catalog.store.derived import (
     Derived,
     EntitySearchRow,
@@ -21,6 +21,7 @@ from factbook.catalog.store.derived import (
 )
 from factbook.catalog.store.documents import DOCUMENT, split
 from factbook.catalog.store.planning import Existing, Plan, SetRow
+from factbook.events import store as events
 from factbook.storage import Transaction
 
 _ENTITY_COLUMNS = (
@@ -74,6 +75,7 @@ def apply(
     changed.refresh_relations()
     if target is not None:
         _write_membership(transaction, target.id, plan, changed.ids)
+    events.append(transaction, telling.of_plan(target, plan, actor.ref, restored), actor.now)
     items |= {ref: (uid, actor.ref, actor.now) for ref, uid in changed.uids.items()}
     return Written(target.revision if target else 0, items)
 
@@ -229,7 +231,8 @@ def _leave_other_sets(transaction: Transaction, taken: Sequence[Existing], actor
     for ref, *columns in rows:
         losers.setdefault(SetRow(*columns), []).append(by_ref[ref])
     for loser, lost in losers.items():
-        revisions.record(transaction, loser, Plan(loser, removed=lost), actor.ref, actor.now)
+        left = revisions.record(transaction, loser, Plan(loser, removed=lost), actor.ref, actor.now)
+        events.append(transaction, [telling.of_loss(left, lost, actor.ref)], actor.now)
         _leave(transaction, loser.id, lost)
 
 

@@ -75,13 +75,19 @@ function following() {
   next();
 }
 
-// A press outside closes what asks once more; so does Escape.
+// A press outside closes what asks once more; so does Escape, which leads back to its button.
 function closing() {
-  const close = (except) => {
-    for (const open of find("details.confirm[open]")) if (!open.contains(except)) open.open = false;
-  };
-  document.addEventListener("click", (event) => close(event.target));
-  document.addEventListener("keydown", (event) => event.key === "Escape" && close(null));
+  const open = () => find("details.confirm[open]");
+  document.addEventListener("click", (event) => {
+    for (const each of open()) if (!each.contains(event.target)) each.open = false;
+  });
+  document.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape") return;
+    for (const each of open()) {
+      if (each.contains(document.activeElement)) each.querySelector("summary").focus();
+      each.open = false;
+    }
+  });
 }
 
 copying(document);

@@ -1,0 +1,36 @@
+"""What events tell of a write of the catalog."""
+
+from collections.abc import Iterator, Sequence
+
+from factbook.catalog.store.derived import portions
+from factbook.catalog.store.planning import Existing, Plan, SetRow
+from factbook.events import event
+from factbook.events.event import Change, Told
+
+
+def of_plan(target: SetRow | None, plan: Plan, by: str, restored: int | None) -> Iterator[Told]:
+    """The set as it is after the plan, if there is one, and every entity that changed."""
+    if target is not None:
+        yield _of_set(target, plan, by, restored)
+    name, revision = (target.name, target.revision) if target is not None else (None, 0)
+    groups: dict[Change, list[str]] = {
+        "added": [item.ref for item in plan.added],
+        "updated": [item.ref for item, _ in (*plan.updated, *plan.taken)],
+        "removed": [item.ref for item in plan.removed],
+    }
+    for change, refs in groups.items():
+        for some in portions(refs):
+            yield event.of_entities(name, revision, by, {change: some})
+
+
+def of_loss(target: SetRow, lost: Sequence[Existing], by: str) -> Told:
+    """A set that has lost entities to another one."""
+    return _of_set(target, Plan(target, removed=list(lost)), by, None)
+
+
+def _of_set(target: SetRow, plan: Plan, by: str, restored: int | None) -> Told:
+    changes = plan.changes
+    del changes["unchanged"]
+    return event.of_set(
+        target.name, target.revision, by, target.item_count, changes, restored=restored
+    )

@@ -1,0 +1,1 @@
+"""Events: what changed, told where it is changed, in an order that readers can resume."""

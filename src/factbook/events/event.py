@@ -1,0 +1,138 @@
+"""The types of events, and how rows of the store tell of them.
+
+A row is of one topic. A set's and a source's tell of one event, an entity's of all entities that a
+push changed, or of a part of them, a fact's of all entities that one write of a source changed.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, Literal, NamedTuple
+
+import msgspec
+
+Topic = Literal["set", "entity", "fact", "source"]
+
+# Every type, by its topic, and what it tells of.
+TYPES: Final[Mapping[str, tuple[Topic, str]]] = {
+    "set.replaced": ("set", "A set has a new revision: it was pushed, changed or restored."),
+    "entity.added": ("entity", "An entity has come into the catalog."),
+    "entity.updated": ("entity", "An entity has another document, or is in another set."),
+    "entity.removed": ("entity", "An entity is not in the catalog any more."),
+    "fact.changed": ("fact", "A source has written other facts about an entity than before."),
+    "source.down": ("source", "A run of all that a source is about brought nothing but failures."),
+    "source.up": ("source", "A source that was down has brought something."),
+}
+
+Change = Literal["added", "updated", "removed"]
+
+
+class Place(NamedTuple):
+    """A place in the feed: the position of a row, and of an event in it."""
+
+    position: int
+    item: int
+
+
+class Event(NamedTuple):
+    """Something that changed; `subject` is the set, entity or source, `at` in ms of the epoch."""
+
+    place: Place
+    type: str
+    at: int
+    subject: str
+    data: dict[str, Any]
+
+    @property
+    def id(self) -> str:
+        """What no other event of this database has."""
+        return f"{self.place.position}-{self.place.item}"
+
+
+class Told(NamedTuple):
+    """A row of the store before it is written: what is told of a topic."""
+
+    topic: Topic
+    about: str
+    content: dict[str, Any]
+
+
+class Row(NamedTuple):
+    """A row of the store with its position."""
+
+    position: int
+    at: int
+    topic: Topic
+    about: str
+    content: str
+
+
+def of_set(
+    name: str,
+    revision: int,
+    by: str,
+    item_count: int,
+    changes: Mapping[str, int],
+    restored: int | None,
+) -> Told:
+    """A set has a new revision, made `by` a user; `restored` is the one that it put back."""
+    content = {"revision": revision, "by": by, "itemCount": item_count, "changes": changes}
+    if restored is not None:
+        content["restored"] = restored
+    return Told("set", name, content)
+
+
+def of_entities(
+    set_name: str | None, revision: int, by: str, refs: Mapping[Change, Sequence[str]]
+) -> Told:
+    """Entities that a write of the catalog changed, by what became of them."""
+    content: dict[str, Any] = {"revision": revision, "by": by}
+    for change, found in refs.items():
+        content[change] = found
+    return Told("entity", set_name or "", content)
+
+
+def of_facts(source_id: str, changes: list[msgspec.Raw]) -> Told:
+    """Entities of which a source wrote other facts: pairs of a reference and what is told."""
+    return Told("fact", source_id, {"changes": changes})
+
+
+def of_source(source_id: str, change: Literal["down", "up"], reason: str | None) -> Told:
+    """A source that went down, and why, or came up."""
+    return Told("source", source_id, {"change": change, "reason": reason})
+
+
+def events(row: Row) -> Iterator[Event]:
+    """What a row tells of."""
+    content = msgspec.json.decode(row.content)
+    for item, (type_, subject, data) in enumerate(_TELL[row.topic](row.about, content)):
+        yield Event(Place(row.position, item), type_, row.at, subject, data)
+
+
+_Said = tuple[str, str, dict[str, Any]]
+
+
+def _set(name: str, content: dict[str, Any]) -> Iterator[_Said]:
+    yield "set.replaced", name, {"set": name, **content}
+
+
+def _entities(name: str, content: dict[str, Any]) -> Iterator[_Said]:
+    data = {"set": name or None, "by": content["by"]}
+    if name:
+        data["revision"] = content["revision"]
+    for change in ("added", "updated", "removed"):
+        for ref in content.get(change, ()):
+            yield f"entity.{change}", ref, {"entityRef": ref, **data}
+
+
+def _facts(source_id: str, content: dict[str, Any]) -> Iterator[_Said]:
+    for ref, facts in content["changes"]:
+        yield "fact.changed", ref, {"entityRef": ref, "source": source_id, "facts": facts}
+
+
+def _source(source_id: str, content: dict[str, Any]) -> Iterator[_Said]:
+    data: dict[str, Any] = {"source": source_id}
+    if content["reason"] is not None:
+        data["reason"] = content["reason"]
+    yield f"source.{content['change']}", source_id, data
+
+
+_TELL: Final = {"set": _set, "entity": _entities, "fact": _facts, "source": _source}

@@ -1,0 +1,163 @@
+"""The store of events: rows are added in the transaction of what they tell of, and never changed.
+
+A row gets its position after the commit (events/numbering.py); readers see only those that have
+one, so that what they have read is complete up to there.
+"""
+
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import Final, NamedTuple
+
+import msgspec
+
+from factbook.clock import Pace
+from factbook.errors import GoneError
+from factbook.events import numbering
+from factbook.events.event import TYPES, Event, Place, Row, Told, Topic, events
+from factbook.storage import Database, Transaction
+
+# Rows that one page looks at: with a condition that few events meet it holds few.
+SCANNED: Final = 1_000
+_SWEPT_AT_ONCE: Final = 1_000
+
+
+class Wanted(NamedTuple):
+    """Which events are asked for; everything that is None or empty does not matter."""
+
+    types: Sequence[str] = ()
+    set: str | None = None
+    source: str | None = None
+    entity: str | None = None
+
+
+class Page(NamedTuple):
+    """Events in their order, the place behind them, and whether more rows are there already."""
+
+    events: list[Event]
+    next: Place
+    more: bool
+
+
+def append(transaction: Transaction, told: Iterable[Told], now: int) -> None:
+    """Add rows; no other transaction waits for that."""
+    rows = [(now, one.topic, one.about, _json(one.content)) for one in told]
+    transaction.many(_APPEND, rows)
+
+
+async def page(database: Database, after: Place | None, wanted: Wanted, limit: int) -> Page:
+    """Up to `limit` events from a place on, or from the oldest that is kept.
+
+    Raises GoneError when events from this place on are not kept any more, or never were there.
+    """
+    await numbering.catch_up(database)
+    last = await _counter(database, numbering.COUNTER)
+    place = after or Place(await _counter(database, _FORGOTTEN) + 1, 0)
+    end = min(place.position + SCANNED, last + 1)
+    sql, parameters = _condition(wanted)
+    keys = (place.position, end, *parameters, limit + 1)
+    rows = [Row(*row) for row in await database.search(_PAGE.replace("{}", sql), keys)]
+    # Looked at after the rows, which might have been forgotten in between.
+    if place.position <= await _counter(database, _FORGOTTEN) or place.position > last + 1:
+        raise GoneError(
+            "This cursor is of events that are not kept any more. Begin anew without `after`, "
+            "and read what changed meanwhile from the catalog."
+        )
+    found: list[Event] = []
+    for row in rows:
+        for event in events(row):
+            if event.place >= place and _meets(event, wanted):
+                if len(found) == limit:
+                    return Page(found, event.place, more=True)
+                found.append(event)
+    # All of the rows were looked at, though not all that there are.
+    if len(rows) > limit:
+        end = rows[-1].position + 1
+    return Page(found, Place(end, 0), more=end <= last)
+
+
+async def end(database: Database) -> Place:
+    """The place behind everything that has happened until now."""
+    await numbering.catch_up(database)
+    return Place(await _counter(database, numbering.COUNTER) + 1, 0)
+
+
+async def start(database: Database) -> Place:
+    """The place of the oldest event that is kept."""
+    return Place(await _counter(database, _FORGOTTEN) + 1, 0)
+
+
+async def sweep(database: Database, before: int, pace: Pace) -> int:
+    """Forget rows from before a time, the oldest first, in portions; how many."""
+    await numbering.catch_up(database)
+    gone, rest = 0, True
+    while rest:
+        rows = await database.all(_OLDEST, (_SWEPT_AT_ONCE,))
+        old = [position for position, at in rows if at < before]
+        # A clock may have been set back: what stands behind a kept row is kept, too.
+        kept = next((position for position, at in rows if at >= before), None)
+        last = max((one for one in old if kept is None or one < kept), default=None)
+        rest = kept is None and len(rows) == _SWEPT_AT_ONCE
+        if last is not None:
+            gone += await database.write(partial(_forget, last=last))
+        await pace.rest()
+    return gone
+
+
+def _forget(transaction: Transaction, *, last: int) -> int:
+    transaction.run("UPDATE counters SET value = ? WHERE name = ?", (last, _FORGOTTEN))
+    return transaction.run("DELETE FROM events WHERE position <= ?", (last,))
+
+
+async def _counter(database: Database, name: str) -> int:
+    row = await database.one("SELECT value FROM counters WHERE name = ?", (name,))
+    return int(row[0]) if row else 0
+
+
+def _condition(wanted: Wanted) -> tuple[str, list[object]]:
+    """What rows have to meet of which some events may be wanted."""
+    topics = _topics(wanted)
+    sql, parameters = " AND topic IN LIST(?)", list[object]([sorted(topics)])
+    for about in (wanted.set, wanted.source):
+        if about is not None:
+            sql += " AND about = ?"
+            parameters.append(about)
+    if wanted.entity is not None:
+        sql += " AND content LIKE ? ESCAPE '!'"
+        text = _json(wanted.entity)
+        for char in "!%_":
+            text = text.replace(char, f"!{char}")
+        parameters.append(f"%{text}%")
+    return sql, parameters
+
+
+def _topics(wanted: Wanted) -> set[Topic]:
+    topics = {TYPES[type_][0] for type_ in wanted.types or TYPES}
+    if wanted.set is not None:
+        topics &= {"set", "entity"}
+    if wanted.source is not None:
+        topics &= {"fact", "source"}
+    if wanted.entity is not None:
+        topics &= {"entity", "fact"}
+    return topics
+
+
+def _meets(event: Event, wanted: Wanted) -> bool:
+    return (not wanted.types or event.type in wanted.types) and (
+        wanted.entity is None or event.subject == wanted.entity
+    )
+
+
+def _json(value: object) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+_FORGOTTEN: Final = "event_forgotten"
+
+_APPEND = "INSERT INTO events (at, topic, about, content) VALUES (?, ?, ?, ?)"
+
+_PAGE = """
+SELECT position, at, topic, about, content FROM events
+WHERE position >= ? AND position < ?{} ORDER BY position LIMIT ?
+"""
+
+_OLDEST = "SELECT position, at FROM events WHERE position IS NOT NULL ORDER BY position LIMIT ?"

@@ -1,0 +1,106 @@
+"""Noticing which facts a write changes, to tell of it.
+
+The first facts about an entity change nothing; what is written beside them at the same moment by
+another process counts as first, too.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from factbook.events import event
+from factbook.events import store as events
+from factbook.events.event import Told
+from factbook.storage import Transaction
+
+# Bytes of JSON: of a value that is told, of all those of an entity, and of a row of events.
+LARGEST: Final = 1024
+_OF_AN_ENTITY: Final = 16 * 1024
+_OF_A_ROW: Final = 64 * 1024
+
+
+class Before(NamedTuple):
+    """What is stored of an entity, as JSON but for the times; `written_at` 0: never collected."""
+
+    facts: str
+    reasons: str
+    version: str
+    written_at: int
+    kept: str
+
+
+def before(transaction: Transaction, source_id: str, entity_ids: list[int]) -> dict[int, Before]:
+    """What is stored of one source about the entities, which no one else changes until the end."""
+    rows = transaction.all(_STORED, (source_id, entity_ids)) if entity_ids else []
+    return {entity_id: Before(*row) for entity_id, *row in rows}
+
+
+def tell(
+    transaction: Transaction,
+    source_id: str,
+    stored: Mapping[int, Before],
+    written: Mapping[int, str],
+    now: int,
+) -> None:
+    """Tell of every entity of which other facts are `written`, as JSON, than were stored."""
+    changed = {
+        id_: told
+        for id_, facts in written.items()
+        if (was := stored.get(id_)) is not None
+        and was.written_at
+        and was.facts != facts
+        and (told := differences(was.facts, facts))
+    }
+    if not changed:
+        return
+    refs = transaction.all("SELECT id, ref FROM entities WHERE id IN LIST(?)", (list(changed),))
+    found = [_json((ref, changed[id_])) for id_, ref in sorted(refs)]
+    events.append(transaction, _rows(source_id, found), now)
+
+
+def differences(was: str, since: str) -> dict[str, dict[str, Any]]:
+    """What is told of each fact that differs: its value `from` the one text `to` the other.
+
+    None is no value. Values that are too large are `omitted`.
+    """
+    old, new = _members(was), _members(since)
+    told: dict[str, dict[str, Any]] = {
+        name: {"from": old.get(name), "to": value}
+        for name, value in new.items()
+        if name not in old or old[name] != value
+    }
+    told |= {name: {"from": old[name], "to": None} for name in old if name not in new}
+    return told if len(was) + len(since) <= LARGEST else _bounded(told)
+
+
+def _bounded(told: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    room = _OF_AN_ENTITY
+    for name, values in told.items():
+        sizes = [len(bytes(value)) for value in values.values() if value is not None]
+        room -= sum(sizes)
+        if room < 0 or max(sizes) > LARGEST:
+            told[name] = {"omitted": True}
+    return told
+
+
+def _rows(source_id: str, found: Iterable[bytes]) -> Iterator[Told]:
+    some: list[msgspec.Raw] = []
+    size = 0
+    for text in found:
+        if some and size + len(text) > _OF_A_ROW:
+            yield event.of_facts(source_id, some)
+            some, size = [], 0
+        some.append(msgspec.Raw(text))
+        size += len(text)
+    yield event.of_facts(source_id, some)
+
+
+_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+_json = msgspec.json.encode
+
+# In one order everywhere, or two that write the same rows could wait for each other.
+_STORED = """
+SELECT entity_id, facts, reasons, version, written_at, kept FROM facts_latest
+WHERE source_id = ? AND entity_id IN LIST(?) ORDER BY entity_id FOR UPDATE
+"""

@@ -1,0 +1,162 @@
+"""Sending what is due to webhooks, as one of any number of processes.
+
+Each webhook has a task of its own, so that one that answers slowly, or not at all, keeps no other
+waiting.
+"""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from typing import Final
+
+import msgspec
+import structlog
+
+from factbook.auth.sealing import NotOpenedError
+from factbook.clock import SECOND, Clock, iso
+from factbook.errors import GoneError, UnavailableError
+from factbook.events import numbering
+from factbook.events import store as events
+from factbook.events.event import Event, Place
+from factbook.events.store import Wanted
+from factbook.sources.http import Reply
+from factbook.sources.http.client import USER_AGENT
+from factbook.storage import Database
+from factbook.webhooks import secrets, signing, store
+from factbook.webhooks.posting import Post
+from factbook.webhooks.store import Claimed, Message, Sent
+
+log = structlog.get_logger("factbook.webhooks")
+
+# Messages of a webhook that one round sends, and how many of them at a time: with the longest that
+# one may take, a round is over well before another process may take the webhook over.
+ROUND: Final = 8
+_AT_ONCE: Final = 4
+_GONE: Final = 410
+
+
+class Courier:
+    """Sends for whatever webhook nobody sends for."""
+
+    def __init__(
+        self, database: Database, post: Post, key: Callable[[], bytes], clock: Clock, holder: str
+    ) -> None:
+        """`key` gives the key that secrets are sealed under."""
+        self._database = database
+        self._post = post
+        self._key = key
+        self._clock = clock
+        self._holder = holder
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+
+    async def tick(self) -> int:
+        """Begin to send for the webhooks that have something to be sent; their number."""
+        await numbering.catch_up(self._database)
+        found = await store.due(self._database, self._clock())
+        new = [id_ for id_ in found if id_ not in self._tasks]
+        for id_ in new:
+            task = asyncio.create_task(self._serve(id_))
+            self._tasks[id_] = task
+            task.add_done_callback(partial(self._end, id_))
+        return len(new)
+
+    async def drain(self) -> None:
+        """Send everything that is due now."""
+        while await self.tick() or self._tasks:
+            await asyncio.wait(self._tasks.values())
+
+    async def stop(self) -> None:
+        """Send no more, and let others have what was not sent at once."""
+        tasks = list(self._tasks.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        if tasks:
+            # Without it their claims lapse.
+            with suppress(UnavailableError):
+                await self._database.write(lambda tx: store.release(tx, self._holder))
+        await self._post.aclose()
+
+    def _end(self, id_: str, task: "asyncio.Task[None]") -> None:
+        del self._tasks[id_]
+        if not task.cancelled() and (error := task.exception()) is not None:
+            # Its claim lapses, and then it is tried again.
+            log.error("webhook.failed", webhook=id_, exc_info=error)
+
+    async def _serve(self, id_: str) -> None:
+        """Send in rounds until nothing is due."""
+        while await self._round(id_):
+            pass
+
+    async def _round(self, id_: str) -> bool:
+        """One round; whether there may be more to send now."""
+        now = self._clock()
+        claimed = await self._database.write(
+            lambda tx: store.claim(tx, id_, self._holder, now, ROUND)
+        )
+        if claimed is None:
+            return False
+        found, place, more = await self._new(claimed)
+        turns = asyncio.Semaphore(_AT_ONCE)
+        messages = [*claimed.due, *(_message(event, now) for event in found)]
+        sent = await asyncio.gather(*(self._send(claimed, one, turns) for one in messages))
+        disabled = await self._database.write(
+            lambda tx: store.finish(tx, claimed, sent, place, self._clock())
+        )
+        if disabled:
+            error = next((one.error for one in sent if one.error is not None), None)
+            log.error("webhook.disabled", webhook=id_, reason=error)
+        return disabled is False and (more or len(claimed.due) == ROUND)
+
+    async def _new(self, claimed: Claimed) -> tuple[list[Event], Place, bool]:
+        """Events that were not tried yet, the place behind them, and whether there are more."""
+        if claimed.room <= 0:
+            return [], claimed.next, False
+        wanted, place = Wanted(claimed.types), claimed.next
+        try:
+            page = await events.page(self._database, place, wanted, claimed.room)
+        except GoneError:
+            # It was disabled for longer than events are kept.
+            log.warning("webhook.skipped", webhook=claimed.id)
+            return [], await events.start(self._database), True
+        return page.events, page.next, page.more
+
+    async def _send(self, claimed: Claimed, message: Message, turns: asyncio.Semaphore) -> Sent:
+        async with turns:
+            now = self._clock()
+            try:
+                secret = secrets.opened(self._key(), claimed.id, claimed.url, claimed.secret)
+            except NotOpenedError:
+                return Sent(message, "its secret was sealed under another token_key")
+            reply = await send(self._post, claimed.url, secret, message, now)
+        if 200 <= reply.status < 300 and not reply.failure:
+            return Sent(message, None)
+        error = reply.failure or f"answered {reply.status}"
+        return Sent(message, error, reply.status == _GONE, now + _asked_pause(reply))
+
+
+async def send(post: Post, url: str, secret: bytes, message: Message, now: int) -> Reply:
+    """Send a message, signed as of now."""
+    body = message.body.encode()
+    headers = {
+        "content-type": "application/json",
+        "user-agent": USER_AGENT,
+        **signing.headers(secret, message.event_id, now // SECOND, body),
+    }
+    return await post(url, headers, body)
+
+
+def body(type_: str, at: int, data: object) -> str:
+    """The JSON of a message."""
+    return msgspec.json.encode({"type": type_, "timestamp": iso(at), "data": data}).decode()
+
+
+def _message(event: Event, now: int) -> Message:
+    return Message(event.id, event.type, body(event.type, event.at, event.data), now, 0)
+
+
+def _asked_pause(reply: Reply) -> int:
+    """For how long the receiver wants nothing, as far as it says so in seconds."""
+    text = reply.headers.get("retry-after", "")
+    return int(text) * SECOND if text.isascii() and text.isdigit() and len(text) < 8 else 0

@@ -1,0 +1,100 @@
+"""Making, trying and removing webhooks."""
+
+import secrets as chance
+import time
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import structlog
+
+from factbook.auth.sealing import NotOpenedError
+from factbook.errors import ConflictError
+from factbook.events import store as events
+from factbook.storage import Database, Transaction, Write
+from factbook.webhooks import courier, secrets, signing, store
+from factbook.webhooks.posting import Post
+from factbook.webhooks.store import GivenUp, Message, Webhook
+
+log = structlog.get_logger("factbook.webhooks")
+
+TEST = "webhook.test"
+
+listed = store.listed
+
+
+class Made(NamedTuple):
+    """A new webhook, and its secret, which is never shown again."""
+
+    webhook: Webhook
+    secret: str
+
+
+class Tried(NamedTuple):
+    """What came of a test: the receiver's status, 0 without any, and why it did not work."""
+
+    status: int
+    milliseconds: int
+    error: str | None
+
+
+async def create(
+    database: Database,
+    post: Post,
+    key: bytes,
+    url: str,
+    types: Sequence[str],
+    *,
+    actor: str,
+    now: int,
+    write: Write,
+) -> Made:
+    """Make a webhook that gets every event from now on.
+
+    Raises InputError for an address that may not be called, ConflictError.
+    """
+    await post.check(url)
+    id_, secret = chance.token_hex(8), signing.secret()
+    hook = Webhook(id_, url, tuple(dict.fromkeys(types)), now, actor, *(None,) * 4, 0, 0)
+    sealed, place = secrets.seal(key, id_, url, secret), await events.end(database)
+
+    def work(transaction: Transaction) -> Webhook:
+        store.add(transaction, hook, sealed, place)
+        return hook
+
+    await write(work)
+    log.info("webhook.created", webhook=id_, actor=actor)
+    return Made(hook, signing.shown(secret))
+
+
+async def one(database: Database, id_: str) -> tuple[Webhook, list[GivenUp]]:
+    """A webhook, and what could not be delivered to it lately; raises NotFoundError."""
+    return await store.one(database, id_), await store.given_up(database, id_)
+
+
+async def remove(id_: str, *, write: Write) -> None:
+    """Remove a webhook; raises NotFoundError."""
+    await write(lambda transaction: store.remove(transaction, id_))
+
+
+async def enable(id_: str, *, now: int, write: Write) -> Webhook:
+    """Send to a webhook again, beginning with what was given up; raises NotFoundError."""
+    return await write(lambda transaction: store.enable(transaction, id_, now))
+
+
+async def try_out(database: Database, post: Post, key: bytes, id_: str, now: int) -> Tried:
+    """Send a message of the type `webhook.test` once; raises NotFoundError, ConflictError."""
+    hook, sealed = await store.one(database, id_), await store.secret(database, id_)
+    try:
+        secret = secrets.opened(key, id_, hook.url, sealed)
+    except NotOpenedError:
+        raise ConflictError(
+            "The secret of this webhook was sealed under another token_key. Make it anew."
+        ) from None
+    text = courier.body(TEST, now, {"webhook": id_})
+    message = Message(f"test-{chance.token_hex(8)}", TEST, text, now, 0)
+    started = time.perf_counter()
+    reply = await courier.send(post, hook.url, secret, message, now)
+    spent = round((time.perf_counter() - started) * 1000)
+    good = 200 <= reply.status < 300 and not reply.failure
+    error = None if good else reply.failure or f"answered {reply.status}"
+    return Tried(reply.status, spent, error)

@@ -1,0 +1,89 @@
+"""The way to receivers: with the guard of every outgoing call, one short call at a time."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final, Protocol
+from urllib.parse import urlsplit
+
+from factbook.errors import ConfigurationError, InputError
+from factbook.settings import Settings
+from factbook.sources.configuring import origin
+from factbook.sources.http import Reply
+
+if TYPE_CHECKING:
+    from factbook.sources.http.sending import Sender
+
+MOST_SECONDS: Final = 10.0
+MOST_BYTES: Final = 1024 * 1024
+LONGEST: Final = 2_000
+
+
+class Post(Protocol):
+    """Sends messages, follows no redirect and never raises."""
+
+    async def __call__(self, url: str, headers: Mapping[str, str], body: bytes) -> Reply:
+        """What the receiver replies, or why nothing came."""
+
+    async def check(self, url: str) -> None:
+        """Return when messages may be sent there as it seems now; raises InputError."""
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+
+
+class GuardedPost:
+    """Sends as the settings of outgoing calls allow."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._senders: dict[str, Sender] = {}
+
+    async def __call__(self, url: str, headers: Mapping[str, str], body: bytes) -> Reply:
+        """What the receiver replies, or why nothing came."""
+        try:
+            sender = self._sender(url)
+        except ConfigurationError as error:
+            return Reply(0, failure=error.message)
+        return await sender.send("POST", url, headers, body)
+
+    async def check(self, url: str) -> None:
+        """Return when messages may be sent there as it seems now; raises InputError."""
+        _check_form(url)
+        try:
+            route = await self._sender(url).route()
+        except ConfigurationError as error:
+            raise InputError(f"url: {error.message}") from None
+        # A name that is not known now may be later, and then its addresses are looked at again.
+        if isinstance(route, Reply) and not route.repeatable:
+            raise InputError(f"url: {route.failure}.")
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        for sender in self._senders.values():
+            await sender.aclose()
+        self._senders.clear()
+
+    def _sender(self, url: str) -> "Sender":
+        found = self._senders.get(origin(url))
+        if found is None:
+            # Heavy to import, and of no use to a service without webhooks.
+            from factbook.sources.http.network import Network  # noqa: PLC0415
+
+            found = self._senders[origin(url)] = Network(self._settings).sender(
+                origin(url), seconds=MOST_SECONDS, most_bytes=MOST_BYTES
+            )
+        return found
+
+
+def _check_form(url: str) -> None:
+    try:
+        parts = urlsplit(url)
+        whole = parts.scheme in {"https", "http"} and parts.hostname and parts.port != 0
+    except ValueError:
+        whole = False
+    if not whole or not url.isascii() or not url.isprintable() or " " in url or len(url) > LONGEST:
+        raise InputError(
+            f"url: has to be an address that begins with https:// or http://, of {LONGEST} "
+            "characters at most."
+        )
+    if parts.username is not None or parts.fragment:
+        raise InputError("url: has to be without a user and without a fragment.")

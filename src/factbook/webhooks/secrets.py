@@ -1,0 +1,17 @@
+"""The secrets of webhooks at rest: each opens only beside its webhook's address."""
+
+from typing import Final
+
+from factbook.auth import sealing
+
+_LABEL: Final = "webhooks"
+
+
+def seal(key: bytes, id_: str, url: str, secret: bytes) -> bytes:
+    """The secret as it is stored."""
+    return sealing.seal(key, _LABEL, f"{id_} {url}", secret)
+
+
+def opened(key: bytes, id_: str, url: str, sealed: bytes) -> bytes:
+    """The secret; raises sealing.NotOpenedError."""
+    return sealing.opened(key, _LABEL, f"{id_} {url}", sealed)

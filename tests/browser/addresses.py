@@ -1,0 +1,82 @@
+"""What stands at each path of the table of pages, in the service that the browser looks at."""
+
+from typing import Final
+
+from tests.browser.shop import ADMINISTRATOR, VIEWER
+
+_ACCOUNT: Final = "/administration/account"
+_CONNECTIONS: Final = "/administration/connections"
+_ENTITY: Final = "/catalog/{kind}/{namespace}/{name}"
+_CHECKOUT: Final = "/catalog/component/default/checkout"
+
+# RUN is in the place of the number of a run.
+EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
+    "/": ("/", "/?kind=api"),
+    "/catalog": ("/catalog", "/catalog?q=checkout&owner=%5B", "/catalog?q=nothing+like+it"),
+    _ENTITY: (
+        _CHECKOUT,
+        "/catalog/group/default/team-checkout",
+        "/catalog/resource/default/master%20account",
+        "/catalog/component/default/nobody",
+    ),
+    f"{_ENTITY}/relations": (f"{_CHECKOUT}/relations",),
+    f"{_ENTITY}/raw": (f"{_CHECKOUT}/raw",),
+    f"{_ENTITY}/facts/{{source}}": (f"{_CHECKOUT}/facts/coverage", f"{_CHECKOUT}/facts/builds"),
+    f"{_ENTITY}/facts/{{source}}/{{fact:path}}": (
+        f"{_CHECKOUT}/facts/coverage/lines",
+        f"{_CHECKOUT}/facts/runbooks/hasRunbook?span=week",
+        f"{_CHECKOUT}/facts/builds/seconds?span=all",
+    ),
+    "/sets": ("/sets",),
+    "/sets/{set_id}": ("/sets/examples", "/sets/none"),
+    "/sets/{set_id}/revisions": ("/sets/examples/revisions",),
+    "/sets/{set_id}/revisions/{number}": (
+        "/sets/examples/revisions/1",
+        "/sets/examples/revisions/2",
+    ),
+    "/sets/{set_id}/push": ("/sets/examples/push",),
+    "/data-sources": ("/data-sources", "/data-sources?show=problems", "/data-sources?q=nothing"),
+    "/data-sources/new": ("/data-sources/new", "/data-sources/new?type=http&id=another"),
+    "/data-sources/{id}": (
+        "/data-sources/builds",
+        "/data-sources/coverage",
+        "/data-sources/draft",
+        "/data-sources/techdocs",
+    ),
+    "/data-sources/{id}/edit": ("/data-sources/builds/edit",),
+    "/data-sources/{id}/failures": ("/data-sources/builds/failures",),
+    "/data-sources/{id}/runs": ("/data-sources/builds/runs", "/data-sources/draft/runs"),
+    "/data-sources/{id}/runs/{run}": ("/data-sources/builds/runs/RUN",),
+    "/connect": ("/connect", "/connect?client=codex"),
+    "/connect/check": ("/connect/check",),
+    "/connect/tools": ("/connect/tools",),
+    "/connect/tools/{name}": (
+        "/connect/tools/get-entity-facts",
+        "/connect/tools/get-entity-compliance?run=1&name=checkout",
+        "/connect/tools/get-codehost-metrics?run=1&name=nobody",
+    ),
+    _ACCOUNT: (_ACCOUNT,),
+    f"{_ACCOUNT}/api-access": (f"{_ACCOUNT}/api-access", f"{_ACCOUNT}/api-access?all=1"),
+    "/administration/people": ("/administration/people",),
+    "/administration/people/{name}": (
+        f"/administration/people/{VIEWER}",
+        f"/administration/people/{ADMINISTRATOR}",
+    ),
+    _CONNECTIONS: (_CONNECTIONS,),
+    f"{_CONNECTIONS}/new": (f"{_CONNECTIONS}/new",),
+    f"{_CONNECTIONS}/{{name}}/edit": (f"{_CONNECTIONS}/ci/edit",),
+    "/administration/audit": ("/administration/audit", "/administration/audit?action=set.replace"),
+}
+NOWHERE: Final = "/nowhere"
+# What is shown to people who are not signed in.
+OUTSIDE: Final = {"/sign-in": ("/sign-in",), "/welcome/{secret}": ("/welcome/used",)}
+# Files, and what leads to a provider of identities and back.
+NO_PAGES: Final = frozenset(
+    {
+        "/static/{name}",
+        "/sign-in/openid",
+        "/sign-in/openid/callback",
+        f"{_ENTITY}/raw.json",
+        f"{_ENTITY}/raw.yaml",
+    }
+)

@@ -1,0 +1,198 @@
+"""`python -m tests.browser.screenshots`: the pictures of docs/images, made anew.
+
+A service with a made-up shop lives through a month of simulated time, asking fakes of vendors, and
+is then looked at with a browser.
+"""
+
+import asyncio
+import shutil
+import socket
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import uvicorn
+from playwright.async_api import async_playwright
+
+from factbook.app import Application
+from factbook.auth.permissions import CATALOG_READ, SET_WRITE, SOURCE_READ
+from factbook.clock import DAY, HOUR, MINUTE
+from factbook.collecting import Collector
+from factbook.settings import Settings
+from tests.browser import driving, showcase
+from tests.browser.png import small
+from tests.browser.shop import COVERAGE, FACTS, SOURCES
+from tests.fakes.datadog import Monitor
+from tests.fakes.faults import saying
+from tests.service import NOON, PUSH, Service, Time
+from tests.sources.asking import Asking
+from tests.sources.datadog import asking as datadog
+from tests.sources.github import asking as github
+from tests.sources.pagerduty import asking as pagerduty
+from tests.sources.snyk import asking as snyk
+from tests.web.visiting import signed_in
+
+IMAGES: Final = Path(__file__).parent.parent.parent / "docs" / "images"
+WIDTH, HEIGHT = 1440, 900
+THEMES: Final[tuple[Literal["light", "dark"], ...]] = ("light", "dark")
+PAGES: Final = {
+    "overview": "/",
+    "catalog": "/catalog",
+    "entity": "/catalog/component/default/checkout",
+    "fact": "/catalog/component/default/checkout/facts/coverage/lines",
+    "data-sources": "/data-sources",
+    "revision": "/sets/payments/revisions/2",
+    "playground": "/connect/tools/get-entity-facts?run=1&dataSourceId=coverage&name=checkout",
+    "api-access": "/administration/account/api-access",
+}
+
+
+class Vendors:
+    """The fakes, and the integrations that ask them."""
+
+    def __init__(self) -> None:
+        self.github, code = github.started(*showcase.repositories(0))
+        self.snyk, scanner = snyk.started(showcase.projects(0), organizations=[snyk.ACME])
+        _, on_call = pagerduty.started(showcase.services(), showcase.incidents())
+        self.datadog, monitors = datadog.started([Monitor(1, ("service:checkout", "team:one"))])
+        self.askings: list[Asking] = [code, scanner, on_call, monitors]
+
+    def live_until(self, day: int, moment: int) -> None:
+        """Let it be this moment, on the day of this number, for every vendor."""
+        for asking in self.askings:
+            asking.time.now = moment
+        self.github.repositories = showcase.repositories(day)
+        self.snyk.organizations = {one.id: one for one in [showcase.projects(day)]}
+        if day > showcase.DAYS - 3:
+            forbidden = saying({"errors": ["Forbidden"]}, 403)
+            for kind in list(self.datadog.requests):
+                self.datadog.fail(kind, forbidden, times=1_000)
+
+
+class Month:
+    """The service of the shop, from its first day to today."""
+
+    def __init__(self, service: Service, vendors: Vendors) -> None:
+        self.service = service
+        self.vendors = vendors
+        clients = {asking.integration.source.id: asking.client for asking in vendors.askings}
+        self.collector = Collector(
+            service.state.database,
+            [asking.integration for asking in vendors.askings],
+            lambda integration: clients[integration.source.id],
+            service.time,
+            "pictures",
+        )
+
+    async def pass_by(self) -> None:
+        """Push, define, and collect once a day."""
+        for day in range(showcase.DAYS + 1):
+            self.service.time.now = moment = NOON - (showcase.DAYS - day) * DAY
+            self.vendors.live_until(day, moment)
+            if day == 0:
+                await self._begin()
+            if day == showcase.DAYS - 2:
+                await self._change()
+            await self._push_coverage(day)
+            await self.collector.drain()
+        self.service.time.advance(3 * HOUR + 20 * MINUTE)
+
+    async def _begin(self) -> None:
+        for team in showcase.teams():
+            await self._as(team, f"{PUSH}/sets/{team}", {"items": showcase.entities(team)})
+        source = f"{SOURCES}/{COVERAGE['id']}"
+        assert (await self.service.http.put(source, json=COVERAGE)).is_success
+        assert (await self.service.http.post(f"{source}/publish")).is_success
+
+    async def _change(self) -> None:
+        """What two teams did this week."""
+        for team in ("payments", "discovery"):
+            items = showcase.entities(team)
+            items[4]["metadata"]["description"] += " In every region."
+            items[5]["metadata"]["tags"] = ["core", "tier-1"]
+            await self._as(team, f"{PUSH}/sets/{team}", {"items": items[:-1]})
+
+    async def _as(self, team: str, path: str, body: Any) -> None:
+        token = await self.service.token(owner=f"group:default/team-{team}", name=f"{team} ci")
+        async with self.service.client(token) as http:
+            answer = await http.put(path, json=body)
+        assert answer.is_success, answer.text
+
+    async def _push_coverage(self, day: int) -> None:
+        items = [
+            {
+                "entity": f"component:default/{name}",
+                "facts": {"lines": showcase.coverage(name, day)},
+            }
+            for name in showcase.NAMES
+        ]
+        answer = await self.service.http.post(f"{FACTS}/{COVERAGE['id']}", json={"items": items})
+        assert answer.is_success, answer.text
+
+
+@asynccontextmanager
+async def shown(folder: Path) -> AsyncIterator[tuple[Service, str]]:
+    """The service after its month, and its address on loopback."""
+    vendors = Vendors()
+    time = Time()
+    application = Application(
+        Settings(database_url=f"sqlite:///{folder / 'factbook.db'}"),
+        clock=time,
+        integrations=tuple(asking.integration for asking in vendors.askings),
+    )
+    async with application.running() as state:
+        service = Service(application, state, time)
+        time.now = NOON - showcase.DAYS * DAY
+        async with service.client(await service.token(name="pipelines")) as http:
+            service.http = http
+            await Month(service, vendors).pass_by()
+        with socket.create_server(("127.0.0.1", 0)) as listening:
+            server = uvicorn.Server(uvicorn.Config(application, lifespan="off", log_config=None))
+            serving = asyncio.create_task(server.serve([listening]))
+            yield service, f"http://127.0.0.1:{listening.getsockname()[1]}"
+            server.should_exit = True
+            await serving
+
+
+async def take(service: Service, url: str, folder: Path) -> None:
+    """Take every picture, light and dark."""
+    ada = await signed_in(service, "ada")
+    mine = {"owner": "user:default/ada"}
+    await service.token(CATALOG_READ, SOURCE_READ, name="laptop", lifetime=90 * DAY, **mine)
+    await service.token(SET_WRITE, name="ci", lifetime=365 * DAY, **mine)
+    await service.token(CATALOG_READ, SOURCE_READ, name="agents", lifetime=9 * DAY, **mine)
+    cookies: list[Any] = [
+        {"name": each.name, "value": each.value or "", "url": url} for each in ada.http.cookies.jar
+    ]
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(
+            executable_path=shutil.which("chromium"), args=driving.arguments()
+        )
+        blank = await browser.new_page()
+        for theme in THEMES:
+            context = await browser.new_context(
+                base_url=url, viewport={"width": WIDTH, "height": HEIGHT}, color_scheme=theme
+            )
+            await context.add_cookies(cookies)
+            page = await context.new_page()
+            for name, path in PAGES.items():
+                answer = await page.goto(path)
+                assert answer, path
+                assert answer.ok, (path, answer.status)
+                picture = await small(await page.screenshot(), blank)
+                (folder / f"{name}-{theme}.png").write_bytes(picture)
+        await browser.close()
+
+
+async def main() -> None:
+    """Make every picture anew."""
+    IMAGES.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder:
+        async with shown(Path(folder)) as (service, url):
+            await take(service, url, IMAGES)
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -1,0 +1,88 @@
+"""Random histories of concurrent clients: one order of their calls explains every answer."""
+
+import os
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import StartService
+from tests.model.checking import order
+from tests.model.clients import ACTORS, inside, outside, unexplained
+from tests.model.counting import outcomes
+from tests.model.histories import histories
+from tests.model.story import tell
+from tests.processes import serving
+
+SOAK = bool(os.environ.get("FACTBOOK_SOAK"))
+SHORT = 100
+LONG = 3_000 if SOAK else 500
+
+# What makes histories worth checking, and how many of ten thousand calls at least come to it.
+INTERESTING = {
+    "put 200": 800,
+    "put 409 held by another": 80,
+    "put 409 too many removals": 15,
+    "put 412": 80,
+    "post 200": 150,
+    "post 409 held by another": 15,
+    "post 412": 15,
+    "delete 200": 40,
+    "delete 412": 10,
+    "remove 204": 60,
+    "restore 200": 60,
+    "restore 404": 40,
+    "restore 409 held by another": 10,
+    "restore 409 too many removals": 5,
+    "restore 412": 30,
+    "set 200": 500,
+    "moved to another set": 150,
+    "writes that overlap another": 600,
+}
+
+
+def dull(counted: Counter[str]) -> dict[str, int]:
+    """What came too seldom."""
+    return {
+        outcome: counted[outcome]
+        for outcome, least in INTERESTING.items()
+        if counted[outcome] < least * counted["calls"] // 10_000
+    }
+
+
+async def test_what_happens_call_by_call_is_explained_by_its_own_order(start: StartService) -> None:
+    async with inside([await start(), await start()]) as clients:
+        told = await tell(clients)
+    assert [event.answer.status for event in told if event.answer.status != 200] == [
+        412, 409, 204, 409, 404, 409
+    ]  # fmt: skip
+    assert order(told) == told
+
+
+@pytest.mark.spec("push.one-transaction", "guard.if-match")
+async def test_one_order_of_the_calls_explains_what_clients_of_two_services_saw(
+    start: StartService,
+) -> None:
+    async with inside([await start(), await start()]) as clients:
+        found = await histories(range(SHORT), clients)
+    assert len(found) == SHORT
+    assert not unexplained(found)
+    assert not dull(outcomes(found.values()))
+
+
+@pytest.mark.system
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("at_once", [1, 6])
+@pytest.mark.spec("push.one-transaction", "guard.if-match")
+async def test_one_order_of_the_calls_explains_what_clients_of_two_server_processes_saw(
+    database_url: str, tmp_path: Path, at_once: int
+) -> None:
+    with serving(database_url, tmp_path) as one, serving(database_url, tmp_path) as two:
+        tokens = [one.token("--user", actor) for actor in ACTORS]
+        async with outside([one.url, two.url], tokens) as clients:
+            found = await histories(range(LONG), clients, at_once)
+    assert len(found) == LONG
+    assert not unexplained(found)
+    counted = outcomes(found.values())
+    assert not dull(counted)
+    print(f"{database_url.partition(':')[0]}, {at_once} at once: {dict(sorted(counted.items()))}")  # noqa: T201 - shown with -s

@@ -1,0 +1,198 @@
+"""The page of one fact about one entity: how it was over time."""
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from factbook.catalog.store import subjects
+from factbook.clock import DAY, HOUR, MINUTE
+from factbook.facts.schema import Fact
+from factbook.sources import SOURCES as CATALOGS
+from tests.conftest import StartService
+from tests.service import Service, component
+from tests.web.knowing import DELIVERIES, SOURCES, write
+from tests.web.markup import HOSTILE, hrefs, is_harmless
+from tests.web.visiting import Browser, signed_in, words
+
+WEB = "/catalog/component/default/web"
+REF = "component:default/web"
+FACTS = f"{WEB}/facts/deliveries"
+
+
+@pytest.fixture
+async def knowing(start: StartService) -> Service:
+    """A service with a component, the catalog's own sources and two others."""
+    service = await start(sources=[*CATALOGS, *SOURCES])
+    await service.push("all", component("web"))
+    return service
+
+
+async def visitor_of(service: Service) -> Browser:
+    """A browser of somebody who signs in now."""
+    return await signed_in(service, f"p{service.time() % 10**9}")
+
+
+async def test_a_number_is_drawn_with_its_figures(knowing: Service) -> None:
+    for number in (2.0, 4.0, 9.0):
+        knowing.time.advance(HOUR)
+        await write(knowing, REF, {"leadTime": number})
+    knowing.time.advance(MINUTE)
+    page = await (await visitor_of(knowing)).text(f"{FACTS}/leadTime")
+    text = words(page)
+    assert "Lead time From commit to production. leadTime · float · hours · from Deliveries" in text
+    assert "9 hours collected 1 minute ago" in text
+    assert "Lowest 2 hours Average 5 hours Highest 9 hours" in text
+    assert "Latest 9 hours, lowest 2 hours, highest 9 hours." in text
+    assert page.count('class="chart chart-line') == 2
+    assert FACTS in hrefs(page)
+
+
+async def test_a_span_leaves_out_what_was_before(knowing: Service) -> None:
+    await write(knowing, REF, {"deployments": 100})
+    knowing.time.advance(3 * DAY)
+    await write(knowing, REF, {"deployments": 1})
+    knowing.time.advance(HOUR)
+    visitor = await visitor_of(knowing)
+    assert "Highest 1 " in words(await visitor.text(f"{FACTS}/deployments?span=day"))
+    for span in ("week", "month", "quarter", "year", "all"):
+        assert "Highest 100 " in words(await visitor.text(f"{FACTS}/deployments?span={span}"))
+    knowing.time.advance(2 * DAY)
+    visitor = await visitor_of(knowing)
+    assert "Nothing was written in this span" in await visitor.text(f"{FACTS}/deployments?span=day")
+
+
+async def test_why_it_was_unknown_stands_beside_the_time(knowing: Service) -> None:
+    await write(knowing, REF, {"deployments": 5})
+    knowing.time.advance(HOUR)
+    await write(knowing, REF, {}, reasons={"deployments": "forbidden: no access"})
+    knowing.time.advance(HOUR)
+    page = await (await visitor_of(knowing)).text(f"{FACTS}/deployments")
+    text = words(page)
+    assert "Now: unknown not allowed The credential may not read this." in text
+    assert "It said: no access." in text
+    assert "1 hour ago unknown not allowed no access 2.1.0" in text
+    assert "2 hours ago 5 2.1.0" in text
+    assert "chart-gap" in page
+
+
+async def test_a_kept_value_is_marked_and_its_runs_say_nothing(knowing: Service) -> None:
+    await write(knowing, REF, {"deployments": 5, "leadTime": 1.0})
+    knowing.time.advance(HOUR)
+    reasons = {"deployments": "rate-limited: 429"}
+    await write(knowing, REF, {"leadTime": 2.0}, reasons=reasons, passing=frozenset(reasons))
+    text = words(await (await visitor_of(knowing)).text(f"{FACTS}/deployments"))
+    assert "kept from 1 hour ago : the runs since then brought no value" in text
+    assert "now as before: the run brought no value 2.1.0" in text
+
+
+async def test_what_is_no_number_shows_its_changes(knowing: Service) -> None:
+    for hour, value in enumerate((True, True, False, False, True)):
+        knowing.time.advance(HOUR)
+        reasons = {"regions": "not-found"} if hour == 3 else {}
+        regions = {} if hour == 3 else {"regions": ["eu"] if hour < 3 else ["eu", "us"]}
+        await write(knowing, REF, {"onCall": value, **regions}, reasons=reasons)
+    visitor = await visitor_of(knowing)
+    page = await visitor.text(f"{FACTS}/onCall")
+    text = words(page)
+    assert "yes now now no 2 hours ago now yes 4 hours ago 2 hours ago" in text
+    assert "chart-line" not in page
+    text = words(await visitor.text(f"{FACTS}/regions"))
+    assert "eu, us now now unknown 1 hour ago now eu 4 hours ago 1 hour ago" in text
+
+
+async def test_what_was_written_is_paged_each_row_once(knowing: Service) -> None:
+    for number in range(120):
+        knowing.time.advance(MINUTE)
+        await write(knowing, REF, {"deployments": number})
+    visitor = await visitor_of(knowing)
+    found, path = [], f"{FACTS}/deployments?span=day"
+    while path:
+        page = await visitor.text(path)
+        table = page.partition("What was written")[2]
+        found += [int(number) for number in re.findall(r'fact-number">(\d+)<', table)]
+        link = re.search(r'href="([^"]+)" rel="next"', page)
+        path = link[1].replace("&amp;", "&") if link else ""
+    assert found == list(range(119, -1, -1))
+    assert f"{FACTS}/deployments?span=day" in hrefs(page)
+
+
+async def test_of_much_history_some_is_drawn_and_it_says_so(knowing: Service) -> None:
+    entity_id = await subjects.id_of(knowing.state.database, REF)
+    now = knowing.time()
+    rows = [
+        (
+            "deliveries",
+            entity_id,
+            now - number * MINUTE,
+            f'{{"deployments":{number}}}',
+            "{}",
+            "1.0.0",
+        )
+        for number in range(20_000)
+    ]
+    columns = ("source_id", "entity_id", "written_at", "facts", "reasons", "version")
+    await knowing.state.database.write(
+        lambda transaction: transaction.insert("facts_history", columns, sorted(rows))
+    )
+    page = await (await visitor_of(knowing)).text(f"{FACTS}/deployments?span=all")
+    assert "There is more than can be drawn: of each 39 minutes the first value is shown" in page
+    assert "Highest 19,999" in words(page)
+    assert len(page) < 150_000
+
+
+async def test_the_catalogs_own_facts_have_pages(knowing: Service) -> None:
+    visitor = await visitor_of(knowing)
+    page = await visitor.text(f"{WEB}/facts/entity-metadata/hasOwner")
+    assert "There is" not in words(page).partition("Has owner")[0]
+    assert "The entity names an owner (spec.owner)." in page
+    assert "Now: yes" in words(page)
+    assert WEB in hrefs(page)
+
+
+async def test_a_fact_without_history_says_so(knowing: Service) -> None:
+    text = words(await (await visitor_of(knowing)).text(f"{FACTS}/deployments"))
+    assert "Now: unknown not collected yet" in text
+    assert "Nothing was written in this span" in text
+    assert "Nothing yet" in text
+
+
+async def test_a_name_may_have_a_slash(knowing: Service) -> None:
+    await write(knowing, REF, {"slashed/name": 7})
+    visitor = await visitor_of(knowing)
+    assert f"{FACTS}/slashed%2Fname" in hrefs(await visitor.text(WEB))
+    assert "7 collected now" in words(await visitor.text(f"{FACTS}/slashed%2Fname"))
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("deliveries/nothing", 404),
+        ("nowhere/deployments", 404),
+        ("deliveries/deployments?span=decade", 400),
+        ("deliveries/deployments?before=x", 400),
+        ("deliveries/deployments?before=-1", 400),
+        ("deliveries/deployments?before=" + "9" * 400, 400),
+        ("deliveries/%00", 404),
+        ("%00/deployments", 404),
+    ],
+)
+async def test_what_there_is_not_is_refused(knowing: Service, path: str, status: int) -> None:
+    visitor = await visitor_of(knowing)
+    assert is_harmless(await visitor.text(f"{WEB}/facts/{path}", status))
+
+
+async def test_extreme_values_are_shown(start: StartService) -> None:
+    schema = (Fact("figure", "float"), Fact("count", "integer"), Fact("text", "string"))
+    source = replace(DELIVERIES, schema=schema)
+    service = await start(sources=[*CATALOGS, source])
+    await service.push("all", component("web"))
+    for figure, count in ((1.7e308, 2**62), (-1.7e308, -(2**62)), (5e-324, 0), (0.1, 1)):
+        service.time.advance(MINUTE)
+        values = {"figure": figure, "count": count, "text": HOSTILE}
+        await write(service, REF, values, source=source)
+    visitor = await visitor_of(service)
+    for name in ("figure", "count", "text"):
+        assert is_harmless(await visitor.text(f"{FACTS}/{name}"))
+    assert "Lowest -1.7e308" in words(await visitor.text(f"{FACTS}/figure"))
+    assert "4,611,686,018,427,387,904" in await visitor.text(f"{FACTS}/count")
