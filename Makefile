@@ -11,7 +11,8 @@ UV := $(BIN)/uv
 UV_STAMP := .venv/uv-$(UV_VERSION)
 SETUP_STAMP := .venv/setup
 
-.PHONY: help setup demo test test-system contracts soak check format bench docs build lock clean
+.PHONY: help setup demo test test-system contracts soak check format bench docs screenshots \
+	build lock clean
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  \033[36m%-12s\033[0m %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -34,7 +35,7 @@ contracts: setup ## Run the contract tests: other people's programs against the 
 
 soak: setup ## Run the system tests in their long form
 	scripts/install-system
-	FACTBOOK_SOAK=1 $(BIN)/pytest -m system --timeout 7200 tests/system tests/contracts
+	FACTBOOK_SOAK=1 $(BIN)/pytest -m system --timeout 7200 tests/system tests/contracts tests/model
 
 check: setup ## Check format, lint, types, layers and documentation
 	$(BIN)/ruff format --check
@@ -52,6 +53,10 @@ bench: setup ## Run the benchmarks
 
 docs: setup ## Serve the documentation while writing it
 	$(BIN)/mkdocs serve
+
+screenshots: setup ## Take the pictures of docs/pages.md anew
+	scripts/install-system
+	$(BIN)/python -m tests.browser.screenshots
 
 build: setup ## Build the wheel into dist/
 	$(BIN)/python -m build --wheel --no-isolation

@@ -46,6 +46,7 @@ from factbook.storage import Database, open_database
 from factbook.storage.migrations import migrate as migrate_database
 from factbook.storage.opening import sqlite_path
 from factbook.tools import TOOLS, Tool
+from factbook.webhooks import Courier, GuardedPost
 from factbook.worker import Worker
 
 if TYPE_CHECKING:
@@ -83,6 +84,7 @@ class Application:
         self._connect = connect
         self._openid = openid
         self._clients = Clients(self._connect_to)
+        self._post = GuardedPost(settings)
         self._sources = sources
         self._tools = tools
         self._tasks: set[asyncio.Task[object]] = set()
@@ -108,6 +110,7 @@ class Application:
                     await openid.aclose()
                 await state.refusals.write()
                 await self._clients.aclose()
+                await self._post.aclose()
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[Database]:
@@ -157,6 +160,7 @@ class Application:
             refusals=Refusals(database, clock, metrics, self._spawn),
             registry=self.registry(database),
             connect=self._clients.of,
+            post=self._post,
             tools={tool.name: tool for tool in self._tools},
             lists=mcp_answers.lists(self._tools),
             spawn=self._spawn,
@@ -172,12 +176,25 @@ class Application:
 
     def worker(self, database: Database, registry: Registry, *, alone: bool) -> Worker:
         """What works beside requests; `alone`: it collects only while no other such one does."""
-        collector = None
+        collector, courier = None, None
         if self.settings.collect or not alone:
             collector = self.collector(database, self._integrations, registry.custom)
+            courier = self.courier(database)
         return Worker(
-            database, self.settings, registry, self._clock, _holder(), collector, alone=alone
+            database,
+            self.settings,
+            registry,
+            self._clock,
+            _holder(),
+            collector,
+            courier,
+            alone=alone,
         )
+
+    def courier(self, database: Database) -> Courier:
+        """What sends events to webhooks."""
+        key = partial(token_key, self.settings)
+        return Courier(database, GuardedPost(self.settings), key, self._clock, _holder())
 
     def collector(
         self,

@@ -14,11 +14,14 @@ from factbook.auth import audit, invitations, sessions
 from factbook.catalog.store import pushing
 from factbook.clock import DAY, MINUTE, SECOND, Clock, Pace
 from factbook.collecting import Collector, Registry
+from factbook.events import store as events
 from factbook.facts import store, trimming
 from factbook.facts.datasource import DataSource
 from factbook.scheduling import engine, lease, runs
 from factbook.settings import Settings
 from factbook.storage import Database, Transaction
+from factbook.webhooks import Courier
+from factbook.webhooks import store as webhooks
 
 log = structlog.get_logger("factbook.worker")
 
@@ -40,6 +43,7 @@ class Worker:
         clock: Clock,
         holder: str,
         collector: Collector | None = None,
+        courier: Courier | None = None,
         *,
         alone: bool = False,
     ) -> None:
@@ -50,6 +54,7 @@ class Worker:
         self._clock = clock
         self._holder = holder
         self._collector = collector
+        self._courier = courier
         self._alone = alone
         self._leased_until = 0
         self._leads = False
@@ -62,7 +67,11 @@ class Worker:
                 tasks.create_task(self._repeat("requests", self.collect, _SOON))
                 if self._collector is not None:
                     tasks.create_task(self._repeat("collecting", self.tick, 0))
+                if self._courier is not None:
+                    tasks.create_task(self._repeat("webhooks", self._courier.tick, _SOON))
         finally:
+            if self._courier is not None:
+                await self._courier.stop()
             if self._collector is not None:
                 await self._collector.stop()
             if self._leads:
@@ -160,5 +169,13 @@ async def sweep(
     await pace.rest()
     await collecting.sweep_memories(database, [source.id for source in sources], now)
     await pace.rest()
-    if gone or trimmed:
-        log.info("worker.swept", entities=len(gone), history_rows=trimmed)
+    told = await sweep_events(database, now - settings.event_days * DAY, pace)
+    if gone or trimmed or told:
+        log.info("worker.swept", entities=len(gone), history_rows=trimmed, events=told)
+
+
+async def sweep_events(database: Database, before: int, pace: Pace) -> int:
+    """Forget events from before a time, and the messages of that time that were given up."""
+    gone = await events.sweep(database, before, pace)
+    await database.write(lambda transaction: webhooks.forget(transaction, before))
+    return gone

@@ -13,6 +13,8 @@ CATALOG = "/api/catalog"
 ENTITIES = f"{CATALOG}/entities"
 TOKENS = "/api/access/v1/tokens"
 AUDIT = "/api/access/v1/audit"
+EVENTS = "/api/events"
+WEBHOOKS = f"{EVENTS}/webhooks"
 NOBODY = "6e1f3f0c-0000-4000-8000-000000000000"
 FULL = {
     "title": "Payments",
@@ -37,6 +39,7 @@ async def every_call(service: Service) -> AsyncIterator[Call]:
         _sources,
         _connections,
         _facts,
+        _events,
         _removals,
     )
     for calls in parts:
@@ -223,6 +226,27 @@ async def _facts(service: Service) -> AsyncIterator[Call]:
     yield "factsPast", 200, await http.get(FACTS, params=known)
     yield "factsPast", 400, await http.get(FACTS)
     yield "factsPast", 404, await http.get(FACTS, params={"entity": "component:nobody"})
+
+
+async def _events(service: Service) -> AsyncIterator[Call]:
+    http = service.http
+    yield "eventsListEvents", 200, await http.get(EVENTS, params={"limit": "500"})
+    yield "eventsListEvents", 200, await http.get(EVENTS, params={"after": "now"})
+    yield "eventsListEvents", 400, await http.get(EVENTS, params={"after": "then"})
+    yield "eventsListEvents", 410, await http.get(EVENTS, params={"after": "999999.0"})
+    # A public address, which nothing is sent to before something happens.
+    body = {"url": "https://93.184.216.34/hook", "types": ["set.replaced"]}
+    made = await http.post(WEBHOOKS, json=body)
+    yield "webhooksCreate", 201, made
+    yield "webhooksCreate", 400, await http.post(WEBHOOKS, json={"url": "https://127.0.0.1/"})
+    one = f"{WEBHOOKS}/{made.json()['id']}"
+    yield "webhooksListAll", 200, await http.get(WEBHOOKS)
+    yield "webhooksGet", 200, await http.get(one)
+    yield "webhooksGet", 404, await http.get(f"{WEBHOOKS}/none")
+    yield "webhooksEnable", 200, await http.post(f"{one}/enable")
+    yield "webhooksTest", 200, await http.post(f"{one}/test")
+    yield "webhooksDelete", 204, await http.delete(one)
+    yield "webhooksDelete", 404, await http.delete(one)
 
 
 async def _removals(service: Service) -> AsyncIterator[Call]:

@@ -16,6 +16,7 @@ from typing import Any, Final, Literal
 import uvicorn
 from playwright.async_api import async_playwright
 
+from factbook import logs
 from factbook.app import Application
 from factbook.auth.permissions import CATALOG_READ, SET_WRITE, SOURCE_READ
 from factbook.clock import DAY, HOUR, MINUTE
@@ -36,15 +37,17 @@ from tests.web.visiting import signed_in
 
 IMAGES: Final = Path(__file__).parent.parent.parent / "docs" / "images"
 WIDTH, HEIGHT = 1440, 900
+HOURS: Final = 9
 THEMES: Final[tuple[Literal["light", "dark"], ...]] = ("light", "dark")
 PAGES: Final = {
     "overview": "/",
     "catalog": "/catalog",
     "entity": "/catalog/component/default/checkout",
+    "facts": "/catalog/component/default/checkout#facts",
     "fact": "/catalog/component/default/checkout/facts/coverage/lines",
     "data-sources": "/data-sources",
     "revision": "/sets/payments/revisions/2",
-    "playground": "/connect/tools/get-entity-facts?run=1&dataSourceId=coverage&name=checkout",
+    "playground": "/connect/tools/get-codehost-metrics?run=1&name=checkout",
     "api-access": "/administration/account/api-access",
 }
 
@@ -87,17 +90,23 @@ class Month:
         )
 
     async def pass_by(self) -> None:
-        """Push, define, and collect once a day."""
+        """Push, define, and collect: once a day, on the last day as often as the sources say."""
         for day in range(showcase.DAYS + 1):
-            self.service.time.now = moment = NOON - (showcase.DAYS - day) * DAY
-            self.vendors.live_until(day, moment)
+            self._come_to(day, NOON - (showcase.DAYS - day) * DAY)
             if day == 0:
                 await self._begin()
             if day == showcase.DAYS - 2:
                 await self._change()
             await self._push_coverage(day)
             await self.collector.drain()
-        self.service.time.advance(3 * HOUR + 20 * MINUTE)
+        for _ in range(HOURS):
+            self._come_to(showcase.DAYS, self.service.time.now + HOUR)
+            await self.collector.drain()
+        self.service.time.advance(20 * MINUTE)
+
+    def _come_to(self, day: int, moment: int) -> None:
+        self.service.time.now = moment
+        self.vendors.live_until(day, moment)
 
     async def _begin(self) -> None:
         for team in showcase.teams():
@@ -156,13 +165,29 @@ async def shown(folder: Path) -> AsyncIterator[tuple[Service, str]]:
             await serving
 
 
+async def add_tokens(service: Service, owner: str) -> None:
+    """Tokens that somebody has made over time, of which some are used."""
+    now = service.time.now
+    asks, pushes = (CATALOG_READ, SOURCE_READ), (SET_WRITE,)
+    for name, permissions, made, days, used in (
+        ("agents", asks, 82, 90, 1),
+        ("laptop", asks, 20, 90, 3 * HOUR),
+        ("pipeline", pushes, 64, 365, 26 * HOUR),
+        ("workshop", asks, 2, 30, None),
+    ):
+        service.time.now = now - made * DAY
+        token = await service.token(*permissions, name=name, owner=owner, lifetime=days * DAY)
+        if used is not None:
+            service.time.now = now - used
+            async with service.client(token) as http:
+                await http.get("/api/catalog/entity-facets?facet=kind")
+    service.time.now = now
+
+
 async def take(service: Service, url: str, folder: Path) -> None:
     """Take every picture, light and dark."""
     ada = await signed_in(service, "ada")
-    mine = {"owner": "user:default/ada"}
-    await service.token(CATALOG_READ, SOURCE_READ, name="laptop", lifetime=90 * DAY, **mine)
-    await service.token(SET_WRITE, name="ci", lifetime=365 * DAY, **mine)
-    await service.token(CATALOG_READ, SOURCE_READ, name="agents", lifetime=9 * DAY, **mine)
+    await add_tokens(service, "user:default/ada")
     cookies: list[Any] = [
         {"name": each.name, "value": each.value or "", "url": url} for each in ada.http.cookies.jar
     ]
@@ -178,8 +203,9 @@ async def take(service: Service, url: str, folder: Path) -> None:
             await context.add_cookies(cookies)
             page = await context.new_page()
             for name, path in PAGES.items():
+                await page.goto("about:blank")
                 answer = await page.goto(path)
-                assert answer, path
+                assert answer is not None
                 assert answer.ok, (path, answer.status)
                 picture = await small(await page.screenshot(), blank)
                 (folder / f"{name}-{theme}.png").write_bytes(picture)
@@ -188,6 +214,7 @@ async def take(service: Service, url: str, folder: Path) -> None:
 
 async def main() -> None:
     """Make every picture anew."""
+    logs.configure(Settings(log_level="error"))
     IMAGES.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         async with shown(Path(folder)) as (service, url):

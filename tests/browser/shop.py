@@ -109,14 +109,15 @@ class Shop:
 
     def add_people(self) -> None:
         """An administrator by the link of the first start, and a viewer by an invitation."""
-        invite = ("people", "invite", "--role", "viewer", "--server", self.url)
-        for name, link in (
-            (ADMINISTRATOR, first_link(self.server)),
-            (VIEWER, _link(self.server.command(*invite))),
-        ):
+        for name, link in ((ADMINISTRATOR, first_link(self.server)), (VIEWER, self.invite())):
             with self.window(None) as shown:
                 make_account(shown, link, name)
                 self.states[name] = shown.page.context.storage_state()
+
+    def invite(self) -> str:
+        """A link that makes the account of a viewer."""
+        arguments = ("people", "invite", "--role", "viewer", "--server", self.url)
+        return _link(self.server.command(*arguments))
 
     def fill(self, build_server: str) -> None:
         """Push, define, collect."""

@@ -7,11 +7,12 @@ from factbook.web.routes import PAGES
 from tests.browser.addresses import EXAMPLES, NO_PAGES, NOWHERE, OUTSIDE
 from tests.browser.axe import COLOURS, violations
 from tests.browser.driving import NARROW, WIDE, Theme, Window
-from tests.browser.shop import ADMINISTRATOR, VIEWER, Shop, first_link
+from tests.browser.shop import ADMINISTRATOR, VIEWER, Shop
 
 pytestmark = [pytest.mark.system, pytest.mark.timeout(300)]
 
 _THEMES: tuple[tuple[Theme, tuple[str, ...]], ...] = (("light", ()), ("dark", COLOURS))
+_UNFOLD = "for (const one of document.querySelectorAll('details')) one.open = true"
 
 
 def test_every_page_is_looked_at() -> None:
@@ -22,16 +23,80 @@ def test_every_page_is_looked_at() -> None:
 @pytest.mark.parametrize("name", [ADMINISTRATOR, VIEWER])
 def test_nothing_is_wrong_with_any_page(shop: Shop, name: str) -> None:
     paths = [shop.filled(path) for place in _places(name) for path in EXAMPLES[place]]
+    # What is folded up is the same for both.
+    unfolded = name == ADMINISTRATOR
     with shop.window(name) as window:
-        wrong = [found for path in (*paths, NOWHERE) for found in _wrong(window, path)]
+        wrong = [
+            found for path in (*paths, NOWHERE) for found in _wrong(window, path, unfolded=unfolded)
+        ]
     assert not wrong, "\n".join(wrong)
 
 
 def test_nothing_is_wrong_with_the_pages_outside(shop: Shop) -> None:
-    invitation = first_link(shop.server)
     paths = [path for paths in OUTSIDE.values() for path in paths]
     with shop.window(None) as window:
-        wrong = [found for path in (*paths, invitation) for found in _wrong(window, path)]
+        wrong = [found for path in (*paths, shop.invite()) for found in _wrong(window, path)]
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize(
+    ("path", "fields", "button", "heading"),
+    [
+        (
+            "/administration/account/api-access",
+            {"Name": "a look"},
+            "Generate token",
+            "Token “a look”",
+        ),
+        (
+            "/administration/account/api-access",
+            {"Name": "no \N{ZERO WIDTH SPACE} name"},
+            "Generate token",
+            "API access",
+        ),
+        ("/administration/people", {}, "Make the link", "Invitation"),
+        (
+            "/administration/account",
+            {"Current password": "wrong", "New password": "short", "New password once more": "x"},
+            "Change the password",
+            "Account",
+        ),
+        (
+            "/administration/connections/new",
+            {"Name": "No name", "Address": "http://elsewhere.example"},
+            "Make the connection",
+            "New connection",
+        ),
+        (
+            "/data-sources/builds/edit",
+            {"Definition, in YAML or JSON": "id: [builds"},
+            "Save the draft",
+            "Edit builds",
+        ),
+        (
+            "/data-sources/builds/edit",
+            {"Entity": "checkout"},
+            "Try the text as it is",
+            "Edit builds",
+        ),
+        ("/data-sources/builds", {"Entity": "resource:orders-db"}, "Run for it", "Builds"),
+        ("/connect", {}, "Check the endpoint", "Connect an agent"),
+        ("/connect/tools/get-entity-facts", {}, "Call the tool", "Facts about one entity"),
+    ],
+)
+def test_nothing_is_wrong_with_what_a_form_is_answered(
+    shop: Shop, path: str, fields: dict[str, str], button: str, heading: str
+) -> None:
+    with shop.window() as window:
+        window.open(path)
+        main = window.page.get_by_role("main")
+        for name, value in fields.items():
+            main.get_by_label(name, exact=True).first.fill(value)
+        window.follow(main.get_by_role("button", name=button, exact=True))
+        assert window.heading == heading
+        wrong = _looked(window, "wide")
+        window.resize(NARROW)
+        wrong += _looked(window, "narrow") + window.complaints
     assert not wrong, "\n".join(wrong)
 
 
@@ -43,7 +108,7 @@ def _places(name: str) -> list[str]:
     return seen + [path for path in needs if path not in seen][:1]
 
 
-def _wrong(window: Window, path: str) -> list[str]:
+def _wrong(window: Window, path: str, *, unfolded: bool = False) -> list[str]:
     """Everything that is wrong with a page, each with how the page was looked at."""
     window.resize(WIDE)
     status = window.open(path)
@@ -51,8 +116,9 @@ def _wrong(window: Window, path: str) -> list[str]:
     found += _looked(window, "wide")
     window.resize(NARROW)
     found += _looked(window, "narrow")
-    window.page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
-    found += _looked(window, "narrow and unfolded")
+    if unfolded:
+        window.page.evaluate(_UNFOLD)
+        found += _looked(window, "narrow and unfolded")
     found += window.complaints
     window.complaints.clear()
     return [f"{path} {one}" for one in found]

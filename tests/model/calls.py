@@ -10,6 +10,7 @@ from tests.service import PUSH, TOOLS, call
 CATALOG = "/api/catalog/entities"
 # Of an error everything is compared but its words.
 _DETAILS = ("name", "conflicts", "removals", "revision")
+_OWNERSHIP = {"dataSourceId": "entity-ownership"}
 
 
 class Call(NamedTuple):
@@ -63,6 +64,7 @@ def _request(call_: Call) -> tuple[str, str, Any]:
         "remove": ("DELETE", f"{PUSH}/entities/{call_.uid}", None),
         "restore": ("POST", f"{a_set}/revisions/{call_.number}/restore", None),
         "set": ("GET", a_set, None),
+        "page": ("GET", f"{a_set}?limit=1", None),
         "sets": ("GET", f"{PUSH}/sets", None),
         "revisions": ("GET", f"{a_set}/revisions", None),
         "items": ("GET", f"{PUSH}/entities?set={call_.set}", None),
@@ -73,8 +75,11 @@ def _request(call_: Call) -> tuple[str, str, Any]:
             "GET", f"{CATALOG}?filter=metadata.namespace={call_.namespace}{owned}", None
         ),
         "compliance": ("POST", TOOLS, call("get-entity-compliance", about)),
-        "ownership": (
-            "POST", TOOLS, call("get-entity-facts", about | {"dataSourceId": "entity-ownership"})
+        "ownership": ("POST", TOOLS, call("get-entity-facts", about | _OWNERSHIP)),
+        "everybody": (
+            "POST",
+            TOOLS,
+            call("get-all-entities-facts", {"namespace": call_.namespace} | _OWNERSHIP),
         ),
     }  # fmt: skip
     return requests[call_.verb]
@@ -100,6 +105,10 @@ def _same(call_: Call, body: Any) -> Answer:
 def _pushed(call_: Call, body: Any) -> Answer:
     assert body.pop("warnings") == []
     return Answer(200, body)
+
+
+def _page(call_: Call, body: Any) -> Answer:
+    return Answer(200, _without(body, "nextCursor") | {"more": "nextCursor" in body})
 
 
 def _sets(call_: Call, body: Any) -> Answer:
@@ -130,7 +139,9 @@ def _tool(call_: Call, body: Any) -> Answer:
         return Answer(404)
     shown = result["structuredContent"]
     if call_.verb == "ownership":
-        return Answer(200, {"facts": shown["facts"], "timestamp": shown["timestamp"]})
+        return Answer(200, {key: shown[key] for key in ("entityRef", "facts", "timestamp")})
+    if call_.verb == "everybody":
+        return Answer(200, shown["entities"])
     return Answer(200, {key: shown[key] for key in ("metadata", "ownership")})
 
 
@@ -147,6 +158,7 @@ _CLEANED = {
     "try": _pushed,
     "delete": _pushed,
     "restore": _pushed,
+    "page": _page,
     "sets": _sets,
     "revisions": _revisions,
     "entity": _entity,
@@ -154,4 +166,5 @@ _CLEANED = {
     "filter": _filtered,
     "compliance": _tool,
     "ownership": _tool,
+    "everybody": _tool,
 }

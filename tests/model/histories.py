@@ -6,7 +6,6 @@ revision that it read last, and removes entities whose ids it knows.
 
 import asyncio
 import random
-import time
 from collections.abc import Awaitable, Callable, Sequence
 from itertools import count
 from typing import NamedTuple
@@ -21,11 +20,11 @@ NOBODY = "00000000-0000-4000-8000-000000000000"
 
 _VERBS = {
     "put": 10, "post": 6, "delete": 2, "remove": 4, "restore": 7, "try": 1,
-    "set": 5, "sets": 1, "revisions": 1, "items": 1, "item": 1, "entity": 3, "refs": 3,
-    "filter": 3, "compliance": 2, "ownership": 2,
+    "set": 4, "page": 2, "sets": 1, "revisions": 1, "items": 1, "item": 1, "entity": 2, "refs": 3,
+    "filter": 3, "compliance": 3, "ownership": 4, "everybody": 2,
 }  # fmt: skip
 _WRITES = {"put", "try", "post", "delete", "restore"}
-_OF_A_SET = _WRITES | {"set", "revisions", "items"}
+_OF_A_SET = _WRITES | {"set", "page", "revisions", "items"}
 
 
 class Client(NamedTuple):
@@ -59,7 +58,7 @@ class _Person:
             return call._replace(ref=all_refs(self._namespace))
         if verb == "filter":
             return call._replace(owner=chance.choice(("", "", "v1", "v2")))
-        if verb == "sets":
+        if verb in {"sets", "everybody"}:
             return call
         return call._replace(ref=f"component:{self._namespace}/{chance.choice(NAMES)}")
 
@@ -150,22 +149,21 @@ def _closing(namespace: str) -> list[Call]:
         *(Call(verb, namespace, name) for verb in ("set", "revisions") for name in sets),
         Call("refs", namespace, ref=all_refs(namespace)),
         Call("filter", namespace),
+        Call("everybody", namespace),
+        *(Call("ownership", namespace, ref=ref) for ref in all_refs(namespace).split()),
     ]
 
 
 async def histories(
-    seeds: Sequence[int], clients: Sequence[Client], at_once: int = 4, seconds: float = 1e9
+    seeds: Sequence[int], clients: Sequence[Client], at_once: int = 4
 ) -> dict[int, list[Event]]:
-    """The history of each seed, some at once, until the time is over."""
+    """The history of each seed; some are made at once."""
     found: dict[int, list[Event]] = {}
     waiting = iter(seeds)
-    end = time.monotonic() + seconds
 
     async def work() -> None:
         for seed in waiting:
             found[seed] = await recorded(seed, clients)
-            if time.monotonic() > end:
-                return
 
     await asyncio.gather(*(work() for _ in range(at_once)))
     return found

@@ -19,6 +19,14 @@ def _set(state: Draft, call: Call) -> Answer:
     return Answer(200, {"set": call.set, "revision": found.revision, "items": items, "etag": tag})
 
 
+def _page(state: Draft, call: Call) -> Answer:
+    whole = _set(state, call)
+    if whole.status != 200:
+        return whole
+    items = whole.body["items"]
+    return Answer(200, whole.body | {"items": items[:1], "more": len(items) > 1})
+
+
 def _sets(state: Draft, call: Call) -> Answer:
     shown = [
         {
@@ -93,10 +101,18 @@ def _compliance(state: Draft, call: Call) -> Answer:
 
 
 def _ownership(state: Draft, call: Call) -> Answer:
-    entity = state.entities.get(call.ref)
-    if entity is None:
+    if call.ref not in state.entities:
         return Answer(404)
-    return Answer(200, {"facts": _owned(state, call.ref), "timestamp": entity.updated_at})
+    return Answer(200, _facts(state, call.ref))
+
+
+def _everybody(state: Draft, call: Call) -> Answer:
+    return Answer(200, [_facts(state, ref) for ref in sorted(state.entities)])
+
+
+def _facts(state: Draft, ref: str) -> dict[str, Any]:
+    written = state.entities[ref].updated_at
+    return {"entityRef": ref, "facts": _owned(state, ref), "timestamp": written}
 
 
 def _owned(state: Draft, ref: str) -> dict[str, Any]:
@@ -106,6 +122,7 @@ def _owned(state: Draft, ref: str) -> dict[str, Any]:
 
 READS: dict[str, Callable[[Draft, Call], Answer]] = {
     "set": _set,
+    "page": _page,
     "sets": _sets,
     "revisions": _revisions,
     "items": _items,
@@ -115,4 +132,5 @@ READS: dict[str, Callable[[Draft, Call], Answer]] = {
     "filter": _filter,
     "compliance": _compliance,
     "ownership": _ownership,
+    "everybody": _everybody,
 }

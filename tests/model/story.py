@@ -45,7 +45,10 @@ def story(uid: str) -> list[tuple[int, Call]]:
         (1, call("put", items=(b, a))),
         *((3, call(verb, **ref)) for verb in ("entity", "compliance", "ownership", "item")),
         (3, call("refs", ref=refs)),
-        *((3, call(verb)) for verb in ("set", "sets", "revisions", "filter", "items")),
+        *(
+            (3, call(verb))
+            for verb in ("set", "page", "sets", "revisions", "filter", "items", "everybody")
+        ),
         (3, call("revisions", set="s-two")),
     ]
 

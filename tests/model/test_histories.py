@@ -1,5 +1,6 @@
 """Random histories of concurrent clients: one order of their calls explains every answer."""
 
+import logging
 import os
 from collections import Counter
 from pathlib import Path
@@ -15,7 +16,7 @@ from tests.model.story import tell
 from tests.processes import serving
 
 SOAK = bool(os.environ.get("FACTBOOK_SOAK"))
-SHORT = 100
+SHORT = 80
 LONG = 3_000 if SOAK else 500
 
 # What makes histories worth checking, and how many of ten thousand calls at least come to it.
@@ -33,7 +34,7 @@ INTERESTING = {
     "restore 200": 60,
     "restore 404": 40,
     "restore 409 held by another": 10,
-    "restore 409 too many removals": 5,
+    "restore 409 too many removals": 1,
     "restore 412": 30,
     "set 200": 500,
     "moved to another set": 150,
@@ -72,17 +73,17 @@ async def test_one_order_of_the_calls_explains_what_clients_of_two_services_saw(
 
 @pytest.mark.system
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize("at_once", [1, 6])
 @pytest.mark.spec("push.one-transaction", "guard.if-match")
 async def test_one_order_of_the_calls_explains_what_clients_of_two_server_processes_saw(
-    database_url: str, tmp_path: Path, at_once: int
+    database_url: str, tmp_path: Path
 ) -> None:
     with serving(database_url, tmp_path) as one, serving(database_url, tmp_path) as two:
         tokens = [one.token("--user", actor) for actor in ACTORS]
         async with outside([one.url, two.url], tokens) as clients:
-            found = await histories(range(LONG), clients, at_once)
+            found = await histories(range(LONG), clients)
     assert len(found) == LONG
     assert not unexplained(found)
     counted = outcomes(found.values())
+    # Shown with --log-cli-level=INFO.
+    logging.getLogger(__name__).info("%s", dict(sorted(counted.items())))
     assert not dull(counted)
-    print(f"{database_url.partition(':')[0]}, {at_once} at once: {dict(sorted(counted.items()))}")  # noqa: T201 - shown with -s

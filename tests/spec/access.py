@@ -1,6 +1,6 @@
 """Tokens, permissions, people, and how refusals look."""
 
-from .requirement import EVENTS, Requirement
+from .requirement import Requirement
 
 REQUIREMENTS: dict[str, Requirement] = {
     # Presenting a token
@@ -119,7 +119,7 @@ REQUIREMENTS: dict[str, Requirement] = {
         "decisions §6.2", "Pushing facts takes `tech-insights.fact.write`."
     ),
     "permissions.events-read-guards-the-feed": Requirement(
-        "decisions §6.2", "Reading the event feed takes `events.read`.", later=EVENTS
+        "decisions §6.2", "Reading the event feed takes `events.read`."
     ),
     "permissions.audit-read-guards-the-audit": Requirement(
         "decisions §6.2", "Reading the audit record takes `audit.read`."
@@ -175,6 +175,6 @@ REQUIREMENTS: dict[str, Requirement] = {
         "decisions §5.8", "The address guard holds for OpenID Connect too."
     ),
     "network.outgoing-guard-covers-webhooks": Requirement(
-        "decisions §5.8", "The address guard holds for webhooks too.", later=EVENTS
+        "decisions §5.8", "The address guard holds for webhooks too."
     ),
 }

@@ -1,6 +1,6 @@
 """Data sources and facts: their description, their types, their storage, their age."""
 
-from .requirement import EVENTS, Requirement
+from .requirement import Requirement
 
 REQUIREMENTS: dict[str, Requirement] = {
     # How a data source is described
@@ -187,6 +187,6 @@ REQUIREMENTS: dict[str, Requirement] = {
     ),
     # Telling others
     "facts.changes-are-announced": Requirement(
-        "seed §6", "Changes can be followed from outside; the seed has no events.", later=EVENTS
+        "seed §6", "Changes can be followed from outside; the seed has no events."
     ),
 }

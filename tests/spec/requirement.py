@@ -16,5 +16,4 @@ class Requirement:
 
 
 CATALOG_SOURCES = "comes with the first source that brings entities; today pushes alone do"
-EVENTS = "comes with webhooks and the event feed"
 DEPRECATIONS = "comes with the first thing that is deprecated"

@@ -1,6 +1,14 @@
 """What changed between two documents, line by line."""
 
+import difflib
+import random
+import time
+from collections import Counter
+
 import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from factbook.web.differences import Line, difference
 
@@ -39,3 +47,41 @@ def test_a_long_difference_is_cut() -> None:
     found = difference(None, document(**{f"k{n}": n for n in range(5_000)}))
     assert found.cut
     assert len(found.lines) == 400
+
+
+@given(st.lists(st.sampled_from("abc"), max_size=12), st.lists(st.sampled_from("abc"), max_size=12))
+def test_what_is_removed_and_added_leads_from_one_document_to_the_other(
+    before: list[str], after: list[str]
+) -> None:
+    """However little of it stands in the same order; read against difflib's own matching."""
+    lines = difference(document(a=before), document(a=after)).lines
+    shown = [laid_out(before), laid_out(after)]
+    removed = Counter(line.text[2:] for line in lines if line.kind == "removed")
+    added = Counter(line.text[2:] for line in lines if line.kind == "added")
+    same = Counter(shown[0]) - removed
+    assert same + added == Counter(shown[1])
+    ratio = difflib.SequenceMatcher(None, *shown, autojunk=False)
+    matched = sum(block.size for block in ratio.get_matching_blocks())
+    assert removed.total() <= len(shown[0]) - matched
+
+
+def laid_out(items: list[str]) -> list[str]:
+    return msgspec.json.format(document(a=items), indent=2).splitlines()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_documents_made_to_take_long_are_compared_in_bounded_time(seed: int) -> None:
+    """Whoever pushes chooses them: twenty-five of these stand on one page."""
+    chance = random.Random(seed)
+    one, other = ([chance.randint(0, 1) for _ in range(1_990)] for _ in range(2))
+    started = time.process_time()
+    for before, after in ((one, other), (one, one[1:]), ([0] * 1_990, [0, 1] * 995)):
+        found = difference(document(a=before), document(a=after))
+        assert {line.kind for line in found.lines} >= {"removed"}
+    assert time.process_time() - started < 3 * 0.25
+
+
+def test_a_long_line_is_cut() -> None:
+    found = difference(document(a="x" * 100_000), document(a="y" * 2_000_000))
+    assert found.cut
+    assert all(len(line.text) < 1_100 for line in found.lines)

@@ -57,7 +57,7 @@ async def test_everything_that_an_entity_says_is_shown(service: Service) -> None
     page = await visitor.text(WEB)
     text = words(page)
     for expected in (
-        "The shop Component service production",
+        "The shop Component service production owned by team-a",
         "component:default/web",
         "What customers see.",
         "Owner team-a",
@@ -178,7 +178,7 @@ async def test_sources_that_brought_nothing_say_so(knowing: Service) -> None:
     visitor = await signed_in(knowing)
     await knowing.push("all", component("web"))
     text = words(await visitor.text(WEB))
-    assert "Deliveries not collected yet unknown not collected yet No collection has" in text
+    assert "Deliveries not collected yet unknown not collected yet Nothing was brought for" in text
     assert "It is collected every hour." in text
     assert "1 data source would need more to know it" in text
     assert "Annotated needs the annotation acme.example/id" in text
@@ -246,6 +246,7 @@ async def test_who_may_run_sources_can_collect_one_now(service: Service) -> None
     assert f'name="entity" value="{REF}"' in form
     assert f'name="next" value="{WEB}"' in form
     assert "Collect now" in form
+    assert "The data source is a draft, which is collected on demand alone." in words(page)
     viewed = await (await signed_in(service, "vic", "viewer")).text(WEB)
     assert "Names" in viewed
     assert "Collect now" not in viewed

@@ -7,6 +7,7 @@ from starlette.types import ASGIApp
 from factbook.api import audit, mcp, openapi, operations, sets, tokens, wire, wire_push
 from factbook.api.catalog_routes import CATALOG_ROUTES
 from factbook.api.endpoint import Endpoint, Route
+from factbook.api.event_routes import EVENT_ROUTES
 from factbook.api.parameters import (
     CURSOR,
     DRY_RUN,
@@ -34,6 +35,7 @@ TOOL_CALLS = "/api/mcp/v1/tech-insights-facts"
 ACCESS = "/api/access/v1"
 TOKENS = f"{ACCESS}/tokens"
 TECH_INSIGHTS = "/api/tech-insights/v1"
+EVENTS = "/api/events"
 
 # Where each OpenAPI document is, below its interface's path.
 DOCUMENTS = (
@@ -52,6 +54,7 @@ DOCUMENTS = (
         "Factbook tech insights",
         "Defining data sources, pushing facts to them, and reading facts and their history.",
     ),
+    (EVENTS, "Factbook events", "Reading what changed, and having it sent."),
 )
 
 _READ = (CATALOG_READ,)
@@ -82,6 +85,7 @@ ROUTES: Sequence[Route] = (
         audit.PARAMETERS,
         answer=audit.AuditPage,
     ),
+    *(route._replace(path=f"{EVENTS}{route.path}") for route in EVENT_ROUTES),
     Route("GET", "/healthz", operations.healthz, None, None, described=False),
     Route("GET", "/readyz", operations.readyz, None, None, described=False),
     Route("GET", "/metrics", operations.metrics, None, None, described=False),
@@ -205,7 +209,7 @@ def _descriptions(routes: Sequence[Route], settings: Settings) -> list[Route]:
             f"{prefix}/openapi.json",
             openapi.serving(
                 openapi.document(
-                    [route for route in routes if route.path.startswith(f"{prefix}/")],
+                    [route for route in routes if f"{route.path}/".startswith(f"{prefix}/")],
                     title=title,
                     description=description,
                     public_url=settings.public_url,

@@ -43,6 +43,9 @@ ACTIONS: Final[Mapping[str, str]] = {
     "connection.create": "Add a connection",
     "connection.replace": "Change a connection",
     "connection.delete": "Delete a connection",
+    "webhook.create": "Add a webhook",
+    "webhook.enable": "Enable a webhook",
+    "webhook.delete": "Delete a webhook",
     "call.refused": "Refused call",
 }
 COMMAND_LINE: Final = "command line"

@@ -35,8 +35,11 @@ def hashed(password: str) -> str:
 def fits(stored: str | None, password: str) -> bool:
     """Whether this is the password that was hashed. Blocks for about a tenth of a second.
 
-    Without a hash (no such person, or one without a password) it is not, and takes as long.
+    Without a hash (no such person, or one without a password) it is not, and takes as long; so is
+    what is longer than any password.
     """
+    if len(password) > LONGEST:  # Python composes characters in quadratic time, all others waiting
+        stored, password = None, ""
     try:
         _hasher.verify(stored or _NOBODY, _bytes(password))
     except VerifyMismatchError:

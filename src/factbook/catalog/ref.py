@@ -82,6 +82,6 @@ def _too_long(text: str) -> InputError:
 
 def _canonical(part: str) -> str:
     """In lower case and Unicode's composed form, which the stored names are in."""
-    if part.isascii():
+    if part.isascii() or len(part) > _LONGEST_DECOMPOSED:  # which names nothing
         return part.lower()
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", part).lower())

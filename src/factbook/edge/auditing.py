@@ -18,6 +18,7 @@ from factbook.facts import pushing
 from factbook.facts.definitions import Stored
 from factbook.scheduling.engine import Begun
 from factbook.storage import Write
+from factbook.webhooks import Webhook
 
 REFUSED: Final = "call.refused"
 
@@ -180,6 +181,15 @@ def of_connection(*, deleted: bool = False) -> About:
         action = f"connection.{'delete' if deleted else 'create' if new else 'replace'}"
         detail = {"baseUrl": options.base_url, "headers": sorted(options.headers)}
         return Entry(action, stored.name, detail)
+
+    return about
+
+
+def of_webhook(action: str) -> About:
+    """A change of a webhook: where it leads, and what it gets."""
+
+    def about(webhook: Webhook) -> Entry:
+        return Entry(action, webhook.id, {"url": webhook.url, "types": list(webhook.types)})
 
     return about
 

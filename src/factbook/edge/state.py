@@ -15,6 +15,7 @@ from factbook.facts.datasource import DataSource
 from factbook.settings import Settings
 from factbook.storage import Database
 from factbook.tools import Tool
+from factbook.webhooks import Post
 
 
 class Lists(NamedTuple):
@@ -41,6 +42,7 @@ class State:
     refusals: Refusals
     registry: Registry
     connect: Connect
+    post: Post
     tools: Mapping[str, Tool]
     lists: Lists
     spawn: Callable[[Coroutine[Any, Any, object]], None]  # work that outlives its request

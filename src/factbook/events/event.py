@@ -10,9 +10,18 @@ from typing import Any, Final, Literal, NamedTuple
 import msgspec
 
 Topic = Literal["set", "entity", "fact", "source"]
+EventType = Literal[
+    "set.replaced",
+    "entity.added",
+    "entity.updated",
+    "entity.removed",
+    "fact.changed",
+    "source.down",
+    "source.up",
+]
 
 # Every type, by its topic, and what it tells of.
-TYPES: Final[Mapping[str, tuple[Topic, str]]] = {
+TYPES: Final[Mapping[EventType, tuple[Topic, str]]] = {
     "set.replaced": ("set", "A set has a new revision: it was pushed, changed or restored."),
     "entity.added": ("entity", "An entity has come into the catalog."),
     "entity.updated": ("entity", "An entity has another document, or is in another set."),

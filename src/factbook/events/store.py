@@ -131,7 +131,9 @@ def _condition(wanted: Wanted) -> tuple[str, list[object]]:
 
 
 def _topics(wanted: Wanted) -> set[Topic]:
-    topics = {TYPES[type_][0] for type_ in wanted.types or TYPES}
+    topics = {
+        topic for type_, (topic, _) in TYPES.items() if not wanted.types or type_ in wanted.types
+    }
     if wanted.set is not None:
         topics &= {"set", "entity"}
     if wanted.source is not None:

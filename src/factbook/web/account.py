@@ -1,8 +1,9 @@
 """Administration → Account: name, password, sessions and appearance of the person signed in."""
 
+import asyncio
 from collections.abc import Sequence
 
-from factbook.auth import passwords, people, roles, sessions
+from factbook.auth import invitations, passwords, people, roles, sessions
 from factbook.auth.audit import Entry
 from factbook.auth.permissions import TITLES
 from factbook.clock import DAY, SECOND
@@ -34,7 +35,7 @@ async def rename(visit: Visit) -> Reply:
 
 
 async def change_password(visit: Visit) -> Reply:
-    """Change the password, which ends every other session."""
+    """Change the password, which ends every other session and every link to set it."""
     ref = visit.person.ref
     try:
         hashed = await _new_password(visit)
@@ -43,6 +44,7 @@ async def change_password(visit: Visit) -> Reply:
     keep = visit.person.hash
 
     def work(transaction: Transaction) -> None:
+        invitations.withdraw_of(transaction, ref)
         people.rehash(transaction, ref, hashed)
         sessions.end_others(transaction, ref, keep)
 
@@ -77,11 +79,13 @@ async def _new_password(visit: Visit) -> str:
     """The hash of the password that the form asks for; raises InputError."""
     ref, form = visit.person.ref, visit.sent
     stored = await people.password_of(visit.state.database, ref)
-    if visit.site.wrong_passwords.waits(ref):
-        raise InputError("Too many attempts. Try again in a minute.")
-    if not await visit.site.slow(passwords.fits, stored, form.raw("current")):
-        visit.site.wrong_passwords.take(ref)
-        raise InputError("The current password is wrong.")
+    async with visit.site.hashing:
+        # Here, so that many that come at once are not all let through before the first has failed.
+        if visit.site.wrong_passwords.waits(ref):
+            raise InputError("Too many attempts. Try again in a minute.")
+        if not await asyncio.to_thread(passwords.fits, stored, form.raw("current")):
+            visit.site.wrong_passwords.take(ref)
+            raise InputError("The current password is wrong.")
     password = form.raw("password")
     passwords.check(password, ref)
     if password != form.raw("again"):

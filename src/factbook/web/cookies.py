@@ -2,7 +2,6 @@
 
 import base64
 import binascii
-from http.cookies import CookieError, SimpleCookie
 from typing import Final
 
 from factbook.edge.requests import Request
@@ -18,17 +17,18 @@ THEME: Final = "factbook-theme"
 
 
 def read(request: Request, name: str, *, secure: bool) -> str | None:
-    """The value of a cookie; None when it was not sent."""
-    header = request.header(b"cookie")
-    if header is None:
-        return None
-    found: SimpleCookie = SimpleCookie()
-    try:
-        found.load(header)
-    except CookieError:
-        return None
-    morsel = found.get(_named(name, secure=secure))
-    return morsel.value if morsel else None
+    """The value of a cookie; None when it was not sent.
+
+    Other programs on the same host may have set cookies of any form, so that no parser is used
+    that gives up on all of them at an odd one. Of several of one name the first counts, which
+    browsers send for the narrowest path (RFC 6265, section 5.4).
+    """
+    wanted = _named(name, secure=secure)
+    for pair in (request.header(b"cookie") or "").split(";"):
+        found, _, value = pair.strip().partition("=")
+        if found == wanted:
+            return value
+    return None
 
 
 def written(name: str, value: str, *, secure: bool, seconds: int | None = None) -> str:

@@ -79,14 +79,10 @@ async def show(visit: Visit) -> Reply:
         picture = await entity_relations.picture(
             visit.state.database, centre, relations, f"{found.path}/relations"
         )
-    owner = (found.entity.get("spec") or {}).get("owner")
-    namespace = found.ref.partition(":")[2].partition("/")[0]
     return visit.page(
         "entity.html",
         **frame(found, "Overview"),
         about=about_,
-        owner=owner if isinstance(owner, str) else "",
-        owner_ref=owner_reference(owner, namespace) if isinstance(owner, str) else None,
         picture=picture,
         facts=await entity_facts.of_entity(visit, found.shown.id, found.ref, found.entity),
         cadence=source_words.cadence,
@@ -181,11 +177,14 @@ async def source(visit: Visit) -> Reply:
 def frame(found: Subject, tab: str) -> dict[str, Any]:
     """What every page of the entity shows around its own content."""
     spec = found.entity.get("spec") or {}
-    kind = found.ref.partition(":")[0]
+    kind, _, rest = found.ref.partition(":")
+    owner = spec["owner"] if isinstance(spec.get("owner"), str) else ""
     return {
         "subject": found,
         "kind": kind,
         "kinds": [spec[name] for name in ("type", "lifecycle") if isinstance(spec.get(name), str)],
+        "owner": owner,
+        "owner_ref": owner_reference(owner, rest.partition("/")[0]),
         "tabs": [
             ("Overview", found.path, None),
             ("Relations", f"{found.path}/relations", len(entity_relations.of(found.shown))),

@@ -7,7 +7,7 @@ from markupsafe import Markup
 
 from factbook.auth.permissions import SOURCE_RUN
 from factbook.collecting import Known as Sources
-from factbook.facts import sampling, shapes, store
+from factbook.facts import excerpts, shapes, store
 from factbook.facts.datasource import DataSource
 from factbook.facts.entity_filter import EntityFilter, Matcher
 from factbook.facts.keeping import Latest, reason_of
@@ -158,8 +158,8 @@ async def _lines(
     if not numeric:
         return {}
     database = visit.state.database
-    rows = await sampling.recent(database, source.id, id_, latest.facts, _POINTS, bytes_)
-    points = sampling.points(rows, [fact.name for fact in numeric])
+    rows = await excerpts.recent(database, source.id, id_, latest.facts, _POINTS, bytes_)
+    points = excerpts.points(rows, [fact.name for fact in numeric])
     return {
         fact.name: sparkline(
             scales.downsampled(points[fact.name], _DRAWN),

@@ -11,12 +11,12 @@ from factbook.auth.permissions import CATALOG_READ, SOURCE_READ
 from factbook.clock import DAY
 from factbook.edge.requests import Reply
 from factbook.errors import InputError, NotFoundError
-from factbook.facts import reading, sampling, store
+from factbook.facts import excerpts, reading, store
 from factbook.facts.datasource import DataSource
+from factbook.facts.excerpts import Excerpt, Point
 from factbook.facts.keeping import Latest, reason_of
 from factbook.facts.reading import Place
 from factbook.facts.reasons import NEVER_COLLECTED
-from factbook.facts.sampling import Point, Sample
 from factbook.facts.schema import Fact
 from factbook.sources import catalog
 from factbook.web import entity, fact_reasons, fact_values, scales
@@ -95,10 +95,10 @@ async def show(visit: Visit) -> Reply:
     length = _SPANS[span][1]
     start = None if length is None else visit.now - length
     keys = (asked.source.id, found.shown.id)
-    sample = await sampling.spread(
+    excerpt = await excerpts.spread(
         visit.state.database, *keys, start, visit.now, asked.facts, _POINTS
     )
-    points = sampling.points(sample.rows, [asked.fact.name])[asked.fact.name]
+    points = excerpts.points(excerpt.rows, [asked.fact.name])[asked.fact.name]
     before = _time(visit.query("before"))
     rows, more = await _table(visit, asked, before)
     path = f"{found.path}/facts/{segment(asked.source.id)}"
@@ -113,8 +113,8 @@ async def show(visit: Visit) -> Reply:
         group=group,
         label=label,
         **_now(asked),
-        **_drawn(asked.fact, sample, points, start, visit.now),
-        sampled=len(sample.rows) >= sampling.bounded(asked.facts, _POINTS) // 2 and sample.step,
+        **_drawn(asked.fact, excerpt, points, start, visit.now),
+        step=None if excerpt.is_whole else excerpt.step,
         spans=[(title, f"?span={name}", name == span) for name, (title, _) in _SPANS.items()],
         rows=rows,
         newest=here if before else None,
@@ -153,7 +153,7 @@ def _now(asked: _Asked) -> dict[str, Any]:
 
 
 def _drawn(
-    fact: Fact, sample: Sample, points: Sequence[Point], start: int | None, now: int
+    fact: Fact, excerpt: Excerpt, points: Sequence[Point], start: int | None, now: int
 ) -> dict[str, Any]:
     """A chart and figures of numbers, the changes of everything else."""
     chart: Markup | None = None
@@ -162,7 +162,7 @@ def _drawn(
     if fact.type in {"integer", "float"}:
         unit = fact_values.unit_of(fact)
         if points:
-            first = sample.start if start is None else start
+            first = excerpt.start if start is None else start
             chart = line_chart(
                 points,
                 title=f"{fact.name} over time",
@@ -205,7 +205,7 @@ async def _table(
     visit: Visit, asked: _Asked, before: int | None
 ) -> tuple[list[Written], int | None]:
     """The last rows that were written, before a time; the time to go on from."""
-    limit = sampling.bounded(asked.facts, _ROWS, _TABLE_BYTES)
+    limit = excerpts.bounded(asked.facts, _ROWS, _TABLE_BYTES)
     after = None if before is None else Place(before, "")
     rows = await reading.history_page(
         visit.state.database, [asked.source.id], asked.subject.shown.id,
@@ -213,7 +213,7 @@ async def _table(
     )  # fmt: skip
     name, shown = asked.fact.name, []
     for row in rows[:limit]:
-        found = sampling.points([row], [name])[name]
+        found = excerpts.points([row], [name])[name]
         value = found[0][1] if found else None
         reason = None
         if found and value is None:

@@ -29,7 +29,7 @@ _REASONS: Final[Mapping[str, Reason]] = {
     ),
     "never-collected": Reason(
         "not collected yet",
-        "No collection has reached this entity yet. The next run of the data source brings it.",
+        "Nothing was brought for this entity yet.",
     ),
     "not-found": Reason(
         "not found",

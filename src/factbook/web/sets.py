@@ -9,7 +9,7 @@ from factbook.catalog.store.planning import Guards
 from factbook.catalog.store.pushing import SetSummary
 from factbook.catalog.store.writing import Actor
 from factbook.edge import auditing
-from factbook.edge.requests import Reply
+from factbook.edge.requests import Reply, offloaded
 from factbook.errors import ConflictError, InputError, NotFoundError, PreconditionFailedError
 from factbook.web import addresses, words
 from factbook.web.differences import difference
@@ -107,13 +107,16 @@ async def _revision(visit: Visit, status: int = 200, problem: str | None = None)
     page = await changes.page(visit.state.database, found.id, number, after, _CHANGES)
     path = f"{_path(found.id)}/revisions/{number}"
     last = page.items[-1].ref if page.items else ""
+    differences = await offloaded(
+        lambda: [(each, difference(each.before, each.after)) for each in page.items]
+    )
     return visit.page(
         "set-revision.html",
         status,
         set=found,
         path=_path(found.id),
         revision=page.revision,
-        items=[(each, difference(each.before, each.after)) for each in page.items],
+        items=differences,
         first=path if after else None,
         more=f"{path}?{urlencode({'after': last})}" if page.more else None,
         problem=problem,

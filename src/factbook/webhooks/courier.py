@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
+from http import HTTPStatus
 from typing import Final
 
 import msgspec
@@ -23,9 +24,9 @@ from factbook.events.store import Wanted
 from factbook.sources.http import Reply
 from factbook.sources.http.client import USER_AGENT
 from factbook.storage import Database
-from factbook.webhooks import secrets, signing, store
+from factbook.webhooks import queue, secrets, signing
 from factbook.webhooks.posting import Post
-from factbook.webhooks.store import Claimed, Message, Sent
+from factbook.webhooks.queue import Claimed, Message, Sent
 
 log = structlog.get_logger("factbook.webhooks")
 
@@ -33,7 +34,7 @@ log = structlog.get_logger("factbook.webhooks")
 # one may take, a round is over well before another process may take the webhook over.
 ROUND: Final = 8
 _AT_ONCE: Final = 4
-_GONE: Final = 410
+_GONE: Final = HTTPStatus.GONE
 
 
 class Courier:
@@ -53,7 +54,7 @@ class Courier:
     async def tick(self) -> int:
         """Begin to send for the webhooks that have something to be sent; their number."""
         await numbering.catch_up(self._database)
-        found = await store.due(self._database, self._clock())
+        found = await queue.due(self._database, self._clock())
         new = [id_ for id_ in found if id_ not in self._tasks]
         for id_ in new:
             task = asyncio.create_task(self._serve(id_))
@@ -75,7 +76,7 @@ class Courier:
         if tasks:
             # Without it their claims lapse.
             with suppress(UnavailableError):
-                await self._database.write(lambda tx: store.release(tx, self._holder))
+                await self._database.write(lambda tx: queue.release(tx, self._holder))
         await self._post.aclose()
 
     def _end(self, id_: str, task: "asyncio.Task[None]") -> None:
@@ -93,16 +94,19 @@ class Courier:
         """One round; whether there may be more to send now."""
         now = self._clock()
         claimed = await self._database.write(
-            lambda tx: store.claim(tx, id_, self._holder, now, ROUND)
+            lambda tx: queue.claim(tx, id_, self._holder, now, ROUND)
         )
         if claimed is None:
             return False
         found, place, more = await self._new(claimed)
         turns = asyncio.Semaphore(_AT_ONCE)
         messages = [*claimed.due, *(_message(event, now) for event in found)]
-        sent = await asyncio.gather(*(self._send(claimed, one, turns) for one in messages))
+        secret = self._secret(claimed) if messages else None
+        sent = await asyncio.gather(
+            *(self._send(claimed.url, secret, one, turns) for one in messages)
+        )
         disabled = await self._database.write(
-            lambda tx: store.finish(tx, claimed, sent, place, self._clock())
+            lambda tx: queue.finish(tx, claimed, sent, place, self._clock())
         )
         if disabled:
             error = next((one.error for one in sent if one.error is not None), None)
@@ -122,14 +126,20 @@ class Courier:
             return [], await events.start(self._database), True
         return page.events, page.next, page.more
 
-    async def _send(self, claimed: Claimed, message: Message, turns: asyncio.Semaphore) -> Sent:
+    def _secret(self, claimed: Claimed) -> bytes | None:
+        try:
+            return secrets.opened(self._key(), claimed.id, claimed.url, claimed.secret)
+        except NotOpenedError:
+            return None
+
+    async def _send(
+        self, url: str, secret: bytes | None, message: Message, turns: asyncio.Semaphore
+    ) -> Sent:
+        if secret is None:
+            return Sent(message, "its secret was sealed under another token_key")
         async with turns:
             now = self._clock()
-            try:
-                secret = secrets.opened(self._key(), claimed.id, claimed.url, claimed.secret)
-            except NotOpenedError:
-                return Sent(message, "its secret was sealed under another token_key")
-            reply = await send(self._post, claimed.url, secret, message, now)
+            reply = await send(self._post, url, secret, message, now)
         if 200 <= reply.status < 300 and not reply.failure:
             return Sent(message, None)
         error = reply.failure or f"answered {reply.status}"

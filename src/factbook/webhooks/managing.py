@@ -13,7 +13,8 @@ from factbook.events import store as events
 from factbook.storage import Database, Transaction, Write
 from factbook.webhooks import courier, secrets, signing, store
 from factbook.webhooks.posting import Post
-from factbook.webhooks.store import GivenUp, Message, Webhook
+from factbook.webhooks.queue import Message
+from factbook.webhooks.store import GivenUp, Webhook
 
 log = structlog.get_logger("factbook.webhooks")
 

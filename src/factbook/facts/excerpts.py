@@ -19,12 +19,16 @@ _BYTES: Final = 4_000_000
 Point = tuple[int, Any]  # when it was written, and the value; None where it was unknown
 
 
-class Sample(NamedTuple):
-    """Rows of history, the oldest first; `step` milliseconds lie between them at least."""
+class Excerpt(NamedTuple):
+    """Rows of history, the oldest first; `step` milliseconds lie between them at least.
+
+    `start` is that of all history, None without any; `is_whole` says whether no row is left out.
+    """
 
     rows: list[Entry]
-    start: int | None  # of all history, None without any
+    start: int | None
     step: int
+    is_whole: bool
 
 
 async def recent(
@@ -49,7 +53,7 @@ async def spread(
     end: int,
     facts: Mapping[str, object],
     most: int,
-) -> Sample:
+) -> Excerpt:
     """Rows all over the time from `start`, or the first row, to `end`, both included.
 
     All rows if these are few, else about `most`: the first of each of so many equal stretches.
@@ -58,7 +62,7 @@ async def spread(
     row = await database.one(_FIRST, keys)
     first: int | None = row[0] if row else None
     if first is None:
-        return Sample([], None, 1)
+        return Excerpt([], None, 1, is_whole=True)
     begin = first if start is None else max(first, start)
     step = max(1, (end - begin) // bounded(facts, most))
     found = await database.all(_SPREAD, (*keys, begin, end, *keys, step, end, *keys))
@@ -66,7 +70,8 @@ async def spread(
         Entry(source_id, at, version, msgspec.Raw(given), msgspec.Raw(reasons))
         for at, version, given, reasons in found
     ]
-    return Sample(rows, first, step)
+    counted = await database.one(_COUNT, (*keys, begin, end, len(rows) + 1))
+    return Excerpt(rows, first, step, is_whole=counted == (len(rows),))
 
 
 def bounded(facts: Mapping[str, object], most: int, size: int = _BYTES) -> int:
@@ -113,4 +118,11 @@ WITH RECURSIVE steps (at) AS (
 SELECT h.written_at, h.version, h.facts, h.reasons FROM steps s
 JOIN facts_history h ON h.source_id = ? AND h.entity_id = ? AND h.written_at = s.at
 WHERE s.at IS NOT NULL ORDER BY s.at
+"""
+
+_COUNT = """
+SELECT COUNT(*) FROM (
+    SELECT 1 FROM facts_history
+    WHERE source_id = ? AND entity_id = ? AND written_at >= ? AND written_at <= ? LIMIT ?
+) found
 """

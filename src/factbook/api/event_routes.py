@@ -1,0 +1,55 @@
+"""The routes of events and webhooks, below /api/events."""
+
+from collections.abc import Sequence
+
+from factbook.api import events, webhooks, wire_events
+from factbook.api.endpoint import Route
+from factbook.auth.permissions import EVENTS_READ, TOKEN_MANAGE
+from factbook.errors import ConflictError, GoneError
+
+# A webhook takes events out of the service, and outlives the token of whoever made it.
+_HOOKS = (EVENTS_READ, TOKEN_MANAGE)
+_ALL = "/webhooks"
+_ONE = f"{_ALL}/{{id}}"
+
+EVENT_ROUTES: Sequence[Route] = (
+    Route(
+        "GET",
+        "",
+        events.list_events,
+        (EVENTS_READ,),
+        events.PARAMETERS,
+        answer=wire_events.Events,
+        refusals=(GoneError,),
+    ),
+    Route("GET", _ALL, webhooks.list_all, _HOOKS, answer=wire_events.Webhooks),
+    Route(
+        "POST",
+        _ALL,
+        webhooks.create,
+        _HOOKS,
+        body=wire_events.NewWebhook,
+        answer=wire_events.MadeWebhook,
+        status=201,
+        refusals=(ConflictError,),
+    ),
+    Route("GET", _ONE, webhooks.get, _HOOKS, (webhooks.ID,), answer=wire_events.WebhookDetail),
+    Route("DELETE", _ONE, webhooks.delete, _HOOKS, (webhooks.ID,), status=204),
+    Route(
+        "POST",
+        f"{_ONE}/enable",
+        webhooks.enable,
+        _HOOKS,
+        (webhooks.ID,),
+        answer=wire_events.Webhook,
+    ),
+    Route(
+        "POST",
+        f"{_ONE}/test",
+        webhooks.test,
+        _HOOKS,
+        (webhooks.ID,),
+        answer=wire_events.TriedWebhook,
+        refusals=(ConflictError,),
+    ),
+)

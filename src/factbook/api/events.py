@@ -1,0 +1,107 @@
+"""The feed of events over HTTP."""
+
+import asyncio
+import re
+from typing import Any, Final
+
+from factbook.api import patterns
+from factbook.api.parameter import Integer, Text, Texts
+from factbook.api.parameters import FACTS_LIMIT
+from factbook.catalog import ref as refs
+from factbook.clock import iso
+from factbook.edge.requests import Reply, Request, reply
+from factbook.edge.state import State
+from factbook.events import store
+from factbook.events.event import TYPES, Event, Place
+from factbook.events.store import Page, Wanted
+
+_PAGE: Final = 100
+_NOW: Final = "now"
+# How often somebody who waits is looked for.
+_LOOKED_EVERY: Final = 0.5
+
+AFTER: Final = Text(
+    name="after",
+    description="The `nextCursor` of the page before, or `now` for what happens from now on. "
+    "Without it the feed begins with the oldest event that is kept.",
+    pattern=r"now|[0-9]{1,15}\.[0-9]{1,9}",
+    wrong="has to be the nextCursor of a page, or now",
+    example="now",
+)
+TYPE: Final = Texts(
+    name="type",
+    description="Only events of this type. Given more than once, of one of them.",
+    pattern="|".join(map(re.escape, TYPES)),
+    wrong=f"has to be one of {', '.join(TYPES)}",
+    most=len(TYPES),
+    example=["set.replaced"],
+)
+SET: Final = Text(name="set", description="Only of this set and its entities.", example="payments")
+SOURCE: Final = Text(
+    name="source", description="Only of this data source and its facts.", example="coverage"
+)
+ENTITY: Final = Text(
+    name="entity",
+    description="Only about this entity.",
+    pattern=patterns.REFERENCE,
+    format="entity-reference",
+    example="component:default/payments",
+)
+WAIT: Final = Integer(
+    name="wait",
+    description="Seconds to wait for an event when there is none yet.",
+    most=30,
+    example=1,
+)
+PARAMETERS: Final = (AFTER, TYPE, SET, SOURCE, ENTITY, FACTS_LIMIT, WAIT)
+
+
+async def list_events(request: Request, state: State) -> Reply:
+    """What changed, the oldest first.
+
+    A page may hold few events, or none, while there are `more`: it looks at a bounded part of the
+    feed. Every page has a `nextCursor` to go on with, at once or later. Nothing comes in before a
+    place that was read. A cursor of events that are not kept any more gets 410.
+    """
+    after, wanted = AFTER.of(request), _wanted(request)
+    limit, wait = FACTS_LIMIT.of(request) or _PAGE, WAIT.of(request) or 0
+    place = await store.end(state.database) if after == _NOW else _place(after)
+    page = await store.page(state.database, place, wanted, limit)
+    loop = asyncio.get_running_loop()
+    end = loop.time() + wait
+    while not page.events and loop.time() < end:
+        if not page.more:
+            await asyncio.sleep(_LOOKED_EVERY)
+        page = await store.page(state.database, page.next, wanted, limit)
+    return reply(_shown(page))
+
+
+def _wanted(request: Request) -> Wanted:
+    entity = ENTITY.of(request)
+    ref = None if entity is None else str(refs.parse(entity))
+    return Wanted(TYPE.of(request), SET.of(request), SOURCE.of(request), ref)
+
+
+def _place(cursor: str | None) -> Place | None:
+    if cursor is None:
+        return None
+    position, _, item = cursor.partition(".")
+    return Place(int(position), int(item))
+
+
+def _shown(page: Page) -> dict[str, Any]:
+    return {
+        "events": [_event(event) for event in page.events],
+        "nextCursor": f"{page.next.position}.{page.next.item}",
+        "more": page.more,
+    }
+
+
+def _event(event: Event) -> dict[str, Any]:
+    return {
+        "id": event.id,
+        "type": event.type,
+        "at": iso(event.at),
+        "subject": event.subject,
+        "data": event.data,
+    }

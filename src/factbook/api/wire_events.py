@@ -1,0 +1,103 @@
+"""What the interface of events takes and gives, as types."""
+
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct, field
+
+from factbook.api.wire import Count, Time, Wire
+from factbook.events.event import EventType
+from factbook.webhooks.posting import LONGEST
+
+_Types = Annotated[
+    list[EventType], Meta(description="Only events of these types; empty for every type.")
+]
+_Url = Annotated[
+    str,
+    Meta(
+        min_length=1,
+        max_length=LONGEST,
+        description="Where each event is sent to, as POST.",
+        examples=["https://events.example.com/factbook"],
+        extra_json_schema={"format": "webhook-address"},
+    ),
+]
+
+
+class Event(Wire):
+    """Something that changed."""
+
+    id: Annotated[str, Meta(description="What no other event has; webhooks send it, too.")]
+    type: EventType
+    at: Time
+    subject: Annotated[str, Meta(description="A set, an entity's reference, or a data source.")]
+    data: dict[str, Any]
+
+
+class Events(Wire):
+    """Events in the order in which they are read."""
+
+    events: list[Event]
+    next_cursor: Annotated[str, Meta(description="The `after` of the next call; always there.")]
+    more: Annotated[bool, Meta(description="Whether there is more to read already.")]
+
+
+class NewWebhook(Struct, forbid_unknown_fields=True):
+    """A webhook as it is wanted."""
+
+    url: _Url
+    types: _Types = field(default_factory=list)
+
+
+class Webhook(Wire):
+    """A webhook, without its secret."""
+
+    id: str
+    url: str
+    types: _Types
+    created_at: Time
+    created_by: str
+    last_success_at: Time | None
+    last_failure_at: Time | None
+    last_error: Annotated[str | None, Meta(description="Of the last failure.")]
+    disabled_at: Annotated[
+        Time | None, Meta(description="Since when nothing is sent, as nothing arrived for a day.")
+    ]
+    waiting: Annotated[Count, Meta(description="Messages that will be sent again.")]
+    given_up: Annotated[Count, Meta(description="Messages that could not be delivered.")]
+
+
+class MadeWebhook(Webhook):
+    """A webhook with its secret, which is in this answer and never again."""
+
+    secret: Annotated[str, Meta(description="`whsec_` and the key of the signatures in base64.")]
+
+
+class Undelivered(Wire):
+    """A message that could not be delivered."""
+
+    event_id: str
+    type: str
+    first_at: Time
+    attempts: Count
+    error: str
+
+
+class WebhookDetail(Webhook):
+    """A webhook, and what could not be delivered to it, the newest first, up to a hundred."""
+
+    undelivered: list[Undelivered]
+
+
+class Webhooks(Wire):
+    """Every webhook, the oldest first."""
+
+    webhooks: list[Webhook]
+
+
+class TriedWebhook(Wire):
+    """What came of a test."""
+
+    delivered: bool
+    status: Annotated[int, Meta(description="What the receiver answered; 0 without an answer.")]
+    milliseconds: Count
+    error: str | None
