@@ -234,11 +234,11 @@ async def _events(service: Service) -> AsyncIterator[Call]:
     yield "eventsListEvents", 200, await http.get(EVENTS, params={"after": "now"})
     yield "eventsListEvents", 400, await http.get(EVENTS, params={"after": "then"})
     yield "eventsListEvents", 410, await http.get(EVENTS, params={"after": "999999.0"})
-    # A public address, which nothing is sent to before something happens.
-    body = {"url": "https://93.184.216.34/hook", "types": ["set.replaced"]}
+    # Nothing listens there.
+    body = {"url": "https://127.0.0.1:9/hook", "types": ["set.replaced"]}
     made = await http.post(WEBHOOKS, json=body)
     yield "webhooksCreate", 201, made
-    yield "webhooksCreate", 400, await http.post(WEBHOOKS, json={"url": "https://127.0.0.1/"})
+    yield "webhooksCreate", 400, await http.post(WEBHOOKS, json={"url": "https://10.1.2.3/"})
     one = f"{WEBHOOKS}/{made.json()['id']}"
     yield "webhooksListAll", 200, await http.get(WEBHOOKS)
     yield "webhooksGet", 200, await http.get(one)

@@ -8,6 +8,7 @@ from factbook.api.routes import all_routes
 from factbook.auth.permissions import (
     AUDIT_READ,
     CATALOG_READ,
+    EVENTS_READ,
     FACT_WRITE,
     NAMES,
     SET_WRITE,
@@ -29,6 +30,7 @@ OPEN = {
     ("GET", "/api/catalog/openapi.json"),
     ("GET", "/api/access/v1/openapi.json"),
     ("GET", "/api/tech-insights/v1/openapi.json"),
+    ("GET", "/api/events/openapi.json"),
 }
 ROUTES = all_routes(Settings(push_aliases=["other"]))
 GUARDED = [route for route in ROUTES if (route.method, route.path) not in OPEN]
@@ -48,6 +50,8 @@ def expected(route: Route) -> set[str]:
         return {AUDIT_READ}
     if route.path.startswith("/api/access/"):
         return {MANAGE}
+    if route.path.startswith("/api/events"):
+        return {EVENTS_READ, MANAGE} if "/webhooks" in route.path else {EVENTS_READ}
     if route.path.startswith("/api/mcp/"):
         return {CATALOG_READ, SOURCE_READ}
     if route.path.startswith("/api/tech-insights/"):

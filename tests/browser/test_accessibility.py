@@ -14,10 +14,30 @@ pytestmark = [pytest.mark.system, pytest.mark.timeout(300)]
 _THEMES: tuple[tuple[Theme, tuple[str, ...]], ...] = (("light", ()), ("dark", COLOURS))
 _UNFOLD = "for (const one of document.querySelectorAll('details')) one.open = true"
 
+_SPOIL = """() => {
+  const names = ["input", "pre", "script"];
+  const [unlabelled, wide, script] = names.map((name) => document.createElement(name));
+  wide.textContent = "wide".repeat(100);
+  script.textContent = "document.title = 'inline'";
+  document.querySelector("main").append(unlabelled, wide, script);
+}"""
+
 
 def test_every_page_is_looked_at() -> None:
     shown = {page.path for page in PAGES if page.method == "GET"}
     assert {*EXAMPLES, *OUTSIDE, *NO_PAGES} == shown
+
+
+def test_what_is_wrong_would_be_noticed(shop: Shop) -> None:
+    with shop.window(size=NARROW) as window:
+        window.open("/sets")
+        assert _looked(window, "narrow") == []
+        window.page.evaluate(_SPOIL)
+        found = "\n".join(_looked(window, "narrow"))
+    assert "scrolls sideways" in found
+    assert "light: label: <input" in found
+    [complaint] = window.complaints
+    assert "Content Security Policy" in complaint
 
 
 @pytest.mark.parametrize("name", [ADMINISTRATOR, VIEWER])

@@ -101,6 +101,8 @@ def test_a_person_signs_in_works_and_signs_out(shop: Shop) -> None:
         expect(window.page.get_by_role("link", name="Web shop")).to_have_count(0)
         keyboard.press("Checkout")
         assert window.heading == "Checkout"
+        keyboard.press("Sets", "examples", "Push")
+        assert window.heading == "examples"
         keyboard.press("Sign out")
         assert window.path == "/sign-in"
         assert "You are signed out." in window.page.get_by_role("status").inner_text()
@@ -115,6 +117,18 @@ def test_the_first_key_leads_past_the_navigation(shop: Shop) -> None:
         window.page.keyboard.press("Enter")
         assert next(keyboard.steps()) == "examples"
         keyboard.to("Sets", "Shift+Tab")
+
+
+@pytest.mark.parametrize("opening", ["Enter", "Space"])
+def test_the_menu_of_narrow_windows_opens_and_leads_on(shop: Shop, opening: str) -> None:
+    with shop.window(size=NARROW) as window:
+        keyboard = Keyboard(window)
+        keyboard.open("/")
+        next(keyboard.steps())
+        assert "Menu" in next(keyboard.steps())
+        window.page.keyboard.press(opening)
+        keyboard.press("Data sources")
+        assert window.heading == "Data sources"
 
 
 def test_what_asks_once_more_opens_closes_and_is_done(shop: Shop) -> None:

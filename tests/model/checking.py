@@ -5,7 +5,7 @@ may come next that began before the first of them ended; where the same calls le
 before, nothing new can follow.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from tests.model.calls import Answer, Call
@@ -60,6 +60,14 @@ def table(history: Sequence[Event]) -> str:
             f"{'':>10} -> {event.answer.status} {event.answer.body}"
         )
     return "\n".join(lines)
+
+
+def unexplained(histories: Mapping[int, Sequence[Event]]) -> str:
+    """The smallest part of the first history that no order explains, for people; else nothing."""
+    for seed, history in histories.items():
+        if order(history) is None:
+            return f"No order explains the history {seed}:\n{table(smallest(history))}"
+    return ""
 
 
 class _Search:

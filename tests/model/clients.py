@@ -6,7 +6,6 @@ from contextlib import AsyncExitStack, asynccontextmanager
 import httpx2
 
 from tests.model.calls import Answer, Call, send
-from tests.model.checking import Event, order, smallest, table
 from tests.model.histories import Client
 from tests.service import Service
 
@@ -52,11 +51,3 @@ def _client(actor: str, http: httpx2.AsyncClient, tick: Callable[[], None]) -> C
         return await send(http, call)
 
     return Client(actor, ask)
-
-
-def unexplained(found: dict[int, list[Event]]) -> str:
-    """The smallest part of the first history that no order explains, for people; else nothing."""
-    for seed, history in found.items():
-        if order(history) is None:
-            return f"No order explains the history {seed}:\n{table(smallest(history))}"
-    return ""

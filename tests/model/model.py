@@ -8,10 +8,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from tests.model.calls import Answer, Call
-from tests.model.reads import READS
-from tests.model.state import Content, Draft, Entity, Refused, Revision, Set, State
-
-NOT_FOUND = Answer(404, {"name": "NotFoundError"})
+from tests.model.reads import NOT_FOUND, READS
+from tests.model.state import Content, Counts, Draft, Entity, Refused, Revision, Set, State, named
 
 
 def step(state: State, call: Call, actor: str, answer: Answer) -> State | None:
@@ -35,7 +33,7 @@ class _Sorted(NamedTuple):
     removed: list[str]
     unchanged: list[str]
 
-    def counts(self) -> tuple[int, int, int, int]:
+    def counts(self) -> Counts:
         added = len(self.added) + len(self.taken)
         return added, len(self.updated), len(self.removed), len(self.unchanged)
 
@@ -88,11 +86,10 @@ def _replace(
         return _tried(call.set, before, found)
     _write(draft, call.set, found, refs, actor, answer, restored)
     after = draft.set(call.set)
-    names = ("added", "updated", "removed", "unchanged")
     body = {
         "set": call.set,
         "revision": after.revision,
-        "changes": dict(zip(names, found.counts(), strict=True)),
+        "changes": named(found.counts()),
         "items": draft.items(call.set),
         "etag": f'"{after.revision}"',
     }
@@ -207,9 +204,7 @@ def _arrange(draft: Draft, set_id: str, order: list[str], changed: set[str]) -> 
         draft.sets[set_id] = draft.sets[set_id]._replace(past=past)
 
 
-def _record(
-    draft: Draft, set_id: str, changes: tuple[int, int, int, int], actor: str, restored: int | None
-) -> None:
+def _record(draft: Draft, set_id: str, changes: Counts, actor: str, restored: int | None) -> None:
     """A new revision of a set, which already has its new order."""
     now = draft.set(set_id)
     number = now.revision + 1
@@ -237,7 +232,6 @@ def _held(draft: Draft, taken: list[Content]) -> Answer:
 
 
 def _tried(set_id: str, before: Set, found: _Sorted) -> Answer:
-    names = ("added", "updated", "removed", "unchanged")
     groups = (
         ("added", [item.ref for item in [*found.added, *found.taken]]),
         ("updated", [item.ref for item in found.updated]),
@@ -248,7 +242,7 @@ def _tried(set_id: str, before: Set, found: _Sorted) -> Answer:
         "set": set_id,
         "dryRun": True,
         "revision": before.revision,
-        "changes": dict(zip(names, found.counts(), strict=True)),
+        "changes": named(found.counts()),
         "difference": difference,
     }
     return Answer(200, body)

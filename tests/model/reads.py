@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tests.model.calls import Answer, Call
-from tests.model.state import Draft
+from tests.model.state import Draft, named
 
 NOT_FOUND = Answer(404, {"name": "NotFoundError"})
 
@@ -46,12 +46,11 @@ def _revisions(state: Draft, call: Call) -> Answer:
     found = state.set(call.set)
     if not found.revision:
         return NOT_FOUND
-    names = ("added", "updated", "removed", "unchanged")
     shown = [
         {
             "revision": revision.number,
             "createdBy": revision.created_by,
-            "changes": dict(zip(names, revision.changes, strict=True)),
+            "changes": named(revision.changes),
             **({"restored": revision.restored} if revision.restored else {}),
         }
         for revision in reversed(found.past)

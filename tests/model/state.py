@@ -8,6 +8,13 @@ from urllib.parse import quote
 
 from tests.service import PUSH
 
+Counts = tuple[int, int, int, int]  # added, updated, removed, unchanged
+
+
+def named(counts: Counts) -> dict[str, int]:
+    """The counts as answers show them."""
+    return dict(zip(("added", "updated", "removed", "unchanged"), counts, strict=True))
+
 
 class Content(NamedTuple):
     """What a client sends about one component."""
@@ -74,7 +81,7 @@ class Revision(NamedTuple):
 
     number: int
     created_by: str
-    changes: tuple[int, int, int, int]  # added, updated, removed, unchanged
+    changes: Counts
     restored: int | None
     items: tuple[Content, ...]
     exact: bool = True

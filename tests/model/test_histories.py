@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import StartService
-from tests.model.checking import order
-from tests.model.clients import ACTORS, inside, outside, unexplained
+from tests.model.checking import order, unexplained
+from tests.model.clients import ACTORS, inside, outside
 from tests.model.counting import outcomes
 from tests.model.histories import histories
 from tests.model.story import tell
 from tests.processes import serving
 
 SOAK = bool(os.environ.get("FACTBOOK_SOAK"))
-SHORT = 80
+SHORT = 60
 LONG = 3_000 if SOAK else 500
 
 # What makes histories worth checking, and how many of ten thousand calls at least come to it.

@@ -10,7 +10,7 @@ from factbook.auth.permissions import CATALOG_READ, SOURCE_READ
 from factbook.catalog.ref import EntityRef
 from factbook.catalog.store import reading, showing
 from factbook.catalog.store.showing import Shown
-from factbook.edge.requests import Reply
+from factbook.edge.requests import Reply, offloaded
 from factbook.errors import InputError
 from factbook.facts import store
 from factbook.scheduling import runs
@@ -121,7 +121,7 @@ async def raw(visit: Visit) -> Reply:
         return found
     forms = [("JSON", "json", words.json_text(found.entity)), ("YAML", "yaml", "")]
     if len(forms[0][2]) <= _RAW:
-        forms[1] = ("YAML", "yaml", texts.written(found.entity))
+        forms[1] = ("YAML", "yaml", await offloaded(texts.written, found.entity))
     return visit.page(
         "entity-raw.html",
         **frame(found, "Raw"),
@@ -143,7 +143,8 @@ async def as_yaml(visit: Visit) -> Reply:
     found = await find(visit)
     if isinstance(found, Reply):
         return found
-    return _file(found, "yaml", texts.written(found.entity), b"application/yaml; charset=utf-8")
+    text = await offloaded(texts.written, found.entity)
+    return _file(found, "yaml", text, b"application/yaml; charset=utf-8")
 
 
 async def source(visit: Visit) -> Reply:

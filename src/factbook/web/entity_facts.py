@@ -7,6 +7,7 @@ from markupsafe import Markup
 
 from factbook.auth.permissions import SOURCE_RUN
 from factbook.collecting import Known as Sources
+from factbook.edge.requests import offloaded
 from factbook.facts import excerpts, shapes, store
 from factbook.facts.datasource import DataSource
 from factbook.facts.entity_filter import EntityFilter, Matcher
@@ -93,7 +94,7 @@ class Facts(NamedTuple):
 async def of_entity(visit: Visit, id_: int, ref: str, entity: dict[str, Any]) -> Facts:
     """What every source knows of the entity; the catalog's own are its compliance."""
     known = await visit.state.registry.current()
-    matcher = Matcher(entity)
+    matcher = await offloaded(Matcher, entity)  # the document may be large
     collected = sorted(
         (one for one in known.sources.values() if not catalog.answers(one.id)),
         key=lambda one: (one.title.casefold(), one.id),

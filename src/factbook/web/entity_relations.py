@@ -1,6 +1,7 @@
 """What an entity is related to: as a picture, and as a list to page through."""
 
 from collections.abc import Mapping, Sequence
+from heapq import nsmallest
 from typing import NamedTuple
 from urllib.parse import quote
 
@@ -9,9 +10,10 @@ from markupsafe import Markup
 
 from factbook.catalog.store import showing
 from factbook.catalog.store.showing import Named, Shown
+from factbook.edge.requests import offloaded
 from factbook.storage import Database
 from factbook.web.graph import Edge, Node, caption, relation_rows, relations_graph
-from factbook.web.words import entity_path, name_of
+from factbook.web.words import entity_path, name_of, naturally
 
 # Of these the titles are looked up, and whether they exist.
 _LOOKED_UP = 200
@@ -48,22 +50,17 @@ async def picture(
     Of few relations all are looked up; of many those that are shown, under the names by which they
     were chosen.
     """
-    edges = [Edge(each.type, _unknown(each.target_ref)) for each in relations]
-    if len(edges) <= _LOOKED_UP:
-        names = await showing.names(database, [edge.node.ref for edge in edges])
-        edges = [Edge(edge.type, node(edge.node.ref, names)) for edge in edges]
-        shown = _first_of_each(edges)
-    else:
-        shown = _first_of_each(edges)
-        there = await showing.names(database, sorted({each.ref for _, each in shown}))
-        missing = {each.ref for _, each in shown} - there.keys()
-        edges = [
-            Edge(edge.type, edge.node._replace(exists=edge.node.ref not in missing))
-            for edge in edges
-        ]
-        shown = _first_of_each(edges)
-    more = {type_: f"{path}?type={quote(type_)}" for type_, _, _ in types(relations)}
-    return Picture(relations_graph(centre, edges, more, ident="relations"), shown)
+    chosen = await offloaded(_chosen, relations)
+    refs = sorted({each.target_ref for each in chosen})
+    names = await showing.names(database, refs)
+    if len(chosen) < len(relations):
+        names = {ref: Named(name_of(ref), name_of(ref)) for ref in names}
+    edges = [Edge(each.type, node(each.target_ref, names)) for each in chosen]
+    shown = _first_of_each(edges)
+    counts = {type_: count for type_, _, count in types(relations)}
+    more = {type_: f"{path}?type={quote(type_)}" for type_ in counts}
+    drawing = relations_graph(centre, edges, more, counts=counts, ident="relations")
+    return Picture(drawing, shown)
 
 
 async def listed(database: Database, relations: Sequence[Relation]) -> list[tuple[str, Node]]:
@@ -89,6 +86,20 @@ def node(ref: str, names: Mapping[str, Named]) -> Node:
 
 def _unknown(ref: str) -> Node:
     return Node(ref, ref.partition(":")[0], name_of(ref), entity_path(ref))
+
+
+def _chosen(relations: Sequence[Relation]) -> Sequence[Relation]:
+    """All of few relations, of many the first of each type by name, as the picture shows them."""
+    if len(relations) <= _LOOKED_UP:
+        return relations
+    by_type: dict[str, set[Relation]] = {}
+    for each in relations:
+        by_type.setdefault(each.type, set()).add(each)
+    return [each for some in by_type.values() for each in nsmallest(_OF_A_TYPE, some, _by_name)]
+
+
+def _by_name(relation: Relation) -> tuple[str, str]:
+    return naturally(name_of(relation.target_ref)), relation.target_ref
 
 
 def _first_of_each(edges: Sequence[Edge]) -> list[tuple[str, Node]]:

@@ -12,6 +12,7 @@ from markupsafe import Markup
 
 from factbook.web.glyphs import kind_shape
 from factbook.web.svg import element, ident_of, label, link, number, picture
+from factbook.web.words import naturally
 
 # For each type of relation of the catalog, how it reads after the entity's name. The order is
 # that of the groups.
@@ -87,22 +88,24 @@ def relations_graph(
     edges: Sequence[Edge],
     more: Mapping[str, str] | None = None,
     *,
+    counts: Mapping[str, int] | None = None,
     ident: str | None = None,
 ) -> Markup:
     """The entity and its neighbours by type of relation, each linked to its page.
 
-    Of each type the first eight by title are shown; `more` gives the page that lists all of a type.
+    Of each type the first eight by title are shown; `more` gives the page that lists all of a type,
+    `counts` how many those are where not all of them are among `edges`.
     Drawn for wide and for narrow places; the stylesheet shows the one that fits. Raises ValueError
     for an address that is not a path on this site.
     """
-    groups = _groups(edges, more or {})
+    groups = _groups(edges, more or {}, counts or {})
     ident = ident or ident_of("relations", centre, groups)
     incoming = [group for group in groups if group.type in INCOMING]
     outgoing = [group for group in groups if group.type not in INCOMING]
-    counts = ", ".join(f"{group.caption} {len(group.nodes) + group.left}" for group in groups)
+    told = ", ".join(f"{group.caption} {len(group.nodes) + group.left}" for group in groups)
     about = {
         "title": f"Relations of {centre.title}",
-        "desc": f"{counts}." if counts else "No relations.",
+        "desc": f"{told}." if told else "No relations.",
     }
     links = any(group.is_linked for group in groups)
     shapes, width, height = _wide(centre, incoming, outgoing)
@@ -120,7 +123,7 @@ def relations_graph(
 
 def relation_rows(edges: Sequence[Edge]) -> list[tuple[str, Node]]:
     """(caption, entity) of every relation in the order of the picture, for a table beside it."""
-    groups = _groups(edges, {}, shown=len(edges))
+    groups = _groups(edges, {}, {}, shown=len(edges))
     return [(group.caption, node) for group in groups for node in group.nodes]
 
 
@@ -130,7 +133,9 @@ def caption(type_: str) -> str:
     return known or re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", type_).lower()
 
 
-def _groups(edges: Sequence[Edge], more: Mapping[str, str], shown: int = _SHOWN) -> list[_Group]:
+def _groups(
+    edges: Sequence[Edge], more: Mapping[str, str], counts: Mapping[str, int], shown: int = _SHOWN
+) -> list[_Group]:
     by_type: dict[str, set[Node]] = {}
     for edge in edges:
         by_type.setdefault(edge.type, set()).add(edge.node)
@@ -138,17 +143,16 @@ def _groups(edges: Sequence[Edge], more: Mapping[str, str], shown: int = _SHOWN)
     groups = []
     for type_ in sorted(by_type, key=lambda type_: (order.get(type_, len(order)), type_)):
         nodes = sorted(by_type[type_], key=_by_title)
+        count = max(len(nodes), counts.get(type_, 0))
         # A row that says "and 1 more" would take as much room as the one itself.
-        kept = nodes if len(nodes) <= shown + 1 else nodes[:shown]
-        left = len(nodes) - len(kept)
+        kept = nodes if count <= shown + 1 else nodes[:shown]
+        left = count - len(kept)
         groups.append(_Group(type_, caption(type_), kept, left, more.get(type_)))
     return groups
 
 
 def _by_title(node: Node) -> tuple[str, ...]:
-    # As people count: "node-2" stands before "node-10".
-    title = re.sub(r"\d+", lambda digits: digits[0].zfill(12), node.title.casefold())
-    return title, node.ref, node.kind, node.href or "", str(node.exists)
+    return naturally(node.title), node.ref, node.kind, node.href or "", str(node.exists)
 
 
 class _Side(NamedTuple):

@@ -1,5 +1,6 @@
 """Times, figures and references as people read them."""
 
+import re
 from collections.abc import Callable
 from typing import Any
 from urllib.parse import quote
@@ -106,6 +107,11 @@ def short_owner(ref: str) -> str:
 def name_of(ref: str) -> str:
     """The name in a reference."""
     return ref.rpartition("/")[2]
+
+
+def naturally(title: str) -> str:
+    """What titles are put in order by: as people count, "node-2" stands before "node-10"."""
+    return re.sub(r"\d+", lambda digits: digits[0].zfill(12), title.casefold())
 
 
 def external(text: object) -> str | None:
