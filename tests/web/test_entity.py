@@ -111,8 +111,8 @@ async def test_compliance_is_a_checklist_that_says_what_to_do(service: Service) 
     text = words(await visitor.text(WEB))
     assert "Compliance 3 of 8" in text
     assert "Has a title no Give it one in metadata.title." in text
-    assert "Names an owner yes Points to its documentation no Add the annotation" in text
-    assert "Is owned by a group yes Is related to others no Name its system" in text
+    assert "Names an owner yes Has documentation no Add the annotation" in text
+    assert "Owned by a group yes Related to others no Name its system" in text
 
 
 async def test_kinds_without_owners_are_not_told_to_have_one(service: Service) -> None:
@@ -121,7 +121,7 @@ async def test_kinds_without_owners_are_not_told_to_have_one(service: Service) -
             "spec": {"type": "team", "children": []}}  # fmt: skip
     await service.push("all", team)
     text = words(await visitor.text("/catalog/group/default/team-a"))
-    assert "Is owned by a group no The catalog derives no owner for entities of this kind." in text
+    assert "Owned by a group no The catalog derives no owner for entities of this kind." in text
 
 
 async def test_facts_are_shown_by_their_type_and_unit(knowing: Service) -> None:

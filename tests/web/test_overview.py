@@ -31,7 +31,7 @@ async def test_the_share_of_entities_that_meet_each_point_is_shown(service: Serv
     await service.push("all", titled, component("b"), component("c"), resource("d", title="D"))
     page = words(await visitor.text("/"))
     assert "Has a title 33%: 1 of 3." in page
-    assert "Has an owner relation 100%: 3 of 3." in page
+    assert "Owned in the catalog 100%: 3 of 3." in page
     page = words(await visitor.text("/", kind="resource"))
     assert "Has a title 100%: 1 of 1." in page
     page = words(await visitor.text("/", kind=""))

@@ -68,7 +68,7 @@ def differences(was: str, since: str) -> dict[str, dict[str, Any]]:
     told: dict[str, dict[str, Any]] = {
         name: {"from": old.get(name), "to": value}
         for name, value in new.items()
-        if name not in old or old[name] != value
+        if name not in old or not _same(old[name], value)
     }
     told |= {name: {"from": old[name], "to": None} for name in old if name not in new}
     return told if len(was) + len(since) <= LARGEST else _bounded(told)
@@ -77,7 +77,7 @@ def differences(was: str, since: str) -> dict[str, dict[str, Any]]:
 def _bounded(told: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
     room = _OF_AN_ENTITY
     for name, values in told.items():
-        sizes = [len(bytes(value)) for value in values.values() if value is not None]
+        sizes = [len(_json(value)) for value in values.values()]
         room -= sum(sizes)
         if room < 0 or max(sizes) > LARGEST:
             told[name] = {"omitted": True}
@@ -96,7 +96,12 @@ def _rows(source_id: str, found: Iterable[bytes]) -> Iterator[Told]:
     yield event.of_facts(source_id, some)
 
 
-_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+def _same(one: Any, other: Any) -> bool:
+    # In Python 1 and True are the same.
+    return one == other and type(one) is type(other)
+
+
+_members = msgspec.json.Decoder(dict[str, Any]).decode
 _json = msgspec.json.encode
 
 # In one order everywhere, or two that write the same rows could wait for each other.

@@ -3,13 +3,14 @@
 import gzip
 from functools import lru_cache
 
-from factbook.edge.requests import Reply, Request
+from factbook.edge.requests import Reply, Request, offloaded
 
 _SMALLEST = 1_400  # fits into one packet
+_LARGE = 256 * 1024  # others would wait for it
 _QUICK, _SMALL = 4, 9
 
 
-def compressed(reply: Reply, request: Request) -> Reply:
+async def compressed(reply: Reply, request: Request) -> Reply:
     """The reply to a GET, compressed where that makes it smaller and the browser reads it.
 
     Answers to forms stay as they are: some of them show a secret.
@@ -22,8 +23,17 @@ def compressed(reply: Reply, request: Request) -> Reply:
         return reply._replace(headers=headers)
     # An asset that is kept for ever is the same for everybody.
     is_kept = "immutable" in reply.headers.get("cache-control", "")
-    smaller = _kept(body) if is_kept else gzip.compress(body, _QUICK, mtime=0)
+    if is_kept:
+        smaller = _kept(body)
+    elif len(body) > _LARGE:
+        smaller = await offloaded(_quickly, body)
+    else:
+        smaller = _quickly(body)
     return reply._replace(body=smaller, headers={**headers, "content-encoding": "gzip"})
+
+
+def _quickly(body: bytes) -> bytes:
+    return gzip.compress(body, _QUICK, mtime=0)
 
 
 @lru_cache(maxsize=16)

@@ -83,7 +83,8 @@ class PageEndpoint:
             reply = await _refusal(visit, self._path, unexpected)
         metrics, seconds = self._site.state.metrics, time.perf_counter() - started
         metrics.answered(self._path, request.method, reply.status, seconds)
-        await send_reply(self._with_headers(reply, visit), send, head=request.method == "HEAD")
+        reply = await compressed(self._with_headers(reply, visit), request)
+        await send_reply(reply, send, head=request.method == "HEAD")
 
     async def _answer(self, visit: Visit) -> Reply:
         request, state = visit.request, visit.state
@@ -105,8 +106,7 @@ class PageEndpoint:
     def _with_headers(self, reply: Reply, visit: Visit) -> Reply:
         tls = _TLS_ONLY if self._site.is_secure else {}
         headers = {**_HEADERS, **_PRIVATE, **tls, **reply.headers}
-        reply = reply._replace(headers=headers, cookies=tuple(visit.set_cookies))
-        return compressed(reply, visit.request)
+        return reply._replace(headers=headers, cookies=tuple(visit.set_cookies))
 
 
 async def _refusal(visit: Visit, path: str, error: FactbookError) -> Reply:

@@ -1,16 +1,13 @@
 """What an entity says of itself: its head, its spec, its annotations, and what is missing."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final, NamedTuple
-
-import msgspec
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from factbook.catalog import ref as refs
 from factbook.catalog.relations import FIELDS
 from factbook.catalog.store.showing import Shown
 from factbook.errors import InputError
-from factbook.sources import catalog
-from factbook.web import fact_values, words
+from factbook.web import compliance, fact_values, words
 
 _ITEMS = 20  # of a list of the spec
 _ENTRIES = 200  # annotations, labels, links and tags
@@ -57,7 +54,7 @@ class Check(NamedTuple):
     """
 
     title: str
-    met: bool | None
+    met: bool
     fix: str
     path: str
     is_moot: bool
@@ -156,52 +153,13 @@ def _path_of(text: str, kind: str | None, namespace: str) -> str | None:
         return None
 
 
-# What each of the catalog's own facts means, and what makes it true.
-_POINTS: Final[Sequence[tuple[str, str, str, str]]] = (
-    ("entity-metadata", "hasTitle", "Has a title", "Give it one in metadata.title."),
-    (
-        "entity-metadata",
-        "hasDescription",
-        "Has a description",
-        "Say in metadata.description what it is for.",
-    ),
-    ("entity-metadata", "hasTags", "Has tags", "Name at least one in metadata.tags."),
-    ("entity-metadata", "hasOwner", "Names an owner", "Name a group or a user in spec.owner."),
-    (
-        "techdocs",
-        "hasTechdocsRef",
-        "Points to its documentation",
-        "Add the annotation backstage.io/techdocs-ref.",
-    ),
-    (
-        "entity-ownership",
-        "hasOwner",
-        "Is owned in the catalog",
-        "Let spec.owner be a reference, such as group:default/team.",
-    ),
-    (
-        "entity-ownership",
-        "hasGroupOwner",
-        "Is owned by a group",
-        "Let spec.owner name a group rather than a user.",
-    ),
-    (
-        "entity-ownership",
-        "hasRelationships",
-        "Is related to others",
-        "Name its system, its APIs or what it depends on in spec.",
-    ),
-)
-
-
 def _checks(shown: Shown, kind: str) -> list[Check]:
     path = words.entity_path(shown.stored.ref)
     owned = any(field.type == "ownedBy" for field in FIELDS.get(kind, ()))
     found = []
-    for source, name, title, fix in _POINTS:
-        values: dict[str, bool] = msgspec.json.decode(catalog.facts(source, shown.compliance))
-        moot = not owned and source == "entity-ownership" and "Owner" in name
-        advice = "The catalog derives no owner for entities of this kind." if moot else fix
-        where = f"{path}/facts/{source}/{name}"
-        found.append(Check(title, values.get(name), advice, where, moot))
+    for point in compliance.POINTS:
+        moot = not owned and point.source == "entity-ownership" and "Owner" in point.fact
+        advice = "The catalog derives no owner for entities of this kind." if moot else point.fix
+        where = f"{path}/facts/{point.source}/{point.fact}"
+        found.append(Check(point.title, point.is_met(shown.compliance), advice, where, moot))
     return found

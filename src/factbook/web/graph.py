@@ -94,19 +94,16 @@ def relations_graph(
     """The entity and its neighbours by type of relation, each linked to its page.
 
     Of each type the first eight by title are shown; `more` gives the page that lists all of a type,
-    `counts` how many those are where not all of them are among `edges`.
-    Drawn for wide and for narrow places; the stylesheet shows the one that fits. Raises ValueError
-    for an address that is not a path on this site.
+    `counts` how many those are where not all of them are among `edges`. Drawn for wide and for
+    narrow places; the stylesheet shows the one that fits. Raises ValueError for an address that is
+    not a path on this site.
     """
     groups = _groups(edges, more or {}, counts or {})
     ident = ident or ident_of("relations", centre, groups)
     incoming = [group for group in groups if group.type in INCOMING]
     outgoing = [group for group in groups if group.type not in INCOMING]
     told = ", ".join(f"{group.caption} {len(group.nodes) + group.left}" for group in groups)
-    about = {
-        "title": f"Relations of {centre.title}",
-        "desc": f"{told}." if told else "No relations.",
-    }
+    about = {"title": f"Relations of {centre.title}", "desc": f"{told or 'No relations'}."}
     links = any(group.is_linked for group in groups)
     shapes, width, height = _wide(centre, incoming, outgoing)
     wide = picture(
@@ -143,11 +140,10 @@ def _groups(
     groups = []
     for type_ in sorted(by_type, key=lambda type_: (order.get(type_, len(order)), type_)):
         nodes = sorted(by_type[type_], key=_by_title)
-        count = max(len(nodes), counts.get(type_, 0))
+        count = counts.get(type_, len(nodes))
         # A row that says "and 1 more" would take as much room as the one itself.
         kept = nodes if count <= shown + 1 else nodes[:shown]
-        left = count - len(kept)
-        groups.append(_Group(type_, caption(type_), kept, left, more.get(type_)))
+        groups.append(_Group(type_, caption(type_), kept, count - len(kept), more.get(type_)))
     return groups
 
 

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from factbook.auth.permissions import CATALOG_READ, SOURCE_READ
-from factbook.catalog import compliance as bits
 from factbook.catalog.store import overview, pushing
 from factbook.clock import DAY
 from factbook.collecting import Known
@@ -13,7 +12,7 @@ from factbook.facts import health
 from factbook.facts.datasource import DataSource
 from factbook.scheduling import runs
 from factbook.scheduling.runs import Health
-from factbook.web import shares, words
+from factbook.web import compliance, shares, words
 from factbook.web.endpoint import Page
 from factbook.web.shares import Part
 from factbook.web.visit import Visit
@@ -21,19 +20,6 @@ from factbook.web.visit import Visit
 _WEEK = 7 * DAY
 _CHANGES = 6
 _KINDS = 10
-
-# The points in the order of the tool get-entity-compliance, as people read them.
-POINTS = (
-    (bits.HAS_TITLE, "Has a title"),
-    (bits.HAS_DESCRIPTION, "Has a description"),
-    (bits.HAS_TAGS, "Has tags"),
-    (bits.HAS_OWNER, "Names an owner"),
-    (bits.HAS_TECHDOCS_REF, "Has technical docs"),
-    (bits.HAS_OWNER_RELATION, "Has an owner relation"),
-    (bits.HAS_GROUP_OWNER, "Owned by a group"),
-    (bits.HAS_RELATIONSHIPS, "Has relationships"),
-)
-
 
 # The states of sources, each with its look and what it means in a picture.
 _STATES: tuple[tuple[str, str, shares.Kind], ...] = (
@@ -135,8 +121,10 @@ def _bars(kinds: Mapping[str, int]) -> str:
 def _points(counts: Mapping[int, int]) -> list[str]:
     whole = sum(counts.values())
     return [
-        shares.share(sum(count for has, count in counts.items() if has & bit), whole, name)
-        for bit, name in POINTS
+        shares.share(
+            sum(count for has, count in counts.items() if point.is_met(has)), whole, point.title
+        )
+        for point in compliance.POINTS
     ]
 
 

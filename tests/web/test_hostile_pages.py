@@ -1,0 +1,229 @@
+"""Every page of the table, walked with data and addresses that mean harm."""
+
+import time
+from collections.abc import Iterator
+from urllib.parse import quote, urlsplit
+
+import pytest
+from starlette.routing import compile_path
+
+from factbook.auth import passwords
+from factbook.web.routes import PAGES
+from tests.api.defining import CONNECTIONS, define, item, of_entities, push, pushed
+from tests.conftest import StartService
+from tests.service import Service, component
+from tests.web.markup import HOSTILE, elements, is_harmless
+from tests.web.visiting import Browser, browser, signed_in
+
+ON_SQLITE = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+# What a name may hold: no slash, no colon, nothing that is not printed.
+NAME = "\"'&<img src=x onerror=alert(1)>{{7*7}}${7*7}"
+MARKS = ("<script>alert", "<img src=x", "{{49}}")
+_OF_A_PAGE = 4
+_PATTERNS = [(page.path, compile_path(page.path)[0]) for page in PAGES if page.method == "GET"]
+# They lead elsewhere, are no pages, or are for who is not signed in.
+_NOT_WALKED = {"/static/{name}", "/sign-in", "/sign-in/openid", "/sign-in/openid/callback",
+               "/welcome/{secret}", "/connect/check"}  # fmt: skip
+_PARAMETERS = (
+    *("q", "kind", "namespace", "owner", "tag", "set", "order", "after", "before", "page", "span"),
+    *("type", "client", "run", "name", "entityRef", "dataSourceId", "limit", "show", "id", "actor"),
+    *("action", "object", "outcome", "from", "to", "all", "next", "state", "code", "iss", "error"),
+)
+_FIELDS = (
+    *("name", "display_name", "password", "again", "current", "role", "session", "theme", "text"),
+    *("seen", "entity", "do", "next", "base_url", "methods", "at_once", "header-0", "value-0"),
+    *("invitation", "token", "preset", "permission", "expires", "other", "request", "take", "over"),
+)
+
+
+async def filled(service: Service) -> Browser:
+    """A browser of an administrator, where every text that somebody can choose means harm."""
+    ada = await signed_in(service)
+    harmful = component(NAME, type=HOSTILE, owner=HOSTILE, dependsOn=["component:web", NAME])
+    harmful["metadata"] |= {"title": HOSTILE, "tags": [HOSTILE], "labels": {HOSTILE: HOSTILE}}
+    harmful["metadata"]["links"] = [{"url": "javascript:alert(1)", "title": HOSTILE}]
+    await service.push(NAME, harmful, component("web"))
+    await service.push(NAME, component("web", owner=HOSTILE), harmful)
+    await service.push("emptied <b>", component("gone"))
+    await service.push("emptied <b>")
+    fact = {"type": "string", "description": HOSTILE, "unit": "<b>"}
+    source = pushed(title=HOSTILE, description=HOSTILE, schema={"tool": fact})
+    await define(service, source)
+    await push(service, item(tool=HOSTILE))
+    await define(service, {**source, "title": f"Draft {HOSTILE}"}, publish=False)
+    await define(service, of_entities(title=HOSTILE))
+    sent = {"baseUrl": "https://ci.example.com/'&b", "headers": {"x-a": HOSTILE.strip("\u2028")}}
+    await service.http.put(f"{CONNECTIONS}/ci", json=sent)
+    ada.http.headers["user-agent"] = NAME
+    account = "/administration/account"
+    await ada.done(f"{account}/name", display_name=NAME)
+    made = await ada.send(f"{account}/api-access/tokens", name=NAME, preset="ask", request="1")
+    assert made.status_code == 201
+    await ada.send("/administration/people/-/invitations", role="viewer")
+    await ada.done("/data-sources/owners/runs")
+    return ada
+
+
+def page_of(path: str) -> str | None:
+    """The row of the table that answers a path."""
+    return next((page for page, pattern in _PATTERNS if pattern.match(path)), None)
+
+
+async def walked(ada: Browser) -> dict[str, list[str]]:
+    """Some pages of each row of the table, found by their links, by row."""
+    waiting = ["/", "/administration/account/api-access", "/administration/account"]
+    waiting += [f"/data-sources/{one}" for one in ("coverage", "owners")]
+    waiting += ["/data-sources/new?type=push&id=another", "/data-sources/coverage/failures"]
+    seen, found = set(waiting), dict[str, list[str]]()
+    while waiting:
+        where = waiting.pop(0)
+        row = page_of(urlsplit(where).path)
+        if row is None or row in _NOT_WALKED or len(found.get(row, ())) >= _OF_A_PAGE:
+            continue
+        answer = await ada.open(where)
+        if answer.status_code == 303:
+            continue
+        assert answer.status_code == 200, where
+        found.setdefault(row, []).append(answer.text)
+        if answer.headers["content-type"].startswith("text/html"):
+            for _, attributes in elements(answer.text):
+                link = attributes.get("href", "").partition("#")[0]
+                if link.startswith("/") and link not in seen:
+                    seen.add(link)
+                    waiting.append(link)
+    return found
+
+
+async def test_no_text_that_somebody_chooses_becomes_markup_on_any_page(service: Service) -> None:
+    """WSTG-INPV-01 and 02, CLNT-03: every row of the table, found by its links."""
+    found = await walked(await filled(service))
+    missed = {page for page, _ in _PATTERNS} - found.keys() - _NOT_WALKED
+    assert not missed
+    for row, pages in found.items():
+        for html in pages:
+            if row.endswith((".json", ".yaml")):
+                continue
+            assert not [mark for mark in MARKS if mark in html], row
+            assert is_harmless(html), row
+
+
+async def test_what_is_downloaded_is_a_file_that_no_browser_runs(service: Service) -> None:
+    """However the entity is called; the header holds what every browser reads alike."""
+    ada = await filled(service)
+    for ending, type_ in (("json", "application/json"), ("yaml", "application/yaml")):
+        for name in (NAME, "web"):
+            path = f"/catalog/component/default/{quote(name.lower(), safe='')}/raw.{ending}"
+            answer = await ada.open(path)
+            assert answer.status_code == 200, path
+            assert answer.headers["content-type"].partition(";")[0] == type_
+            assert answer.headers["x-content-type-options"] == "nosniff"
+            disposition = answer.headers["content-disposition"]
+            assert disposition.startswith('attachment; filename="')
+            assert disposition.count('"') == 2
+            assert set(disposition) & set("<>'&%\\\r\n") == set()
+
+
+def addresses(text: str) -> Iterator[str]:
+    """Every page with this in each part of its path, and in each parameter of its query."""
+    part = quote(text, safe="")
+    query = "&".join(f"{name}={part}" for name in _PARAMETERS)
+    for page in PAGES:
+        if page.method != "GET":
+            continue
+        path = page.path
+        while "{" in path:
+            path = path[: path.index("{")] + part + path[path.index("}") + 1 :]
+        yield path
+        yield f"{path}?{query}"
+        yield from (f"{path}?{name}={part}" for name in _PARAMETERS if "{" not in page.path)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [HOSTILE, "\0", "a\0b", "-1", "9" * 400, "\u0315\u0316" * 2_000, "../..", "javascript:x", "%"],
+    ids=["markup", "nul", "inner nul", "negative", "large", "marks", "dots", "script", "percent"],
+)
+async def test_no_address_breaks_a_page_or_becomes_part_of_it(service: Service, text: str) -> None:
+    """WSTG-INPV-01 and ERRH-01: what no page is made for is refused in words."""
+    ada = await signed_in(service)
+    for address in addresses(text):
+        answer = await ada.open(address)
+        assert answer.status_code < 500, address
+        if answer.headers["content-type"].startswith("text/html"):
+            assert not [mark for mark in MARKS if mark in answer.text], address
+            assert is_harmless(answer.text)
+
+
+@pytest.mark.parametrize("text", [HOSTILE, "a\0b", "9" * 400], ids=["markup", "nul", "large"])
+async def test_no_form_breaks_a_page_or_becomes_part_of_it(start: StartService, text: str) -> None:
+    service = await start(failed_logins=10_000)
+    for page in PAGES:
+        if page.method != "POST" or page.path == "/sign-out":
+            continue
+        ada = await _anew(service, page.path)
+        for part in ("web", text):
+            path = page.path
+            while "{" in path:
+                where = quote(part, safe="")
+                path = path[: path.index("{")] + where + path[path.index("}") + 1 :]
+            answer = await ada.send(path, **dict.fromkeys(_FIELDS, text))
+            assert answer.status_code < 500, path
+            assert not [mark for mark in MARKS if mark in answer.text], path
+            assert answer.status_code == 303 or is_harmless(answer.text)
+
+
+async def _anew(service: Service, path: str) -> Browser:
+    """An administrator of its own for a form: some end the session."""
+    name = "".join(char if char.isalnum() else "-" for char in path).strip("-")[-50:].strip("-")
+    return await signed_in(service, name)
+
+
+# What takes long
+
+
+@ON_SQLITE
+async def test_a_long_password_keeps_nobody_waiting(service: Service) -> None:
+    """Python composes characters in quadratic time, and nothing else runs meanwhile."""
+    visitor = browser(service)
+    await visitor.open("/sign-in")
+    started = time.process_time()
+    answer = await visitor.send("/sign-in", name="ada", password="a" + "\u0315\u0316" * 40_000)
+    assert answer.status_code == 403
+    assert time.process_time() - started < 3
+    stored = passwords.hashed("x" * passwords.LONGEST)
+    assert passwords.fits(stored, "x" * passwords.LONGEST)
+    assert not passwords.fits(stored, "x" * (passwords.LONGEST + 1))
+
+
+@ON_SQLITE
+async def test_an_entity_with_very_many_relations_is_drawn_with_the_first_of_each_type(
+    service: Service,
+) -> None:
+    owned = [component(f"c-{number}", owner="group:big") for number in range(1_000)]
+    group = {**component("big"), "kind": "Group", "spec": {"type": "team", "children": []}}
+    pushed_ = await service.push("big", group, *owned)
+    assert pushed_.status_code == 200, pushed_.text
+    ada = await signed_in(service)
+    html = await ada.text("/catalog/group/default/big")
+    assert "and 992 more" in html
+    assert "c-2</text>" in html
+    assert "c-100</text>" not in html
+
+
+# Cookies that others have set
+
+
+@ON_SQLITE
+@pytest.mark.parametrize(
+    "other",
+    ['prefs={"a":1}', "a b=c", "=", "x", 'q="', "€=€", "; ;", "$Version=1", "expires=Thu, 1 Jan"],
+)
+async def test_odd_cookies_of_other_programs_on_the_host_end_no_session(
+    service: Service, other: str
+) -> None:
+    ada = await signed_in(service)
+    own = "; ".join(f"{name}={value}" for name, value in ada.http.cookies.items())
+    for header in (f"{other}; {own}", f"{own}; {other}"):
+        headers = {b"accept": b"text/html", b"cookie": header.encode()}
+        answer = await browser(service).http.get("/administration/account", headers=headers)
+        assert answer.status_code == 200, header
