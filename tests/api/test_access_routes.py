@@ -65,6 +65,8 @@ def expected(route: Route) -> set[str]:
 def expected_of_sources_and_facts(route: Route) -> set[str]:
     if "/facts" in route.path:
         return {CATALOG_READ, SOURCE_READ} if route.method == "GET" else {FACT_WRITE}
+    if "/connections" in route.path:
+        return {SOURCE_WRITE}
     last = route.path.rpartition("/")[2]
     others = {"run": {SOURCE_RUN}, "test": {CATALOG_READ, SOURCE_WRITE}}
     return others.get(last) or {SOURCE_READ if route.method == "GET" else SOURCE_WRITE}

@@ -83,7 +83,10 @@ async def walked(ada: Browser) -> dict[str, list[str]]:
         answer = await ada.open(where)
         if answer.status_code == 303:
             continue
-        assert answer.status_code == 200, where
+        # Who pushes is in no catalog here.
+        assert answer.status_code == (404 if "/user/" in where else 200), where
+        if answer.status_code == 404:
+            continue
         found.setdefault(row, []).append(answer.text)
         if answer.headers["content-type"].startswith("text/html"):
             for _, attributes in elements(answer.text):
@@ -140,7 +143,7 @@ def addresses(text: str) -> Iterator[str]:
 
 @pytest.mark.parametrize(
     "text",
-    [HOSTILE, "\0", "a\0b", "-1", "9" * 400, "\u0315\u0316" * 2_000, "../..", "javascript:x", "%"],
+    [HOSTILE, "\0", "a\0b", "-1", "9" * 400, "\u0315\u0316" * 150, "../..", "javascript:x", "%"],
     ids=["markup", "nul", "inner nul", "negative", "large", "marks", "dots", "script", "percent"],
 )
 async def test_no_address_breaks_a_page_or_becomes_part_of_it(service: Service, text: str) -> None:
@@ -168,8 +171,12 @@ async def test_no_form_breaks_a_page_or_becomes_part_of_it(start: StartService, 
                 path = path[: path.index("{")] + where + path[path.index("}") + 1 :]
             answer = await ada.send(path, **dict.fromkeys(_FIELDS, text))
             assert answer.status_code < 500, path
-            assert not [mark for mark in MARKS if mark in answer.text], path
-            assert answer.status_code == 303 or is_harmless(answer.text)
+            if answer.headers["content-type"].startswith("text/html"):
+                assert not [mark for mark in MARKS if mark in answer.text], path
+                assert is_harmless(answer.text)
+            elif answer.status_code != 303:  # a slash in a name leads to no page
+                assert answer.headers["content-type"].startswith("application/json"), path
+                assert answer.headers["x-content-type-options"] == "nosniff"
 
 
 async def _anew(service: Service, path: str) -> Browser:
