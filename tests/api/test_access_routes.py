@@ -34,6 +34,7 @@ OPEN = {
 }
 ROUTES = all_routes(Settings(push_aliases=["other"]))
 GUARDED = [route for route in ROUTES if (route.method, route.path) not in OPEN]
+FEEDS = {"/api/access/v1/audit": {AUDIT_READ}, "/api/events": {EVENTS_READ}}
 READING_POSTS = {"by-refs", "by-query", "entity-facets", "validate-entity", "analyze-location"}
 UID = "6e1f3f0c-0000-4000-8000-000000000000"
 
@@ -46,12 +47,10 @@ def name_of(route: Route) -> str:
 
 def expected(route: Route) -> set[str]:
     """The permissions that the decisions ask for, told from method and path alone."""
-    if route.path == "/api/access/v1/audit":
-        return {AUDIT_READ}
-    if route.path.startswith("/api/access/"):
-        return {MANAGE}
-    if route.path.startswith("/api/events"):
-        return {EVENTS_READ, MANAGE} if "/webhooks" in route.path else {EVENTS_READ}
+    if route.path in FEEDS:
+        return FEEDS[route.path]
+    if route.path.startswith(("/api/access/", "/api/events/webhooks")):
+        return {MANAGE} | ({EVENTS_READ} if "webhooks" in route.path else set())
     if route.path.startswith("/api/mcp/"):
         return {CATALOG_READ, SOURCE_READ}
     if route.path.startswith("/api/tech-insights/"):

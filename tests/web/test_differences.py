@@ -55,14 +55,14 @@ def test_what_is_removed_and_added_leads_from_one_document_to_the_other(
 ) -> None:
     """However little of it stands in the same order; read against difflib's own matching."""
     lines = difference(document(a=before), document(a=after)).lines
-    shown = [laid_out(before), laid_out(after)]
+    old, new = laid_out(before), laid_out(after)
     removed = Counter(line.text[2:] for line in lines if line.kind == "removed")
     added = Counter(line.text[2:] for line in lines if line.kind == "added")
-    same = Counter(shown[0]) - removed
-    assert same + added == Counter(shown[1])
-    ratio = difflib.SequenceMatcher(None, *shown, autojunk=False)
+    same = Counter(old) - removed
+    assert same + added == Counter(new)
+    ratio = difflib.SequenceMatcher(None, old, new, autojunk=False)
     matched = sum(block.size for block in ratio.get_matching_blocks())
-    assert removed.total() <= len(shown[0]) - matched
+    assert removed.total() <= len(old) - matched
 
 
 def laid_out(items: list[str]) -> list[str]:

@@ -27,7 +27,9 @@ def rest(error: FactbookError, request: Request) -> Reply:
         "request": {"method": request.method, "url": url},
         "response": {"statusCode": error.status},
     }
-    return Reply(reply(body).body, error.status, error.headers())
+    # It quotes what was sent: no browser is to take it for anything but JSON.
+    headers = {**error.headers(), "x-content-type-options": "nosniff"}
+    return Reply(reply(body).body, error.status, headers)
 
 
 def protocol(error: FactbookError, request: Request) -> Reply:

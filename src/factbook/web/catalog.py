@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
+from weakref import WeakKeyDictionary
 
 import msgspec
 
@@ -12,15 +13,18 @@ from factbook.auth.permissions import CATALOG_READ
 from factbook.catalog import ref as refs
 from factbook.catalog.store import listing
 from factbook.catalog.store.listing import Choice, Filter, Listed
+from factbook.clock import SECOND
 from factbook.edge.requests import Reply
 from factbook.errors import InputError
 from factbook.web import addresses, positions, words
 from factbook.web.endpoint import Page
+from factbook.web.site import Site
 from factbook.web.visit import Visit
 
 PATH = "/catalog"
 _ITEMS = 40
 _CHOICES = 100
+_CHOICES_KEPT = 30 * SECOND
 _LONGEST = 300  # characters of what is looked for; no value that the index has is longer
 _TAGS = 4  # of an entity in the list
 
@@ -104,11 +108,8 @@ async def show(visit: Visit) -> Reply:
         found, kinds = listing.Page([], [], False, False), list[Choice]()
         namespaces, owners, tags, sets = await choices
     else:
-        database = visit.state.database
-        everything = Filter(**{**asdict(wanted), "kind": ""})
-        found, kinds, (namespaces, owners, tags, sets) = await asyncio.gather(
-            listing.page(database, wanted, order, _ITEMS, place, backward=backward),
-            listing.kinds(database, everything),
+        (found, kinds), (namespaces, owners, tags, sets) = await asyncio.gather(
+            listing.find(visit.state.database, wanted, order, _ITEMS, place, backward=backward),
             choices,
         )
     before, after = positions.beside(found.places, order, found.before, found.after)
@@ -136,6 +137,18 @@ async def show(visit: Visit) -> Reply:
     )
 
 
+class _Choices(NamedTuple):
+    """What there was to choose from at a revision of the catalog, and when that was."""
+
+    revision: tuple[int, int]
+    at: int
+    values: Sequence[list[Choice]]
+
+
+# They are suggestions, and to count them takes longer than to find the entities.
+_remembered: WeakKeyDictionary[Site, _Choices] = WeakKeyDictionary()
+
+
 async def _choices(visit: Visit) -> Sequence[list[Choice]]:
     """What there is to choose from: namespaces, owners, tags and sets.
 
@@ -143,13 +156,18 @@ async def _choices(visit: Visit) -> Sequence[list[Choice]]:
     """
     if visit.request.header(b"sec-fetch-dest") == "empty":
         return [], [], [], []
-    database = visit.state.database
-    return await asyncio.gather(
-        listing.namespaces(database, _CHOICES),
-        listing.owners(database, _CHOICES),
-        listing.tags(database, _CHOICES),
-        listing.sets(database, _CHOICES),
-    )
+    database, now = visit.state.database, visit.now
+    revision = await listing.revision(database)
+    known = _remembered.get(visit.site)
+    if known is None or known.revision != revision or not 0 <= now - known.at < _CHOICES_KEPT:
+        values = await asyncio.gather(
+            listing.namespaces(database, _CHOICES),
+            listing.owners(database, _CHOICES),
+            listing.tags(database, _CHOICES),
+            listing.sets(database, _CHOICES),
+        )
+        known = _remembered[visit.site] = _Choices(revision, now, values)
+    return known.values
 
 
 def _options(choices: Sequence[Choice], chosen: str, nothing: str) -> list[tuple[str, str]]:

@@ -22,7 +22,7 @@ _AT_ONCE = 4
 T = TypeVar("T")
 
 
-@dataclass
+@dataclass(eq=False)
 class Site:
     """The service as pages see it; `openid` is None unless a provider is configured.
 

@@ -1,7 +1,7 @@
 """The catalog as people look through it: a page of entities, how many there are, what to choose."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 from factbook.catalog.store.conditions import (
@@ -13,7 +13,7 @@ from factbook.catalog.store.conditions import (
     Related,
     escaped,
 )
-from factbook.storage import Database
+from factbook.storage import Database, Row
 
 Order = Literal["name", "kind", "updated"]
 
@@ -105,7 +105,14 @@ class Page(NamedTuple):
     after: bool
 
 
-async def page(
+class Found(NamedTuple):
+    """A page, and how many entities of each kind the rest of the filter leaves."""
+
+    page: Page
+    kinds: list["Choice"]
+
+
+async def find(
     database: Database,
     wanted: Filter,
     order: Order,
@@ -113,32 +120,82 @@ async def page(
     place: Place | None = None,
     *,
     backward: bool = False,
-) -> Page:
+) -> Found:
     """Up to `limit` entities behind a place; `backward`: those that stand before it."""
-    columns, downward = _ORDERS[order]
-    where, parameters = wanted.sql(order)
-    direction = " DESC" if downward is not backward else ""
-    if place is not None:
-        named = ", ".join(f"e.{column}" for column in columns)
-        sign = "<" if direction else ">"
-        where = f"({where}) AND ({named}) {sign} ({', '.join('?' * len(columns))})"
-        parameters = [*parameters, *place]
-    ask = database.all if wanted.is_quick and order != "updated" else database.search
-    sql = _PAGE.format(
-        columns=", ".join(f"e.{column}" for column in columns),
-        where=where,
-        found_order=_ordered("e", columns, direction),
-        order=_ordered("d", columns, direction),
-    )
-    rows = await ask(sql, [*parameters, limit + 1])
+    ask = _walk if wanted.is_quick else _look
+    rows, kinds = await ask(database, wanted, _Part(order, limit + 1, place, backward))
     kept = rows[:limit]
     more, came = len(rows) > limit, place is not None
     if backward:
         kept.reverse()
     items = [Listed(*row[:3]) for row in kept]
+    places = [_place(row, order) for row in kept]
+    found = Page(items, places, more if backward else came, came if backward else more)
+    return Found(found, sorted(kinds, key=lambda kind: (-kind.entities, kind.value)))
+
+
+class _Part(NamedTuple):
+    order: Order
+    limit: int
+    place: Place | None
+    backward: bool
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return _ORDERS[self.order][0]
+
+    @property
+    def is_downward(self) -> bool:
+        return _ORDERS[self.order][1] is not self.backward
+
+    def ordered(self, table: str) -> str:
+        direction = " DESC" if self.is_downward else ""
+        return ", ".join(f"{table}.{column}{direction}" for column in self.columns)
+
+    def behind(self, table: str) -> SQL:
+        """What stands behind the place."""
+        if self.place is None:
+            return "1 = 1", []
+        named = ", ".join(f"{table}.{column}" for column in self.columns)
+        sign = "<" if self.is_downward else ">"
+        marks = ", ".join("?" * len(self.columns))
+        return f"({named}) {sign} ({marks})", list(self.place)
+
+
+_Rows = tuple[list[Row], list["Choice"]]
+
+
+async def _walk(database: Database, wanted: Filter, part: _Part) -> _Rows:
+    """Where an index has the entities, in their order but for that of changes: along it."""
+    where, parameters = wanted.sql(part.order)
+    behind, values = part.behind("e")
+    sql = _PAGE.format(
+        columns=", ".join(f"e.{column}" for column in part.columns),
+        where=f"({where}) AND {behind}",
+        found_order=part.ordered("e"),
+        order=part.ordered("d"),
+    )
+    ask = database.search if part.order == "updated" else database.all
+    rows = await ask(sql, [*parameters, *values, part.limit])
+    return rows, [Choice(*row) for row in await database.search(_KINDS)]
+
+
+async def _look(database: Database, wanted: Filter, part: _Part) -> _Rows:
+    """Where many have to be looked at: once, for the page and for the numbers."""
+    where, parameters = replace(wanted, kind="").sql(part.order)
+    behind, values = part.behind("m")
+    of_kind, kinds = ("m.kind = ?", [wanted.kind]) if wanted.kind else ("1 = 1", [])
+    sql = _LOOK.format(where=where, found=f"{of_kind} AND {behind}", found_order=part.ordered("m"))
+    rows = await database.search(sql, [*parameters, *kinds, *values, part.limit])
+    found = [row[:4] for row in rows if row[4] is None]
+    # Both databases compare texts as Python does.
+    found.sort(key=lambda row: _place(row, part.order), reverse=part.is_downward)
+    return found, [Choice(row[0], row[4]) for row in rows if row[4] is not None]
+
+
+def _place(row: Row, order: Order) -> Place:
     at = {"ref": 0, "updated_at": 2, "name": 3}
-    places = [tuple(row[at[column]] for column in columns) for row in kept]
-    return Page(items, places, more if backward else came, came if backward else more)
+    return tuple(row[at[column]] for column in _ORDERS[order][0])
 
 
 def is_place(place: Sequence[object], order: Order) -> bool:
@@ -157,13 +214,6 @@ class Choice(NamedTuple):
 
     value: str
     entities: int
-
-
-async def kinds(database: Database, wanted: Filter) -> list[Choice]:
-    """The kinds among the entities, the most frequent first."""
-    where, parameters = wanted.sql()
-    rows = await database.search(_KINDS.format(where), parameters)
-    return [Choice(*row) for row in rows]
 
 
 async def namespaces(database: Database, limit: int) -> list[Choice]:
@@ -186,8 +236,11 @@ async def sets(database: Database, limit: int) -> list[Choice]:
     return [Choice(*row) for row in await database.all(_SETS, (limit,))]
 
 
-def _ordered(table: str, columns: Sequence[str], direction: str) -> str:
-    return ", ".join(f"{table}.{column}{direction}" for column in columns)
+async def revision(database: Database) -> tuple[int, int]:
+    """What changes with the content of sets, and with new entities."""
+    row = await database.one(_REVISION)
+    assert row is not None
+    return row[0], row[1]
 
 
 # Documents are read of the entities of the page alone, not of those that are looked through.
@@ -199,8 +252,22 @@ SELECT d.ref, d.head || d.body || '}}', d.updated_at, d.name
 FROM found JOIN entities d ON d.id = found.id ORDER BY {order}
 """
 
-_KINDS = """
-SELECT e.kind, count(*) FROM entities e WHERE {} GROUP BY e.kind ORDER BY count(*) DESC, e.kind
+_LOOK = """
+WITH matching AS MATERIALIZED (
+    SELECT e.id, e.kind, e.name, e.ref, e.updated_at FROM entities e WHERE {where}
+), found AS MATERIALIZED (
+    SELECT m.id FROM matching m WHERE {found} ORDER BY {found_order} LIMIT ?
+)
+SELECT d.ref, d.head || d.body || '}}', d.updated_at, d.name, NULL
+FROM found JOIN entities d ON d.id = found.id
+UNION ALL SELECT kind, '', 0, '', count(*) FROM matching GROUP BY kind
+"""
+
+_KINDS = "SELECT kind, count(*) FROM entities GROUP BY kind"
+
+_REVISION = """
+SELECT (SELECT COALESCE(SUM(revision), 0) FROM sets),
+    (SELECT value FROM counters WHERE name = 'entity')
 """
 
 _NAMESPACES = """
