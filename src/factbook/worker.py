@@ -70,10 +70,10 @@ class Worker:
                 if self._courier is not None:
                     tasks.create_task(self._repeat("webhooks", self._courier.tick, _SOON))
         finally:
-            if self._courier is not None:
-                await self._courier.stop()
             if self._collector is not None:
                 await self._collector.stop()
+            if self._courier is not None:
+                await self._courier.stop()
             if self._leads:
                 await lease.release(self._database, _COLLECTOR, self._holder)
 

@@ -13,8 +13,8 @@ import pytest
 
 from factbook.errors import SignInError
 from factbook.settings import Settings
-from factbook.web.openid.client import OpenID, connected
 from factbook.web.openid.attempt import Attempt
+from factbook.web.openid.client import OpenID, connected
 from factbook.web.openid.identity import Identity, role_of
 from tests.contracts.node import HERE, NODE
 
@@ -35,8 +35,8 @@ def issuer() -> Iterator[str]:
 
 
 @contextmanager
-def provided() -> Iterator[str]:
-    program: list[str | Path] = [NODE, HERE / "openid.mjs", REDIRECT, SECRET]
+def provided(redirect: str = REDIRECT) -> Iterator[str]:
+    program: list[str | Path] = [NODE, HERE / "openid.mjs", redirect, SECRET]
     with subprocess.Popen(program, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:

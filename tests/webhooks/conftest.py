@@ -1,6 +1,7 @@
 """What tests of webhooks can ask for."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AsyncExitStack
 from typing import Any
 
 import pytest
@@ -20,11 +21,18 @@ class World:
     def __init__(self, service: Service) -> None:
         self.service = service
         self.database = service.state.database
+        self._couriers: list[Courier] = []
         self.courier = self.another()
 
     def another(self) -> Courier:
         """A courier of another process."""
-        return self.service.application.courier(self.database)
+        courier = self.service.application.courier(self.database)
+        self._couriers.append(courier)
+        return courier
+
+    async def close(self) -> None:
+        for courier in self._couriers:
+            await courier.stop()
 
     async def hook(self, url: str, *types: str) -> dict[str, Any]:
         """A new webhook with its secret."""
@@ -55,7 +63,18 @@ StartWorld = Callable[..., Awaitable[World]]
 
 
 @pytest.fixture
-async def world(start: StartService) -> AsyncIterator[World]:
-    world = World(await start(outgoing_networks=NETWORKS))
-    yield world
-    await world.courier.stop()
+async def start_world(start: StartService) -> AsyncIterator[StartWorld]:
+    """Starts services with the settings given, on one database."""
+    async with AsyncExitStack() as stack:
+
+        async def started(**settings: Any) -> World:
+            world = World(await start(**settings))
+            stack.push_async_callback(world.close)
+            return world
+
+        yield started
+
+
+@pytest.fixture
+async def world(start_world: StartWorld) -> World:
+    return await start_world(outgoing_networks=NETWORKS)

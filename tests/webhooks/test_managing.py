@@ -8,9 +8,8 @@ import structlog
 
 from factbook.auth.permissions import EVENTS_READ, NAMES, TOKEN_MANAGE
 from tests.api.auditing import records
-from tests.conftest import StartService
 from tests.service import NOON, Service, component
-from tests.webhooks.conftest import HOOKS, World
+from tests.webhooks.conftest import HOOKS, StartWorld, World
 from tests.webhooks.receiver import NETWORKS, Receiver, verified
 
 ON_SQLITE = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
@@ -120,12 +119,12 @@ async def test_addresses_that_are_not_public_are_refused_unless_a_setting_allows
 
 @pytest.mark.spec("network.outgoing-guard-covers-webhooks")
 async def test_an_address_that_is_not_allowed_any_more_gets_nothing(
-    start: StartService, receiver: Receiver
+    start_world: StartWorld, receiver: Receiver
 ) -> None:
-    allowed = World(await start(outgoing_networks=NETWORKS))
+    allowed = await start_world(outgoing_networks=NETWORKS)
     hook = await allowed.hook(receiver.url, "set.replaced")
     await allowed.service.push("shop", component("web"))
-    world = World(await start())
+    world = await start_world()
     await world.courier.drain()
     assert receiver.messages == []
     assert "outgoing_networks" in (await world.shown(hook))["lastError"]
@@ -191,12 +190,12 @@ async def test_only_who_may_read_events_and_manage_tokens_manages_webhooks(
 
 @ON_SQLITE
 async def test_a_secret_that_was_sealed_under_another_key_is_told(
-    start: StartService, receiver: Receiver
+    start_world: StartWorld, receiver: Receiver
 ) -> None:
-    first = World(await start(outgoing_networks=NETWORKS))
+    first = await start_world(outgoing_networks=NETWORKS)
     hook = await first.hook(receiver.url, "set.replaced")
     await first.service.push("shop", component("web"))
-    world = World(await start(outgoing_networks=NETWORKS, token_key="another key " * 4))
+    world = await start_world(outgoing_networks=NETWORKS, token_key="another key " * 4)
     await world.courier.drain()
     assert receiver.messages == []
     assert "another token_key" in (await world.shown(hook))["lastError"]
