@@ -1,7 +1,5 @@
 """What one revision of a set changed, entity by entity."""
 
-from typing import Any
-
 import pytest
 
 from factbook.catalog.store import changes
@@ -9,9 +7,8 @@ from factbook.errors import NotFoundError
 from tests.service import Service, component
 
 
-async def found(service: Service, number: int, **more: Any) -> dict[str, str]:
-    arguments = {"after": "", "limit": 100} | more
-    page = await changes.page(service.state.database, "all", number, **arguments)
+async def found(service: Service, number: int) -> dict[str, str]:
+    page = await changes.page(service.state.database, "all", number, "", 100)
     return {each.ref.rpartition("/")[2]: each.kind for each in page.items}
 
 
