@@ -1,87 +1,19 @@
-"""The playground: a form for each tool, the request as clients send it, and the answer."""
+"""The playground: a form for each tool, and what it says of what cannot be answered."""
 
-import json
 import re
-import shlex
-from collections.abc import Mapping
 from html import unescape
-from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode
 
 import pytest
-import yaml
 
 from factbook.auth import roles
-from factbook.facts import shapes
-from factbook.facts.datasource import DataSource
-from factbook.facts.schema import Fact
-from factbook.sources import SOURCES
 from factbook.tools import TOOLS
 from factbook.web import schema_forms
 from tests.conftest import StartService
-from tests.facts.shapes import everything
-from tests.service import Service, call, component, resource
-from tests.tools.sources import record
+from tests.service import Service, component, resource
+from tests.web.calling import SOURCE, answer, called, value_of
 from tests.web.test_connect import codes
 from tests.web.visiting import Browser, signed_in, words
-
-AWS = "backstage-plugin-aws-auth"
-SOURCE = {"dataSourceId": "entity-metadata"}
-# A call of each tool that succeeds, as it is typed and as it is sent.
-CALLS: dict[str, tuple[dict[str, str], dict[str, Any]]] = {
-    "get-data-source-discovery": ({"limit": "2"}, {"limit": 2}),
-    "get-entity-facts": ({"name": AWS, **SOURCE}, {"name": AWS, **SOURCE}),
-    "get-all-entities-facts": (
-        {**SOURCE, "kind": " * ", "limit": "3", "facts": "hasOwner\r\n\r\nhasTags\r\n"},
-        {**SOURCE, "kind": "*", "limit": 3, "facts": ["hasOwner", "hasTags"]},
-    ),
-    "get-codehost-metrics": (
-        {"name": "", "entityRef": f"component:default/{AWS}"},
-        {"entityRef": f"component:default/{AWS}"},
-    ),
-    "get-security-metrics": ({"name": AWS}, {"name": AWS}),
-    "get-incident-metrics": ({"name": AWS}, {"name": AWS}),
-    "get-observability-metrics": ({"name": AWS}, {"name": AWS}),
-    "get-entity-compliance": (
-        {"name": AWS, "kind": "Component"},
-        {"name": AWS, "kind": "Component"},
-    ),
-    "get-repository-info": ({"name": AWS, "limit": "1"}, {"name": AWS, "limit": 1}),
-    "get-fact-history": ({"name": AWS, "limit": ""}, {"name": AWS}),
-    "get-changed-facts": ({"since": "7d"}, {"since": "7d"}),
-}
-
-
-def _facts(shape: shapes.Shape) -> dict[str, object]:
-    return {f"{shape.name}.{path}": value for path, value in everything(shape).items()}
-
-
-VENDOR_FACTS = _facts(shapes.OBSERVABILITY) | _facts(shapes.REPOSITORY)
-_TYPES: dict[type, Any] = {bool: "boolean", int: "integer", list: "set", str: "string"}
-VENDOR = DataSource(
-    id="vendor",
-    title="A vendor <script>alert(1)</script>",
-    schema=tuple(Fact(name, _TYPES[type(value)]) for name, value in VENDOR_FACTS.items()),
-)
-
-
-async def called(visitor: Browser, tool: str, typed: Mapping[str, str], status: int = 200) -> str:
-    """The page of a tool after its form was sent."""
-    query = urlencode({**typed, "run": "1"})
-    return await visitor.text(f"/connect/tools/{tool}?{query}", status=status)
-
-
-def answer(page: str) -> Any:
-    """The answer that a page shows."""
-    return json.loads(codes(page)[0])
-
-
-def value_of(page: str, name: str) -> str:
-    """What a field of the form holds."""
-    found = re.search(rf'<input [^>]*name="{name}" value="([^"]*)"', page)
-    assert found is not None, name
-    return unescape(found[1])
 
 
 @pytest.fixture
@@ -162,83 +94,16 @@ async def test_answers_are_kept_short_unless_the_limit_is_taken_out(
     assert value_of(whole, "limit") == ""
 
 
-# Calls
-
-
-@pytest.fixture
-async def filled(start: StartService, test_data: Path) -> Service:
-    """A service with a real catalog, and with a vendor's facts about one of its entities."""
-    service = await start(sources=[*SOURCES, VENDOR])
-    text = (test_data / "catalogs" / "plugins.yaml").read_text()
-    pushed = await service.push("plugins", *yaml.safe_load_all(text))
-    assert pushed.status_code == 200, pushed.text
-    await record(service, f"component:default/{AWS}", VENDOR_FACTS, VENDOR)
-    return service
-
-
-async def test_every_tool_answers_a_viewer_what_it_answers_a_client(filled: Service) -> None:
-    visitor = await signed_in(filled, "vic", roles.VIEWER)
-    assert CALLS.keys() == {tool.name for tool in TOOLS}
-    for tool, (typed, arguments) in CALLS.items():
-        page = await called(visitor, tool, typed)
-        shown, message, curl, command, *_ = codes(page)
-        assert json.loads(shown) == await filled.facts(tool, **arguments), tool
-        assert json.loads(message) == call(tool, arguments)
-        *_, data = shlex.split(curl)
-        assert json.loads(data) == call(tool, arguments)
-        assert shlex.split(command)[:3] == ["factbook", "call", tool]
-
-
-async def test_the_curl_line_says_what_a_client_sends(filled: Service) -> None:
-    visitor = await signed_in(filled)
-    page = await called(visitor, "get-entity-compliance", {"name": "it's $HOME `id`"})
-    _, curl, command = codes(page)[:3]
-    parts = shlex.split(curl)
-    assert parts[:3] == [
-        "curl", "-sS", "http://127.0.0.1:8000/api/mcp/v1/tech-insights-facts",
-    ]  # fmt: skip
-    assert "Authorization: Bearer $FACTBOOK_TOKEN" in parts
-    assert shlex.split(command)[3] == "name=it's $HOME `id`"
-    sent = await filled.http.post(
-        "/api/mcp/v1/tech-insights-facts",
-        content=parts[-1],
-        headers={"content-type": "application/json"},
-    )
-    assert sent.json()["result"]["isError"] is True
-
-
-async def test_what_an_answer_takes_is_counted(filled: Service) -> None:
-    page = await called(await signed_in(filled), "get-entity-compliance", {"name": AWS})
-    whole = await filled.ask("get-entity-compliance", name=AWS)
-    size = len(whole["content"][0]["text"].encode())
-    figures = rf"{size:,} bytes · about {-(-size // 4):,} tokens · \d+\.\d ms"
-    assert re.search(figures, words(page))
-
-
-async def test_what_is_not_known_is_told_with_its_reason(filled: Service) -> None:
-    page = await called(await signed_in(filled), "get-codehost-metrics", {"name": AWS})
-    assert "Not known, and why" in page
-    assert "No integration that determines this is configured on this server." in page
-    assert "pullRequests.total" in page
-    assert answer(page)["unknownReasons"]["pullRequests.total"] == "not-configured"
-
-
-async def test_a_tool_about_the_same_entity_is_one_link_away(filled: Service) -> None:
-    visitor = await signed_in(filled)
-    page = await called(
-        visitor, "get-entity-facts", CALLS["get-entity-facts"][0] | {"kind": "component"}
-    )
-    assert f'href="/connect/tools/get-entity-compliance?name={AWS}&amp;kind=component"' in page
-    assert f'href="/connect/tools/get-repository-info?name={AWS}"' in page
-    form = await visitor.text(f"/connect/tools/get-entity-compliance?name={AWS}&kind=component")
-    assert value_of(form, "name") == AWS
-    assert "ms</span>" not in form
-
-
-async def test_calls_count_as_those_of_clients(filled: Service) -> None:
-    await called(await signed_in(filled), "get-entity-compliance", {"name": AWS})
-    metrics = (await filled.http.get("/metrics")).text
-    assert re.search(r'tool="get-entity-compliance"[^\n]* 1\.0', metrics)
+async def test_a_large_answer_is_shown_in_part(service: Service, visitor: Browser) -> None:
+    await service.push("all", *(component(f"component-{n:04}") for n in range(3_000)))
+    for limit, note in (("400", "64 KiB. Clients get"), ("", "64 KiB, on one line as they came")):
+        page = await called(visitor, "get-all-entities-facts", {**SOURCE, "limit": limit})
+        assert note in words(page)
+        assert ("Agents cut answers" in page) == (not limit)
+        assert 50_000 < len(codes(page)[0]) <= 64 * 1024
+        assert len(page) < 300_000
+    size = len((await service.ask("get-all-entities-facts", **SOURCE))["content"][0]["text"])
+    assert f"{size:,} bytes" in page
 
 
 # Refusals, and what cannot be sent
@@ -299,76 +164,3 @@ async def test_who_calls_too_often_is_told_to_wait(start: StartService) -> None:
     page = await called(visitor, "get-changed-facts", {"since": "8d"}, 429)
     assert "You call too often. Try again in 1 second." in page
     assert value_of(page, "since") == "8d"
-
-
-# Hostile and large content
-
-
-async def test_what_entities_and_facts_hold_stays_text(filled: Service) -> None:
-    visitor = await signed_in(filled)
-    hostile = '<script>alert("x")</script>'
-    pushed = await filled.push("hostile", component("<img src=x onerror=alert(1)>"))
-    assert pushed.status_code == 200, pushed.text
-    await filled.push("more", component("web"))
-    facts = VENDOR_FACTS | {"repository.filePaths": [hostile, "</pre></code><b>"]}
-    await record(filled, "component:default/web", facts, VENDOR)
-    for tool, typed in (
-        ("get-repository-info", {"name": "web"}),
-        ("get-entity-facts", {"name": "web", "dataSourceId": "vendor"}),
-        ("get-entity-facts", {"name": hostile, "dataSourceId": hostile, "kind": hostile}),
-        ("get-all-entities-facts", {**SOURCE, "kind": "*"}),
-        ("get-data-source-discovery", {}),
-        ("get-fact-history", {"entityRef": hostile, "facts": hostile, "cursor": hostile}),
-    ):
-        page = await called(visitor, tool, typed)
-        assert "<script>" not in page.replace("<script src", "")
-        assert "<img src=x" not in page
-        assert "</pre></code>" not in page
-        assert "<b>" not in page
-    page = await called(visitor, "get-repository-info", {"name": "web"})
-    assert hostile in answer(page)["filePaths"]
-
-
-async def test_a_large_answer_is_shown_in_part(service: Service, visitor: Browser) -> None:
-    await service.push("all", *(component(f"component-{n:04}") for n in range(3_000)))
-    for limit, note in (("400", "64 KiB. Clients get"), ("", "64 KiB, on one line as they came")):
-        page = await called(visitor, "get-all-entities-facts", {**SOURCE, "limit": limit})
-        assert note in words(page)
-        assert ("Agents cut answers" in page) == (not limit)
-        assert 50_000 < len(codes(page)[0]) <= 64 * 1024
-        assert len(page) < 300_000
-    size = len((await service.ask("get-all-entities-facts", **SOURCE))["content"][0]["text"])
-    assert f"{size:,} bytes" in page
-
-
-# Schemas that no tool has yet
-
-
-def test_other_schemas_get_their_controls_and_values() -> None:
-    known = schema_forms.fields(
-        {
-            "properties": {
-                "deep": {"type": "boolean", "default": False},
-                "share": {"type": "number"},
-                "order": {"type": "string", "enum": ["up", "down"]},
-                "names": {"type": "array", "items": {"type": "string"}, "default": ["a", "b"]},
-                "count": {"type": "integer"},
-            },
-            "required": ["count"],
-        }
-    )
-    assert [(field.name, field.control) for field in known] == [
-        ("count", "integer"),
-        ("deep", "boolean"),
-        ("share", "number"),
-        ("order", "choice"),
-        ("names", "list"),
-    ]
-    assert [field.default for field in known] == ["", "false", "", "", "a\nb"]
-    typed = {"count": "-7", "deep": "true", "share": "0.5", "order": "up", "names": " a \n b c\n"}
-    expected = {"count": -7, "deep": True, "share": 0.5, "order": "up", "names": ["a", "b c"]}
-    assert schema_forms.arguments(known, typed) == (expected, {})
-    wrong = {"count": "x", "deep": "yes", "share": "nan"}
-    values, problems = schema_forms.arguments(known, wrong)
-    assert values == {}
-    assert problems.keys() == wrong.keys()

@@ -89,8 +89,12 @@ class Visit:
         return Reply(body, status, content_type=b"text/html; charset=utf-8")
 
     def redirect(self, path: str, notice: str | None = None) -> Reply:
-        """On to another page of this service, which says the notice once."""
-        assert path[:1] == "/" != path[1:2], "only to pages of this service"
+        """On to another page of this service, which says the notice once.
+
+        Raises ValueError for an address that leads elsewhere.
+        """
+        if not path[:1] == "/" != path[1:2]:
+            raise ValueError("A page leads only to pages of this service.")
         if notice is not None:
             self.keep_cookie(cookies.NOTICE, cookies.packed(notice), _NOTICE_SECONDS)
         return Reply(status=303, headers={"location": path}, content_type=b"text/plain")

@@ -1,0 +1,75 @@
+"""People, and what is theirs, as tests put them into the database."""
+
+from typing import Any
+
+from factbook.auth import invitations, people, permissions, roles, sessions, store
+from factbook.auth.people import Person
+from factbook.clock import DAY
+from factbook.storage import Database
+from tests.service import NOON
+
+KIM = "user:default/kim"
+LOU = "user:default/lou"
+READ = frozenset({permissions.CATALOG_READ})
+RUN = frozenset({permissions.SOURCE_RUN})
+
+
+async def add(database: Database, ref: str = KIM, **given: Any) -> Person:
+    """A new person, an administrator."""
+    wanted = {
+        "display_name": "Kim",
+        "role": roles.ADMINISTRATOR,
+        "created_by": "test",
+        "now": NOON,
+        **given,
+    }
+    return await database.write(lambda tx: people.create(tx, ref=ref, **wanted))
+
+
+async def add_token(
+    database: Database, digest: str, owner: str = KIM, may: frozenset[str] = READ
+) -> None:
+    await database.write(
+        lambda tx: store.create(
+            tx,
+            name=digest,
+            digest=digest,
+            owner=owner,
+            permissions=may,
+            created_by="test",
+            now=NOON,
+            lifetime=None,
+        )
+    )
+
+
+async def add_session(database: Database, hash_: str, ref: str = KIM) -> None:
+    await database.write(
+        lambda tx: sessions.start(
+            tx, hash=hash_, ref=ref, now=NOON, lifetime=DAY, address="", agent=""
+        )
+    )
+
+
+async def add_invitation(database: Database, digest: str, **given: Any) -> None:
+    wanted = {"role": roles.VIEWER, "made_by": LOU, "now": NOON, "lifetime": DAY, **given}
+    await database.write(lambda tx: invitations.make(tx, digest=digest, **wanted))
+
+
+async def grant(database: Database, digest: str) -> store.Grant:
+    database.refresh()
+    found = await store.find(database, digest)
+    assert found is not None
+    return found
+
+
+async def change_role(database: Database, ref: str, role: str) -> None:
+    await database.write(lambda tx: people.change_role(tx, ref, role, NOON + 1))
+
+
+async def disable(database: Database, ref: str) -> None:
+    await database.write(lambda tx: people.disable(tx, ref, NOON + 1))
+
+
+async def invited(database: Database) -> list[str]:
+    return [one.id for one in await invitations.listed(database, NOON)]

@@ -1,0 +1,33 @@
+"""Forms of schemas that no tool has yet."""
+
+from factbook.web import schema_forms
+
+
+def test_other_schemas_get_their_controls_and_values() -> None:
+    known = schema_forms.fields(
+        {
+            "properties": {
+                "deep": {"type": "boolean", "default": False},
+                "share": {"type": "number"},
+                "order": {"type": "string", "enum": ["up", "down"]},
+                "names": {"type": "array", "items": {"type": "string"}, "default": ["a", "b"]},
+                "count": {"type": "integer"},
+            },
+            "required": ["count"],
+        }
+    )
+    assert [(field.name, field.control) for field in known] == [
+        ("count", "integer"),
+        ("deep", "boolean"),
+        ("share", "number"),
+        ("order", "choice"),
+        ("names", "list"),
+    ]
+    assert [field.default for field in known] == ["", "false", "", "", "a\nb"]
+    typed = {"count": "-7", "deep": "true", "share": "0.5", "order": "up", "names": " a \n b c\n"}
+    expected = {"count": -7, "deep": True, "share": 0.5, "order": "up", "names": ["a", "b c"]}
+    assert schema_forms.arguments(known, typed) == (expected, {})
+    wrong = {"count": "x", "deep": "yes", "share": "nan"}
+    values, problems = schema_forms.arguments(known, wrong)
+    assert values == {}
+    assert problems.keys() == wrong.keys()

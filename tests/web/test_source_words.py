@@ -1,0 +1,34 @@
+"""The words of the pages of data sources."""
+
+import pytest
+
+from factbook.facts import shapes
+from factbook.tools import TOOLS
+from factbook.web import source_words
+
+
+def test_every_shape_has_a_tool_that_there_is() -> None:
+    named = {*source_words.TOOLS.values(), source_words.COMPLIANCE_TOOL}
+    assert named <= {tool.name for tool in TOOLS}
+    assert {*source_words.TOOLS, "compliance"} == {shape.name for shape in shapes.SHAPES}
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("*/10 * * * *", "every 10 minutes"),
+        ("* * * * *", "every minute"),
+        ("7 * * * *", "every hour"),
+        ("0 */6 * * *", "every 6 hours"),
+        ("30 4 * * *", "every day at 04:30 UTC"),
+        ("30 4 * * 1-5", "on weekdays at 04:30 UTC"),
+        ("0 6 * * 7", "every Sunday at 06:00 UTC"),
+        ("0 6 * * 1", "every Monday at 06:00 UTC"),
+        ("0 6 1 * *", "cron 0 6 1 * *"),
+        ("0,30 6-9 * * mon", "cron 0,30 6-9 * * mon"),
+        ("*/5 6 * * *", "cron */5 6 * * *"),
+        ("* 6 * * *", "cron * 6 * * *"),
+    ],
+)
+def test_a_cadence_is_told_in_words(line: str, told: str) -> None:
+    assert source_words.cadence(line) == told
