@@ -185,7 +185,14 @@ async def _look(database: Database, wanted: Filter, part: _Part) -> _Rows:
     where, parameters = replace(wanted, kind="").sql(part.order)
     behind, values = part.behind("m")
     of_kind, kinds = ("m.kind = ?", [wanted.kind]) if wanted.kind else ("1 = 1", [])
-    sql = _LOOK.format(where=where, found=f"{of_kind} AND {behind}", found_order=part.ordered("m"))
+    # One index has all of them but the time, and is a tenth as large as the entities.
+    time = ", e.updated_at" if part.order == "updated" else ""
+    sql = _LOOK.format(
+        columns=f"e.id, e.kind, e.name, e.ref{time}",
+        where=where,
+        found=f"{of_kind} AND {behind}",
+        found_order=part.ordered("m"),
+    )
     rows = await database.search(sql, [*parameters, *kinds, *values, part.limit])
     found = [row[:4] for row in rows if row[4] is None]
     # Both databases compare texts as Python does.
@@ -254,7 +261,7 @@ FROM found JOIN entities d ON d.id = found.id ORDER BY {order}
 
 _LOOK = """
 WITH matching AS MATERIALIZED (
-    SELECT e.id, e.kind, e.name, e.ref, e.updated_at FROM entities e WHERE {where}
+    SELECT {columns} FROM entities e WHERE {where}
 ), found AS MATERIALIZED (
     SELECT m.id FROM matching m WHERE {found} ORDER BY {found_order} LIMIT ?
 )
