@@ -10,11 +10,11 @@ from xml.etree import ElementTree
 from hypothesis import strategies as st
 from markupsafe import Markup
 
-from factbook.web import svg
+from factbook import web
 
 Element = ElementTree.Element
 
-CSS = Path(svg.__file__).parent / "static" / "css"
+CSS = Path(web.__file__).parent / "static" / "css"
 DRAWN = CSS / "50-charts.css"
 
 HOSTILE = "<script>alert('1')</script>\"&]]>\x00\x1b\ud800\u202e"

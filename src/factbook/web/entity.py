@@ -20,7 +20,7 @@ from factbook.web import entity_facts, entity_relations, source_words, words
 from factbook.web.catalog import owner_reference
 from factbook.web.endpoint import Page
 from factbook.web.entity_about import about
-from factbook.web.graph import Node
+from factbook.web.pictures.graph import Node
 from factbook.web.visit import Visit
 
 PATH = "/catalog/{kind}/{namespace}/{name}"

@@ -17,11 +17,12 @@ from factbook.facts.schema import Fact
 from factbook.facts.shape import Group as ShapeGroup
 from factbook.scheduling import runs
 from factbook.sources import catalog
-from factbook.web import fact_reasons, fact_values, scales
-from factbook.web.charts import sparkline
+from factbook.web import fact_reasons, fact_values
 from factbook.web.fact_reasons import Reason
 from factbook.web.fact_values import Value
-from factbook.web.svg import ident_of
+from factbook.web.pictures import scales
+from factbook.web.pictures.charts import sparkline
+from factbook.web.pictures.svg import ident_of
 from factbook.web.visit import Visit
 from factbook.web.words import entity_path, segment
 

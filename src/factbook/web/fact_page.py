@@ -19,13 +19,14 @@ from factbook.facts.reading import Place
 from factbook.facts.reasons import NEVER_COLLECTED
 from factbook.facts.schema import Fact
 from factbook.sources import catalog
-from factbook.web import entity, fact_reasons, fact_values, scales
-from factbook.web.charts import line_chart
+from factbook.web import entity, fact_reasons, fact_values
 from factbook.web.endpoint import Page
 from factbook.web.entity import Subject
 from factbook.web.entity_facts import placed
 from factbook.web.fact_reasons import Reason
 from factbook.web.fact_values import Value
+from factbook.web.pictures import scales
+from factbook.web.pictures.charts import line_chart
 from factbook.web.visit import Visit
 from factbook.web.words import segment
 

@@ -5,7 +5,8 @@ from datetime import datetime
 from typing import Any, Final, Literal, NamedTuple
 
 from factbook.facts.schema import Fact
-from factbook.web import scales, words
+from factbook.web import words
+from factbook.web.pictures import scales
 
 _LONG = 160  # characters of a text that is shown whole at once
 _NARROW = 26  # of one that stands beside others

@@ -12,9 +12,10 @@ from factbook.facts import health
 from factbook.facts.datasource import DataSource
 from factbook.scheduling import runs
 from factbook.scheduling.runs import Health
-from factbook.web import compliance, shares, words
+from factbook.web import compliance, words
 from factbook.web.endpoint import Page
-from factbook.web.shares import Part
+from factbook.web.pictures import shares
+from factbook.web.pictures.shares import Part
 from factbook.web.visit import Visit
 
 _WEEK = 7 * DAY

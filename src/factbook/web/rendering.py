@@ -8,7 +8,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from factbook import __version__
 from factbook.web import assets, words
-from factbook.web.glyphs import kind_glyph, kind_shape
+from factbook.web.pictures.glyphs import kind_glyph, kind_shape
 
 
 def rendered(template: str, values: Mapping[str, Any]) -> bytes:

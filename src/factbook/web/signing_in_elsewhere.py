@@ -105,9 +105,7 @@ async def _new_person(visit: Visit, identity: Identity, role: str | None) -> Per
         entry = Entry("person.create", ref, {"role": role, "by": "OpenID Connect"})
         return await _writing(visit, ref, entry)(work)
     except InputError:
-        raise SignInError(
-            "The provider gives this account no name that is one here."
-        ) from None
+        raise SignInError("The provider gives this account no name that is one here.") from None
     except ConflictError:
         raise SignInError(
             f"Somebody else is called {identity.name} here; ask an administrator to settle it."

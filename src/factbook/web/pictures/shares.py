@@ -5,8 +5,9 @@ from typing import Literal, NamedTuple
 
 from markupsafe import Markup
 
-from factbook.web import scales, words
-from factbook.web.svg import (
+from factbook.web import words
+from factbook.web.pictures import scales
+from factbook.web.pictures.svg import (
     element,
     fitted,
     ident_of,

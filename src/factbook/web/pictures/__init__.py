@@ -1,0 +1,1 @@
+"""Charts and graphs as SVG, made by functions without any state."""
