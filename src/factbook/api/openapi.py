@@ -5,7 +5,8 @@ Source of the form: the OpenAPI specification, 3.1.0.
 
 import inspect
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 from http import HTTPStatus
 from typing import Any
 
@@ -70,13 +71,16 @@ def document(
     }
 
 
-def serving(value: Schema) -> Handler:
-    """A handler that answers with a document, encoded once."""
-    encoded = msgspec.json.encode(value)
+def serving(make: Callable[[], Schema]) -> Handler:
+    """A handler that answers with a document, made when it is first asked for: few ever ask."""
+
+    @cache
+    def encoded() -> bytes:
+        return msgspec.json.encode(make())
 
     async def describe(request: Request, state: State) -> Reply:
         """This description."""
-        return Reply(encoded)
+        return Reply(encoded())
 
     return describe
 

@@ -1,6 +1,7 @@
 """The table of routes: every method of every path, its handler and the permissions it needs."""
 
 from collections.abc import Sequence
+from functools import partial
 
 from starlette.types import ASGIApp
 
@@ -208,7 +209,8 @@ def _descriptions(routes: Sequence[Route], settings: Settings) -> list[Route]:
             "GET",
             f"{prefix}/openapi.json",
             openapi.serving(
-                openapi.document(
+                partial(
+                    openapi.document,
                     [route for route in routes if f"{route.path}/".startswith(f"{prefix}/")],
                     title=title,
                     description=description,
