@@ -78,6 +78,10 @@ schemathesis.openapi.format(
 schemathesis.openapi.format(
     "connection-header", st.sampled_from(["authorization", "x-token", "Private-Token"])
 )
+schemathesis.openapi.format(
+    "webhook-address",
+    st.sampled_from(["https://events.example.com/factbook", "https://other.example"]),
+)
 schemathesis.openapi.format("set-id", st.sampled_from(["payments", "other"]) | NAMES)
 schemathesis.openapi.format("entity-name", NAMES)
 schemathesis.openapi.format(
