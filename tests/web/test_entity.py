@@ -96,3 +96,14 @@ async def test_an_unknown_entity_names_near_ones(service: Service) -> None:
     assert "/catalog/component/default/checkout" in hrefs(other)
     for path in ("relations", "raw", "raw.json", "facts/deliveries", "facts/deliveries/onCall"):
         await visitor.text(f"/catalog/component/default/nowhere/{path}", 404)
+
+
+async def test_an_entity_that_is_too_large_for_yaml_is_there_as_json(service: Service) -> None:
+    visitor = await signed_in(service)
+    await service.push("all", component("web", notes=["x" * 1_000] * 1_100))
+    answer = await visitor.open("/catalog/component/default/web/raw.yaml")
+    assert answer.status_code == 501
+    assert "take its JSON" in answer.text
+    answer = await visitor.open("/catalog/component/default/web/raw.json")
+    assert answer.status_code == 200
+    assert len(answer.json()["spec"]["notes"]) == 1_100

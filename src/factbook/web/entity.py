@@ -11,7 +11,7 @@ from factbook.catalog.ref import EntityRef
 from factbook.catalog.store import reading, showing
 from factbook.catalog.store.showing import Shown
 from factbook.edge.requests import Reply, offloaded
-from factbook.errors import InputError
+from factbook.errors import InputError, UnsupportedError
 from factbook.facts import store
 from factbook.scheduling import runs
 from factbook.sources import catalog
@@ -28,6 +28,7 @@ PATH = "/catalog/{kind}/{namespace}/{name}"
 _NEAR = 5
 _RELATIONS = 100  # of one page
 _MOST_PAGES = 10_000
+_LARGEST_YAML = 1_000_000  # characters of JSON
 _RAW = 200_000  # characters of a document that are shown; all of it can be downloaded
 
 
@@ -139,10 +140,12 @@ async def as_json(visit: Visit) -> Reply:
 
 
 async def as_yaml(visit: Visit) -> Reply:
-    """An entity as a file of YAML."""
+    """An entity as a file of YAML; of the largest there is JSON alone, which takes no seconds."""
     found = await find(visit)
     if isinstance(found, Reply):
         return found
+    if len(found.shown.stored.render()) > _LARGEST_YAML:
+        raise UnsupportedError("This entity is too large for YAML; take its JSON.")
     text = await offloaded(texts.written, found.entity)
     return _file(found, "yaml", text, b"application/yaml; charset=utf-8")
 
