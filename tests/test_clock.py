@@ -19,6 +19,12 @@ def test_a_time_is_shown_as_the_standard_library_shows_it(moment: int) -> None:
     assert milliseconds(iso(moment)) == moment
 
 
+def test_an_offset_does_not_lead_out_of_the_years_that_can_be_shown() -> None:
+    assert milliseconds("9999-12-31T23:59:59.999+00:00") == LAST
+    assert milliseconds("9999-12-31T23:59:59.999-00:01") == LAST
+    assert milliseconds("1970-01-01T00:00:00+00:01") is None
+
+
 def test_times_before_1970_are_shown_too() -> None:
     assert iso(-1) == "1969-12-31T23:59:59.999+00:00"
 

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -73,6 +74,19 @@ for log in (structlog.get_logger("ours"), logging.getLogger("theirs")):
 logging.getLogger("theirs").warning("with %s and %s", token, url)
 structlog.get_logger("ours").debug("unseen")
 """
+
+
+def test_a_log_that_takes_no_lines_keeps_nothing_from_being_done() -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-c", SCRIPT + "print('done')", "json", TOKEN, "url"],
+            stdout=subprocess.PIPE,
+            stderr=full,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+    assert done.stdout == "done\n"
 
 
 @pytest.mark.parametrize("form", ["json", "console"])

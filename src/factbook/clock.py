@@ -60,7 +60,10 @@ class Pace:
 
 
 def milliseconds(text: str) -> int | None:
-    """The moment of an ISO 8601 date and time with a UTC offset, from 1970 on; None for others."""
+    """The moment of an ISO 8601 date and time with a UTC offset, from 1970 on; None for others.
+
+    What an offset leads out of the year 9999, beyond which no time can be written, is its end.
+    """
     if not _MOMENT.fullmatch(text):
         return None
     try:
@@ -68,10 +71,11 @@ def milliseconds(text: str) -> int | None:
     except ValueError:
         return None
     found = (moment - _EPOCH) // timedelta(milliseconds=1)
-    return found if found >= 0 else None
+    return min(found, _LAST) if found >= 0 else None
 
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_LAST = 253_402_300_799_999  # the last millisecond of the year 9999
 _MOMENT = re.compile(
     r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)", re.ASCII | re.IGNORECASE
 )

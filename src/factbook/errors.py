@@ -19,6 +19,8 @@
     ├── TooManyRequestsError          429
     ├── UnsupportedError              501
     ├── UnavailableError              503
+    │   ├── OverloadedError       503   more is asked than can be answered
+    │   └── OutdatedError         503   the database is ahead of this release
     └── ToolError                     a tool's own answer that it cannot answer, read by the model
 
 Each class knows its HTTP status and the name that REST clients see; its docstring is the
@@ -207,6 +209,31 @@ class UnavailableError(FactbookError):
 
     status = 503
     name = "ServiceUnavailableError"
+
+    def __init__(self, message: str | None = None, *, retry_after: int | None = 5) -> None:
+        self.retry_after = retry_after
+        super().__init__(message)
+
+    def headers(self) -> dict[str, str]:
+        """The number of seconds to wait, where it helps."""
+        return {} if self.retry_after is None else {"retry-after": str(self.retry_after)}
+
+    @property
+    def cause(self) -> str:
+        """Why, as the log tells it; clients are not told."""
+        cause = self.__cause__ or self
+        return f"{type(cause).__name__}: {' '.join(str(cause).split())}"
+
+
+class OverloadedError(UnavailableError):
+    """More is asked of the service than it can answer; nothing was done. Try again in a second."""
+
+    def __init__(self, message: str | None = None) -> None:
+        super().__init__(message, retry_after=1)
+
+
+class OutdatedError(UnavailableError):
+    """A newer release has changed the database so that this one cannot work on it. Install that."""
 
 
 class ToolError(FactbookError):

@@ -3,8 +3,9 @@
 import logging
 import re
 import sys
-from collections.abc import MutableMapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from contextlib import contextmanager, suppress
+from typing import Any, TextIO, cast
 
 import structlog
 
@@ -16,8 +17,14 @@ _SECRETS = re.compile(
 )
 
 
-def configure(settings: Settings) -> None:
-    """Send every log line, of libraries too, to standard error in the configured form."""
+def configure(
+    settings: Settings, ids: Callable[[], Mapping[str, str]] = dict, *, for_good: bool = True
+) -> None:
+    """Send every log line, of libraries too, to standard error in the configured form.
+
+    `ids` gives what a line says of the trace that it belongs to. What is `for_good` is quicker, and
+    cannot be changed in this process.
+    """
     level = logging.getLevelNamesMapping()[settings.log_level.upper()]
     renderer: Any = (
         structlog.processors.JSONRenderer()
@@ -28,7 +35,15 @@ def configure(settings: Settings) -> None:
             exception_formatter=structlog.dev.plain_traceback,
         )
     )
+
+    def add_ids(
+        logger: object, method: str, event: MutableMapping[str, Any]
+    ) -> MutableMapping[str, Any]:
+        event.update(ids())
+        return event
+
     shared: list[Any] = [
+        add_ids,
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         structlog.processors.format_exc_info,
@@ -37,9 +52,10 @@ def configure(settings: Settings) -> None:
     structlog.configure(
         processors=[*shared, renderer],
         wrapper_class=structlog.make_filtering_bound_logger(level),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
-        cache_logger_on_first_use=True,
+        logger_factory=structlog.PrintLoggerFactory(cast(TextIO, _Patient(sys.stderr))),
+        cache_logger_on_first_use=for_good,
     )
+    # What fails in a handler is told and goes no further; that in ours would.
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
@@ -48,6 +64,52 @@ def configure(settings: Settings) -> None:
         )
     )
     logging.basicConfig(handlers=[handler], level=max(level, logging.INFO), force=True)
+
+
+@contextmanager
+def configured(settings: Settings) -> Iterator[None]:
+    """Log in the configured form inside, and as before after it."""
+    before, root = structlog.get_config(), logging.root
+    handlers, level = root.handlers[:], root.level
+    # `force` would close them.
+    root.handlers.clear()
+    configure(settings, for_good=False)
+    try:
+        yield
+    finally:
+        structlog.configure(**before)
+        root.handlers[:] = handlers
+        root.setLevel(level)
+
+
+class _Patient:
+    """A stream for which it does not matter when nothing can be written, such as on a full disk."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> None:
+        """Write what can be written."""
+        with suppress(OSError, ValueError):
+            self._stream.write(text)
+
+    def flush(self) -> None:
+        """Bring it to where it goes, if that can be done."""
+        with suppress(OSError, ValueError):
+            self._stream.flush()
+
+
+@contextmanager
+def silenced() -> Iterator[None]:
+    """Log nothing inside: for a command that says itself what it finds."""
+    before, disabled = structlog.get_config(), logging.root.manager.disable
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
+    logging.disable(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        structlog.configure(**before)
+        logging.disable(disabled)
 
 
 def redact(

@@ -6,14 +6,16 @@ serve, one collects too; processes that were started to collect do so beside it.
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
 import structlog
 
 from factbook import collecting
 from factbook.auth import audit, invitations, sessions
 from factbook.catalog.store import pushing
-from factbook.clock import DAY, MINUTE, SECOND, Clock, Pace
+from factbook.clock import DAY, HOUR, MINUTE, SECOND, Clock, Pace
 from factbook.collecting import Collector, Registry
+from factbook.errors import UnavailableError
 from factbook.events import store as events
 from factbook.facts import store, trimming
 from factbook.facts.datasource import DataSource
@@ -57,6 +59,7 @@ class Worker:
         self._courier = courier
         self._alone = alone
         self._leased_until = 0
+        self._trimmed_at: int | None = None
         self._leads = False
 
     async def run(self) -> None:
@@ -75,7 +78,9 @@ class Worker:
             if self._courier is not None:
                 await self._courier.stop()
             if self._leads:
-                await lease.release(self._database, _COLLECTOR, self._holder)
+                # Without it the lease lapses.
+                with suppress(UnavailableError):
+                    await lease.release(self._database, _COLLECTOR, self._holder)
 
     async def collect(self) -> int:
         """Do what was asked for; the number of requests."""
@@ -103,7 +108,8 @@ class Worker:
     async def _is_leading(self) -> bool:
         """Whether this is the one process of its kind that collects; asked for now and then."""
         now = self._clock()
-        if now >= self._leased_until - engine.HELD + engine.RENEWED_EVERY:
+        claimed_at = self._leased_until - engine.HELD
+        if not 0 <= now - claimed_at < engine.RENEWED_EVERY:
             self._leads = await lease.claim(
                 self._database, _COLLECTOR, self._holder, now, engine.HELD
             )
@@ -116,9 +122,20 @@ class Worker:
         if not await lease.claim(self._database, _LEASE, self._holder, now, 2 * _EVERY):
             return False
         sources = tuple((await self._registry.current()).sources.values())
-        await sweep(self._database, self._settings, sources, now)
+        await sweep(self._database, self._settings, sources, self._trimming_time(now))
         await collecting.sample_catalog(self._database, sources, now)
         return True
+
+    def _trimming_time(self, now: int) -> int:
+        """The time that decides what was kept for long enough.
+
+        A clock that leaps ahead would take with it what it was not to be set back for: it goes by
+        an hour from one round to the next at most.
+        """
+        if self._trimmed_at is not None:
+            now = min(now, self._trimmed_at + HOUR)
+        self._trimmed_at = now
+        return now
 
     async def _repeat(
         self, name: str, work: Callable[[], Awaitable[object]], interval: int
@@ -127,6 +144,10 @@ class Worker:
         while True:
             try:
                 await work()
+            except UnavailableError as error:
+                if not failing:
+                    log.warning("worker.unavailable", work=name, cause=error.cause)
+                failing = True
             except Exception as error:
                 if not failing:
                     log.error("worker.failed", work=name, exc_info=error)

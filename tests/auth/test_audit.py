@@ -9,7 +9,7 @@ import pytest
 
 from factbook.auth import audit, tokens
 from factbook.auth.audit import ACTIONS, LONGEST, Caller, Entry, Place, Record
-from factbook.clock import MINUTE, Pace
+from factbook.clock import DAY, MINUTE, Pace
 from factbook.storage import Database, Transaction
 from tests.service import NOON
 
@@ -88,10 +88,50 @@ async def test_every_combination_of_filters_finds_what_it_says(database: Databas
 @pytest.mark.parametrize("days", [0, 3])
 async def test_what_is_too_old_is_forgotten_and_nothing_else(database: Database, days: int) -> None:
     records = [made(at=NOON + number // 3) for number in range(12_000)]
-    await add(database, *records)
+    newest = made(at=NOON + 4_000 + DAY)
+    await add(database, *records, newest)
     assert await audit.sweep(database, NOON, Pace()) == 0
     assert await audit.sweep(database, NOON + 3_990 + days, Pace()) == 11_970 + 3 * days
-    assert await all_of(database) == records[11_970 + 3 * days :][::-1]
+    assert await all_of(database) == [*records[11_970 + 3 * days :], newest][::-1]
+
+
+async def test_what_happened_within_a_day_of_the_newest_is_kept(database: Database) -> None:
+    old, last_day, newest = made(at=NOON), made(at=NOON + 1), made(at=NOON + DAY)
+    assert await audit.sweep(database, NOON, Pace()) == 0
+    await add(database, old, last_day, newest)
+    assert await audit.sweep(database, NOON + 9 * DAY, Pace()) == 1
+    assert await all_of(database) == [newest, last_day]
+
+
+@pytest.mark.parametrize(
+    ("statement", "reason"),
+    [
+        ("UPDATE audit SET actor = 'user:default/sam'", "never changed"),
+        ("UPDATE audit SET detail = '{}' WHERE object = 'b'", "never changed"),
+        ("DELETE FROM audit", "Only the oldest"),
+        ("DELETE FROM audit WHERE object = 'c'", "Only the oldest"),
+        ("DELETE FROM audit WHERE object = 'b'", "Only the oldest"),
+    ],
+)
+async def test_the_database_itself_refuses_to_change_records_or_to_take_some_out(
+    database: Database, statement: str, reason: str
+) -> None:
+    records = [
+        made(object=name, at=NOON + number * DAY) for number, name in enumerate(("a", "b", "c"))
+    ]
+    await add(database, *records)
+    with pytest.raises(Exception, match=reason):
+        await database.write(lambda transaction: transaction.run(statement))
+    assert await all_of(database) == records[::-1]
+    oldest = "DELETE FROM audit WHERE object IN ('a', 'b')"
+    assert await database.write(lambda transaction: transaction.run(oldest)) == 2
+
+
+@pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
+async def test_the_audit_cannot_be_emptied_at_once(database: Database) -> None:
+    await add(database, made())
+    with pytest.raises(Exception, match="never changed"):
+        await database.write(lambda transaction: transaction.run("TRUNCATE audit"))
 
 
 async def test_work_that_fails_leaves_no_record(database: Database) -> None:

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from factbook.app import Application, token_key
+from factbook.app import Application
 from factbook.auth import tokens
+from factbook.auth.keys import token_key
 from factbook.errors import ConfigurationError
 from factbook.settings import Settings
 

@@ -30,6 +30,7 @@ async def test_metrics_show_how_a_source_is_doing(start: Any) -> None:
         "last_success_timestamp_seconds": NOON / 1000,
         "last_run_duration_seconds": 0,
         "last_run_calls": 1,
+        "cadence_seconds": 3600,
         "rate_limit_remaining": 70,
         "credential_expiry_timestamp_seconds": (NOON + DAY) / 1000,
         "entitiescovered": 2,

@@ -145,6 +145,7 @@ WRONG: list[tuple[str, Any, str]] = [
     ("lifecycle", {"timeToLive": {"minutes": 1}}, "lifecycle.timeToLive"),
     ("lifecycle", {"timeToLive": {"days": -1}}, "lifecycle.timeToLive.days"),
     ("createdAt", "yesterday", "createdAt"),
+    ("createdAt", "0001-01-01T00:00:00+14:00", "createdAt"),
     ("updatedAt", 1, "updatedAt"),
     ("handlerDefinition", "http", "handlerDefinition"),
     ("handlerDefinition", {"type": "http", "config": {}}, "handlerDefinition.config.id"),

@@ -153,7 +153,8 @@ async def test_tracked_entities_have_a_value_and_are_ordered_by_reference(
         "component:default/a",
         "component:other/a",
     ]
-    assert await store.count(database, SOURCE) == 3
+    assert await store.count(database, SOURCE, 10) == 3
+    assert await store.count(database, SOURCE, 2) == 2
 
 
 async def test_a_page_holds_stored_facts_and_their_time(database: Database) -> None:
@@ -166,9 +167,9 @@ async def test_a_page_holds_stored_facts_and_their_time(database: Database) -> N
 async def test_kind_and_namespace_narrow_a_page_and_the_count(database: Database) -> None:
     await collected(database)
     assert await refs(database, kind="component", namespace="other") == ["component:other/a"]
-    assert await store.count(database, SOURCE, kind="component") == 2
-    assert await store.count(database, SOURCE, namespace="default") == 2
-    assert await store.count(database, SOURCE, kind="system") == 0
+    assert await store.count(database, SOURCE, 10, kind="component") == 2
+    assert await store.count(database, SOURCE, 10, namespace="default") == 2
+    assert await store.count(database, SOURCE, 10, kind="system") == 0
 
 
 async def test_pages_go_on_after_the_last_reference(database: Database) -> None:

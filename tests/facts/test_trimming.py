@@ -40,7 +40,7 @@ async def push(database: Database, hour: int) -> None:
 async def test_a_sweep_keeps_the_newest_items_of_each_entity(database: Database) -> None:
     await hourly(database, 1, *range(5))
     await hourly(database, 2, 0, 1)
-    assert await sweep(database, Lifecycle(max_items=3)) == 2
+    assert await sweep(database, Lifecycle(max_items=3), NOW + 5 * HOUR) == 2
     assert await hours_left(database, 1) == [2, 3, 4]
     assert await hours_left(database, 2) == [0, 1]
 

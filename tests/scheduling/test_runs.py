@@ -94,7 +94,7 @@ async def test_old_runs_are_forgotten_and_the_newest_kept(database: Database) ->
     assert await sweep(database, NOW + DAY) == 15
     assert await rows(database, "runs") == 3 * runs.KEPT
     assert await sweep(database, NOW + DAY) == 0
-    assert (await runs.starts(database)).last["github"] == NOW + runs.KEPT + 4
+    assert (await runs.starts(database, NOW + DAY)).last["github"] == NOW + runs.KEPT + 4
 
 
 async def test_a_run_that_nobody_takes_is_given_up(database: Database) -> None:

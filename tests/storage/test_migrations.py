@@ -14,6 +14,8 @@ from tests.processes import FACTBOOK, clean_environment
 from tests.service import component, started
 from tests.storage import first_schema
 
+_DIALECTS = ("sqlite", "postgresql")
+
 
 async def test_migrations_apply_once_and_are_remembered(database_url: str) -> None:
     database = await open_database(database_url, connections=3)
@@ -79,6 +81,30 @@ def test_a_migration_is_written_in_the_words_of_each_database() -> None:
     assert 'id BIGINT PRIMARY KEY, name TEXT COLLATE "C" NOT NULL, body BYTEA' in postgresql[0]
     assert "ROWID" not in postgresql[0]
     assert "comment" not in sqlite[0] + postgresql[0]
+
+
+def test_what_is_for_one_database_alone_is_kept_from_the_other() -> None:
+    text = """
+    CREATE TABLE a (id INTEGER);
+    -- On sqlite:
+    CREATE TRIGGER b BEFORE UPDATE ON a
+        BEGIN
+            SELECT RAISE(ABORT, 'no');
+        END;
+    -- On postgresql:
+    CREATE FUNCTION c() RETURNS trigger LANGUAGE plpgsql AS $$
+        BEGIN
+            RETURN NULL;
+        END $$;
+    -- On both:
+    CREATE TABLE d (id INTEGER)
+    """
+    first = {name: [each.split()[1] for each in schema(text, name)] for name in _DIALECTS}
+    assert first == {
+        "sqlite": ["TABLE", "TRIGGER", "TABLE"],
+        "postgresql": ["TABLE", "FUNCTION", "TABLE"],
+    }
+    assert schema(text, "sqlite")[1].endswith("END")
 
 
 async def test_a_catalog_of_the_first_schema_is_found_after_the_upgrade(database_url: str) -> None:

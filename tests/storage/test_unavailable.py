@@ -78,6 +78,20 @@ async def test_a_sqlite_file_is_made_with_the_folders_above_it(tmp_path: Path) -
     assert (tmp_path / "new/deep/facts.db").is_file()
 
 
+async def test_other_users_of_the_machine_cannot_read_a_new_sqlite_file(tmp_path: Path) -> None:
+    path = tmp_path / "facts.db"
+    database = await open_database(f"sqlite:///{path}")
+    await database.write(lambda tx: tx.run("CREATE TABLE notes (text TEXT)"))
+    modes = _modes(tmp_path)
+    await database.close()
+    assert modes == {"facts.db": 0o600, "facts.db-wal": 0o600, "facts.db-shm": 0o600}
+
+
+def _modes(folder: Path) -> dict[str, int]:
+    """Who may do what with each file."""
+    return {file.name: file.stat().st_mode & 0o777 for file in folder.iterdir()}
+
+
 async def test_a_broken_sqlite_file_is_unavailable_in_words_of_our_own(tmp_path: Path) -> None:
     path = tmp_path / "facts.db"
     database = await open_database(f"sqlite:///{path}")

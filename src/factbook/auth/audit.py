@@ -5,13 +5,13 @@ A write is recorded in its own transaction: the record is there exactly when the
 
 import itertools
 import secrets
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, Final, Literal, NamedTuple, TypeVar
 
 import msgspec
 
-from factbook.clock import Pace
+from factbook.clock import DAY, Pace
 from factbook.logs import without_secrets
 from factbook.storage import Database, Transaction, Write
 
@@ -46,6 +46,7 @@ ACTIONS: Final[Mapping[str, str]] = {
     "webhook.create": "Add a webhook",
     "webhook.enable": "Enable a webhook",
     "webhook.delete": "Delete a webhook",
+    "database.restore": "Restore the database",
     "call.refused": "Refused call",
 }
 COMMAND_LINE: Final = "command line"
@@ -181,22 +182,52 @@ async def page(
 
     `since` and `until` are within. Raises UnavailableError when it takes longer than a search may.
     """
-    given = {"actor": actor, "action": action, "object": object, "outcome": outcome}
-    wanted = {name: clean(value) for name, value in given.items() if value is not None}
+    condition, values = _conditions(actor=actor, action=action, object=object, outcome=outcome)
     end = Place(_LAST if until is None else until + 1, "")
     if after is not None:
         end = min(end, after)
-    # An object has few rows; an expression keeps SQLite from looking through another index.
-    rest = " || ''" if object is not None else ""
-    condition = "".join(f" AND {name}{rest if name != 'object' else ''} = ?" for name in wanted)
     rows = await database.search(
-        _PAGE.replace("{}", condition), (*end, since or 0, *wanted.values(), limit + 1)
+        _PAGE.replace("{}", condition), (*end, since or 0, *values, limit + 1)
     )
     return [Record(*row) for row in rows[:limit]], len(rows) > limit
 
 
+async def export(
+    database: Database,
+    *,
+    since: int | None = None,
+    until: int | None = None,
+    after: Place | None = None,
+    **wanted: str | None,
+) -> AsyncIterator[list[Record]]:
+    """The rows behind the place, the oldest first, as they are at one moment; some at a time.
+
+    `wanted` is an actor, an action, an object or an outcome. `since` and `until` are within.
+    """
+    condition, values = _conditions(**wanted)
+    begin = max(Place(since or 0, ""), after or Place(0, ""))
+    end = _LAST if until is None else until
+    sql = _EXPORT.replace("{}", condition)
+    async for rows in database.pages(sql, (*begin, end, *values)):
+        yield [Record(*row) for row in rows]
+
+
+def _conditions(**wanted: str | None) -> tuple[str, list[str]]:
+    """What the columns have to be, and the values for it."""
+    given = {name: clean(value) for name, value in wanted.items() if value is not None}
+    # An object has few rows; an expression keeps SQLite from looking through another index.
+    rest = " || ''" if "object" in given else ""
+    condition = "".join(f" AND {name}{rest if name != 'object' else ''} = ?" for name in given)
+    return condition, list(given.values())
+
+
 async def sweep(database: Database, before: int, pace: Pace) -> int:
-    """Forget rows from before a time, in portions so that no write waits long; how many."""
+    """Forget rows from before a time, in portions so that no write waits long; how many.
+
+    What happened less than a day before the newest stays: the database keeps it, whoever asks.
+    """
+    [newest] = await database.one(_NEWEST) or (None,)
+    before = min(before, (newest or 0) - DAY + 1)
     gone, rest = 0, True
     while rest:
         place = await database.one(_PORTION, (before, _SWEPT_AT_ONCE))
@@ -233,6 +264,13 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 _PAGE = """
 SELECT at, id, actor, action, object, outcome, status, address, token, detail FROM audit
 WHERE (at, id) < (?, ?) AND at >= ?{} ORDER BY at DESC, id DESC LIMIT ?
+"""
+
+_NEWEST = "SELECT max(at) FROM audit"
+
+_EXPORT = """
+SELECT at, id, actor, action, object, outcome, status, address, token, detail FROM audit
+WHERE (at, id) > (?, ?) AND at <= ?{} ORDER BY at, id
 """
 
 _PORTION = "SELECT at, id FROM audit WHERE at < ? ORDER BY at, id LIMIT 1 OFFSET ?"

@@ -137,6 +137,12 @@ def forget_ended(transaction: Transaction, now: int) -> int:
     return transaction.run("DELETE FROM invitations WHERE ends_at <= ?", (now,))
 
 
+def forget_everyone(transaction: Transaction) -> int:
+    """End every invitation; how many."""
+    lock(transaction)
+    return transaction.run("DELETE FROM invitations")
+
+
 def lock(transaction: Transaction) -> None:
     """Wait until nobody else changes invitations or adds a person, who may be the first.
 

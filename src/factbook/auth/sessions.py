@@ -126,11 +126,16 @@ def end_all(transaction: Transaction, ref: str) -> int:
     return transaction.run("DELETE FROM sessions WHERE person = ?", (ref,))
 
 
+def forget_everyone(transaction: Transaction) -> int:
+    """End every session of everybody; how many."""
+    return transaction.run("DELETE FROM sessions")
+
+
 def touch(transaction: Transaction, hash: str, now: int) -> None:
     """Note the time of a session's use, at most once a minute."""
     transaction.run(
-        "UPDATE sessions SET used_at = ? WHERE hash = ? AND used_at <= ?",
-        (now, hash, now - MINUTE),
+        "UPDATE sessions SET used_at = ? WHERE hash = ? AND (used_at <= ? OR used_at > ?)",
+        (now, hash, now - MINUTE, now),
     )
 
 

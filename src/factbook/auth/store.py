@@ -159,8 +159,8 @@ def touch(transaction: Transaction, id_: str, now: int) -> None:
     """Note the time of a token's use, at most once a minute."""
     transaction.run(
         "UPDATE tokens SET last_used_at = ? "
-        "WHERE id = ? AND (last_used_at IS NULL OR last_used_at <= ?)",
-        (now, id_, now - MINUTE),
+        "WHERE id = ? AND (last_used_at IS NULL OR last_used_at <= ? OR last_used_at > ?)",
+        (now, id_, now - MINUTE, now),
     )
 
 

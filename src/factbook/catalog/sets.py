@@ -6,7 +6,7 @@ Every item is checked before anything is written, and what is wrong is reported 
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 
@@ -14,6 +14,7 @@ from factbook.catalog import kinds, relations, validation
 from factbook.catalog.annotations import Annotator
 from factbook.catalog.ref import DEFAULT_NAMESPACE, EntityRef
 from factbook.errors import InputError, InvalidItemsError, PayloadTooLargeError
+from factbook.settings import Settings
 
 _encode = msgspec.json.Encoder().encode
 
@@ -59,6 +60,16 @@ class Rules:
     strict_names: bool = False
     max_items: int = 100_000
     max_depth: int = 64
+
+    @classmethod
+    def of(cls, settings: Settings) -> Self:
+        """Those of the settings."""
+        return cls(
+            Annotator(settings.push_word, settings.annotation_domain),
+            strict_names=settings.entity_names == "strict",
+            max_items=settings.max_set_items,
+            max_depth=settings.max_json_depth,
+        )
 
 
 def decode_body(body: bytes | bytearray, rules: Rules) -> list[msgspec.Raw]:

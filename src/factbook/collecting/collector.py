@@ -10,16 +10,17 @@ import structlog
 
 from factbook.catalog.store import subjects
 from factbook.clock import MINUTE, SECOND, Clock
-from factbook.collecting import batches, planning
+from factbook.collecting import batches, planning, telling
 from factbook.collecting.connecting import Clients, Connect
 from factbook.collecting.memory import DatabaseMemory
 from factbook.errors import UnavailableError
 from factbook.facts import store
-from factbook.scheduling import engine, lease, runs, starts
+from factbook.scheduling import clocks, engine, lease, runs, starts
 from factbook.scheduling.engine import Batch, Begun, Figures, LostBatchError, Order, Queue
 from factbook.scheduling.runs import Ended
 from factbook.sources.http import Client
 from factbook.sources.integration import Integration
+from factbook.spans import NO_TRACER, Span, Tracer
 from factbook.storage import Database, Transaction
 
 log = structlog.get_logger("factbook.collecting")
@@ -48,6 +49,7 @@ class Collector:
         *,
         slots: int = SLOTS,
         further: Further | None = None,
+        tracer: Tracer = NO_TRACER,
     ) -> None:
         self._database = database
         self._configured = {one.source.id: one for one in integrations}
@@ -56,6 +58,7 @@ class Collector:
         self._clock = clock
         self._holder = holder
         self._slots = slots
+        self._tracer = tracer
         self._clients = Clients(connect)
         for one in integrations:
             self._clients.of(one)  # whose address may be wrong, which is told before any work
@@ -71,9 +74,9 @@ class Collector:
     async def tick(self) -> None:
         """Begin what is due, then `work`."""
         now = self._clock()
-        if now - self._looked_at >= SECOND:
+        if not 0 <= now - self._looked_at < SECOND:
             self._looked_at = now
-            if await self._look() or now >= self._nothing_before:
+            if await self._look() or not 0 < self._nothing_before - now <= _AGAIN:
                 async for _ in self._begun():
                     # To plan the next takes a while: what is held is kept, and what waits is taken.
                     await self.renew()
@@ -116,7 +119,7 @@ class Collector:
     async def renew(self) -> None:
         """Keep the batches under way for longer; stop those that another worker has taken over."""
         now = self._clock()
-        if not self._held or now - self._renewed_at < engine.RENEWED_EVERY:
+        if not self._held or 0 <= now - self._renewed_at < engine.RENEWED_EVERY:
             return
         held = dict(self._held)
         lost = await self._database.write(lambda tx: engine.renew(tx, held.values(), now))
@@ -139,7 +142,8 @@ class Collector:
             for id_, one in self._integrations.items()
             if one.source.cadence and not one.source.draft
         }
-        last, running = await runs.starts(self._database)
+        await clocks.mend(self._database, now)
+        last, running = await runs.starts(self._database, now + clocks.AHEAD)
         waiting = {id_: cadences[id_] for id_ in cadences.keys() - running}
         nexts = starts.nexts(waiting, last)
         self._nothing_before = min([now + _AGAIN, *nexts.values()])
@@ -161,28 +165,36 @@ class Collector:
         if not await lease.claim(self._database, name, self._holder, now, _PLANNING):
             return False
         since = 0 if last is None else last + 1
+        with self._tracer.span("plan", {"factbook.source.id": integration.source.id}):
+            begun = await self._database.write(await self._planned(integration, now, since))
+            if begun is not None:
+                work = telling.work(integration.source.id, begun.run_id, begun.deadline)
+                self._tracer.asked_for(work)
+        await lease.release(self._database, name, self._holder)
+        if begun is not None and begun.ended is not None:
+            telling.tell(begun.ended, self._tracer)
+        return begun is not None
+
+    async def _planned(
+        self, integration: Integration, now: int, since: int
+    ) -> Callable[[Transaction], Begun | None]:
+        """What makes the run."""
         try:
             plan = await planning.plan(self._database, integration)
         except UnavailableError:
             raise
         except Exception as error:
             log.error("plan.failed", source=integration.source.id, exc_info=error)
-            make = partial(_fail, integration=integration, now=now, since=since)
-        else:
-            make = partial(
-                planning.enqueue,
-                integration=integration,
-                plan=plan,
-                now=now,
-                whole=True,
-                reason="cadence",
-                since=since,
-            )
-        begun = await self._database.write(make)
-        await lease.release(self._database, name, self._holder)
-        if begun is not None and begun.ended is not None:
-            _tell(begun.ended)
-        return begun is not None
+            return partial(_fail, integration=integration, now=now, since=since)
+        return partial(
+            planning.enqueue,
+            integration=integration,
+            plan=plan,
+            now=now,
+            whole=True,
+            reason="cadence",
+            since=since,
+        )
 
     async def take(self) -> int:
         """Begin to work on batches that wait, as far as there is room; their number."""
@@ -194,7 +206,7 @@ class Collector:
             lambda tx: engine.claim(tx, self._holder, ids, free, now)
         )
         for batch in found:
-            task = asyncio.create_task(self._work(batch, self._integrations[batch.source_id]))
+            task = asyncio.create_task(self._traced(batch, self._integrations[batch.source_id]))
             self._held[task] = batch
             task.add_done_callback(self._end)
         return len(found)
@@ -203,15 +215,24 @@ class Collector:
         batch = self._held.pop(task)
         self._finishing.discard(batch)
         self._done.set()
-        if not task.cancelled() and (error := task.exception()) is not None:
-            # Its claim lapses, and then it is tried again.
+        error = None if task.cancelled() else task.exception()
+        # Its claim lapses, and then it is tried again.
+        if isinstance(error, UnavailableError):
+            log.warning("batch.unavailable", source=batch.source_id, cause=error.cause)
+        elif error is not None:
             log.error("batch.failed", source=batch.source_id, exc_info=error)
 
-    async def _work(self, batch: Batch, integration: Integration) -> None:
+    async def _traced(self, batch: Batch, integration: Integration) -> None:
+        work = telling.work(batch.source_id, batch.run_id, batch.deadline)
+        with self._tracer.span("batch", telling.about(batch), within=work) as span:
+            await self._work(batch, integration, span)
+
+    async def _work(self, batch: Batch, integration: Integration, span: Span) -> None:
         client, now = self._clients.of(integration), self._clock()
         memory = DatabaseMemory(self._database, batch.source_id, now)
         result = await batches.collect(integration, batch, client, memory, now)
         figures = self._figures(client, result)
+        span.note({"factbook.run.covered": result.covered, "factbook.run.failed": result.failed})
         finish = partial(
             _finish,
             integration=integration,
@@ -229,7 +250,7 @@ class Collector:
             log.warning("batch.lost", source=batch.source_id)
         else:
             if ended is not None:
-                _tell(ended)
+                telling.tell(ended, self._tracer)
 
     def _figures(self, client: Client, result: batches.Result) -> Figures:
         health = client.health
@@ -277,13 +298,3 @@ def _fail(
     error = "upstream-error: the run could not be planned; the log has more"
     order = Order(integration.source.id, queue, (), "cadence", True, now, 0, error=error)
     return engine.enqueue(transaction, order, now, since=since)
-
-
-def _tell(ended: Ended) -> None:
-    run, change = ended
-    about = {"source": run.source_id, "covered": run.covered, "failed": run.failed}
-    log.info("run.ended", **about, skipped=run.skipped, calls=run.calls, state=run.state)
-    if change == "down":
-        log.error("source.down", **about, reason=run.error)
-    elif change == "up":
-        log.info("source.up", **about)

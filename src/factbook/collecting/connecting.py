@@ -8,6 +8,7 @@ from factbook.clock import Clock
 from factbook.settings import Settings
 from factbook.sources.http import Client, Governor
 from factbook.sources.integration import Authorize, Integration
+from factbook.spans import NO_TRACER, Tracer
 
 if TYPE_CHECKING:
     from factbook.sources.http.sending import Sender
@@ -22,11 +23,11 @@ class Connections:
     The clients of one credential share a governor, and the connections to a host.
     """
 
-    def __init__(self, settings: Settings, clock: Clock) -> None:
+    def __init__(self, settings: Settings, clock: Clock, tracer: Tracer = NO_TRACER) -> None:
         # Heavy to import, and of no use to a service without integrations.
         from factbook.sources.http.network import Network  # noqa: PLC0415
 
-        self._network = Network(settings)
+        self._network = Network(settings, tracer=tracer)
         self._clock = clock
         self._shared: dict[str, _Shared] = {}
 

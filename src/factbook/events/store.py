@@ -5,13 +5,14 @@ one, so that what they have read is complete up to there.
 """
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Final, NamedTuple
 
 import msgspec
 
 from factbook.clock import Pace
-from factbook.errors import GoneError
+from factbook.errors import GoneError, UnavailableError
 from factbook.events import numbering
 from factbook.events.event import TYPES, Event, Place, Row, Told, Topic, events
 from factbook.storage import Database, Transaction
@@ -38,6 +39,20 @@ class Page(NamedTuple):
     more: bool
 
 
+class Newest(NamedTuple):
+    """The last row of the feed; `at` is None where none is kept."""
+
+    position: int
+    at: int | None
+
+
+async def newest(database: Database) -> Newest:
+    """How far the feed goes."""
+    position = await _counter(database, numbering.COUNTER)
+    row = await database.one("SELECT at FROM events WHERE position = ?", (position,))
+    return Newest(position, row[0] if row else None)
+
+
 def append(transaction: Transaction, told: Iterable[Told], now: int) -> None:
     """Add rows; no other transaction waits for that."""
     rows = [(now, one.topic, one.about, _json(one.content)) for one in told]
@@ -49,7 +64,9 @@ async def page(database: Database, after: Place | None, wanted: Wanted, limit: i
 
     Raises GoneError when events from this place on are not kept any more, or never were there.
     """
-    await numbering.catch_up(database)
+    # What has its place already can be read though nothing can be written.
+    with suppress(UnavailableError):
+        await numbering.catch_up(database)
     last = await _counter(database, numbering.COUNTER)
     place = after or Place(await _counter(database, _FORGOTTEN) + 1, 0)
     end = min(place.position + SCANNED, last + 1)

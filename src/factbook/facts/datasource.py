@@ -3,9 +3,9 @@
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any, NamedTuple, cast
 
+from factbook import clock
 from factbook.clock import DAY, HOUR, MINUTE, SECOND, iso
 from factbook.errors import InputError, InvalidItemsError
 from factbook.facts import entity_filter
@@ -237,10 +237,10 @@ def _lifecycle(value: object, path: str, report: _Report) -> Lifecycle:
 
 
 def _time(value: object, path: str, report: _Report) -> int:
-    if TYPES["datetime"].holds(value):
-        return round(datetime.fromisoformat(str(value).upper()).timestamp() * 1000)
-    report(path, f"has to be {TYPES['datetime'].words}")
-    return 0
+    moment = clock.milliseconds(value) if isinstance(value, str) else None
+    if moment is None:
+        report(path, f"has to be {TYPES['datetime'].words}, from 1970 on")
+    return moment or 0
 
 
 def _handler(value: object, path: str, report: _Report) -> Handler:

@@ -275,7 +275,8 @@ UPDATE data_sources SET draft = NULL, published = ?, version = ?, published_at =
 WHERE id = ?
 """
 
-_ADD_VERSION = "INSERT INTO data_source_versions VALUES (?, ?, ?, ?, ?)"
+_ADD_VERSION = """INSERT INTO data_source_versions (source_id, version, document, published_at,
+published_by) VALUES (?, ?, ?, ?, ?)"""
 
 _LATEST = """
 SELECT entity_id, facts, reasons, kept FROM facts_latest

@@ -4,6 +4,7 @@ from typing import Any
 
 from factbook.clock import SECOND, iso
 from factbook.facts.datasource import DataSource
+from factbook.scheduling.clocks import AHEAD
 from factbook.scheduling.runs import Health
 from factbook.scheduling.starts import next_start
 
@@ -50,7 +51,16 @@ def next_run(source: DataSource, health: Health | None, now: int) -> int | None:
     if source.cadence is None or source.draft:
         return None
     runs = [run.started_at for run in (health.running, health.last) if run] if health else []
-    return next_start(source.id, source.cadence, max(runs)) if runs else now
+    last = max(runs, default=0)
+    return next_start(source.id, source.cadence, last) if 0 < last <= now + AHEAD else now
+
+
+def interval(source: DataSource, now: int) -> int | None:
+    """Milliseconds between the next two starts; None when the source is collected on demand."""
+    if source.cadence is None or source.draft:
+        return None
+    start = next_start(source.id, source.cadence, now)
+    return next_start(source.id, source.cadence, start) - start
 
 
 def _time(moment: int | None) -> str | None:

@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from factbook.clock import MINUTE
 from factbook.facts import entity_filter, noticing, trimming
 from factbook.facts.datasource import DataSource
 from factbook.facts.reasons import NOT_APPLICABLE
@@ -21,6 +22,8 @@ LARGEST: Final = 64 * 1024
 # Of one item: as many as a source can have.
 MOST_FACTS: Final = 200
 
+# How far the clocks of those who push may be ahead.
+AHEAD: Final = 5 * MINUTE
 _LEFT_OUT = f"{NOT_APPLICABLE}: the push left it out"
 
 
@@ -150,11 +153,13 @@ def _write_latest(
 ) -> None:
     """Make the rows of entities the latest where they are not older, and tell what changed."""
     before = noticing.before(transaction, source_id, sorted(newest))
-    transaction.many(_WRITE_LATEST, newest.values())
+    # A time that is still to come was given by a clock that was set back since.
+    to_come = now + AHEAD
+    transaction.many(_WRITE_LATEST, [(*row, to_come) for row in newest.values()])
     written = {
         id_: row[3]
         for id_, row in newest.items()
-        if id_ in before and before[id_].written_at <= row[2]
+        if id_ in before and not row[2] < before[id_].written_at <= to_come
     }
     noticing.tell(transaction, source_id, before, written, now)
 
@@ -194,7 +199,7 @@ INSERT INTO facts_latest (source_id, entity_id, written_at, facts, reasons, vers
 VALUES (?, ?, ?, ?, ?, ?)
 ON CONFLICT (source_id, entity_id) DO UPDATE SET written_at = excluded.written_at,
     facts = excluded.facts, reasons = excluded.reasons, version = excluded.version, kept = '{}'
-WHERE facts_latest.written_at <= excluded.written_at
+WHERE facts_latest.written_at <= excluded.written_at OR facts_latest.written_at > ?
 """
 
 _TIMES = """

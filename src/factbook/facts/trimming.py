@@ -95,6 +95,8 @@ class _Sweep:
             since = await self._database.write(lambda tx: _begin(tx, source_id, most))
         else:
             since = mark.trimmed_to
+        # The clock was set back: what came since has earlier times.
+        since = since if since <= self._now else 0
         found = False
         portions = self._recent(source_id, most, since) if since else self._every(source_id, most)
         async for keys in portions:
@@ -110,7 +112,8 @@ class _Sweep:
             rows = await self._database.all(_SINCE, (source_id, *place, _AT_ONCE))
             if not rows:
                 return
-            among = (source_id, most, source_id, *place, *rows[-1], source_id)
+            until = self._now + _DELAY
+            among = (source_id, until, most, source_id, *place, *rows[-1], source_id)
             async for keys in self._database.pages(_MORE, among, _AT_ONCE):
                 yield [(source_id, entity_id, written_at) for entity_id, written_at in keys]
             yield []
@@ -122,7 +125,10 @@ class _Sweep:
         while rows := await self._database.search(_NEWEST_FIRST, (source_id, *place, _AT_ONCE)):
             keys: list[_Key] = []
             for entity_id, written_at in rows:
-                last, count = entity_id, count + 1 if entity_id == last else 1
+                count = count if entity_id == last else 0
+                last = entity_id
+                # One whose time is to come is left until then, and takes no other's place.
+                count += written_at <= self._now + _DELAY
                 if count > most:
                     keys.append((source_id, entity_id, written_at))
             yield keys
@@ -197,7 +203,7 @@ _MORE = """
 SELECT h.entity_id, h.written_at FROM (
     SELECT t.entity_id, (
         SELECT n.written_at FROM facts_history n
-        WHERE n.source_id = ? AND n.entity_id = t.entity_id
+        WHERE n.source_id = ? AND n.entity_id = t.entity_id AND n.written_at <= ?
         ORDER BY n.written_at DESC LIMIT 1 OFFSET ?
     ) AS written_at FROM (
         SELECT DISTINCT entity_id FROM facts_history

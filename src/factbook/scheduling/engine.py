@@ -11,7 +11,7 @@ the workers, which have to agree within seconds.
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from factbook.clock import SECOND
+from factbook.clock import MINUTE, SECOND
 from factbook.scheduling.runs import Ended, end
 from factbook.storage import Database, Transaction
 
@@ -19,6 +19,8 @@ from factbook.storage import Database, Transaction
 HELD = 40 * SECOND
 RENEWED_EVERY = 10 * SECOND
 NEVER = 2**63 - 1
+# A run that started later than that did so by a clock that was set back since.
+_AHEAD = MINUTE
 
 
 class LostBatchError(Exception):
@@ -52,6 +54,7 @@ class Begun(NamedTuple):
 
     run_id: int
     ended: Ended | None
+    deadline: int
 
 
 class Batch(NamedTuple):
@@ -91,7 +94,7 @@ def enqueue(
     """
     if order.whole:
         transaction.lock(f"runs {order.source_id}")
-        if transaction.one(_IN_THE_WAY, (order.source_id, since)):
+        if transaction.one(_IN_THE_WAY, (order.source_id, order.source_id, since, now + _AHEAD)):
             return None
     (run_id,) = transaction.one(_NEXT_ID) or (0,)
     count = len(order.works)
@@ -101,12 +104,27 @@ def enqueue(
     transaction.run(_ADD_RUN, (run_id, *names, *times, *numbers, order.error))
     transaction.run(_ADD_QUEUE, order.queue)
     _add(transaction, run_id, order.queue.name, 0, [(work, 0, now) for work in order.works])
-    return Begun(run_id, None if count else end(transaction, run_id, now))
+    return Begun(run_id, None if count else end(transaction, run_id, now), order.deadline)
 
 
 async def anything(database: Database, now: int) -> bool:
     """Whether some batch waits for a worker; cheaper than to claim in vain."""
     return await database.one(_ANYTHING, (now, now)) is not None
+
+
+class Backlog(NamedTuple):
+    """Batches under way, and those that could be but wait for a worker, the oldest since when."""
+
+    under_way: int
+    waiting: int
+    oldest_at: int | None
+
+
+async def backlog(database: Database, now: int) -> Backlog:
+    """What workers have to do; a batch of a queue that is paused does not wait for them."""
+    row = await database.one(_BACKLOG, (now, now, now, now))
+    assert row is not None
+    return Backlog(*row)
 
 
 def claim(
@@ -200,7 +218,11 @@ def _add(
 _COLUMNS = "run_id", "number", "queue", "work", "attempts", "next_at", "holder", "held_until"
 
 _IN_THE_WAY = """
-SELECT 1 FROM runs WHERE source_id = ? AND whole = 1 AND (finished_at IS NULL OR started_at >= ?)
+SELECT 1 FROM runs WHERE source_id = ? AND whole = 1 AND finished_at IS NULL
+UNION ALL
+SELECT 1 FROM (
+    SELECT started_at FROM runs WHERE source_id = ? AND whole = 1 ORDER BY id DESC LIMIT 1
+) newest WHERE started_at >= ? AND started_at <= ?
 LIMIT 1
 """
 
@@ -220,6 +242,12 @@ WHERE queues.at_once <> excluded.at_once
 """
 
 _ANYTHING = "SELECT 1 FROM batches WHERE next_at <= ? AND held_until <= ? LIMIT 1"
+
+_BACKLOG = """
+SELECT (SELECT COUNT(*) FROM batches WHERE held_until > ?), COUNT(*), MIN(b.next_at)
+FROM batches b JOIN queues q ON q.name = b.queue AND q.not_before <= ?
+WHERE b.next_at <= ? AND b.held_until <= ?
+"""
 
 # Where something waits, and how much more may be under way.
 _QUEUES = """

@@ -8,7 +8,8 @@ async def claim(database: Database, name: str, holder: str, now: int, duration: 
 
     `now` and `duration` are in milliseconds; the lease then lasts until `now + duration`.
     """
-    claimed = (name, holder, now + duration, now)
+    # One that lasts so long was claimed before the clock was set back.
+    claimed = (name, holder, now + duration, now, now + 2 * duration)
     return await database.write(lambda transaction: transaction.run(_CLAIM, claimed) == 1)
 
 
@@ -20,7 +21,7 @@ async def release(database: Database, name: str, holder: str) -> None:
 _CLAIM = """
 INSERT INTO leases (name, holder, held_until) VALUES (?, ?, ?)
 ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, held_until = excluded.held_until
-WHERE leases.holder = excluded.holder OR leases.held_until <= ?
+WHERE leases.holder = excluded.holder OR leases.held_until <= ? OR leases.held_until > ?
 """
 
 _RELEASE = "DELETE FROM leases WHERE name = ? AND holder = ?"

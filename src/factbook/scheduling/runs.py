@@ -80,9 +80,12 @@ def end(transaction: Transaction, run_id: int, now: int) -> Ended | None:
     return Ended(run, _change(transaction, run, now) if run.whole else None)
 
 
-async def starts(database: Database) -> Starts:
-    """What decides about the next starts of all sources."""
-    rows = await database.all(_STARTS)
+async def starts(database: Database, until: int) -> Starts:
+    """What decides about the next starts of all sources.
+
+    What started after `until` did so by a clock that was set back since.
+    """
+    rows = await database.all(_STARTS, (until,))
     running = await database.all(_ALL_UNDER_WAY)
     return Starts(dict(rows), frozenset(source_id for (source_id,) in running))
 
@@ -207,7 +210,8 @@ WITH RECURSIVE sources (id) AS (
 _STARTS = f"""
 {_SOURCES}, last (id, started_at) AS (
     SELECT s.id, (
-        SELECT r.started_at FROM runs r WHERE r.source_id = s.id AND r.whole = 1
+        SELECT r.started_at FROM runs r
+        WHERE r.source_id = s.id AND r.whole = 1 AND r.started_at <= ?
         ORDER BY r.id DESC LIMIT 1
     ) FROM sources s WHERE s.id IS NOT NULL
 )

@@ -52,7 +52,7 @@ def _text(value: object) -> str:
 def _from_file(path: Path) -> dict[str, Any]:
     try:
         found = tomllib.loads(path.read_text("utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # a number of 5,000 digits is no TOMLDecodeError
         raise ConfigurationError(f"{path} is not valid TOML: {error}") from None
     known = set(Settings.__struct_fields__)
     if unknown := sorted(set(found) - known):
@@ -102,7 +102,7 @@ def _copied(tables: Mapping[str, Any], depth: int) -> dict[str, Any]:
 def _json(text: str, origin: str) -> Any:
     try:
         return msgspec.json.decode(text)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         raise ConfigurationError(f"{origin} is not valid JSON: {error}") from None
 
 

@@ -12,10 +12,12 @@ MIB = 1024 * 1024
 
 _LEAST = {
     "postgres_connections": 1,
+    "sqlite_busy_timeout": 0,
     "port": 0,
     "workers": 1,
     "token_burst": 1,
     "failed_logins": 1,
+    "max_requests": 1,
     "max_body_bytes": 1,
     "max_set_items": 1,
     "max_json_depth": 1,
@@ -44,6 +46,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     postgres_connections: Annotated[
         int, _about("Connections that a process holds to PostgreSQL.")
     ] = 8
+    sqlite_busy_timeout: Annotated[
+        float,
+        _about("Seconds for which a write to SQLite waits while another process writes."),
+    ] = 60.0
     host: Annotated[str, _about("Address that `serve` binds to.")] = "127.0.0.1"
     port: Annotated[int, _about("Port that `serve` listens on; 0 lets the system choose.")] = 8000
     workers: Annotated[int, _about("Number of server processes.")] = 1
@@ -104,6 +110,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         int, _about("Failed authentications a minute that one address may make.")
     ] = 20
 
+    max_requests: Annotated[
+        int,
+        _about(
+            "Reads that a process answers at the same time, and as many writes. Further ones wait "
+            "for two seconds and then get 503."
+        ),
+    ] = 200
     max_body_bytes: Annotated[int, _about("Largest body of a push, in bytes.")] = 256 * MIB
     max_set_items: Annotated[int, _about("Most entities in one set.")] = 100_000
     max_json_depth: Annotated[int, _about("Deepest nesting of JSON in a push.")] = 64
@@ -168,6 +181,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         _about("Least severe events that are logged."),
     ] = "info"
     log_format: Annotated[Literal["json", "console"], _about("Form of the log lines.")] = "json"
+    traces: Annotated[
+        bool,
+        _about(
+            "Whether traces are sent over OTLP, as OpenTelemetry's own variables (`OTEL_…`) say. "
+            "Needs `factbook[traces]`."
+        ),
+    ] = False
 
     def __repr__(self) -> str:
         """Without the values, of which some are secrets."""

@@ -7,7 +7,7 @@ commit. Writes are synchronous functions that run in one transaction, off the ev
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 T = TypeVar("T")
 
@@ -61,6 +61,14 @@ class Moment(Protocol):
         """
 
 
+class Reads(NamedTuple):
+    """How many of the `most` connections for reads are taken, and the reads that wait for one."""
+
+    taken: int
+    waiting: int
+    most: int
+
+
 class Database(Protocol):
     """A database that is open."""
 
@@ -106,8 +114,21 @@ class Database(Protocol):
     async def write(self, function: Callable[[Transaction], T]) -> T:
         """What `function` returns, run in a transaction of its own on a thread for writing."""
 
+    async def apart(self, lock: str, statements: Sequence[str], *, unless: str) -> bool:
+        """Run statements that are in no transaction together; whether it was done here.
+
+        It is not when others hold the lock, or when `unless` finds a row by then. What takes long
+        on PostgreSQL keeps no write waiting this way.
+        """
+
+    def reads(self) -> Reads:
+        """How busy the connections for reads are; on SQLite those for reads off the event loop."""
+
     async def check(self) -> None:
         """Return when the database answers; raise UnavailableError when it does not."""
+
+    def trouble(self) -> str | None:
+        """Why the last write could not be done, in a sentence; None when it could."""
 
     async def close(self) -> None:
         """Finish the writes under way and let go of every connection."""

@@ -2,12 +2,14 @@
 
 import re
 from functools import lru_cache
+from textwrap import dedent
 
 _SCHEMA_WORDS = {
     "sqlite": {
         "SERIAL_KEY": "INTEGER PRIMARY KEY",
         "SORTED_TEXT": "TEXT",
         "POSITION": "instr",
+        "CONCURRENTLY ": "",
         "WITHOUT ROWID": "WITHOUT ROWID",
     },
     # A linguistic collation would order the same references differently from SQLite.
@@ -22,13 +24,44 @@ _SCHEMA_WORDS = {
     },
 }
 
+# Of a statement; the lines of what holds statements itself, as a trigger, are indented.
+_END = re.compile(r";\s*(?:\n(?=\S)|$)")
+
 
 def schema(sql: str, dialect: str) -> list[str]:
     """The statements of a migration, in the words of one database."""
     for word, translation in _SCHEMA_WORDS[dialect].items():
         sql = re.sub(rf"\b{word}\b", translation, sql)
-    sql = re.sub(r"--.*", "", sql)
-    return [statement.strip() for statement in sql.split(";") if statement.strip()]
+    sql = re.sub(r"--.*", "", _part(dedent(sql), dialect))
+    return [statement.strip() for statement in _END.split(sql) if statement.strip()]
+
+
+def _part(sql: str, dialect: str) -> str:
+    """What is for this database: the lines behind `-- On sqlite:` are not for PostgreSQL."""
+    kept, mine = [], True
+    for line in sql.splitlines():
+        if heading := re.fullmatch(r"-- On (sqlite|postgresql|both):", line):
+            mine = heading[1] in (dialect, "both")
+        elif mine:
+            kept.append(line)
+    return "\n".join(kept)
+
+
+def is_concurrent(sql: str) -> bool:
+    """Whether a migration makes indexes while writes go on."""
+    return "INDEX CONCURRENTLY" in sql
+
+
+def at_once(sql: str) -> str:
+    """The same migration for a transaction, in which no index can be made concurrently."""
+    return sql.replace("INDEX CONCURRENTLY ", "INDEX ")
+
+
+def drop_index(statement: str) -> str:
+    """What takes away an index that somebody began to make by this statement; no harm without."""
+    found = re.match(r"CREATE (?:UNIQUE )?INDEX (CONCURRENTLY )?(\w+)", statement)
+    assert found, statement
+    return f"DROP INDEX {found[1] or ''}IF EXISTS {found[2]}"
 
 
 @lru_cache(maxsize=1024)

@@ -6,18 +6,24 @@ from factbook.errors import ConfigurationError, UnavailableError
 from factbook.storage.database import Database
 from factbook.storage.searching import LONGEST_SEARCH
 from factbook.storage.sqlite import SQLite
+from factbook.storage.sqlite_connections import BUSY_SECONDS
 
 
 async def open_database(
-    url: str, *, connections: int = 8, longest_search: float = LONGEST_SEARCH
+    url: str,
+    *,
+    connections: int = 8,
+    longest_search: float = LONGEST_SEARCH,
+    busy_seconds: float = BUSY_SECONDS,
 ) -> Database:
     """The database at `url`: `sqlite:///relative/path`, `sqlite:////absolute/path`, `postgresql://…`.
 
-    `longest_search` is in seconds. Raises ConfigurationError for any other address,
+    `longest_search` is in seconds; so is `busy_seconds`, for which a write to SQLite waits while
+    another process writes. Raises ConfigurationError for any other address,
     UnavailableError when it cannot be reached.
     """
     if url.startswith("sqlite:///"):
-        return _open_sqlite(sqlite_path(url), longest_search)
+        return _open_sqlite(sqlite_path(url), longest_search, busy_seconds)
     if url.startswith(("postgresql://", "postgres://")):
         # The driver is heavy to import and of no use to a service on SQLite.
         from factbook.storage.postgresql import PostgreSQL  # noqa: PLC0415
@@ -29,12 +35,15 @@ async def open_database(
     )
 
 
-def _open_sqlite(path: Path, longest_search: float) -> Database:
+def _open_sqlite(path: Path, longest_search: float, busy_seconds: float) -> Database:
     try:
-        return SQLite(path, longest_search=longest_search)
-    except UnavailableError as error:
-        reason = error.__cause__
-        raise UnavailableError(f"The database {path} cannot be opened: {reason}.") from error
+        return SQLite(path, longest_search=longest_search, busy_seconds=busy_seconds)
+    except (UnavailableError, OSError) as error:
+        reason = error.__cause__ or error
+        told = UnavailableError(f"The database {path} cannot be opened: {reason}.")
+        for note in getattr(error, "__notes__", ()):
+            told.add_note(note)
+        raise told from error
 
 
 def sqlite_path(url: str) -> Path:

@@ -5,33 +5,39 @@ already started, so each sees every commit made before it was asked for.
 """
 
 import asyncio
+import random
+import time
 import zlib
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from itertools import chain
-from typing import Any, Self, TypeVar
+from typing import Any, Final, Self, TypeVar
 
 import psycopg
-from psycopg_pool import AsyncConnectionPool, ConnectionPool, PoolTimeout
+import structlog
+from psycopg import errors
 
-from factbook.errors import InputError, UnavailableError
+from factbook.errors import UnavailableError
 from factbook.storage import dialects
-from factbook.storage.database import Dialect, Moment, Parameters, Row, Transaction
+from factbook.storage.database import Dialect, Moment, Parameters, Reads, Row, Transaction
 from factbook.storage.finding import Finder
+from factbook.storage.postgresql_connections import WAIT_SECONDS, WRITERS, Pools
+from factbook.storage.postgresql_errors import AGAIN, is_lost
 from factbook.storage.searching import LONGEST_SEARCH, in_time
+
+log = structlog.get_logger("factbook.storage")
 
 T = TypeVar("T")
 
-_WAIT_SECONDS = 10.0
-_SOON_SECONDS = 2.0
-# After that a pool tries again when somebody asks, and not ever more rarely by itself.
-_RETRY_SECONDS = 4.0
-_WRITERS = 4
-_LOCK_SPACE = 0x0FAC
-
-# The server or the connection is gone, or no connection came free in time (PoolTimeout).
-_LOST = (psycopg.OperationalError, psycopg.InterfaceError)
+_SOON_SECONDS: Final = 2.0
+# A server that keeps its connections and says nothing is as good as gone.
+_SILENT_SECONDS: Final = 60.0
+_SILENT: Final = "The database is silent. Try again."
+_LEAST_SECONDS: Final = 0.5
+# Seconds, at most, until a write that stood in another's way is run again, and again.
+_PAUSES: Final = (0.1, 0.3, 1.0)
+_LOCK_SPACE: Final = 0x0FAC
 
 
 class PostgreSQL:
@@ -39,88 +45,62 @@ class PostgreSQL:
 
     dialect: Dialect = "postgresql"
 
-    def __init__(
-        self, reads: AsyncConnectionPool, writes: ConnectionPool, longest_search: float
-    ) -> None:
-        self._reads = reads
+    def __init__(self, pools: Pools, longest_search: float) -> None:
+        self._pools = pools
+        self._reads = pools.reads
         self._longest_search = longest_search
-        self._writes = writes
-        self._threads = ThreadPoolExecutor(_WRITERS, thread_name_prefix="postgresql-writer")
+        self._threads = ThreadPoolExecutor(WRITERS, thread_name_prefix="postgresql-writer")
         # However slowly clients take long answers, a connection is left for short ones.
-        self._long_reads = asyncio.Semaphore(reads.max_size - 1)
+        self._long_reads = asyncio.Semaphore(pools.reads.max_size - 1)
         self._finders: dict[str, Finder] = {}
 
     @classmethod
     async def open(
         cls, url: str, connections: int, *, longest_search: float = LONGEST_SEARCH
     ) -> Self:
-        """Connect; raise UnavailableError when the server does not answer."""
-        options = {"autocommit": True, "prepare_threshold": 1}
-        readers = max(2, connections - _WRITERS)
-        reads = AsyncConnectionPool(
-            url,
-            min_size=2,
-            max_size=readers,
-            kwargs=options,
-            open=False,
-            timeout=_WAIT_SECONDS,
-            reconnect_timeout=_RETRY_SECONDS,
-        )
-        writes = ConnectionPool(
-            url,
-            min_size=1,
-            max_size=_WRITERS,
-            kwargs=options,
-            open=False,
-            timeout=_WAIT_SECONDS,
-            reconnect_timeout=_RETRY_SECONDS,
-            check=ConnectionPool.check_connection,
-        )
-        try:
-            await reads.open(wait=True, timeout=_WAIT_SECONDS)
-            await asyncio.to_thread(writes.open, wait=True, timeout=_WAIT_SECONDS)
-        except (psycopg.Error, PoolTimeout) as error:
-            await reads.close()
-            raise UnavailableError("PostgreSQL does not answer.") from error
-        return cls(reads, writes, longest_search)
+        """Connect; raises UnavailableError when the server does not let us, and says why."""
+        pools = Pools(url, connections)
+        await pools.open()
+        return cls(pools, longest_search)
 
     async def one(self, sql: str, parameters: Parameters = ()) -> Row | None:
         rows = await self.all(sql, parameters)
         return rows[0] if rows else None
 
     async def all(self, sql: str, parameters: Parameters = ()) -> list[Row]:
-        text = dialects.postgresql(sql)
-        try:
-            return await self._fetch(text, parameters)
-        except PoolTimeout as error:
-            raise UnavailableError from error
-        except _LOST:
-            return await self._fetch_again(text, parameters)
-        except psycopg.DataError as error:
-            raise _data_error(error) from error
+        return await self._read(dialects.postgresql(sql), parameters)
 
     async def search(self, sql: str, parameters: Parameters = ()) -> list[Row]:
         # The driver tells the server to stop when what waits for the answer is cancelled.
         async with in_time(self._longest_search):
             return await self.all(sql, parameters)
 
-    async def _fetch(
+    async def _read(
         self, text: str, parameters: Parameters, wait: float | None = None
     ) -> list[Row]:
-        async with self._reads.connection(wait) as connection:
-            cursor = await connection.execute(text, parameters)
-            return await cursor.fetchall()
-
-    async def _fetch_again(self, text: str, parameters: Parameters) -> list[Row]:
-        """Ask once more: after a restart of the server every connection in the pool is dead."""
-        try:
-            await self._reads.check()
+        with self._pools.telling():
+            try:
+                return await self._fetch(text, parameters, wait)
+            except psycopg.Error as error:
+                if not is_lost(error):
+                    raise
+            # After a restart of the server every connection in the pool is dead. The check is not
+            # cut short: the pool would lose the connections that it looks at.
+            await asyncio.wait({asyncio.create_task(self._reads.check())}, timeout=_SOON_SECONDS)
             return await self._fetch(text, parameters, _SOON_SECONDS)
-        except _LOST as error:
-            raise UnavailableError from error
+
+    async def _fetch(self, text: str, parameters: Parameters, wait: float | None) -> list[Row]:
+        async with self._reads.connection(wait) as connection:
+            cursor = await _answered(connection.execute(text, parameters))
+            return await cursor.fetchall()
 
     def refresh(self) -> None:
         """Nothing to do: no row is kept."""
+
+    def reads(self) -> Reads:
+        found = self._reads.get_stats()
+        taken = found["pool_size"] - found["pool_available"]
+        return Reads(taken, found["requests_waiting"], self._reads.max_size)
 
     async def find(self, sql: str, key: str, *, small: bool = False) -> Row | None:
         if "\0" in key:  # which no text of PostgreSQL holds
@@ -133,20 +113,21 @@ class PostgreSQL:
     async def pages(
         self, sql: str, parameters: Parameters = (), size: int = 1000
     ) -> AsyncIterator[list[Row]]:
-        try:
+        with self._pools.telling():
             async with (
                 self._long_read(),
                 self._reads.connection() as connection,
                 connection.transaction(),
                 connection.cursor("pages") as cursor,
             ):
-                await cursor.execute(dialects.postgresql(sql), parameters)
-                while rows := await cursor.fetchmany(size):
+                await _answered(cursor.execute(dialects.postgresql(sql), parameters))
+                rows = await _answered(cursor.fetchmany(size))
+                while len(rows) == size:
                     yield rows
-        except _LOST as error:
-            raise UnavailableError from error
-        except psycopg.DataError as error:
-            raise _data_error(error) from error
+                    rows = await _answered(cursor.fetchmany(size))
+        # Whoever takes the last ones slowly holds nothing, and nothing can go wrong any more.
+        if rows:
+            yield rows
 
     async def text(self, sql: str, parameters: Parameters = ()) -> AsyncIterator[bytes]:
         async for rows in self.pages(sql, parameters):
@@ -154,20 +135,19 @@ class PostgreSQL:
 
     @asynccontextmanager
     async def moment(self) -> AsyncIterator[Moment]:
-        try:
+        begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+        with self._pools.telling():
             async with self._long_read(), self._reads.connection() as connection:
-                await connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+                await _answered(connection.execute(begin))
                 try:
                     yield _PostgreSQLMoment(connection)
                 finally:
                     await connection.execute("COMMIT")
-        except _LOST as error:
-            raise UnavailableError from error
 
     @asynccontextmanager
     async def _long_read(self) -> AsyncIterator[None]:
         try:
-            async with asyncio.timeout(_WAIT_SECONDS):
+            async with asyncio.timeout(WAIT_SECONDS):
                 await self._long_reads.acquire()
         except TimeoutError as error:
             raise UnavailableError from error
@@ -177,29 +157,73 @@ class PostgreSQL:
             self._long_reads.release()
 
     async def write(self, function: Callable[[Transaction], T]) -> T:
-        loop = asyncio.get_running_loop()
+        loop, asked_at = asyncio.get_running_loop(), time.monotonic()
         # Shielded: a client that hangs up must not leave a transaction half-way.
-        return await asyncio.shield(loop.run_in_executor(self._threads, self._write, function))
+        return await asyncio.shield(
+            loop.run_in_executor(self._threads, self._write, function, asked_at)
+        )
 
-    def _write(self, function: Callable[[Transaction], T]) -> T:
-        try:
-            with self._writes.connection() as connection, connection.transaction():
-                return function(_PostgreSQLTransaction(connection))
-        except _LOST as error:
-            raise UnavailableError from error
-        except psycopg.DataError as error:
-            raise _data_error(error) from error
+    def _write(self, function: Callable[[Transaction], T], asked_at: float) -> T:
+        """Run the function, and again when its transaction stood in another's way."""
+        with self._pools.telling():
+            for pause in _PAUSES:
+                with suppress(*AGAIN):
+                    return self._transact(function, asked_at)
+                log.info("write.again")
+                # Those that stood in each other's way are not to meet again.
+                time.sleep(random.uniform(0, pause))  # noqa: S311 - nothing secret
+            return self._transact(function, asked_at)
+
+    def _transact(self, function: Callable[[Transaction], T], asked_at: float) -> T:
+        # Those that have waited for others while no connection was to be had wait little more.
+        wait = max(_LEAST_SECONDS, asked_at + WAIT_SECONDS - time.monotonic())
+        with self._pools.writes.connection(wait) as connection:
+            try:
+                with connection.transaction():
+                    return function(_PostgreSQLTransaction(connection))
+            except errors.ReadOnlySqlTransaction:
+                # New connections find the primary, where the address names several hosts.
+                self._pools.writes.drain()
+                raise
+
+    async def apart(self, lock: str, statements: Sequence[str], *, unless: str) -> bool:
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._threads, self._apart, lock, statements, unless)
+
+    def _apart(self, lock: str, statements: Sequence[str], unless: str) -> bool:
+        key = (_LOCK_SPACE, _lock_key(lock))
+        with self._pools.telling(), self._pools.writes.connection() as connection:
+            held = connection.execute("SELECT pg_try_advisory_lock(%s, %s)", key).fetchone()
+            if not held or not held[0]:
+                return False
+            try:
+                if connection.execute(unless.encode()).fetchone() is not None:
+                    return False
+                # What makes an index waits for every transaction that is older.
+                for statement in ("SET lock_timeout = 0", *statements):
+                    connection.execute(statement.encode())
+            finally:
+                connection.close()  # which lets go of the lock, and of what was set
+        return True
 
     async def check(self) -> None:
-        try:
-            await self._fetch("SELECT 1", (), _SOON_SECONDS)
-        except _LOST:
-            await self._fetch_again("SELECT 1", ())
+        await _answered(self._read("SELECT 1", (), _SOON_SECONDS), 2 * _SOON_SECONDS)
+
+    def trouble(self) -> str | None:
+        return None
 
     async def close(self) -> None:
         await asyncio.to_thread(self._threads.shutdown)
-        await self._reads.close()
-        await asyncio.to_thread(self._writes.close)
+        await self._pools.close()
+
+
+async def _answered(answer: Awaitable[T], seconds: float = _SILENT_SECONDS) -> T:
+    """The answer; raises UnavailableError when there is none for so long."""
+    try:
+        async with asyncio.timeout(seconds):
+            return await answer
+    except TimeoutError as error:
+        raise UnavailableError(_SILENT) from error
 
 
 class _PostgreSQLMoment:
@@ -207,8 +231,8 @@ class _PostgreSQLMoment:
         self._connection = connection
 
     async def columns(self, sql: str, parameters: Parameters = ()) -> list[list[Any]]:
-        cursor = await self._connection.execute(dialects.postgresql(sql), parameters)
-        row = await cursor.fetchone()
+        execute = self._connection.execute(dialects.postgresql(sql), parameters)
+        row = await (await _answered(execute)).fetchone()
         return [gathered or [] for gathered in row or ()]
 
 
@@ -249,15 +273,12 @@ class _PostgreSQLTransaction:
         )
 
     def lock(self, name: str) -> None:
-        key = zlib.crc32(name.encode()) & 0x7FFFFFFF
-        self._connection.execute("SELECT pg_advisory_xact_lock(%s, %s)", (_LOCK_SPACE, key))
+        key = (_LOCK_SPACE, _lock_key(name))
+        self._connection.execute("SELECT pg_advisory_xact_lock(%s, %s)", key)
 
     def relax(self) -> None:
         self._connection.execute("SET LOCAL synchronous_commit TO off")
 
 
-def _data_error(error: psycopg.DataError) -> Exception:
-    """What a client sent that no text can hold is told; what our own SQL does wrong is a bug."""
-    if error.sqlstate is None and "NUL" in str(error):
-        return InputError("A text with the character NUL cannot be stored or found.")
-    return error
+def _lock_key(name: str) -> int:
+    return zlib.crc32(name.encode()) & 0x7FFFFFFF

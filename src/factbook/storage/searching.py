@@ -18,5 +18,6 @@ async def in_time(seconds: float) -> AsyncIterator[None]:
             yield
     except TimeoutError as error:
         raise UnavailableError(
-            f"The answer was not found within {seconds:.0f} seconds. Ask for less at a time."
+            f"The answer was not found within {seconds:.0f} seconds. Ask for less at a time.",
+            retry_after=None,
         ) from error

@@ -6,9 +6,10 @@ reads go on while a write is under way, in this process or in another.
 
 import asyncio
 import sqlite3
+import time
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager, closing, suppress
 from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
@@ -17,9 +18,20 @@ import msgspec
 
 from factbook.errors import UnavailableError
 from factbook.storage import dialects
-from factbook.storage.database import Dialect, Moment, Parameters, Row, Transaction
+from factbook.storage import sqlite_statements as statements
+from factbook.storage.database import Dialect, Moment, Parameters, Reads, Row, Transaction
 from factbook.storage.searching import LONGEST_SEARCH, in_time
-from factbook.storage.sqlite_connections import CACHE, LONG_CACHE, WRITER_CACHE, Readers, connect
+from factbook.storage.sqlite_connections import (
+    BUSY_SECONDS,
+    CACHE,
+    LONG_CACHE,
+    READ_SECONDS,
+    WRITER_CACHE,
+    Connection,
+    Readers,
+    connect,
+)
+from factbook.storage.sqlite_file import DatabaseFile
 
 T = TypeVar("T")
 
@@ -30,15 +42,8 @@ _MOST_SEARCHES = 2
 _MOST_LONG = 32
 # Rows of a long text that are put together at once: what they hold stays in the processor's cache.
 _TEXT_ROWS = 100
-# Of the codes of failures, those that SQL or its parameters bring about.
-_BUGS = {
-    sqlite3.SQLITE_ERROR,
-    sqlite3.SQLITE_CONSTRAINT,
-    sqlite3.SQLITE_MISMATCH,
-    sqlite3.SQLITE_MISUSE,
-    sqlite3.SQLITE_RANGE,
-    sqlite3.SQLITE_TOOBIG,
-}
+# A write that waited while another one waited for the lock in vain, waits for it so much longer.
+_LEAST_SECONDS = 0.1
 
 
 class SQLite:
@@ -46,29 +51,60 @@ class SQLite:
 
     dialect: Dialect = "sqlite"
 
-    def __init__(self, path: Path, *, longest_search: float = LONGEST_SEARCH) -> None:
-        self._path = path
+    def __init__(
+        self,
+        path: Path,
+        *,
+        longest_search: float = LONGEST_SEARCH,
+        busy_seconds: float = BUSY_SECONDS,
+    ) -> None:
+        """Open it; raises UnavailableError with notes on what to do when that cannot be done.
+
+        A write waits `busy_seconds` for other processes that write.
+        """
+        self._file = DatabaseFile(path)
         self._longest_search = longest_search
-        self._writer: sqlite3.Connection | None = None
-        self._reader = connect(path, mapped=True)
+        self._busy_seconds = busy_seconds
+        self._writer: Connection | None = None
+        self._in_vain_until = 0.0  # when a write last gave up to wait for the lock
+        self._reader = self._first_connection()
         self._finder = self._reader.cursor()
         self._version = 0
         self._kept: dict[tuple[str, str], Row] = {}  # small rows of this version
-        self._searches = Readers(path, most=_MOST_SEARCHES, cache=CACHE, mapped=True)
+        self._searches = Readers(self._file, most=_MOST_SEARCHES, cache=CACHE, mapped=True)
         # What comes by each page once need not keep it, nor map the whole file.
-        self._long_reads = Readers(path, most=_MOST_LONG, cache=LONG_CACHE, mapped=False)
+        self._long_reads = Readers(self._file, most=_MOST_LONG, cache=LONG_CACHE, mapped=False)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="sqlite-writer")
 
+    def _first_connection(self) -> Connection:
+        """For reads; what it finds tells whether the file can be read at all."""
+        self._file.path.parent.mkdir(parents=True, exist_ok=True)
+        # Other users of the machine may not read what needs a permission here.
+        with suppress(OSError):
+            self._file.path.touch(mode=0o600, exist_ok=False)
+        self._file.verify_writable()
+        self._file.verify_log()
+        connection = connect(self._file, mapped=True, wait=self._busy_seconds, new=True)
+        try:
+            statements.one(connection, "SELECT count(*) FROM sqlite_master", ())
+            connection.execute(f"PRAGMA busy_timeout = {int(1000 * READ_SECONDS)}")
+        except BaseException:
+            connection.close()
+            raise
+        self._file.remember()
+        return connection
+
     async def one(self, sql: str, parameters: Parameters = ()) -> Row | None:
-        row: Row | None = _execute(self._reader, sql, parameters).fetchone()
-        return row
+        return statements.one(self._reader, sql, parameters)
 
     async def all(self, sql: str, parameters: Parameters = ()) -> list[Row]:
-        return _execute(self._reader, sql, parameters).fetchall()
+        return statements.all_rows(self._reader, sql, parameters)
 
     async def search(self, sql: str, parameters: Parameters = ()) -> list[Row]:
         async with self._searches.one() as connection, in_time(self._longest_search):
-            work = asyncio.ensure_future(asyncio.to_thread(_fetch_all, connection, sql, parameters))
+            work = asyncio.ensure_future(
+                asyncio.to_thread(statements.all_rows, connection, sql, parameters)
+            )
             try:
                 return await asyncio.shield(work)
             except asyncio.CancelledError:
@@ -82,7 +118,7 @@ class SQLite:
         try:
             [version] = self._finder.execute("PRAGMA data_version").fetchone()
         except sqlite3.Error as error:
-            raise _unavailable(error) from error
+            self._file.tell(error)
         if version != self._version:
             self._version = version
             self._kept.clear()
@@ -94,7 +130,7 @@ class SQLite:
             # The one row is fetched to its end, which lets go of the moment that it was read at.
             row: Row | None = self._finder.execute(dialects.sqlite_find(sql), (key,)).fetchone()
         except sqlite3.Error as error:
-            raise _unavailable(error) from error
+            self._file.tell(error)
         if small and row is not None:
             if len(self._kept) >= _MOST_KEPT:
                 self._kept.clear()
@@ -105,8 +141,8 @@ class SQLite:
         self, sql: str, parameters: Parameters = (), size: int = 1000
     ) -> AsyncIterator[list[Row]]:
         async with self._long_reads.one() as connection:
-            with closing(_execute(connection, sql, parameters)) as cursor:
-                while rows := cursor.fetchmany(size):
+            with closing(statements.execute(connection, sql, parameters)) as cursor:
+                while rows := statements.some(connection, cursor, size):
                     yield rows
                     await asyncio.sleep(0)
 
@@ -114,8 +150,8 @@ class SQLite:
         async with self._long_reads.one() as connection:
             connection.text_factory = bytes
             try:
-                with closing(_execute(connection, sql, parameters)) as cursor:
-                    while rows := cursor.fetchmany(_TEXT_ROWS):
+                with closing(statements.execute(connection, sql, parameters)) as cursor:
+                    while rows := statements.some(connection, cursor, _TEXT_ROWS):
                         yield b"".join(chain.from_iterable(rows))
                         await asyncio.sleep(0)
             finally:
@@ -124,41 +160,90 @@ class SQLite:
     @asynccontextmanager
     async def moment(self) -> AsyncIterator[Moment]:
         async with self._long_reads.one() as connection:
-            _execute(connection, "BEGIN", ())
+            statements.execute(connection, "BEGIN", ())
             try:
                 yield _SQLiteMoment(connection)
             finally:
-                connection.execute("COMMIT")
+                statements.execute(connection, "COMMIT", ())
 
     async def write(self, function: Callable[[Transaction], T]) -> T:
-        loop = asyncio.get_running_loop()
+        loop, now = asyncio.get_running_loop(), time.monotonic()
+        work = loop.run_in_executor(self._thread, self._noted_write, function, now)
         # Shielded: a client that hangs up must not leave a transaction half-way.
-        return await asyncio.shield(loop.run_in_executor(self._thread, self._write, function))
+        return await asyncio.shield(work)
 
-    def _write(self, function: Callable[[Transaction], T]) -> T:
-        if self._writer is None:
-            self._writer = connect(self._path, cache=WRITER_CACHE, durable=True)
-        connection = self._writer
+    def _noted_write(self, function: Callable[[Transaction], T], asked_at: float) -> T:
         try:
-            connection.execute("BEGIN IMMEDIATE")
-        except sqlite3.Error as error:
-            raise _unavailable(error) from error
+            return self._write(function, asked_at)
+        except UnavailableError as error:
+            self._file.note_write(error)
+            raise
+
+    def _write(self, function: Callable[[Transaction], T], asked_at: float) -> T:
+        self._file.verify()
+        if self._writer is None:
+            self._writer = connect(self._file, cache=WRITER_CACHE, durable=True)
+        connection = self._writer
+        self._begin(connection, asked_at)
+        changes = connection.total_changes
         try:
             result = function(_SQLiteTransaction(connection))
+            # Written elsewhere it would be lost.
+            self._file.verify()
             connection.execute("COMMIT")
         except BaseException as error:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
-            if isinstance(error, sqlite3.OperationalError | sqlite3.DatabaseError):
-                raise _unavailable(error) from error
+            self._roll_back(connection)
+            if isinstance(error, sqlite3.Error):
+                self._file.tell(error)
             raise
+        if connection.total_changes > changes:
+            self._file.note_write(None)
         return result
 
+    def _begin(self, connection: Connection, asked_at: float) -> None:
+        """Wait for the lock of the file, and begin."""
+        seconds = self._busy_seconds
+        if asked_at < self._in_vain_until:
+            seconds = max(_LEAST_SECONDS, asked_at + seconds - time.monotonic())
+        try:
+            connection.execute(f"PRAGMA busy_timeout = {int(1000 * seconds)}")
+            connection.execute("BEGIN IMMEDIATE")
+        except sqlite3.Error as error:
+            self._in_vain_until = time.monotonic()
+            self._file.tell(error)
+
+    def _roll_back(self, connection: Connection) -> None:
+        if not connection.in_transaction:
+            return  # SQLite has done it
+        try:
+            connection.execute("ROLLBACK")
+        except sqlite3.Error:
+            self._writer = None
+            connection.close()
+
+    async def apart(self, lock: str, statements: Sequence[str], *, unless: str) -> bool:
+        def work(transaction: Transaction) -> bool:
+            if transaction.one(unless) is not None:
+                return False
+            for statement in statements:
+                transaction.run(statement)
+            return True
+
+        return await self.write(work)  # whoever writes is alone here, transaction or not
+
+    def reads(self) -> Reads:
+        return Reads(
+            self._searches.taken + self._long_reads.taken,
+            self._searches.waiting + self._long_reads.waiting,
+            _MOST_SEARCHES + _MOST_LONG,
+        )
+
     async def check(self) -> None:
-        # An open file can be read and written after it was deleted, and all of that would be lost.
-        if not self._path.exists():
-            raise UnavailableError("The database is gone.")
+        self._file.verify()
         await self.one("SELECT count(*) FROM sqlite_master")
+
+    def trouble(self) -> str | None:
+        return self._file.trouble
 
     async def close(self) -> None:
         await asyncio.get_running_loop().run_in_executor(None, self._thread.shutdown)
@@ -170,28 +255,27 @@ class SQLite:
 
 
 class _SQLiteMoment:
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
     async def columns(self, sql: str, parameters: Parameters = ()) -> list[list[Any]]:
         await asyncio.sleep(0)  # others are answered between two of these
-        row = _execute(self._connection, sql, parameters).fetchone()
-        return [msgspec.json.decode(text) for text in row]
+        row = statements.one(self._connection, sql, parameters)
+        return [msgspec.json.decode(text) for text in row or ()]
 
 
 class _SQLiteTransaction:
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
     def one(self, sql: str, parameters: Parameters = ()) -> Row | None:
-        row: Row | None = _execute(self._connection, sql, parameters).fetchone()
-        return row
+        return statements.one(self._connection, sql, parameters)
 
     def all(self, sql: str, parameters: Parameters = ()) -> list[Row]:
-        return _execute(self._connection, sql, parameters).fetchall()
+        return statements.all_rows(self._connection, sql, parameters)
 
     def run(self, sql: str, parameters: Parameters = ()) -> int:
-        return _execute(self._connection, sql, parameters).rowcount
+        return statements.execute(self._connection, sql, parameters).rowcount
 
     def many(self, sql: str, rows: Iterable[Parameters]) -> None:
         self._connection.executemany(sql, rows)
@@ -209,31 +293,3 @@ class _SQLiteTransaction:
 
     def relax(self) -> None:
         """SQLite decides this for a connection, not for a transaction."""
-
-
-def _execute(connection: sqlite3.Connection, sql: str, parameters: Parameters) -> sqlite3.Cursor:
-    text, listed = dialects.sqlite(sql)
-    if listed:
-        parameters = [_json(value) if isinstance(value, list) else value for value in parameters]
-    try:
-        return connection.execute(text, parameters)
-    except sqlite3.IntegrityError:
-        raise
-    except sqlite3.Error as error:
-        raise _unavailable(error) from error
-
-
-def _fetch_all(connection: sqlite3.Connection, sql: str, parameters: Parameters) -> list[Row]:
-    return _execute(connection, sql, parameters).fetchall()
-
-
-def _json(values: list[Any]) -> str:
-    return msgspec.json.encode(values).decode()
-
-
-def _unavailable(error: Exception) -> Exception:
-    """What the database cannot do now is told; what our own SQL does wrong stays a bug."""
-    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
-    if code & 0xFF in _BUGS:
-        return error
-    return UnavailableError("The database cannot do that now.")

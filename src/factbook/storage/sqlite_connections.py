@@ -4,9 +4,11 @@ import asyncio
 import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
+from typing import Final
+from urllib.parse import quote
 
 from factbook.errors import UnavailableError
+from factbook.storage.sqlite_file import DatabaseFile
 
 # KiB of pages that a connection keeps. With less of them to look through, a long read takes a
 # fifth less time.
@@ -14,22 +16,55 @@ CACHE = 16384
 WRITER_CACHE = 65536
 LONG_CACHE = 4096
 # How long a write waits for the write of another process: a push of the largest set takes less.
-_BUSY_SECONDS = 120
+BUSY_SECONDS: Final = 60.0
+# Reads wait for nothing but a file that another process just puts in order, and all others wait
+# with them.
+READ_SECONDS: Final = 2.0
 # How many of these connections are kept for the next who needs one.
 _MOST_IDLE = 4
 _WAIT_SECONDS = 10
 
 
+class Connection(sqlite3.Connection):
+    """A connection that knows the file it leads to."""
+
+    file: DatabaseFile
+
+
 def connect(
-    path: Path, *, cache: int = CACHE, mapped: bool = False, durable: bool = False
-) -> sqlite3.Connection:
-    """A connection; when `durable`, a commit is on the disk before it returns."""
+    file: DatabaseFile,
+    *,
+    cache: int = CACHE,
+    mapped: bool = False,
+    wait: float = READ_SECONDS,
+    durable: bool = False,
+    new: bool = False,
+) -> Connection:
+    """A connection; when `durable`, a commit is on the disk before it returns.
+
+    It waits `wait` seconds for others. When `new`, a file is made where there is none. Raises
+    UnavailableError.
+    """
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        # The threads take turns: one connection is the loop's, the other the writer's.
-        connection = sqlite3.connect(
-            path, isolation_level=None, timeout=_BUSY_SECONDS, check_same_thread=False
-        )
+        return _connected(file, cache, mapped, wait, durable, new)
+    except sqlite3.Error as error:
+        file.tell(error)
+
+
+def _connected(
+    file: DatabaseFile, cache: int, mapped: bool, wait: float, durable: bool, new: bool
+) -> Connection:
+    # The threads take turns: one connection is the loop's, the other the writer's.
+    connection = sqlite3.connect(
+        f"file:{quote(str(file.path))}?mode={'rwc' if new else 'rw'}",
+        uri=True,
+        isolation_level=None,
+        timeout=wait,
+        check_same_thread=False,
+        factory=Connection,
+    )
+    connection.file = file
+    try:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
         connection.execute("PRAGMA journal_size_limit = 67108864")
@@ -37,8 +72,9 @@ def connect(
         connection.execute(f"PRAGMA cache_size = {-cache}")
         if mapped:  # which spares a system call for a page outside the cache
             connection.execute("PRAGMA mmap_size = 268435456")
-    except (sqlite3.Error, OSError) as error:
-        raise UnavailableError("The database cannot be opened.") from error
+    except sqlite3.Error:
+        connection.close()
+        raise
     return connection
 
 
@@ -48,21 +84,27 @@ class Readers:
     Each keeps reading the moment at which it began, which the loop's own must not do.
     """
 
-    def __init__(self, path: Path, *, most: int, cache: int, mapped: bool) -> None:
-        self._path = path
+    def __init__(self, file: DatabaseFile, *, most: int, cache: int, mapped: bool) -> None:
+        self._file = file
         self._cache = cache
         self._mapped = mapped
         self._free = asyncio.Semaphore(most)
-        self._idle: list[sqlite3.Connection] = []
+        self.taken = 0
+        self.waiting = 0
+        self._idle: list[Connection] = []
 
     @asynccontextmanager
-    async def one(self) -> AsyncIterator[sqlite3.Connection]:
+    async def one(self) -> AsyncIterator[Connection]:
         """A connection of one's own; raises UnavailableError when too many are taken."""
+        self.waiting += 1
         try:
             async with asyncio.timeout(_WAIT_SECONDS):
                 await self._free.acquire()
         except TimeoutError as error:
             raise UnavailableError("Too many long answers are under way.") from error
+        finally:
+            self.waiting -= 1
+        self.taken += 1
         try:
             connection = self._idle.pop() if self._idle else self._connect()
             try:
@@ -70,6 +112,7 @@ class Readers:
             finally:
                 self._put_back(connection)
         finally:
+            self.taken -= 1
             self._free.release()
 
     def close(self) -> None:
@@ -77,10 +120,12 @@ class Readers:
         for connection in self._idle:
             connection.close()
 
-    def _connect(self) -> sqlite3.Connection:
-        return connect(self._path, cache=self._cache, mapped=self._mapped)
+    def _connect(self) -> Connection:
+        # Another file at the path would answer what this one does not hold.
+        self._file.verify()
+        return connect(self._file, cache=self._cache, mapped=self._mapped)
 
-    def _put_back(self, connection: sqlite3.Connection) -> None:
+    def _put_back(self, connection: Connection) -> None:
         if len(self._idle) < _MOST_IDLE:
             self._idle.append(connection)
         else:

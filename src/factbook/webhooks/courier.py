@@ -23,6 +23,7 @@ from factbook.events.event import Event, Place
 from factbook.events.store import Wanted
 from factbook.sources.http import Reply
 from factbook.sources.http.client import USER_AGENT
+from factbook.spans import NO_TRACER, Attributes, Tracer
 from factbook.storage import Database
 from factbook.webhooks import queue, secrets, signing
 from factbook.webhooks.posting import Post
@@ -41,14 +42,23 @@ class Courier:
     """Sends for whatever webhook nobody sends for."""
 
     def __init__(
-        self, database: Database, post: Post, key: Callable[[], bytes], clock: Clock, holder: str
+        self,
+        database: Database,
+        post: Post,
+        key: Callable[[], bytes],
+        clock: Clock,
+        holder: str,
+        tracer: Tracer = NO_TRACER,
+        count: Callable[[str], None] = lambda outcome: None,
     ) -> None:
-        """`key` gives the key that secrets are sealed under."""
+        """`key` gives the key that secrets are sealed under; `count` is told what came of each."""
         self._database = database
         self._post = post
         self._key = key
         self._clock = clock
         self._holder = holder
+        self._tracer = tracer
+        self._count = count
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
     async def tick(self) -> int:
@@ -81,14 +91,19 @@ class Courier:
 
     def _end(self, id_: str, task: "asyncio.Task[None]") -> None:
         del self._tasks[id_]
-        if not task.cancelled() and (error := task.exception()) is not None:
-            # Its claim lapses, and then it is tried again.
+        error = None if task.cancelled() else task.exception()
+        # Its claim lapses, and then it is tried again.
+        if isinstance(error, UnavailableError):
+            log.warning("webhook.unavailable", webhook=id_, cause=error.cause)
+        elif error is not None:
             log.error("webhook.failed", webhook=id_, exc_info=error)
 
     async def _serve(self, id_: str) -> None:
         """Send in rounds until nothing is due."""
-        while await self._round(id_):
-            pass
+        more = True
+        while more:
+            with self._tracer.span("webhook round", {"factbook.webhook.id": id_}):
+                more = await self._round(id_)
 
     async def _round(self, id_: str) -> bool:
         """One round; whether there may be more to send now."""
@@ -139,9 +154,16 @@ class Courier:
             return Sent(message, "its secret was sealed under another token_key")
         async with turns:
             now = self._clock()
-            reply = await send(self._post, url, secret, message, now)
+            about: Attributes = {
+                "factbook.event.type": message.type,
+                "factbook.attempt": message.attempts + 1,
+            }
+            with self._tracer.span("webhook message", about):
+                reply = await send(self._post, url, secret, message, now)
         if 200 <= reply.status < 300 and not reply.failure:
+            self._count("delivered")
             return Sent(message, None)
+        self._count("failed")
         error = reply.failure or f"answered {reply.status}"
         return Sent(message, error, reply.status == _GONE, now + _asked_pause(reply))
 

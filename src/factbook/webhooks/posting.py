@@ -8,6 +8,7 @@ from factbook.errors import ConfigurationError, InputError
 from factbook.settings import Settings
 from factbook.sources.configuring import origin
 from factbook.sources.http import Reply
+from factbook.spans import NO_TRACER, Tracer
 
 if TYPE_CHECKING:
     from factbook.sources.http.sending import Sender
@@ -33,8 +34,9 @@ class Post(Protocol):
 class GuardedPost:
     """Sends as the settings of outgoing calls allow."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, tracer: Tracer = NO_TRACER) -> None:
         self._settings = settings
+        self._tracer = tracer
         self._senders: dict[str, Sender] = {}
 
     async def __call__(self, url: str, headers: Mapping[str, str], body: bytes) -> Reply:
@@ -68,7 +70,8 @@ class GuardedPost:
             # Heavy to import, and of no use to a service without webhooks.
             from factbook.sources.http.network import Network  # noqa: PLC0415
 
-            found = self._senders[origin(url)] = Network(self._settings).sender(
+            network = Network(self._settings, tracer=self._tracer)
+            found = self._senders[origin(url)] = network.sender(
                 origin(url), seconds=MOST_SECONDS, most_bytes=MOST_BYTES
             )
         return found

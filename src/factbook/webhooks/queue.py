@@ -58,7 +58,7 @@ class Sent(NamedTuple):
 
 async def due(database: Database, now: int) -> list[str]:
     """The webhooks for which there is something to send, and nobody does."""
-    rows = await database.all(_DUE, (now, now + 2 * HELD, WINDOW, now))
+    rows = await database.all(_DUE, (now, now + 2 * HELD, WINDOW, now, now + _FAR))
     return [id_ for (id_,) in rows]
 
 
@@ -71,7 +71,7 @@ def claim(transaction: Transaction, id_: str, holder: str, now: int, most: int) 
     row = transaction.one(_CLAIM, (holder, held_until, id_, now, now + 2 * HELD))
     if row is None:
         return None
-    again = [Message(*one) for one in transaction.all(_AGAIN_NOW, (id_, now, most))]
+    again = [Message(*one) for one in transaction.all(_AGAIN_NOW, (id_, now, now + _FAR, most))]
     (waiting,) = transaction.one(_WAITING, (id_,)) or (0,)
     room = min(most - len(again), WINDOW - waiting)
     url, types, sealed, *place = row
@@ -133,7 +133,8 @@ def _pause(message: Message) -> int:
     return PAUSES[message.attempts] * (100 + spread) // 100
 
 
-# A clock that was set back does not keep a webhook from being taken over.
+# A clock that was set back keeps no webhook from being taken over, and no message from being sent.
+_FAR: Final = 2 * PAUSES[-1]
 _FREE = "disabled_at IS NULL AND (held_until <= ? OR held_until > ?)"
 
 _DUE = """
@@ -143,7 +144,8 @@ SELECT w.id FROM webhooks w WHERE {free} AND ((
         WHERE r.webhook_id = w.id AND r.next_at IS NOT NULL
     ) < ?
 ) OR EXISTS (
-    SELECT 1 FROM webhook_retries r WHERE r.webhook_id = w.id AND r.next_at <= ?
+    SELECT 1 FROM webhook_retries r
+    WHERE r.webhook_id = w.id AND (r.next_at <= ? OR r.next_at > ?)
 )) ORDER BY w.id
 """.replace("{free}", _FREE)
 
@@ -154,7 +156,7 @@ RETURNING url, types, secret, next_position, next_item
 
 _AGAIN_NOW = """
 SELECT event_id, type, body, first_at, attempts FROM webhook_retries
-WHERE webhook_id = ? AND next_at <= ? ORDER BY next_at, event_id LIMIT ?
+WHERE webhook_id = ? AND (next_at <= ? OR next_at > ?) ORDER BY next_at, event_id LIMIT ?
 """
 
 _WAITING = "SELECT COUNT(*) FROM webhook_retries WHERE webhook_id = ? AND next_at IS NOT NULL"

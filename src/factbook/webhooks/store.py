@@ -38,6 +38,28 @@ class GivenUp(NamedTuple):
     error: str
 
 
+class Figures(NamedTuple):
+    """How many webhooks and messages there are.
+
+    `oldest_at` is when that happened which an enabled webhook has not been told for longest.
+    """
+
+    enabled: int
+    disabled: int
+    waiting: int
+    given_up: int
+    oldest_at: int | None
+
+
+async def figures(database: Database) -> Figures:
+    """What there is to be sent, and to whom."""
+    row = await database.one(_FIGURES)
+    assert row is not None
+    enabled, disabled, waiting, given_up, *times = row
+    oldest = min((at for at in times if at is not None), default=None)
+    return Figures(enabled, disabled, waiting, given_up, oldest)
+
+
 def add(transaction: Transaction, hook: Webhook, secret: bytes, place: Place) -> None:
     """Store a webhook, `secret` sealed, that gets the events from `place` on.
 
@@ -95,6 +117,12 @@ def enable(transaction: Transaction, id_: str, now: int) -> Webhook:
     return found._replace(disabled_at=None)
 
 
+def begin_at(transaction: Transaction, place: Place) -> None:
+    """Let every webhook go on with the events from `place` on, and forget all messages."""
+    transaction.run("DELETE FROM webhook_retries")
+    transaction.run("UPDATE webhooks SET next_position = ?, next_item = ?", place)
+
+
 def forget(transaction: Transaction, before: int) -> int:
     """Forget messages from before a time that were given up; how many."""
     return transaction.run(_FORGET, (before,))
@@ -142,6 +170,19 @@ WHERE webhook_id = ? AND next_at IS NULL ORDER BY first_at DESC, event_id LIMIT 
 
 _AGAIN = """
 UPDATE webhook_retries SET next_at = ?, first_at = ?, attempts = 1 WHERE webhook_id = ?
+"""
+
+# The first that waits to be sent again, and the first that was never sent.
+_FIGURES = """
+SELECT (SELECT COUNT(*) FROM webhooks WHERE disabled_at IS NULL),
+    (SELECT COUNT(*) FROM webhooks WHERE disabled_at IS NOT NULL),
+    (SELECT COUNT(*) FROM webhook_retries WHERE next_at IS NOT NULL),
+    (SELECT COUNT(*) FROM webhook_retries WHERE next_at IS NULL),
+    (SELECT MIN(r.first_at) FROM webhook_retries r JOIN webhooks w ON w.id = r.webhook_id
+        WHERE r.next_at IS NOT NULL AND w.disabled_at IS NULL),
+    (SELECT at FROM events WHERE position = (
+        SELECT MIN(next_position) FROM webhooks WHERE disabled_at IS NULL
+    ))
 """
 
 _FORGET = "DELETE FROM webhook_retries WHERE next_at IS NULL AND first_at < ?"

@@ -6,7 +6,7 @@ dotted paths of the index (catalog/search.py); keys and values are in lower case
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from factbook.catalog import search
 from factbook.catalog.relations import REVERSE, STATED
@@ -60,6 +60,17 @@ class Not:
     def sql(self) -> SQL:
         sql, parameters = self.part.sql()
         return f"NOT ({sql})", parameters
+
+
+@dataclass(frozen=True)
+class Apart:
+    """The part holds; what it means is found out by itself, once, and not by joining tables."""
+
+    part: "Condition"
+
+    def sql(self) -> SQL:
+        sql, parameters = self.part.sql()
+        return f"({sql}) IS TRUE", parameters
 
 
 @dataclass(frozen=True)
@@ -121,6 +132,13 @@ class Contains:
         return " OR ".join(sql for sql, _ in parts) or "1 = 0", _parameters(parts)
 
 
+class Written(Protocol):
+    """A condition of another module."""
+
+    def sql(self) -> SQL:
+        """The condition on `entities e`."""
+
+
 def only_key(condition: "Condition") -> str | None:
     """The column of which it asks for one value, "" if it asks for nothing, None if for more."""
     match condition:
@@ -131,7 +149,7 @@ def only_key(condition: "Condition") -> str | None:
     return None
 
 
-Condition: TypeAlias = AllOf | AnyOf | Not | Has | HasPrefix | Related | Contains
+Condition: TypeAlias = AllOf | AnyOf | Not | Apart | Has | HasPrefix | Related | Contains | Written
 
 EVERYTHING = AllOf()
 

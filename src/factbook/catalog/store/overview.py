@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from factbook.catalog.store import counting
 from factbook.catalog.store.reading import narrowed
 from factbook.storage import Database
 
@@ -20,7 +21,7 @@ class Change(NamedTuple):
 
 async def kinds(database: Database) -> dict[str, int]:
     """How many entities of each kind there are, the most first."""
-    rows = await database.search("SELECT kind, count(*) FROM entities GROUP BY kind")
+    rows = (await counting.by_kind(database)).items()
     return dict(sorted(rows, key=lambda row: (-row[1], row[0])))
 
 

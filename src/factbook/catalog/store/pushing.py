@@ -162,6 +162,22 @@ async def summaries(database: Database) -> list[SetSummary]:
     return [SetSummary(*row) for row in rows]
 
 
+class Size(NamedTuple):
+    """How many sets have items, and how many entities were pushed, in sets and outside any."""
+
+    sets: int
+    entities: int
+
+
+async def size(database: Database) -> Size:
+    """How large the catalog is, from what is counted at each push."""
+    row = await database.one("SELECT COUNT(*), SUM(item_count) FROM sets WHERE item_count > 0")
+    outside = await database.one("SELECT COUNT(*) FROM entities WHERE set_id IS NULL")
+    assert row is not None
+    assert outside is not None
+    return Size(row[0], int(row[1] or 0) + outside[0])
+
+
 async def emptied(database: Database, limit: int) -> list[SetSummary]:
     """Sets that have no items any more and can still be restored, the last emptied first."""
     rows = await database.all(

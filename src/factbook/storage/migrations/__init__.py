@@ -1,51 +1,232 @@
 """The migrations: numbered SQL files, applied in order, each once, under a lock.
 
-To change the schema add the next file; a file that was released is never edited. Every change has
-to leave the previous release working (add first, remove a release later).
+To change the schema add the next file; a file that has landed is never edited. A file only expands
+the schema, so that the release before goes on working while machines are replaced. One that takes
+away says in a line of its own since which migration nothing needs it any more:
+
+    -- Works from: 0012
+
+A process that does not know that migration refuses the database from then on. Indexes of tables
+that exist are made by `CREATE INDEX CONCURRENTLY`, in a file that holds nothing else: on PostgreSQL
+writes go on meanwhile.
 """
 
-from collections.abc import Callable, Mapping
+import asyncio
+import re
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from importlib.resources import files
+from types import MappingProxyType
+from typing import Final
 
+import structlog
+
+from factbook import __version__
+from factbook.errors import OutdatedError, UnavailableError
 from factbook.storage import dialects
-from factbook.storage.database import Database, Transaction
+from factbook.storage.database import Database, Row, Transaction
+
+Step = Callable[[Transaction], None]
+
+log = structlog.get_logger("factbook.storage")
+
+_LOCK: Final = "migrations"
+# All who come later to a table wait behind a statement that waits for it: never for long. It is
+# shorter than PostgreSQL's deadlock_timeout (1 s), too, so that no write of others is the victim.
+_LOCK_TIMEOUT: Final = "500ms"
+_PAUSE_SECONDS: Final = 1.0
+_MOST_SECONDS: Final = 600.0
+_LOCK_NOT_AVAILABLE: Final = "55P03"
+# Since this one the record says more than names.
+_RECORDED: Final = "0011_upgrades.sql"
 
 
 def names() -> list[str]:
     """The names of all migrations, in the order in which they apply."""
-    folder = files(__name__)
-    return sorted(item.name for item in folder.iterdir() if item.name.endswith(".sql"))
+    return list(shipped())
 
 
-Step = Callable[[Transaction], None]
+@cache
+def shipped() -> Mapping[str, str]:
+    """The text of each migration of this release by its name, in the order in which they apply."""
+    found = [item for item in files(__name__).iterdir() if item.name.endswith(".sql")]
+    in_order = sorted(found, key=lambda item: item.name)
+    return MappingProxyType({item.name: item.read_text("utf-8") for item in in_order})
+
+
+async def pending(database: Database, known: Mapping[str, str] | None = None) -> list[str]:
+    """The names of the migrations that are not applied, in their order.
+
+    Raises OutdatedError where the schema has left these migrations behind.
+    """
+    known = shipped() if known is None else known
+    done = await _applied(database)
+    if _RECORDED in done:
+        _refuse(await database.all(_CONTRACTED), known)
+    return [name for name in known if name not in done]
+
+
+async def check(database: Database) -> None:
+    """Return when this release can go on working on a database that it has brought up to date.
+
+    Raises OutdatedError when the schema has left it behind since.
+    """
+    _refuse(await database.all(_CONTRACTED), shipped())
+
+
+def _refuse(contracted: Sequence[Row], known: Mapping[str, str]) -> None:
+    newest = max(map(_number, known))
+    for name, release, works_from in contracted:
+        if works_from > newest:
+            raise OutdatedError(
+                f"Factbook {release} has changed the database by {name} so that releases work on "
+                f"it that have migration {works_from:04}; this is {__version__}, which has "
+                f"{newest:04} at most. Install {release} or newer here."
+            )
+
+
+async def version(database: Database) -> int:
+    """The number of the newest migration that is applied."""
+    row = await database.one("SELECT MAX(name) FROM schema_migrations")
+    return _number(row[0]) if row and row[0] else 0
 
 
 async def migrate(
-    database: Database, now: int, steps: Mapping[str, Step] | None = None
+    database: Database,
+    now: int,
+    steps: Mapping[str, Step] | None = None,
+    known: Mapping[str, str] | None = None,
 ) -> list[str]:
-    """Bring the schema up to date; the names of the migrations that were applied.
+    """Bring the schema up to date; the names of the migrations that were applied here.
 
-    `steps` holds, for some of the names, what has to be done in the same transaction after the SQL.
+    Each is one transaction, so that what is locked is locked briefly; those of a new database are
+    one together. `steps` holds, for some of the names, what has to be done in the same transaction
+    after the SQL; `known` the texts, when they are not those of this release. Raises OutdatedError
+    when the schema has left this release behind, UnavailableError when a table could not be had.
     """
+    known = shipped() if known is None else known
+    applied: list[str] = []
+    while to_do := await pending(database, known):
+        if dialects.is_concurrent(known[to_do[0]]) and len(to_do) < len(known):
+            found = await _build(database, to_do[0], known[to_do[0]], now)
+        else:
+            found = await _Migration(database, known, steps or {}, now).applied()
+        applied += found
+    return applied
 
-    def apply(transaction: Transaction) -> list[str]:
-        transaction.lock("migrations")
-        for statement in dialects.schema(_RECORD, database.dialect):
+
+class _Migration:
+    """The next migration, or all of them on a new database."""
+
+    def __init__(
+        self, database: Database, known: Mapping[str, str], steps: Mapping[str, Step], now: int
+    ) -> None:
+        self._database = database
+        self._known = known
+        self._steps = steps
+        self._now = now
+        self._waits_for = ""  # the migration for whose tables it waits; none: for another process
+
+    async def applied(self) -> list[str]:
+        """What was applied; tried again while others hold what it needs."""
+        end = time.monotonic() + _MOST_SECONDS
+        while True:
+            try:
+                return await self._database.write(self._work)
+            except UnavailableError as error:
+                if getattr(error.__cause__, "sqlstate", None) != _LOCK_NOT_AVAILABLE:
+                    raise
+                if self._waits_for and time.monotonic() > end:
+                    raise UnavailableError(_in_use(self._waits_for)) from error
+            log.info("migration.waiting", migration=self._waits_for or "of another process")
+            await asyncio.sleep(_PAUSE_SECONDS)
+
+    def _work(self, transaction: Transaction) -> list[str]:
+        dialect, self._waits_for = self._database.dialect, ""
+        if dialect == "postgresql":
+            transaction.run(f"SET LOCAL lock_timeout = '{_LOCK_TIMEOUT}'")
+            # A step may work for longer between two statements than a request may.
+            transaction.run("SET LOCAL idle_in_transaction_session_timeout = 0")
+        transaction.lock(_LOCK)
+        for statement in dialects.schema(_RECORD, dialect):
             transaction.run(statement)
-        done = {row[0] for row in transaction.all("SELECT name FROM schema_migrations")}
-        pending = [name for name in names() if name not in done]
-        for name in pending:
-            text = (files(__name__) / name).read_text("utf-8")
-            for statement in dialects.schema(text, database.dialect):
+        done = [row[0] for row in transaction.all(_NAMES)]
+        if _RECORDED in done:
+            _refuse(transaction.all(_CONTRACTED), self._known)
+        to_do = [name for name in self._known if name not in done]
+        if done:
+            to_do = [name for name in to_do[:1] if not dialects.is_concurrent(self._known[name])]
+        for name in to_do:
+            self._waits_for = name
+            # On a new database nobody writes meanwhile.
+            for statement in dialects.schema(dialects.at_once(self._known[name]), dialect):
                 transaction.run(statement)
-            if steps and name in steps:
-                steps[name](transaction)
-            transaction.run("INSERT INTO schema_migrations VALUES (?, ?)", (name, now))
-        return pending
+            if name in self._steps:
+                self._steps[name](transaction)
+            transaction.run(_DONE, (name, self._now))
+        if _RECORDED in (*done, *to_do):
+            rows = [(__version__, works_from(self._known[name]), name) for name in to_do]
+            transaction.many(_RECORD_MORE, rows)
+        return to_do
 
-    return await database.write(apply)
+
+async def _build(database: Database, name: str, text: str, now: int) -> list[str]:
+    """Make indexes while writes go on; what was left half-made by somebody is made anew."""
+    statements: list[str] = []
+    for statement in dialects.schema(text, database.dialect):
+        statements += [dialects.drop_index(statement), statement]
+    statements.append(_BUILT.format(name=name, now=now, release=__version__))
+    if await database.apart(_LOCK, statements, unless=_IS_BUILT.format(name=name)):
+        return [name]
+    log.info("migration.waiting", migration="of another process")
+    await asyncio.sleep(_PAUSE_SECONDS)
+    return []
+
+
+def works_from(text: str) -> int | None:
+    """The number of the migration that a process has to know once this one is applied.
+
+    None of one that only expands the schema: whatever worked before works on.
+    """
+    found = re.search(r"^-- Works from: (\d{4})$", text, re.MULTILINE)
+    return int(found[1]) if found else None
+
+
+def _number(name: str) -> int:
+    return int(name.partition("_")[0])
+
+
+def _in_use(name: str) -> str:
+    return (
+        f"{name} was not applied: for {_MOST_SECONDS / 60:.0f} minutes its tables were in use by "
+        "transactions that do not end. Nothing was changed. Find them in pg_stat_activity, end "
+        "them, and start again."
+    )
+
+
+async def _applied(database: Database) -> list[str]:
+    """The names of what is applied."""
+    if await database.one(_IS_THERE[database.dialect]) is None:
+        return []
+    return [row[0] for row in await database.all(_NAMES)]
 
 
 _RECORD = """
 CREATE TABLE IF NOT EXISTS schema_migrations (name TEXT PRIMARY KEY, applied_at INTEGER NOT NULL)
+"""
+_IS_THERE = {
+    "sqlite": "SELECT 1 FROM sqlite_master WHERE name = 'schema_migrations'",
+    "postgresql": "SELECT 1 WHERE to_regclass('schema_migrations') IS NOT NULL",
+}
+_NAMES = "SELECT name FROM schema_migrations ORDER BY name"
+_CONTRACTED = """
+SELECT name, release, works_from FROM schema_migrations WHERE works_from IS NOT NULL
+ORDER BY works_from DESC
+"""
+_DONE = "INSERT INTO schema_migrations (name, applied_at) VALUES (?, ?)"
+_RECORD_MORE = "UPDATE schema_migrations SET release = ?, works_from = ? WHERE name = ?"
+_IS_BUILT = "SELECT 1 FROM schema_migrations WHERE name = '{name}'"
+_BUILT = """
+INSERT INTO schema_migrations (name, applied_at, release) VALUES ('{name}', {now}, '{release}')
 """

@@ -1,0 +1,44 @@
+"""The audit as JSON lines: a record each, the oldest first."""
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from factbook.auth import audit
+from factbook.auth.audit import Place, Record
+from factbook.clock import MINUTE, iso
+from factbook.storage import Database
+
+# A record has the time at which its write began. Later than this it is there, or the write failed.
+SETTLED: Final = 5 * MINUTE
+CURSOR: Final = r"[0-9]{1,15}/[0-9a-f]{16}"
+
+
+def cursor(record: Record) -> str:
+    """The place of a record, as texts name it."""
+    return f"{record.at}/{record.id}"
+
+
+def place(cursor: str) -> Place:
+    """The place that a text names which fits CURSOR."""
+    at, _, id_ = cursor.partition("/")
+    return Place(int(at), id_)
+
+
+def shown(record: Record) -> dict[str, Any]:
+    """A record as every interface shows it."""
+    detail = msgspec.Raw(record.detail.encode())
+    return {**record._asdict(), "at": iso(record.at), "detail": detail}
+
+
+def encoded(records: Sequence[Record]) -> bytes:
+    """A line for each record, with the cursor to go on behind it."""
+    listed = [{**shown(record), "cursor": cursor(record)} for record in records]
+    return msgspec.json.Encoder().encode_lines(listed)
+
+
+async def lines(database: Database, **wanted: Any) -> AsyncIterator[bytes]:
+    """The lines, many at a time, of what `audit.export` finds."""
+    async for records in audit.export(database, **wanted):
+        yield encoded(records)

@@ -1,0 +1,129 @@
+"""Conditions that very many entities meet, asked so that not all of those have to be read.
+
+A database plans for as many rows as it guesses, and of keys and values together it knows little:
+of a million entities it then reads one after another for seconds. So how often values occur is
+looked up first, as far as it matters.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from factbook.catalog import search
+from factbook.catalog.store.conditions import COLUMNS, SQL, AllOf, AnyOf, Apart, Condition, Has
+from factbook.storage import Database
+
+# So many entities are found and sorted in no time.
+MANY: Final = 1_000
+_MOST_VALUES = 5
+_MOST_SPELLINGS = 20
+_ALMOST_UNIQUE = ("metadata.name", "metadata.uid")
+
+
+class Frequent(NamedTuple):
+    """Two forms of a condition of which every part is met by many entities.
+
+    `near` looks one entity up after another, for some of them; None where that cannot be.
+    `apart` finds out what each part means before it looks at entities, for all of them.
+    """
+
+    near: Condition | None
+    apart: Condition
+
+
+@dataclass(frozen=True)
+class _Met:
+    """An entity has the key with the value, in one of these spellings."""
+
+    key: str
+    value: str
+    spellings: Sequence[str]
+
+    def sql(self) -> SQL:
+        marks = ", ".join("?" * len(self.spellings))
+        return _PROBE.format(marks), [self.key, self.value, *self.spellings]
+
+
+async def frequent(database: Database, condition: Condition) -> Frequent | None:
+    """The forms of a condition that is a conjunction of keys; None when few entities meet it."""
+    parts = list(_parts(condition))
+    looked_up = [part for part in parts if isinstance(part, Has) and part.key not in COLUMNS]
+    if not looked_up or any(not _is_usual(part) for part in parts):
+        return None
+    for part in looked_up:
+        if not await _is_met_by_many(database, part):
+            return None
+    near = [one for part in looked_up if (one := await _near(database, part))]
+    others = [part for part in parts if part not in looked_up]
+    apart = AllOf([*others, *map(Apart, looked_up)])
+    return Frequent(AllOf([*others, *near]) if len(near) == len(looked_up) else None, apart)
+
+
+def _parts(condition: Condition) -> Iterator[Condition]:
+    """What has to hold at the same time."""
+    if isinstance(condition, AllOf) or (isinstance(condition, AnyOf) and len(condition.parts) == 1):
+        for part in condition.parts:
+            yield from _parts(part)
+    else:
+        yield condition
+
+
+def _is_usual(part: Condition) -> bool:
+    """Whether this is known to be a part that many entities may meet."""
+    return (
+        isinstance(part, Has)
+        and part.key not in _ALMOST_UNIQUE
+        and not part.key.startswith("relations.")
+        and (part.values is None or 0 < len(part.values) <= _MOST_VALUES)
+    )
+
+
+async def _is_met_by_many(database: Database, part: Has) -> bool:
+    if part.values is None:
+        counted = [await database.one(_COUNT_KEY, (part.key, MANY))]
+    else:
+        counted = [
+            await database.one(_COUNT, (part.key, value, MANY))
+            for value in part.values
+            if value != search.EXISTS
+        ]
+    met: int = sum(row[0] for row in counted if row)
+    return met >= MANY
+
+
+async def _near(database: Database, part: Has) -> Condition | None:
+    met = []
+    for value in part.values or ():
+        keys = (part.key, value, part.key, value, _MOST_SPELLINGS + 1)
+        rows = await database.all(_SPELLINGS, keys)
+        if len(rows) > _MOST_SPELLINGS:
+            return None
+        if rows and value != search.EXISTS:
+            met.append(_Met(part.key, value, [row[0] for row in rows]))
+    return AnyOf(met) if met else None
+
+
+_KEY = "key_id = (SELECT id FROM search_keys WHERE key = ?)"
+
+_COUNT_KEY = f"SELECT count(*) FROM (SELECT 1 FROM search WHERE {_KEY} LIMIT ?) met"
+
+_COUNT = f"SELECT count(*) FROM (SELECT 1 FROM search WHERE {_KEY} AND value = ? LIMIT ?) met"
+
+# From one spelling to the next, because between them stand all the entities that have it.
+_SPELLINGS = f"""
+WITH RECURSIVE spelled (original) AS (
+    SELECT (SELECT min(original) FROM search WHERE {_KEY} AND value = ?)
+    UNION ALL
+    SELECT (
+        SELECT min(s.original) FROM search s
+        WHERE {_KEY} AND s.value = ? AND s.original > spelled.original
+    ) FROM spelled WHERE spelled.original IS NOT NULL
+)
+SELECT original FROM spelled WHERE original IS NOT NULL LIMIT ?
+"""
+
+# The offset keeps PostgreSQL from reading all that have the value.
+_PROBE = """EXISTS (
+    SELECT 1 FROM search WHERE key_id = (SELECT id FROM search_keys WHERE key = ?)
+        AND value = ? AND original IN ({}) AND entity_id = e.id LIMIT 1 OFFSET 0
+)"""

@@ -1,0 +1,109 @@
+"""What the credential of a source may read: small questions, and one entity as an example."""
+
+import asyncio
+from collections.abc import Sequence
+from email.utils import parsedate_to_datetime
+from typing import Final, NamedTuple
+
+from factbook.catalog.store import subjects
+from factbook.clock import SECOND
+from factbook.collecting.memory import DatabaseMemory
+from factbook.facts import entity_filter
+from factbook.sources.http import Answer, Client
+from factbook.sources.integration import Collected, Integration
+from factbook.sources.outcomes import Missing
+from factbook.sources.probes import Probe
+from factbook.storage import Database
+
+# Entities that are looked at for an example, one of which points to something.
+_LOOKED_AT: Final = 200
+
+
+class Shown(NamedTuple):
+    """What one question showed: the right, and why there is no answer (None: there is one).
+
+    `facts` are the places of which nothing is known without it. `ahead` is by how many milliseconds
+    the host's clock is ahead of this one, where it says what time it is.
+    """
+
+    right: str
+    missing: Missing | None
+    facts: tuple[str, ...]
+    ahead: int | None = None
+
+
+class Checked(NamedTuple):
+    """What the questions showed; `example` is the entity that was collected for, if there was one.
+
+    `missing` says why facts about the example are not known, by place, as it is stored.
+    """
+
+    shown: list[Shown]
+    example: str | None
+    missing: dict[str, Missing]
+
+
+async def check(database: Database, integration: Integration, client: Client, now: int) -> Checked:
+    """Ask; nothing is stored. Facts of an example are asked for where probes do not show enough."""
+    probes = integration.probes
+    shown = list(await asyncio.gather(*(_shown(client, probe, now) for probe in probes)))
+    refused = any(one.missing is not None and "" in one.facts for one in shown)
+    if refused or not _depends(integration):
+        return Checked(shown, None, {})
+    found = await _example(database, integration)
+    if found is None:
+        return Checked(shown, None, {})
+    ref, target = found
+    memory = DatabaseMemory(database, integration.source.id, now)
+    collected = await integration.collect([target], client, memory, now)
+    return Checked(shown, ref, collected.get(target, Collected()).missing)
+
+
+def _depends(integration: Integration) -> bool:
+    """Whether rights differ from target to target."""
+    return integration.read is not None or not integration.probes
+
+
+async def _shown(client: Client, probe: Probe, now: int) -> Shown:
+    asked = client.further[probe.further] if probe.further else client
+    method = "GET" if probe.json is None else "POST"
+    answer = await asked.request(
+        method,
+        probe.target,
+        probe.json,
+        query=probe.query,
+        headers=probe.headers,
+        budget=probe.budget,
+        attempts=1,
+    )
+    fine = answer.ok or answer.status in probe.also
+    return Shown(probe.right, None if fine else answer.missing, probe.facts, _ahead(answer, now))
+
+
+async def _example(database: Database, integration: Integration) -> tuple[str, str] | None:
+    """The first entity that points to something at this host: its reference and target."""
+    filters = integration.source.entity_filter
+    where = subjects.EVERYTHING if filters is None else entity_filter.where(filters)
+    rows = await database.all(*subjects.page(where, 0, _LOOKED_AT))
+    for _, ref, entity in subjects.read(rows):
+        target = integration.target(entity)
+        if isinstance(target, str):
+            return ref, target
+    return None
+
+
+def _ahead(answer: Answer, now: int) -> int | None:
+    try:
+        moment = parsedate_to_datetime(answer.headers["date"])
+        return round(moment.timestamp() * SECOND) - now
+    except (KeyError, ValueError, OverflowError):
+        return None
+
+
+def of_reason(missing: dict[str, Missing], reasons: Sequence[str]) -> dict[str, list[str]]:
+    """The places that are missing for one of these reasons, by what is said about it."""
+    found: dict[str, list[str]] = {}
+    for place, one in sorted(missing.items()):
+        if one.reason.partition(":")[0] in reasons:
+            found.setdefault(one.reason, []).append(place or "everything")
+    return found

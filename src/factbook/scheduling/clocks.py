@@ -1,0 +1,57 @@
+"""What a clock that was set back leaves behind: runs and claims with times that are to come.
+
+The clocks of machines agree within seconds, so a time that is further ahead was given by a clock
+that has been set back since. Without this, whatever waits for such a time would wait until the
+clock gets there once more, which may take years.
+"""
+
+from typing import Final
+
+from factbook.clock import DAY, MINUTE
+from factbook.scheduling.engine import HELD
+from factbook.storage import Database, Transaction
+
+# By how much the clocks of machines may differ.
+AHEAD: Final = MINUTE
+# No rate limit pauses a queue for longer.
+_LONGEST_PAUSE: Final = DAY
+
+
+async def mend(database: Database, now: int) -> bool:
+    """Bring the times of runs under way, of claims and of pauses back; whether there were any."""
+    bounds = (now + AHEAD, now + 2 * HELD, now + _LONGEST_PAUSE)
+    if await database.one(_TO_COME, bounds) is None:
+        return False
+    await database.write(lambda transaction: _mend(transaction, now))
+    return True
+
+
+def _mend(transaction: Transaction, now: int) -> None:
+    transaction.lock("batches")
+    transaction.run(_NOT_WAITING, (now, now, now + AHEAD))
+    # Whoever still holds one renews that claim; one that nobody holds is free after it.
+    transaction.run(_CLAIMED, (now + HELD, now + 2 * HELD))
+    transaction.run(_NOT_PAUSED, (now, now + _LONGEST_PAUSE))
+    transaction.run(_STARTED, (now, now, now + AHEAD))
+
+
+_TO_COME = """
+SELECT 1 WHERE EXISTS (SELECT 1 FROM runs WHERE finished_at IS NULL AND started_at > ?)
+    OR EXISTS (SELECT 1 FROM batches WHERE held_until > ?)
+    OR EXISTS (SELECT 1 FROM queues WHERE not_before > ?)
+"""
+
+_NOT_WAITING = """
+UPDATE batches SET next_at = ? WHERE next_at > ? AND run_id IN (
+    SELECT id FROM runs WHERE finished_at IS NULL AND started_at > ?
+)
+"""
+
+_CLAIMED = "UPDATE batches SET held_until = ? WHERE held_until > ?"
+
+_NOT_PAUSED = "UPDATE queues SET not_before = ? WHERE not_before > ?"
+
+_STARTED = """
+UPDATE runs SET deadline = deadline - started_at + ?, started_at = ?
+WHERE finished_at IS NULL AND started_at > ?
+"""

@@ -1,0 +1,163 @@
+"""Connections to PostgreSQL: how they are made, and why the last one could not be."""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final, Self
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
+from psycopg_pool import AsyncConnectionPool, ConnectionPool, PoolTimeout
+
+from factbook.errors import ConfigurationError, UnavailableError
+from factbook.logs import without_secrets
+from factbook.storage.database import Row
+from factbook.storage.postgresql_errors import REFUSED, data_error, unavailable
+
+WRITERS: Final = 4
+# Seconds for which a request waits for a connection.
+WAIT_SECONDS: Final = 10.0
+# After that a pool tries again when somebody asks, and not ever more rarely by itself.
+_RETRY_SECONDS: Final = 4.0
+
+# What an address may say otherwise. Half a minute after a machine is lost its connections are.
+_CONNECTING: Final = {
+    "application_name": "factbook",
+    "connect_timeout": "5",
+    "keepalives_idle": "10",
+    "keepalives_interval": "5",
+    "keepalives_count": "4",
+    "tcp_user_timeout": "30000",
+}
+# Of a cluster the one that takes writes: another may show what was true a while ago.
+_OF_SEVERAL: Final = {"target_session_attrs": "read-write"}
+
+# The server is to notice soon, too, that the machine at the other end is lost: it may hold locks.
+_NOTICING: Final = {
+    "tcp_keepalives_idle": "10",
+    "tcp_keepalives_interval": "5",
+    "tcp_keepalives_count": "4",
+}
+# How long anything waits for locks of others, so that nobody hangs for what a person left open.
+_READING: Final = _NOTICING | {"lock_timeout": "10s"}
+# A process that stands still between two statements of a transaction lets go of its locks.
+_WRITING: Final = _NOTICING | {
+    "lock_timeout": "120s",
+    "idle_in_transaction_session_timeout": "60s",
+}
+
+
+class LastFailure:
+    """Why the last connection could not be made; None since one was."""
+
+    def __init__(self) -> None:
+        self.error: psycopg.Error | None = None
+
+
+class _Connection(psycopg.Connection[Row]):
+    @classmethod
+    def connect(cls, conninfo: str = "", **options: Any) -> Self:
+        failure: LastFailure = options.pop("failure")
+        try:
+            connection = super().connect(conninfo, **options)
+        except psycopg.Error as error:
+            failure.error = error
+            raise
+        failure.error = None
+        return connection
+
+
+class _AsyncConnection(psycopg.AsyncConnection[Row]):
+    @classmethod
+    async def connect(cls, conninfo: str = "", **options: Any) -> Self:
+        failure: LastFailure = options.pop("failure")
+        try:
+            connection = await super().connect(conninfo, **options)
+        except psycopg.Error as error:
+            failure.error = error
+            raise
+        failure.error = None
+        return connection
+
+
+class Pools:
+    """A pool for reads on the event loop, and one for writes on threads."""
+
+    def __init__(self, url: str, connections: int) -> None:
+        """Of `connections` four are for writes, the others, at least two, for reads.
+
+        Raises ConfigurationError for an address that PostgreSQL's library does not understand.
+        """
+        self._failure = LastFailure()
+        try:
+            given = conninfo_to_dict(url)
+        except psycopg.ProgrammingError as error:
+            reason = without_secrets(str(error).strip())
+            raise ConfigurationError(f"database_url cannot be read: {reason}.") from None
+        self.reads: AsyncConnectionPool[_AsyncConnection] = AsyncConnectionPool(
+            url,
+            connection_class=_AsyncConnection,
+            min_size=2,
+            max_size=max(2, connections - WRITERS),
+            kwargs=self._options(given, _READING),
+            open=False,
+            timeout=WAIT_SECONDS,
+            reconnect_timeout=_RETRY_SECONDS,
+        )
+        self.writes: ConnectionPool[_Connection] = ConnectionPool(
+            url,
+            connection_class=_Connection,
+            min_size=1,
+            max_size=WRITERS,
+            kwargs=self._options(given, _WRITING),
+            open=False,
+            timeout=WAIT_SECONDS,
+            reconnect_timeout=_RETRY_SECONDS,
+            check=ConnectionPool.check_connection,
+        )
+
+    async def open(self) -> None:
+        """Connect; raises UnavailableError, which says why, when that takes too long."""
+        try:
+            await self.reads.open(wait=True, timeout=WAIT_SECONDS)
+            await asyncio.to_thread(self.writes.open, wait=True, timeout=WAIT_SECONDS)
+        except psycopg.Error as error:
+            await self.close()
+            cause = self._cause(error)
+            reason = " ".join(str(cause).split())
+            raise UnavailableError(
+                f"PostgreSQL cannot be used: {reason}. Is it running, and is database_url right?"
+            ) from cause
+
+    async def close(self) -> None:
+        """Let go of every connection."""
+        await self.reads.close()
+        await asyncio.to_thread(self.writes.close)
+
+    @contextmanager
+    def telling(self) -> Iterator[None]:
+        """Within, an error of the driver that is no bug becomes what clients are told.
+
+        Its cause is why no connection could be made, where one was waited for in vain.
+        """
+        try:
+            yield
+        except REFUSED as error:
+            cause = self._cause(error)
+            raise unavailable(cause) from cause
+        except psycopg.DataError as error:
+            raise data_error(error) from error
+
+    def _cause(self, error: psycopg.Error) -> psycopg.Error:
+        failure = self._failure.error
+        return failure if isinstance(error, PoolTimeout) and failure is not None else error
+
+    def _options(self, given: dict[str, Any], limits: dict[str, str]) -> dict[str, Any]:
+        wanted = dict(_CONNECTING)
+        if "," in str(given.get("host", "")) + str(given.get("hostaddr", "")):
+            wanted |= _OF_SEVERAL
+        options = {name: value for name, value in wanted.items() if name not in given}
+        # Those of the address come last, and win.
+        own = " ".join(f"-c {name}={value}" for name, value in limits.items())
+        options["options"] = f"{own} {given.get('options', '')}".strip()
+        return options | {"autocommit": True, "prepare_threshold": 1, "failure": self._failure}

@@ -1,0 +1,174 @@
+"""A SQLite file: whether it is still the one that was opened, and what has befallen it.
+
+What befell it is told in a sentence for clients, which names no path, and in advice for whoever
+runs the service.
+"""
+
+import os
+import sqlite3
+from pathlib import Path
+from shutil import disk_usage
+from typing import Final, NoReturn
+
+import structlog
+
+from factbook.errors import UnavailableError
+from factbook.storage import sqlite_wal
+
+log = structlog.get_logger("factbook.storage")
+
+# Of the codes of failures, those that SQL or its parameters bring about.
+_BUGS: Final = {
+    sqlite3.SQLITE_ERROR,
+    sqlite3.SQLITE_CONSTRAINT,
+    sqlite3.SQLITE_MISMATCH,
+    sqlite3.SQLITE_MISUSE,
+    sqlite3.SQLITE_RANGE,
+    sqlite3.SQLITE_TOOBIG,
+}
+
+_FULL: Final = "The disk that holds the database is full, so nothing can be written to it."
+_DAMAGED: Final = "The database is damaged."
+_GONE: Final = "The file of the database was removed or replaced while the service runs."
+_OTHERWISE: Final = "The database cannot do that now."
+_SENTENCES: Final = {
+    sqlite3.SQLITE_BUSY: "Another process keeps the database locked; try again later.",
+    sqlite3.SQLITE_FULL: _FULL,
+    sqlite3.SQLITE_READONLY: "The database is read-only, so nothing can be written to it.",
+    sqlite3.SQLITE_CORRUPT: _DAMAGED,
+    sqlite3.SQLITE_IOERR: "The disk that holds the database failed.",
+    sqlite3.SQLITE_CANTOPEN: "The database cannot be opened.",
+}
+_SOME_ROOM: Final = 1024 * 1024
+# The file through which connections see each other has no room to grow.
+_NO_ROOM: Final = {sqlite3.SQLITE_IOERR_SHMSIZE, sqlite3.SQLITE_IOERR_SHMMAP}
+_PERMISSIONS: Final = (
+    "The user of this process has to be able to write to {} and to the folder that it is in."
+)
+_ADVICE: Final = {
+    sqlite3.SQLITE_BUSY: "Find out which process has {} open: only Factbook's should.",
+    sqlite3.SQLITE_FULL: "Free some room on the disk of {}; no restart is needed.",
+    sqlite3.SQLITE_READONLY: _PERMISSIONS,
+    sqlite3.SQLITE_CANTOPEN: _PERMISSIONS,
+    sqlite3.SQLITE_IOERR: "The system's log says what is wrong with the disk of {}.",
+    sqlite3.SQLITE_CORRUPT: "`factbook doctor` says what can still be read of {}. Stop the service "
+    "and restore a backup with `factbook restore`.",
+}
+_LOG_ADVICE: Final = (
+    "It holds the last writes. Restore a backup with `factbook restore`, or move it away and lose "
+    "them."
+)
+# Codes that mean the same to whoever is told.
+_SAME: Final = {
+    sqlite3.SQLITE_NOTADB: sqlite3.SQLITE_CORRUPT,
+    sqlite3.SQLITE_LOCKED: sqlite3.SQLITE_BUSY,
+}
+
+Identity = tuple[int, int] | None
+
+
+class DatabaseFile:
+    """One SQLite file and what its connections found out about it.
+
+    `trouble` is why the last write could not be done, None when it could.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.trouble: str | None = None
+        self._damaged = False
+        self._parts = (path, sqlite_wal.path_of(path))
+        self._opened: tuple[Identity, ...] | None = None
+
+    def remember(self) -> None:
+        """Take the files that are there now for the ones that `verify` asks for."""
+        self._opened = self._identities()
+
+    def verify(self) -> None:
+        """Raise UnavailableError when the file is damaged, or not the one that was opened.
+
+        An open file can be read and written after it was removed, and all of that would be lost.
+        """
+        if self._damaged:
+            raise self._advised(UnavailableError(_DAMAGED), sqlite3.SQLITE_CORRUPT)
+        if self._opened is not None and self._identities() != self._opened:
+            error = UnavailableError(_GONE)
+            error.add_note(f"Put {self.path} back, or start the service again.")
+            raise error
+
+    def verify_log(self) -> None:
+        """Raise UnavailableError for a write-ahead log that SQLite would not read."""
+        if sqlite_wal.is_damaged(self.path):
+            told = UnavailableError(f"{sqlite_wal.path_of(self.path).name} is damaged")
+            told.add_note(_LOG_ADVICE)
+            raise told
+
+    def verify_writable(self) -> None:
+        """Raise UnavailableError for a file, or a folder, that can only be read."""
+        for place in (self.path.parent, self.path):
+            if place.exists() and not os.access(place, os.W_OK):
+                told = UnavailableError(f"{place.resolve()} is read-only")
+                raise self._advised(told, sqlite3.SQLITE_READONLY)
+
+    def tell(self, error: sqlite3.Error) -> NoReturn:
+        """Raise what the database cannot do now as UnavailableError; our own mistakes as is."""
+        kind = _kind(error)
+        if kind in _BUGS:
+            raise error
+        if kind == sqlite3.SQLITE_CORRUPT:
+            self._note_damage(error)
+        told = UnavailableError(_SENTENCES.get(kind, _OTHERWISE))
+        raise self._advised(told, kind) from error
+
+    def note_write(self, error: UnavailableError | None) -> None:
+        """Note what came of a write, and log it when that is new."""
+        trouble = None if error is None else error.message
+        if trouble == self.trouble or (trouble is None and self._is_full()):
+            return
+        self.trouble = trouble
+        if trouble is None:
+            log.info("database.writable")
+        else:
+            log.error("database.unwritable", reason=trouble, advice=advice_of(error))
+
+    def _is_full(self) -> bool:
+        """Whether the disk was full and has no more room now than a small write takes."""
+        return self.trouble == _FULL and disk_usage(self.path.parent).free < _SOME_ROOM
+
+    def _note_damage(self, error: sqlite3.Error) -> None:
+        # Who opens it is told.
+        if self._damaged or self._opened is None:
+            return
+        self._damaged = True
+        log.error("database.damaged", cause=str(error), advice=self._advice(sqlite3.SQLITE_CORRUPT))
+
+    def _advised(self, error: UnavailableError, kind: int) -> UnavailableError:
+        error.add_note(self._advice(kind))
+        return error
+
+    def _advice(self, kind: int) -> str:
+        return _ADVICE.get(kind, "The file is {}.").format(self.path)
+
+    def _identities(self) -> tuple[Identity, ...]:
+        return tuple(_identity(part) for part in self._parts)
+
+
+def advice_of(error: BaseException | None) -> str:
+    """What whoever runs the service can do about an error; empty where nobody knows."""
+    return " ".join(getattr(error, "__notes__", ()))
+
+
+def _kind(error: sqlite3.Error) -> int:
+    """The code that sentences and advice are looked up by."""
+    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
+    if code in _NO_ROOM:
+        return sqlite3.SQLITE_FULL
+    return _SAME.get(code & 0xFF, code & 0xFF)
+
+
+def _identity(path: Path) -> Identity:
+    try:
+        found = os.stat(path)  # noqa: PTH116 - half the time, at every write
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino

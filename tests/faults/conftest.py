@@ -1,0 +1,14 @@
+"""What tests of faults can ask for."""
+
+import pytest
+
+from tests.collecting.world import World
+from tests.pauses import no_pauses
+from tests.service import Service
+
+__all__ = ["no_pauses", "world"]
+
+
+@pytest.fixture
+def world(service: Service) -> World:
+    return World(service)

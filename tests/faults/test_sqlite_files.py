@@ -1,0 +1,172 @@
+"""The SQLite file is damaged, no database, removed or replaced: it is told, and nothing is lost."""
+
+import shutil
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from structlog.testing import capture_logs
+
+from factbook.errors import UnavailableError
+from factbook.settings import Settings
+from factbook.storage import open_database
+from tests.conftest import TOKEN_KEY, StartService
+from tests.service import Service, component, started
+
+ENTITIES = "/api/catalog/entities"
+WEB = f"{ENTITIES}/by-name/component/default/web"
+PAGE = 4096
+DAMAGED = "The database is damaged."
+ON_SQLITE = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+
+
+def overwritten(file: Path, start: int, size: int) -> None:
+    """Put other bytes in the place of some."""
+    with file.open("r+b") as opened:
+        opened.seek(start)
+        opened.write(b"\xa5" * size)
+
+
+def header(file: Path) -> None:
+    overwritten(file, 0, 100)
+
+
+def schema(file: Path) -> None:
+    overwritten(file, 100, PAGE - 100)
+
+
+def cut_off(file: Path) -> None:
+    with file.open("r+b") as opened:
+        opened.truncate(3 * PAGE)
+
+
+def no_database(file: Path) -> None:
+    file.write_text("name: a file of another kind\n" * 500)
+
+
+def folder(file: Path) -> None:
+    file.unlink()
+    file.mkdir()
+
+
+def log_of_garbage(file: Path) -> None:
+    file.with_name(f"{file.name}-wal").write_bytes(b"\xa5" * 3 * PAGE)
+
+
+@pytest.mark.spec("faults.sqlite-damaged")
+@pytest.mark.parametrize(
+    ("fault", "reason", "advice"),
+    [
+        (header, "file is not a database", "factbook restore"),
+        (schema, "database disk image is malformed", "factbook restore"),
+        (cut_off, "database disk image is malformed", "factbook restore"),
+        (no_database, "file is not a database", "factbook restore"),
+        (folder, "unable to open database file", "has to be able to write to"),
+        (log_of_garbage, "factbook.db-wal is damaged", "It holds the last writes"),
+    ],
+    ids=lambda each: getattr(each, "__name__", ""),
+)
+async def test_a_file_that_cannot_be_used_is_refused_with_advice(
+    migrated_file: Path, tmp_path: Path, fault: Callable[[Path], None], reason: str, advice: str
+) -> None:
+    file = tmp_path / "factbook.db"
+    shutil.copy(migrated_file, file)
+    fault(file)
+    before = None if file.is_dir() else file.read_bytes()
+    with pytest.raises(UnavailableError) as raised:
+        await open_database(f"sqlite:///{file}")
+    assert raised.value.message == f"The database {file} cannot be opened: {reason}."
+    [told] = raised.value.__notes__
+    assert advice in told
+    assert before is None or file.read_bytes() == before
+
+
+@pytest.mark.spec("faults.sqlite-damaged")
+@ON_SQLITE
+async def test_a_page_that_is_damaged_is_told_and_no_write_makes_it_worse(
+    database_url: str, tmp_path: Path
+) -> None:
+    settings = Settings(database_url=database_url, token_key=TOKEN_KEY)
+    async with started(settings) as service:
+        await service.push("a", component("web", description="x" * 20_000), component("other"))
+    file = tmp_path / "factbook.db"
+    damage_entities(file)
+    async with started(settings) as service:
+        with capture_logs() as logs:
+            answer = await service.http.get(ENTITIES)
+        assert answer.status_code == 503
+        assert answer.json()["error"]["message"] == DAMAGED
+        [event] = [one for one in logs if one["event"] == "database.damaged"]
+        assert (event["log_level"], event["cause"]) == ("error", "database disk image is malformed")
+        assert f"factbook doctor` says what can still be read of {file}" in event["advice"]
+        assert (await service.http.get("/readyz")).status_code == 503
+        assert (await service.http.get("/healthz")).status_code == 200
+        before = changes(file)
+        refused = await service.push("b", component("new"))
+        assert (refused.status_code, refused.json()["error"]["message"]) == (503, DAMAGED)
+        assert changes(file) == before
+
+
+def damage_entities(file: Path) -> None:
+    """Overwrite the first page of the entities."""
+    with closing(sqlite3.connect(file)) as database:
+        database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        [root] = database.execute(
+            "SELECT rootpage FROM sqlite_master WHERE name = 'entities'"
+        ).fetchone()
+    overwritten(file, (root - 1) * PAGE, PAGE)
+
+
+def changes(file: Path) -> bytes:
+    return file.with_name(f"{file.name}-wal").read_bytes()
+
+
+@pytest.mark.spec("faults.sqlite-damaged")
+@ON_SQLITE
+@pytest.mark.parametrize("part", ["factbook.db", "factbook.db-wal"])
+async def test_no_push_is_acknowledged_into_a_file_that_was_removed(
+    service: Service, tmp_path: Path, part: str
+) -> None:
+    assert (await service.push("a", component("web"))).status_code == 200
+    file, aside = tmp_path / part, tmp_path / "aside"
+    file.rename(aside)
+    refused = await service.push("b", component("lost"))
+    assert refused.status_code == 503
+    assert "removed or replaced" in refused.json()["error"]["message"]
+    await service.http.get(ENTITIES)
+    assert (await service.http.get("/readyz")).status_code == 503
+    assert not file.exists()  # another one in its place would be taken for it
+    aside.rename(file)
+    assert (await service.http.get("/readyz")).status_code == 200
+    assert (await service.push("b", component("kept"))).status_code == 200
+    assert (await service.http.get(WEB)).status_code == 200
+
+
+@ON_SQLITE
+async def test_a_file_that_was_put_in_the_place_of_the_open_one_is_not_mixed_up_with_it(
+    service: Service, migrated_file: Path, tmp_path: Path
+) -> None:
+    assert (await service.push("a", component("web"))).status_code == 200
+    other = tmp_path / "other.db"
+    shutil.copy(migrated_file, other)
+    before = other.read_bytes()
+    file = tmp_path / "factbook.db"
+    other.replace(file)
+    refused = await service.push("b", component("lost"))
+    assert refused.status_code == 503
+    assert (await service.http.get(ENTITIES)).json() != []
+    assert (await service.http.get("/readyz")).status_code == 503
+    assert file.read_bytes() == before
+
+
+@ON_SQLITE
+async def test_two_services_on_one_file_see_each_others_writes_at_once(
+    start: StartService,
+) -> None:
+    one, two = await start(), await start()
+    for number in range(5):
+        pusher, reader = (one, two) if number % 2 else (two, one)
+        assert (await pusher.push(f"s{number}", component(f"c{number}"))).status_code == 200
+        assert len((await reader.http.get(ENTITIES)).json()) == number + 1

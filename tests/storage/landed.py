@@ -1,0 +1,95 @@
+"""The migrations that have landed: what each held then, and the first release that had it.
+
+`python -m tests.storage.landed` prints the row of each file that is not in the table.
+"""
+
+import hashlib
+import sys
+from typing import NamedTuple
+
+from factbook import __version__
+from factbook.storage.migrations import shipped
+
+
+class Landed(NamedTuple):
+    """A migration that somebody may have applied."""
+
+    name: str
+    release: str
+    sha256: str
+
+
+def digest(text: str) -> str:
+    """SHA-256 of a file."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+LANDED = (
+    Landed(
+        "0001_initial.sql",
+        "0.1.0",
+        "1b6aa73bc0dee7ba64926fb31b7f67cba7ce287136461d254511aac5cb0d8a15",
+    ),
+    Landed(
+        "0002_catalog_queries.sql",
+        "0.1.0",
+        "cbf3c90d122d6d743636216d0ce4357d62f04ac9472f848b7073902441c6797e",
+    ),
+    Landed(
+        "0003_collection_requests.sql",
+        "0.1.0",
+        "6b1cd8d5cff71c203c85341fdd6b0dd0dade5b0864118108a5d453d0b9cd5c99",
+    ),
+    Landed(
+        "0004_collecting.sql",
+        "0.1.0",
+        "ced484cbcb2c4989786b9dca8ef27615bc4aba7cf81ee2a626a9ca6409c9ee95",
+    ),
+    Landed(
+        "0005_custom_sources.sql",
+        "0.1.0",
+        "7744aafc71bd31d4e2bbb293aa137e9198f040d6f53e7de020ee62b4294de915",
+    ),
+    Landed(
+        "0006_people.sql",
+        "0.1.0",
+        "17b1c8ad658595a41e100fce28a22e17c9c4286e95ee95598c8fe3bd70e01d24",
+    ),
+    Landed(
+        "0007_audit.sql",
+        "0.1.0",
+        "9d3ec3d9a1e7c7d2e90a13db48c4a49d62e7840ce6ce85f900b52948de87d27a",
+    ),
+    Landed(
+        "0008_connections.sql",
+        "0.1.0",
+        "e44c4f735b90e35f31535b7e44765e92da911bd1277157e18d81777dafa6c48a",
+    ),
+    Landed(
+        "0009_pages.sql",
+        "0.1.0",
+        "9a8856950cf53a4021ee41b18be0dc336e3bf6089f138738c9e78eee4bef2c35",
+    ),
+    Landed(
+        "0010_events.sql",
+        "0.1.0",
+        "e01493928127872f37dd3b41435fba24e77e5c21ee75b59f58295a33c998b5e1",
+    ),
+    Landed(
+        "0011_upgrades.sql",
+        "0.1.0",
+        "8170091ab892af2efaf50f6c4a6f89ed9f7aea89dbf64fa4a7c5ad0d6647554c",
+    ),
+    Landed(
+        "0012_audit_is_append_only.sql",
+        "0.1.0",
+        "220ef650d2520994ec90b3551d7d5725cd336301b928779f283450cf8124b1d3",
+    ),
+)
+
+
+if __name__ == "__main__":
+    known = {each.name for each in LANDED}
+    for name, text in shipped().items():
+        if name not in known:
+            sys.stdout.write(f'    Landed("{name}", "{__version__}", "{digest(text)}"),\n')
