@@ -1,25 +1,22 @@
 """The one place where things are put together."""
 
-import asyncio
 import gc
 import os
 import secrets
 import sys
-from collections.abc import AsyncIterator, Coroutine, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import structlog
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from factbook import clock, logs, web
+from factbook import clock, logs, traces, web
 from factbook.api import mcp_answers
 from factbook.api import routes as api
-from factbook.auth import tokens
+from factbook.auth.keys import token_key
 from factbook.auth.limits import RateLimit
-from factbook.catalog.annotations import Annotator
 from factbook.catalog.sets import Rules
 from factbook.catalog.store import derived
 from factbook.clock import Clock
@@ -32,11 +29,14 @@ from factbook.collecting import (
     HostFiles,
     Registry,
 )
+from factbook.edge.admission import Admission
+from factbook.edge.load import CountedDatabase
 from factbook.edge.metrics import Metrics
 from factbook.edge.origins import Hosts, Proxies
 from factbook.edge.refusals import Refusals
 from factbook.edge.routing import router
 from factbook.edge.state import State
+from factbook.edge.tasks import Tasks
 from factbook.facts.datasource import DataSource
 from factbook.settings import Settings, load
 from factbook.sources import SOURCES, configured, custom
@@ -44,8 +44,8 @@ from factbook.sources.http import Client
 from factbook.sources.integration import Integration
 from factbook.storage import Database, open_database
 from factbook.storage.migrations import migrate as migrate_database
-from factbook.storage.opening import sqlite_path
 from factbook.tools import TOOLS, Tool
+from factbook.traces import Tracing
 from factbook.webhooks import Courier, GuardedPost
 from factbook.worker import Worker
 
@@ -76,6 +76,7 @@ class Application:
         integrations: tuple[Integration, ...] = (),
         connect: Connect | None = None,
         openid: "OpenID | None" = None,
+        tracing: Tracing = traces.OFF,
     ) -> None:
         self.settings = settings
         self._clock = clock
@@ -84,10 +85,12 @@ class Application:
         self._connect = connect
         self._openid = openid
         self._clients = Clients(self._connect_to)
-        self._post = GuardedPost(settings)
+        self._tracing, self._tracer = tracing, tracing.tracer
+        self._post = GuardedPost(settings, self._tracer)
         self._sources = sources
         self._tools = tools
-        self._tasks: set[asyncio.Task[object]] = set()
+        self._tasks = Tasks()
+        self._metrics = Metrics()
         self._router: ASGIApp | None = None
 
     @property
@@ -98,14 +101,14 @@ class Application:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[State]:
         """Open everything, serve, and let go of it again in the opposite order."""
-        async with self.opened() as database:
-            state = self._state(database)
+        async with self.opened() as opened:
+            state = self._state(CountedDatabase(opened, self._metrics.load))
             openid = self._provider()
-            self._router = _routed(state, openid)
+            self._router = _routed(state, openid, self._tracing)
             try:
                 yield state
             finally:
-                await self._finish()
+                await self._tasks.finish()
                 if openid is not None:
                     await openid.aclose()
                 await state.refusals.write()
@@ -115,13 +118,17 @@ class Application:
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[Database]:
         """The database alone, migrated."""
-        connections = self.settings.postgres_connections
-        database = await open_database(self.settings.database_url, connections=connections)
+        database = await open_database(
+            self.settings.database_url,
+            connections=self.settings.postgres_connections,
+            busy_seconds=self.settings.sqlite_busy_timeout,
+        )
         try:
             await migrate(database, self._clock())
-            yield database
+            yield self._tracing.database(database)
         finally:
             await database.close()
+            await self._tracing.close()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -134,7 +141,8 @@ class Application:
         await receive()
         try:
             async with self.running() as state:
-                self._spawn(self.worker(state.database, state.registry, alone=True).run())
+                self._tasks.spawn(self.worker(state.database, state.registry, alone=True).run())
+                self._tasks.spawn(self._metrics.load.watch())
                 settle_memory()
                 await send({"type": "lifespan.startup.complete"})
                 log.info("service.started", database=state.database.dialect)
@@ -145,25 +153,28 @@ class Application:
         await send({"type": "lifespan.shutdown.complete"})
 
     def _state(self, database: Database) -> State:
-        settings, clock, metrics = self.settings, self._clock, Metrics()
+        settings, clock, metrics = self.settings, self._clock, self._metrics
         return State(
             settings=settings,
             database=database,
             clock=clock,
             token_key=token_key(settings),
-            rules=rules(settings),
+            rules=Rules.of(settings),
             calls=RateLimit(settings.token_rate, settings.token_burst, clock),
             failures=RateLimit(settings.failed_logins / 60, settings.failed_logins, clock),
             hosts=Hosts(settings),
             proxies=Proxies(settings),
             metrics=metrics,
-            refusals=Refusals(database, clock, metrics, self._spawn),
+            # Two of the largest bodies at once.
+            admission=Admission(settings.max_requests, 2 * settings.max_body_bytes, metrics),
+            refusals=Refusals(database, clock, metrics, self._tasks.spawn),
             registry=self.registry(database),
             connect=self._clients.of,
             post=self._post,
-            tools={tool.name: tool for tool in self._tools},
+            tools=self._tracing.tools({tool.name: tool for tool in self._tools}),
             lists=mcp_answers.lists(self._tools),
-            spawn=self._spawn,
+            spawn=self._tasks.spawn,
+            tracer=self._tracer,
         )
 
     def registry(self, database: Database) -> Registry:
@@ -194,7 +205,9 @@ class Application:
     def courier(self, database: Database) -> Courier:
         """What sends events to webhooks."""
         key = partial(token_key, self.settings)
-        return Courier(database, GuardedPost(self.settings), key, self._clock, _holder())
+        post = GuardedPost(self.settings, self._tracer)
+        counted = self._metrics.posted
+        return Courier(database, post, key, self._clock, _holder(), self._tracer, counted)
 
     def collector(
         self,
@@ -204,7 +217,13 @@ class Application:
     ) -> Collector:
         """What does the runs of these integrations, and of those that come and go."""
         return Collector(
-            database, integrations, self._clients.of, self._clock, _holder(), further=further
+            database,
+            integrations,
+            self._clients.of,
+            self._clock,
+            _holder(),
+            further=further,
+            tracer=self._tracer,
         )
 
     def _provider(self) -> "OpenID | None":
@@ -218,31 +237,16 @@ class Application:
 
     def _connect_to(self, integration: Integration) -> Client:
         if self._connect is None:
-            self._connect = Connections(self.settings, self._clock).client
+            self._connect = Connections(self.settings, self._clock, self._tracer).client
         return self._connect(integration)
 
-    def _spawn(self, work: Coroutine[Any, Any, object]) -> None:
-        task = asyncio.ensure_future(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._done)
 
-    def _done(self, task: "asyncio.Task[object]") -> None:
-        self._tasks.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            log.error("task.failed", exc_info=error)
-
-    async def _finish(self) -> None:
-        tasks = list(self._tasks)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-
-
-def _routed(state: State, openid: "OpenID | None") -> ASGIApp:
+def _routed(state: State, openid: "OpenID | None", tracing: Tracing) -> ASGIApp:
     """Everything that is served: the interfaces and the pages."""
     site = web.Site(state, openid)
-    nowhere = web.nowhere(site, api.nowhere(state))
-    site.application = router({**api.endpoints(state), **web.endpoints(site)}, nowhere)
+    endpoints = tracing.endpoints({**api.endpoints(state), **web.endpoints(site)})
+    nowhere = tracing.nowhere(web.nowhere(site, api.nowhere(state)))
+    site.application = router(endpoints, nowhere)
     return site.application
 
 
@@ -256,37 +260,22 @@ def _holder() -> str:
     return f"{os.getpid()}-{secrets.token_hex(4)}"
 
 
-def rules(settings: Settings) -> Rules:
-    """How the settings say that pushed entities are checked and annotated."""
-    return Rules(
-        Annotator(settings.push_word, settings.annotation_domain),
-        strict_names=settings.entity_names == "strict",
-        max_items=settings.max_set_items,
-        max_depth=settings.max_json_depth,
-    )
-
-
-def token_key(settings: Settings) -> bytes:
-    """The key of token hashes; on SQLite a file beside the database when it is not set."""
-    url = settings.database_url
-    file: Path | None = None
-    if url.startswith("sqlite:"):
-        database = sqlite_path(url)
-        file = database.with_name(f"{database.name}.key")
-    return tokens.key(settings.token_key, file)
-
-
 def create() -> Application:
     """The application for a server process, with settings from the file and the environment."""
-    settings = load()
-    logs.configure(settings)
     sys.setswitchinterval(_SWITCH_SECONDS)
-    return application(settings)
+    return traced(load())
 
 
-def application(settings: Settings) -> Application:
-    """The application with everything that the settings configure."""
-    return Application(settings, integrations=configured(settings.integrations))
+def traced(settings: Settings) -> Application:
+    """The application with everything that the settings configure, logs and traces too."""
+    tracing = traces.start(settings)
+    logs.configure(settings, tracing.ids)
+    return application(settings, tracing)
+
+
+def application(settings: Settings, tracing: Tracing = traces.OFF) -> Application:
+    """The application with everything that the settings configure, without logs and traces."""
+    return Application(settings, integrations=configured(settings.integrations), tracing=tracing)
 
 
 async def migrate(database: Database, now: int) -> list[str]:

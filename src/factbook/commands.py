@@ -1,6 +1,7 @@
 """What commands do on the database itself, without a server: collect facts, manage tokens."""
 
 import asyncio
+import re
 import signal
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -8,11 +9,12 @@ from typing import NamedTuple
 
 import structlog
 
-from factbook.app import Application, settle_memory, token_key
-from factbook.auth import audit, granting, invitations, people, roles, store, tokens
+from factbook.app import Application, settle_memory
+from factbook.auth import audit, audit_lines, granting, invitations, people, roles, store, tokens
 from factbook.auth import permissions as known_permissions
-from factbook.auth.audit import COMMAND_LINE, About, Caller, Entry
+from factbook.auth.audit import COMMAND_LINE, About, Caller, Entry, Place
 from factbook.auth.granting import Wish
+from factbook.auth.keys import token_key
 from factbook.auth.people import Person
 from factbook.auth.store import Token
 from factbook.catalog import ref as refs
@@ -131,6 +133,36 @@ async def revoke_token(app: Application, id_or_name: str) -> str:
         write = _writing(database, auditing.of_token("token.revoke"), now())
         token = await write(lambda tx: store.revoke(tx, id_or_name, now()))
     return token.name
+
+
+async def export_audit(
+    app: Application,
+    write: Callable[[bytes], object],
+    after: str | None = None,
+    *,
+    since: int | None = None,
+    until: int | None = None,
+    follow: bool = False,
+    every: float = 10,
+    clock: Clock = now,
+) -> None:
+    """Write the audit as JSON lines, oldest first, behind the cursor `after`.
+
+    `follow`: on and on until cancelled, `every` so many seconds, what is old enough that nothing
+    comes in before it. Raises InputError for what is no cursor.
+    """
+    if after is not None and not re.fullmatch(audit_lines.CURSOR, after):
+        raise InputError(f'--after takes the "cursor" of a line, not "{after}".')
+    place = None if after is None else audit_lines.place(after)
+    async with app.opened() as database:
+        while True:
+            end = clock() - audit_lines.SETTLED if follow else until
+            async for records in audit.export(database, since=since, until=end, after=place):
+                write(audit_lines.encoded(records))
+                place = Place(records[-1].at, records[-1].id)
+            if not follow:
+                return
+            await asyncio.sleep(every)
 
 
 async def list_people(app: Application) -> list[Person]:

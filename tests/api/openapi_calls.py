@@ -152,6 +152,8 @@ async def _tokens(service: Service) -> AsyncIterator[Call]:
     yield "auditListRecords", 200, await http.get(AUDIT)
     yield "auditListRecords", 200, await http.get(AUDIT, params={"limit": "1"})
     yield "auditListRecords", 400, await http.get(AUDIT, params={"cursor": "none"})
+    yield "auditExport", 200, await http.get(f"{AUDIT}/export", params={"action": "set.push"})
+    yield "auditExport", 400, await http.get(f"{AUDIT}/export", params={"after": "none"})
 
 
 async def _sources(service: Service) -> AsyncIterator[Call]:

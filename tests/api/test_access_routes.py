@@ -34,7 +34,11 @@ OPEN = {
 }
 ROUTES = all_routes(Settings(push_aliases=["other"]))
 GUARDED = [route for route in ROUTES if (route.method, route.path) not in OPEN]
-FEEDS = {"/api/access/v1/audit": {AUDIT_READ}, "/api/events": {EVENTS_READ}}
+FEEDS = {
+    "/api/access/v1/audit": {AUDIT_READ},
+    "/api/access/v1/audit/export": {AUDIT_READ},
+    "/api/events": {EVENTS_READ},
+}
 READING_POSTS = {"by-refs", "by-query", "entity-facets", "validate-entity", "analyze-location"}
 UID = "6e1f3f0c-0000-4000-8000-000000000000"
 

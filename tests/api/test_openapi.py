@@ -155,8 +155,11 @@ def check(
     if "content" not in declared:
         assert answer.content == b"", name
         return
-    schema = declared["content"]["application/json"]["schema"]
-    problems = [*validator(document, schema).iter_errors(answer.json())]
+    [(media, content)] = declared["content"].items()
+    assert answer.headers["content-type"].startswith(media), name
+    lines = answer.text.splitlines() if media == "application/x-ndjson" else [answer.text]
+    checker = validator(document, content["schema"])
+    problems = [each for line in lines for each in checker.iter_errors(json.loads(line))]
     assert problems == [], (name, answer.text)
 
 

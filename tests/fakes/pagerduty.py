@@ -179,6 +179,8 @@ class FakePagerDuty(Fake):
             every: list[Any] = self.services[::step]
             shown = [one.render() for one in every[offset : offset + limit]]
         else:
+            if "since" not in query:  # of the last month, as documented
+                return 200, {kind: [], "limit": limit, "offset": 0, "more": False, "total": None}
             since, until = _moment(query["since"]), _moment(query["until"])
             if until - since > 181 * DAY or query["sort_by"] != "created_at:asc":
                 return _refusal(400, _BAD_REQUEST)

@@ -94,6 +94,8 @@ class FakePrometheus(Fake):
         if request.url.path != "/api/v1/query":
             return request.url.path.rpartition("/")[2]
         expression = request.query_params["query"]
+        if expression == "vector(1)":
+            return "probe"
         if _ANYTHING.fullmatch(expression):
             return "covers"
         if _UP.fullmatch(expression):
@@ -117,6 +119,8 @@ class FakePrometheus(Fake):
             return self._success({"groups": [{"name": "all", "rules": self.server.rules}]})
         if kind == "values":
             return self._success(sorted(self._values(request)))
+        if kind == "probe":
+            return self._success(_vector([{"metric": {}, "value": [self.clock() / SECOND, "1"]}]))
         return self._success(self._query(kind, request))
 
     def _success(self, data: Any) -> Response:

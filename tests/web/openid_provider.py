@@ -95,8 +95,10 @@ class OpenIDProvider:
             response = self.faults[path]
         elif path == "/token":
             response = self._exchanged(request, dict(parse_qsl((await request.body()).decode())))
-        else:
+        elif path in answers:
             response = answers[path](request)
+        else:
+            response = Response(status_code=404)
         await response(scope, receive, send)
 
     def _discovery(self, request: Request) -> Response:

@@ -1,5 +1,6 @@
 """Administration → Audit: who did what, shown to those who may read it."""
 
+import json
 import re
 from html import unescape
 from typing import Any
@@ -138,6 +139,23 @@ async def test_a_long_audit_comes_in_pages_that_keep_the_filter(service: Service
         seen += objects(page)
         path = unescape("".join(re.findall(r'href="([^"]+)" rel="next"', page)))
     assert seen == [f"n{number:03}" for number in reversed(range(120))]
+
+
+async def test_the_filtered_records_are_exported_as_json_lines_oldest_first(
+    service: Service,
+) -> None:
+    ada = await signed_in(service)
+    rows = [("user:default/kim", number, "set.push", f"n{number:03}") for number in range(120)]
+    await recorded(service, *rows, ("user:default/lou", 0, "set.push", "x"))
+    page = await ada.text(PATH, actor="kim")
+    [link] = re.findall(r'href="([^"]+)" download', page)
+    answer = await ada.open(unescape(link))
+    assert answer.headers["content-disposition"] == 'attachment; filename="audit.jsonl"'
+    found = [json.loads(line)["object"] for line in answer.text.splitlines()]
+    assert found == [f"n{number:03}" for number in range(120)]
+    assert (await ada.open(f"{PATH}/export", to="never")).status_code == 400
+    vic = await signed_in(service, "vic", "viewer")
+    assert (await vic.open(f"{PATH}/export")).status_code == 403
 
 
 async def test_what_is_recorded_is_text_and_nothing_else(service: Service) -> None:

@@ -2,19 +2,18 @@
 
 from typing import Any, Final
 
-import msgspec
 from msgspec import UNSET, UnsetType
 
 from factbook.api.parameter import Choice, Moment, Text
 from factbook.api.parameters import FACTS_LIMIT
 from factbook.api.wire import Time, Wire
-from factbook.auth import audit
-from factbook.auth.audit import ACTIONS, LONGEST, Place, Record
-from factbook.clock import iso
+from factbook.auth import audit, audit_lines
+from factbook.auth.audit import ACTIONS, LONGEST
 from factbook.edge.requests import Reply, Request, reply
 from factbook.edge.state import State
 
 _PAGE = 100
+NDJSON: Final = "application/x-ndjson"
 
 ACTOR: Final = Text(
     name="actor",
@@ -52,10 +51,18 @@ UNTIL: Final = Moment(
 CURSOR: Final = Text(
     name="cursor",
     description="The `nextCursor` of the page before.",
-    pattern="[0-9]{1,15}/[0-9a-f]{16}",
+    pattern=audit_lines.CURSOR,
     wrong="has to be the nextCursor of a page",
 )
-PARAMETERS: Final = (ACTOR, ACTION, OBJECT, OUTCOME, SINCE, UNTIL, FACTS_LIMIT, CURSOR)
+AFTER: Final = Text(
+    name="after",
+    description="The `cursor` of the last line that is known: those behind it come.",
+    pattern=audit_lines.CURSOR,
+    wrong="has to be the cursor of a line",
+)
+_FILTERS: Final = (ACTOR, ACTION, OBJECT, OUTCOME, SINCE, UNTIL)
+PARAMETERS: Final = (*_FILTERS, FACTS_LIMIT, CURSOR)
+EXPORT_PARAMETERS: Final = (*_FILTERS, AFTER)
 
 
 class AuditRecord(Wire):
@@ -73,6 +80,12 @@ class AuditRecord(Wire):
     detail: dict[str, Any]
 
 
+class AuditLine(AuditRecord):
+    """Something that was done, or was refused, on a line of its own."""
+
+    cursor: str
+
+
 class AuditPage(Wire):
     """Records, newest first."""
 
@@ -86,35 +99,36 @@ async def list_records(request: Request, state: State) -> Reply:
     `status` is that of the answer over HTTP, 0 on the command line; `token` is the id of the token.
     What a process refused is there at once when the same process is asked, else a moment later.
     """
-    cursor = CURSOR.of(request)
-    asked = {
+    asked = _asked(request, CURSOR)
+    limit = FACTS_LIMIT.of(request) or _PAGE
+    await state.refusals.write()
+    found, more = await audit.page(state.database, **asked, limit=limit)
+    body: dict[str, Any] = {"records": [audit_lines.shown(record) for record in found]}
+    if more:
+        body["nextCursor"] = audit_lines.cursor(found[-1])
+    return reply(body)
+
+
+async def export(request: Request, state: State) -> Reply:
+    """What was done and what was refused as JSON lines, oldest first, all of one moment.
+
+    A line is a record with its `cursor`. A record has the time at which its write began: who goes
+    on behind the last line asks for an `until` of five minutes ago, so that none comes in before.
+    """
+    asked = _asked(request, AFTER)
+    await state.refusals.write()
+    lines = audit_lines.lines(state.database, **asked)
+    return Reply(lines, content_type=NDJSON.encode())
+
+
+def _asked(request: Request, place: Text) -> dict[str, Any]:
+    cursor = place.of(request)
+    return {
         "actor": ACTOR.of(request),
         "action": ACTION.of(request),
         "object": OBJECT.of(request),
         "outcome": OUTCOME.of(request),
+        "since": SINCE.of(request),
+        "until": UNTIL.of(request),
+        "after": None if cursor is None else audit_lines.place(cursor),
     }
-    since, until = SINCE.of(request), UNTIL.of(request)
-    limit = FACTS_LIMIT.of(request) or _PAGE
-    await state.refusals.write()
-    found, more = await audit.page(
-        state.database,
-        **asked,
-        since=since,
-        until=until,
-        after=None if cursor is None else _place(cursor),
-        limit=limit,
-    )
-    body: dict[str, Any] = {"records": [_shown(record) for record in found]}
-    if more:
-        body["nextCursor"] = f"{found[-1].at}/{found[-1].id}"
-    return reply(body)
-
-
-def _place(cursor: str) -> Place:
-    at, _, id_ = cursor.partition("/")
-    return Place(int(at), id_)
-
-
-def _shown(record: Record) -> dict[str, Any]:
-    shown = record._asdict()
-    return {**shown, "at": iso(record.at), "detail": msgspec.Raw(record.detail.encode())}

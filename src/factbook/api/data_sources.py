@@ -8,7 +8,7 @@ from factbook.api.wire_sources import NewRun, Publish
 from factbook.auth.audit import Entry
 from factbook.auth.permissions import SOURCE_WRITE
 from factbook.clock import iso
-from factbook.collecting import defining, running
+from factbook.collecting import defining, running, telling
 from factbook.edge import auditing
 from factbook.edge.requests import Reply, Request, decode, reply
 from factbook.edge.state import State
@@ -119,6 +119,7 @@ async def run(request: Request, state: State) -> Reply:
         now=state.clock(),
         write=auditing.writing(request, state, auditing.of_run(source_id, wanted.entity), 202),
     )
+    state.tracer.asked_for(telling.work(source_id, found.id, found.deadline))
     return reply(_run(found), 202)
 
 

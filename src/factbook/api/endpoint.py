@@ -30,9 +30,9 @@ class Route(NamedTuple):
 
     What it takes and gives is declared here, for the OpenAPI description too: `parameters` in the
     query and the headers (None: whatever the query holds), the types of the body and of the answer
-    (None: there is none; a tuple: one of them), `refusals` beside those of every route,
-    `other_answers` where a status has another form too. One that is not `described` is another way
-    to write a route that is, or is not offered.
+    (None: there is none; a tuple: one of them; of JSON lines that of each), `refusals` beside those
+    of every route, `other_answers` where a status has another form too. One that is not `described`
+    is another way to write a route that is, or is not offered.
     """
 
     method: str
@@ -43,6 +43,7 @@ class Route(NamedTuple):
     body: Any = None
     needs_body: bool = True
     answer: Any = None
+    media: str = "application/json"
     status: int = 200
     headers: tuple[AnswerHeader, ...] = ()
     refusals: tuple[type[FactbookError], ...] = ()
@@ -73,9 +74,7 @@ class Endpoint:
         started = time.perf_counter()
         request = Request(scope, receive)
         try:
-            reply = await self._answer(request)
-            if not isinstance(reply.body, bytes | list):
-                reply = reply._replace(body=await begun(reply.body))
+            reply = await self._admitted(request, started)
         except FactbookError as error:
             writes = request.method in self._writing
             auditing.refusal(request, self._state, error, writes=writes)
@@ -87,6 +86,18 @@ class Endpoint:
         seconds = time.perf_counter() - started
         self._state.metrics.answered(self._path, request.method, reply.status, seconds)
         await send_reply(reply, send, head=request.method == "HEAD")
+
+    async def _admitted(self, request: Request, now: float) -> Reply:
+        # Who looks whether the service is well is answered always.
+        if not self._closed:
+            return await self._answer(request)
+        admission = self._state.admission
+        gate = admission.writes if request.method in self._writing else admission.reads
+        await admission.enter(gate, now)
+        try:
+            return await self._answer(request)
+        finally:
+            gate.release()
 
     async def _answer(self, request: Request) -> Reply:
         state = self._state
@@ -101,4 +112,7 @@ class Endpoint:
             authorize(await authenticate(request, state), route.permissions)
         if request.scope["query_string"] and route.parameters is not None:
             request.allow_only([each.name for each in route.parameters if each.place == "query"])
-        return await route.handler(request, state)
+        reply = await route.handler(request, state)
+        if not isinstance(reply.body, bytes | list):
+            reply = reply._replace(body=await begun(reply.body))
+        return reply

@@ -23,7 +23,7 @@ from factbook.api.wire_facts import NewFacts, NewItems
 from factbook.catalog import ref as refs
 from factbook.catalog.store import reading as catalog_reading
 from factbook.catalog.validation import deeper_than
-from factbook.clock import MINUTE, iso, milliseconds
+from factbook.clock import iso, milliseconds
 from factbook.collecting import running
 from factbook.edge import auditing
 from factbook.edge.requests import Reply, Request, reply
@@ -41,8 +41,6 @@ log = structlog.get_logger("factbook.facts")
 _LARGEST = 8 * 1024 * 1024
 _PAGE = 100
 _MOST_SOURCES = 100
-# How far the clocks of those who push may be ahead.
-_AHEAD = 5 * MINUTE
 
 EntityFacts = dict[str, Any]
 
@@ -140,7 +138,7 @@ def _item(given: NewFacts, depth: int, now: int) -> _Read:
             problems["timestamp"] = (
                 "has to be an ISO 8601 date and time with a UTC offset, from 1970 on"
             )
-        elif moment > now + _AHEAD:
+        elif moment > now + pushing.AHEAD:
             problems["timestamp"] = "is in the future"
         else:
             written_at = moment

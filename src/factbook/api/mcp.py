@@ -218,6 +218,8 @@ async def _run(tool: Tool, arguments: msgspec.Raw, id_: Id, state: State, *, mod
         value = await tool.call(arguments, context)
     except (ToolError, UnavailableError) as error:
         state.metrics.called(tool.name, "refused")
+        if isinstance(error, UnavailableError):
+            log.warning("tool.unavailable", tool=tool.name, cause=error.cause)
         text = msgspec.json.encode(error.message).decode()
         failed = f'{{"content":[{{"type":"text","text":{text}}}],"isError":true{extra}}}'
         return Reply(jsonrpc.result(id_, failed).encode())

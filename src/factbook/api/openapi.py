@@ -39,6 +39,7 @@ _HEADERS = {
     AuthenticationError: ("WWW-Authenticate", "The challenge of RFC 6750."),
     NotAllowedError: ("WWW-Authenticate", "The missing permissions, as the scope of RFC 6750."),
     TooManyRequestsError: ("Retry-After", "The number of seconds to wait."),
+    UnavailableError: ("Retry-After", "The number of seconds to wait, where it helps."),
 }
 
 
@@ -144,7 +145,7 @@ def _answer(route: Route, schemas: dict[str, Schema]) -> Schema:
         answer["headers"] = {header.name: _header(header) for header in route.headers}
     if forms := [schemas[repr(form)] for form in _forms(route.answer)]:
         schema = forms[0] if len(forms) == 1 else {"anyOf": forms}
-        answer["content"] = {"application/json": {"schema": schema}}
+        answer["content"] = {route.media: {"schema": schema}}
     return answer
 
 

@@ -2,11 +2,15 @@
 
 from contextlib import suppress
 
+from prometheus_client.core import Metric
+
+from factbook.edge import stored
 from factbook.edge.metrics import of_sources
 from factbook.edge.requests import Reply, Request, reply
 from factbook.edge.state import State
 from factbook.errors import NotFoundError, UnavailableError
 from factbook.scheduling import runs
+from factbook.storage import migrations
 
 
 async def healthz(request: Request, state: State) -> Reply:
@@ -15,19 +19,32 @@ async def healthz(request: Request, state: State) -> Reply:
 
 
 async def readyz(request: Request, state: State) -> Reply:
-    """The process can serve: its database answers. One that stops takes no new connections."""
+    """The process can serve: its database answers. One that stops takes no new connections.
+
+    One that can only read is ready, and says why nothing can be written.
+    """
     await state.database.check()
-    return reply({"status": "ready"})
+    await migrations.check(state.database)
+    trouble = state.database.trouble()
+    return reply({"status": "ready"} | ({"writes": trouble} if trouble else {}))
 
 
 async def metrics(request: Request, state: State) -> Reply:
-    """Counts and durations for Prometheus; those of sources only while the database answers."""
+    """Counts and durations for Prometheus; what is stored only while the database answers."""
     known: dict[str, runs.Health] = {}
     sources = state.registry.fixed.sources
+    kept: list[Metric] = []
     with suppress(UnavailableError):
         known = await runs.health(state.database)
         sources = (await state.registry.current()).sources
-    rendered = state.metrics.render(of_sources(sources, known, state.clock()))
+        kept = await stored.metrics(state.database, state.clock())
+    further = [
+        *state.metrics.load.metrics(state.database),
+        *of_sources(sources, known, state.clock()),
+        *kept,
+        *stored.of_disk(state.settings.database_url),
+    ]
+    rendered = state.metrics.render(further)
     return Reply(rendered, content_type=b"text/plain; version=0.0.4; charset=utf-8")
 
 

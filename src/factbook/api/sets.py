@@ -26,10 +26,13 @@ _PAGE = 1000
 async def put_set(request: Request, state: State) -> Reply:
     """Make the items of the body the whole content of a set."""
     name, terms = SET_ID.of(request), terms_of(request)
-    body = await request.body(state.settings.max_body_bytes, "max_body_bytes")
-    push = await offloaded(_prepare, body, name, state)
-    del body
-    return await _replace(request, state, name, push, terms, "set.push")
+    async with state.admission.room_for_body(request, state.settings.max_body_bytes):
+        body = await request.body(state.settings.max_body_bytes, "max_body_bytes")
+        with state.tracer.span("check push") as span:
+            push = await offloaded(_prepare, body, name, state)
+            span.note({"factbook.push.items": len(push.items)})
+        del body
+        return await _replace(request, state, name, push, terms, "set.push")
 
 
 async def delete_set(request: Request, state: State) -> Reply:
@@ -184,8 +187,9 @@ async def refuse_set_id(request: Request, state: State) -> Reply:
 
 
 async def _put_one(request: Request, state: State, name: str | None) -> Reply:
-    body = await request.body(state.settings.max_body_bytes, "max_body_bytes")
-    push: Push = await offloaded(sets.prepare_one, msgspec.Raw(body), name, state.rules)
+    async with state.admission.room_for_body(request, state.settings.max_body_bytes):
+        body = await request.body(state.settings.max_body_bytes, "max_body_bytes")
+        push: Push = await offloaded(sets.prepare_one, msgspec.Raw(body), name, state.rules)
     [item] = push.items
     outcome = await pushing.put_one(
         state.database,

@@ -28,11 +28,9 @@ def worker(database_url: DatabaseUrl = None) -> None:
     """
     import uvloop
 
-    from factbook import app, commands, logs
+    from factbook import app, commands
 
-    settings = settings_from(database_url)
-    logs.configure(settings)
-    uvloop.run(commands.work(app.application(settings)))
+    uvloop.run(commands.work(app.traced(settings_from(database_url))))
 
 
 def collect(
@@ -54,12 +52,11 @@ def collect(
     """
     import asyncio
 
-    from factbook import app, commands, logs
+    from factbook import app, commands
 
-    settings = settings_from(database_url)
     # How the run ends is what the command itself says.
-    logs.configure(msgspec.structs.replace(settings, log_level="error"))
-    service = app.application(settings)
+    settings = msgspec.structs.replace(settings_from(database_url), log_level="error")
+    service = app.traced(settings)
     with progress_bar(f"Collecting {source}") as show:
 
         def shown(run: "Run") -> None:

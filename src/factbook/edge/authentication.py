@@ -52,6 +52,11 @@ def client_address(request: Request, state: State) -> str:
     return state.proxies.client(client[0] if client else "", forwarded_for)
 
 
+def is_noted(used_at: int, now: int) -> bool:
+    """Whether a use at one time stands for one now, too; none stands for one that is to come."""
+    return now - MINUTE < used_at <= now
+
+
 async def _verified(request: Request, state: State) -> Grant:
     value = _credentials(request)
     # Here, because what is open to everyone has to answer without a database.
@@ -66,7 +71,7 @@ async def _verified(request: Request, state: State) -> Grant:
         raise AuthenticationError("The token was revoked.", token_sent=True)
     if token.expires_at is not None and token.expires_at <= now:
         raise AuthenticationError("The token has expired.", token_sent=True)
-    if token.last_used_at is None or token.last_used_at <= now - MINUTE:
+    if token.last_used_at is None or not is_noted(token.last_used_at, now):
         _note_use(state, token.id, now)
     return token
 
@@ -85,6 +90,6 @@ def _credentials(request: Request) -> str:
 
 
 def _note_use(state: State, token_id: str, now: int) -> None:
-    if state.touched.get(token_id, 0) <= now - MINUTE:
+    if not is_noted(state.touched.get(token_id, 0), now):
         state.touched[token_id] = now
         state.spawn(state.database.write(lambda tx: store.touch(tx, token_id, now)))

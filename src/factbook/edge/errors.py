@@ -50,8 +50,7 @@ def protocol(error: FactbookError, request: Request) -> Reply:
 
 def _log_cause(error: FactbookError, request: Request) -> None:
     if isinstance(error, UnavailableError) and error.__cause__ is not None:
-        cause = f"{type(error.__cause__).__name__}: {error.__cause__}"
-        log.warning("request.unavailable", path=request.path, cause=cause)
+        log.warning("request.unavailable", path=request.path, cause=error.cause)
 
 
 def unexpected(error: Exception, request: Request, path: str | None = None) -> FactbookError:

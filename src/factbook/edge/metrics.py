@@ -4,7 +4,6 @@ Requests are counted in plain numbers, by the event loop alone, and put into Pro
 they are scraped. Figures of sources come from the database, whichever process collects.
 """
 
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
@@ -13,52 +12,35 @@ from prometheus_client.core import (
     CounterMetricFamily,
     GaugeMetricFamily,
     HistogramMetricFamily,
+    InfoMetricFamily,
     Metric,
 )
 from prometheus_client.gc_collector import GCCollector
 from prometheus_client.platform_collector import PlatformCollector
 from prometheus_client.process_collector import ProcessCollector
 
+from factbook import __version__
 from factbook.clock import SECOND
+from factbook.edge.durations import Durations
+from factbook.edge.load import Load
 from factbook.facts.datasource import DataSource
-from factbook.facts.health import next_run
+from factbook.facts.health import interval, next_run
 from factbook.scheduling.runs import Health
 
-_SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 60)
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"})
-_BOUNDS = (*(str(bound) for bound in _SECONDS), "+Inf")
-
-
-class _Durations:
-    """How many requests took how long."""
-
-    __slots__ = ("buckets", "total")
-
-    def __init__(self) -> None:
-        self.buckets = [0] * (len(_SECONDS) + 1)
-        self.total = 0.0
-
-    def add(self, seconds: float) -> None:
-        self.buckets[bisect_left(_SECONDS, seconds)] += 1
-        self.total += seconds
-
-    def cumulative(self) -> list[tuple[str, float]]:
-        """Each bound with the number of requests that took no longer."""
-        count, found = 0, []
-        for bound, inside in zip(_BOUNDS, self.buckets, strict=True):
-            count += inside
-            found.append((bound, float(count)))
-        return found
 
 
 class Metrics:
     """The metrics of one process."""
 
     def __init__(self) -> None:
-        self._requests: dict[tuple[str, str, int], _Durations] = {}
+        self._requests: dict[tuple[str, str, int], Durations] = {}
         self._tools: Counter[tuple[str, str]] = Counter()
         self._entities: Counter[str] = Counter()
         self._left_out_of_audit = 0
+        self._messages: Counter[str] = Counter()
+        self.load = Load()
+        self._shed: Counter[str] = Counter()
         self._further: Iterable[Metric] = ()
         self._registry = CollectorRegistry()
         for collector in (GCCollector, PlatformCollector, ProcessCollector):
@@ -71,7 +53,7 @@ class Metrics:
         if durations is None:
             # A client can make up methods, and every one would be remembered.
             key = (route, method if method in _METHODS else "other", status)
-            durations = self._requests.setdefault(key, _Durations())
+            durations = self._requests.setdefault(key, Durations())
         durations.add(seconds)
 
     def called(self, tool: str, outcome: str) -> None:
@@ -85,6 +67,14 @@ class Metrics:
     def left_out_of_audit(self, records: int) -> None:
         """Count refused calls that the audit does not hold."""
         self._left_out_of_audit += records
+
+    def shed(self, reason: str) -> None:
+        """Count a request that was refused because of too many others."""
+        self._shed[reason] += 1
+
+    def posted(self, outcome: str) -> None:
+        """Count one message to a webhook."""
+        self._messages[outcome] += 1
 
     def render(self, further: Iterable[Metric] = ()) -> bytes:
         """The metrics, and `further` ones, in Prometheus's text format."""
@@ -121,6 +111,23 @@ class Metrics:
             "Refused calls that are not in the audit, because there were too many.",
             value=self._left_out_of_audit,
         )
+        shed = CounterMetricFamily(
+            "factbook_requests_shed",
+            "Requests refused because more was asked than could be answered.",
+            labels=("reason",),
+        )
+        for reason in ("turn", "under_way", "body"):
+            shed.add_metric((reason,), self._shed[reason])
+        yield shed
+        messages = CounterMetricFamily(
+            "factbook_webhook_messages_sent",
+            "Messages that this process sent to webhooks, by what came of it.",
+            labels=("outcome",),
+        )
+        for outcome in ("delivered", "failed"):
+            messages.add_metric((outcome,), self._messages[outcome])
+        yield messages
+        yield InfoMetricFamily("factbook_build", "What runs.", value={"version": __version__})
         yield from self._further
 
 
@@ -183,6 +190,11 @@ _SOURCE_GAUGES: tuple[tuple[str, str, _Value], ...] = (
         "next_run_timestamp_seconds",
         "When the source is collected next.",
         lambda source, health, now: _seconds(next_run(source, health, now)),
+    ),
+    (
+        "cadence_seconds",
+        "How far apart the moments are at which the source is collected.",
+        lambda source, _, now: _seconds(interval(source, now)),
     ),
     (
         "credential_expiry_timestamp_seconds",

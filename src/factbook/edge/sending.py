@@ -3,9 +3,13 @@
 import asyncio
 from collections.abc import AsyncIterator
 
+import structlog
 from starlette.types import Send
 
 from factbook.edge.requests import Reply
+from factbook.errors import UnavailableError
+
+log = structlog.get_logger("factbook.api")
 
 _SLOWEST_SECONDS = 60
 
@@ -55,4 +59,7 @@ async def _stream(pieces: AsyncIterator[bytes], send: Send) -> None:
             await asyncio.sleep(0)
     except TimeoutError:
         return  # the server closes a connection whose answer is not complete
+    except UnavailableError as error:
+        log.warning("answer.incomplete", cause=error.cause)
+        return
     await send({"type": "http.response.body", "body": b""})

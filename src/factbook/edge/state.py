@@ -8,11 +8,13 @@ from factbook.auth.limits import RateLimit
 from factbook.catalog.sets import Rules
 from factbook.clock import Clock
 from factbook.collecting import Connect, Registry
+from factbook.edge.admission import Admission
 from factbook.edge.metrics import Metrics
 from factbook.edge.origins import Hosts, Proxies
 from factbook.edge.refusals import Refusals
 from factbook.facts.datasource import DataSource
 from factbook.settings import Settings
+from factbook.spans import Tracer
 from factbook.storage import Database
 from factbook.tools import Tool
 from factbook.webhooks import Post
@@ -39,6 +41,7 @@ class State:
     hosts: Hosts
     proxies: Proxies
     metrics: Metrics
+    admission: Admission
     refusals: Refusals
     registry: Registry
     connect: Connect
@@ -46,6 +49,7 @@ class State:
     tools: Mapping[str, Tool]
     lists: Lists
     spawn: Callable[[Coroutine[Any, Any, object]], None]  # work that outlives its request
+    tracer: Tracer
     touched: dict[str, int] = field(default_factory=dict)  # token → when its use was last noted
 
     @property

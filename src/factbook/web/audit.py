@@ -8,11 +8,12 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from factbook.auth import audit, people
+from factbook.auth import audit, audit_lines, people
 from factbook.auth.audit import ACTIONS, COMMAND_LINE, LONGEST, Place, Record
 from factbook.auth.permissions import AUDIT_READ, TOKEN_MANAGE
 from factbook.clock import DAY, SECOND
 from factbook.edge.requests import Reply
+from factbook.edge.sending import begun
 from factbook.errors import FactbookError, InputError, UnavailableError
 from factbook.web import words
 from factbook.web.endpoint import Page
@@ -22,7 +23,6 @@ PATH: Final = "/administration/audit"
 _PAGE = 50
 _FILTERS = ("actor", "action", "object", "outcome", "from", "to")
 _OUTCOMES = [("", "Any"), ("done", "Done"), ("refused", "Refused")]
-_CURSOR = re.compile(r"([0-9]{1,15})/([0-9a-f]{16})")
 
 
 class Shown(NamedTuple):
@@ -51,7 +51,8 @@ async def show(visit: Visit) -> Reply:
         status,
         rows=[_shown(visit, record) for record in records],
         first=_address(asked) if visit.query("before") else None,
-        more=_address({**asked, "before": _cursor(records[-1])}) if more else None,
+        more=_address({**asked, "before": audit_lines.cursor(records[-1])}) if more else None,
+        export=_address(asked, f"{PATH}/export") if records else None,
         given=given,
         filtered=bool(asked),
         actions=[("", "Any"), *ACTIONS.items()],
@@ -60,21 +61,33 @@ async def show(visit: Visit) -> Reply:
     )
 
 
+async def export(visit: Visit) -> Reply:
+    """The same as JSON lines, oldest first, to keep as a file."""
+    wanted = _wanted({name: visit.query(name)[:LONGEST] for name in _FILTERS})
+    await visit.state.refusals.write()
+    lines = audit_lines.lines(visit.state.database, **wanted)
+    headers = {"content-disposition": 'attachment; filename="audit.jsonl"'}
+    return Reply(await begun(lines), headers=headers, content_type=b"application/x-ndjson")
+
+
 async def _found(visit: Visit, given: dict[str, str]) -> tuple[list[Record], bool]:
-    since, until = _day(given["from"]), _day(given["to"])
+    wanted, after = _wanted(given), _place(visit.query("before"))
     # What this process refused is there at once.
     await visit.state.refusals.write()
-    return await audit.page(
-        visit.state.database,
-        actor=_actor(given["actor"]),
-        action=given["action"] or None,
-        object=given["object"] or None,
-        outcome=given["outcome"] or None,
-        since=since,
-        until=None if until is None else until + DAY - 1,
-        after=_place(visit.query("before")),
-        limit=_PAGE,
-    )
+    return await audit.page(visit.state.database, **wanted, after=after, limit=_PAGE)
+
+
+def _wanted(given: dict[str, str]) -> dict[str, Any]:
+    """Which records the filters mean; raises InputError for what is no day."""
+    until = _day(given["to"])
+    return {
+        "actor": _actor(given["actor"]),
+        "action": given["action"] or None,
+        "object": given["object"] or None,
+        "outcome": given["outcome"] or None,
+        "since": _day(given["from"]),
+        "until": None if until is None else until + DAY - 1,
+    }
 
 
 def _actor(text: str) -> str | None:
@@ -101,18 +114,13 @@ def _day(text: str) -> int | None:
 def _place(text: str) -> Place | None:
     if not text:
         return None
-    match = _CURSOR.fullmatch(text)
-    if match is None:
+    if not re.fullmatch(audit_lines.CURSOR, text):
         raise InputError("There is no such page of the audit.")
-    return Place(int(match[1]), match[2])
+    return audit_lines.place(text)
 
 
-def _cursor(record: Record) -> str:
-    return f"{record.at}/{record.id}"
-
-
-def _address(query: dict[str, str]) -> str:
-    return f"{PATH}?{urlencode(query)}" if query else PATH
+def _address(query: dict[str, str], path: str = PATH) -> str:
+    return f"{path}?{urlencode(query)}" if query else path
 
 
 def _too_long(error: FactbookError) -> str:
@@ -158,4 +166,7 @@ def _path(visit: Visit, record: Record) -> str | None:
     return None
 
 
-AUDIT: Sequence[Page] = (Page("GET", PATH, show, (AUDIT_READ,)),)
+AUDIT: Sequence[Page] = (
+    Page("GET", PATH, show, (AUDIT_READ,)),
+    Page("GET", f"{PATH}/export", export, (AUDIT_READ,)),
+)

@@ -18,9 +18,15 @@ from factbook.edge.requests import ClientGoneError, Reply, Request
 from factbook.edge.sending import send_reply
 from factbook.errors import (
     AuthenticationError,
+    ConflictError,
     FactbookError,
+    InputError,
     MethodNotAllowedError,
     NotAllowedError,
+    OverloadedError,
+    PayloadTooLargeError,
+    PreconditionFailedError,
+    TooManyRequestsError,
 )
 from factbook.web import forms, session
 from factbook.web.compression import compressed
@@ -48,6 +54,20 @@ _HEADERS = {
 }
 # What a person may see is kept nowhere.
 _PRIVATE = {"cache-control": "no-store"}
+_TEXT = b"text/plain; charset=utf-8"
+# Forms that were not done, by the status that says why.
+_REFUSED: Final[Mapping[int, str]] = {
+    error.status: error.name
+    for error in (
+        InputError,
+        AuthenticationError,
+        NotAllowedError,
+        ConflictError,
+        PreconditionFailedError,
+        PayloadTooLargeError,
+        TooManyRequestsError,
+    )
+}
 _TLS_ONLY = {"strict-transport-security": "max-age=31536000"}
 
 
@@ -73,7 +93,10 @@ class PageEndpoint:
         request = Request(scope, receive)
         visit = Visit(self._site, request, client_address(request, self._site.state), None)
         try:
-            reply = await self._answer(visit)
+            reply = await self._admitted(visit, started)
+        except OverloadedError as error:
+            # A page would cost as much as what is refused.
+            reply = Reply(error.message.encode(), error.status, error.headers(), _TEXT)
         except FactbookError as error:
             reply = await _refusal(visit, self._path, error)
         except ClientGoneError:
@@ -81,10 +104,21 @@ class PageEndpoint:
         except Exception as error:  # noqa: BLE001 - the edge: whatever went wrong has to be answered
             unexpected = errors.unexpected(error, request, self._path)
             reply = await _refusal(visit, self._path, unexpected)
+        _note_refusal(visit, self._path, reply.status)
         metrics, seconds = self._site.state.metrics, time.perf_counter() - started
         metrics.answered(self._path, request.method, reply.status, seconds)
         reply = await compressed(self._with_headers(reply, visit), request)
         await send_reply(reply, send, head=request.method == "HEAD")
+
+    async def _admitted(self, visit: Visit, now: float) -> Reply:
+        admission = visit.state.admission
+        reads = visit.request.method in {"GET", "HEAD"}
+        gate = admission.reads if reads else admission.writes
+        await admission.enter(gate, now)
+        try:
+            return await self._answer(visit)
+        finally:
+            gate.release()
 
     async def _answer(self, visit: Visit) -> Reply:
         request, state = visit.request, visit.state
@@ -99,7 +133,9 @@ class PageEndpoint:
                 raise AuthenticationError("Sign in to see this page.")
             visit.require(*page.needs)
         if method != "GET":
-            visit.form = await forms.read(request)
+            # Whoever sends slowly keeps nobody else from being let in.
+            async with state.admission.aside(state.admission.writes):
+                visit.form = await forms.read(request)
             session.check_form(visit)
         return await page.handler(visit)
 
@@ -113,18 +149,35 @@ async def _refusal(visit: Visit, path: str, error: FactbookError) -> Reply:
     """An error as a page; who is not signed in is asked to do so first."""
     request = visit.request
     if isinstance(error, AuthenticationError) and visit.session is None:
-        back = request.url if request.method in {"GET", "HEAD"} else "/"
+        back = "/" if _is_form(request) else request.url
+        if _is_form(request):
+            _note_refusal(visit, path, error.status)
         return visit.redirect(f"/sign-in?next={quote(back, safe='')}")
     if isinstance(error, NotAllowedError):
-        auditing.refused(
-            visit.state,
-            actor=visit.session.ref if visit.session else "",
-            address=visit.address,
-            action="call.refused",
-            # Of some pages the path is a secret: the link of an invitation.
-            object=path,
-            status=error.status,
-            detail={"method": request.method[:20], "error": error.name},
-        )
+        _record(visit, path, error.status)
     reply = visit.page("error.html", error.status, error=error)
     return reply._replace(headers={**reply.headers, **error.headers()})
+
+
+def _note_refusal(visit: Visit, path: str, status: int) -> None:
+    """Record a form that was refused, unless that is done already."""
+    if status in _REFUSED and _is_form(visit.request) and not visit.recorded:
+        _record(visit, path, status)
+
+
+def _record(visit: Visit, path: str, status: int) -> None:
+    visit.recorded = True
+    auditing.refused(
+        visit.state,
+        actor=visit.session.ref if visit.session else "",
+        address=visit.address,
+        action=auditing.REFUSED,
+        # Of some pages the path is a secret: the link of an invitation.
+        object=path,
+        status=status,
+        detail={"method": visit.request.method[:20], "error": _REFUSED[status]},
+    )
+
+
+def _is_form(request: Request) -> bool:
+    return request.method not in {"GET", "HEAD"}

@@ -8,7 +8,8 @@ from factbook.auth import audit, people, sessions
 from factbook.auth.audit import Caller, Entry
 from factbook.auth.sessions import Session
 from factbook.auth.tokens import digest
-from factbook.clock import MINUTE, SECOND
+from factbook.clock import SECOND
+from factbook.edge.authentication import is_noted
 from factbook.errors import NotAllowedError
 from factbook.storage import Transaction
 from factbook.web import cookies, forgery
@@ -87,7 +88,7 @@ async def _alive(visit: Visit, hash_: str) -> Session | None:
     found = await sessions.find(state.database, hash_)
     if found is None or not found.counts(now):
         return None
-    if found.used_at <= now - MINUTE and state.touched.get(hash_, 0) <= now - MINUTE:
+    if not (is_noted(found.used_at, now) or is_noted(state.touched.get(hash_, 0), now)):
         state.touched[hash_] = now
         state.spawn(state.database.write(lambda tx: sessions.touch(tx, hash_, now)))
     return found

@@ -191,6 +191,7 @@ def _welcome(visit: Visit, invitation: Invitation, status: int = 200, **values: 
 
 
 async def _note_refusal(visit: Visit, name: str, error: FactbookError) -> None:
+    visit.recorded = True
     auditing.refused(
         visit.state,
         actor="",

@@ -5,7 +5,7 @@ from typing import Final
 
 from factbook.auth.permissions import SOURCE_READ, SOURCE_RUN
 from factbook.catalog import ref as refs
-from factbook.collecting import running
+from factbook.collecting import running, telling
 from factbook.edge import auditing
 from factbook.edge.requests import Reply
 from factbook.errors import ConflictError, InputError, NotFoundError
@@ -77,7 +77,7 @@ async def show(visit: Visit) -> Reply:
 async def _begun(visit: Visit, source_id: str, entity: str) -> Run:
     state = visit.state
     ref = str(refs.parse(entity, kind="component")) if entity else None
-    return await running.run(
+    run = await running.run(
         state.database,
         state.registry,
         source_id,
@@ -86,6 +86,8 @@ async def _begun(visit: Visit, source_id: str, entity: str) -> Run:
         now=visit.now,
         write=visit.writing(auditing.of_run(source_id, ref)),
     )
+    state.tracer.asked_for(telling.work(source_id, run.id, run.deadline))
+    return run
 
 
 def _is_stuck(run: Run, elapsed: int) -> bool:

@@ -32,6 +32,7 @@ class Visit:
     form_key: str = ""
     form: Form | None = None
     set_cookies: list[str] = field(default_factory=list)
+    recorded: bool = False  # that it was refused, in the audit
 
     @property
     def state(self) -> State:

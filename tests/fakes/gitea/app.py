@@ -114,6 +114,12 @@ class FakeGitea(Fake):
         token = self.tokens.get(value) if scheme == "token" else None
         if token is None:
             return refusal(401, "user does not exist [uid: 0, name: ]")
+        if path_of(request).endswith("/repos/search"):
+            allowed = "repository" in token.scopes
+            return Said(200, {"ok": True, "data": []}) if allowed else refusal(403, "token scope")
+        return self._of_repository(request, token, query)
+
+    def _of_repository(self, request: Request, token: Token, query: Query) -> Said:
         match = _REPOSITORY.fullmatch(path_of(request))
         found = match and self._find(match[1])
         if not (match and found) or found.name in token.hidden:

@@ -160,7 +160,7 @@ class FakeGitHub(Fake):
             error = {"type": "RATE_LIMITED", "code": "graphql_rate_limit", "message": text}
             return as_json(Said(200, {"errors": [error]}), self._limits(token, "graphql"))
         token.used["graphql"] += self.points
-        variables = asked["variables"]
+        variables = asked.get("variables", {})
         names = [f"{variables[f'o{i}']}/{variables[f'n{i}']}" for i in range(_size(variables))]
         found = [self.find(name) for name in names]
         heavy = any(one.too_heavy for one in found if one) and "query Alone" not in asked["query"]
@@ -175,7 +175,7 @@ class FakeGitHub(Fake):
         graphql = schema.whole() if self._whole_schema else schema.part()
         document = _parsed(graphql, asked["query"])
         root = Root(self.find, self._by_id(), token)
-        result = execute_sync(graphql, document, root, variable_values=asked["variables"])
+        result = execute_sync(graphql, document, root, variable_values=asked.get("variables"))
         assert isinstance(result, ExecutionResult)
         answer: dict[str, Any] = {"data": result.data}
         if result.errors:

@@ -106,6 +106,8 @@ class FakeGitLab(Fake):
         return None
 
     def _rest(self, request: HttpRequest, token: Token, path: str) -> Response:
+        if path == "/api/v4/projects":
+            return as_json([])
         match = _PROJECT.fullmatch(path)
         name = unquote(match[1]) if match else ""
         found = self._known(name, token)

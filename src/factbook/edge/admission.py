@@ -1,0 +1,163 @@
+"""Who is let in when more is asked than can be answered.
+
+What is let in is answered as quickly as ever. What is not waits for a moment, in which its client
+cannot ask again either, and then gets 503 before anything was done for it. It is too much
+
+- for the event loop, when a turn of it takes long: then requests that come late in a turn are let
+  in during another one, so that those already let in get their turns.
+- for the database. Requests under way hardly use the loop then, so they are counted: those that
+  read apart from those that write, of which one may hold up all others.
+- for memory. Large bodies are read one after another when they do not fit in side by side.
+"""
+
+import asyncio
+import random
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Final, Literal
+
+import structlog
+
+from factbook.edge.metrics import Metrics
+from factbook.edge.requests import Request
+from factbook.errors import OverloadedError
+
+log = structlog.get_logger("factbook.api")
+
+Reason = Literal["turn", "under_way", "body"]
+
+# Seconds in a turn after which nobody more is let in.
+_LONGEST_TURN: Final = 0.25
+# In every turn so many are let in, however long the first of them took.
+_ALWAYS: Final = 16
+# Seconds for which a request waits to be let in.
+_PATIENCE: Final = 2.0
+# Seconds, on average, after which one that came late in two turns tries again.
+_AGAIN: Final = 0.5
+# Bodies up to this many bytes are not counted.
+_SMALL: Final = 1024 * 1024
+# Seconds for which a large body waits for room.
+_LONGEST_WAIT: Final = 30.0
+# Seconds between two lines in the log that say so.
+_LOGGED_EVERY: Final = 10.0
+
+
+class Admission:
+    """What lets requests in: `most` reads and `most` writes, large bodies of `room` bytes."""
+
+    def __init__(self, most: int, room: int, metrics: Metrics) -> None:
+        self.reads = asyncio.Semaphore(most)
+        self.writes = asyncio.Semaphore(most)
+        self._room = _Room(room)
+        self._metrics = metrics
+        self._turn: float | None = None  # when the first request of this turn came
+        self._admitted = 0  # in this turn
+        self._unsaid = 0  # refused since the last line in the log
+        self._said: float | None = None
+
+    async def enter(self, gate: asyncio.Semaphore, now: float) -> None:
+        """Let in a request that came at `now` on the performance counter; raises OverloadedError.
+
+        `gate` is `reads` or `writes`, and is to be released when the request has its answer.
+        """
+        if self._is_late(now):
+            await self._another_turn(now)
+        self._admitted += 1
+        if gate.locked():
+            await self._in_line(gate)
+        else:
+            await gate.acquire()
+
+    @asynccontextmanager
+    async def aside(self, gate: asyncio.Semaphore | None = None) -> AsyncIterator[None]:
+        """The request only waits for something to happen: it takes no place meanwhile.
+
+        `gate` is the one that it was let in by, a read's when none is named.
+        """
+        gate = gate or self.reads
+        gate.release()
+        try:
+            yield
+        finally:
+            await gate.acquire()
+
+    @asynccontextmanager
+    async def room_for_body(self, request: Request, limit: int) -> AsyncIterator[None]:
+        """Room for the request's body and what is made of it; raises OverloadedError.
+
+        The body is not read before: until then it stays with the client. One whose length is not
+        told counts as `limit`.
+        """
+        length = request.headers.get(b"content-length", b"")
+        size = min(int(length), limit) if length.isdigit() else limit
+        if size <= _SMALL:
+            yield
+            return
+        try:
+            async with asyncio.timeout(_LONGEST_WAIT):
+                await self._room.take(size)
+        except TimeoutError:
+            raise self._refusal("body") from None
+        try:
+            yield
+        finally:
+            self._room.give_back(size)
+
+    def _is_late(self, now: float) -> bool:
+        if self._turn is None:
+            self._turn = now
+            # Runs in the loop's next turn, before what arrives until then.
+            asyncio.get_running_loop().call_soon(self._turn_over)
+        return now - self._turn > _LONGEST_TURN and self._admitted >= _ALWAYS
+
+    async def _another_turn(self, now: float) -> None:
+        latest, wait = now + _PATIENCE, 0.0
+        while self._is_late(now):
+            if now > latest:
+                raise self._refusal("turn")
+            await asyncio.sleep(wait)
+            now = time.perf_counter()
+            # At different times, so that they do not all come late together again.
+            wait = _AGAIN * random.uniform(0.5, 1.5)  # noqa: S311 - no secret
+
+    async def _in_line(self, gate: asyncio.Semaphore) -> None:
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                await gate.acquire()
+        except TimeoutError:
+            raise self._refusal("under_way") from None
+
+    def _turn_over(self) -> None:
+        self._turn, self._admitted = None, 0
+
+    def _refusal(self, reason: Reason) -> OverloadedError:
+        self._metrics.shed(reason)
+        self._unsaid += 1
+        now = time.monotonic()
+        if self._said is None or now - self._said >= _LOGGED_EVERY:
+            log.warning("requests.shed", requests=self._unsaid, reason=reason)
+            self._said, self._unsaid = now, 0
+        return OverloadedError()
+
+
+class _Room:
+    """Bytes that several may hold together; who finds too few waits, in the order of asking."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._free = size
+        self._first = asyncio.Lock()
+        self._given_back = asyncio.Event()
+
+    async def take(self, size: int) -> None:
+        size = min(size, self._size)
+        async with self._first:
+            while self._free < size:
+                self._given_back.clear()
+                await self._given_back.wait()
+            self._free -= size
+
+    def give_back(self, size: int) -> None:
+        self._free += min(size, self._size)
+        self._given_back.set()

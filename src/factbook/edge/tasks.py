@@ -1,0 +1,43 @@
+"""Work that goes on beside requests, until the service ends."""
+
+import asyncio
+from collections.abc import Coroutine, Iterator
+from typing import Any
+
+import structlog
+
+from factbook.errors import UnavailableError
+
+log = structlog.get_logger("factbook")
+
+
+class Tasks:
+    """Tasks that are kept until they are done; what one raises is logged."""
+
+    def __init__(self) -> None:
+        self._tasks: set[asyncio.Task[object]] = set()
+
+    def __iter__(self) -> "Iterator[asyncio.Task[object]]":
+        """Those that are under way."""
+        return iter(self._tasks)
+
+    def spawn(self, work: Coroutine[Any, Any, object]) -> None:
+        """Begin a task."""
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._done)
+
+    async def finish(self) -> None:
+        """Cancel all of them, and wait for their ends."""
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _done(self, task: "asyncio.Task[object]") -> None:
+        self._tasks.discard(task)
+        error = None if task.cancelled() else task.exception()
+        if isinstance(error, UnavailableError):
+            log.warning("task.unavailable", cause=error.cause)
+        elif error is not None:
+            log.error("task.failed", exc_info=error)

@@ -1,0 +1,101 @@
+"""Traces in the form of OpenTelemetry, sent to a collector over OTLP.
+
+Where the setting says that there are none, nothing of OpenTelemetry is imported and nothing is put
+around requests and queries. Decision: docs/decisions/0019-traces.md.
+"""
+
+import os
+from collections.abc import Mapping
+from typing import Protocol
+
+from starlette.types import ASGIApp
+
+from factbook.errors import ConfigurationError
+from factbook.settings import Settings
+from factbook.spans import NO_TRACER, Tracer
+from factbook.storage import Database
+from factbook.tools import Tool
+
+__all__ = ["OFF", "Tracing", "start"]
+
+
+class Tracing(Protocol):
+    """Puts spans around what the application is made of."""
+
+    @property
+    def tracer(self) -> Tracer:
+        """Makes the spans of the rooms below."""
+
+    def database(self, database: Database) -> Database:
+        """The same database, with a span for each statement within a trace."""
+
+    def endpoints(self, endpoints: Mapping[str, ASGIApp]) -> Mapping[str, ASGIApp]:
+        """The same applications by their paths, with a span for each request."""
+
+    def nowhere(self, application: ASGIApp) -> ASGIApp:
+        """The same application of all other paths, with a span for each request."""
+
+    def tools(self, tools: Mapping[str, Tool]) -> Mapping[str, Tool]:
+        """The same tools, with a span for each call."""
+
+    def ids(self) -> Mapping[str, str]:
+        """What a log line says of the span that is open: `trace_id`, `span_id`."""
+
+    async def close(self) -> None:
+        """Send what waits, for a few seconds at most."""
+
+
+class _Off:
+    """Everything as it is."""
+
+    tracer: Tracer = NO_TRACER
+
+    def database(self, database: Database) -> Database:
+        return database
+
+    def endpoints(self, endpoints: Mapping[str, ASGIApp]) -> Mapping[str, ASGIApp]:
+        return endpoints
+
+    def nowhere(self, application: ASGIApp) -> ASGIApp:
+        return application
+
+    def tools(self, tools: Mapping[str, Tool]) -> Mapping[str, Tool]:
+        return tools
+
+    def ids(self) -> Mapping[str, str]:
+        return {}
+
+    async def close(self) -> None:
+        pass
+
+
+OFF: Tracing = _Off()
+
+
+def start(settings: Settings, environ: Mapping[str, str] = os.environ) -> Tracing:
+    """What the settings and the environment variables of OpenTelemetry ask for.
+
+    Raises ConfigurationError when that is not there, or is not what this service can do.
+    """
+    if not settings.traces or environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
+        return OFF
+    exporter = environ.get("OTEL_TRACES_EXPORTER", "otlp").strip()
+    if exporter == "none":
+        return OFF
+    if exporter not in {"otlp", ""}:
+        raise ConfigurationError(
+            f"OTEL_TRACES_EXPORTER is {exporter}. Traces are sent over OTLP: otlp, or none."
+        )
+    for name in ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"):
+        if environ.get(name, "http/protobuf").strip() not in {"http/protobuf", ""}:
+            raise ConfigurationError(
+                f"{name} is {environ[name]}. Traces are sent as http/protobuf, which collectors "
+                "take on port 4318."
+            )
+    try:
+        from factbook.traces.opentelemetry import OpenTelemetry  # noqa: PLC0415 - may be missing
+    except ImportError as error:
+        raise ConfigurationError(
+            f"traces is on, and {error.name} is not installed: pip install 'factbook[traces]'."
+        ) from None
+    return OpenTelemetry()

@@ -1,0 +1,56 @@
+"""Tracing with OpenTelemetry: what the application is put together with when traces are on."""
+
+import asyncio
+from collections.abc import Mapping
+
+from starlette.types import ASGIApp
+
+from factbook.spans import Tracer
+from factbook.storage import Database
+from factbook.tools import Tool
+from factbook.traces import exporting, making, requests
+from factbook.traces.statements import TracedDatabase
+
+
+class OpenTelemetry:
+    """Puts spans around what the application is made of."""
+
+    def __init__(self) -> None:
+        """Raises ConfigurationError for a variable of OpenTelemetry that cannot be used."""
+        ids = making.WorkIds()
+        self._provider = exporting.provider(ids)
+        self._maker = making.SpanMaker(self._provider, ids)
+
+    @property
+    def tracer(self) -> Tracer:
+        """Makes the spans of the rooms below."""
+        return self._maker
+
+    def database(self, database: Database) -> Database:
+        """The same database, with a span for each statement within a trace."""
+        return TracedDatabase(database, self._maker.tracer)
+
+    def endpoints(self, endpoints: Mapping[str, ASGIApp]) -> Mapping[str, ASGIApp]:
+        """The same applications by their paths, with a span for each request."""
+        return {
+            path: one
+            if path in requests.UNTRACED
+            else requests.Traced(one, path, self._maker.tracer)
+            for path, one in endpoints.items()
+        }
+
+    def nowhere(self, application: ASGIApp) -> ASGIApp:
+        """The same application of all other paths, with a span for each request."""
+        return requests.Traced(application, None, self._maker.tracer)
+
+    def tools(self, tools: Mapping[str, Tool]) -> Mapping[str, Tool]:
+        """The same tools, with a span for each call."""
+        return {name: requests.traced_tool(tool, self._maker) for name, tool in tools.items()}
+
+    def ids(self) -> Mapping[str, str]:
+        """What a log line says of the span that is open: `trace_id`, `span_id`."""
+        return making.open_ids()
+
+    async def close(self) -> None:
+        """Send what waits, for a few seconds at most."""
+        await asyncio.to_thread(exporting.close, self._provider)

@@ -1,0 +1,111 @@
+"""A call of every route of the API that writes, and what it leaves in the audit."""
+
+from collections.abc import AsyncIterator, Coroutine
+from typing import Any, Final, NamedTuple
+
+import httpx2
+
+from tests.api.defining import CONNECTIONS, FACTS, SOURCES, item, of_entities, pushed
+from tests.service import PUSH, Service, component
+
+TOKENS = "/api/access/v1/tokens"
+WEBHOOKS = "/api/events/webhooks"
+CATALOG = "/api/catalog"
+
+
+class Done(NamedTuple):
+    """A route, a call of it that is to be made, and what it leaves."""
+
+    route: str
+    call: Coroutine[Any, Any, httpx2.Response]
+    action: str
+
+
+# No GET, and yet nothing is written by them.
+READS: Final = frozenset(
+    {
+        "POST /api/mcp/v1/tech-insights-facts",
+        "POST /api/catalog/entities/by-query",
+        "POST /api/catalog/entities/by-refs",
+        "POST /api/catalog/entities/by-refs/",
+        "POST /api/catalog/entity-facets",
+        "POST /api/catalog/validate-entity",
+        "POST /api/catalog/locations/by-query",
+        "POST /api/catalog/analyze-location",
+        # Trials: what they bring is shown and not stored.
+        "POST /api/tech-insights/v1/data-sources/{id}/test",
+        "POST /api/events/webhooks/{id}/test",
+    }
+)
+# What is never done, whoever asks.
+REFUSED_ALWAYS: Final = frozenset(
+    {
+        "POST /api/catalog/locations",
+        "PUT /api/catalog/locations/{id}",
+        "DELETE /api/catalog/locations/{id}",
+        "PUT /api/catalog/factbook-entities/sets/{set_id:path}",
+        "POST /api/catalog/factbook-entities/sets/{set_id:path}",
+        "DELETE /api/catalog/factbook-entities/sets/{set_id:path}",
+    }
+)
+
+
+async def every_write(service: Service) -> AsyncIterator[Done]:
+    """Each is to be made before the next is asked for."""
+    for part in (_sets, _entities, _access, _sources):
+        async for done in part(service):
+            yield done
+
+
+async def _sets(service: Service) -> AsyncIterator[Done]:
+    http, one = service.http, f"{PUSH}/sets/shop"
+    place = f"{PUSH}/sets/{{set_id}}"
+    web = component("web")
+    yield Done(f"PUT {place}", http.put(one, json={"items": [web]}), "set.push")
+    yield Done(f"POST {place}", http.post(one, json=component("api")), "entity.put")
+    restore = http.post(f"{one}/revisions/1/restore")
+    yield Done(f"POST {place}/revisions/{{number}}/restore", restore, "set.restore")
+    yield Done(f"DELETE {place}", http.delete(one), "set.delete")
+
+
+async def _entities(service: Service) -> AsyncIterator[Done]:
+    http = service.http
+    alone = http.post(f"{PUSH}/entities", json=component("alone"))
+    yield Done(f"POST {PUSH}/entities", alone, "entity.put")
+    asked = http.post(f"{CATALOG}/refresh", json={"entityRef": "component:alone"})
+    yield Done(f"POST {CATALOG}/refresh", asked, "entity.refresh")
+    uid = (await http.get(f"{PUSH}/entities")).json()["items"][0]["id"]
+    gone = http.delete(f"{PUSH}/entities/{uid}")
+    yield Done(f"DELETE {PUSH}/entities/{{uid}}", gone, "entity.delete")
+    uid = (await http.post(f"{PUSH}/entities", json=component("web"))).json()["id"]
+    gone = http.delete(f"{CATALOG}/entities/by-uid/{uid}")
+    yield Done(f"DELETE {CATALOG}/entities/by-uid/{{uid}}", gone, "entity.delete")
+
+
+async def _access(service: Service) -> AsyncIterator[Done]:
+    http = service.http
+    yield Done(f"POST {TOKENS}", http.post(TOKENS, json={"name": "new"}), "token.create")
+    yield Done(f"DELETE {TOKENS}/{{id}}", http.delete(f"{TOKENS}/new"), "token.revoke")
+    hook = {"url": "https://127.0.0.1:9/hook"}
+    yield Done(f"POST {WEBHOOKS}", http.post(WEBHOOKS, json=hook), "webhook.create")
+    one = f"{WEBHOOKS}/{(await http.get(WEBHOOKS)).json()['webhooks'][0]['id']}"
+    yield Done(f"POST {WEBHOOKS}/{{id}}/enable", http.post(f"{one}/enable"), "webhook.enable")
+    yield Done(f"DELETE {WEBHOOKS}/{{id}}", http.delete(one), "webhook.delete")
+
+
+async def _sources(service: Service) -> AsyncIterator[Done]:
+    http, one, place = service.http, f"{SOURCES}/coverage", f"{SOURCES}/{{id}}"
+    await http.post(f"{PUSH}/entities", json=component("web"))
+    yield Done(f"POST {SOURCES}", http.post(SOURCES, json=pushed()), "data-source.create")
+    yield Done(f"PUT {place}", http.put(one, json=pushed()), "data-source.replace")
+    yield Done(f"POST {place}/publish", http.post(f"{one}/publish"), "data-source.publish")
+    facts = http.post(f"{FACTS}/coverage", json={"items": [item(lines=1)]})
+    yield Done(f"POST {FACTS}/{{id}}", facts, "facts.push")
+    yield Done(f"DELETE {place}", http.delete(one), "data-source.delete")
+    await http.put(f"{SOURCES}/owners", json=of_entities())
+    await http.post(f"{SOURCES}/owners/publish")
+    yield Done(f"POST {place}/run", http.post(f"{SOURCES}/owners/run"), "data-source.run")
+    address, named = {"baseUrl": "https://ci.test"}, f"{CONNECTIONS}/{{name}}"
+    made = http.put(f"{CONNECTIONS}/ci", json=address)
+    yield Done(f"PUT {named}", made, "connection.create")
+    yield Done(f"DELETE {named}", http.delete(f"{CONNECTIONS}/ci"), "connection.delete")

@@ -1,0 +1,225 @@
+"""What happens when more is asked than can be answered."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+import httpx2
+import msgspec
+import pytest
+
+from factbook.edge.admission import Admission
+from factbook.edge.metrics import Metrics
+from factbook.errors import OverloadedError
+from tests.conftest import StartService
+from tests.service import PUSH, TOOLS, Service, call, component
+
+MIB = 1024 * 1024
+BY_REFS = "/api/catalog/entities/by-refs"
+
+on_sqlite = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+
+
+class Slow:
+    """A request under way, whose client sends the body when a test says so."""
+
+    def __init__(self, service: Service, method: str, path: str, body: object) -> None:
+        self._body = msgspec.json.encode(body)
+        self._may_send = asyncio.Event()
+        self.asked_for = asyncio.Event()
+        headers = {"content-type": "application/json", "content-length": str(len(self._body))}
+        request = service.http.request(method, path, content=self._pieces(), headers=headers)
+        self.answer = asyncio.ensure_future(request)
+
+    async def _pieces(self) -> AsyncIterator[bytes]:
+        self.asked_for.set()
+        await self._may_send.wait()
+        yield self._body
+
+    async def finish(self) -> httpx2.Response:
+        self._may_send.set()
+        return await self.answer
+
+
+def slow_push(service: Service, name: str, size: int = 100) -> Slow:
+    entity = component(name)
+    entity["metadata"]["description"] = "x" * size
+    return Slow(service, "PUT", f"{PUSH}/sets/{name}", {"items": [entity]})
+
+
+async def slow_read(service: Service) -> Slow:
+    read = Slow(service, "POST", BY_REFS, {"entityRefs": []})
+    await read.asked_for.wait()
+    return read
+
+
+@on_sqlite
+async def test_a_read_beyond_max_requests_is_refused_after_a_moment(start: StartService) -> None:
+    service = await start(max_requests=1)
+    read = await slow_read(service)
+    refused = await service.http.get("/api/catalog/entities")
+    assert refused.status_code == 503
+    assert refused.headers["retry-after"] == "1"
+    assert refused.json()["error"]["name"] == "ServiceUnavailableError"
+    assert "Try again in a second" in refused.json()["error"]["message"]
+    assert (await read.finish()).status_code == 200
+    assert (await service.http.get("/api/catalog/entities")).status_code == 200
+
+
+@on_sqlite
+async def test_who_waits_is_let_in_as_soon_as_another_is_answered(start: StartService) -> None:
+    service = await start(max_requests=1)
+    first = await slow_read(service)
+    second = asyncio.ensure_future(service.http.get("/api/catalog/entities"))
+    assert (await first.finish()).status_code == 200
+    assert (await second).status_code == 200
+
+
+@on_sqlite
+async def test_pushes_that_wait_keep_no_read_waiting(start: StartService) -> None:
+    service = await start(max_requests=1)
+    push = slow_push(service, "one")
+    await push.asked_for.wait()
+    assert (await service.http.get("/api/catalog/entities")).status_code == 200
+    assert (await service.push("two", component("two"))).status_code == 503
+    assert (await push.finish()).status_code == 200
+    assert (await service.push("two", component("two"))).status_code == 200
+
+
+async def refused_meanwhile(
+    start: StartService, ask: Callable[[Service], Awaitable[httpx2.Response]]
+) -> httpx2.Response:
+    """The answer while as many reads are under way as may be."""
+    service = await start(max_requests=1)
+    read = await slow_read(service)
+    answer = await ask(service)
+    assert (await read.finish()).status_code == 200
+    return answer
+
+
+@on_sqlite
+async def test_a_tool_call_is_refused_in_the_form_of_its_protocol(start: StartService) -> None:
+    refused = await refused_meanwhile(
+        start, lambda service: service.http.post(TOOLS, json=call("get-data-source-discovery", {}))
+    )
+    assert refused.status_code == 503
+    assert refused.json()["error"]["code"] == -32603
+
+
+@on_sqlite
+async def test_a_page_is_refused_with_a_line_of_text(start: StartService) -> None:
+    refused = await refused_meanwhile(start, lambda service: service.http.get("/sign-in"))
+    assert refused.status_code == 503
+    assert refused.headers["content-type"] == "text/plain; charset=utf-8"
+    assert refused.headers["x-frame-options"] == "DENY"
+
+
+@on_sqlite
+async def test_health_and_metrics_are_answered_whatever_else_is_refused(
+    start: StartService,
+) -> None:
+    service = await start(max_requests=1)
+    read = await slow_read(service)
+    assert (await service.http.get("/api/catalog/entities")).status_code == 503
+    for path in ("/healthz", "/readyz", "/metrics"):
+        assert (await service.http.get(path)).status_code == 200
+    metrics = (await service.http.get("/metrics")).text
+    assert 'factbook_requests_shed_total{reason="under_way"} 1.0' in metrics
+    assert (await read.finish()).status_code == 200
+
+
+@on_sqlite
+async def test_who_waits_for_events_takes_no_place(start: StartService) -> None:
+    service = await start(max_requests=1)
+    follower = asyncio.ensure_future(
+        service.http.get("/api/events", params={"after": "now", "wait": "30"})
+    )
+    statuses: list[int] = []
+    while not follower.done():
+        pushed = await service.push("one", component(f"number-{len(statuses)}"))
+        read = await service.http.get("/api/catalog/entities")
+        statuses += [pushed.status_code, read.status_code]
+    assert set(statuses) == {200}
+    assert (await follower).json()["events"] != []
+
+
+@on_sqlite
+async def test_large_bodies_wait_for_room_and_none_is_lost(start: StartService) -> None:
+    service = await start(max_body_bytes=2 * MIB)
+    first, second, third = (
+        slow_push(service, f"push-{number}", 3 * MIB // 2) for number in range(3)
+    )
+    await first.asked_for.wait()
+    await second.asked_for.wait()
+    # Many turns of the loop, in which the third could have begun.
+    assert (await service.push("small", component("small"))).status_code == 200
+    assert not third.asked_for.is_set()
+    assert (await second.finish()).status_code == 200
+    await third.asked_for.wait()
+    assert (await third.finish()).status_code == 200
+    assert (await first.finish()).status_code == 200
+    assert await service.catalog("component:default/push-2") is not None
+
+
+@on_sqlite
+async def test_who_hangs_up_while_waiting_for_room_leaves_it_to_others(
+    start: StartService,
+) -> None:
+    service = await start(max_body_bytes=2 * MIB)
+    first, second, third, fourth = (
+        slow_push(service, f"push-{number}", 3 * MIB // 2) for number in range(4)
+    )
+    await second.asked_for.wait()
+    third.answer.cancel()
+    await asyncio.wait([third.answer])
+    first.answer.cancel()
+    await fourth.asked_for.wait()
+    assert (await fourth.finish()).status_code == 200
+    assert (await second.finish()).status_code == 200
+
+
+async def test_who_comes_late_in_a_turn_of_the_loop_is_let_in_during_another() -> None:
+    admission, now = Admission(100, MIB, Metrics()), time.perf_counter()
+    order: list[str] = []
+
+    async def enter(name: str, at: float) -> None:
+        await admission.enter(admission.reads, at)
+        order.append(name)
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(16):
+            group.create_task(enter("early", now))
+        group.create_task(enter("late", now + 0.3))
+        group.create_task(enter("in time", now + 0.2))
+    assert order == ["early"] * 16 + ["in time", "late"]
+
+
+async def test_few_requests_are_let_in_however_long_one_of_them_takes() -> None:
+    admission, now = Admission(100, MIB, Metrics()), time.perf_counter()
+    order: list[str] = []
+
+    async def enter(name: str, at: float) -> None:
+        await admission.enter(admission.reads, at)
+        order.append(name)
+
+    async with asyncio.TaskGroup() as group:
+        for number in range(18):
+            group.create_task(enter(str(number), now + 9.0 * (number > 0)))
+    assert order[:16] == [str(number) for number in range(16)]
+    assert set(order[16:]) == {"16", "17"}
+
+
+async def test_who_finds_no_turn_for_too_long_is_refused() -> None:
+    admission = Admission(10**9, MIB, Metrics())
+
+    async def ask() -> None:
+        with pytest.raises(OverloadedError):
+            await admission.enter(admission.reads, time.perf_counter())
+
+    asking = asyncio.create_task(ask())
+    while not asking.done():
+        # Every turn seems to have begun long ago, and to have let in enough.
+        for _ in range(16):
+            await admission.enter(admission.reads, time.perf_counter() - 60)
+        await asyncio.sleep(0)
+    await asking

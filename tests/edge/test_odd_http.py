@@ -1,0 +1,123 @@
+"""Requests that two programs could read differently, or that are too large beside their body."""
+
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.processes import ServerProcess, serving
+
+HOST = b"Host: 127.0.0.1\r\n"
+KIB = 1024
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    """A real server on a new file."""
+    folder: Path = tmp_path_factory.mktemp("odd")
+    with serving(f"sqlite:///{folder}/facts.db", folder) as found:
+        yield found
+
+
+def answers(server: ServerProcess, request: bytes) -> list[int]:
+    """The statuses of all that is answered until the server hangs up, or for want of more."""
+    with socket.create_connection(("127.0.0.1", server.port), timeout=30) as connection:
+        found = bytearray()
+        try:
+            connection.sendall(request)
+            connection.shutdown(socket.SHUT_WR)
+            while piece := connection.recv(64 * KIB):
+                found += piece
+        except (BrokenPipeError, ConnectionResetError):
+            pass
+    lines = bytes(found).split(b"HTTP/1.1 ")[1:]
+    return [int(line[:3]) for line in lines]
+
+
+@pytest.mark.spec("security.requests-are-read-in-one-way")
+@pytest.mark.parametrize(
+    "headers",
+    [
+        b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n",
+        b"Transfer-Encoding: chunked\r\nContent-Length: 5\r\n",
+        b"Content-Length: 5\r\nContent-Length: 6\r\n",
+        b"Content-Length: 5, 6\r\n",
+        b"Content-Length: +5\r\n",
+        b"Content-Length: 0x5\r\n",
+        b"Content-Length : 5\r\n",
+        b"Transfer-Encoding: chunked, identity\r\n",
+        b"Transfer-Encoding: xchunked\r\n",
+        b"Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n",
+        b" Transfer-Encoding: chunked\r\n",
+        b"Transfer-Encoding\x0b: chunked\r\n",
+        b"X: a\nTransfer-Encoding: chunked\r\n",
+        b"X: a\rTransfer-Encoding: chunked\r\n",
+        b"X: a\x00b\r\n",
+    ],
+)
+def test_a_body_of_unclear_length_is_400_and_nothing_behind_it_is_read(
+    server: ServerProcess, headers: bytes
+) -> None:
+    """Request smuggling: RFC 9112, section 6.3."""
+    hidden = b"GET /healthz HTTP/1.1\r\n" + HOST + b"\r\n"
+    request = b"POST /sign-in HTTP/1.1\r\n" + HOST + headers + b"\r\n0\r\n\r\n" + hidden
+    assert answers(server, request) == [400]
+
+
+@pytest.mark.parametrize(
+    "chunks",
+    [b"0x5\r\nhello\r\n0\r\n\r\n", b"-1\r\n\r\n", b"5 5\r\nhello\r\n0\r\n\r\n", b"5\nhello\r\n"],
+)
+def test_a_chunk_of_unclear_length_ends_the_connection(
+    server: ServerProcess, chunks: bytes
+) -> None:
+    head = b"POST /api/nowhere HTTP/1.1\r\n" + HOST + b"Transfer-Encoding: chunked\r\n\r\n"
+    hidden = b"GET /healthz HTTP/1.1\r\n" + HOST + b"\r\n"
+    assert 200 not in answers(server, head + chunks + hidden)
+
+
+@pytest.mark.spec("security.requests-are-read-in-one-way")
+def test_two_hosts_are_400(server: ServerProcess) -> None:
+    twice = b"GET /healthz HTTP/1.1\r\n" + HOST + b"Host: evil.example\r\n\r\n"
+    assert answers(server, twice) == [400]
+    assert answers(server, b"GET /healthz HTTP/1.1\r\n" + HOST + b"\r\n") == [200]
+
+
+def test_a_host_in_the_line_does_not_get_around_the_host_check(server: ServerProcess) -> None:
+    line = b"GET http://127.0.0.1/readyz HTTP/1.1\r\nHost: evil.example\r\n\r\n"
+    assert answers(server, line) == [421]
+
+
+@pytest.mark.spec("security.requests-are-read-in-one-way")
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"GET /" + b"a" * 100 * KIB + b" HTTP/1.1\r\n" + HOST + b"\r\n",
+        b"GET /healthz HTTP/1.1\r\n" + HOST + b"X: " + b"a" * 100 * KIB + b"\r\n\r\n",
+        b"GET /healthz HTTP/1.1\r\n" + HOST + b"Cookie: a=b\r\n" * 10_000 + b"\r\n",
+        b"GET /healthz HTTP/1.1\r\n" + HOST + b"X: " + b"a" * 8 * KIB * KIB,
+    ],
+    ids=["line", "header", "cookies", "header without end"],
+)
+def test_a_head_of_more_than_64_kib_is_431(server: ServerProcess, head: bytes) -> None:
+    assert answers(server, head) in ([431], [])  # what is still on its way may hide the answer
+    large = b"GET /healthz HTTP/1.1\r\n" + HOST + b"X: " + b"a" * 60 * KIB + b"\r\n\r\n"
+    assert answers(server, large) == [200]
+
+
+def test_trailers_are_no_headers_and_bounded(server: ServerProcess) -> None:
+    head = b"POST /sign-in HTTP/1.1\r\n" + HOST + b"Transfer-Encoding: chunked\r\n\r\n0\r\n"
+    # A form without a type; the trailer does not give it one.
+    assert answers(server, head + b"Content-Type: application/x-www-form-urlencoded\r\n\r\n") == [
+        415
+    ]
+    assert answers(server, head + b"X: a\r\n" * 200_000)[:1] in ([415], [431], [])
+    assert answers(server, b"GET /healthz HTTP/1.1\r\n" + HOST + b"\r\n") == [200]
+
+
+def test_an_upgrade_that_is_not_offered_is_answered_as_if_it_were_not_asked_for(
+    server: ServerProcess,
+) -> None:
+    asked = b"Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
+    assert answers(server, b"GET /healthz HTTP/1.1\r\n" + HOST + asked) == [200]

@@ -1,0 +1,136 @@
+"""Traces that are off, cannot be sent, or are not asked for in a way that works."""
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from factbook import traces
+from factbook.api import routes as api
+from factbook.errors import ConfigurationError
+from factbook.settings import Settings
+from tests.processes import clean_environment, free_port, serving
+from tests.service import PUSH, Service, component
+
+ITEMS = {"items": [component("web")]}
+# A collector is waited for up to 3 seconds; the rest is what a busy machine may need.
+SOON = 15.0
+LOADED = """
+import sys
+from factbook import app
+app.create()
+names = "opentelemetry", "google.protobuf", "requests"
+print([name for name in sys.modules if name.startswith(names)])
+"""
+MISSING = """
+import sys
+sys.modules["opentelemetry.sdk.trace"] = None
+from factbook import app
+app.create()
+"""
+
+
+def python(code: str, folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    """What a program of ours did."""
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        env=clean_environment() | variables,
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+@pytest.fixture(params=["gone", "silent"])
+def endpoint(request: pytest.FixtureRequest) -> Iterator[str]:
+    """The address of a collector that is not there, or takes connections and says nothing."""
+    if request.param == "gone":
+        yield f"http://127.0.0.1:{free_port()}"
+        return
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+
+
+@pytest.mark.spec("traces.disturb-nobody")
+def test_a_collector_that_does_not_answer_disturbs_nobody(endpoint: str, tmp_path: Path) -> None:
+    variables = {
+        "FACTBOOK_TRACES": "true",
+        "OTEL_EXPORTER_OTLP_ENDPOINT": endpoint,
+        "OTEL_EXPORTER_OTLP_TIMEOUT": "1",
+        "OTEL_BSP_SCHEDULE_DELAY": "20",
+        "OTEL_BSP_MAX_QUEUE_SIZE": "20",
+        "OTEL_BSP_MAX_EXPORT_BATCH_SIZE": "5",
+    }
+    with serving(f"sqlite:///{tmp_path}/facts.db", tmp_path, **variables) as server:
+        with server.client(server.token()) as http:
+            for _ in range(30):
+                assert http.put(f"{PUSH}/sets/one", json=ITEMS).status_code == 200
+            deadline = time.monotonic() + SOON
+            while "traces.lost" not in server.log.read_text():
+                assert http.get("/api/catalog/entities").status_code == 200
+                assert time.monotonic() < deadline
+        started = time.monotonic()
+        server.stop(signal.SIGTERM)
+        assert time.monotonic() - started < SOON
+        log = server.log.read_text()
+    lines = [json.loads(line) for line in log.splitlines() if line.startswith("{")]
+    assert [line["event"] for line in lines].count("traces.lost") == 1
+    assert "opentelemetry" not in log
+    assert "Traceback" not in log
+
+
+@pytest.mark.spec("traces.nothing-when-off")
+@pytest.mark.parametrize(
+    "variables",
+    [
+        {},
+        {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9"},
+        {"FACTBOOK_TRACES": "true", "OTEL_SDK_DISABLED": "true"},
+        {"FACTBOOK_TRACES": "true", "OTEL_TRACES_EXPORTER": "none"},
+    ],
+)
+def test_without_traces_nothing_of_opentelemetry_is_loaded(
+    tmp_path: Path, variables: dict[str, str]
+) -> None:
+    done = python(LOADED, tmp_path, **variables)
+    assert (done.stdout.strip(), done.returncode) == ("[]", 0), done.stderr
+
+
+def test_with_traces_it_is_loaded(tmp_path: Path) -> None:
+    done = python(LOADED, tmp_path, FACTBOOK_TRACES="true")
+    assert "'opentelemetry.sdk.trace'" in done.stdout, done.stderr
+
+
+async def test_without_traces_nothing_stands_between(service: Service) -> None:
+    tracing = traces.start(service.state.settings, {})
+    endpoints, tools = api.endpoints(service.state), service.state.tools
+    assert tracing.endpoints(endpoints) is endpoints
+    assert tracing.tools(tools) is tools
+    assert tracing.database(service.state.database) is service.state.database
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "told"),
+    [
+        ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc", "Traces are sent as http/protobuf"),
+        ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "http/json", "Traces are sent as http/protobuf"),
+        ("OTEL_TRACES_EXPORTER", "zipkin", "Traces are sent over OTLP"),
+    ],
+)
+def test_what_it_cannot_do_is_refused_at_the_start(variable: str, value: str, told: str) -> None:
+    with pytest.raises(ConfigurationError, match=told):
+        traces.start(Settings(traces=True), {variable: value})
+
+
+def test_without_its_packages_the_start_says_what_to_install(tmp_path: Path) -> None:
+    done = python(MISSING, tmp_path, FACTBOOK_TRACES="true")
+    assert done.returncode != 0
+    assert "pip install 'factbook[traces]'" in done.stderr

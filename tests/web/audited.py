@@ -1,0 +1,125 @@
+"""A form of every page that changes something, and what it leaves in the audit."""
+
+import re
+from collections.abc import AsyncIterator, Coroutine
+from typing import Any, Final, NamedTuple
+
+import httpx2
+
+from tests.api.defining import define, of_entities
+from tests.service import Service, component
+from tests.web.editing import TEXT
+from tests.web.generating import PATH as TOKENS
+from tests.web.generating import REQUEST, the_token
+from tests.web.test_connections_page import PATH as CONNECTIONS
+from tests.web.test_connections_page import fields
+from tests.web.test_people import path_of
+from tests.web.visiting import PASSWORD, Browser, add_person, browser, signed_in, with_password
+
+ACCOUNT: Final = "/administration/account"
+PEOPLE: Final = "/administration/people"
+NEW: Final = "another correct horse"
+# Forms that store nothing: a cookie of the browser, and a question.
+NO_WRITES: Final = frozenset({f"{ACCOUNT}/theme", "/connect/check"})
+
+
+class Sent(NamedTuple):
+    """A page's path in the table, a form that is to be sent to it, and what it leaves."""
+
+    path: str
+    form: Coroutine[Any, Any, httpx2.Response]
+    actions: tuple[str, ...]
+
+
+async def every_form(service: Service) -> AsyncIterator[Sent]:
+    """Each is to be sent before the next is asked for."""
+    ada = await with_password(service)
+    await add_person(service, "vic", "viewer")
+    for part in (_signing_in, _account, _people, _catalog, _connections):
+        async for sent in part(service, ada):
+            yield sent
+
+
+async def _signing_in(service: Service, ada: Browser) -> AsyncIterator[Sent]:
+    visitor = browser(service)
+    await visitor.open("/sign-in")
+    signing_in = visitor.send("/sign-in", name="vic", password=PASSWORD)
+    yield Sent("/sign-in", signing_in, ("session.start",))
+    await visitor.open(ACCOUNT)
+    yield Sent("/sign-out", visitor.send("/sign-out"), ("session.end",))
+    await ada.open(PEOPLE)
+    path = path_of((await ada.send(f"{PEOPLE}/-/invitations", role="viewer")).text)
+    await visitor.open(path)
+    accepted = visitor.send(path, name="new", password=PASSWORD, again=PASSWORD)
+    yield Sent("/welcome/{secret}", accepted, ("person.create", "session.start"))
+
+
+async def _account(service: Service, ada: Browser) -> AsyncIterator[Sent]:
+    await ada.open(ACCOUNT)
+    renamed = ada.send(f"{ACCOUNT}/name", display_name="Ada L.")
+    yield Sent(f"{ACCOUNT}/name", renamed, ("person.change",))
+    changed = ada.send(f"{ACCOUNT}/password", current=PASSWORD, password=NEW, again=NEW)
+    yield Sent(f"{ACCOUNT}/password", changed, ("person.change",))
+    ended = ada.send(f"{ACCOUNT}/sessions", session="others")
+    yield Sent(f"{ACCOUNT}/sessions", ended, ("session.end",))
+    request = REQUEST.search((await ada.open(TOKENS)).text)
+    assert request
+    asked = {"name": "ci", "preset": "ask", "expires": "90d", "request": request[1]}
+    yield Sent(f"{TOKENS}/tokens", ada.send(f"{TOKENS}/tokens", **asked), ("token.create",))
+    id_ = (await the_token(service)).id
+    yield Sent(f"{TOKENS}/revoke", ada.send(f"{TOKENS}/revoke", token=id_), ("token.revoke",))
+
+
+async def _people(service: Service, ada: Browser) -> AsyncIterator[Sent]:
+    invited = ada.send(f"{PEOPLE}/-/invitations", role="viewer")
+    yield Sent(f"{PEOPLE}/-/invitations", invited, ("person.invite",))
+    found = re.search(r'name="invitation" value="([^"]+)"', (await ada.open(PEOPLE)).text)
+    assert found
+    withdrawn = ada.send(f"{PEOPLE}/-/withdraw", invitation=found[1])
+    yield Sent(f"{PEOPLE}/-/withdraw", withdrawn, ("person.withdraw",))
+    for verb, form in (
+        ("role", {"role": "administrator"}),
+        ("password", {}),
+        ("disable", {}),
+        ("enable", {}),
+    ):
+        sent = ada.send(f"{PEOPLE}/vic/{verb}", **form)
+        yield Sent(f"{PEOPLE}/{{name}}/{verb}", sent, ("person.change",))
+    await signed_in(service, "bob", "viewer")
+    ended = ada.send(f"{PEOPLE}/bob/sessions")
+    yield Sent(f"{PEOPLE}/{{name}}/sessions", ended, ("session.end",))
+
+
+async def _catalog(service: Service, ada: Browser) -> AsyncIterator[Sent]:
+    await service.push("all", component("web"))
+    await service.push("all", component("web"), component("api"))
+    restored = ada.send("/sets/all/revisions/1/restore", seen="2")
+    yield Sent("/sets/{set_id}/revisions/{number}/restore", restored, ("set.restore",))
+    created = ada.send("/data-sources/new", text=TEXT, do="save")
+    yield Sent("/data-sources/new", created, ("data-source.create",))
+    one = "/data-sources/{id}"
+    seen = re.search(
+        r'name="seen" value="([^"]*)"', (await ada.open("/data-sources/owners/edit")).text
+    )
+    assert seen
+    saved = ada.send(
+        "/data-sources/owners/edit", text=TEXT.replace("Owners", "Theirs"), do="save", seen=seen[1]
+    )
+    yield Sent(f"{one}/edit", saved, ("data-source.replace",))
+    await define(service, of_entities(), publish=False)
+    seen = re.search(r'name="seen" value="([^"]*)"', (await ada.open("/data-sources/owners")).text)
+    published = ada.send("/data-sources/owners/publish", seen=seen[1] if seen else "")
+    yield Sent(f"{one}/publish", published, ("data-source.publish",))
+    yield Sent(f"{one}/runs", ada.send("/data-sources/owners/runs"), ("data-source.run",))
+    yield Sent(f"{one}/delete", ada.send("/data-sources/owners/delete"), ("data-source.delete",))
+
+
+async def _connections(service: Service, ada: Browser) -> AsyncIterator[Sent]:
+    made = ada.send(f"{CONNECTIONS}/new", **fields())
+    yield Sent(f"{CONNECTIONS}/new", made, ("connection.create",))
+    # What is changed at the moment at which it was made counts as made.
+    service.time.advance(1)
+    changed = ada.send(f"{CONNECTIONS}/ci/edit", **fields(at_once="2"))
+    yield Sent(f"{CONNECTIONS}/{{name}}/edit", changed, ("connection.replace",))
+    deleted = ada.send(f"{CONNECTIONS}/ci/delete")
+    yield Sent(f"{CONNECTIONS}/{{name}}/delete", deleted, ("connection.delete",))
