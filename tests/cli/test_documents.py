@@ -99,6 +99,8 @@ def test_anchors_and_merges_are_resolved(tmp_path: Path) -> None:
         ("a: b\n c: d\n", "line 2"),
         ("a: *unknown\n", "line 1"),
         ("a: !!python/object:os.system {}\n", "line 1"),
+        ("a: !!timestamp x\n", "line 1"),
+        ("a: !!int ''\n", "line 1"),
         ("a: .nan\n", "JSON has no number .nan, in line 1"),
         ("a: -.inf\n", "JSON has no number -.inf"),
         ("{? [a, b] : c}\n", "unhashable"),

@@ -9,10 +9,12 @@ from typing import Annotated
 import typer
 
 from factbook import __version__
-from factbook.cli import people, sources, tokens
+from factbook.cli import auditing, people, sources, tokens
 from factbook.cli.asking import call, entities, facets, facts
+from factbook.cli.backing_up import backup, restore
 from factbook.cli.collecting import collect, worker
 from factbook.cli.connecting import connect
+from factbook.cli.doctoring import doctor
 from factbook.cli.failures import EXIT_CODES, Commands
 from factbook.cli.pushing import push, sets, validate
 from factbook.cli.pushing_facts import push_facts
@@ -22,6 +24,9 @@ COMMANDS = (
     serve,
     worker,
     migrate,
+    backup,
+    restore,
+    doctor,
     push,
     validate,
     sets,
@@ -48,6 +53,7 @@ for command in COMMANDS:
 app.add_typer(sources.app, name="sources", epilog=EXIT_CODES)
 app.add_typer(tokens.app, name="token")
 app.add_typer(people.app, name="people")
+app.add_typer(auditing.app, name="audit")
 
 
 def _version(asked: bool) -> None:

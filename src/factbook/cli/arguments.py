@@ -49,7 +49,7 @@ def value(key: str, text: str, type_: str) -> Any:
     python = {"integer": int, "number": float, "boolean": bool, "array": list, "object": dict}
     try:
         return msgspec.json.decode(text, type=python.get(type_, Any))
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
         example = {"array": ', for example ["a","b"]', "object": ', for example {"a":1}'}
         raise InputError(
             f'{key} has to be of type {type_}{example.get(type_, "")}, not "{text}".'

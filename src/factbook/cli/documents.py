@@ -12,6 +12,7 @@ import msgspec
 import yaml
 
 from factbook.errors import InputError
+from factbook.sources import safe_yaml
 
 STDIN = "-"
 # Deeper than any entity that the service takes.
@@ -131,7 +132,7 @@ def _gist(error: yaml.YAMLError) -> str:
     return " ".join(str(error).split())
 
 
-class _Loader(yaml.CSafeLoader):
+class _Loader(safe_yaml.Loader):
     """YAML as JSON means it: keys are text and unique, dates are text, numbers are finite."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:

@@ -55,6 +55,7 @@ class Commands(TyperGroup):
         except (InputError, ConfigurationError) as error:
             failure = Failure(str(error), USAGE)
         except FactbookError as error:
-            failure = Failure(str(error))
+            # The notes are what to do about it.
+            failure = Failure(str(error), hint=" ".join(getattr(error, "__notes__", ())))
         failure.show()
         raise typer.Exit(failure.code)

@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from factbook.cli.failures import REFUSED
 from factbook.cli.local import DatabaseUrl, settings_from
 from factbook.cli.output import note, say
 
@@ -30,18 +31,30 @@ def serve(
     serving.serve(settings_from(database_url, host=host, port=port, workers=workers))
 
 
-def migrate(database_url: DatabaseUrl = None) -> None:
+def migrate(
+    check: Annotated[
+        bool,
+        typer.Option("--check", help="Change nothing: print what would be applied, exit 1 if any."),
+    ] = False,
+    database_url: DatabaseUrl = None,
+) -> None:
     """Bring the database up to date, and print what was applied. `serve` does so by itself.
+
+    The release before goes on working meanwhile and afterwards.
 
     \b
     Examples:
       factbook migrate
+      factbook migrate --check
       factbook migrate --database-url postgresql://factbook@db/factbook
     """
     from factbook import serving
 
-    applied = serving.migrate(settings_from(database_url))
-    for name in applied:
+    settings = settings_from(database_url)
+    listed = serving.pending(settings) if check else serving.migrate(settings)
+    for name in listed:
         say(name)
-    if not applied:
+    if not listed:
         note("The database is up to date.")
+    elif check:
+        raise typer.Exit(REFUSED)

@@ -1,0 +1,74 @@
+"""Backups and restores of the database that the settings name."""
+
+from pathlib import Path
+from typing import Final
+
+from factbook.app import Application
+from factbook.auth import tokens
+from factbook.backups import files, restoring
+from factbook.backups.copying import Show
+from factbook.backups.restoring import Restored
+from factbook.backups.settling import settled
+from factbook.clock import Clock, now
+from factbook.errors import InputError
+from factbook.settings import Settings
+from factbook.storage.opening import sqlite_path
+
+_WITH_POSTGRESQL: Final = (
+    "PostgreSQL has its own tools: make backups with pg_dump or with its archive of the log, and "
+    "keep token_key beside them. After pg_restore run `factbook restore --already-restored`."
+)
+
+
+def backup(
+    settings: Settings,
+    to: Path,
+    *,
+    show: Show,
+    replace: bool = False,
+    keep: int | None = None,
+    clock: Clock = now,
+) -> tuple[Path, bool]:
+    """The file of a new backup, and whether the key is in it; raises what `files.backup` does."""
+    database = _sqlite(settings)
+    key, check = _key(settings, database)
+    made = files.backup(
+        database, to, key=key, key_check=check, now=clock(), show=show, replace=replace, keep=keep
+    )
+    return made, key is not None
+
+
+def restore(
+    settings: Settings, file: Path, *, show: Show, replace: bool = False, clock: Clock = now
+) -> tuple[Restored, bool]:
+    """What was done, and whether the key in force is the backup's (None: nobody knows).
+
+    Raises what `restoring.restore` does.
+    """
+    database = _sqlite(settings)
+    done = restoring.restore(file, database, now=clock(), show=show, replace=replace)
+    _, check = _key(settings, database)
+    return done, done.note is None or check == done.note.key_check
+
+
+async def settle(app: Application, clock: Clock = now) -> int:
+    """Settle a database that was restored by other means; the feed's first place."""
+    at = clock()
+    async with app.opened() as database:
+        return await database.write(lambda tx: settled(tx, at, what="already restored"))
+
+
+def _sqlite(settings: Settings) -> Path:
+    if not settings.database_url.startswith("sqlite:"):
+        raise InputError(_WITH_POSTGRESQL)
+    return sqlite_path(settings.database_url)
+
+
+def _key(settings: Settings, database: Path) -> tuple[str | None, str | None]:
+    """The content of the key file, None where the settings have the key; and its check."""
+    if settings.token_key is not None:
+        return None, files.key_check(tokens.key(settings.token_key, None))
+    file = database.with_name(f"{database.name}.key")
+    if not file.exists():
+        return None, None
+    return file.read_text().strip(), files.key_check(tokens.key(None, file))

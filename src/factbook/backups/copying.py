@@ -1,0 +1,90 @@
+"""Copying a SQLite database as it is at one moment, whatever is written meanwhile."""
+
+import os
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Final
+from urllib.parse import quote
+
+from factbook.errors import InputError, UnavailableError
+
+# Told again and again how much is done, and of how much.
+Show = Callable[[int, int], None]
+
+# Pages of a step, 8 MiB: so often progress is told.
+_STEP: Final = 2048
+
+
+def copy(source: Path, target: Path, show: Show) -> None:
+    """Fill the target, an empty file, with what the source holds at the beginning of the copy.
+
+    Writers of the source neither wait nor make it begin anew: all of it is read in one transaction.
+    The target is one file without a journal. Raises UnavailableError, InputError for a source that
+    is no database.
+    """
+    with told(source), closing(reading(source)) as live:
+        live.execute("BEGIN")
+        live.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        with closing(sqlite3.connect(target, isolation_level=None)) as copied:
+            # The copy is of no use before it is whole, and then it is brought to the disk.
+            copied.execute("PRAGMA journal_mode = OFF")
+            copied.execute("PRAGMA synchronous = OFF")
+            live.backup(
+                copied,
+                pages=_STEP,
+                progress=lambda _, left, total: show(total - left, total),
+            )
+        with closing(sqlite3.connect(target, isolation_level=None)) as copied:
+            copied.execute("PRAGMA journal_mode = DELETE")
+
+
+def reading(path: Path) -> sqlite3.Connection:
+    """A connection that makes no file where there is none."""
+    url = f"file:{quote(str(path.resolve()))}?mode=rw"
+    return sqlite3.connect(url, uri=True, isolation_level=None, timeout=60)
+
+
+def check(path: Path, *, whole: bool = False, copy_of: Path | None = None) -> None:
+    """Raise InputError unless the structure of the database is sound.
+
+    `whole` compares indexes with their tables, too. What is wrong with a copy is wrong with what it
+    was made of.
+    """
+    with told(path), closing(reading(path)) as database:
+        found = database.execute(f"PRAGMA {'integrity' if whole else 'quick'}_check(1)").fetchone()
+    if found != ("ok",):
+        named = copy_of or path
+        raise InputError(f"{named} is damaged: {found[0] if found else 'nothing was found'}.")
+
+
+def size(path: Path) -> int:
+    """Bytes of a copy of the database."""
+    with told(path), closing(reading(path)) as database:
+        [pages] = database.execute("PRAGMA page_count").fetchone()
+        [page] = database.execute("PRAGMA page_size").fetchone()
+    return int(pages) * int(page)
+
+
+def to_disk(path: Path) -> None:
+    """Return when the content of a file, or the names in a folder, are on the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def told(path: Path) -> Iterator[None]:
+    """What SQLite or the system could not do, as an error for people."""
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        code = getattr(error, "sqlite_errorcode", None)
+        if code in {sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT}:
+            raise InputError(f"{path} is damaged, or no database: {error}.") from error
+        raise UnavailableError(f"{path} could not be copied: {error}.") from error
+    except OSError as error:
+        raise UnavailableError(f"{path} could not be copied: {error}.") from error

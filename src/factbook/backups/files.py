@@ -1,0 +1,175 @@
+"""Making a backup, and what a backup is: one file, whole or not there at all."""
+
+import fcntl
+import hashlib
+import os
+import re
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from factbook import __version__
+from factbook.backups import copying
+from factbook.backups.copying import Show
+from factbook.clock import SECOND
+from factbook.errors import ConflictError, InputError, UnavailableError
+
+_PATTERN: Final = re.compile(r"factbook-\d{8}T\d{6}Z\.db")
+_TABLE: Final = "factbook_backup"
+_UNFINISHED: Final = ".factbook-backup.unfinished"
+_PRIVATE: Final = 0o600
+
+
+class Note(NamedTuple):
+    """What a backup says of itself: when and by which version it was made, and its key.
+
+    `key` is the content of the key file, None where the settings had the key. `key_check` tells
+    whether another key is the same one.
+    """
+
+    made_at: int
+    version: str
+    key: str | None
+    key_check: str | None
+
+
+def backup(
+    database: Path,
+    to: Path,
+    *,
+    key: str | None,
+    key_check: str | None,
+    now: int,
+    show: Show,
+    replace: bool = False,
+    keep: int | None = None,
+) -> Path:
+    """Copy a database that is in use; the file that was made.
+
+    `to` is a file, or a folder, in which the file is named after the time and the newest `keep`
+    are kept. The file is readable for its owner alone, was read once to its end, and is on the
+    disk. Raises InputError, ConflictError for a file that is there and not to be replaced,
+    UnavailableError when there is no room or something fails: then nothing is left behind.
+    """
+    if not database.exists():
+        raise InputError(f"There is no database {database}.")
+    folder, file = (to, to / _name(now)) if to.is_dir() else (to.parent, to)
+    if not folder.is_dir():
+        raise InputError(f"There is no folder {folder}.")
+    if keep is not None and folder is not to:
+        raise InputError("--keep needs a folder.")
+    _check_target(database, file, replace=replace)
+    _check_room(database, folder)
+    unfinished = folder / _UNFINISHED
+    with draft(unfinished):
+        copying.copy(database, unfinished, show)
+        with copying.told(unfinished):
+            _describe(unfinished, Note(now, __version__, key, key_check))
+        copying.check(unfinished, copy_of=database)
+        with copying.told(unfinished):
+            copying.to_disk(unfinished)
+            unfinished.replace(file)
+            copying.to_disk(folder)
+    if keep is not None:
+        _rotate(folder, keep)
+    return file
+
+
+def note_of(file: Path) -> Note | None:
+    """What a backup says of itself; None for a copy that was made by other means."""
+    with copying.told(file), closing(copying.reading(file)) as database:
+        if not database.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (_TABLE,)).fetchone():
+            return None
+        row = database.execute(f"SELECT made_at, version, key, key_check FROM {_TABLE}").fetchone()  # noqa: S608
+    return None if row is None else Note(*row)
+
+
+def forget_note(database: Path) -> None:
+    """Remove the key from a copy that is to be used."""
+    with copying.told(database), closing(copying.reading(database)) as connection:
+        connection.execute("PRAGMA secure_delete = ON")
+        connection.execute(f"DROP TABLE IF EXISTS {_TABLE}")
+
+
+def key_check(key: bytes) -> str:
+    """What is the same for the same key, and does not give it away."""
+    return hashlib.blake2b(b"factbook backup", key=key, digest_size=16).hexdigest()
+
+
+@contextmanager
+def draft(unfinished: Path) -> Iterator[None]:
+    """An empty private file, to be renamed when it is whole; removed when it was not.
+
+    Raises ConflictError while another process has it. What a killed process left is taken over.
+    """
+    with copying.told(unfinished):
+        descriptor = os.open(unfinished, os.O_RDWR | os.O_CREAT, _PRIVATE)
+    try:
+        _take(descriptor, unfinished)
+        try:
+            os.ftruncate(descriptor, 0)
+            remove_journals(unfinished)
+            yield
+        finally:
+            unfinished.unlink(missing_ok=True)
+            remove_journals(unfinished)
+    finally:
+        os.close(descriptor)
+
+
+def _take(descriptor: int, unfinished: Path) -> None:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # Whoever had it may have given it its name meanwhile.
+        if unfinished.exists() and os.path.samestat(unfinished.stat(), os.fstat(descriptor)):
+            return
+    except BlockingIOError:
+        pass
+    raise ConflictError(f"Another process is just writing to {unfinished.parent}.")
+
+
+def remove_journals(database: Path) -> None:
+    """Remove what SQLite keeps beside a database while it is open."""
+    for end in ("-journal", "-wal", "-shm"):
+        database.with_name(f"{database.name}{end}").unlink(missing_ok=True)
+
+
+def _describe(file: Path, note: Note) -> None:
+    with closing(sqlite3.connect(file, isolation_level=None)) as copied:
+        copied.execute(
+            f"CREATE TABLE {_TABLE} (made_at INTEGER, version TEXT, key TEXT, key_check)"
+        )
+        copied.execute(f"INSERT INTO {_TABLE} VALUES (?, ?, ?, ?)", note)  # noqa: S608
+
+
+def _check_target(database: Path, file: Path, *, replace: bool) -> None:
+    if not file.exists():
+        return
+    if file.samefile(database):
+        raise InputError(f"{file} is the database itself.")
+    if not replace:
+        raise ConflictError(f"{file} is there already; --force replaces it.")
+
+
+def _check_room(database: Path, folder: Path) -> None:
+    needed, free = copying.size(database), shutil.disk_usage(folder).free
+    if free < needed:
+        raise UnavailableError(
+            f"A backup takes {needed / 2**20:,.0f} MiB, and {folder} has room for "
+            f"{free / 2**20:,.0f} MiB. Free some, or name another folder."
+        )
+
+
+def _rotate(folder: Path, keep: int) -> None:
+    """Remove all backups of a folder but the newest; other files stay."""
+    made = sorted(file for file in folder.iterdir() if _PATTERN.fullmatch(file.name))
+    for file in made[: max(0, len(made) - keep)]:
+        file.unlink()
+
+
+def _name(now: int) -> str:
+    return f"factbook-{datetime.fromtimestamp(now // SECOND, UTC):%Y%m%dT%H%M%SZ}.db"

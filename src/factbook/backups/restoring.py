@@ -1,0 +1,189 @@
+"""Putting a backup in the place of a database, which is put aside."""
+
+import asyncio
+import fcntl
+import os
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from factbook.app import migrate
+from factbook.backups import copying, files
+from factbook.backups.copying import Show
+from factbook.backups.files import Note
+from factbook.backups.settling import settled
+from factbook.clock import SECOND
+from factbook.errors import ConflictError, InputError, UnavailableError
+from factbook.storage import open_database
+from factbook.storage.migrations import names
+
+# What every connection to a SQLite file holds a lock on while it is open in WAL mode.
+# Source: https://www.sqlite.org/fileformat2.html, 1.6 the lock-byte page, and os_unix.c.
+_SHARED: Final = 0x40000002
+_SHARED_BYTES: Final = 510
+
+
+class Restored(NamedTuple):
+    """What was done: where what was there before is now, and what else has to be known."""
+
+    note: Note | None
+    aside: Path | None
+    migrations: list[str]
+    key_restored: bool
+
+
+def restore(file: Path, database: Path, *, now: int, show: Show, replace: bool = False) -> Restored:
+    """Put what a backup holds in the place of a database, with its key; see `settled`.
+
+    What was there is put aside, whole. Until everything is checked nothing is changed. Raises
+    InputError for a file that is no sound backup or is of a newer version, ConflictError when a
+    database is there that is not to be replaced, or is open in another process, UnavailableError.
+    """
+    if not file.is_file():
+        raise InputError(f"There is no backup {file}.")
+    if database.exists():
+        if file.samefile(database):
+            raise InputError(f"{file} is the database itself.")
+        if not replace:
+            raise ConflictError(f"There is a database {database}; --force puts it aside.")
+    copying.check(file, whole=True)
+    _check_schema(file)
+    note = files.note_of(file)
+    with copying.told(database.parent):
+        database.parent.mkdir(parents=True, exist_ok=True)
+    above = _last_place(database)
+    unfinished = database.with_name(f".{database.name}.restoring")
+    with files.draft(unfinished), _alone(database):
+        copying.copy(file, unfinished, show)
+        files.forget_note(unfinished)
+        url = f"sqlite:///{unfinished.resolve()}"
+        applied = asyncio.run(_made_current(url, now, above, file.name))
+        files.remove_journals(unfinished)
+        with copying.told(database):
+            aside, key_restored = _switch(unfinished, database, note, now)
+    return Restored(note, aside, applied, key_restored)
+
+
+def _check_schema(file: Path) -> None:
+    with copying.told(file), closing(copying.reading(file)) as found:
+        known = found.execute(
+            "SELECT 1 FROM sqlite_master WHERE name = 'schema_migrations'"
+        ).fetchone()
+        if not known:
+            raise InputError(f"{file} is no database of Factbook.")
+        applied = {name for (name,) in found.execute("SELECT name FROM schema_migrations")}
+    if newer := sorted(applied - set(names())):
+        raise InputError(
+            f"{file} is of a newer version, which has {', '.join(newer)}. Install that version, "
+            "or a later one, and restore with it."
+        )
+
+
+async def _made_current(url: str, now: int, above: int, what: str) -> list[str]:
+    """Bring a copy up to date in its schema, and settle it; the migrations that were applied."""
+    opened = await open_database(url)
+    try:
+        applied = await migrate(opened, now)
+        await opened.write(lambda tx: settled(tx, now, above=above, what=what))
+    finally:
+        await opened.close()
+    return applied
+
+
+def _last_place(database: Path) -> int:
+    """The highest place of an event that the database has given, as far as that can be read.
+
+    Closing the last connection brings what is beside the file into it, too.
+    """
+    if not database.exists():
+        return 0
+    with suppress(sqlite3.Error), closing(copying.reading(database)) as found:
+        row = found.execute("SELECT value FROM counters WHERE name = 'event'").fetchone()
+        # A schema from before there were events has none.
+        return int(row[0]) + 1 if row else 0
+    return 0
+
+
+@contextmanager
+def _alone(database: Path) -> Iterator[None]:
+    """Keep others from opening the database; raises ConflictError when one has it open."""
+    if not database.exists():
+        yield
+        return
+    with copying.told(database):
+        descriptor = os.open(database, os.O_RDWR)
+    try:
+        try:
+            fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, _SHARED_BYTES, _SHARED)
+        except OSError:
+            raise ConflictError(
+                f"{database} is open in another process. Stop the service and its workers first."
+            ) from None
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _switch(
+    unfinished: Path, database: Path, note: Note | None, now: int
+) -> tuple[Path | None, bool]:
+    """Give the new file its name; where the old one is now, and whether the key was replaced."""
+    folder, key = database.parent, _key_of(database)
+    _own_as(unfinished, database if database.exists() else folder)
+    copying.to_disk(unfinished)
+    new_key = folder / f".{key.name}.restoring" if _brings_another(note, key) else None
+    if new_key is not None and note is not None:
+        _write_private(new_key, note.key or "")
+        _own_as(new_key, database if database.exists() else folder)
+    aside = _put_aside(database, now) if database.exists() else None
+    if new_key is not None:
+        new_key.replace(key)
+    unfinished.replace(database)
+    copying.to_disk(folder)
+    return aside, new_key is not None
+
+
+def _put_aside(database: Path, now: int) -> Path:
+    """Give the database and its key another name beside their own; the database's."""
+    moment = datetime.fromtimestamp(now // SECOND, UTC)
+    aside = database.with_name(f"{database.name}.before-{moment:%Y%m%dT%H%M%SZ}")
+    if aside.exists():
+        raise UnavailableError(f"{aside} is there already. Try again in a second.")
+    aside.hardlink_to(database)
+    key = _key_of(database)
+    if key.exists():
+        _key_of(aside).hardlink_to(key)
+    # Only of a database that cannot be read is there any, and never may another one find it.
+    for end in ("-wal", "-shm"):
+        beside = database.with_name(f"{database.name}{end}")
+        if beside.exists():
+            beside.replace(aside.with_name(f"{aside.name}{end}"))
+    return aside
+
+
+def _brings_another(note: Note | None, key: Path) -> bool:
+    if note is None or note.key is None:
+        return False
+    return not key.exists() or key.read_text().strip() != note.key.strip()
+
+
+def _key_of(database: Path) -> Path:
+    return database.with_name(f"{database.name}.key")
+
+
+def _write_private(file: Path, text: str) -> None:
+    file.unlink(missing_ok=True)
+    file.touch(mode=0o600)
+    file.write_text(text)
+    copying.to_disk(file)
+
+
+def _own_as(file: Path, other: Path) -> None:
+    """Let the service, which owns the other, use the file when somebody else restores."""
+    if os.geteuid() == 0:
+        found = other.stat()
+        shutil.chown(file, found.st_uid, found.st_gid)

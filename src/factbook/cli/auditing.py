@@ -1,0 +1,87 @@
+"""`factbook audit`: the audit, read from the database itself."""
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from factbook.cli.failures import EXIT_CODES
+from factbook.cli.local import DatabaseUrl, settings_from
+from factbook.clock import milliseconds
+from factbook.errors import InputError
+
+app = typer.Typer(no_args_is_help=True, help="Who did what, and what was refused.")
+
+
+@app.callback()
+def _group() -> None:
+    """Who did what, and what was refused."""
+
+
+@app.command(epilog=EXIT_CODES)
+def export(
+    since: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Only from this time on: ISO 8601 with zone.")
+    ] = None,
+    until: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Only until this time, which is within.")
+    ] = None,
+    after: Annotated[
+        str | None,
+        typer.Option(metavar="CURSOR", help="Only behind the line that has this cursor."),
+    ] = None,
+    follow: Annotated[
+        bool,
+        typer.Option(
+            "--follow",
+            help="Go on until stopped, each record five minutes after it was made: "
+            "none comes later then.",
+        ),
+    ] = False,
+    database_url: DatabaseUrl = None,
+) -> None:
+    """Print the audit as JSON lines, the oldest record first.
+
+    \b
+    Examples:
+      factbook audit export --since 2026-11-01T00:00:00Z > november.jsonl
+      factbook audit export --follow --after 1795262400000/0000000012345678
+    """
+    import asyncio
+
+    from factbook import app as application
+    from factbook import commands
+
+    service = application.application(settings_from(database_url))
+    if follow and until is not None:
+        raise InputError("--follow has no end: leave --until out.")
+    work = commands.export_audit(
+        service,
+        _write,
+        after,
+        since=_moment("--since", since),
+        until=_moment("--until", until),
+        follow=follow,
+    )
+    try:
+        asyncio.run(work)
+    except KeyboardInterrupt:
+        return
+    except BrokenPipeError:
+        # Whoever reads has enough. What Python flushes at its end has to go somewhere.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _write(lines: bytes) -> None:
+    sys.stdout.buffer.write(lines)
+    sys.stdout.buffer.flush()
+
+
+def _moment(name: str, text: str | None) -> int | None:
+    if text is None:
+        return None
+    moment = milliseconds(text)
+    if moment is None:
+        raise InputError(f'{name} is a time such as 2026-11-01T00:00:00Z, not "{text}".')
+    return moment

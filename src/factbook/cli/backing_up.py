@@ -1,0 +1,113 @@
+"""`factbook backup` and `factbook restore`: copies of a SQLite database, on the database itself."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from factbook.cli.local import DatabaseUrl, settings_from
+from factbook.cli.output import note, progress_bar, say
+from factbook.errors import InputError
+
+if TYPE_CHECKING:
+    from factbook.backups.restoring import Restored
+
+
+def backup(
+    to: Annotated[
+        Path,
+        typer.Argument(metavar="FILE|FOLDER", help="The file, or a folder to name one in."),
+    ],
+    *,
+    keep: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="Keep the newest N backups of the folder."),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace the file.")] = False,
+    database_url: DatabaseUrl = None,
+) -> None:
+    """Copy a SQLite database while it is used, with the key of its tokens and secrets.
+
+    Prints the file. Whoever can read it can do what the service can: it is made readable for its
+    owner alone. A token_key of the settings is not in it. PostgreSQL has pg_dump.
+
+    \b
+    Examples:
+      factbook backup /var/backups/factbook --keep 14
+      factbook backup before-upgrade.db
+    """
+    from factbook.backups import commanding
+
+    settings = settings_from(database_url)
+    with progress_bar("Copying") as show:
+        made, with_key = commanding.backup(settings, to, show=show, replace=force, keep=keep)
+    say(str(made))
+    if with_key:
+        note("It holds the key of tokens and secrets: keep it as safe as the service itself.")
+    elif settings.token_key is not None:
+        note("token_key of the settings is not in it: keep that elsewhere.")
+    else:
+        note("There is no key beside the database, so there is none in it.")
+
+
+def restore(
+    file: Annotated[
+        Path | None, typer.Argument(metavar="FILE", help="What `factbook backup` made.")
+    ] = None,
+    *,
+    force: Annotated[
+        bool, typer.Option("--force", help="Put the database aside that is there.")
+    ] = False,
+    already_restored: Annotated[
+        bool,
+        typer.Option(
+            "--already-restored",
+            help="The database was put back by other means, such as pg_restore: settle it only.",
+        ),
+    ] = False,
+    database_url: DatabaseUrl = None,
+) -> None:
+    """Put a backup in the place of a SQLite database, after the service was stopped.
+
+    The backup is checked and brought up to date first. What was there is put aside, and nothing of
+    it is removed. The feed of events begins anew: readers get 410 once, and webhooks go on with
+    what happens from now on. Sessions and invitations end.
+
+    \b
+    Examples:
+      factbook restore /var/backups/factbook/factbook-20261122T030000Z.db --force
+      factbook restore --already-restored
+    """
+    if (file is None) != already_restored:
+        raise InputError("Give a FILE, or --already-restored, and not both.")
+    settings = settings_from(database_url)
+    if file is None:
+        import asyncio
+
+        from factbook import app
+        from factbook.backups import commanding
+
+        place = asyncio.run(commanding.settle(app.application(settings)))
+        say(f"Settled: the feed of events begins anew at {place}.0.")
+        return
+    from factbook.backups import commanding
+
+    with progress_bar("Copying") as show:
+        done, fits = commanding.restore(settings, file, show=show, replace=force)
+    say(f"Restored: {file}")
+    _tell(done, fits)
+
+
+def _tell(done: "Restored", fits: bool) -> None:
+    if done.aside is not None:
+        note(f"What was there before is {done.aside}.")
+    for name in done.migrations:
+        note(f"Applied: {name}")
+    if done.note is None:
+        note("It was not made by `factbook backup`: the key beside the database is as it was.")
+    elif not fits:
+        note(
+            "The backup was made under another token_key than the one in force: no token of it "
+            "works, and its secrets cannot be opened, until token_key is that one."
+        )
+    note("Start the service. Tokens that were revoked since the backup are valid again.")

@@ -1,0 +1,119 @@
+"""The settings: what cannot be read, is not known, or does not go together."""
+
+import difflib
+import os
+from collections.abc import Iterator, Mapping
+from ipaddress import ip_address, ip_network
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+from factbook.doctor.finding import Finding, ok, problem, warning
+from factbook.errors import ConfigurationError
+from factbook.settings import Settings, load
+from factbook.settings.table import TABLES
+
+TOPIC: Final = "configuration"
+_PREFIX: Final = "FACTBOOK_"
+# What other parts of Factbook read beside the settings: the commands that talk to a server.
+_OTHERS: Final = frozenset({"CONFIG", "SERVER", "TOKEN"})
+_SECRET_TABLES: Final = ("integrations", "connections", "openid")
+_READABLE_BY_OTHERS: Final = 0o077
+
+
+def read(
+    flags: Mapping[str, object], environ: Mapping[str, str] = os.environ
+) -> tuple[Settings | None, list[Finding]]:
+    """The settings in force, None when they cannot be read, and what was found about them."""
+    found = list(_unknown(environ))
+    try:
+        settings = load(flags, environ)
+    except ConfigurationError as error:
+        advice = "Mend it: `factbook serve` does not start with it."
+        return None, [problem(TOPIC, error.message, advice), *found]
+    found += [*_exposed(settings), *_proxied(settings), *_file(environ, settings)]
+    if not found:
+        found = [ok(TOPIC, "The settings can be read and go together.")]
+    return settings, found
+
+
+def _unknown(environ: Mapping[str, str]) -> Iterator[Finding]:
+    names = [name.upper() for name in Settings.__struct_fields__]
+    tables = tuple(f"{name.upper()}__" for name in TABLES)
+    for variable in sorted(environ):
+        name = variable.removeprefix(_PREFIX)
+        known = name in names or name in _OTHERS or name.startswith(tables)
+        if not variable.startswith(_PREFIX) or known:
+            continue
+        near = difflib.get_close_matches(name, names, 1)
+        meant = f"Is {_PREFIX}{near[0]} meant?" if near else "Remove it, or correct its name."
+        yield warning(TOPIC, f"The variable {variable} is no setting and is not read.", meant)
+
+
+def _exposed(settings: Settings) -> Iterator[Finding]:
+    if not is_loopback(settings.host) and not (settings.public_url or settings.allowed_hosts):
+        yield warning(
+            TOPIC,
+            f"The service listens on {settings.host} and answers for any host name.",
+            "Set public_url, or allowed_hosts, to the names that clients use.",
+        )
+    public = settings.public_url or ""
+    if public.startswith("http://") and not is_loopback(urlsplit(public).hostname or ""):
+        yield warning(
+            TOPIC,
+            "public_url is http://, so tokens and passwords can be read on the way.",
+            "Put a proxy with TLS before the service, and set public_url to its https:// address.",
+        )
+    if settings.openid and not public:
+        yield warning(
+            TOPIC,
+            "There is a provider to sign in at, and no public_url.",
+            "Set public_url: the provider sends people back to an address below it.",
+        )
+
+
+def _proxied(settings: Settings) -> Iterator[Finding]:
+    if (settings.public_url or "").startswith("https://") and not settings.trusted_proxies:
+        yield warning(
+            TOPIC,
+            "No proxy is trusted, so the audit and the limit of failed logins see the proxy's own "
+            "address.",
+            "Set trusted_proxies to the addresses of the proxy that does TLS.",
+        )
+    for text in settings.trusted_proxies:
+        try:
+            everything = ip_network(text, strict=False).prefixlen == 0
+        except ValueError:
+            continue  # refused by the service itself
+        if everything:
+            yield problem(
+                TOPIC,
+                f"trusted_proxies has {text}: everybody can say which address they come from.",
+                "Name the addresses of the proxies alone.",
+            )
+
+
+def _file(environ: Mapping[str, str], settings: Settings) -> Iterator[Finding]:
+    """A file of settings with secrets that others may read."""
+    file = Path(environ.get("FACTBOOK_CONFIG", "factbook.toml"))
+    if not file.exists() or not file.stat().st_mode & _READABLE_BY_OTHERS:
+        return
+    text = file.read_text("utf-8")
+    secrets = [name for name in ("token_key", "database_url") if name in text]
+    secrets += [name for name in _SECRET_TABLES if f"[{name}" in text]
+    if "database_url" in secrets and not urlsplit(settings.database_url).password:
+        secrets.remove("database_url")
+    if secrets:
+        yield warning(
+            TOPIC,
+            f"{file} has {', '.join(secrets)} and can be read by others.",
+            f"chmod 600 {file}, or keep the secrets in variables.",
+        )
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach the host."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")

@@ -1,0 +1,219 @@
+"""Every look, one after another; what needs the database only where it can be opened."""
+
+import asyncio
+import itertools
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import httpx2
+
+from factbook.app import Application, application
+from factbook.clock import Clock
+from factbook.clock import now as system_clock
+from factbook.collecting import Clients, Connect, Connections, Registry
+from factbook.doctor import configuration, integrations, key, machine, migrations, running, search
+from factbook.doctor import postgresql as servers
+from factbook.doctor import sqlite as files
+from factbook.doctor.finding import Finding, ok, problem, warning
+from factbook.errors import ConfigurationError, FactbookError, SignInError
+from factbook.settings import Settings
+from factbook.storage import Database, open_database
+from factbook.storage.opening import sqlite_path
+
+# Told what is being looked at.
+Show = Callable[[str], None]
+_SLOW_SECONDS: Final = 0.05
+_SPINNER: Final = "|/-\\"
+
+
+async def examine(
+    flags: Mapping[str, Any],
+    show: Show,
+    *,
+    quick: bool = False,
+    clock: Clock = system_clock,
+    connect: Connect | None = None,
+    transport: httpx2.AsyncBaseTransport | None = None,
+) -> AsyncIterator[Finding]:
+    """Everything that was found; nothing is changed, no table and no file is made.
+
+    `connect` and `transport` are how hosts are called, when not over the network.
+    """
+    settings, found = configuration.read(flags)
+    for finding in found:
+        yield finding
+    if settings is None:
+        return
+    try:
+        service = application(settings)
+    except ConfigurationError as error:
+        advice = "Mend it: `factbook serve` does not start with it."
+        yield problem(configuration.TOPIC, error.message, advice)
+        return
+    secret, finding = key.read(settings)
+    yield finding
+    for finding in machine.check(settings):
+        yield finding
+    examination = _Examination(service, secret, show, clock, connect)
+    async for finding in examination.database(quick=quick):
+        yield finding
+    show("Asking the service")
+    yield await running.address(settings, transport)
+    async for finding in _provider(settings, clock):
+        yield finding
+
+
+class _Examination:
+    """The looks that need the database."""
+
+    def __init__(
+        self,
+        service: Application,
+        secret: bytes | None,
+        show: Show,
+        clock: Clock,
+        connect: Connect | None,
+    ) -> None:
+        self._service = service
+        self._settings = service.settings
+        self._secret = secret
+        self._show = show
+        self._clock = clock
+        self._connect = connect
+
+    async def database(self, *, quick: bool) -> AsyncIterator[Finding]:
+        """How the database is, and what it says of everything else."""
+        self._show("Opening the database")
+        url = self._settings.database_url
+        if url.startswith("sqlite:"):
+            path = sqlite_path(url)
+            if not path.exists():
+                what = f"There is no database {path} yet."
+                yield warning("database", what, "`factbook serve` makes it.")
+                return
+            for finding in await self._file(path, quick=quick):
+                yield finding
+        elif unreachable := await servers.reachable(url):
+            yield unreachable
+            return
+        try:
+            database = await open_database(url, connections=3)
+        except FactbookError as error:
+            yield problem("database", error.message, _advice(error))
+            return
+        try:
+            async for finding in self._opened(database):
+                yield finding
+        except FactbookError as error:
+            yield problem("database", error.message, _advice(error))
+        finally:
+            await database.close()
+
+    async def _file(self, path: Path, *, quick: bool) -> list[Finding]:
+        found = [files.version(), *files.disk(path)]
+        if quick:
+            return found
+        steps = itertools.count()
+
+        def tick() -> None:
+            self._show(f"Reading {path} {_SPINNER[next(steps) % len(_SPINNER)]}")
+
+        return found + await asyncio.to_thread(lambda: list(files.sound(path, tick)))
+
+    async def _opened(self, database: Database) -> AsyncIterator[Finding]:
+        yield await _round_trip(database)
+        if database.dialect == "postgresql":
+            async for finding in servers.check(database, self._settings):
+                yield finding
+        usable, found = await migrations.check(database)
+        for finding in found:
+            yield finding
+        if not usable:
+            return
+        now = self._clock()
+        yield await search.check(database)
+        if self._secret is not None:
+            yield await key.fits(database, self._secret)
+        registry = self._service.registry(database)
+        known = await registry.current()
+        collected = [one.source for one in known.integrations.values()]
+        for looked in (
+            running.sources(database, collected, now),
+            running.hooks(database),
+        ):
+            async for finding in looked:
+                yield finding
+        yield await running.worker(database, now)
+        async for finding in self._hosts(database, registry):
+            yield finding
+
+    async def _hosts(self, database: Database, registry: Registry) -> AsyncIterator[Finding]:
+        """What the integrations may read, and what time it is elsewhere."""
+        self._show("Asking the hosts of the integrations")
+        known = await registry.current()
+        ahead = {}
+        if database.dialect == "postgresql":
+            ahead["PostgreSQL"] = await servers.clock(database, self._clock())
+        connect = self._connect or Connections(self._settings, self._clock).client
+        clients = Clients(connect)
+        try:
+            found, hosts = await integrations.check(
+                database, list(known.integrations.values()), clients.of, self._clock()
+            )
+        finally:
+            await clients.aclose()
+        for finding in found:
+            yield finding
+        for id_, why in known.problems.items():
+            advice = "Correct its definition or its connection."
+            yield problem(f"integration {id_}", f"It cannot be collected: {why}", advice)
+        for finding in running.clocks(ahead | hosts):
+            yield finding
+
+
+async def _round_trip(database: Database) -> Finding:
+    """How long a question takes that has no work in it; the best of a few."""
+    times = []
+    for _ in range(5):
+        began = time.perf_counter()
+        await database.check()
+        times.append(time.perf_counter() - began)
+    what = f"It answers in {1000 * min(times):.2f} ms."
+    if min(times) > _SLOW_SECONDS:
+        return warning("database", what, "Each request asks several times: bring both closer.")
+    return ok("database", what)
+
+
+async def _provider(settings: Settings, clock: Clock) -> AsyncIterator[Finding]:
+    """Whether the provider that people sign in at says what it is."""
+    if not settings.openid:
+        return
+    # Heavy to import, and few configure a provider.
+    from factbook.web.openid.fetch import GuardedFetch  # noqa: PLC0415
+    from factbook.web.openid.options import configured  # noqa: PLC0415
+    from factbook.web.openid.provider import Provider  # noqa: PLC0415
+
+    try:
+        options = configured(settings.openid)
+    except ConfigurationError as error:
+        yield problem("openid", error.message, "Mend the table [openid].")
+        return
+    assert options is not None
+    fetch = GuardedFetch(settings)
+    try:
+        provider = Provider(options.issuer, fetch, clock)
+        await provider.document()
+        keys = await provider.keys()
+    except SignInError as error:
+        yield problem("openid", error.message, "Nobody can sign in there until it answers.")
+    else:
+        yield ok("openid", f"{options.issuer} answers, with {len(keys)} keys.")
+    finally:
+        await fetch.aclose()
+
+
+def _advice(error: FactbookError) -> str:
+    notes = " ".join(getattr(error, "__notes__", ()))
+    return notes or "Look into the log of the service and of the database."

@@ -1,0 +1,98 @@
+"""What each integration may read, and which facts are unknown because it may not."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from factbook.collecting import checking
+from factbook.collecting.checking import Checked, Shown
+from factbook.doctor.finding import Finding, ok, problem, warning
+from factbook.errors import FactbookError
+from factbook.sources.http import Client
+from factbook.sources.integration import Integration
+from factbook.sources.outcomes import Outcome
+from factbook.storage import Database
+
+# Longer than any one call may take, and short enough for somebody who waits.
+_SECONDS: Final = 45.0
+_MOST_SHOWN: Final = 8
+
+
+async def check(
+    database: Database,
+    integrations: Sequence[Integration],
+    client: Callable[[Integration], Client],
+    now: int,
+) -> tuple[list[Finding], dict[str, int]]:
+    """What was found of all of them, asked side by side; and by how much hosts are ahead."""
+    found = await asyncio.gather(*(_one(database, one, client, now) for one in integrations))
+    ahead = {
+        f"{one.source.id}'s host": shown.ahead
+        for one, (_, checked) in zip(integrations, found, strict=True)
+        for shown in (checked.shown if checked else [])
+        if shown.ahead is not None
+    }
+    return [finding for findings, _ in found for finding in findings], ahead
+
+
+async def _one(
+    database: Database, integration: Integration, client: Callable[[Integration], Client], now: int
+) -> tuple[list[Finding], Checked | None]:
+    topic = f"integration {integration.source.id}"
+    try:
+        async with asyncio.timeout(_SECONDS):
+            checked = await checking.check(database, integration, client(integration), now)
+    except TimeoutError:
+        advice = "Look whether the host can be reached from this machine."
+        return [problem(topic, f"No answer within {_SECONDS:.0f} s.", advice)], None
+    except FactbookError as error:
+        return [problem(topic, error.message, "Mend its table in the settings.")], None
+    findings = [_probed(topic, shown) for shown in checked.shown if shown.missing]
+    findings += _of_example(topic, checked)
+    return findings or [_fine(topic, checked)], checked
+
+
+def _fine(topic: str, checked: Checked) -> Finding:
+    rights = ", ".join(shown.right for shown in checked.shown)
+    if checked.example is not None:
+        return ok(topic, f"Everything about {checked.example} can be read.")
+    if not rights:
+        what = "No entity in the catalog points to it, so nothing was asked."
+        return warning(topic, what, "Push an entity with its annotation.")
+    return ok(topic, f"It may read: {rights}.")
+
+
+def _probed(topic: str, shown: Shown) -> Finding:
+    assert shown.missing is not None
+    places = ", ".join(place or "everything" for place in shown.facts)
+    what = f"{shown.right}: {shown.missing.reason}. Unknown without it: {places}."
+    if shown.missing.outcome is Outcome.DENIED:
+        return problem(
+            topic, what, "Give the credential this right; see Rights of the integration."
+        )
+    if shown.missing.outcome in {Outcome.FEATURE_OFF, Outcome.RATE_LIMITED}:
+        return warning(topic, what, "Facts that are known stay for a while.")
+    return problem(topic, what, "Look at the address in its table, and whether it can be reached.")
+
+
+def _of_example(topic: str, checked: Checked) -> list[Finding]:
+    found = []
+    denied = checking.of_reason(checked.missing, ("forbidden",))
+    for reason, places in denied.items():
+        what = f"{reason}. Unknown of {checked.example}: {_some(places)}."
+        advice = "Give the credential the right; see Rights of the integration."
+        found.append(problem(topic, what, advice))
+    failed = checking.of_reason(checked.missing, ("upstream-error", "rate-limited"))
+    for reason, places in failed.items():
+        what = f"{reason}. Not answered of {checked.example}: {_some(places)}."
+        found.append(warning(topic, what, "Try again; if it stays, look at the host."))
+    gone = checking.of_reason(checked.missing, ("not-found",))
+    for reason, places in gone.items():
+        what = f"{reason}. {checked.example} points to nothing there: {_some(places)}."
+        found.append(warning(topic, what, "Correct its annotation, or let the credential see it."))
+    return found
+
+
+def _some(places: list[str]) -> str:
+    more = len(places) - _MOST_SHOWN
+    return ", ".join(places[:_MOST_SHOWN]) + (f" and {more} more" if more > 0 else "")

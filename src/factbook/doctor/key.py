@@ -1,0 +1,66 @@
+"""The key of tokens and secrets: there, private, and the one that the database was written with."""
+
+import asyncio
+from pathlib import Path
+from typing import Final
+
+from factbook.auth import tokens
+from factbook.auth.sealing import NotOpenedError
+from factbook.collecting import connection_store
+from factbook.doctor.finding import Finding, ok, problem
+from factbook.errors import ConfigurationError
+from factbook.settings import Settings
+from factbook.sources.custom import Unusable
+from factbook.storage import Database
+from factbook.storage.opening import sqlite_path
+from factbook.webhooks import secrets
+
+TOPIC: Final = "key"
+_RESTORE: Final = "Put the key back that the database was written with, from the backup."
+
+
+def read(settings: Settings) -> tuple[bytes | None, Finding]:
+    """The key in force, None without one; it is not made here."""
+    file: Path | None = None
+    if settings.token_key is None and settings.database_url.startswith("sqlite:"):
+        database = sqlite_path(settings.database_url)
+        file = database.with_name(f"{database.name}.key")
+        if not file.exists():
+            if database.exists():
+                what = f"There is no key file {file}, so no token that was made before works."
+                return None, problem(TOPIC, what, _RESTORE)
+            return None, ok(TOPIC, "There is no key yet: `factbook serve` makes one.")
+    try:
+        key = tokens.key(settings.token_key, file)
+    except ConfigurationError as error:
+        return None, problem(TOPIC, error.message, "The service does not start without it.")
+    where = "token_key of the settings" if file is None else f"{file}, which is private"
+    return key, ok(TOPIC, f"The key is {where}.")
+
+
+async def fits(database: Database, key: bytes) -> Finding:
+    """Whether what was sealed in the database opens with the key."""
+    kept = await connection_store.usable(database, lambda: key)
+    shut = [f"connection {name}" for name, one in kept.items() if isinstance(one, Unusable)]
+    hooks = await database.all("SELECT id, url, secret FROM webhooks")
+    for id_, url, sealed in hooks:
+        try:
+            await asyncio.to_thread(secrets.opened, key, id_, url, bytes(sealed))
+        except NotOpenedError:
+            shut.append(f"webhook {id_}")
+    if shut:
+        what = f"Sealed under another key: {', '.join(shut)}. Tokens made then do not work either."
+        return problem(TOPIC, what, _RESTORE)
+    count = len(kept) + len(hooks)
+    if count:
+        return ok(TOPIC, f"It opens the {count} sealed secrets of the database.")
+    return await _untried(database)
+
+
+async def _untried(database: Database) -> Finding:
+    row = await database.one("SELECT COUNT(*), COUNT(last_used_at) FROM tokens")
+    made, used = row or (0, 0)
+    if made and not used:
+        what = f"Nothing is sealed to try it on, and none of {made} tokens was ever used."
+        return ok(TOPIC, what)
+    return ok(TOPIC, "Nothing is sealed in the database that it could be tried on.")

@@ -1,0 +1,124 @@
+"""What the service does: sources that bring nothing, webhooks, workers, and its address."""
+
+import time
+from collections.abc import AsyncIterator, Sequence
+from ipaddress import ip_address
+from typing import Final
+
+import httpx2
+
+from factbook.clock import DAY, HOUR, MINUTE, SECOND, iso
+from factbook.doctor.finding import Finding, ok, problem, warning
+from factbook.facts import health
+from factbook.facts.datasource import DataSource
+from factbook.scheduling import runs
+from factbook.settings import Settings
+from factbook.storage import Database
+from factbook.webhooks import store as webhooks
+
+SOURCES: Final = "sources"
+WEBHOOKS: Final = "webhooks"
+WORKER: Final = "worker"
+ADDRESS: Final = "address"
+_LATE: Final = HOUR
+_SOON: Final = 14 * DAY
+
+
+async def sources(
+    database: Database, collected: Sequence[DataSource], now: int
+) -> AsyncIterator[Finding]:
+    """Sources that are down, late, or whose credential ends soon."""
+    known, fine = await runs.health(database), 0
+    for source in collected:
+        one = known.get(source.id)
+        if one is not None and one.down_since is not None:
+            error = one.last.error if one.last else None
+            what = f"{source.id} brings nothing since {iso(one.down_since)}: {error}."
+            yield problem(SOURCES, what, "See its integration below, then collect it again.")
+            continue
+        due = health.next_run(source, one, now)
+        ends = one.credential_expires_at if one else None
+        if ends is not None and ends < now + _SOON:
+            what = f"The credential of {source.id} ends {iso(ends)}."
+            yield warning(SOURCES, what, "Give the integration another one before.")
+        elif one is not None and due is not None and due < now - _LATE and not one.running:
+            what = f"{source.id} was to be collected at {iso(due)} and was not."
+            yield warning(SOURCES, what, "Look whether `serve` or a worker runs and collects.")
+        else:
+            fine += 1
+    if not collected:
+        yield ok(SOURCES, "No source is collected.")
+    elif fine:
+        yield ok(SOURCES, f"{fine} of {len(collected)} collected sources are well.")
+
+
+async def hooks(database: Database) -> AsyncIterator[Finding]:
+    """Webhooks to which nothing is sent any more, or of which the last message failed."""
+    found = await webhooks.listed(database)
+    for one in found:
+        if one.disabled_at is not None:
+            what = f"{one.url} is disabled since {iso(one.disabled_at)}: {one.error}."
+            yield problem(WEBHOOKS, what, f"Mend the receiver, then enable webhook {one.id}.")
+        elif one.waiting:
+            what = f"{one.waiting} messages for {one.url} wait for another try: {one.error}."
+            yield warning(WEBHOOKS, what, "Mend the receiver before they are given up.")
+    if all(one.disabled_at is None and not one.waiting for one in found):
+        yield ok(WEBHOOKS, f"{len(found)} webhooks, none of them behind.")
+
+
+async def worker(database: Database, now: int) -> Finding:
+    """Whether a process keeps house, which all that run take turns at."""
+    row = await database.one("SELECT held_until FROM leases WHERE name = 'housekeeping'")
+    if row is None:
+        return warning(WORKER, "No process ever kept house here.", "Start `factbook serve`.")
+    if row[0] < now - MINUTE:
+        what = f"No process keeps house since {iso(row[0])} at the latest."
+        return warning(WORKER, what, "Start `factbook serve`, or look into its log.")
+    return ok(WORKER, "A process keeps house.")
+
+
+async def address(settings: Settings, transport: httpx2.AsyncBaseTransport | None) -> Finding:
+    """Whether a service answers at public_url, or at the host and port of the settings."""
+    url = (settings.public_url or f"http://{_host(settings.host)}:{settings.port}").rstrip("/")
+    began = time.perf_counter()
+    try:
+        async with httpx2.AsyncClient(transport=transport, timeout=5) as client:
+            answer = await client.get(f"{url}/healthz")
+    except (httpx2.HTTPError, OSError) as error:
+        what = f"Nothing answers at {url}: {type(error).__name__}."
+        return warning(
+            ADDRESS, what, "Start the service, or look at the proxy and its certificate."
+        )
+    if answer.status_code == 200:
+        seconds = time.perf_counter() - began
+        return ok(ADDRESS, f"{url} answers, in {1000 * seconds:.0f} ms.")
+    if answer.status_code in {401, 403, 404}:
+        return ok(ADDRESS, f"{url} answers; its proxy does not pass /healthz on.")
+    what = f"{url}/healthz answers {answer.status_code}."
+    return warning(ADDRESS, what, "Look into the log of the service and of the proxy.")
+
+
+def _host(bound: str) -> str:
+    """The host under which what is bound so can be reached from this machine."""
+    try:
+        address = ip_address(bound)
+    except ValueError:
+        return bound
+    if address.is_unspecified:
+        return "127.0.0.1" if address.version == 4 else "[::1]"
+    return bound if address.version == 4 else f"[{bound}]"
+
+
+def clocks(ahead: dict[str, int]) -> list[Finding]:
+    """Whether other clocks say what this one does; `ahead` is in milliseconds, by whose it is."""
+    found = []
+    for whose, milliseconds in ahead.items():
+        if abs(milliseconds) > 5 * SECOND:
+            word = "ahead of" if milliseconds > 0 else "behind"
+            what = f"The clock of {whose} is {abs(milliseconds) / SECOND:.0f} s {word} this one."
+            advice = "Let both follow a time server: tokens, runs and leases go by the clock."
+            found.append(warning("clock", what, advice))
+    if not found:
+        agree = ", ".join(ahead) or "no other clock was asked"
+        found.append(ok("clock", f"Within 5 s of: {agree}." if ahead else f"{agree.capitalize()}."))
+    return found

@@ -1,0 +1,41 @@
+"""Whether what filters look into says the same as the documents, on a sample of the entities."""
+
+from typing import Final
+
+from factbook.catalog.store.derived import Derived
+from factbook.catalog.store.documents import DOCUMENT
+from factbook.doctor.finding import Finding, ok, problem
+from factbook.storage import Database
+
+TOPIC: Final = "search"
+_SAMPLE: Final = 50
+
+
+async def check(database: Database) -> Finding:
+    """Derive the rows of some entities anew, and look for them."""
+    [low, high] = await database.one("SELECT MIN(id), MAX(id) FROM entities") or (None, None)
+    if low is None:
+        return ok(TOPIC, "There are no entities yet.")
+    step = max(1, (high - low) // _SAMPLE)
+    sql = f"SELECT e.id, e.ref, {DOCUMENT} FROM entities e WHERE e.id IN LIST(?)"  # noqa: S608
+    rows = await database.all(sql, (list(range(low, high + 1, step)),))
+    wrong = [ref for id_, ref, document in rows if not await _found(database, id_, ref, document)]
+    if wrong:
+        what = f"Filters do not find {len(wrong)} of {len(rows)} entities as they are: {wrong[0]}."
+        advice = "Push their sets again with another content, or report it: that is a bug."
+        return problem(TOPIC, what, advice)
+    return ok(TOPIC, f"Filters agree with the documents of {len(rows)} entities.")
+
+
+async def _found(database: Database, id_: int, ref: str, document: str) -> bool:
+    """Whether every row that the document gives rise to is there: each is looked up by its key."""
+    for row in Derived.of(ref, document).search:
+        if await database.one(_STORED, (*row, id_)) is None:
+            return False
+    return True
+
+
+_STORED = """
+SELECT 1 FROM search s JOIN search_keys k ON k.id = s.key_id
+WHERE k.key = ? AND s.value = ? AND s.original = ? AND s.entity_id = ?
+"""

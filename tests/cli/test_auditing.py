@@ -1,0 +1,99 @@
+"""What commands leave in the audit, and `factbook audit export`."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from factbook.cli import app
+from tests.cli.conftest import Command
+
+# What each command that changes the database itself leaves; `collect` is in
+# tests/api/test_audit_writes.py, as it needs a catalog.
+WRITES = {
+    ("token", "create"): (["laptop"], "token.create"),
+    ("token", "revoke"): (["laptop"], "token.revoke"),
+    ("people", "invite"): (["--role", "viewer", "--server", "http://a.test"], "person.invite"),
+    ("people", "reset"): (["kim", "--server", "http://a.test"], "person.change"),
+    ("collect",): ([], "data-source.run"),
+}
+# The schema has a record of its own: which release applied each migration, and when.
+MIGRATES = {("migrate",)}
+# The whole database, from or to a file: what is in it stays as it is, the audit too.
+COPIES = {("backup",), ("restore",)}
+# They read, or they ask a server, which records what they do there.
+OTHERS = {
+    *(("serve",), ("worker",), ("doctor",), ("connect",), ("validate",)),
+    *(("push",), ("sets",), ("entities",), ("facets",), ("facts",), ("call",), ("push-facts",)),
+    *(("sources", each) for each in ("list", "new", "plan", "apply", "test")),
+    *(("token", "list"), ("people", "list"), ("audit", "export")),
+}
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> str:
+    return f"--database-url=sqlite:///{tmp_path}/factbook.db"
+
+
+def all_commands(command: Any, path: tuple[str, ...] = ()) -> set[tuple[str, ...]]:
+    """The words of each command that there is."""
+    below = getattr(command, "commands", None)
+    if below is None:
+        return {path}
+    return {each for name, one in below.items() for each in all_commands(one, (*path, name))}
+
+
+def exported(factbook: Command, database: str, *arguments: str) -> list[dict[str, Any]]:
+    answer = factbook("audit", "export", database, *arguments)
+    assert answer.exit_code == 0, answer.stderr
+    return [json.loads(line) for line in answer.stdout.splitlines()]
+
+
+def test_whether_it_leaves_a_record_is_decided_for_every_command() -> None:
+    known = all_commands(typer.main.get_command(app))
+    assert known == {*WRITES, *MIGRATES, *COPIES, *OTHERS}
+
+
+@pytest.mark.spec("audit.every-write")
+def test_commands_that_change_something_leave_one_record_each(
+    factbook: Command, database: str
+) -> None:
+    done: list[str] = []
+    for words, (arguments, action) in WRITES.items():
+        if words in {("collect",), ("people", "reset")}:
+            continue
+        answer = factbook(*words, *arguments, database)
+        assert answer.exit_code == 0, answer.stderr
+        done.append(action)
+        found = exported(factbook, database)
+        assert [record["action"] for record in found] == done
+        assert {(record["actor"], record["outcome"]) for record in found} == {
+            ("command line", "done")
+        }
+
+
+def test_an_export_goes_on_behind_a_line_and_within_times(factbook: Command, database: str) -> None:
+    for name in ("a", "b", "c"):
+        factbook("token", "create", name, database)
+    first, second, third = exported(factbook, database)
+    assert exported(factbook, database, "--after", first["cursor"]) == [second, third]
+    assert exported(factbook, database, "--since", third["at"], "--until", third["at"]) == [third]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "wrong"),
+    [
+        (["--since", "yesterday"], "--since is a time such as"),
+        (["--until", "2026-11-01"], "--until is a time such as"),
+        (["--after", "1"], '--after takes the "cursor" of a line'),
+        (["--follow", "--until", "2026-11-01T00:00:00Z"], "--follow has no end"),
+    ],
+)
+def test_a_question_that_cannot_be_meant_is_refused(
+    factbook: Command, database: str, arguments: list[str], wrong: str
+) -> None:
+    answer = factbook("audit", "export", database, *arguments)
+    assert answer.exit_code == 2
+    assert wrong in answer.stderr
