@@ -43,7 +43,7 @@ def test_an_error_of_a_proxy_is_told_by_its_status(body: str) -> None:
     assert caught.value.status == 502
 
 
-@pytest.mark.parametrize("body", ["<html>", '{"sets": 1}', "", "\xff"])
+@pytest.mark.parametrize("body", ["<html>", '{"sets": 1}', "", "\xff", '{"a":' + "[" * 9_999])
 def test_an_answer_of_something_else_is_unexpected(body: str) -> None:
     transport = httpx2.MockTransport(lambda _: httpx2.Response(200, content=body.encode("latin1")))
     with pytest.raises(UnexpectedAnswer, match=r"GET http://factbook\.test"):

@@ -224,7 +224,7 @@ def _read_problems(response: httpx2.Response) -> list[str]:
         return []
     try:
         invalid = msgspec.json.decode(response.content, type=_Invalid)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         # A request that cannot be read is answered 400 as well.
         raise refusal(response) from None
     return [error.message for error in invalid.errors]

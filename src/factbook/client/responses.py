@@ -15,7 +15,7 @@ def decode(type_: type[T], response: httpx2.Response) -> T:
     """The body as that type. Raises UnexpectedAnswer when it is none."""
     try:
         return msgspec.json.decode(response.content, type=type_)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         asked = response.request
         raise UnexpectedAnswer(
             f"{asked.method} {asked.url} gave an answer that is none of Factbook's: {error}"
@@ -42,7 +42,7 @@ def refusal(response: httpx2.Response) -> ClientError:
     status = response.status_code
     try:
         body = msgspec.json.decode(response.content, type=dict[str, Any])
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         body = {}
     match body.get("error"):
         case {"code": int(code), "message": str(message), **rest}:

@@ -85,7 +85,7 @@ def _result(type_: type[T], response: httpx2.Response) -> T:
         raise ProtocolError(reply.error.code, reply.error.message, reply.error.data)
     try:
         return msgspec.json.decode(reply.result, type=type_)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise UnexpectedAnswer(f"The tool-call endpoint's result cannot be read: {error}") from None
 
 

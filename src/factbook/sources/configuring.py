@@ -76,6 +76,6 @@ def _from_text(text: str, type_: Any) -> Any:
     if type_ is dict:
         try:
             return msgspec.json.decode(text)
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, RecursionError):
             return text  # which is refused as no table
     return text

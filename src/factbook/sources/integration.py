@@ -17,6 +17,7 @@ from factbook.facts.schema import Fact
 from factbook.facts.shapes import Shape
 from factbook.sources.http import ANONYMOUS, Answer, Client, Credential, Memory
 from factbook.sources.outcomes import Missing
+from factbook.sources.probes import Probe
 
 
 class Subject(NamedTuple):
@@ -91,7 +92,8 @@ class Integration:
     for one batch at a time given in milliseconds, and answers for every target of it: it raises
     nothing that concerns only some of them, and nothing for an answer that a vendor may give.
     `read`, where targets are repositories, asks for one file of the default branch, by its path:
-    the file is the body of the answer.
+    the file is the body of the answer. `probes` show what the credential may read, as far as that
+    does not depend on the target.
     """
 
     source: DataSource
@@ -107,6 +109,7 @@ class Integration:
     batches: Callable[[Sequence[str]], list[list[str]]]
     collect: Collect
     read: Read | None = None
+    probes: tuple[Probe, ...] = ()
 
 
 def source_of(

@@ -12,6 +12,7 @@ from factbook.sources.http import ANONYMOUS, Answer, Client, Credential, Memory,
 from factbook.sources.integration import Collected, Integration, Vendor, facts_of, portions
 from factbook.sources.locations import Location, annotations, location
 from factbook.sources.outcomes import Missing, Outcome
+from factbook.sources.probes import Probe
 
 __all__ = [
     "ANONYMOUS",
@@ -30,6 +31,7 @@ __all__ = [
     "Memory",
     "Missing",
     "Outcome",
+    "Probe",
     "Vendor",
     "annotations",
     "facts_of",

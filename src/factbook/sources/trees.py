@@ -39,5 +39,5 @@ def _decode(stored: bytes | None) -> _Kept | None:
         return None
     try:
         return msgspec.json.decode(zlib.decompress(stored), type=_Kept)
-    except (zlib.error, msgspec.DecodeError):
+    except (zlib.error, msgspec.DecodeError, UnicodeDecodeError):
         return None

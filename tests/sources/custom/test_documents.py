@@ -59,6 +59,11 @@ def test_a_text_is_read_whatever_its_bytes() -> None:
         ("yaml", b"a: b: c", "not plain YAML, in line 1"),
         ("yaml", b"a: !!python/object/apply:os.system [true]", "not plain YAML"),
         ("yaml", b"--- 1\n--- 2", "not plain YAML"),
+        ("yaml", b'a: !!int ""', "not plain YAML, in line 1"),
+        ("yaml", b"a: !!bool x", "not plain YAML, in line 1"),
+        ("yaml", b"a: " + b"1:" * 300 + b"1.5", "not plain YAML, in line 1"),
+        # A number of base 60, which would take minutes.
+        ("yaml", b"a: " + b"1:" * 400_000 + b"1", "not plain YAML, in line 1"),
         ("yaml", b"x: 1e99999999999999999999:6", None),
         ("yaml", b"a" * (LONGEST["yaml"] + 1), "more than 1024 KiB"),
         ("yaml", b"[" + b"1," * MOST_YAML_PARTS + b"1]", "more than 150000 parts"),

@@ -65,6 +65,14 @@ async def test_a_token_is_renewed_a_minute_before_it_expires() -> None:
     assert fake.requests["app"] == 2
 
 
+async def test_after_a_clock_was_set_back_an_app_gets_another_token() -> None:
+    fake, collector = installed()
+    await collector.one()
+    collector.time.advance(-24 * HOUR)
+    await collector.one()
+    assert fake.requests["app"] == 2
+
+
 async def test_an_app_that_is_not_known_is_forbidden_everything() -> None:
     fake, collector = installed(installation_id="43")
     collected = await collector.one()

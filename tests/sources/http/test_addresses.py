@@ -93,6 +93,7 @@ async def test_a_whole_address_on_the_same_origin_is_asked() -> None:
         ("<https://a/2>; rel=next", "https://a/2"),
         ('<https://a/2>; results="true"; cursor="0:1,2:0"; rel="next last"', "https://a/2"),
         ('<https://a/1>; rel="prev"', None),
+        ('<https://a/1>; rel="", <https://a/2>; rel=next', "https://a/2"),
         ("", None),
         ("next", None),
     ],

@@ -219,6 +219,15 @@ async def test_the_health_tells_of_calls_errors_and_the_credentials_end() -> Non
     )
 
 
+@pytest.mark.parametrize("end", ["9999-12-31 23:59:59 -2359", "0001-01-01 00:00:00 +0100", "soon"])
+async def test_a_credential_may_end_at_a_time_that_is_none(end: str) -> None:
+    client = asking(
+        Host(httpx2.Response(200, json={}, headers={"github-authentication-token-expiration": end}))
+    )
+    assert (await client.get("x")).ok
+    assert client.health.credential_expires_at is None
+
+
 ECHOED = f"Bad token {SECRET}"
 
 

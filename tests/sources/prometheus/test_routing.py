@@ -98,6 +98,8 @@ def test_the_default_receiver_and_one_that_tells_nobody_are_no_policy() -> None:
         "{a: " * 50_000,
         "route: {receiver: 'x" + " " * routing.LONGEST + "'}",
         "route: {receiver: 2026-02-30}",
+        "route: !!timestamp x",
+        "route: {receiver: !!int ''}",
         "\x00",
         "\ud800",
     ],

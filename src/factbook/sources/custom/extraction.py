@@ -38,11 +38,12 @@ DEEPEST: Final = 100
 _LONGEST_GLUE: Final = 10
 # A hundredth of a second for each 5,000, or so.
 MOST_WORK: Final = 30_000
+_TAKING_EXPRESSIONS: Final = frozenset({"map", "max_by", "min_by", "sort_by"})
 _BRACES: Final = re.compile(r"\{[^{}]*\}")
 _DIGITS: Final = re.compile(r"[0-9]+")
 # The three kinds of quotes of JMESPath, each of which may hold the others.
 _QUOTED: Final = re.compile(
-    r"""'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|`(?P<literal>(?:\\.|[^`\\])*)`""", re.DOTALL
+    r"""'(?:\\.|[^'\\])*'|(?P<name>"(?:\\.|[^"\\])*")|`(?P<literal>(?:\\.|[^`\\])*)`""", re.DOTALL
 )
 _ESCAPED: Final = re.compile(r"\\(?:[pPN]\{[^{}()+]*\}|.)", re.DOTALL)
 
@@ -137,7 +138,7 @@ def expression(text: str) -> Expression:
     """A compiled JMESPath expression; raises InputError saying what is wrong with it."""
     if len(text) > LONGEST:
         raise InputError(f"is longer than {LONGEST} characters")
-    _check_literals(text)
+    _check_quoted(text)
     try:
         parsed = jmespath.compile(text)
         copies = _copies(parsed.parsed)
@@ -206,28 +207,38 @@ def _size(value: Any, most: int) -> int:
     return most + 1
 
 
-def _check_literals(text: str) -> None:
-    """Refuse `text` in back quotes that is not JSON, which the library takes with a warning."""
+def _check_quoted(text: str) -> None:
+    """Refuse what is quoted and not JSON.
+
+    The library takes `text` in back quotes with a warning, and a name with half of a character,
+    such as "\\ud800", which nothing that it ends up in can hold.
+    """
     for found in _QUOTED.finditer(text):
-        literal = found["literal"]
+        name, literal = found["name"], found["literal"]
         try:
-            if literal is not None:
+            if name is not None:
+                msgspec.json.decode(name)
+            elif literal is not None:
                 msgspec.json.decode(literal.replace("\\`", "`").strip())
-        except (msgspec.DecodeError, RecursionError):
-            raise InputError('has a literal that has to be JSON, such as `"text"`') from None
+        except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
+            what = 'a literal that has to be JSON, such as `"text"`'
+            raise InputError(f"has {what if name is None else 'a name that is no text'}") from None
 
 
-def _copies(node: Mapping[str, Any]) -> int:
+def _copies(node: Mapping[str, Any], function: str | None = None) -> int:
     """How many times larger than the document the result may become.
 
     A step after another sees what that one made, so that they multiply; selections of several
     things add up; a text of a text doubles its backslashes. Raises InputError for a join of which
-    the glue could be long.
+    the glue could be long, and for an expression as a value. `function` is what the node is an
+    argument of.
     """
-    children = [_copies(child) for child in node["children"] if isinstance(child, dict)]
+    if node["type"] == "expref" and function not in _TAKING_EXPRESSIONS:
+        raise InputError(f"has & elsewhere than in {', '.join(sorted(_TAKING_EXPRESSIONS))}")
+    name = node.get("value") if node["type"] == "function_expression" else None
+    children = [_copies(child, name) for child in node["children"] if isinstance(child, dict)]
     if node["type"].startswith("multi_select"):
         return max(1, sum(children))
-    name = node.get("value") if node["type"] == "function_expression" else None
     if name is not None and name not in Functions.FUNCTION_TABLE:
         raise InputError(f"has no function {name}")
     if name == "join" and not _is_short(node["children"][0]):

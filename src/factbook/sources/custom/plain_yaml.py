@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 import yaml
 
+from factbook.sources import safe_yaml
 from factbook.sources.custom.documents import (
     DEEPEST,
     MOST_YAML_PARTS,
@@ -44,7 +45,7 @@ def check(body: bytes) -> None:
             raise UnreadableError(TOO_DEEP)
 
 
-class Loader(yaml.CSafeLoader):
+class Loader(safe_yaml.Loader):
     """Values as JSON has them."""
 
 

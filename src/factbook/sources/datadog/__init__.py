@@ -13,12 +13,29 @@ from factbook.sources.datadog.client import collect, credential
 from factbook.sources.datadog.options import Options
 from factbook.sources.datadog.targets import MONITOR_TAGS, SERVICE_NAME, SLO_TAG, target
 from factbook.sources.integration import Integration, Vendor, facts_of, portions, source_of
+from factbook.sources.probes import Probe
 
 ID: Final = "datadog"
 FILLS: Final = ("observability",)
 FACTS: Final[tuple[Fact, ...]] = facts_of(OBSERVABILITY)
 # The two listings, each of which goes on from page to page.
 _CALLS_AT_ONCE: Final = 2
+_PROBES: Final = (
+    Probe(
+        right="monitors_read",
+        target="/api/v1/monitor",
+        facts=("observability.monitorCount",),
+        query={"page": 0, "page_size": 1},
+        budget="monitors",
+    ),
+    Probe(
+        right="slos_read",
+        target="/api/v1/slo",
+        facts=("observability.sloCount",),
+        query={"limit": 1},
+        budget="slos",
+    ),
+)
 
 
 def configured(name: str, values: Mapping[str, Any], *, clock: Clock = now) -> Integration:
@@ -40,6 +57,7 @@ def configured(name: str, values: Mapping[str, Any], *, clock: Clock = now) -> I
         # The listings are the same for every one.
         batches=portions,
         collect=collect,
+        probes=_PROBES,
     )
 
 

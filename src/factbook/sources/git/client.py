@@ -174,7 +174,7 @@ class Reading:
         stored = await self._memory.get(self._key)
         try:
             return msgspec.msgpack.decode(stored or b"", type=_Note)
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, UnicodeDecodeError):
             return _Note()
 
     async def _keep(self, old: _Note, new: _Note) -> None:

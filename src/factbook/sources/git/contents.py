@@ -52,5 +52,5 @@ def _nothing(missing: Missing) -> Answer:
 def _decoded(stored: bytes | None) -> _Kept:
     try:
         return msgspec.msgpack.decode(stored or b"", type=_Kept)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeDecodeError):
         return _Kept()

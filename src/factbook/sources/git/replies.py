@@ -15,7 +15,7 @@ NOT_GIT: Final = "it does not answer as Git's smart HTTP does"
 
 _OURS: Final = re.compile(r"^(?:fatal|error): .*$", re.MULTILINE)
 _QUOTED: Final = re.compile(r" '[^']*'")
-_STATUS: Final = re.compile(r"The requested URL returned error: (\d{3})")
+_STATUS: Final = re.compile(r"The requested URL returned error: ([1-5][0-9]{2})")
 # The first that fits decides.
 _STATUSES: Final = tuple(
     (re.compile(pattern, re.IGNORECASE), status)

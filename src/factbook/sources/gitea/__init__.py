@@ -16,6 +16,7 @@ from factbook.sources.gitea.targets import target
 from factbook.sources.http import Client, Credential
 from factbook.sources.integration import Integration, Vendor, facts_of, portions, source_of
 from factbook.sources.locations import SOURCE_LOCATION
+from factbook.sources.probes import Probe
 
 ID: Final = "gitea"
 TITLE: Final = "Gitea or Forgejo"
@@ -48,6 +49,13 @@ def configured(name: str, values: Mapping[str, Any], *, clock: Clock = now) -> I
         batches=partial(portions, size=BATCH),
         collect=partial(collect, options),
         read=partial(read, options),
+        probes=(
+            Probe(
+                right="read:repository",
+                target=f"{options.rest}/repos/search",
+                query={"limit": 1},
+            ),
+        ),
     )
 
 

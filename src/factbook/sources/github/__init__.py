@@ -16,6 +16,7 @@ from factbook.sources.github.options import GITHUB, Options
 from factbook.sources.github.targets import SLUG, target
 from factbook.sources.integration import Integration, Vendor, facts_of, portions, source_of
 from factbook.sources.locations import SOURCE_LOCATION
+from factbook.sources.probes import Probe
 
 ID: Final = "github"
 FILLS: Final = (
@@ -32,6 +33,8 @@ FACTS: Final[tuple[Fact, ...]] = (
 # GitHub asks for no concurrency of heavy questions: those of GraphQL come one after another,
 # because one batch is under way at a time. REST's are light.
 _CALLS_AT_ONCE: Final = 6
+# It costs one point of the limit, and every credential may ask it.
+_QUESTION: Final = {"query": "{ rateLimit { remaining } }"}
 
 
 def configured(name: str, values: Mapping[str, Any], *, clock: Clock = now) -> Integration:
@@ -53,6 +56,7 @@ def configured(name: str, values: Mapping[str, Any], *, clock: Clock = now) -> I
         batches=partial(portions, size=BATCH),
         collect=partial(collect, options),
         read=partial(read, options),
+        probes=(Probe(right="a valid credential", target=options.graphql, json=_QUESTION),),
     )
 
 

@@ -38,6 +38,7 @@ class _Tokens:
         self._clock = clock
         self._anonymous = anonymous
         self._token = ""
+        self._renewed_at = 0
         self._expires_at = 0
         self._renewing = asyncio.Lock()
 
@@ -45,7 +46,8 @@ class _Tokens:
         """The headers of a call, or the answer that refused a token."""
         async with self._renewing:
             now = self._clock()
-            if now >= self._expires_at - _RENEWED_BEFORE:
+            # By a clock that was set back since, the token seems to be valid for longer.
+            if not self._renewed_at <= now < self._expires_at - _RENEWED_BEFORE:
                 answer = await self._renew(now)
                 if not answer.ok:
                     return answer
@@ -70,6 +72,7 @@ class _Tokens:
         except (KeyError, TypeError, ValueError):
             return Answer(Outcome.TRANSIENT, answer.status, detail="no token in the answer")
         self._expires_at = round(expires.timestamp() * SECOND)
+        self._renewed_at = now
         return answer
 
 

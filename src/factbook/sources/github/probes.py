@@ -120,7 +120,7 @@ async def _kept(api: Api, key: str) -> _Kept | None:
         return None
     try:
         kept = msgspec.json.decode(stored, type=_Kept)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeDecodeError):
         return None
     return kept if 0 <= api.now - kept.at < DAY else None
 

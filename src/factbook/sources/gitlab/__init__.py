@@ -16,6 +16,7 @@ from factbook.sources.gitlab.targets import SLUG, target
 from factbook.sources.http import Client, Credential
 from factbook.sources.integration import Integration, Vendor, facts_of, portions, source_of
 from factbook.sources.locations import SOURCE_LOCATION
+from factbook.sources.probes import Probe
 
 ID: Final = "gitlab"
 FILLS: Final = ("codehost", "security.branchProtection", "repository")
@@ -25,6 +26,7 @@ FACTS: Final[tuple[Fact, ...]] = (
     *facts_of(REPOSITORY),
 )
 _CALLS_AT_ONCE: Final = 6
+_FEW: Final = {"membership": "true", "simple": "true", "per_page": 1}
 
 
 def configured(name: str, values: Mapping[str, Any], *, clock: Clock = now) -> Integration:
@@ -47,6 +49,7 @@ def configured(name: str, values: Mapping[str, Any], *, clock: Clock = now) -> I
         batches=partial(portions, size=BATCH),
         collect=partial(collect, options),
         read=partial(read, options),
+        probes=(Probe(right="read_api", target=f"{options.rest}/projects", query=_FEW),),
     )
 
 

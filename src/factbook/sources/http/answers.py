@@ -66,6 +66,6 @@ class Answer:
         """The address that the Link header (RFC 8288) gives for the relation, e.g. `next`."""
         for address, parameters in _LINK.findall(self.headers.get("link", "")):
             found = _RELATION.search(parameters)
-            if found and relation in (found[1] or found[2]).lower().split():
+            if found and relation in (found[1] or found[2] or "").lower().split():
                 return str(address)
         return None

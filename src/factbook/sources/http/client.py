@@ -159,14 +159,8 @@ class Client:
         Its reply is told apart as any other, by its status; `body` is what it brought.
         """
 
-        async def sent(proof: Mapping[str, str]) -> Reply:
-            route = await self._sender.route()
-            if isinstance(route, Reply):
-                return route
-            return await exchange(replace(route, headers=proof))
-
         call = _Call("GET", self.base_url, None, {"decode": False, "attempts": attempts})
-        return await self._persistently(call, None, sent)
+        return await self._persistently(call, None, partial(self._sender.delegated, exchange))
 
     async def _remembering(self, call: _Call) -> Answer:
         """The answer, kept or from memory when the caller has one."""

@@ -42,7 +42,7 @@ def expiry(headers: Mapping[str, str]) -> int | None:
     """When the credential ends, in milliseconds, where the host says so in its answers: GitHub."""
     text = headers.get("github-authentication-token-expiration", "").replace("UTC", "+0000")
     try:
-        found = datetime.strptime(text.strip(), "%Y-%m-%d %H:%M:%S %z")
-    except ValueError:
+        found = datetime.strptime(text.strip(), "%Y-%m-%d %H:%M:%S %z").astimezone(UTC)
+    except (ValueError, OverflowError):  # an offset can lead out of the years that there are
         return None
-    return int(found.astimezone(UTC).timestamp()) * SECOND
+    return int(found.timestamp()) * SECOND

@@ -8,7 +8,8 @@ from datetime import UTC
 from email.utils import parsedate_to_datetime
 from typing import Final
 
-from factbook.clock import DAY, MINUTE, SECOND, Clock, now
+from factbook.clock import DAY, MINUTE, SECOND, Clock
+from factbook.clock import now as system_clock
 from factbook.sources.http.answers import Reply
 from factbook.sources.http.health import Allowance
 
@@ -33,7 +34,9 @@ class Governor:
     is a budget with a name that the caller chooses.
     """
 
-    def __init__(self, *, at_once: int = 1, reserve: float = RESERVE, clock: Clock = now) -> None:
+    def __init__(
+        self, *, at_once: int = 1, reserve: float = RESERVE, clock: Clock = system_clock
+    ) -> None:
         self.allowances: dict[str, Allowance] = {}
         self._turns = asyncio.Semaphore(at_once)
         self._reserve = reserve
@@ -54,8 +57,9 @@ class Governor:
 
     def held_until(self, budget: str = "") -> int | None:
         """The moment before which the call of this turn is not made, or None when it may be."""
-        until = max(self._paused_until, self._spent_until(budget))
-        return until if until > self._clock() else None
+        until, now = max(self._paused_until, self._spent_until(budget)), self._clock()
+        # No limit lasts longer than a day: such a one is of a clock that was set back since.
+        return until if now < until <= now + DAY else None
 
     def learn(self, budget: str, reply: Reply, *, refused: bool) -> int | None:
         """Take to heart what a reply says of limits.

@@ -18,6 +18,7 @@ from factbook.settings import Settings
 from factbook.sources.http.guard import Guard, literal
 from factbook.sources.http.route import Route
 from factbook.sources.http.sending import MOST_BYTES, MOST_SECONDS, RefusedError, Sender
+from factbook.spans import NO_TRACER, Tracer
 
 Resolver = Callable[[str, int], Awaitable[Sequence[str]]]
 
@@ -40,7 +41,10 @@ class Network:
     settings that cannot be used.
     """
 
-    def __init__(self, settings: Settings, *, resolver: Resolver = resolved) -> None:
+    def __init__(
+        self, settings: Settings, *, resolver: Resolver = resolved, tracer: Tracer = NO_TRACER
+    ) -> None:
+        self._tracer = tracer
         self._guard = Guard(settings.outgoing_networks)
         self._proxy_url = settings.outgoing_proxy or ""
         self._proxy = _proxy(self._proxy_url)
@@ -73,7 +77,13 @@ class Network:
         backend = GuardedBackend(self._guard, self._resolver, listed_only=plain)
         transport = _Transport(self._pool(backend, proxied), self._guard)
         find_route = partial(self._route, base_url, backend)
-        return Sender(transport, seconds=seconds, most_bytes=most_bytes, find_route=find_route)
+        return Sender(
+            transport,
+            seconds=seconds,
+            most_bytes=most_bytes,
+            find_route=find_route,
+            tracer=self._tracer,
+        )
 
     async def _route(self, base_url: str, backend: "GuardedBackend") -> Route:
         """The way to the host of the base URL. Raises httpx2.TransportError."""

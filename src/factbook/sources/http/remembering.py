@@ -73,7 +73,7 @@ async def recall(memory: Memory, key: str) -> Kept | None:
     try:
         stored = msgspec.msgpack.decode(found, type=_Stored)
         body = zlib.decompress(stored.body)
-    except (msgspec.MsgspecError, zlib.error):
+    except (msgspec.MsgspecError, zlib.error, UnicodeDecodeError):
         return None
     return Kept(stored.etag, stored.modified, Reply(200, stored.headers, body))
 

@@ -4,14 +4,17 @@ import asyncio
 import ssl
 import zlib
 from collections.abc import AsyncIterable, Awaitable, Callable, Mapping
+from dataclasses import replace
 from typing import Final, TypeVar
+from urllib.parse import urlsplit
 
 import httpx2
 import stamina
 import stamina.instrumentation
 
 from factbook.sources.http.answers import Answer, Reply
-from factbook.sources.http.route import Route
+from factbook.sources.http.route import Exchange, Route
+from factbook.spans import NO_TRACER, Attributes, Span, Tracer
 
 T = TypeVar("T")
 
@@ -50,10 +53,12 @@ class Sender:
         seconds: float = MOST_SECONDS,
         most_bytes: int = MOST_BYTES,
         find_route: Callable[[], Awaitable[Route]] | None = None,
+        tracer: Tracer = NO_TRACER,
     ) -> None:
         """`find_route` raises httpx2.TransportError; without it there are no routes."""
         self._transport = transport
         self._find_route = find_route
+        self._tracer = tracer
         self._seconds = seconds
         self._most_bytes = most_bytes
         self._under_way = 0
@@ -77,7 +82,11 @@ class Sender:
         """What the host replies, or why nothing came."""
         self._under_way += 1
         try:
-            return await self._ended(self._exchanged(method, url, headers, content))
+            about = {"http.request.method": method, **_place(url)}
+            with self._tracer.span(method, about, outgoing=True) as span:
+                reply = await self._ended(self._exchanged(method, url, headers, content))
+                _note(span, reply)
+            return reply
         finally:
             self._under_way -= 1
             if self._closed and not self._under_way:
@@ -88,6 +97,16 @@ class Sender:
         if self._find_route is None:
             return Reply(0, failure="other programs have no way to it")
         return await self._ended(self._find_route())
+
+    async def delegated(self, exchange: Exchange, proof: Mapping[str, str]) -> Reply:
+        """What another program brings from the host, shown the headers that prove who asks."""
+        route = await self.route()
+        if isinstance(route, Reply):
+            return route
+        with self._tracer.span("exchange", _place(route.url), outgoing=True) as span:
+            reply = await exchange(replace(route, headers=proof))
+            _note(span, reply)
+        return reply
 
     async def _ended(self, asking: Awaitable[T]) -> T | Reply:
         """What comes of it within the seconds, or why nothing did."""
@@ -145,6 +164,24 @@ class Sender:
         except _AgainError as error:
             return error.answer
         return answer
+
+
+def _place(url: str) -> Attributes:
+    """Where a call goes, in the words of traces; a path or a query may hold a secret."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port or (443 if parts.scheme == "https" else 80)
+    except ValueError:  # it is not called either
+        return {}
+    host = parts.hostname or ""
+    return {"url.scheme": parts.scheme, "server.address": host, "server.port": port}
+
+
+def _note(span: Span, reply: Reply) -> None:
+    if reply.status:
+        span.note({"http.response.status_code": reply.status})
+    if not reply.status or reply.status >= 400:
+        span.fail(str(reply.status) if reply.status else "no_answer")
 
 
 async def _read(chunks: AsyncIterable[bytes], encoding: str, most: int) -> bytes:

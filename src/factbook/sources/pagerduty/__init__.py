@@ -11,7 +11,7 @@ from factbook.facts.shapes import INCIDENT
 from factbook.sources import configuring
 from factbook.sources.http import Client, Credential
 from factbook.sources.integration import Integration, Vendor, facts_of, portions, source_of
-from factbook.sources.pagerduty.client import collect
+from factbook.sources.pagerduty.client import PROBES, collect
 from factbook.sources.pagerduty.options import Options
 from factbook.sources.pagerduty.targets import INTEGRATION_KEY, SERVICE_ID, target
 
@@ -38,6 +38,7 @@ def configured(name: str, values: Mapping[str, Any], *, clock: Clock = now) -> I
         # The listing and analytics answer for every service at once.
         batches=portions,
         collect=collect,
+        probes=PROBES,
     )
 
 

@@ -8,10 +8,29 @@ from factbook.sources.integration import Collected
 from factbook.sources.outcomes import Missing, Outcome
 from factbook.sources.pagerduty import analytics, facts, incidents, services
 from factbook.sources.pagerduty.analytics import Figures
-from factbook.sources.pagerduty.answers import BAD_KEY
+from factbook.sources.pagerduty.answers import BAD_KEY, HEADERS
+from factbook.sources.probes import Probe
 
 # After these nothing more is asked.
 _FINAL: Final = (services.NOT_FOUND, BAD_KEY)
+PROBES: Final = (
+    Probe(
+        right="reading services",
+        target="/services",
+        facts=("incident.serviceInfo",),
+        query={"limit": 1, "sort_by": "name:asc"},
+        headers=HEADERS,
+        budget="rest",
+    ),
+    Probe(
+        right="reading incidents",
+        target="/incidents",
+        facts=("incident.incidentMetrics",),
+        query={"limit": 1},
+        headers=HEADERS,
+        budget="rest",
+    ),
+)
 _REFUSED: Final = frozenset({Outcome.DENIED, Outcome.FEATURE_OFF})
 
 

@@ -10,6 +10,7 @@ from factbook.facts.schema import Fact
 from factbook.facts.shapes import INCIDENT, OBSERVABILITY
 from factbook.sources import configuring
 from factbook.sources.integration import Integration, Vendor, facts_of, portions, source_of
+from factbook.sources.probes import Probe
 from factbook.sources.prometheus.client import collect, credential
 from factbook.sources.prometheus.options import Options
 from factbook.sources.prometheus.targets import LABELS, SERVICE, target
@@ -19,6 +20,11 @@ FILLS: Final = ("incident", "observability")
 FACTS: Final[tuple[Fact, ...]] = (*facts_of(INCIDENT), *facts_of(OBSERVABILITY))
 # Queries about a year of samples are heavy.
 _CALLS_AT_ONCE: Final = 2
+_OF_RULES: Final = (
+    "observability",
+    "incident.serviceInfo.hasTeamsAssigned",
+    "incident.serviceInfo.hasDescription",
+)
 
 
 def configured(name: str, values: Mapping[str, Any], *, clock: Clock = now) -> Integration:
@@ -51,7 +57,27 @@ def configured(name: str, values: Mapping[str, Any], *, clock: Clock = now) -> I
         # Each query is about all of them.
         batches=portions,
         collect=partial(collect, options),
+        probes=_probes(options),
     )
+
+
+def _probes(options: Options) -> tuple[Probe, ...]:
+    found = [
+        Probe(right="queries", target="/api/v1/query", query={"query": "vector(1)"}),
+        Probe(right="rules", target="/api/v1/rules", facts=_OF_RULES),
+    ]
+    if options.alertmanager_url:
+        status = "/api/v2/status"
+        facts = ("incident.serviceInfo.hasEscalationPolicy",)
+        found.append(
+            Probe(
+                right="Alertmanager's status",
+                target=status,
+                facts=facts,
+                further=options.alertmanager_url,
+            )
+        )
+    return tuple(found)
 
 
 def _source(id_: str, title: str) -> DataSource:

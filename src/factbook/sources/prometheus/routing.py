@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 import yaml
 
+from factbook.sources import safe_yaml
 from factbook.sources.outcomes import UNUSABLE, Missing
 
 MOST_NESTED: Final = 100
@@ -88,11 +89,15 @@ def read(text: str) -> Routing | Missing:
     """
     try:
         _check(text)
-        found = msgspec.convert(yaml.load(text, yaml.CSafeLoader), _Configuration)
+        found = msgspec.convert(_loaded(text), _Configuration)
         telling = frozenset(str(one.get("name")) for one in found.receivers if _tells(one))
         return Routing(_node(found.route, ""), telling)
     except (yaml.YAMLError, msgspec.ValidationError, UnreadableError, ValueError):
         return UNUSABLE
+
+
+def _loaded(text: str) -> Any:
+    return yaml.load(text, safe_yaml.Loader)  # noqa: S506 - the loader makes plain values only
 
 
 def _check(text: str) -> None:

@@ -11,7 +11,7 @@ from factbook.facts.shapes import SECURITY
 from factbook.sources import configuring
 from factbook.sources.http import Client, Credential
 from factbook.sources.integration import Integration, Vendor, facts_of, portions, source_of
-from factbook.sources.snyk.client import collect
+from factbook.sources.snyk.client import collect, probes
 from factbook.sources.snyk.options import Options
 from factbook.sources.snyk.targets import SELECTING, target
 
@@ -41,6 +41,7 @@ def configured(name: str, values: Mapping[str, Any], *, clock: Clock = now) -> I
         # Each organization is listed once for all of them.
         batches=portions,
         collect=partial(collect, options),
+        probes=probes(options),
     )
 
 

@@ -3,9 +3,10 @@
 import asyncio
 from collections.abc import Sequence
 
-from factbook.sources.http import Client, Memory
+from factbook.sources.http import Client, Memory, path
 from factbook.sources.integration import Collected
-from factbook.sources.snyk import facts, organizations, targets
+from factbook.sources.probes import Probe
+from factbook.sources.snyk import facts, organizations, pages, targets
 from factbook.sources.snyk.options import Options
 
 
@@ -24,3 +25,18 @@ async def collect(
         }
     found = {id_: task.result() for id_, task in tasks.items()}
     return {text: facts.collected(selector, found) for text, selector in selectors.items()}
+
+
+def probes(options: Options) -> tuple[Probe, ...]:
+    """Whether each organization may be listed, and its issues where they are counted."""
+    listings = ("projects", "issues") if options.exact else ("projects",)
+    return tuple(
+        Probe(
+            right=f"View {listing} of the organization {id_}",
+            target=path("orgs", id_, listing),
+            query={"version": options.version, "limit": 10},
+            headers=pages.HEADERS,
+        )
+        for id_ in options.ids
+        for listing in listings
+    )

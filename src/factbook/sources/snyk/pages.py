@@ -17,7 +17,7 @@ log = structlog.get_logger("factbook.sources.snyk")
 
 PAGE: Final = 100
 
-_HEADERS: Final = {"accept": "application/vnd.api+json"}
+HEADERS: Final = {"accept": "application/vnd.api+json"}
 _CURSOR: Final = "starting_after"
 
 
@@ -34,7 +34,7 @@ async def read(
     place: dict[str, str] = {}
     for _ in range(most):
         asked = {**query, "limit": str(PAGE), **place}
-        answer = await client.get(target, query=asked, headers=_HEADERS)
+        answer = await client.get(target, query=asked, headers=HEADERS)
         if not answer.ok:
             return answer.missing
         _announced(client.host, query["version"], answer.headers)

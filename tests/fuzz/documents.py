@@ -1,0 +1,286 @@
+"""Parsers of documents: entities, definitions of sources, and what takes facts out of answers."""
+
+import functools
+import sqlite3
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import msgspec
+
+from factbook.api.projection import Projection
+from factbook.catalog import predicates, ref, relations, search, sets, strict, validation
+from factbook.catalog.annotations import Annotator
+from factbook.catalog.store.derived import Derived
+from factbook.cli import documents as files
+from factbook.cli.sources import recordings
+from factbook.errors import InvalidItemsError
+from factbook.facts import datasource, entity_filter
+from factbook.facts.schema import FactType
+from factbook.sources.custom import (
+    definition,
+    documents,
+    extraction,
+    mistakes,
+    plain_yaml,
+    taking,
+    templates,
+    texts,
+)
+from factbook.sources.custom.documents import UnreadableError
+from factbook.sources.custom.templates import NoValueError
+from factbook.sources.http.addresses import address
+from factbook.sources.outcomes import Missing
+from tests.fuzz.promises import check_told, json, lines, text, tried
+from tests.fuzz.target import Target
+
+_RULES = sets.Rules(Annotator("factbook", "factbook"))
+_ENTITY: dict[str, Any] = {
+    "kind": "Component",
+    "metadata": {"name": "web", "annotations": {"ci/id": "7", "far": "../../x"}, "tags": ["a", ""]},
+    "spec": {"owner": "team", "n": 1.5, "deep": [[{"a": None}, True], "x" * 300]},
+}
+_BASE = "https://ci.example.com"
+# A pattern is searched for once, for every occurrence, and for a number.
+_TYPES: tuple[FactType, ...] = ("string", "set", "integer")
+
+
+def push(data: bytes) -> None:
+    """What a push takes is the same when it is pushed again, and derived as it was prepared."""
+    items = tried(sets.decode_body, data, _RULES)
+    if items is None:
+        return
+    pushed = tried(sets.prepare, items, "set", _RULES)
+    for item in pushed.items if pushed else ():
+        again = sets.prepare_one(sets.raw(item.document), "set", _RULES)
+        assert again.items == [item]
+        entity = msgspec.json.decode(item.document)
+        derived = Derived.of(item.ref, item.document)
+        assert derived.ref == tuple(ref.EntityRef.of(*derived.ref))
+        assert derived.search == search.flatten(entity)
+
+
+def entity(data: bytes) -> None:
+    """Both sets of rules look at any JSON, and only at it."""
+    found = json(data)
+    assert all(len(problem) == 2 for problem in strict.problems(found))
+    validation.problems(found, strict_names=True, max_depth=64)
+    if isinstance(found, dict):
+        search.flatten(found)
+        relations.derive("component", "default", found)
+
+
+def predicate(data: bytes) -> None:
+    """A predicate makes SQL with a parameter for each place."""
+    condition = tried(predicates.parse, json(data))
+    if condition is not None:
+        sql, values = condition.sql()
+        assert sql.count("?") == len(values)
+
+
+def projection(data: bytes) -> None:
+    """Of an entity only what the paths name is left, and of that everything."""
+    given, whole = text(data).partition("\n")[::2]
+    found = tried(Projection.of, [given])
+    entity = json(whole.encode())
+    if found is None or not isinstance(entity, dict):
+        return
+    kept = found.apply(msgspec.json.encode(entity).decode())
+    assert found.apply(kept.decode()) == kept
+    assert _is_part(msgspec.json.decode(kept), msgspec.json.decode(msgspec.json.encode(entity)))
+
+
+def _is_part(part: Any, whole: Any) -> bool:
+    if isinstance(part, dict) and isinstance(whole, dict):
+        return all(key in whole and _is_part(one, whole[key]) for key, one in part.items())
+    return bool(part == whole)
+
+
+def filter_of_source(data: bytes) -> None:
+    """The filter of a source lets the same entities through in the database and without it."""
+    problems: list[str] = []
+    found = entity_filter.read(text(data), "", lambda path, message: problems.append(message))
+    if problems:
+        return
+    condition, values = entity_filter.where(found)
+    sql = f"SELECT e.id FROM entities e WHERE {condition}"  # noqa: S608 - that is what is tested
+    passing = {row[0] for row in _catalog().execute(sql, values)}
+    assert passing == {
+        number for number, one in enumerate(_ENTITIES) if entity_filter.matches(found, one)
+    }
+
+
+def yaml(data: bytes) -> None:
+    """YAML is JSON or refused; what was written is read as it was."""
+    for read in (plain_yaml.read, functools.partial(documents.read, format_="yaml")):
+        try:
+            assert msgspec.json.encode(read(data)) is not None
+        except UnreadableError as error:
+            check_told(error)
+    found = tried(texts.read, text(data))
+    if found is not None:
+        assert texts.read(texts.written(found)) == found
+
+
+def file(data: bytes) -> None:
+    """A file of entities, and one that was recorded."""
+    for name in ("catalog.yaml", "catalog.json"):
+        for document in tried(files.parse, data, name) or ():
+            assert isinstance(msgspec.json.decode(document.entity), dict)
+    place = _folder() / "recording.json"
+    place.write_bytes(data)
+    tried(recordings.load, place)
+
+
+def source(data: bytes) -> None:
+    """A definition is read or every mistake of it named; what is shown of it stays the same."""
+    document = json(data)
+    problems: list[dict[str, str]] = []
+    try:
+        found = mistakes.read(document)
+    except InvalidItemsError as error:
+        problems = error.details["problems"]
+        assert problems
+        assert all(isinstance(one["path"], str) and one["message"] for one in problems)
+        assert tried(definition.parse, document) is None
+        return
+    shown = found.source.render()
+    assert datasource.parse(msgspec.json.decode(msgspec.json.encode(shown))).render() == shown
+    collected = taking.from_document(found, _ENTITY)
+    assert msgspec.json.encode(collected.values)
+    assert found.source.check(collected.values)
+
+
+def expression(data: bytes) -> None:
+    """An expression and a pattern are bounded, whatever they say and are put to."""
+    given, document = lines(data, 2)
+    body = document.encode()
+    try:
+        read = documents.read(body, documents.FORMATS[len(given) % len(documents.FORMATS)])
+    except UnreadableError:
+        read = _ENTITY
+    _extracted(given, read)
+
+
+def _extracted(given: str, document: Any) -> None:
+    extractors: list[extraction.Extractor] = []
+    if found := tried(extraction.expression, given):
+        extractors.append(found)
+    for type_ in _TYPES:
+        if pattern := tried(extraction.pattern, given, type_):
+            extractors.append(pattern)
+    by_name = {str(i): one for i, one in enumerate(extractors)}
+    for value in extraction.extract(by_name, document).values():
+        assert isinstance(value, Missing) or msgspec.json.encode(value) is not None
+
+
+def template(data: bytes) -> None:
+    """A value never changes what the text around it means."""
+    given, value = lines(data, 2)
+    found = tried(templates.parse, given)
+    if found is None:
+        return
+    entity = _ENTITY | {"given": value}
+    for escape in (templates.in_path, templates.as_it_is, templates.in_header):
+        try:
+            shown = found.render(entity, escape)
+        except NoValueError as error:
+            check_told(error)
+            continue
+        assert isinstance(shown, str)
+    try:
+        part = templates.in_path(value)
+    except NoValueError:
+        return
+    assert address(_BASE, f"/a/{part}/b", {}) == f"{_BASE}/a/{part}/b"
+
+
+@functools.cache
+def _folder() -> Path:
+    return Path(_temporary().name)
+
+
+@functools.cache
+def _temporary() -> TemporaryDirectory[str]:
+    return TemporaryDirectory()
+
+
+def _pushed(number: int, **metadata: Any) -> dict[str, Any]:
+    kinds = ("Component", "Resource", "API")
+    return {
+        "apiVersion": "example.com/v1",
+        "kind": kinds[number % 3],
+        "metadata": {"name": f"n{number}", "uid": f"uid-{number}", **metadata},
+        "spec": {"type": ["service", "website", 1, 1.0, True, None, "x" * 201][number % 7]},
+    }
+
+
+_ENTITIES = [
+    _pushed(0, tags=["Red", "blue", ""], annotations={"github.com/Slug": "a/b"}),
+    _pushed(1, namespace="Away", note="", tags=[]),
+    _pushed(2, note="null", labels={"env": "Prod", "ä": "Ä"}),
+    _pushed(3, note="true", tags=["a.b"], a={"b": "c"}),
+    _pushed(4, note=10**20, title="z" * 200),
+    _pushed(5, note=1e300, title="z" * 201),
+    _pushed(6, note=-0.0, tags=["x" * 199, "1"]),
+]
+
+
+@functools.cache
+def _catalog() -> sqlite3.Connection:
+    """The entities as the database of a catalog holds them, as far as filters look at it."""
+    database = sqlite3.connect(":memory:")
+    database.executescript(
+        """CREATE TABLE entities (id INTEGER, uid TEXT, ref TEXT, kind TEXT, namespace TEXT,
+            name TEXT);
+        CREATE TABLE search_keys (id INTEGER, key TEXT);
+        CREATE TABLE search (key_id INTEGER, value TEXT, original TEXT, entity_id INTEGER);
+        CREATE TABLE relations (source_id INTEGER, type TEXT, target_ref TEXT)"""
+    )
+    keys: dict[str, int] = {}
+    for number, one in enumerate(_ENTITIES):
+        metadata = one["metadata"]
+        own = ref.EntityRef.of(one["kind"], metadata.get("namespace", "default"), metadata["name"])
+        row = (number, metadata["uid"], str(own), *own)
+        database.execute("INSERT INTO entities VALUES (?, ?, ?, ?, ?, ?)", row)
+        for key, value, original in search.flatten(one):
+            found = (keys.setdefault(key, len(keys)), value, original, number)
+            database.execute("INSERT INTO search VALUES (?, ?, ?, ?)", found)
+    database.executemany(
+        "INSERT INTO search_keys VALUES (?, ?)", [(n, key) for key, n in keys.items()]
+    )
+    return database
+
+
+TARGETS = (
+    Target("push", push, ("catalog.sets.decode_body",), share=60),
+    Target("entity", entity, (), share=60),
+    Target("predicate", predicate, ("catalog.predicates.parse",), share=60),
+    Target("projection", projection, (), share=40),
+    Target("entity-filter", filter_of_source, ("facts.entity_filter.read",), share=40),
+    Target(
+        "yaml",
+        yaml,
+        (
+            "sources.custom.plain_yaml.read",
+            "sources.custom.documents.read",
+            "sources.custom.texts.read",
+        ),
+        share=60,
+    ),
+    Target("file", file, ("cli.documents.parse", "cli.sources.recordings.load"), share=40),
+    Target(
+        "definition",
+        source,
+        (
+            "sources.custom.definition.parse",
+            "sources.custom.mistakes.read",
+            "facts.datasource.parse",
+            "sources.custom.taking.from_document",
+        ),
+        share=40,
+    ),
+    # Extraction has bounds of its own, two seconds and what the last extractor takes.
+    Target("expression", expression, (), share=15, seconds=4),
+    Target("template", template, ("sources.custom.templates.parse",), share=40),
+)

@@ -1,0 +1,167 @@
+"""Parsers of headers, cookies and forms, of requests and of answers."""
+
+import asyncio
+from typing import Any
+
+import httpx2
+
+from factbook.api import cursors, jsonrpc, parameters
+from factbook.api.cursors import AfterCursor, QueryCursor
+from factbook.api.parameter import Parameter
+from factbook.edge.origins import Hosts, Proxies
+from factbook.edge.requests import Request
+from factbook.settings import Settings
+from factbook.sources.http.addresses import address, moved
+from factbook.sources.http.answers import Answer, Reply
+from factbook.sources.http.credential import expiry
+from factbook.sources.http.governor import Governor, allowance_of, retry_at
+from factbook.sources.http.guard import Guard, literal
+from factbook.sources.outcomes import Outcome
+from factbook.web import cookies, forms
+from factbook.web.openid import attempt
+from tests.fuzz.promises import check_told, lines, text, tried
+from tests.fuzz.target import Target
+from tests.service import NOON
+
+_BASE = "https://git.example.com:8443/api/v4"
+_KEY = b"a key of tests, long enough to be one"
+_DAY = 86_400_000
+_SETTINGS = Settings(
+    allowed_hosts=["factbook.example.com"],
+    allowed_origins=["https://portal.example.com"],
+    trusted_proxies=["127.0.0.0/8", "::1"],
+)
+_LIMITS = ("x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset", "retry-after", "date")
+
+
+def request(data: bytes = b"", *, query: bytes = b"", body: bytes = b"", path: str = "") -> Request:
+    """A request whose headers are the lines of the data, as a server reads them."""
+    pairs = [line.partition(b":") for line in data.split(b"\n")]
+    scope = {
+        "type": "http",
+        "method": "GET",
+        "path": path,
+        "path_params": dict.fromkeys(parameters.PATH, path),
+        "query_string": query,
+        "headers": [(name.strip().lower(), value.strip()) for name, _, value in pairs],
+    }
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": body}
+
+    return Request(scope, receive)
+
+
+def of_requests(data: bytes) -> None:
+    """Whom a request comes from and addresses, and its cookies."""
+    asked = request(data)
+    forwarded = asked.header(b"x-forwarded-for")
+    assert isinstance(Proxies(_SETTINGS).client("127.0.0.1", forwarded), str)
+    hosts = Hosts(_SETTINGS)
+    tried(hosts.check, asked.headers.get(b"host"), asked.headers.get(b"origin"))
+    for name in (cookies.SESSION, cookies.NOTICE, cookies.ATTEMPT):
+        value = cookies.read(asked, name, secure=False) or ""
+        cookies.unpacked(value)
+        assert attempt.opened(value, _KEY, NOON) is None or value
+    tried(parameters.IF_MATCH.of, asked)
+
+
+def of_answers(data: bytes) -> None:
+    """Limits, links and times in what a host answers: none leads further than a day."""
+    pairs = (line.partition(":") for line in text(data).split("\n"))
+    found = {name.strip().lower(): value.strip() for name, _, value in pairs}
+    allowance = allowance_of(found, NOON)
+    if allowance and allowance.reset_at is not None:
+        assert NOON <= allowance.reset_at <= NOON + _DAY
+    moment = retry_at(found.get("retry-after", ""), NOON)
+    assert moment is None or NOON <= moment <= NOON + _DAY
+    expiry(found)
+    for status in (200, 403, 503):
+        governor = Governor(clock=lambda: NOON)
+        until = governor.learn("", Reply(status, found), refused=status == 403)
+        assert until is None or until >= NOON
+    answer = Answer(Outcome.OK, 200, found)
+    for relation in ("next", "last"):
+        link = answer.link(relation)
+        assert link is None or isinstance(link, str)
+
+
+def of_addresses(data: bytes) -> None:
+    """No target, redirect or spelling of a host leads away from the origin."""
+    given, other = lines(data, 2)
+    for found in (address(_BASE, given, {}), moved(_BASE, f"{_BASE}/{other}", given)):
+        if found is None:
+            continue
+        try:
+            read = httpx2.URL(found)
+        except httpx2.InvalidURL:
+            continue  # which the sender refuses
+        assert (read.scheme, read.host, read.port) == ("https", "git.example.com", 8443), found
+        assert not read.userinfo, found
+    guard = Guard()
+    whole = literal(given)
+    assert whole is None or guard.allows(whole) in {True, False}
+
+
+def of_cursors(data: bytes) -> None:
+    """A cursor is what it was made of, and anything else is refused."""
+    given = text(data)
+    for type_ in (QueryCursor, AfterCursor):
+        found = tried(cursors.decode, given, type_, "cursor")
+        if found is not None:
+            again = cursors.encode(found)
+            assert again.isalnum(), again
+            assert cursors.decode(again, type_, "cursor") == found
+    text_ = cookies.packed(given)
+    assert cookies.unpacked(text_) == given
+
+
+def of_queries(data: bytes) -> None:
+    """Every parameter of a query, path or header is read or refused."""
+    asked = request(b"", query=data, path=text(data))
+    for parameter in _parameters():
+        named = request(
+            parameter.name.encode() + b":" + data.replace(b"\n", b" "),
+            query=parameter.name.encode() + b"=" + data.replace(b"&", b"%26"),
+            path=text(data),
+        )
+        for one in (asked, named):
+            tried(parameter.of, one)
+
+
+def _parameters() -> list[Parameter[Any]]:
+    declared = [one for one in vars(parameters).values() if isinstance(one, Parameter)]
+    return [*declared, *parameters.PATH.values()]
+
+
+def of_forms(data: bytes) -> None:
+    """A form is read, and every field of it is a text."""
+    sent = request(b"content-type: application/x-www-form-urlencoded", body=data)
+    form = tried(lambda: asyncio.run(forms.read(sent)))
+    if form is not None:
+        assert all(isinstance(form.one(name), str) for name in form.values())
+
+
+def of_messages(data: bytes) -> None:
+    """A message of JSON-RPC is read, or refused in its own form."""
+    try:
+        found = jsonrpc.parse(data)
+    except jsonrpc.ProtocolError as error:
+        check_told(error)
+        return
+    assert found.jsonrpc == "2.0"
+    if isinstance(found.id, int | str):
+        shown = jsonrpc.parse(jsonrpc.result(found.id, '{},"method":"x"').encode())
+        assert shown.id == found.id
+
+
+TARGETS = (
+    Target("request-headers", of_requests, ("web.cookies.read", "web.cookies.unpacked",
+        "web.openid.attempt.opened"), share=40),
+    Target("answer-headers", of_answers, (), share=60),
+    Target("addresses", of_addresses, (), share=60),
+    Target("cursors", of_cursors, ("api.cursors.decode",), share=40),
+    Target("query", of_queries, (), share=20),
+    Target("form", of_forms, ("web.forms.read",), share=10),
+    Target("jsonrpc", of_messages, ("api.jsonrpc.parse",), share=60),
+)  # fmt: skip

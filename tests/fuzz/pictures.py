@@ -1,0 +1,64 @@
+"""Pictures of hostile figures and names: always well-formed, and never more than shapes."""
+
+import math
+import re
+import xml.etree.ElementTree as ET
+from typing import Any, Final
+
+from factbook.web.pictures import charts, graph, shares
+from tests.fuzz.promises import text
+from tests.fuzz.target import Target
+from tests.service import NOON
+
+_SAFE: Final = frozenset(
+    {
+        *("div", "svg", "g", "title", "desc", "a", "defs", "use", "clipPath"),
+        *("path", "rect", "circle", "line", "text", "tspan", "polyline", "polygon"),
+        *("pattern", "linearGradient", "stop"),
+    }
+)
+_LONGEST: Final = 300
+_NUMBER: Final = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?|nan|inf")
+
+
+def pictures(data: bytes) -> None:
+    """Any figures and names make pictures that a browser reads, with nothing in them that runs."""
+    given = text(data)
+    name = given[:_LONGEST]
+    numbers = [float(found) for found in _NUMBER.findall(given)][:200]
+    points: list[tuple[int, float | None]] = [
+        (NOON + _whole(at) * 1000, value) for at, value in enumerate(numbers)
+    ]
+    points += [(_whole(value), None if index % 3 else value) for index, value in enumerate(numbers)]
+    counts = [_whole(value) for value in numbers] or [0]
+    node = graph.Node(name, name[:9], name, "/catalog", exists=not counts[0] % 2)
+    edges = [graph.Edge(part, node) for part in name.split()[:20]]
+    for markup in (
+        charts.sparkline(points, name),
+        charts.line_chart(
+            points, title=name, unit=name[:5], start=_whole(counts[0]), end=_whole(counts[-1])
+        ),
+        shares.bars([(name, value, None) for value in numbers], name),
+        shares.share(counts[0], counts[-1], name),
+        shares.stack([(name, count, "good") for count in counts], name),
+        graph.relations_graph(node, edges, {"ownedBy": "/catalog"}),
+    ):
+        _check(markup)
+    charts.line_rows(points, name)
+
+
+def _whole(value: float) -> int:
+    return int(max(-1e18, min(1e18, value))) if math.isfinite(value) else 0
+
+
+def _check(markup: Any) -> None:
+    root = ET.fromstring(str(markup))  # noqa: S314 - our own
+    for element in root.iter():
+        assert element.tag.rpartition("}")[2] in _SAFE, element.tag
+        for attribute, value in element.attrib.items():
+            assert not attribute.startswith("on"), attribute
+            assert not attribute.endswith("href") or value.startswith(("/", "#")), value
+            assert not {"nan", "inf"} & set(value.split()), value
+
+
+TARGETS = (Target("pictures", pictures, (), share=6, examples=20),)

@@ -1,0 +1,18 @@
+"""Every target, and every parser that needs none."""
+
+from typing import Final
+
+from tests.fuzz import documents, headers, pictures, requests, services, texts, vendors
+from tests.fuzz.target import Target, named
+
+TARGETS: Final[dict[str, Target]] = named(
+    [
+        *texts.TARGETS,
+        *headers.TARGETS,
+        *documents.TARGETS,
+        *services.TARGETS,
+        *pictures.TARGETS,
+        *vendors.TARGETS,
+        *requests.TARGETS,
+    ]
+)

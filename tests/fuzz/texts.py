@@ -1,0 +1,118 @@
+"""Parsers of short texts: references, filters, addresses, times and lines."""
+
+from urllib.parse import unquote
+
+from factbook.auth import people, tokens
+from factbook.catalog import annotations, filters, location, ref, strict, url
+from factbook.clock import DAY, iso, milliseconds
+from factbook.scheduling import cadence
+from factbook.sources import locations
+from factbook.tools import pages, times
+from tests.fuzz.promises import lines, text, tried
+from tests.fuzz.target import Target
+from tests.service import NOON
+
+
+def reference(data: bytes) -> None:
+    """A reference that was read is canonical, in JSON, in a path and when it is read again."""
+    given, kind, namespace = lines(data, 3)
+    whole = tried(ref.parse, given)
+    assert whole is None or not _is_ambiguous(whole)
+    for found in (
+        whole,
+        tried(ref.parse, given, kind="component"),
+        tried(ref.parse, given, kind=kind or None, namespace=namespace or "default"),
+    ):
+        if found is None:
+            continue
+        assert ref.EntityRef.of(*found) == found
+        segment = annotations.path_segment(str(found))
+        assert "/" not in segment
+        assert unquote(segment) == str(found)
+        if not _is_ambiguous(found):
+            assert tried(ref.parse, str(found)) == found
+    tried(ref.split, given)
+
+
+def _is_ambiguous(found: ref.EntityRef) -> bool:
+    """Whether the parts that somebody gave by themselves hold what separates parts."""
+    return ":" in found.kind or "/" in found.kind or "/" in found.namespace
+
+
+def condition(data: bytes) -> None:
+    """A filter makes SQL with a parameter for each place."""
+    found = tried(filters.parse, text(data).split("\n"))
+    if found is not None:
+        sql, values = found.sql()
+        assert sql.count("?") == len(values)
+
+
+def place(data: bytes) -> None:
+    """The location of an entity, and whether an address is whole."""
+    given = text(data)
+    url.is_absolute(given)
+    locations.parsed(given)
+    locations.location({"metadata": {"annotations": {locations.SOURCE_LOCATION: given}}})
+    found = tried(location.parse, given)
+    if found is not None:
+        assert tried(location.parse, f"{found.type}:{found.target}") == found
+    entity = {"metadata": {"links": [{"url": given}], "annotations": {given: given}}, "kind": given}
+    assert all(isinstance(message, str) for _, message in strict.problems(entity))
+
+
+def cron(data: bytes) -> None:
+    """A line of cron names a moment after any other, within the years that can pass without one."""
+    line = text(data)
+    found = tried(cadence.parse, line)
+    if found is not None:
+        moment = cadence.following(found, NOON)
+        assert NOON < moment <= NOON + 41 * 366 * DAY
+        assert cadence.due(found, NOON, moment)
+        assert not cadence.due(found, NOON, moment - 1)
+
+
+def time(data: bytes) -> None:
+    """A time that was read is the same when it is written and read again."""
+    given = text(data)
+    for found in (
+        milliseconds(given),
+        tried(times.start, given, "from"),
+        tried(times.end, given, "to"),
+        tried(times.since, given, "since", NOON),
+    ):
+        if found is not None:
+            assert milliseconds(iso(found)) == found
+    tried(tokens.lifetime, given)
+
+
+def cursor_of_tool(data: bytes) -> None:
+    """The cursor of a tool's page is what it was made of."""
+    given = text(data)
+    for parts in (2, 3):
+        found = tried(pages.place, given, parts)
+        if found is not None:
+            assert len(found) == parts
+            written = "/".join(map(str, found))
+            assert tried(pages.place, written, parts) == found
+
+
+def secret(data: bytes) -> None:
+    """A token and a name are known by their form, whatever comes in their place."""
+    given = text(data)
+    if tokens.is_well_formed(given):
+        assert tokens.is_shaped(given)
+    tokens.digest(given, b"a key")
+    found = tried(people.reference, given)
+    if found is not None:
+        assert str(ref.parse(found)) == found
+
+
+TARGETS = (
+    Target("reference", reference, ("catalog.ref.parse", "catalog.ref.split"), share=80),
+    Target("filter", condition, ("catalog.filters.parse",), share=60),
+    Target("location", place, ("catalog.location.parse", "sources.locations.parsed"), share=80),
+    Target("cadence", cron, ("scheduling.cadence.parse",), share=60),
+    Target("time", time, (), share=60),
+    Target("tool-cursor", cursor_of_tool, (), share=40),
+    Target("token", secret, (), share=20),
+)
