@@ -1,0 +1,81 @@
+"""Whether there are advisories about a locked package, asked with pip-audit."""
+
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from tests.supply import licences
+
+SERVICES: Final = ("pypi", "osv")
+_SECONDS: Final = 300
+
+Ask = Callable[[str, Sequence[Path]], list[dict[str, Any]] | None]
+
+
+class Audit(NamedTuple):
+    """What the services know: a line for each advisory, and for each package that is unknown."""
+
+    advisories: list[str]
+    unknown: list[str]
+
+
+def audit(locks: Sequence[Path], ask: "Ask | None" = None) -> Audit | None:
+    """What the first service that answers says of all packages; None when none answers."""
+    ask = ask or asked
+    for service in SERVICES:
+        # A service that is out of reach may look like one that knows none of the packages: one
+        # that is surely known tells them apart, and quickly.
+        with tempfile.TemporaryDirectory() as folder:
+            probe = Path(folder, "probe.txt")
+            probe.write_text(_first(locks[0].read_text()))
+            known = ask(service, [probe])
+        if not known or all("skip_reason" in each for each in known):
+            continue
+        found = ask(service, locks)
+        if found is not None:
+            return _read(found)
+    return None
+
+
+def asked(service: str, files: Sequence[Path]) -> list[dict[str, Any]] | None:
+    """The packages as pip-audit tells of them; None when it could not ask."""
+    named = [part for file in files for part in ("--requirement", str(file))]
+    options = ("--disable-pip", "--require-hashes", "--progress-spinner", "off", "--format", "json")
+    done = subprocess.run(
+        [sys.executable, "-m", "pip_audit", "--vulnerability-service", service, *options, *named],
+        capture_output=True,
+        text=True,
+        timeout=_SECONDS,
+        check=False,
+    )
+    try:
+        packages: list[dict[str, Any]] = json.loads(done.stdout)["dependencies"]
+    except (ValueError, KeyError):
+        return None
+    return packages
+
+
+def _first(lock: str) -> str:
+    """The first package of a lock that is for every system, with its hashes."""
+    name = next(name for name, is_conditional in licences.pins(lock).items() if not is_conditional)
+    begin = lock.index(f"{name}==")
+    lines = lock[begin:].splitlines()
+    end = next(i for i, line in enumerate(lines) if not line.endswith("\\"))
+    return "\n".join(lines[: end + 1]) + "\n"
+
+
+def _read(packages: Sequence[dict[str, Any]]) -> Audit:
+    advisories, unknown = [], []
+    for package in packages:
+        if "skip_reason" in package:
+            unknown.append(str(package["name"]))
+        for one in package.get("vulns", []):
+            mended = ", ".join(one["fix_versions"]) or "no version yet"
+            advisories.append(
+                f"{package['name']} {package['version']}: {one['id']}, mended in {mended}"
+            )
+    return Audit(sorted(set(advisories)), sorted(set(unknown)))
