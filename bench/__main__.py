@@ -24,7 +24,15 @@ from bench.processes import Cores
 from bench.run import Options, Proof, Run
 
 _QUICK = Options(
-    rounds=1, entities=1000, seconds=1.0, repositories=200, sources=100, history=100_000
+    rounds=1,
+    entities=1000,
+    seconds=1.0,
+    repositories=200,
+    sources=100,
+    history=100_000,
+    minutes=0.5,
+    sizes=(500, 1_000),
+    compared=500,
 )
 
 
@@ -62,9 +70,10 @@ def main() -> int:
     if arguments.output:
         report = {"machine": _machine(cores), "options": options, "catalog": run.proof}
         report["goals"] = [msgspec.structs.asdict(item) | {"met": item.met} for item in outcomes]
-        content = msgspec.json.format(msgspec.json.encode(report))
+        content = msgspec.json.format(msgspec.json.encode(report, enc_hook=str))
         arguments.output.write_bytes(content + b"\n")
-    return int(any(outcome.value is None for outcome in outcomes))
+    failed = [one for one in outcomes if one.value is None or (arguments.strict and not one.met)]
+    return int(bool(failed))
 
 
 def _arguments() -> argparse.Namespace:
@@ -73,19 +82,29 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--only", metavar="NAME[,NAME]", help=f"some of: {names}")
     parser.add_argument("--rounds", type=int, metavar="N", help="rounds of each measure (5)")
     parser.add_argument("--entities", type=int, metavar="N", help="size of the catalog (10000)")
+    parser.add_argument("--minutes", type=float, metavar="N", help="of steady load (30)")
+    parser.add_argument("--series", type=Path, metavar="FOLDER", help="where windows are written")
+    parser.add_argument("--sizes", type=_numbers, metavar="N[,N]", help="of catalogs compared")
+    parser.add_argument("--kept", type=Path, metavar="FOLDER", help="where those catalogs stay")
+    parser.add_argument("--strict", action="store_true", help="exit with 1 when a goal is missed")
     parser.add_argument("--quick", action="store_true", help="one short round, 1000 entities")
     parser.add_argument("--output", type=Path, metavar="FILE", help="write the figures as JSON")
     return parser.parse_args()
 
 
+def _numbers(text: str) -> tuple[int, ...]:
+    return tuple(sorted(int(part) for part in text.split(",")))
+
+
 def _options(arguments: argparse.Namespace) -> Options:
     options = _QUICK if arguments.quick else Options()
-    given = {"rounds": arguments.rounds, "entities": arguments.entities}
+    names = ("rounds", "entities", "minutes", "series", "sizes", "kept")
+    given = {name: getattr(arguments, name) for name in names}
     return msgspec.structs.replace(options, **{name: n for name, n in given.items() if n})
 
 
 def _chosen(only: str | None) -> list[Measure]:
-    names = only.split(",") if only else [measure.name for measure in MEASURES]
+    names = only.split(",") if only else [one.name for one in MEASURES if not one.lasts]
     known = {measure.name: measure for measure in MEASURES}
     if unknown := [name for name in names if name not in known]:
         sys.exit(f"No measure {', '.join(unknown)}; there are: {', '.join(known)}.")

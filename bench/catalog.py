@@ -60,6 +60,14 @@ def entities(count: int, seed: int = 1, prefix: str = "") -> Iterator[Entity]:
         yield _entity(kind, f"{prefix}{_name(number)}", dependency, chance)
 
 
+def keys(count: int, prefix: str = "") -> list[Key]:
+    """The keys of what `entities` makes, without making it."""
+    return [
+        Key(_KINDS[number % len(_KINDS)].lower(), f"{prefix}{_name(number)}")
+        for number in range(count)
+    ]
+
+
 def key(entity: Entity) -> Key:
     """The kind and name of an entity, as a path or a tool takes them."""
     return Key(entity["kind"].lower(), entity["metadata"]["name"])

@@ -39,7 +39,7 @@ def collection(run: Run) -> Findings:
 def _alone(run: Run, findings: Findings) -> None:
     """Three runs of one worker: of what it never saw, of the same again, and after some commits."""
     count = run.options.repositories
-    with _github(run, count) as host:
+    with fake_github(run, count) as host:
         for number in range(run.options.large_rounds):
             for dialect in DIALECTS:
                 with _filled(run, dialect, 1, count) as database:
@@ -47,7 +47,7 @@ def _alone(run: Run, findings: Findings) -> None:
 
 
 def _three_runs(
-    run: Run, findings: Findings, host: "_Host", database: Database, number: int
+    run: Run, findings: Findings, host: "Host", database: Database, number: int
 ) -> None:
     count = run.options.repositories
     due = Runs(database, ["github"])
@@ -96,7 +96,10 @@ def _run(due: Runs, process: Server, count: int) -> tuple[Figures, float]:
 def _shared(run: Run, findings: Findings) -> None:
     """One worker and two, in turns, after a commit to every repository of twenty credentials."""
     sources = [f"github-c{number}" for number in range(CREDENTIALS)]
-    with _github(run, _EACH) as host, _filled(run, "postgresql", CREDENTIALS, _EACH) as database:
+    with (
+        fake_github(run, _EACH) as host,
+        _filled(run, "postgresql", CREDENTIALS, _EACH) as database,
+    ):
         due = Runs(database, sources)
         due.defer()
         _seconds(run, host, due, 2, LATENCY)
@@ -107,13 +110,13 @@ def _shared(run: Run, findings: Findings) -> None:
 
 
 def _compare(
-    run: Run, findings: Findings, host: "_Host", due: Runs, key: str, latency: float
+    run: Run, findings: Findings, host: "Host", due: Runs, key: str, latency: float
 ) -> None:
     one, two = (_seconds(run, host, due, workers, latency) for workers in (1, 2))
     findings.add(key, two / one, one_worker_s=one, two_workers_s=two)
 
 
-def _seconds(run: Run, host: "_Host", due: Runs, workers: int, latency: float) -> float:
+def _seconds(run: Run, host: "Host", due: Runs, workers: int, latency: float) -> float:
     """How long so many workers take for all sources."""
     cores = run.cores.server, run.cores.load
     given = _settings(due.database, host, CREDENTIALS)
@@ -132,7 +135,7 @@ def _seconds(run: Run, host: "_Host", due: Runs, workers: int, latency: float) -
     return figures.duration / 1000
 
 
-class _Host:
+class Host:
     """The fake GitHub's process."""
 
     def __init__(self, port: int) -> None:
@@ -150,7 +153,7 @@ class _Host:
 
 
 @contextmanager
-def _github(run: Run, count: int) -> Iterator[_Host]:
+def fake_github(run: Run, count: int) -> Iterator[Host]:
     """A fake with so many repositories, on the core of the load."""
     port = free_port()
     run.say(f"a fake GitHub with {count:,} repositories")
@@ -162,7 +165,7 @@ def _github(run: Run, count: int) -> Iterator[_Host]:
         folder=run.folder,
         environment=environment() | {"PYTHONPATH": str(_ROOT)},
     ):
-        yield _Host(port)
+        yield Host(port)
 
 
 @contextmanager
@@ -171,12 +174,12 @@ def _filled(run: Run, dialect: str, credentials: int, each: int) -> Iterator[Dat
     with run.databases.fresh(dialect) as database:
         with run.serving(database) as service:
             for number in range(credentials):
-                items = _entities(_host_of(number, credentials), each, f"c{number}-")
+                items = repositories(_host_of(number, credentials), each, f"c{number}-")
                 service.push(f"repositories-{number}", catalog.body(items), added=each)
         yield database
 
 
-def _entities(host: str, count: int, prefix: str) -> list[Entity]:
+def repositories(host: str, count: int, prefix: str) -> list[Entity]:
     found = list(catalog.entities(count, prefix=prefix))
     for number, entity in enumerate(found):
         location = f"url:https://{host}/{OWNER}/{github.name_of(number)}/"
@@ -188,7 +191,7 @@ def _host_of(number: int, credentials: int) -> str:
     return "github.com" if credentials == 1 else f"c{number}.github.test"
 
 
-def _settings(database: Database, host: _Host, credentials: int) -> dict[str, str]:
+def _settings(database: Database, host: Host, credentials: int) -> dict[str, str]:
     """The environment of a worker with one GitHub for each credential."""
     tables: dict[str, Any] = {}
     for number in range(credentials):

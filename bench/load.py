@@ -13,13 +13,15 @@ import random
 import subprocess
 import sys
 import time
-from collections import deque
+from collections import Counter, deque
 from contextlib import suppress
 from types import TracebackType
 from typing import Self, cast
 
 import msgspec
 import uvloop
+
+from bench.answers import Answer
 
 
 class Call(msgspec.Struct, frozen=True, array_like=True):
@@ -31,7 +33,10 @@ class Call(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """What to send: calls drawn at random, for some seconds, at a rate or as fast as possible."""
+    """What to send: calls drawn at random, for some seconds, at a rate or as fast as possible.
+
+    `abandon`: what was due but found no connection until the end is not sent any more.
+    """
 
     port: int
     calls: list[Call]
@@ -40,12 +45,17 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     expect: str = ""
     connections: int = 16
     rate: float | None = None
+    abandon: bool = False
     warmup: float = 0.5
     seed: int = 1
 
 
 class Result(msgspec.Struct, frozen=True):
-    """What came of it; times are milliseconds, `busy` the generator's own share of its core."""
+    """What came of it; times are milliseconds, `busy` the generator's own share of its core.
+
+    `statuses` counts the answers by status; `good_p99` is of those with 200 alone, and from when
+    they were sent.
+    """
 
     requests: int
     failures: int
@@ -54,6 +64,8 @@ class Result(msgspec.Struct, frozen=True):
     p50: float
     p99: float
     most: float
+    statuses: dict[int, int] = {}
+    good_p99: float = 0.0
 
     @property
     def per_second(self) -> float:
@@ -120,30 +132,24 @@ class _Connection(asyncio.Protocol):
     def __init__(self, generator: "_Generator") -> None:
         self._generator = generator
         self._transport: asyncio.Transport
-        self._buffer = bytearray()
-        self._length = 0  # of the whole answer, once its head is there
+        self._answer = Answer()
         self._since = 0.0
+        self._sent = 0.0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)  # uvloop's is none by its classes
 
     def send(self, request: bytes, since: float) -> None:
-        self._since = since
+        self._since, self._sent = since, time.perf_counter()
         self._transport.write(request)
 
     def data_received(self, data: bytes) -> None:
-        self._buffer += data
-        if not self._length:
-            end = self._buffer.find(b"\r\n\r\n")
-            if end < 0:
-                return
-            self._length = end + 4 + _content_length(bytes(self._buffer[:end]))
-        if len(self._buffer) >= self._length:
-            good = self._buffer.startswith(b"HTTP/1.1 200")
-            good = good and self._generator.expected in self._buffer
-            self._buffer.clear()
-            self._length = 0
-            self._generator.answered(self, self._since, good)
+        answer = self._answer
+        if answer.feed(data):
+            status = answer.status
+            good = status == 200 and self._generator.expected in answer.content
+            answer.clear()
+            self._generator.answered(self, self._since, self._sent, status, good)
 
     def connection_lost(self, error: Exception | None) -> None:
         self._generator.lost()
@@ -163,6 +169,8 @@ class _Generator:
         self._running = False
         self._done = asyncio.Event()
         self._times: list[float] = []
+        self._good: list[float] = []
+        self._statuses: Counter[int] = Counter()
         self._failures = 0
 
     async def connect(self) -> None:
@@ -173,7 +181,8 @@ class _Generator:
 
     async def run(self, seconds: float, rate: float | None) -> Result:
         """Send for some seconds; every request is answered before the end."""
-        self._times, self._failures, self._running = [], 0, True
+        self._times, self._good, self._failures, self._running = [], [], 0, True
+        self._statuses.clear()
         self._done.clear()
         cpu, began = time.process_time(), time.perf_counter()
         self._loop.call_later(seconds, self.stop)
@@ -187,13 +196,21 @@ class _Generator:
 
     def stop(self) -> None:
         self._running = False
+        if self._plan.abandon:
+            self._due.clear()
         if not self._waiting:
             self._done.set()
 
-    def answered(self, connection: _Connection, since: float, good: bool) -> None:
+    def answered(
+        self, connection: _Connection, since: float, sent: float, status: int, good: bool
+    ) -> None:
         now = time.perf_counter()
         self._times.append(now - since)
-        self._failures += not good
+        self._statuses[status] += 1
+        if good:
+            self._good.append(now - sent)
+        else:
+            self._failures += 1
         self._waiting -= 1
         if self._plan.rate is None and self._running:
             self._send(connection, now)
@@ -227,11 +244,23 @@ class _Generator:
         self._loop.call_later(delay, self._tick, due + interval, interval)
 
     def _result(self, seconds: float, cpu: float) -> Result:
-        times = sorted(self._times) or [0.0]
-        p50, p99 = (1000 * times[int(len(times) * part)] for part in (0.5, 0.99))
+        times, good = sorted(self._times) or [0.0], sorted(self._good) or [0.0]
         return Result(
-            len(self._times), self._failures, seconds, cpu / seconds, p50, p99, 1000 * times[-1]
+            requests=len(self._times),
+            failures=self._failures,
+            seconds=seconds,
+            busy=cpu / seconds,
+            p50=_percentile(times, 0.5),
+            p99=_percentile(times, 0.99),
+            most=_percentile(times, 1.0),
+            statuses=dict(self._statuses),
+            good_p99=_percentile(good, 0.99),
         )
+
+
+def _percentile(times: list[float], part: float) -> float:
+    """Milliseconds below which this part of the sorted times is."""
+    return 1000 * times[min(int(len(times) * part), len(times) - 1)]
 
 
 def _request(call: Call, headers: dict[str, str]) -> bytes:
@@ -241,14 +270,6 @@ def _request(call: Call, headers: dict[str, str]) -> bytes:
         named["content-length"] = str(len(body))
     lines = [f"{call.method} {call.path} HTTP/1.1", *(f"{k}: {v}" for k, v in named.items())]
     return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
-
-
-def _content_length(head: bytes) -> int:
-    lower = head.lower()
-    start = lower.find(b"\r\ncontent-length:")
-    if start < 0:
-        raise ValueError(f"An answer without a length: {head[:200]!r}")
-    return int(lower[start + 17 :].split(b"\r", 1)[0])
 
 
 async def _main() -> None:

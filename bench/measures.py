@@ -3,7 +3,19 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-from bench import asking, collection, history, pages, pushing, querying, reading, starting, vendors
+from bench import (
+    asking,
+    collection,
+    history,
+    pages,
+    pushing,
+    querying,
+    reading,
+    size,
+    starting,
+    steady,
+    vendors,
+)
 from bench.findings import Findings
 from bench.run import Run
 
@@ -18,11 +30,15 @@ class Goal(NamedTuple):
 
 
 class Measure(NamedTuple):
-    """What `--only` names: a function, and the figures that it finds."""
+    """What `--only` names: a function, and the figures that it finds.
+
+    `lasts`: so long that it is measured only when it is named.
+    """
 
     name: str
     run: Callable[[Run], Findings]
     goals: tuple[Goal, ...]
+    lasts: bool = False
 
 
 MEASURES = (
@@ -199,5 +215,44 @@ MEASURES = (
                 ("reread", "slowest read while all definitions are read anew", 50.0, "ms"),
             )
         ),
+    ),
+    Measure(
+        "steady",
+        steady.steady,
+        tuple(
+            goal
+            for dialect, database in (("sqlite", "SQLite"), ("postgresql", "PostgreSQL"))
+            for goal in (
+                Goal(f"{dialect}-failed", f"steady load at 70 %: failures, {database}", 0, ""),
+                Goal(f"{dialect}-p99", "p99 of the last third ÷ of the first", 1.25, "x"),
+                Goal(f"{dialect}-memory", "memory of the last third ÷ of the first", 1.1, "x"),
+            )
+        ),
+    ),
+    Measure(
+        "overload",
+        steady.overload,
+        tuple(
+            goal
+            for dialect, database in (("sqlite", "SQLite"), ("postgresql", "PostgreSQL"))
+            for goal in (
+                Goal(
+                    f"{dialect}-other", f"5 times too much: not 200, 429 or 503, {database}", 0, ""
+                ),
+                Goal(f"{dialect}-lost", "share of the most that is not answered well", 0.3, "x"),
+                Goal(f"{dialect}-p99", "p99 of what is answered well", 4.0, "s"),
+                Goal(f"{dialect}-after", "failures right after it", 0, ""),
+                Goal(f"{dialect}-recovered", "p99 right after it", 50.0, "ms"),
+            )
+        ),
+    ),
+    Measure(
+        "size",
+        size.size,
+        tuple(
+            Goal(key, f"{text}, CPU, largest catalog ÷ compared", 1.5 if bounded else 100, "x")
+            for key, text, bounded in size.GROWING
+        ),
+        lasts=True,
     ),
 )

@@ -58,7 +58,11 @@ class Server:
 
     def cpu_seconds(self) -> float:
         """What it and its database have spent so far; precise to a tick, 10 ms."""
-        return _cpu_seconds((self.pid, *self._others))
+        return cpu_seconds((self.pid, *self._others))
+
+    def own_cpu_seconds(self) -> float:
+        """What it has spent without its database."""
+        return cpu_seconds((self.pid,))
 
     def memory(self) -> int:
         """Bytes of its resident memory."""
@@ -147,7 +151,8 @@ def _answers(port: int, request: bytes) -> bool:
         return False
 
 
-def _cpu_seconds(roots: Sequence[int]) -> float:
+def cpu_seconds(roots: Sequence[int]) -> float:
+    """What these processes and their descendants have spent so far; precise to a tick, 10 ms."""
     while True:
         family = _family(roots)
         try:

@@ -4,10 +4,11 @@ import random
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from itertools import islice
 from pathlib import Path
+from types import MappingProxyType
 from typing import Self
 
 import msgspec
@@ -30,6 +31,11 @@ class Options(msgspec.Struct, frozen=True):
     repositories: int = 1_000
     sources: int = 1_000
     history: int = 10_000_000
+    minutes: float = 30.0  # of steady load
+    sizes: tuple[int, ...] = (1_000, 10_000, 100_000, 1_000_000)  # catalogs that are compared
+    compared: int = 10_000  # the one of them that the largest is measured by
+    kept: Path | None = None  # the folder of a PostgreSQL that stays there with these catalogs
+    series: Path | None = None  # the folder that what is to be drawn is written to
 
     @property
     def large(self) -> int:
@@ -58,7 +64,7 @@ class Run:
         self.proof: Proof | None = None
         self._stack = stack
         self.folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-")))
-        self.databases = Databases(cores.server, stack)
+        self.databases = Databases(cores.server, stack, options.kept)
         self.entities: list[Entity] = list(catalog.entities(options.entities))
         self.body = catalog.body(self.entities)
         self.keys: list[Key] = [catalog.key(entity) for entity in self.entities]
@@ -89,9 +95,14 @@ class Run:
             yield service
 
     @contextmanager
-    def serving(self, database: Database, token: str | None = None) -> Iterator[Factbook]:
-        """A service on this database."""
-        with factbook(database, self.folder, self.cores.server, token) as service:
+    def serving(
+        self,
+        database: Database,
+        token: str | None = None,
+        further: Mapping[str, str] = MappingProxyType({}),
+    ) -> Iterator[Factbook]:
+        """A service on this database; `further` are variables of its own."""
+        with factbook(database, self.folder, self.cores.server, token, further) as service:
             yield service
 
     def filled(self, dialect: str) -> Factbook:

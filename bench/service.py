@@ -83,6 +83,10 @@ class Client:
         self._send("POST", path, body)
         return time.perf_counter() - began
 
+    def call(self, method: str, path: str, body: bytes) -> bytes:
+        """The answer to any other request; raises unless it succeeded."""
+        return self._send(method, path, body)
+
     def drain(self, path: str) -> Answer:
         """GET a path, and read the answer to its end without keeping it."""
         return self._drain("GET", path)
@@ -105,7 +109,7 @@ class Client:
         response = self._request(method, path, body)
         found = response.read()
         self._used = time.monotonic()
-        if response.status != 200:
+        if not 200 <= response.status < 300:
             raise RuntimeError(f"{method} {path}: {response.status} {found[:300]!r}")
         return found
 
@@ -216,9 +220,16 @@ def _said(database: Database, folder: Path, *arguments: str) -> str:
 
 @contextmanager
 def factbook(
-    database: Database, folder: Path, core: int, token: str | None = None
+    database: Database,
+    folder: Path,
+    core: int,
+    token: str | None = None,
+    further: Mapping[str, str] = MappingProxyType({}),
 ) -> Iterator[Factbook]:
-    """A `factbook serve` on a database, with a new token unless one is given."""
+    """A `factbook serve` on a database, with a new token unless one is given.
+
+    `further` are variables beside those that every service has here.
+    """
     token = token or make_token(database, folder)
     port = free_port()
     with serving(
@@ -227,7 +238,7 @@ def factbook(
         core=core,
         ready=READY,
         folder=folder,
-        environment=settings(database),
+        environment=settings(database) | dict(further),
         others=database.processes,
     ) as server:
         service = Factbook(server, token, database)

@@ -27,6 +27,7 @@ class Sweeper:
 
     def __init__(self, process: "subprocess.Popen[str]") -> None:
         self._process = process
+        self.pid = process.pid
 
     def go(self) -> None:
         """Begin."""
