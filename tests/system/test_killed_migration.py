@@ -1,4 +1,4 @@
-"""`factbook migrate` that is killed half-way leaves the old schema or the new one, whole."""
+"""`factbook migrate` that is killed half-way leaves one of the schemas whole, and can go on."""
 
 import os
 import signal
@@ -47,7 +47,7 @@ async def test_an_upgrade_that_is_killed_can_be_done_again_and_loses_nothing(
     database_url = empty_database_url
     await first_schema.make(database_url, entities=ENTITIES)
     killed, seconds = 0, 0.2
-    while await applied(database_url) == names()[:1]:
+    while await applied(database_url) != names():
         process = begun(database_url)
         with suppress(subprocess.TimeoutExpired):
             process.wait(seconds)
@@ -55,7 +55,6 @@ async def test_an_upgrade_that_is_killed_can_be_done_again_and_loses_nothing(
         killed += process.wait(60) == -signal.SIGKILL
         seconds *= GROWTH
     assert killed > 1
-    assert await applied(database_url) == names()
     server = ServerProcess(database_url, tmp_path).start()
     try:
         with server.client(server.token()) as client:

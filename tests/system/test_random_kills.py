@@ -1,0 +1,195 @@
+"""A server and a worker that are killed at random moments under load lose nothing.
+
+FACTBOOK_SEED repeats the moments of an earlier run, which prints its seed.
+"""
+
+import asyncio
+import os
+import random
+import signal
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from factbook.storage import open_database
+from tests.collecting.madeup import repository
+from tests.processes import ServerProcess
+from tests.service import PUSH
+from tests.system.load import ENTITIES, SETS, Follower, Pusher, Step, ask, load
+
+pytestmark = [pytest.mark.system, pytest.mark.timeout(3600)]
+
+KILLS = 100 if os.environ.get("FACTBOOK_SOAK") else 10
+ROOT = Path(__file__).parent.parent.parent
+TARGETS = 60
+# The claims of the dead lapse within 40 seconds; then a run goes on, or ends.
+SOON_SECONDS = 150
+# Search rows without an entity, and entities that are not found exactly once by their name.
+INDEXES_AGREE = """
+SELECT (SELECT COUNT(*) FROM search s WHERE NOT EXISTS (
+    SELECT 1 FROM entities e WHERE e.id = s.entity_id
+)), (SELECT COUNT(*) FROM entities e WHERE (
+    SELECT COUNT(*) FROM search s JOIN search_keys k ON k.id = s.key_id
+    WHERE s.entity_id = e.id AND k.key = 'metadata.name' AND s.value = lower(e.name)
+) <> 1)
+"""
+
+
+class Busy(ServerProcess):
+    """A service with a made-up vendor, one of which collects."""
+
+    def program(self) -> list[str | Path]:
+        """What is started: a port is put behind it."""
+        return [sys.executable, "-m", "tests.system.busy", self.folder / "asked"]
+
+
+@contextmanager
+def processes(database_url: str, folder: Path) -> Iterator[list[Busy]]:
+    """Two servers, each of which collects too when the other does not; killed at the end."""
+    found = [Busy(database_url, folder, PYTHONPATH=str(ROOT)) for _ in range(2)]
+    try:
+        for one in found:
+            one.start()
+        yield found
+    finally:
+        for one in found:
+            if one.is_running:
+                one.stop(signal.SIGKILL)
+
+
+def seed() -> int:
+    given = os.environ.get("FACTBOOK_SEED")
+    chosen = int(given) if given else random.randrange(1_000_000)
+    print(f"FACTBOOK_SEED={chosen}")  # noqa: T201 - pytest shows it with a failure
+    return chosen
+
+
+@pytest.mark.spec("faults.kills")
+def test_nothing_is_lost_by_kills_at_random_moments(database_url: str, tmp_path: Path) -> None:
+    chance = random.Random(seed())
+    pushers, follower = [Pusher(set_id) for set_id in SETS], Follower()
+    ids: dict[str, str] = {}
+    with processes(database_url, tmp_path) as servers:
+        token = servers[0].token()
+        with servers[0].client(token) as http:
+            parts = [repository(f"part-{number}") for number in range(TARGETS)]
+            assert http.put(f"{PUSH}/sets/parts", json={"items": parts}).status_code == 200
+        for _ in range(KILLS):
+            steps: list[Step] = [pushers[0].step, pushers[1].step, follower.step, ask]
+            threads = load(servers[0], token, steps) + load(servers[1], token, [pushers[2].step])
+            time.sleep(chance.uniform(0.05, 2.0))  # the moment of the death
+            order = chance.sample(servers, 2)
+            for server in order:
+                server.stop(signal.SIGKILL)
+                time.sleep(chance.uniform(0.0, 0.1))  # and that of the other
+            for thread in threads:
+                thread.join()
+            for server in order:
+                server.start()
+            with servers[0].client(token) as http:
+                for pusher in pushers:
+                    check_set(http, pusher, ids)
+                check_feed(http, follower, pushers)
+            assert asyncio.run(row(database_url, INDEXES_AGREE)) == (0, 0)
+        with servers[0].client(token) as http:
+            wait_for_a_run(http, database_url)
+        check_facts(asyncio.run(facts(database_url)), tmp_path / "asked")
+        log = servers[0].log.read_text() + servers[1].log.read_text()
+        assert [line for line in log.splitlines() if '.failed"' in line] == []
+
+
+def check_set(http: httpx2.Client, pusher: Pusher, ids: dict[str, str]) -> None:
+    """The set is one that was sent, whole, and no older than what was acknowledged."""
+    if not pusher.sent:
+        return
+    answer = http.get(f"{PUSH}/sets/{pusher.set_id}")
+    if answer.status_code == 404:
+        assert pusher.acknowledged == 0
+        return
+    items, revision = answer.json()["items"], int(answer.headers["etag"].strip('"'))
+    [version] = {item["entity"]["spec"]["version"] for item in items}
+    assert pusher.acknowledged <= int(version.rpartition("-")[2]) <= pusher.sent
+    assert revision >= pusher.revision
+    assert len(items) == ENTITIES
+    for item in items:
+        assert ids.setdefault(item["entityRef"], item["id"]) == item["id"]
+    found = http.get("/api/catalog/entities", params={"filter": f"spec.version={version}"}).json()
+    facets = http.get("/api/catalog/entity-facets", params={"facet": "spec.version"}).json()
+    counts = {one["value"]: one["count"] for one in facets["facets"]["spec.version"]}
+    assert Counter(one["metadata"]["uid"] for one in found) == Counter(one["id"] for one in items)
+    assert counts[version] == ENTITIES
+    pusher.sent = pusher.acknowledged = int(version.rpartition("-")[2])
+    pusher.revision = revision
+
+
+def check_feed(http: httpx2.Client, follower: Follower, pushers: list[Pusher]) -> None:
+    """What was told while processes died is the whole feed, each event once and in order."""
+    whole = Follower()
+    for reader in (follower, whole):
+        while reader.step(http):
+            pass
+    assert [event["id"] for event in follower.told] == [event["id"] for event in whole.told]
+    assert len({event["id"] for event in whole.told}) == len(whole.told)
+    for pusher in pushers:
+        revisions = [
+            event["data"]["revision"]
+            for event in whole.told
+            if event["type"] == "set.replaced" and event["data"]["set"] == pusher.set_id
+        ]
+        assert revisions == list(range(1, pusher.revision + 1))
+
+
+def wait_for_a_run(http: httpx2.Client, database_url: str) -> None:
+    """No run is stuck: those under way end, and another one begins and ends."""
+    last = "SELECT COALESCE(MAX(id), 0), 0 FROM runs"
+    newest = asyncio.run(row(database_url, last))[0]
+    ended = f"SELECT COUNT(*), 0 FROM runs WHERE id > {newest} AND finished_at IS NOT NULL"  # noqa: S608 - ours
+    stuck = f"SELECT COUNT(*), 0 FROM runs WHERE id <= {newest} AND finished_at IS NULL"  # noqa: S608 - ours
+    deadline = time.monotonic() + SOON_SECONDS
+    while asyncio.run(row(database_url, ended))[0] == 0 or asyncio.run(row(database_url, stuck))[0]:
+        assert time.monotonic() < deadline
+        ask(http)
+        time.sleep(0.5)  # between two looks at other processes
+
+
+def check_facts(stored: list[tuple[int, str]], asked: Path) -> None:
+    """Of what was asked for at once either all facts are stored, once, or none."""
+    lines = [line.split() for line in asked.read_text().splitlines()]
+    batches = {int(number): sorted(targets) for number, *targets in lines}
+    found: dict[int, list[str]] = {}
+    for number, name in stored:
+        found.setdefault(number, []).append(f"acme/{name}")
+    assert found
+    for number, targets in found.items():
+        assert sorted(targets) == batches[number]
+
+
+async def row(database_url: str, sql: str) -> tuple[Any, ...]:
+    database = await open_database(database_url, connections=3)
+    try:
+        found = await database.one(sql)
+    finally:
+        await database.close()
+    assert found is not None
+    return found
+
+
+async def facts(database_url: str) -> list[tuple[int, str]]:
+    """Every number in history, and the name of the entity."""
+    database = await open_database(database_url, connections=3)
+    try:
+        rows = await database.all(
+            "SELECT h.facts, e.name FROM facts_history h JOIN entities e ON e.id = h.entity_id "
+            "WHERE h.source_id = 'vendor'"
+        )
+    finally:
+        await database.close()
+    start = '"codehost.issues.open":'
+    return [(int(text.partition(start)[2].partition(",")[0]), name) for text, name in rows]

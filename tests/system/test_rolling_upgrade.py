@@ -1,0 +1,126 @@
+"""A release takes over from the one before while clients read, push and call tools all the time."""
+
+import asyncio
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from factbook.storage import open_database
+from factbook.storage.migrations import pending
+from tests.processes import ServerProcess
+from tests.service import PUSH, TOOLS, call, component
+from tests.system.next_release import NEXT
+
+pytestmark = [pytest.mark.system, pytest.mark.timeout(300)]
+
+ENTITIES = 2_000
+# Answers that each client has had before and after each step.
+ROUNDS = 20
+WAIT_SECONDS = 60
+
+
+class NextRelease(ServerProcess):
+    """The next release."""
+
+    def program(self) -> list[str | Path]:
+        return [sys.executable, "-m", "tests.system.next_release"]
+
+
+class Clients:
+    """Clients that ask whom the proxy in front of the machines would ask."""
+
+    def __init__(self, url: str, token: str) -> None:
+        self.url = url
+        self.answers: Counter[str] = Counter()
+        self.failures: list[str] = []
+        self._headers = {"authorization": f"Bearer {token}"}
+        self._stopped = threading.Event()
+
+    def run(self, name: str, ask: Callable[[httpx2.Client, int], httpx2.Response]) -> None:
+        """Ask again and again until told to stop."""
+        while not self._stopped.is_set():
+            with httpx2.Client(base_url=self.url, headers=self._headers, timeout=60) as client:
+                for _ in range(5):
+                    answer = ask(client, self.answers[name])
+                    if answer.status_code == 200:
+                        self.answers[name] += 1
+                    else:
+                        self.failures.append(f"{name}: {answer.status_code} {answer.text}")
+
+    def wait(self) -> None:
+        """Return when each has had more answers."""
+        before, deadline = dict(self.answers), time.monotonic() + WAIT_SECONDS
+        while any(self.answers[name] < before.get(name, 0) + ROUNDS for name in ASKED):
+            assert time.monotonic() < deadline, (before, self.answers, self.failures)
+            time.sleep(0.02)  # between two looks at what others do
+
+    def stop(self) -> None:
+        self._stopped.set()
+
+
+def read(client: httpx2.Client, number: int) -> httpx2.Response:
+    query = {"filter": "spec.type=service", "limit": "20"}
+    return client.get("/api/catalog/entities/by-query", params=query)
+
+
+def push(client: httpx2.Client, number: int) -> httpx2.Response:
+    return client.put(f"{PUSH}/sets/pushed", json={"items": [component(f"pushed-{number}")]})
+
+
+def ask(client: httpx2.Client, number: int) -> httpx2.Response:
+    asked = {"dataSourceId": "entity-metadata", "name": f"c{number % ENTITIES}"}
+    return client.post(TOOLS, json=call("get-entity-facts", asked))
+
+
+ASKED = {"reads": read, "pushes": push, "tool calls": ask}
+
+
+async def still_pending(database_url: str) -> list[str]:
+    database = await open_database(database_url, connections=3)
+    try:
+        return await pending(database, NEXT)
+    finally:
+        await database.close()
+
+
+def test_nothing_fails_and_nothing_is_lost_while_one_release_takes_over_from_another(
+    database_url: str, tmp_path: Path
+) -> None:
+    old = ServerProcess(database_url, tmp_path).start()
+    new = NextRelease(database_url, tmp_path, PYTHONPATH=str(Path.cwd()))
+    clients = Clients(old.url, old.token())
+    with ThreadPoolExecutor(len(ASKED)) as threads:
+        try:
+            with old.client(old.token()) as client:
+                items = [component(f"c{number}") for number in range(ENTITIES)]
+                assert client.put(f"{PUSH}/sets/all", json={"items": items}).status_code == 200
+            running = [threads.submit(clients.run, *each) for each in ASKED.items()]
+            clients.wait()
+            assert asyncio.run(still_pending(database_url)) == ["9000_more.sql", "9001_index.sql"]
+            new.start()
+            assert asyncio.run(still_pending(database_url)) == []
+            clients.wait()  # the old release on the schema of the new one
+            assert old.is_running
+            clients.url = new.url
+            clients.wait()
+            old.stop()
+            clients.wait()
+            clients.stop()
+            for each in running:
+                each.result()
+            with new.client(new.token()) as client:
+                revision = client.get(f"{PUSH}/sets/pushed").json()["revision"]
+            assert clients.failures == []
+            assert revision == clients.answers["pushes"]
+        finally:
+            clients.stop()
+            for server in (old, new):
+                if server.is_running:
+                    server.stop()

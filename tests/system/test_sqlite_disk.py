@@ -1,0 +1,226 @@
+"""A real service whose disk is full, or whose file may only be read."""
+
+import json
+import os
+import sqlite3
+import subprocess
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from tests.processes import FACTBOOK, ServerProcess, clean_environment, serving
+from tests.service import PUSH, TOOLS, call, component
+from tests.system.disks import disk, filled
+
+pytestmark = [pytest.mark.system, pytest.mark.timeout(300)]
+
+MIB = 1024 * 1024
+ENTITIES = 1_000
+FULL = "The disk that holds the database is full, so nothing can be written to it."
+SET = f"{PUSH}/sets/all"
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    with disk(tmp_path / "disk", 256 * MIB) as folder:
+        yield folder
+
+
+def content(version: int) -> dict[str, Any]:
+    """A set of a few megabytes, of which every entity changes with the version."""
+    text = f"{version}" * 1_000
+    names = [f"c-{n}" if n % 3 else f"c-{n}-v{version}" for n in range(ENTITIES)]
+    return {"items": [component(name, version=version, text=text) for name in names]}
+
+
+def version_of(http: httpx2.Client) -> int:
+    """Which version the set holds, whole."""
+    items = http.get(SET).json()["items"]
+    [version] = {item["entity"]["spec"]["version"] for item in items}
+    listed = http.get("/api/catalog/entities", params={"filter": "spec.version"}).json()
+    assert len(items) == len(listed) == ENTITIES
+    return int(version)
+
+
+def asked(http: httpx2.Client) -> int:
+    """The status of a tool call about what every version has."""
+    arguments = {"dataSourceId": "entity-metadata", "name": "c-1"}
+    answer = http.post(TOOLS, json=call("get-entity-facts", arguments))
+    assert answer.json()["result"]["isError"] is False
+    return answer.status_code
+
+
+def log_of(server: ServerProcess) -> list[dict[str, Any]]:
+    """The events that it logged."""
+    lines = server.log.read_text().splitlines()
+    return [json.loads(line) for line in lines if line.startswith("{")]
+
+
+def without_log(file: Path) -> None:
+    """Empty the write-ahead log, in whose file there would be room for a push."""
+    with closing(sqlite3.connect(file)) as database:
+        assert database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone() == (0, 0, 0)
+
+
+def is_sound(file: Path) -> bool:
+    with closing(sqlite3.connect(file)) as database:
+        return bool(database.execute("PRAGMA integrity_check").fetchone() == ("ok",))
+
+
+@pytest.mark.spec("faults.sqlite-disk-full-or-read-only")
+def test_a_full_disk_stops_writes_until_there_is_room_and_loses_nothing(
+    small_disk: Path, tmp_path: Path
+) -> None:
+    file = small_disk / "factbook.db"
+    with serving(f"sqlite:///{file}", tmp_path) as server, server.client(server.token()) as http:
+        assert http.put(SET, json=content(1)).status_code == 200
+        last, refusals = 1, 0
+        # The later the disk is full, the further a push gets before that.
+        for version, left in enumerate((0, 200_000, 1 * MIB, 2 * MIB, 64 * MIB, 0), 2):
+            without_log(file)
+            with filled(small_disk, left=left):
+                answer = http.put(SET, json=content(version))
+                if answer.status_code == 200:
+                    last = version
+                else:
+                    refusals += 1
+                    assert answer.status_code == 503, answer.text
+                    assert answer.json()["error"]["message"] == FULL
+                    ready = http.get("/readyz")
+                    assert (ready.status_code, ready.json()["writes"]) == (200, FULL)
+                assert (version_of(http), asked(http)) == (last, 200)
+            answer = http.put(SET, json=content(100 + version))
+            assert answer.status_code == 200, answer.text
+            last = 100 + version
+            assert version_of(http) == last
+            assert http.get("/readyz").json() == {"status": "ready"}
+        assert refusals >= 4
+        [pid] = {server.pid}
+        events = [one["event"] for one in log_of(server)]
+        assert events.count("database.unwritable") == events.count("database.writable") == refusals
+        assert not [event for event in events if event.endswith(".failed")]
+        server.stop()
+        server.start()
+        assert version_of(http) == last
+        assert server.pid != pid
+        server.stop()
+    assert is_sound(file)
+
+
+def test_a_service_whose_log_has_no_room_goes_on_answering(small_disk: Path) -> None:
+    with serving(f"sqlite:///{small_disk}/factbook.db", small_disk) as server:
+        with server.client(server.token()) as http:
+            assert http.put(SET, json=content(1)).status_code == 200
+            with filled(small_disk):
+                for _ in range(3):
+                    assert http.put(SET, json=content(2)).status_code == 503
+                assert (version_of(http), asked(http)) == (1, 200)
+            assert http.put(SET, json=content(3)).status_code == 200
+            assert version_of(http) == 3
+        assert '"set.pushed"' in server.log.read_text().splitlines()[-1]
+
+
+def refused(folder: Path, file: Path) -> list[str]:
+    """What `factbook serve` says before it ends with an error, for whom permissions count."""
+    bound = [] if os.geteuid() else ["setpriv", "--bounding-set=-dac_override"]
+    done = subprocess.run(
+        [*bound, FACTBOOK, "serve", "--port", "0"],
+        env=clean_environment()
+        | {"FACTBOOK_DATABASE_URL": f"sqlite:///{file}", "FACTBOOK_TOKEN_KEY": "k" * 40},
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 1, done.stderr
+    return done.stderr.splitlines()
+
+
+@pytest.mark.spec("faults.sqlite-disk-full-or-read-only")
+def test_a_start_on_a_full_disk_is_refused_with_advice(small_disk: Path, tmp_path: Path) -> None:
+    file = small_disk / "factbook.db"
+    with serving(f"sqlite:///{file}", tmp_path):
+        pass
+    with filled(small_disk):
+        told, advice = refused(tmp_path, file)
+    assert told.startswith(f"Error: The database {file} cannot be opened: ")
+    assert advice == f"Free some room on the disk of {file}; no restart is needed."
+    with serving(f"sqlite:///{file}", tmp_path):
+        pass
+
+
+def test_a_start_with_a_file_that_is_damaged_is_refused_with_advice(tmp_path: Path) -> None:
+    file = tmp_path / "factbook.db"
+    file.write_bytes(b"no database" * 1_000)
+    told, advice = refused(tmp_path, file)
+    assert told == f"Error: The database {file} cannot be opened: file is not a database."
+    assert advice == (
+        f"`factbook doctor` says what can still be read of {file}. Stop the service and restore a "
+        "backup with `factbook restore`."
+    )
+
+
+@pytest.mark.parametrize("place", ["file", "folder", "new file"])
+def test_a_start_with_a_file_that_may_only_be_read_is_refused_with_advice(
+    tmp_path: Path, place: str
+) -> None:
+    folder = tmp_path / "data"
+    file = folder / "factbook.db"
+    folder.mkdir()
+    if place != "new file":
+        with serving(f"sqlite:///{file}", tmp_path):
+            pass
+    locked = file if place == "file" else folder
+    locked.chmod(0o400 if place == "file" else 0o500)
+    told, advice = refused(tmp_path, file)
+    locked.chmod(0o700)
+    assert told == f"Error: The database {file} cannot be opened: {locked} is read-only."
+    assert advice == (
+        f"The user of this process has to be able to write to {file} and to the folder that it "
+        "is in."
+    )
+    assert {path.name for path in folder.iterdir()} <= {"factbook.db"}
+
+
+def test_a_file_that_is_cut_off_while_it_is_open_is_told_and_refused_from_then_on(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "factbook.db"
+    with serving(f"sqlite:///{file}", tmp_path) as server, server.client(server.token()) as http:
+        assert http.put(SET, json=content(1)).status_code == 200
+        without_log(file)
+        with file.open("r+b") as opened:
+            opened.truncate(20 * 4096)
+        # What is mapped into memory is gone: the system may end the process at any read.
+        with suppress(httpx2.TransportError):
+            assert http.get("/readyz").status_code == 503
+        if not server.is_running:
+            assert "Fatal Python error: Bus error" in server.log.read_text()
+    told, advice = refused(tmp_path, file)
+    assert told == f"Error: The database {file} cannot be opened: database disk image is malformed."
+    assert "factbook restore" in advice
+
+
+@pytest.mark.spec("faults.sqlite-disk-full-or-read-only")
+def test_a_file_that_becomes_read_only_stops_writes_until_it_is_not(tmp_path: Path) -> None:
+    file = tmp_path / "factbook.db"
+    with serving(f"sqlite:///{file}", tmp_path) as server, server.client(server.token()) as http:
+        assert http.put(SET, json=content(1)).status_code == 200
+        parts = [file, file.with_name("factbook.db-wal")]
+        subprocess.run(["chattr", "+i", *parts], check=True)
+        try:
+            answer = http.put(SET, json=content(2))
+            assert answer.status_code == 503, answer.text
+            assert "database" in answer.json()["error"]["message"]
+            assert (version_of(http), asked(http)) == (1, 200)
+            assert "writes" in http.get("/readyz").json()
+        finally:
+            subprocess.run(["chattr", "-i", *parts], check=True)
+        assert http.put(SET, json=content(3)).status_code == 200
+        assert version_of(http) == 3
+    assert is_sound(file)
