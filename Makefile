@@ -11,7 +11,7 @@ UV := $(BIN)/uv
 UV_STAMP := .venv/uv-$(UV_VERSION)
 SETUP_STAMP := .venv/setup
 
-.PHONY: help setup demo test test-system contracts soak check format bench docs screenshots \
+.PHONY: help setup demo test test-system contracts soak fuzz check format bench docs screenshots \
 	build lock clean
 
 help: ## Print this list
@@ -35,14 +35,21 @@ contracts: setup ## Run the contract tests: other people's programs against the 
 
 soak: setup ## Run the system tests in their long form
 	scripts/install-system
+	$(BIN)/python -m tests.fuzz
 	FACTBOOK_SOAK=1 $(BIN)/pytest -m system --timeout 7200 tests/system tests/contracts tests/model
 
-check: setup ## Check format, lint, types, layers and documentation
+fuzz: setup ## Try a million inputs on every parser (FUZZ=--help says what can be chosen)
+	$(BIN)/python -m tests.fuzz $(FUZZ)
+
+# AUDIT=required makes it a failure that the service of advisories does not answer.
+check: setup ## Check format, lint, types, layers, documentation, licences and advisories
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/mkdocs build --strict --quiet
+	$(BIN)/bandit --quiet --configfile pyproject.toml --recursive src scripts examples
+	$(BIN)/python -m tests.supply
 
 format: setup ## Format the code and mend what the linter can mend
 	$(BIN)/ruff check --fix-only
@@ -66,11 +73,11 @@ lock: $(UV_STAMP) ## Resolve the requirements again (LOCK=--upgrade takes the ne
 	$(COMPILE) --output-file requirements/runtime.lock
 	$(COMPILE) --group dev --constraints requirements/runtime.lock --output-file requirements/dev.lock
 
-COMPILE = $(UV) pip compile --quiet --universal --generate-hashes --no-emit-index-url \
+COMPILE = $(UV) pip compile --quiet --all-extras --universal --generate-hashes --no-emit-index-url \
 	--no-emit-find-links --custom-compile-command 'make lock' $(LOCK) pyproject.toml
 
 clean: ## Remove what the other targets made, .venv included
-	rm -rf .venv .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache dist site \
+	rm -rf .venv .fuzz .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache dist site \
 		tests/contracts/node_modules
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 

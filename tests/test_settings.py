@@ -95,7 +95,9 @@ def test_a_value_of_another_type_in_the_environment_is_refused(name: str, text: 
         load({}, {f"FACTBOOK_{name}": text}, Path("none"))
 
 
-@pytest.mark.parametrize("content", [b"port = ", b"port = 1\nport = 2", b"\xff"])
+@pytest.mark.parametrize(
+    "content", [b"port = ", b"port = 1\nport = 2", b"\xff", b"port = " + b"9" * 5_000]
+)
 def test_a_file_that_is_no_toml_is_refused(tmp_path: Path, content: bytes) -> None:
     file = tmp_path / "factbook.toml"
     file.write_bytes(content)

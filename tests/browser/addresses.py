@@ -78,5 +78,6 @@ NO_PAGES: Final = frozenset(
         "/sign-in/openid/callback",
         f"{_ENTITY}/raw.json",
         f"{_ENTITY}/raw.yaml",
+        "/administration/audit/export",
     }
 )

@@ -19,6 +19,8 @@ from tests.service import PUSH, component
 
 SCHEMATHESIS = Path(sys.executable).with_name("schemathesis")
 HERE = Path(__file__).parent
+SOAK = bool(os.environ.get("FACTBOOK_SOAK"))
+EXAMPLES = 1_000 if SOAK else 200
 PHASES = {"examples", "coverage", "fuzzing", "stateful"}
 # It asks as quickly as it can, and without or with wrong tokens too: higher, not off.
 LIMITS = {
@@ -29,7 +31,7 @@ LIMITS = {
 
 pytestmark = [
     pytest.mark.system,
-    pytest.mark.timeout(900),
+    pytest.mark.timeout(3_600 if SOAK else 900),
     pytest.mark.parametrize("database_url", ["sqlite"], indirect=True),
 ]
 
@@ -50,8 +52,8 @@ def test_schemathesis_finds_nothing(
         PHASES
     )
     assert report["operations"]["tested"] == report["operations"]["total"] == described
-    # An operation without parameters is called in one way, any other in 200 and more.
-    assert report["test_cases"]["generated"] > 100 * described
+    # An operation without parameters is called in one way, any other in EXAMPLES and more.
+    assert report["test_cases"]["generated"] > EXAMPLES // 2 * described
     assert report["complete"] is True
 
 
@@ -84,6 +86,7 @@ def run(
             SCHEMATHESIS, "--config-file", HERE / "schemathesis.toml",
             "run", server.url + address,
             "--header", f"Authorization: Bearer {token}",
+            "--max-examples", str(EXAMPLES),
             "--report", "json",
             "--report-json-path", report,
             "--no-color",

@@ -4,7 +4,7 @@ A test that shows a requirement carries `@pytest.mark.spec("its.id")`. `test_man
 the two together, and `python -m tests.spec` prints which test shows what.
 """
 
-from . import access, catalog, endpoint, facts, push, tools
+from . import access, catalog, endpoint, facts, operations, push, tools
 from .requirement import Requirement
 
 __all__ = ["REQUIREMENTS", "TOPICS", "Requirement"]
@@ -16,6 +16,7 @@ TOPICS: dict[str, dict[str, Requirement]] = {
     "tools": tools.REQUIREMENTS,
     "facts": facts.REQUIREMENTS,
     "access": access.REQUIREMENTS,
+    "operations": operations.REQUIREMENTS,
 }
 
 REQUIREMENTS: dict[str, Requirement] = {

@@ -57,7 +57,8 @@ REQUIREMENTS: dict[str, Requirement] = {
         "decisions §4.6; seed §8", "Without `limit` nothing is cut off."
     ),
     "tools.all-facts.limit-and-cursor": Requirement(
-        "decisions §4.6; seed §8", "`limit` and `cursor` page, with `nextCursor` and `totalCount`."
+        "decisions §4.6; seed §8",
+        "`limit` and `cursor` page, with `nextCursor` and, up to 10,000, `totalCount`.",
     ),
     "tools.all-facts.facts-to-keep": Requirement(
         "decisions §4.6", "`facts` keeps the named facts of each entity and drops the others."

@@ -151,6 +151,16 @@ async def test_pages_of_any_size_walk_everything_once(filled: Service) -> None:
 
 
 @pytest.mark.spec("tools.all-facts.limit-and-cursor")
+async def test_ten_thousand_entities_are_counted_and_more_are_not(filled: Service) -> None:
+    for count, told in ((10_000, 10_000), (10_001, None)):
+        await filled.push("first", *(component(f"n{number}") for number in range(count)))
+        found = await ask(filled, "entity-metadata", limit=1, namespace="default")
+        assert found.get("totalCount") == told
+        assert len(found["entities"]) == 1
+        assert "nextCursor" in found
+
+
+@pytest.mark.spec("tools.all-facts.limit-and-cursor")
 async def test_pages_keep_to_the_filters(filled: Service) -> None:
     walked = await pages(filled, "techdocs", limit=1, namespace="default")
     assert [ref for page in walked for ref in refs(page)] == COMPONENTS[1:]

@@ -30,6 +30,8 @@ from factbook.tools.tool import (
 EVERY_KIND = "*"
 
 _MOST = 2**31  # what both databases can count to
+# Entities of all pages that are counted for each page: of a million that would take seconds.
+_COUNTED = 10_000
 
 
 class OneArguments(EntityArguments, forbid_unknown_fields=True, kw_only=True):
@@ -127,13 +129,20 @@ async def _tail(
     if selection.limit is None:
         return _draft(source)
     if catalog.answers(source.id):
-        total = await reading.count(context.database, selection.kind, selection.namespace)
+        total = await reading.count(
+            context.database, selection.kind, selection.namespace, _COUNTED + 1
+        )
     else:
         total = await store.count(
-            context.database, source, kind=selection.kind, namespace=selection.namespace
+            context.database,
+            source,
+            _COUNTED + 1,
+            kind=selection.kind,
+            namespace=selection.namespace,
         )
+    count = f',"totalCount":{total}' if total <= _COUNTED else ""
     cursor = f',"nextCursor":{encode(next_cursor)}' if next_cursor is not None else ""
-    return f',"totalCount":{total}{cursor}{_draft(source)}'
+    return f"{count}{cursor}{_draft(source)}"
 
 
 Row = tuple[str, str]  # a reference, and the JSON text that follows it in its entry
@@ -197,6 +206,7 @@ def _head(id_: str, title: str) -> str:
     return f'{{"dataSourceId":{encode(id_)},"dataSourceTitle":{encode(title)}'
 
 
+_TOTAL = f"Entities in all pages; left out above {_COUNTED:,}."
 _FACTS: Schema = {"type": "object", "description": "Fact name to value."}
 _TIME: Schema = {"type": "string", "description": "Last successful write, ISO 8601."}
 _REF: Schema = {"type": "string", "description": "kind:namespace/name, in lower case."}
@@ -246,7 +256,7 @@ ALL = Tool(
                 },
             },
             "nextCursor": {"type": "string", "description": "Pass as cursor for the next page."},
-            "totalCount": {"type": "integer", "description": "Entities in all pages."},
+            "totalCount": {"type": "integer", "description": _TOTAL},
         },
         "required": ["dataSourceId", "entities"],
     },

@@ -1,0 +1,114 @@
+"""Running the service for years: upgrades, and the record of who did what."""
+
+from .requirement import Requirement
+
+REQUIREMENTS: dict[str, Requirement] = {
+    # Upgrades
+    "upgrades.every-schema-with-its-data": Requirement(
+        "seed §9", "From every schema on, an upgrade keeps all data, and work goes on."
+    ),
+    "upgrades.the-release-before-goes-on": Requirement(
+        "seed §9", "The release before works, and starts, on the schema of the next one."
+    ),
+    "upgrades.an-outdated-release-refuses": Requirement(
+        "seed §9", "A release that the schema has left behind refuses, and says what to install."
+    ),
+    # Backups
+    "backups.whole-while-pushed": Requirement(
+        "seed §9", "A backup that is made under pushes holds every set whole."
+    ),
+    "backups.restore-answers-the-same": Requirement(
+        "seed §9", "After a restore the service answers as at the backup."
+    ),
+    "backups.feed-begins-anew": Requirement(
+        "seed §9", "After a restore readers of the feed get 410, and no id comes again."
+    ),
+    "backups.survive-a-kill": Requirement(
+        "seed §9", "A killed backup or restore leaves nothing that is broken."
+    ),
+    # The doctor
+    "doctor.unknown-facts": Requirement(
+        "seed §9", "The doctor names the facts that a credential keeps unknown."
+    ),
+    # Traces, metrics and alerts
+    "traces.request-database-upstream": Requirement(
+        "seed §9", "One trace holds a request, its statements and the calls to others."
+    ),
+    "traces.no-secret": Requirement("seed §9", "No byte of a trace holds a secret or a name."),
+    "traces.disturb-nobody": Requirement(
+        "seed §9", "A collector that is away or silent does not slow the service or fill its log."
+    ),
+    "traces.nothing-when-off": Requirement(
+        "seed §9", "Without traces nothing of OpenTelemetry is loaded or in the way."
+    ),
+    "metrics.documented": Requirement(
+        "seed §9", "Every metric is documented with its labels, and no other."
+    ),
+    "alerts.fire-when-they-have-to": Requirement(
+        "seed §9", "Every alert fires on what it is for, and not otherwise."
+    ),
+    # The audit
+    "audit.every-write": Requirement(
+        "decisions §6.2", "Every write, sign-in and change of a token leaves a record."
+    ),
+    "audit.every-refused-call": Requirement(
+        "decisions §6.2", "Every refused call leaves a record."
+    ),
+    "audit.exported-as-json-lines": Requirement(
+        "decisions §6.2", "The audit is exported as JSON lines, and an export can be continued."
+    ),
+    # PostgreSQL that fails, and many processes on it
+    "faults.postgresql-away-is-503": Requirement(
+        "seed §7", "While PostgreSQL is away calls get 503, and afterwards nothing is lost."
+    ),
+    "faults.postgresql-refuses": Requirement(
+        "seed §7", "No connection, a lock, a replica: 503, with the cause in the log."
+    ),
+    "faults.deadlocks-are-run-again": Requirement(
+        "seed §7", "A write that PostgreSQL ends as the victim of a deadlock is done all the same."
+    ),
+    # SQLite that fails, kills, clocks, vendors that answer garbage
+    "faults.sqlite-locked": Requirement(
+        "seed §7", "A push waits for a locked file, then gets 503; reads go on."
+    ),
+    "faults.sqlite-disk-full-or-read-only": Requirement(
+        "seed §7",
+        "Without room or the right to write, pushes get 503, reads go on, nothing is lost.",
+    ),
+    "faults.sqlite-damaged": Requirement(
+        "seed §7", "A file that is damaged, removed or replaced is refused with advice."
+    ),
+    "faults.kills": Requirement(
+        "seed §7", "Processes killed at random moments under load lose nothing acknowledged."
+    ),
+    "faults.clock": Requirement(
+        "seed §7",
+        "A clock that is set back or leaps ahead loses nothing and keeps nothing waiting.",
+    ),
+    "faults.garbage-upstream": Requirement(
+        "seed §7", "Garbage from a vendor costs no last value and few calls, and passes with it."
+    ),
+    "machines.any-process-may-answer": Requirement(
+        "decisions §6.1", "Which process on the database answers makes no difference."
+    ),
+    "machines.work-is-done-once": Requirement(
+        "decisions §6.1", "Of many processes one does each piece of work."
+    ),
+    # Security
+    "security.every-threat-has-a-test": Requirement(
+        "seed §5", "The threat model names a test for every threat, and the test exists."
+    ),
+    "security.no-secret-leaves": Requirement(
+        "decisions §6.4",
+        "No secret is in an answer, a log, the audit, an event, a page, a process or the database.",
+    ),
+    "security.slow-clients-hold-nothing": Requirement(
+        "seed §8", "A client that sends or takes next to nothing is hung up on."
+    ),
+    "security.requests-are-read-in-one-way": Requirement(
+        "seed §8", "A request of unclear length, two hosts or a huge head is refused."
+    ),
+    "security.packages-are-checked": Requirement(
+        "seed §5", "Licences, advisories and secrets in files are checked with every change."
+    ),
+}
