@@ -83,7 +83,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, metavar="N", help="rounds of each measure (5)")
     parser.add_argument("--entities", type=int, metavar="N", help="size of the catalog (10000)")
     parser.add_argument("--minutes", type=float, metavar="N", help="of steady load (30)")
-    parser.add_argument("--series", type=Path, metavar="FOLDER", help="where windows are written")
+    parser.add_argument(
+        "--pictures", type=Path, metavar="FOLDER", help="where steady load is drawn"
+    )
     parser.add_argument("--sizes", type=_numbers, metavar="N[,N]", help="of catalogs compared")
     parser.add_argument("--kept", type=Path, metavar="FOLDER", help="where those catalogs stay")
     parser.add_argument("--strict", action="store_true", help="exit with 1 when a goal is missed")
@@ -98,7 +100,7 @@ def _numbers(text: str) -> tuple[int, ...]:
 
 def _options(arguments: argparse.Namespace) -> Options:
     options = _QUICK if arguments.quick else Options()
-    names = ("rounds", "entities", "minutes", "series", "sizes", "kept")
+    names = ("rounds", "entities", "minutes", "pictures", "sizes", "kept")
     given = {name: getattr(arguments, name) for name in names}
     return msgspec.structs.replace(options, **{name: n for name, n in given.items() if n})
 

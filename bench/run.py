@@ -35,7 +35,7 @@ class Options(msgspec.Struct, frozen=True):
     sizes: tuple[int, ...] = (1_000, 10_000, 100_000, 1_000_000)  # catalogs that are compared
     compared: int = 10_000  # the one of them that the largest is measured by
     kept: Path | None = None  # the folder of a PostgreSQL that stays there with these catalogs
-    series: Path | None = None  # the folder that what is to be drawn is written to
+    pictures: Path | None = None  # the folder that pictures are written to
 
     @property
     def large(self) -> int:

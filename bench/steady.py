@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from statistics import median
 
 import msgspec
@@ -10,6 +11,7 @@ import msgspec
 from bench import catalog, github, mixture
 from bench.collection import Host, fake_github, repositories
 from bench.databases import DIALECTS
+from bench.drawing import Axis, lines
 from bench.findings import Findings
 from bench.load import Call, Load, Plan, Result
 from bench.processes import MIB
@@ -48,9 +50,8 @@ def steady(run: Run) -> Findings:
             collecting = _Collecting(service.another_client())
             windows = _windows(run, service, calls, _SHARE * most, collecting)
             _note(findings, dialect, windows, most, collecting)
-            if run.options.series:
-                file = run.options.series / f"steady-{dialect}.json"
-                file.write_bytes(msgspec.json.format(msgspec.json.encode(windows)))
+            if run.options.pictures:
+                _draw(windows, run.options.pictures, dialect)
     return findings
 
 
@@ -105,6 +106,19 @@ def _note(
     )
     findings.add(f"{dialect}-p99", p99s[1] / p99s[0], first_ms=p99s[0], last_ms=p99s[1])
     findings.add(f"{dialect}-memory", memory[1] / memory[0], first_MB=memory[0], last_MB=memory[1])
+
+
+def _draw(windows: list[Window], folder: Path, dialect: str) -> None:
+    across = Axis("minutes")
+    minutes = [window.seconds / 60 for window in windows]
+    series = {
+        "times": {"p50": [w.p50 for w in windows], "p99": [w.p99 for w in windows]},
+        "memory": {"memory": [w.megabytes for w in windows]},
+    }
+    for name, up in (("times", Axis("ms")), ("memory", Axis("MB"))):
+        drawn = {line: list(zip(minutes, ys, strict=True)) for line, ys in series[name].items()}
+        text = lines(f"Steady load at 70 %, {dialect}", drawn, across, up)
+        (folder / f"steady-{name}-{dialect}.svg").write_text(text, "utf-8")
 
 
 def _windows(

@@ -4,8 +4,8 @@ import gc
 import os
 import secrets
 import sys
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
@@ -271,6 +271,14 @@ def traced(settings: Settings) -> Application:
     tracing = traces.start(settings)
     logs.configure(settings, tracing.ids)
     return application(settings, tracing)
+
+
+@contextmanager
+def traced_meanwhile(settings: Settings) -> Iterator[Application]:
+    """The same for a command that ends before its process may; logs are as before after it."""
+    tracing = traces.start(settings)
+    with logs.configured(settings, tracing.ids):
+        yield application(settings, tracing)
 
 
 def application(settings: Settings, tracing: Tracing = traces.OFF) -> Application:

@@ -140,6 +140,7 @@ async def export_audit(
     write: Callable[[bytes], object],
     after: str | None = None,
     *,
+    warn: Callable[[str], object],
     since: int | None = None,
     until: int | None = None,
     follow: bool = False,
@@ -149,14 +150,18 @@ async def export_audit(
     """Write the audit as JSON lines, oldest first, behind the cursor `after`.
 
     `follow`: on and on until cancelled, `every` so many seconds, what is old enough that nothing
-    comes in before it. Raises InputError for what is no cursor.
+    comes in before it; `warn` is told of a clock set back. Raises InputError for what is no cursor.
     """
     if after is not None and not re.fullmatch(audit_lines.CURSOR, after):
         raise InputError(f'--after takes the "cursor" of a line, not "{after}".')
     place = None if after is None else audit_lines.place(after)
+    watch = audit_lines.ClockWatch(warn)
     async with app.opened() as database:
         while True:
-            end = clock() - audit_lines.SETTLED if follow else until
+            end = until
+            if follow:
+                end = clock() - audit_lines.SETTLED
+                watch.look(clock(), place)
             async for records in audit.export(database, since=since, until=end, after=place):
                 write(audit_lines.encoded(records))
                 place = Place(records[-1].at, records[-1].id)

@@ -10,6 +10,7 @@
     ├── NotFoundError                 404
     ├── MethodNotAllowedError         405
     ├── NotAcceptableError            406
+    ├── TooSlowError                  408   a body comes too slowly
     ├── ConflictError                 409
     ├── GoneError                     410   what was asked for is not kept any more
     ├── PreconditionFailedError       412
@@ -138,6 +139,13 @@ class NotAcceptableError(FactbookError):
 
     status = 406
     name = "NotAcceptableError"
+
+
+class TooSlowError(FactbookError):
+    """The body comes too slowly; nothing was written."""
+
+    status = 408
+    name = "RequestTimeoutError"
 
 
 class ConflictError(FactbookError):

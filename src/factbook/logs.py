@@ -67,13 +67,13 @@ def configure(
 
 
 @contextmanager
-def configured(settings: Settings) -> Iterator[None]:
+def configured(settings: Settings, ids: Callable[[], Mapping[str, str]] = dict) -> Iterator[None]:
     """Log in the configured form inside, and as before after it."""
     before, root = structlog.get_config(), logging.root
     handlers, level = root.handlers[:], root.level
     # `force` would close them.
     root.handlers.clear()
-    configure(settings, for_good=False)
+    configure(settings, ids, for_good=False)
     try:
         yield
     finally:

@@ -13,6 +13,7 @@ from factbook import app, clock, logs, web
 from factbook.auth.keys import token_key
 from factbook.settings import Settings, environment
 from factbook.storage import Database, migrations, open_database
+from factbook.storage.opening import is_there
 
 _STOP_SECONDS = 30
 
@@ -71,7 +72,9 @@ def migrate(settings: Settings) -> list[str]:
 
 
 def pending(settings: Settings) -> list[str]:
-    """The names of the migrations that `migrate` would apply."""
+    """The names of the migrations that `migrate` would apply; nothing is made or changed."""
+    if not is_there(settings.database_url):
+        return migrations.names()
     return _on_database(settings, migrations.pending)
 
 

@@ -7,6 +7,7 @@ serve, one collects too; processes that were started to collect do so beside it.
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from functools import partial
 
 import structlog
 
@@ -15,13 +16,13 @@ from factbook.auth import audit, invitations, sessions
 from factbook.catalog.store import pushing
 from factbook.clock import DAY, HOUR, MINUTE, SECOND, Clock, Pace
 from factbook.collecting import Collector, Registry
-from factbook.errors import UnavailableError
+from factbook.errors import OutdatedError, UnavailableError
 from factbook.events import store as events
 from factbook.facts import store, trimming
 from factbook.facts.datasource import DataSource
 from factbook.scheduling import engine, lease, runs
 from factbook.settings import Settings
-from factbook.storage import Database, Transaction
+from factbook.storage import Database, Transaction, migrations
 from factbook.webhooks import Courier
 from factbook.webhooks import store as webhooks
 
@@ -30,7 +31,8 @@ log = structlog.get_logger("factbook.worker")
 _LEASE = "housekeeping"
 _COLLECTOR = "collector"
 _EVERY = 10 * MINUTE
-# How long somebody who asked for a collection waits for its begin.
+# How long somebody who asked for a collection waits for its begin, and how long a worker that the
+# schema has left behind goes on.
 _SOON = SECOND
 
 
@@ -63,24 +65,39 @@ class Worker:
         self._leads = False
 
     async def run(self) -> None:
-        """Work until cancelled; a failure is logged and tried again the next time."""
+        """Work until cancelled; a failure is logged and tried again the next time.
+
+        Raises OutdatedError when the schema has left this release behind: it writes no more.
+        """
+        outdated: BaseException | None = None
         try:
             async with asyncio.TaskGroup() as tasks:
+                schema = partial(migrations.check, self._database)
+                tasks.create_task(self._repeat("schema", schema, _SOON))
                 tasks.create_task(self._repeat("housekeeping", self.work, _EVERY))
                 tasks.create_task(self._repeat("requests", self.collect, _SOON))
                 if self._collector is not None:
                     tasks.create_task(self._repeat("collecting", self.tick, 0))
                 if self._courier is not None:
                     tasks.create_task(self._repeat("webhooks", self._courier.tick, _SOON))
+        except* OutdatedError as errors:
+            outdated = errors.exceptions[0]
+            log.error("worker.outdated", reason=str(outdated))
         finally:
-            if self._collector is not None:
-                await self._collector.stop()
-            if self._courier is not None:
-                await self._courier.stop()
-            if self._leads:
-                # Without it the lease lapses.
-                with suppress(UnavailableError):
-                    await lease.release(self._database, _COLLECTOR, self._holder)
+            await self._stop()
+        if outdated is not None:
+            raise outdated
+
+    async def _stop(self) -> None:
+        """Let others have what is under way at once."""
+        if self._collector is not None:
+            await self._collector.stop()
+        if self._courier is not None:
+            await self._courier.stop()
+        if self._leads:
+            # Without it the lease lapses.
+            with suppress(UnavailableError):
+                await lease.release(self._database, _COLLECTOR, self._holder)
 
     async def collect(self) -> int:
         """Do what was asked for; the number of requests."""
@@ -144,6 +161,8 @@ class Worker:
         while True:
             try:
                 await work()
+            except OutdatedError:
+                raise
             except UnavailableError as error:
                 if not failing:
                     log.warning("worker.unavailable", work=name, cause=error.cause)

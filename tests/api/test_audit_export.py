@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from typing import Any
 
 import pytest
@@ -103,13 +104,16 @@ async def test_who_follows_the_audit_gets_what_is_settled_and_nothing_twice(
 ) -> None:
     await add(service, NOON, NOON + SECOND)
     got: list[str] = []
+    warnings: list[str] = []
     time = service.time
 
     def write(lines: bytes) -> None:
         got.extend(json.loads(line)["object"] for line in lines.splitlines())
 
     following = asyncio.create_task(
-        commands.export_audit(service.application, write, follow=True, every=0, clock=time)
+        commands.export_audit(
+            service.application, write, warn=warnings.append, follow=True, every=0, clock=time
+        )
     )
     time.advance(5 * MINUTE)
     await _until(lambda: got == ["set 0"])
@@ -117,7 +121,43 @@ async def test_who_follows_the_audit_gets_what_is_settled_and_nothing_twice(
     time.advance(SECOND)
     await _until(lambda: len(got) == 3)
     assert got == ["set 0", "set 1", "set 1000"]
+    assert warnings == []
     following.cancel()
+
+
+async def test_who_follows_the_audit_is_told_what_a_clock_set_back_keeps_from_them(
+    service: Service,
+) -> None:
+    await add(service, NOON, NOON + SECOND)
+    written: list[bytes] = []
+    warnings: list[str] = []
+    following = asyncio.create_task(
+        commands.export_audit(
+            service.application,
+            written.append,
+            warn=warnings.append,
+            follow=True,
+            every=0,
+            clock=service.time,
+        )
+    )
+    service.time.now = NOON + SECOND + 5 * MINUTE
+    await _until(lambda: b'"set 1000"' in b"".join(written))
+    service.time.advance(-HOUR)
+    back = service.time()
+    await add(service, back - SECOND)  # before anybody has looked
+    await _until(lambda: warnings)
+    service.time.advance(HOUR)
+    await add(service, NOON + 2 * SECOND)
+    service.time.advance(MINUTE)
+    await _until(lambda: b'"set 2000"' in b"".join(written))
+    service.time.advance(-HOUR)
+    await _until(lambda: len(warnings) == 2)
+    following.cancel()
+    since, until = re.findall(r"--(?:since|until) (\S+)", warnings[0])
+    missing = (await service.http.get(EXPORT, params={"since": since, "until": until})).text
+    assert f'"set {back - SECOND - NOON}"' in missing
+    assert len(missing.splitlines()) == 3
 
 
 async def _until(holds: Any) -> None:
@@ -132,7 +172,7 @@ async def test_what_is_no_cursor_is_refused(service: Service) -> None:
     assert answer.status_code == 400
     assert "cursor of a line" in answer.json()["error"]["message"]
     with pytest.raises(InputError, match="cursor"):
-        await commands.export_audit(service.application, print, "1")
+        await commands.export_audit(service.application, print, "1", warn=print)
 
 
 @ON_SQLITE

@@ -2,15 +2,20 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import httpx2
 import msgspec
 import pytest
+from starlette.types import Message
 
+from factbook.edge import requests
 from factbook.edge.admission import Admission
 from factbook.edge.metrics import Metrics
+from factbook.edge.requests import Request
 from factbook.errors import OverloadedError
+from tests.api.defining import FACTS, define, pushed
 from tests.conftest import StartService
 from tests.service import PUSH, TOOLS, Service, call, component
 
@@ -36,6 +41,11 @@ class Slow:
         await self._may_send.wait()
         yield self._body
 
+    @staticmethod
+    async def nothing() -> Message:
+        """Of a request that no client sends."""
+        raise AssertionError
+
     async def finish(self) -> httpx2.Response:
         self._may_send.set()
         return await self.answer
@@ -47,68 +57,59 @@ def slow_push(service: Service, name: str, size: int = 100) -> Slow:
     return Slow(service, "PUT", f"{PUSH}/sets/{name}", {"items": [entity]})
 
 
-async def slow_read(service: Service) -> Slow:
-    read = Slow(service, "POST", BY_REFS, {"entityRefs": []})
-    await read.asked_for.wait()
-    return read
+@asynccontextmanager
+async def one_under_way(service: Service, *, writes: bool = False) -> AsyncIterator[None]:
+    """A request that was let in and is being worked on."""
+    admission, this = service.state.admission, request()
+    await admission.enter(this, time.perf_counter(), writes=writes)
+    yield
+    admission.leave(this)
 
 
 @on_sqlite
 async def test_a_read_beyond_max_requests_is_refused_after_a_moment(start: StartService) -> None:
     service = await start(max_requests=1)
-    read = await slow_read(service)
-    refused = await service.http.get("/api/catalog/entities")
+    async with one_under_way(service):
+        refused = await service.http.get("/api/catalog/entities")
     assert refused.status_code == 503
     assert refused.headers["retry-after"] == "1"
     assert refused.json()["error"]["name"] == "ServiceUnavailableError"
     assert "Try again in a second" in refused.json()["error"]["message"]
-    assert (await read.finish()).status_code == 200
     assert (await service.http.get("/api/catalog/entities")).status_code == 200
 
 
 @on_sqlite
 async def test_who_waits_is_let_in_as_soon_as_another_is_answered(start: StartService) -> None:
     service = await start(max_requests=1)
-    first = await slow_read(service)
-    second = asyncio.ensure_future(service.http.get("/api/catalog/entities"))
-    assert (await first.finish()).status_code == 200
+    async with one_under_way(service):
+        second = asyncio.ensure_future(service.http.get("/api/catalog/entities"))
+        await asyncio.sleep(0)
     assert (await second).status_code == 200
 
 
 @on_sqlite
 async def test_pushes_that_wait_keep_no_read_waiting(start: StartService) -> None:
     service = await start(max_requests=1)
-    push = slow_push(service, "one")
-    await push.asked_for.wait()
-    assert (await service.http.get("/api/catalog/entities")).status_code == 200
-    assert (await service.push("two", component("two"))).status_code == 503
-    assert (await push.finish()).status_code == 200
+    async with one_under_way(service, writes=True):
+        assert (await service.http.get("/api/catalog/entities")).status_code == 200
+        assert (await service.push("two", component("two"))).status_code == 503
     assert (await service.push("two", component("two"))).status_code == 200
-
-
-async def refused_meanwhile(
-    start: StartService, ask: Callable[[Service], Awaitable[httpx2.Response]]
-) -> httpx2.Response:
-    """The answer while as many reads are under way as may be."""
-    service = await start(max_requests=1)
-    read = await slow_read(service)
-    answer = await ask(service)
-    assert (await read.finish()).status_code == 200
-    return answer
 
 
 @on_sqlite
 async def test_a_tool_call_is_refused_in_the_form_of_its_protocol(start: StartService) -> None:
-    refused = await refused_meanwhile(
-        start, lambda service: service.http.post(TOOLS, json=call("get-data-source-discovery", {}))
-    )
+    service = await start(max_requests=1)
+    async with one_under_way(service):
+        refused = await service.http.post(TOOLS, json=call("get-data-source-discovery", {}))
     assert refused.status_code == 503
     assert refused.json()["error"]["code"] == -32603
 
 
 @on_sqlite
 async def test_a_page_is_refused_with_a_line_of_text(start: StartService) -> None:
-    refused = await refused_meanwhile(start, lambda service: service.http.get("/sign-in"))
+    service = await start(max_requests=1)
+    async with one_under_way(service):
+        refused = await service.http.get("/sign-in")
     assert refused.status_code == 503
     assert refused.headers["content-type"] == "text/plain; charset=utf-8"
     assert refused.headers["x-frame-options"] == "DENY"
@@ -119,13 +120,12 @@ async def test_health_and_metrics_are_answered_whatever_else_is_refused(
     start: StartService,
 ) -> None:
     service = await start(max_requests=1)
-    read = await slow_read(service)
-    assert (await service.http.get("/api/catalog/entities")).status_code == 503
-    for path in ("/healthz", "/readyz", "/metrics"):
-        assert (await service.http.get(path)).status_code == 200
+    async with one_under_way(service):
+        assert (await service.http.get("/api/catalog/entities")).status_code == 503
+        for path in ("/healthz", "/readyz", "/metrics"):
+            assert (await service.http.get(path)).status_code == 200
     metrics = (await service.http.get("/metrics")).text
     assert 'factbook_requests_shed_total{reason="under_way"} 1.0' in metrics
-    assert (await read.finish()).status_code == 200
 
 
 @on_sqlite
@@ -141,6 +141,53 @@ async def test_who_waits_for_events_takes_no_place(start: StartService) -> None:
         statuses += [pushed.status_code, read.status_code]
     assert set(statuses) == {200}
     assert (await follower).json()["events"] != []
+
+
+@on_sqlite
+async def test_a_body_that_comes_slowly_takes_no_place(start: StartService) -> None:
+    service = await start(max_requests=1)
+    push = slow_push(service, "slow")
+    read = Slow(service, "POST", BY_REFS, {"entityRefs": []})
+    await push.asked_for.wait()
+    await read.asked_for.wait()
+    assert (await service.push("quick", component("quick"))).status_code == 200
+    assert (await service.http.get("/api/catalog/entities")).status_code == 200
+    assert (await push.finish()).status_code == 200
+    assert (await read.finish()).status_code == 200
+
+
+@on_sqlite
+async def test_a_body_that_comes_too_slowly_is_given_up(
+    start: StartService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service = await start()
+    monkeypatch.setattr(requests, "_PATIENCE", 0.0)
+    monkeypatch.setattr(requests, "_SLOWEST", 1 << 40)
+
+    async def pieces() -> AsyncIterator[bytes]:
+        for piece in (b'{"items"', b":[]", b"}"):
+            yield piece
+
+    answer = await service.http.put(f"{PUSH}/sets/slow", content=pieces())
+    assert answer.status_code == 408
+    assert answer.json()["error"]["name"] == "RequestTimeoutError"
+    assert (await service.http.get(f"{PUSH}/sets/slow")).status_code == 404
+
+
+@on_sqlite
+@pytest.mark.parametrize("path", [BY_REFS, f"{FACTS}/coverage"])
+async def test_other_large_bodies_wait_for_room_as_well(start: StartService, path: str) -> None:
+    service = await start(max_body_bytes=2 * MIB)
+    await define(service, pushed())
+    pushes = [slow_push(service, f"push-{number}", 3 * MIB // 2) for number in range(2)]
+    for push in pushes:
+        await push.asked_for.wait()
+    other = Slow(service, "POST", path, {"filler": "x" * (3 * MIB // 2)})
+    assert (await service.push("small", component("small"))).status_code == 200
+    assert not other.asked_for.is_set()
+    assert (await pushes[0].finish()).status_code == 200
+    assert (await other.finish()).status_code == 400
+    assert (await pushes[1].finish()).status_code == 200
 
 
 @on_sqlite
@@ -178,12 +225,16 @@ async def test_who_hangs_up_while_waiting_for_room_leaves_it_to_others(
     assert (await second.finish()).status_code == 200
 
 
+def request() -> Request:
+    return Request({"headers": []}, receive=Slow.nothing)
+
+
 async def test_who_comes_late_in_a_turn_of_the_loop_is_let_in_during_another() -> None:
     admission, now = Admission(100, MIB, Metrics()), time.perf_counter()
     order: list[str] = []
 
     async def enter(name: str, at: float) -> None:
-        await admission.enter(admission.reads, at)
+        await admission.enter(request(), at, writes=False)
         order.append(name)
 
     async with asyncio.TaskGroup() as group:
@@ -199,7 +250,7 @@ async def test_few_requests_are_let_in_however_long_one_of_them_takes() -> None:
     order: list[str] = []
 
     async def enter(name: str, at: float) -> None:
-        await admission.enter(admission.reads, at)
+        await admission.enter(request(), at, writes=False)
         order.append(name)
 
     async with asyncio.TaskGroup() as group:
@@ -214,12 +265,12 @@ async def test_who_finds_no_turn_for_too_long_is_refused() -> None:
 
     async def ask() -> None:
         with pytest.raises(OverloadedError):
-            await admission.enter(admission.reads, time.perf_counter())
+            await admission.enter(request(), time.perf_counter(), writes=False)
 
     asking = asyncio.create_task(ask())
     while not asking.done():
         # Every turn seems to have begun long ago, and to have let in enough.
         for _ in range(16):
-            await admission.enter(admission.reads, time.perf_counter() - 60)
+            await admission.enter(request(), time.perf_counter() - 60, writes=False)
         await asyncio.sleep(0)
     await asking

@@ -3,13 +3,13 @@
 import asyncio
 import fcntl
 import sqlite3
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
 
 from factbook.backups import commanding, files
-from factbook.clock import SECOND
+from factbook.clock import HOUR, SECOND
 from factbook.errors import ConflictError, InputError, UnavailableError
 from factbook.settings import Settings
 from tests.backups.conftest import Installation, rows
@@ -114,6 +114,19 @@ async def test_the_newest_backups_of_a_folder_are_kept_and_other_files_stay(
     ]
 
 
+async def test_the_backup_just_made_is_kept_when_the_clock_was_ahead_before(
+    installation: Installation,
+) -> None:
+    async with installation.running():
+        for hours in (48, 49, 50):
+            await installation.backup(now=NOON + hours * HOUR)
+        made = await installation.backup(keep=2)
+    assert sorted(one.name for one in installation.out.iterdir()) == [
+        made.name,
+        "factbook-20261123T140000Z.db",
+    ]
+
+
 async def test_a_file_that_is_there_is_replaced_only_when_that_is_wanted(
     installation: Installation,
 ) -> None:
@@ -139,10 +152,37 @@ async def test_a_second_backup_into_a_folder_waits_for_nobody_and_says_so(
             with pytest.raises(ConflictError, match="Another process is just writing"):
                 await installation.backup()
             assert unfinished.exists()
-        # What a process that was killed left is no hindrance.
+        # What a process that was killed left is no hindrance, and nobody else may read it.
         unfinished.write_bytes(b"half of a backup")
-        await installation.backup()
+        unfinished.chmod(0o644)
+        made = await installation.backup()
     assert unfinished.exists() is False
+    assert made.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_draft_that_another_process_has_begun_meanwhile_is_left_to_it(tmp_path: Path) -> None:
+    unfinished = tmp_path / "unfinished"
+    with ExitStack() as other:
+        with files.draft(unfinished):
+            unfinished.rename(tmp_path / "whole")
+            other.enter_context(files.draft(unfinished))
+            journal = tmp_path / "unfinished-journal"
+            journal.touch()
+        assert unfinished.exists()
+        assert journal.exists()
+    assert [one.name for one in tmp_path.iterdir()] == ["whole"]
+
+
+async def test_a_link_in_the_place_of_the_unfinished_backup_is_not_followed(
+    installation: Installation,
+) -> None:
+    other = installation.folder / "other"
+    other.write_text("mine")
+    (installation.out / ".factbook-backup.unfinished").symlink_to(other)
+    async with installation.running():
+        with pytest.raises(UnavailableError, match=r"factbook-backup\.unfinished"):
+            await installation.backup()
+    assert other.read_text() == "mine"
 
 
 async def test_a_backup_that_has_no_room_is_not_begun(

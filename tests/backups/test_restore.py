@@ -1,13 +1,16 @@
 """`factbook restore`: the service answers as at the backup, and nobody mistakes what came after."""
 
 import asyncio
+import resource
+import sqlite3
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from factbook.backups import commanding
-from factbook.errors import ConflictError
+from factbook.backups import commanding, copying
+from factbook.errors import ConflictError, UnavailableError
 from factbook.events import numbering
 from tests.backups.conftest import HOUR_LATER, Installation, answers, backed_up, rows
 from tests.conftest import StartService
@@ -187,6 +190,42 @@ async def test_a_backup_of_the_first_schema_is_brought_up_to_date(
     assert len(found) == 3
     # The backup itself is as it was.
     assert rows(made, "SELECT name FROM schema_migrations") == [("0001_initial.sql",)]
+
+
+async def test_a_copy_that_cannot_be_finished_changes_nothing(installation: Installation) -> None:
+    await first_schema.make(installation.settings.database_url)
+    with closing(sqlite3.connect(installation.file)) as database, database:
+        database.execute("CREATE TABLE others AS SELECT zeroblob(4000000)")
+    made = await installation.backup()
+    left, before = installation.left(), installation.file.read_bytes()
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    # The log has room for the migrations, and the file has none to grow.
+    resource.setrlimit(resource.RLIMIT_FSIZE, (made.stat().st_size, hard))
+    try:
+        with pytest.raises(UnavailableError, match="could not be copied: disk I/O error"):
+            await installation.restore(made)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert installation.left() == left
+    assert installation.file.read_bytes() == before
+
+
+def test_a_copy_that_somebody_else_reads_is_not_taken_for_finished(tmp_path: Path) -> None:
+    file = tmp_path / "copy.db"
+    with (
+        closing(sqlite3.connect(file, isolation_level=None)) as writer,
+        closing(sqlite3.connect(file, isolation_level=None)) as reader,
+    ):
+        writer.execute("PRAGMA journal_mode = WAL")
+        writer.execute("CREATE TABLE letters (text)")
+        reader.execute("BEGIN")
+        reader.execute("SELECT * FROM letters").fetchall()
+        writer.execute("INSERT INTO letters VALUES ('a')")
+        with pytest.raises(UnavailableError, match="is open in another process"):
+            copying.make_whole(file)
+        reader.execute("COMMIT")
+        copying.make_whole(file)
+        assert file.with_name("copy.db-wal").stat().st_size == 0
 
 
 async def test_a_damaged_database_is_put_aside_and_nothing_of_it_stays_beside_the_new_one(

@@ -13,6 +13,7 @@ import pytest
 
 from factbook import clock
 from factbook.clock import DAY, HOUR
+from factbook.doctor import postgresql
 from factbook.sources.http import Client
 from factbook.sources.http.sending import Sender
 from factbook.sources.integration import Integration
@@ -123,18 +124,6 @@ async def test_rows_that_refer_to_nothing_are_found(look: Look, database_url: st
     assert "refer to rows of parents" in only(await look(), "database").what
 
 
-async def test_filters_that_disagree_with_the_documents_are_found(
-    start: StartService, look: Look
-) -> None:
-    service = await start()
-    await service.push("one", *ENTITIES)
-    await service.state.database.write(
-        lambda tx: tx.run("DELETE FROM search WHERE value = 'web-0'")
-    )
-    found = only(await look(), "search")
-    assert (found.state, "component:default/web-0" in found.what) == ("problem", True)
-
-
 async def test_a_key_that_does_not_open_what_is_sealed_is_a_problem(
     start: StartService, look: Look
 ) -> None:
@@ -148,13 +137,15 @@ async def test_a_key_that_does_not_open_what_is_sealed_is_a_problem(
 
 async def test_a_webhook_that_is_disabled_is_a_problem(start: StartService, look: Look) -> None:
     service = await start()
-    hook = {"url": "https://receiver.example/", "types": []}
-    assert (await service.http.post("/api/events/webhooks", json=hook)).status_code == 201
+    hook = {"url": "https://receiver.example:8443/hooks/T0/s3cret?key=s3cret", "types": []}
+    answer = await service.http.post("/api/events/webhooks", json=hook)
     assert is_well(await look(), "webhooks")
     sql = "UPDATE webhooks SET disabled_at = ?, error = 'answered 500'"
     await service.state.database.write(lambda tx: tx.run(sql, (NOON,)))
     found = only(await look(), "webhooks")
     assert (found.state, "answered 500" in found.what) == ("problem", True)
+    assert f"webhook {answer.json()['id']} (https://receiver.example:8443)" in found.what
+    assert "s3cret" not in str(found)
 
 
 async def test_a_process_has_to_keep_house(database: Database, look: Look) -> None:
@@ -230,6 +221,20 @@ async def test_processes_that_wait_for_a_lock_are_told(look: Look, database_url:
             found = [what for _, what in waits if "wait for the lock" in what]
         holder.rollback()
     assert found == ["1 processes wait for the lock of another."]
+
+
+@POSTGRESQL
+async def test_a_transaction_that_stays_open_is_told(
+    look: Look, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Nobody wants to wait until one is as old as the doctor thinks long.
+    monkeypatch.setattr(postgresql, "_LONG_SECONDS", 0)
+    with psycopg.connect(database_url) as connection:
+        connection.execute("SELECT 1")
+        pid = connection.info.backend_pid
+        found = of(await look(), "database")
+    [state] = [state for state, what in found if what.startswith(f"Process {pid} (")]
+    assert state == "warning"
 
 
 @POSTGRESQL

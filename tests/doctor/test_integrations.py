@@ -18,6 +18,7 @@ from tests.fakes import pagerduty as pagerduties
 from tests.fakes.gitea.state import Token as GiteaToken
 from tests.fakes.github.state import Token as GitHubToken
 from tests.fakes.gitlab.state import Token as GitLabToken
+from tests.fakes.serving import served
 from tests.fakes.snyk import Token as SnykToken
 from tests.service import NOON, component
 from tests.sources.asking import Asking
@@ -28,6 +29,7 @@ from tests.sources.gitlab import asking as gitlab
 from tests.sources.pagerduty import asking as pagerduty
 from tests.sources.prometheus import asking as prometheus
 from tests.sources.snyk import asking as snyk
+from tests.web.openid_provider import OpenIDProvider
 
 SQLITE = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 pytestmark = SQLITE
@@ -169,6 +171,26 @@ async def test_a_host_that_does_not_answer_in_time_keeps_nobody_waiting(
     assert (found.state, "No answer within" in found.what) == ("problem", True)
 
 
+async def test_an_integration_that_fails_unexpectedly_keeps_nobody_from_the_others(
+    look: Look,
+) -> None:
+    _, asking = datadog.started()
+    others = by(asking)
+
+    def connect(integration: Integration) -> Client:
+        if integration.source.id == "snyk":
+            raise RuntimeError("nobody foresaw this")
+        return others(integration)
+
+    snyks = {"token": snyk.KEY, "organizations": [snyk.ACME]}
+    tables = {"datadog": {"default": datadog.KEYS}, "snyk": {"default": snyks}}
+    found = await look(connect=connect, integrations=tables)
+    one = only(found, "integration snyk")
+    assert (one.state, "RuntimeError('nobody foresaw this')" in one.what) == ("problem", True)
+    assert is_well(found, "integration datadog")
+    assert "address" in {one.topic for one in found}
+
+
 async def test_an_integration_whose_table_is_wrong_is_told(look: Look) -> None:
     found = only(await look(integrations={"github": {"default": {}}}), "configuration")
     assert (found.state, "integrations.github.default" in found.what) == ("problem", True)
@@ -204,3 +226,15 @@ async def test_a_provider_to_sign_in_at_has_to_answer(look: Look) -> None:
     table = {"issuer": "http://127.0.0.1:1", "client_id": "factbook"}
     found = only(await look(openid=table, public_url="http://localhost:8000"), "openid")
     assert (found.state, "discovery document did not come" in found.what) == ("problem", True)
+
+
+async def test_a_provider_that_answers_is_well(look: Look) -> None:
+    provider = OpenIDProvider()
+    with served(provider) as provider.issuer:
+        table = {"issuer": provider.issuer, "client_id": "factbook"}
+        found = await look(
+            openid=table,
+            public_url="http://localhost:8000",
+            outgoing_networks=["127.0.0.1/32"],
+        )
+    assert of(found, "openid") == [("ok", f"{provider.issuer} answers, with 1 keys.")]

@@ -1,10 +1,12 @@
 """What the doctor says of the disk and of clocks."""
 
+import resource
 from pathlib import Path
 
 import pytest
 
-from factbook.doctor import running, sqlite
+from factbook.doctor import machine, running, sqlite
+from factbook.settings import Settings
 
 
 def test_little_room_is_told_before_there_is_none(
@@ -38,3 +40,19 @@ def test_clocks_that_are_apart_are_told() -> None:
     assert one.what == "The clock of fast is 9 s ahead of this one."
     assert other.what == "The clock of slow is 60 s behind this one."
     assert [found.state for found in running.clocks({"near": 4_000})] == ["ok"]
+
+
+@pytest.mark.parametrize(
+    ("most", "state"), [(1_024, "warning"), (1_048_576, "ok"), (resource.RLIM_INFINITY, "ok")]
+)
+def test_few_open_files_are_told(monkeypatch: pytest.MonkeyPatch, most: int, state: str) -> None:
+    # A process that lowers it cannot raise it again.
+    monkeypatch.setattr("resource.getrlimit", lambda _: (most, most))
+    found = next(machine.check(Settings()))
+    assert (found.state, "files open" in found.what) == (state, True)
+
+
+def test_more_processes_than_there_is_memory_for_are_told() -> None:
+    assert [one.state for one in machine.check(Settings(workers=1))] == ["ok"]
+    [_, found] = machine.check(Settings(workers=1_000_000))
+    assert (found.state, "MiB of memory are free" in found.what) == ("warning", True)

@@ -84,6 +84,12 @@ def test_two_hosts_are_400(server: ServerProcess) -> None:
     assert answers(server, b"GET /healthz HTTP/1.1\r\n" + HOST + b"\r\n") == [200]
 
 
+def test_a_refused_request_does_not_answer_the_one_before_it(server: ServerProcess) -> None:
+    first = b"GET /healthz HTTP/1.1\r\n" + HOST + b"\r\n"
+    second = b"GET /healthz HTTP/1.1\r\n" + HOST + b"Host: other\r\n\r\n"
+    assert answers(server, first + second) in ([], [200])
+
+
 def test_a_host_in_the_line_does_not_get_around_the_host_check(server: ServerProcess) -> None:
     line = b"GET http://127.0.0.1/readyz HTTP/1.1\r\nHost: evil.example\r\n\r\n"
     assert answers(server, line) == [421]

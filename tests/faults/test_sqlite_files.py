@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from factbook.errors import UnavailableError
+from factbook.errors import OutdatedError, UnavailableError
 from factbook.settings import Settings
-from factbook.storage import open_database
+from factbook.storage import Transaction, open_database
 from tests.conftest import TOKEN_KEY, StartService
 from tests.service import Service, component, started
 
@@ -81,6 +81,70 @@ async def test_a_file_that_cannot_be_used_is_refused_with_advice(
     [told] = raised.value.__notes__
     assert advice in told
     assert before is None or file.read_bytes() == before
+
+
+def linked(tmp_path: Path) -> tuple[Path, Path]:
+    """A link, and the file in another folder that it leads to; there is none yet."""
+    link, file = tmp_path / "link.db", tmp_path / "elsewhere" / "real.db"
+    link.symlink_to(file)
+    return link, file
+
+
+async def test_a_damaged_log_is_found_beside_the_file_that_a_link_leads_to(
+    migrated_file: Path, tmp_path: Path
+) -> None:
+    link, file = linked(tmp_path)
+    file.parent.mkdir()
+    shutil.copy(migrated_file, file)
+    log_of_garbage(file)
+    with pytest.raises(
+        UnavailableError, match=r"link\.db cannot be opened: real\.db-wal is damaged"
+    ):
+        await open_database(f"sqlite:///{link}")
+
+
+async def test_a_new_file_that_a_link_leads_to_is_for_its_user_alone(tmp_path: Path) -> None:
+    link, file = linked(tmp_path)
+    database = await open_database(f"sqlite:///{link}")
+    await database.close()
+    assert file.stat().st_mode & 0o777 == 0o600
+
+
+async def test_a_link_that_leads_to_itself_is_told(tmp_path: Path) -> None:
+    link = tmp_path / "link.db"
+    link.symlink_to(link)
+    with pytest.raises(UnavailableError, match=r"link\.db cannot be opened"):
+        await open_database(f"sqlite:///{link}")
+
+
+@pytest.mark.parametrize("part", ["link.db", "elsewhere/real.db", "elsewhere/real.db-wal"])
+async def test_nothing_is_written_to_a_file_behind_a_link_when_a_part_is_removed(
+    tmp_path: Path, part: str
+) -> None:
+    link, _ = linked(tmp_path)
+    database = await open_database(f"sqlite:///{link}")
+    await database.write(lambda tx: tx.run("CREATE TABLE notes (text TEXT)"))
+    (tmp_path / part).rename(tmp_path / "aside")
+    with pytest.raises(UnavailableError, match="removed or replaced"):
+        await database.write(lambda tx: tx.run("INSERT INTO notes VALUES ('lost')"))
+    with pytest.raises(UnavailableError, match="removed or replaced"):
+        await database.check()
+    (tmp_path / "aside").rename(tmp_path / part)
+    await database.write(lambda tx: tx.run("INSERT INTO notes VALUES ('kept')"))
+    assert await database.all("SELECT text FROM notes") == [("kept",)]
+    await database.close()
+
+
+async def test_what_a_write_itself_refuses_is_no_trouble_of_the_database(tmp_path: Path) -> None:
+    def refuse(transaction: Transaction) -> None:
+        raise OutdatedError
+
+    database = await open_database(f"sqlite:///{tmp_path}/factbook.db")
+    with capture_logs() as logs:
+        with pytest.raises(OutdatedError):
+            await database.write(refuse)
+        assert (database.trouble(), logs) == (None, [])
+    await database.close()
 
 
 @pytest.mark.spec("faults.sqlite-damaged")

@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -12,8 +13,9 @@ from factbook.errors import OutdatedError
 from factbook.settings import Settings
 from factbook.storage import Database, Transaction, open_database
 from factbook.storage.migrations import migrate, pending, shipped
+from factbook.worker import Worker
 from tests.processes import FACTBOOK, TOKEN_KEY, clean_environment
-from tests.service import NOON, component, started
+from tests.service import NOON, component, registry, started
 
 # A release that is ahead of this one, and one that has taken something away since.
 NEXT = {
@@ -79,6 +81,37 @@ async def test_a_command_of_a_release_that_was_left_behind_changes_nothing_and_s
     assert (code, out) == (1, "")
     assert "Install 0.1.0 or newer here." in error
     assert await database.all("SELECT id FROM tokens") == []
+
+
+@pytest.mark.spec("upgrades.an-outdated-release-refuses")
+async def test_a_worker_that_a_schema_has_left_behind_ends_and_says_what_to_install(
+    database: Database, database_url: str
+) -> None:
+    await migrate(database, NOON, known=NEXT)
+    async with started(settings(database_url)) as old:
+        state = old.state
+        worker = Worker(state.database, state.settings, registry(old), state.clock, "a")
+        with structlog.testing.capture_logs() as told:
+            working = asyncio.create_task(worker.run())
+            while not await database.all("SELECT 1 FROM leases"):
+                assert not working.done()
+                await asyncio.sleep(0)  # SQLite answers without letting others do anything
+            await migrate(database, NOON, known=AFTER_THAT)
+            with pytest.raises(OutdatedError):
+                await asyncio.wait_for(working, 30)
+        [event] = [each for each in told if each["event"] == "worker.outdated"]
+        assert (event["log_level"], "Install 0.1.0 or newer" in event["reason"]) == ("error", True)
+
+
+def names(folder: Path) -> list[str]:
+    return [each.name for each in folder.iterdir()]
+
+
+async def test_the_check_of_what_is_pending_makes_no_database(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/folder/factbook.db"
+    code, out, _ = await command(url, "migrate", "--check")
+    assert (code, out.split()) == (1, list(shipped()))
+    assert names(tmp_path) == []
 
 
 @ON_SQLITE

@@ -92,12 +92,11 @@ class Endpoint:
         if not self._closed:
             return await self._answer(request)
         admission = self._state.admission
-        gate = admission.writes if request.method in self._writing else admission.reads
-        await admission.enter(gate, now)
+        await admission.enter(request, now, writes=request.method in self._writing)
         try:
             return await self._answer(request)
         finally:
-            gate.release()
+            admission.leave(request)
 
     async def _answer(self, request: Request) -> Reply:
         state = self._state

@@ -25,6 +25,9 @@ from factbook.edge.requests import Reply, Request
 from factbook.edge.state import State
 from factbook.errors import NotFoundError
 
+# Bytes of a list of references: those of some hundred thousand.
+_LARGEST_LIST = 16 * 1024 * 1024
+
 
 class Refs(msgspec.Struct, forbid_unknown_fields=True):
     """The body of by-refs."""
@@ -109,7 +112,12 @@ async def delete_by_uid(request: Request, state: State) -> Reply:
 
 async def get_by_refs(request: Request, state: State) -> Reply:
     """Entities in the order of the references, null for each that there is not."""
-    asked: Refs = await request.json(Refs, state.settings.max_body_bytes)
+    limit = min(_LARGEST_LIST, state.settings.max_body_bytes)
+    async with state.admission.room_for_body(request, limit):
+        return await _by_refs(await request.json(Refs, limit), request, state)
+
+
+async def _by_refs(asked: Refs, request: Request, state: State) -> Reply:
     projection = Projection.of(asked.fields)
     wanted = [str(refs.parse(text)) for text in asked.entity_refs]
     condition = filters.parse(FILTER.of(request))

@@ -71,7 +71,7 @@ async def list_events(request: Request, state: State) -> Reply:
     end = loop.time() + wait
     while not page.events and loop.time() < end:
         if not page.more:
-            async with state.admission.aside():
+            async with request.aside():
                 await asyncio.sleep(_LOOKED_EVERY)
         page = await store.page(state.database, page.next, wanted, limit)
     return reply(_shown(page))

@@ -54,7 +54,13 @@ async def push(request: Request, state: State) -> Reply:
     source_id = SOURCE_ID.of(request)
     source = await known_sources.one(state, source_id)
     _check_pushed(source)
-    given: NewItems = await request.json(NewItems, _LARGEST)
+    async with state.admission.room_for_body(request, _LARGEST):
+        given: NewItems = await request.json(NewItems, _LARGEST)
+        return await _pushed(given, source_id, request, state)
+
+
+async def _pushed(given: NewItems, source_id: str, request: Request, state: State) -> Reply:
+    """The answer to a push of these items, which are stored."""
     depth, now = state.settings.max_json_depth, state.clock()
     read = [_item(each, depth, now) for each in given.items]
     work = partial(_store, source_id=source_id, read=read, now=now)

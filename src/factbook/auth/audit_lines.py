@@ -1,6 +1,6 @@
 """The audit as JSON lines: a record each, the oldest first."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -13,6 +13,27 @@ from factbook.storage import Database
 # A record has the time at which its write began. Later than this it is there, or the write failed.
 SETTLED: Final = 5 * MINUTE
 CURSOR: Final = r"[0-9]{1,15}/[0-9a-f]{16}"
+
+
+class ClockWatch:
+    """Warns, once each time, when the clock is before the last record that was exported.
+
+    Records are in the order of their times: what is recorded then comes before it.
+    """
+
+    def __init__(self, warn: Callable[[str], object]) -> None:
+        self._warn = warn
+        self._is_back = False
+
+    def look(self, now: int, last: Place | None) -> None:
+        """Warn when the clock has been set back so far since the last look."""
+        was_back, self._is_back = self._is_back, last is not None and now < last.at
+        if last is not None and self._is_back and not was_back:
+            self._warn(
+                f"The clock was set back: it is {iso(now)}, and the last record exported is of "
+                f"{iso(last.at)}. What is recorded until then is missing. Export it afterwards:"
+                f" factbook audit export --since {iso(now - SETTLED)} --until {iso(last.at)}"
+            )
 
 
 def cursor(record: Record) -> str:

@@ -31,7 +31,7 @@ def backup(
 ) -> tuple[Path, bool]:
     """The file of a new backup, and whether the key is in it; raises what `files.backup` does."""
     database = _sqlite(settings)
-    key, check = _key(settings, database)
+    key, check = _key(settings)
     made = files.backup(
         database, to, key=key, key_check=check, now=clock(), show=show, replace=replace, keep=keep
     )
@@ -46,8 +46,10 @@ def restore(
     Raises what `restoring.restore` does.
     """
     database = _sqlite(settings)
-    done = restoring.restore(file, database, now=clock(), show=show, replace=replace)
-    _, check = _key(settings, database)
+    done = restoring.restore(
+        file, database, _key_file(settings), now=clock(), show=show, replace=replace
+    )
+    _, check = _key(settings)
     return done, done.note is None or check == done.note.key_check
 
 
@@ -59,16 +61,23 @@ async def settle(app: Application, clock: Clock = now) -> int:
 
 
 def _sqlite(settings: Settings) -> Path:
+    """The file itself, where the settings name a link to it: a link is to stay one."""
     if not settings.database_url.startswith("sqlite:"):
         raise InputError(_WITH_POSTGRESQL)
-    return sqlite_path(settings.database_url)
+    return sqlite_path(settings.database_url).resolve()
 
 
-def _key(settings: Settings, database: Path) -> tuple[str | None, str | None]:
+def _key_file(settings: Settings) -> Path:
+    """The key file, there or not; it is beside what the settings name."""
+    named = sqlite_path(settings.database_url)
+    return named.with_name(f"{named.name}.key").resolve()
+
+
+def _key(settings: Settings) -> tuple[str | None, str | None]:
     """The content of the key file, None where the settings have the key; and its check."""
     if settings.token_key is not None:
         return None, files.key_check(tokens.key(settings.token_key, None))
-    file = database.with_name(f"{database.name}.key")
+    file = _key_file(settings)
     if not file.exists():
         return None, None
     return file.read_text().strip(), files.key_check(tokens.key(None, file))

@@ -9,6 +9,7 @@ from typing import Final
 from urllib.parse import quote
 
 from factbook.errors import InputError, UnavailableError
+from factbook.storage.sqlite_file import DatabaseFile
 
 # Told again and again how much is done, and of how much.
 Show = Callable[[int, int], None]
@@ -41,8 +42,14 @@ def copy(source: Path, target: Path, show: Show) -> None:
 
 
 def reading(path: Path) -> sqlite3.Connection:
-    """A connection that makes no file where there is none."""
-    url = f"file:{quote(str(path.resolve()))}?mode=rw"
+    """A connection that makes no file where there is none.
+
+    Raises UnavailableError for a write-ahead log that is damaged: SQLite would take it for empty,
+    and remove it when the connection is closed.
+    """
+    file = path.resolve()
+    DatabaseFile(file).verify_log()
+    url = f"file:{quote(str(file))}?mode=rw"
     return sqlite3.connect(url, uri=True, isolation_level=None, timeout=60)
 
 
@@ -65,6 +72,22 @@ def size(path: Path) -> int:
         [pages] = database.execute("PRAGMA page_count").fetchone()
         [page] = database.execute("PRAGMA page_size").fetchone()
     return int(pages) * int(page)
+
+
+def make_whole(path: Path) -> None:
+    """Bring what is in the log beside a file of our own into it.
+
+    Raises UnavailableError where that fails.
+    """
+    with told(path), closing(reading(path)) as connection:
+        # Nobody else may have it open, so there is nobody to wait for.
+        connection.execute("PRAGMA busy_timeout = 0")
+        [busy, _, _] = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    if busy:
+        raise UnavailableError(
+            f"{path} is open in another process, so it could not be finished. Nothing was "
+            "changed: find out which process that is, and try again."
+        )
 
 
 def to_disk(path: Path) -> None:

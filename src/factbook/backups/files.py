@@ -75,7 +75,7 @@ def backup(
             unfinished.replace(file)
             copying.to_disk(folder)
     if keep is not None:
-        _rotate(folder, keep)
+        _rotate(folder, keep - 1, made=file)
     return file
 
 
@@ -107,16 +107,20 @@ def draft(unfinished: Path) -> Iterator[None]:
     Raises ConflictError while another process has it. What a killed process left is taken over.
     """
     with copying.told(unfinished):
-        descriptor = os.open(unfinished, os.O_RDWR | os.O_CREAT, _PRIVATE)
+        descriptor = os.open(unfinished, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, _PRIVATE)
     try:
         _take(descriptor, unfinished)
         try:
-            os.ftruncate(descriptor, 0)
-            remove_journals(unfinished)
+            with copying.told(unfinished):
+                os.fchmod(descriptor, _PRIVATE)
+                os.ftruncate(descriptor, 0)
+                remove_journals(unfinished)
             yield
         finally:
-            unfinished.unlink(missing_ok=True)
-            remove_journals(unfinished)
+            # Once it has its name, another process may have a draft of its own here.
+            if _is_at(descriptor, unfinished):
+                unfinished.unlink()
+                remove_journals(unfinished)
     finally:
         os.close(descriptor)
 
@@ -125,11 +129,19 @@ def _take(descriptor: int, unfinished: Path) -> None:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         # Whoever had it may have given it its name meanwhile.
-        if unfinished.exists() and os.path.samestat(unfinished.stat(), os.fstat(descriptor)):
+        if _is_at(descriptor, unfinished):
             return
     except BlockingIOError:
         pass
     raise ConflictError(f"Another process is just writing to {unfinished.parent}.")
+
+
+def _is_at(descriptor: int, path: Path) -> bool:
+    """Whether the open file is the one that has the name."""
+    try:
+        return os.path.samestat(path.lstat(), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False
 
 
 def remove_journals(database: Path) -> None:
@@ -164,11 +176,15 @@ def _check_room(database: Path, folder: Path) -> None:
         )
 
 
-def _rotate(folder: Path, keep: int) -> None:
-    """Remove all backups of a folder but the newest; other files stay."""
-    made = sorted(file for file in folder.iterdir() if _PATTERN.fullmatch(file.name))
-    for file in made[: max(0, len(made) - keep)]:
-        file.unlink()
+def _rotate(folder: Path, keep: int, *, made: Path) -> None:
+    """Remove the backups of a folder but the newest, and the one just made; other files stay.
+
+    A clock that was ahead gave names to others that are later than that of the one just made.
+    """
+    names = sorted(file.name for file in folder.iterdir() if _PATTERN.fullmatch(file.name))
+    others = [name for name in names if name != made.name]
+    for name in others[: max(0, len(others) - keep)]:
+        (folder / name).unlink()
 
 
 def _name(now: int) -> str:

@@ -36,12 +36,15 @@ class Restored(NamedTuple):
     key_restored: bool
 
 
-def restore(file: Path, database: Path, *, now: int, show: Show, replace: bool = False) -> Restored:
+def restore(
+    file: Path, database: Path, key: Path, *, now: int, show: Show, replace: bool = False
+) -> Restored:
     """Put what a backup holds in the place of a database, with its key; see `settled`.
 
-    What was there is put aside, whole. Until everything is checked nothing is changed. Raises
-    InputError for a file that is no sound backup or is of a newer version, ConflictError when a
-    database is there that is not to be replaced, or is open in another process, UnavailableError.
+    `key` is the key file, there or not. What was there is put aside, whole. Until everything is
+    checked nothing is changed. Raises InputError for a file that is no sound backup or is of a
+    newer version, ConflictError when a database is there that is not to be replaced, or is open in
+    another process, UnavailableError.
     """
     if not file.is_file():
         raise InputError(f"There is no backup {file}.")
@@ -62,9 +65,11 @@ def restore(file: Path, database: Path, *, now: int, show: Show, replace: bool =
         files.forget_note(unfinished)
         url = f"sqlite:///{unfinished.resolve()}"
         applied = asyncio.run(_made_current(url, now, above, file.name))
+        copying.make_whole(unfinished)
+        copying.check(unfinished)
         files.remove_journals(unfinished)
         with copying.told(database):
-            aside, key_restored = _switch(unfinished, database, note, now)
+            aside, key_restored = _switch(unfinished, database, key, note, now)
     return Restored(note, aside, applied, key_restored)
 
 
@@ -95,13 +100,14 @@ async def _made_current(url: str, now: int, above: int, what: str) -> list[str]:
 
 
 def _last_place(database: Path) -> int:
-    """The highest place of an event that the database has given, as far as that can be read.
+    """The highest place of an event that the database has given; 0 where that cannot be read.
 
-    Closing the last connection brings what is beside the file into it, too.
+    Closing the last connection brings what is beside the file into it, too. A log that is damaged
+    stays as it is.
     """
     if not database.exists():
         return 0
-    with suppress(sqlite3.Error), closing(copying.reading(database)) as found:
+    with suppress(sqlite3.Error, UnavailableError), closing(copying.reading(database)) as found:
         row = found.execute("SELECT value FROM counters WHERE name = 'event'").fetchone()
         # A schema from before there were events has none.
         return int(row[0]) + 1 if row else 0
@@ -129,34 +135,34 @@ def _alone(database: Path) -> Iterator[None]:
 
 
 def _switch(
-    unfinished: Path, database: Path, note: Note | None, now: int
+    unfinished: Path, database: Path, key: Path, note: Note | None, now: int
 ) -> tuple[Path | None, bool]:
     """Give the new file its name; where the old one is now, and whether the key was replaced."""
-    folder, key = database.parent, _key_of(database)
+    folder = database.parent
     _own_as(unfinished, database if database.exists() else folder)
     copying.to_disk(unfinished)
-    new_key = folder / f".{key.name}.restoring" if _brings_another(note, key) else None
+    new_key = key.with_name(f".{key.name}.restoring") if _brings_another(note, key) else None
     if new_key is not None and note is not None:
         _write_private(new_key, note.key or "")
         _own_as(new_key, database if database.exists() else folder)
-    aside = _put_aside(database, now) if database.exists() else None
+    aside = _put_aside(database, key, now) if database.exists() else None
     if new_key is not None:
         new_key.replace(key)
     unfinished.replace(database)
-    copying.to_disk(folder)
+    for place in {folder, key.parent}:
+        copying.to_disk(place)
     return aside, new_key is not None
 
 
-def _put_aside(database: Path, now: int) -> Path:
+def _put_aside(database: Path, key: Path, now: int) -> Path:
     """Give the database and its key another name beside their own; the database's."""
     moment = datetime.fromtimestamp(now // SECOND, UTC)
     aside = database.with_name(f"{database.name}.before-{moment:%Y%m%dT%H%M%SZ}")
     if aside.exists():
         raise UnavailableError(f"{aside} is there already. Try again in a second.")
     aside.hardlink_to(database)
-    key = _key_of(database)
     if key.exists():
-        _key_of(aside).hardlink_to(key)
+        key.with_name(f"{aside.name}.key").hardlink_to(key)
     # Only of a database that cannot be read is there any, and never may another one find it.
     for end in ("-wal", "-shm"):
         beside = database.with_name(f"{database.name}{end}")
@@ -169,10 +175,6 @@ def _brings_another(note: Note | None, key: Path) -> bool:
     if note is None or note.key is None:
         return False
     return not key.exists() or key.read_text().strip() != note.key.strip()
-
-
-def _key_of(database: Path) -> Path:
-    return database.with_name(f"{database.name}.key")
 
 
 def _write_private(file: Path, text: str) -> None:

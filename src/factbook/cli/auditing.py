@@ -8,6 +8,7 @@ import typer
 
 from factbook.cli.failures import EXIT_CODES
 from factbook.cli.local import DatabaseUrl, settings_from
+from factbook.cli.output import note
 from factbook.clock import milliseconds
 from factbook.errors import InputError
 
@@ -63,6 +64,7 @@ def export(
         since=_moment("--since", since),
         until=_moment("--until", until),
         follow=follow,
+        warn=note,
     )
     try:
         asyncio.run(work)

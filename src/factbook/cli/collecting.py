@@ -56,8 +56,10 @@ def collect(
 
     # How the run ends is what the command itself says.
     settings = msgspec.structs.replace(settings_from(database_url), log_level="error")
-    service = app.traced(settings)
-    with progress_bar(f"Collecting {source}") as show:
+    with (
+        app.traced_meanwhile(settings) as service,
+        progress_bar(f"Collecting {source}") as show,
+    ):
 
         def shown(run: "Run") -> None:
             show(run.covered + run.failed, run.entities)

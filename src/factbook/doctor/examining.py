@@ -88,13 +88,16 @@ class _Examination:
         self._show("Opening the database")
         url = self._settings.database_url
         if url.startswith("sqlite:"):
-            path = sqlite_path(url)
+            path = sqlite_path(url).resolve()
             if not path.exists():
                 what = f"There is no database {path} yet."
                 yield warning("database", what, "`factbook serve` makes it.")
                 return
-            for finding in await self._file(path, quick=quick):
+            usable, found = await self._file(path, quick=quick)
+            for finding in found:
                 yield finding
+            if not usable:
+                return
         elif unreachable := await servers.reachable(url):
             yield unreachable
             return
@@ -111,16 +114,19 @@ class _Examination:
         finally:
             await database.close()
 
-    async def _file(self, path: Path, *, quick: bool) -> list[Finding]:
+    async def _file(self, path: Path, *, quick: bool) -> tuple[bool, list[Finding]]:
+        """Whether it can be opened without a loss, and what was found."""
         found = [files.version(), *files.disk(path)]
+        if damaged := files.damaged_log(path):
+            return False, [*found, damaged]
         if quick:
-            return found
+            return True, found
         steps = itertools.count()
 
         def tick() -> None:
             self._show(f"Reading {path} {_SPINNER[next(steps) % len(_SPINNER)]}")
 
-        return found + await asyncio.to_thread(lambda: list(files.sound(path, tick)))
+        return True, found + await asyncio.to_thread(lambda: list(files.sound(path, tick)))
 
     async def _opened(self, database: Database) -> AsyncIterator[Finding]:
         yield await _round_trip(database)

@@ -8,6 +8,7 @@ from factbook.collecting import checking
 from factbook.collecting.checking import Checked, Shown
 from factbook.doctor.finding import Finding, ok, problem, warning
 from factbook.errors import FactbookError
+from factbook.logs import without_secrets
 from factbook.sources.http import Client
 from factbook.sources.integration import Integration
 from factbook.sources.outcomes import Outcome
@@ -47,6 +48,10 @@ async def _one(
         return [problem(topic, f"No answer within {_SECONDS:.0f} s.", advice)], None
     except FactbookError as error:
         return [problem(topic, error.message, "Mend its table in the settings.")], None
+    except Exception as error:
+        # One that is wrong keeps nobody from hearing of the others.
+        what = f"It could not be looked at: {without_secrets(repr(error))}."
+        return [problem(topic, what, "Report it: that is a bug.")], None
     findings = [_probed(topic, shown) for shown in checked.shown if shown.missing]
     findings += _of_example(topic, checked)
     return findings or [_fine(topic, checked)], checked

@@ -6,14 +6,14 @@ from factbook import __version__
 from factbook.doctor.finding import Finding, ok, problem, warning
 from factbook.errors import FactbookError
 from factbook.storage import Database
-from factbook.storage.migrations import names, pending
+from factbook.storage.migrations import has_record, names, pending
 
 TOPIC: Final = "migrations"
 
 
 async def check(database: Database) -> tuple[bool, list[Finding]]:
     """Whether the schema is one that can be looked into further, and what was found."""
-    if not await _has_record(database):
+    if not await has_record(database):
         return False, [warning(TOPIC, "The database is empty.", "`factbook serve` fills it.")]
     try:
         missing = await pending(database)
@@ -28,11 +28,3 @@ async def check(database: Database) -> tuple[bool, list[Finding]]:
         what = f"A newer version has applied {', '.join(newer)}; this is {__version__}."
         return True, [warning(TOPIC, what, "It goes on working; update this machine, too.")]
     return True, [ok(TOPIC, f"All {len(applied)} are applied.")]
-
-
-async def _has_record(database: Database) -> bool:
-    table = {
-        "sqlite": "SELECT 1 FROM sqlite_master WHERE name = 'schema_migrations'",
-        "postgresql": "SELECT 1 WHERE to_regclass('schema_migrations') IS NOT NULL",
-    }
-    return await database.one(table[database.dialect]) is not None

@@ -3,7 +3,6 @@
 from collections.abc import AsyncIterator
 from typing import Final
 
-from factbook.clock import SECOND
 from factbook.doctor.finding import Finding, ok, problem, warning
 from factbook.logs import without_secrets
 from factbook.settings import Settings
@@ -114,8 +113,6 @@ async def clock(database: Database, now: int) -> int:
     [at] = await database.one("SELECT EXTRACT(EPOCH FROM clock_timestamp()) * 1000") or (now,)
     return int(at) - now
 
-
-MOST_APART: Final = 5 * SECOND
 
 _SERVER = """
 SELECT current_setting('server_version_num'), current_setting('server_version'),

@@ -4,6 +4,7 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from ipaddress import ip_address
 from typing import Final
+from urllib.parse import urlsplit
 
 import httpx2
 
@@ -15,6 +16,7 @@ from factbook.scheduling import runs
 from factbook.settings import Settings
 from factbook.storage import Database
 from factbook.webhooks import store as webhooks
+from factbook.webhooks.store import Webhook
 
 SOURCES: Final = "sources"
 WEBHOOKS: Final = "webhooks"
@@ -22,6 +24,7 @@ WORKER: Final = "worker"
 ADDRESS: Final = "address"
 _LATE: Final = HOUR
 _SOON: Final = 14 * DAY
+_MOST_APART: Final = 5 * SECOND
 
 
 async def sources(
@@ -57,13 +60,22 @@ async def hooks(database: Database) -> AsyncIterator[Finding]:
     found = await webhooks.listed(database)
     for one in found:
         if one.disabled_at is not None:
-            what = f"{one.url} is disabled since {iso(one.disabled_at)}: {one.error}."
-            yield problem(WEBHOOKS, what, f"Mend the receiver, then enable webhook {one.id}.")
+            what = f"The {_named(one)} is disabled since {iso(one.disabled_at)}: {one.error}."
+            yield problem(WEBHOOKS, what, "Mend the receiver, then enable the webhook.")
         elif one.waiting:
-            what = f"{one.waiting} messages for {one.url} wait for another try: {one.error}."
+            what = (
+                f"{one.waiting} messages for the {_named(one)} wait for another try: {one.error}."
+            )
             yield warning(WEBHOOKS, what, "Mend the receiver before they are given up.")
     if all(one.disabled_at is None and not one.waiting for one in found):
         yield ok(WEBHOOKS, f"{len(found)} webhooks, none of them behind.")
+
+
+def _named(webhook: Webhook) -> str:
+    """Its id and its host: whoever knows the rest of an address can often send to it."""
+    url = urlsplit(webhook.url)
+    host = url.netloc.rpartition("@")[2]
+    return f"webhook {webhook.id} ({url.scheme}://{host})"
 
 
 async def worker(database: Database, now: int) -> Finding:
@@ -113,12 +125,13 @@ def clocks(ahead: dict[str, int]) -> list[Finding]:
     """Whether other clocks say what this one does; `ahead` is in milliseconds, by whose it is."""
     found = []
     for whose, milliseconds in ahead.items():
-        if abs(milliseconds) > 5 * SECOND:
+        if abs(milliseconds) > _MOST_APART:
             word = "ahead of" if milliseconds > 0 else "behind"
             what = f"The clock of {whose} is {abs(milliseconds) / SECOND:.0f} s {word} this one."
             advice = "Let both follow a time server: tokens, runs and leases go by the clock."
             found.append(warning("clock", what, advice))
     if not found:
         agree = ", ".join(ahead) or "no other clock was asked"
-        found.append(ok("clock", f"Within 5 s of: {agree}." if ahead else f"{agree.capitalize()}."))
+        near = f"Within {_MOST_APART // SECOND} s of: {agree}."
+        found.append(ok("clock", near if ahead else f"{agree.capitalize()}."))
     return found

@@ -6,6 +6,7 @@ from factbook.catalog.store.derived import Derived
 from factbook.catalog.store.documents import DOCUMENT
 from factbook.doctor.finding import Finding, ok, problem
 from factbook.storage import Database
+from factbook.storage.database import Moment
 
 TOPIC: Final = "search"
 _SAMPLE: Final = 50
@@ -17,9 +18,11 @@ async def check(database: Database) -> Finding:
     if low is None:
         return ok(TOPIC, "There are no entities yet.")
     step = max(1, (high - low) // _SAMPLE)
-    sql = f"SELECT e.id, e.ref, {DOCUMENT} FROM entities e WHERE e.id IN LIST(?)"  # noqa: S608
-    rows = await database.all(sql, (list(range(low, high + 1, step)),))
-    wrong = [ref for id_, ref, document in rows if not await _found(database, id_, ref, document)]
+    # At one moment: a push changes documents and rows together.
+    async with database.moment() as moment:
+        ids, refs, documents = await moment.columns(_SAMPLED, (list(range(low, high + 1, step)),))
+        rows = list(zip(ids or (), refs or (), documents or (), strict=True))
+        wrong = [ref for id_, ref, document in rows if not await _found(moment, id_, ref, document)]
     if wrong:
         what = f"Filters do not find {len(wrong)} of {len(rows)} entities as they are: {wrong[0]}."
         advice = "Push their sets again with another content, or report it: that is a bug."
@@ -27,15 +30,19 @@ async def check(database: Database) -> Finding:
     return ok(TOPIC, f"Filters agree with the documents of {len(rows)} entities.")
 
 
-async def _found(database: Database, id_: int, ref: str, document: str) -> bool:
+async def _found(moment: Moment, id_: int, ref: str, document: str) -> bool:
     """Whether every row that the document gives rise to is there: each is looked up by its key."""
     for row in Derived.of(ref, document).search:
-        if await database.one(_STORED, (*row, id_)) is None:
+        [stored] = await moment.columns(_STORED, (*row, id_))
+        if not stored:
             return False
     return True
 
 
-_STORED = """
-SELECT 1 FROM search s JOIN search_keys k ON k.id = s.key_id
+_SAMPLED: Final = f"""
+SELECT LIST_OF(e.id), LIST_OF(e.ref), LIST_OF({DOCUMENT}) FROM entities e WHERE e.id IN LIST(?)
+"""  # noqa: S608
+_STORED: Final = """
+SELECT LIST_OF(s.entity_id) FROM search s JOIN search_keys k ON k.id = s.key_id
 WHERE k.key = ? AND s.value = ? AND s.original = ? AND s.entity_id = ?
 """

@@ -10,6 +10,8 @@ from typing import Final
 from urllib.parse import quote
 
 from factbook.doctor.finding import Finding, ok, problem, warning
+from factbook.errors import UnavailableError
+from factbook.storage.sqlite_file import DatabaseFile, advice_of
 
 TOPIC: Final = "database"
 DISK: Final = "disk"
@@ -19,6 +21,9 @@ _OLDEST: Final = (3, 35, 0)
 _NETWORK: Final = frozenset(
     {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "glusterfs", "fuse.sshfs"}
 )
+_WAIT_SECONDS: Final = 10.0
+# Of the codes of failures, those of a file whose content is wrong.
+_DAMAGE: Final = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 _MOST_SHOWN: Final = 5
 _LEAST_INODES: Final = 100
 
@@ -35,11 +40,28 @@ def version() -> Finding:
     return ok(TOPIC, f"SQLite {sqlite3.sqlite_version}.")
 
 
+def damaged_log(path: Path) -> Finding | None:
+    """What is wrong with the write-ahead log beside the file; None when nothing is.
+
+    SQLite removes such a log when it closes the file, so nobody may open it before this was asked.
+    """
+    try:
+        DatabaseFile(path.resolve()).verify_log()
+    except UnavailableError as error:
+        return problem(TOPIC, f"{error.message}.", advice_of(error))
+    except OSError as error:
+        return _unread(path, error)
+    return None
+
+
 def sound(path: Path, tick: Tick) -> Iterator[Finding]:
     """Whether the structure of the file and the references between its rows are sound.
 
     Takes about a second for a gigabyte and reads all of it; others write meanwhile.
     """
+    if damaged := damaged_log(path):
+        yield damaged
+        return
     try:
         with closing(_reading(path)) as database:
             database.set_progress_handler(tick, 100_000)
@@ -47,6 +69,9 @@ def sound(path: Path, tick: Tick) -> Iterator[Finding]:
             loose = database.execute("PRAGMA foreign_key_check").fetchmany(1)
             lost = [] if found == ["ok"] else list(_unreadable(database))
     except sqlite3.Error as error:
+        if not _is_damage(error):
+            yield _failed(path, error)
+            return
         found, loose, lost = [str(error)], [], ["none"]
     if found != ["ok"]:
         yield problem(
@@ -71,8 +96,31 @@ def _unreadable(database: sqlite3.Connection) -> Iterator[str]:
         try:
             for _ in database.execute(f'SELECT * FROM "{name}" NOT INDEXED'):
                 pass
-        except sqlite3.Error:
+        except sqlite3.Error as error:
+            if not _is_damage(error):
+                raise
             yield name
+
+
+def _is_damage(error: sqlite3.Error) -> bool:
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGE
+
+
+def _failed(path: Path, error: sqlite3.Error) -> Finding:
+    """What kept SQLite from reading the file, which says nothing about what is in it."""
+    try:
+        DatabaseFile(path).tell(error)
+    except UnavailableError as told:
+        what = f"{told.message.rstrip('.')} ({error}), so it is not known whether it is sound."
+        return problem(TOPIC, what, advice_of(told))
+    except sqlite3.Error:
+        advice = "Run the doctor again; if it stays, report it: that is a bug."
+        return problem(TOPIC, f"{path} could not be looked at: {error}.", advice)
+
+
+def _unread(path: Path, error: OSError) -> Finding:
+    what = f"{error.filename or path} cannot be read: {error.strerror}."
+    return problem(TOPIC, what, "Run the doctor as the user of the service.")
 
 
 def _left(lost: list[str]) -> str:
@@ -139,7 +187,9 @@ def _parts(path: Path) -> list[Path]:
 
 
 def _reading(path: Path) -> sqlite3.Connection:
-    return sqlite3.connect(f"file:{quote(str(path.resolve()))}?mode=rw", uri=True, timeout=10)
+    return sqlite3.connect(
+        f"file:{quote(str(path.resolve()))}?mode=rw", uri=True, timeout=_WAIT_SECONDS
+    )
 
 
 def _mib(count: int) -> str:

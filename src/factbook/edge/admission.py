@@ -47,8 +47,8 @@ class Admission:
     """What lets requests in: `most` reads and `most` writes, large bodies of `room` bytes."""
 
     def __init__(self, most: int, room: int, metrics: Metrics) -> None:
-        self.reads = asyncio.Semaphore(most)
-        self.writes = asyncio.Semaphore(most)
+        self._reads = asyncio.Semaphore(most)
+        self._writes = asyncio.Semaphore(most)
         self._room = _Room(room)
         self._metrics = metrics
         self._turn: float | None = None  # when the first request of this turn came
@@ -56,11 +56,12 @@ class Admission:
         self._unsaid = 0  # refused since the last line in the log
         self._said: float | None = None
 
-    async def enter(self, gate: asyncio.Semaphore, now: float) -> None:
+    async def enter(self, request: Request, now: float, *, writes: bool) -> None:
         """Let in a request that came at `now` on the performance counter; raises OverloadedError.
 
-        `gate` is `reads` or `writes`, and is to be released when the request has its answer.
+        It has a place among the writes or the reads until `leave`.
         """
+        request.gate = gate = self._writes if writes else self._reads
         if self._is_late(now):
             await self._another_turn(now)
         self._admitted += 1
@@ -69,18 +70,10 @@ class Admission:
         else:
             await gate.acquire()
 
-    @asynccontextmanager
-    async def aside(self, gate: asyncio.Semaphore | None = None) -> AsyncIterator[None]:
-        """The request only waits for something to happen: it takes no place meanwhile.
-
-        `gate` is the one that it was let in by, a read's when none is named.
-        """
-        gate = gate or self.reads
-        gate.release()
-        try:
-            yield
-        finally:
-            await gate.acquire()
+    def leave(self, request: Request) -> None:
+        """Give back the place of a request that was let in."""
+        assert request.gate is not None
+        request.gate.release()
 
     @asynccontextmanager
     async def room_for_body(self, request: Request, limit: int) -> AsyncIterator[None]:
@@ -95,7 +88,7 @@ class Admission:
             yield
             return
         try:
-            async with asyncio.timeout(_LONGEST_WAIT):
+            async with request.aside(), asyncio.timeout(_LONGEST_WAIT):
                 await self._room.take(size)
         except TimeoutError:
             raise self._refusal("body") from None

@@ -134,7 +134,9 @@ class Connection(HttpToolsProtocol):
         """Hang up, and say why where nothing else is being said; with no status say nothing."""
         if self.transport.is_closing():
             return
-        silent = self.cycle is None or self._is_answered() or not self.cycle.response_started
+        # Before its headers are here, what is not answered is the request before it.
+        of_this = self._begun and self.cycle is not None and not self.cycle.response_started
+        silent = self.cycle is None or self._is_answered() or of_this
         if status and silent and not self.pipeline and not (self._begun and self._is_answered()):
             self.transport.write(
                 b"HTTP/1.1 %s\r\nconnection: close\r\ncontent-length: 0\r\n\r\n" % status

@@ -102,7 +102,7 @@ class CountedDatabase:
     def __init__(self, inner: Database, load: Load) -> None:
         self._inner = inner
         self._load = load
-        self.dialect = inner.dialect
+        self.dialect, self.remembered = inner.dialect, inner.remembered
         self.one, self.all, self.search = inner.one, inner.all, inner.search
         self.find, self.refresh = inner.find, inner.refresh
         self.pages, self.text, self.moment = inner.pages, inner.text, inner.moment

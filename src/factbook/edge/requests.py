@@ -1,7 +1,9 @@
 """A request as handlers see it, and the reply that they return."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Collection, Mapping
+from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl
 
@@ -9,11 +11,15 @@ import msgspec
 from starlette.types import Receive, Scope
 
 from factbook.auth.store import Grant
-from factbook.errors import InputError, PayloadTooLargeError
+from factbook.errors import InputError, PayloadTooLargeError, TooSlowError
 
 JSON = b"application/json; charset=utf-8"
 
 _SMALL = 64 * 1024
+# A body may take so many seconds, and more at so many bytes a second: what it takes up is taken
+# from others.
+_PATIENCE = 30.0
+_SLOWEST = 64 * 1024
 
 
 class ClientGoneError(Exception):
@@ -43,12 +49,14 @@ def reply(value: Any, status: int = 200, **headers: str) -> Reply:
 class Request:
     """One HTTP request."""
 
-    __slots__ = ("_query", "_receive", "headers", "scope", "token", "token_id")
+    __slots__ = ("_query", "_receive", "gate", "headers", "scope", "token", "token_id")
 
     def __init__(self, scope: Scope, receive: Receive) -> None:
         self.scope = scope
         self._receive = receive
         self._query: list[tuple[str, str]] | None = None
+        # What it was let in by, and takes a place of while it is worked on.
+        self.gate: asyncio.Semaphore | None = None
         # By lower-case name; of one sent twice, the last.
         self.headers: dict[bytes, bytes] = dict(scope["headers"])
         self.token: Grant | None = None  # set once it is known to be good
@@ -105,12 +113,37 @@ class Request:
             if key not in names:
                 raise InputError(f"Unknown query parameter '{key}'.")
 
+    @asynccontextmanager
+    async def aside(self) -> AsyncIterator[None]:
+        """Take no place of other requests while this one only waits for something to happen."""
+        gate = self.gate
+        if gate is not None:
+            gate.release()
+        try:
+            yield
+        finally:
+            if gate is not None:
+                await gate.acquire()
+
     async def body(self, limit: int, setting: str) -> bytes | bytearray:
-        """The whole body; raises PayloadTooLargeError naming the setting, ClientGoneError."""
+        """The whole body; raises PayloadTooLargeError naming the setting, ClientGoneError.
+
+        Raises TooSlowError when a large one takes longer than half a minute and comes slowly.
+        """
         length = self.headers.get(b"content-length", b"0")
         if length.isdigit() and int(length) > limit:
             raise _too_large(limit, setting)
-        message = await self._receive()
+        # However slowly it comes, nobody else waits for it.
+        if self.gate is not None:
+            self.gate.release()
+        try:
+            return await self._arrived(limit, setting)
+        finally:
+            if self.gate is not None:
+                await self.gate.acquire()
+
+    async def _arrived(self, limit: int, setting: str) -> bytes | bytearray:
+        message, began = await self._receive(), time.monotonic()
         if not message.get("more_body") and message["type"] == "http.request":
             whole: bytes = message.get("body", b"")
             _check_size(whole, limit, setting)
@@ -123,6 +156,10 @@ class Request:
             _check_size(body, limit, setting)
             if not message.get("more_body"):
                 return body
+            if time.monotonic() - began > _PATIENCE + len(body) / _SLOWEST:
+                raise TooSlowError(
+                    f"The body comes too slowly: less than {_SLOWEST // 1024} KiB a second."
+                )
             message = await self._receive()
 
     async def json(self, type_: Any, limit: int = 1024 * 1024) -> Any:

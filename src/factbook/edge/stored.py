@@ -33,7 +33,7 @@ def of_disk(database_url: str) -> Iterator[Metric]:
     """The size of a SQLite database, and of the disk that it is on; nothing for PostgreSQL."""
     if not database_url.startswith("sqlite:"):
         return
-    path = sqlite_path(database_url)
+    path = sqlite_path(database_url).resolve()
     with suppress(OSError):
         usage = shutil.disk_usage(path.parent)
         log = path.with_name(f"{path.name}-wal")

@@ -7,12 +7,37 @@ import yaml
 # Of a number. One of base 60, such as 1:30, is read digit by digit, each a larger sum than before.
 _LONGEST: Final = 1_000
 _NUMBERS: Final = frozenset({"tag:yaml.org,2002:int", "tag:yaml.org,2002:float"})
+# The library calls itself for what is nested; much deeper, the process has no room for that.
+_DEEPEST: Final = 1_000
 # What the library lets through, such as IndexError for `!!int ""` and KeyError for `!!bool x`.
 _ESCAPING: Final = (LookupError, ValueError, ArithmeticError, AttributeError, TypeError)
 
 
 class Loader(yaml.CSafeLoader):
     """Makes plain values only; raises YAMLError, and nothing else, for what cannot be made."""
+
+    _depth = 0
+
+    def descend_resolver(self, current_node: Any, current_index: Any) -> None:
+        """Called before a node is read. Raises ComposerError when it is nested too deeply."""
+        if self._depth > _DEEPEST:
+            problem = f"it is nested more than {_DEEPEST} deep"
+            mark = current_node.start_mark
+            raise yaml.composer.ComposerError(None, None, problem, mark)
+        self._depth += 1
+        super().descend_resolver(current_node, current_index)
+
+    def ascend_resolver(self) -> None:
+        """Called behind it."""
+        self._depth -= 1
+        super().ascend_resolver()
+
+    def construct_document(self, node: yaml.Node) -> Any:
+        """The value of a document. Raises ConstructorError for what is nested too deeply."""
+        try:
+            return super().construct_document(node)
+        except RecursionError:
+            raise _wrong(node, "it is nested too deeply") from None
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
         """The value of a node. Raises ConstructorError when it is not what its tag says."""

@@ -69,10 +69,25 @@ class Reads(NamedTuple):
     most: int
 
 
+class Remembered:
+    """What is remembered of an open database: one object of each type, made when asked for."""
+
+    def __init__(self) -> None:
+        self._objects: dict[type, Any] = {}
+
+    def of(self, type_: type[T]) -> T:
+        """The one object of this type."""
+        if type_ not in self._objects:
+            self._objects[type_] = type_()
+        found: T = self._objects[type_]
+        return found
+
+
 class Database(Protocol):
     """A database that is open."""
 
     dialect: Dialect
+    remembered: Remembered
 
     async def one(self, sql: str, parameters: Parameters = ()) -> Row | None:
         """The first row, or None."""

@@ -46,6 +46,11 @@ def _open_sqlite(path: Path, longest_search: float, busy_seconds: float) -> Data
         raise told from error
 
 
+def is_there(url: str) -> bool:
+    """Whether there is a database to open; opening makes a SQLite file where there is none."""
+    return not url.startswith("sqlite:///") or sqlite_path(url).exists()
+
+
 def sqlite_path(url: str) -> Path:
     """The file that a `sqlite:///` URL names."""
     path = url.removeprefix("sqlite:///")

@@ -20,9 +20,17 @@ from psycopg import errors
 
 from factbook.errors import UnavailableError
 from factbook.storage import dialects
-from factbook.storage.database import Dialect, Moment, Parameters, Reads, Row, Transaction
+from factbook.storage.database import (
+    Dialect,
+    Moment,
+    Parameters,
+    Reads,
+    Remembered,
+    Row,
+    Transaction,
+)
 from factbook.storage.finding import Finder
-from factbook.storage.postgresql_connections import WAIT_SECONDS, WRITERS, Pools
+from factbook.storage.postgresql_connections import SOON_SECONDS, WAIT_SECONDS, WRITERS, Pools
 from factbook.storage.postgresql_errors import AGAIN, is_lost
 from factbook.storage.searching import LONGEST_SEARCH, in_time
 
@@ -30,7 +38,6 @@ log = structlog.get_logger("factbook.storage")
 
 T = TypeVar("T")
 
-_SOON_SECONDS: Final = 2.0
 # A server that keeps its connections and says nothing is as good as gone.
 _SILENT_SECONDS: Final = 60.0
 _SILENT: Final = "The database is silent. Try again."
@@ -46,6 +53,7 @@ class PostgreSQL:
     dialect: Dialect = "postgresql"
 
     def __init__(self, pools: Pools, longest_search: float) -> None:
+        self.remembered = Remembered()
         self._pools = pools
         self._reads = pools.reads
         self._longest_search = longest_search
@@ -84,10 +92,9 @@ class PostgreSQL:
             except psycopg.Error as error:
                 if not is_lost(error):
                     raise
-            # After a restart of the server every connection in the pool is dead. The check is not
-            # cut short: the pool would lose the connections that it looks at.
-            await asyncio.wait({asyncio.create_task(self._reads.check())}, timeout=_SOON_SECONDS)
-            return await self._fetch(text, parameters, _SOON_SECONDS)
+            # After a restart of the server every connection in the pool is dead.
+            await self._pools.look()
+            return await self._fetch(text, parameters, SOON_SECONDS)
 
     async def _fetch(self, text: str, parameters: Parameters, wait: float | None) -> list[Row]:
         async with self._reads.connection(wait) as connection:
@@ -207,7 +214,7 @@ class PostgreSQL:
         return True
 
     async def check(self) -> None:
-        await _answered(self._read("SELECT 1", (), _SOON_SECONDS), 2 * _SOON_SECONDS)
+        await _answered(self._read("SELECT 1", (), SOON_SECONDS), 2 * SOON_SECONDS)
 
     def trouble(self) -> str | None:
         return None

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from typing import Any, Final, Self
 
 import psycopg
+import structlog
 from psycopg.conninfo import conninfo_to_dict
 from psycopg_pool import AsyncConnectionPool, ConnectionPool, PoolTimeout
 
@@ -14,9 +15,13 @@ from factbook.logs import without_secrets
 from factbook.storage.database import Row
 from factbook.storage.postgresql_errors import REFUSED, data_error, unavailable
 
+log = structlog.get_logger("factbook.storage")
+
 WRITERS: Final = 4
 # Seconds for which a request waits for a connection.
 WAIT_SECONDS: Final = 10.0
+# Seconds within which a server that is there answers.
+SOON_SECONDS: Final = 2.0
 # After that a pool tries again when somebody asks, and not ever more rarely by itself.
 _RETRY_SECONDS: Final = 4.0
 
@@ -80,6 +85,13 @@ class _AsyncConnection(psycopg.AsyncConnection[Row]):
         return connection
 
 
+def _tell(look: "asyncio.Task[None]") -> None:
+    """Log what no look at connections meets but by a bug; who waited for it goes on."""
+    error = None if look.cancelled() else look.exception()
+    if error is not None:
+        log.error("task.failed", exc_info=error)
+
+
 class Pools:
     """A pool for reads on the event loop, and one for writes on threads."""
 
@@ -89,6 +101,7 @@ class Pools:
         Raises ConfigurationError for an address that PostgreSQL's library does not understand.
         """
         self._failure = LastFailure()
+        self._looking: asyncio.Task[None] | None = None
         try:
             given = conninfo_to_dict(url)
         except psycopg.ProgrammingError as error:
@@ -129,8 +142,25 @@ class Pools:
                 f"PostgreSQL cannot be used: {reason}. Is it running, and is database_url right?"
             ) from cause
 
+    async def look(self) -> None:
+        """Get rid of dead connections for reads; returns when that is done, or takes long.
+
+        One look is for all who need one. It goes on by itself: the pool would lose the connections
+        that it looks at.
+        """
+        if self._looking is None or self._looking.done():
+            self._looking = asyncio.create_task(self.reads.check())
+            self._looking.add_done_callback(_tell)
+        await asyncio.wait({self._looking}, timeout=SOON_SECONDS)
+
     async def close(self) -> None:
         """Let go of every connection."""
+        if self._looking is not None:
+            await asyncio.wait({self._looking}, timeout=SOON_SECONDS)
+            # Cancelled once, the driver waits for what a silent server says to that.
+            while not self._looking.done():
+                self._looking.cancel()
+                await asyncio.wait({self._looking}, timeout=SOON_SECONDS)
         await self.reads.close()
         await asyncio.to_thread(self.writes.close)
 

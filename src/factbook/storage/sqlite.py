@@ -16,10 +16,17 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from factbook.errors import UnavailableError
 from factbook.storage import dialects
 from factbook.storage import sqlite_statements as statements
-from factbook.storage.database import Dialect, Moment, Parameters, Reads, Row, Transaction
+from factbook.storage.database import (
+    Dialect,
+    Moment,
+    Parameters,
+    Reads,
+    Remembered,
+    Row,
+    Transaction,
+)
 from factbook.storage.searching import LONGEST_SEARCH, in_time
 from factbook.storage.sqlite_connections import (
     BUSY_SECONDS,
@@ -31,7 +38,7 @@ from factbook.storage.sqlite_connections import (
     Readers,
     connect,
 )
-from factbook.storage.sqlite_file import DatabaseFile
+from factbook.storage.sqlite_file import DatabaseFile, SQLiteError
 
 T = TypeVar("T")
 
@@ -63,6 +70,7 @@ class SQLite:
         A write waits `busy_seconds` for other processes that write.
         """
         self._file = DatabaseFile(path)
+        self.remembered = Remembered()
         self._longest_search = longest_search
         self._busy_seconds = busy_seconds
         self._writer: Connection | None = None
@@ -78,10 +86,10 @@ class SQLite:
 
     def _first_connection(self) -> Connection:
         """For reads; what it finds tells whether the file can be read at all."""
-        self._file.path.parent.mkdir(parents=True, exist_ok=True)
+        self._file.target.parent.mkdir(parents=True, exist_ok=True)
         # Other users of the machine may not read what needs a permission here.
         with suppress(OSError):
-            self._file.path.touch(mode=0o600, exist_ok=False)
+            self._file.target.touch(mode=0o600, exist_ok=False)
         self._file.verify_writable()
         self._file.verify_log()
         connection = connect(self._file, mapped=True, wait=self._busy_seconds, new=True)
@@ -102,17 +110,7 @@ class SQLite:
 
     async def search(self, sql: str, parameters: Parameters = ()) -> list[Row]:
         async with self._searches.one() as connection, in_time(self._longest_search):
-            work = asyncio.ensure_future(
-                asyncio.to_thread(statements.all_rows, connection, sql, parameters)
-            )
-            try:
-                return await asyncio.shield(work)
-            except asyncio.CancelledError:
-                # The connection goes to somebody else only when this is over.
-                connection.interrupt()
-                await asyncio.wait([work])
-                work.exception()  # is the interruption itself, and looked at
-                raise
+            return await statements.all_rows_apart(connection, sql, parameters)
 
     def refresh(self) -> None:
         try:
@@ -175,7 +173,7 @@ class SQLite:
     def _noted_write(self, function: Callable[[Transaction], T], asked_at: float) -> T:
         try:
             return self._write(function, asked_at)
-        except UnavailableError as error:
+        except SQLiteError as error:
             self._file.note_write(error)
             raise
 

@@ -56,7 +56,7 @@ def _connected(
 ) -> Connection:
     # The threads take turns: one connection is the loop's, the other the writer's.
     connection = sqlite3.connect(
-        f"file:{quote(str(file.path))}?mode={'rwc' if new else 'rw'}",
+        f"file:{quote(str(file.target))}?mode={'rwc' if new else 'rw'}",
         uri=True,
         isolation_level=None,
         timeout=wait,

@@ -67,17 +67,23 @@ _SAME: Final = {
 Identity = tuple[int, int] | None
 
 
+class SQLiteError(UnavailableError):
+    """What the SQLite file, or the disk that it is on, does not let us do."""
+
+
 class DatabaseFile:
     """One SQLite file and what its connections found out about it.
 
-    `trouble` is why the last write could not be done, None when it could.
+    `target` is where the links of `path` lead: all connections go there, and stay there. `trouble`
+    is why the last write could not be done, None when it could.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.target = Path(os.path.realpath(path))
         self.trouble: str | None = None
         self._damaged = False
-        self._parts = (path, sqlite_wal.path_of(path))
+        self._parts = (path, sqlite_wal.path_of(self.target))
         self._opened: tuple[Identity, ...] | None = None
 
     def remember(self) -> None:
@@ -90,24 +96,24 @@ class DatabaseFile:
         An open file can be read and written after it was removed, and all of that would be lost.
         """
         if self._damaged:
-            raise self._advised(UnavailableError(_DAMAGED), sqlite3.SQLITE_CORRUPT)
+            raise self._advised(SQLiteError(_DAMAGED), sqlite3.SQLITE_CORRUPT)
         if self._opened is not None and self._identities() != self._opened:
-            error = UnavailableError(_GONE)
+            error = SQLiteError(_GONE)
             error.add_note(f"Put {self.path} back, or start the service again.")
             raise error
 
     def verify_log(self) -> None:
         """Raise UnavailableError for a write-ahead log that SQLite would not read."""
-        if sqlite_wal.is_damaged(self.path):
-            told = UnavailableError(f"{sqlite_wal.path_of(self.path).name} is damaged")
+        if sqlite_wal.is_damaged(self.target):
+            told = SQLiteError(f"{sqlite_wal.path_of(self.target).name} is damaged")
             told.add_note(_LOG_ADVICE)
             raise told
 
     def verify_writable(self) -> None:
         """Raise UnavailableError for a file, or a folder, that can only be read."""
-        for place in (self.path.parent, self.path):
+        for place in (self.target.parent, self.target):
             if place.exists() and not os.access(place, os.W_OK):
-                told = UnavailableError(f"{place.resolve()} is read-only")
+                told = SQLiteError(f"{place} is read-only")
                 raise self._advised(told, sqlite3.SQLITE_READONLY)
 
     def tell(self, error: sqlite3.Error) -> NoReturn:
@@ -117,10 +123,10 @@ class DatabaseFile:
             raise error
         if kind == sqlite3.SQLITE_CORRUPT:
             self._note_damage(error)
-        told = UnavailableError(_SENTENCES.get(kind, _OTHERWISE))
+        told = SQLiteError(_SENTENCES.get(kind, _OTHERWISE))
         raise self._advised(told, kind) from error
 
-    def note_write(self, error: UnavailableError | None) -> None:
+    def note_write(self, error: SQLiteError | None) -> None:
         """Note what came of a write, and log it when that is new."""
         trouble = None if error is None else error.message
         if trouble == self.trouble or (trouble is None and self._is_full()):
@@ -133,7 +139,7 @@ class DatabaseFile:
 
     def _is_full(self) -> bool:
         """Whether the disk was full and has no more room now than a small write takes."""
-        return self.trouble == _FULL and disk_usage(self.path.parent).free < _SOME_ROOM
+        return self.trouble == _FULL and disk_usage(self.target.parent).free < _SOME_ROOM
 
     def _note_damage(self, error: sqlite3.Error) -> None:
         # Who opens it is told.
@@ -142,7 +148,7 @@ class DatabaseFile:
         self._damaged = True
         log.error("database.damaged", cause=str(error), advice=self._advice(sqlite3.SQLITE_CORRUPT))
 
-    def _advised(self, error: UnavailableError, kind: int) -> UnavailableError:
+    def _advised(self, error: SQLiteError, kind: int) -> SQLiteError:
         error.add_note(self._advice(kind))
         return error
 

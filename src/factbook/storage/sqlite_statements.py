@@ -1,13 +1,17 @@
 """Statements on a connection to a SQLite file; what goes wrong is told by the file."""
 
+import asyncio
 import sqlite3
-from typing import Any
+from contextlib import suppress
+from typing import Any, Final
 
 import msgspec
 
 from factbook.storage import dialects
 from factbook.storage.database import Parameters, Row
 from factbook.storage.sqlite_connections import Connection
+
+_INTERRUPT_SECONDS: Final = 0.1
 
 
 def execute(connection: Connection, sql: str, parameters: Parameters) -> sqlite3.Cursor:
@@ -33,6 +37,22 @@ def all_rows(connection: Connection, sql: str, parameters: Parameters) -> list[R
         return _begun(connection, sql, parameters).fetchall()
     except sqlite3.Error as error:
         connection.file.tell(error)
+
+
+async def all_rows_apart(connection: Connection, sql: str, parameters: Parameters) -> list[Row]:
+    """The same on a thread; whoever cancels it has it only when the statement has ended."""
+    work = asyncio.ensure_future(asyncio.to_thread(all_rows, connection, sql, parameters))
+    try:
+        return await asyncio.shield(work)
+    except asyncio.CancelledError:
+        # An interruption does nothing to a statement that waits for a thread yet. The connection
+        # goes to somebody else only when this is over, however often it is cancelled.
+        while not work.done():
+            connection.interrupt()
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait([work], timeout=_INTERRUPT_SECONDS)
+        work.exception()  # is the interruption itself, and looked at
+        raise
 
 
 def some(connection: Connection, cursor: sqlite3.Cursor, size: int) -> list[Row]:

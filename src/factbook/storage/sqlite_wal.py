@@ -16,7 +16,7 @@ _ORDERS: Final = {0x377F0682: "<", 0x377F0683: ">"}
 
 
 def path_of(database: Path) -> Path:
-    """Where the log of a database is."""
+    """Where the log of a database is; `database` is no link: it is beside what that leads to."""
     return database.with_name(f"{database.name}-wal")
 
 

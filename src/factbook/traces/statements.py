@@ -70,6 +70,7 @@ class TracedDatabase:
 
     def __init__(self, inner: Database, tracer: Tracer) -> None:
         self.dialect: Dialect = inner.dialect
+        self.remembered = inner.remembered
         self._inner = inner
         self._spans = _Spans(tracer, inner.dialect)
         self.refresh = inner.refresh

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
-from weakref import WeakKeyDictionary
 
 import msgspec
 
@@ -18,7 +17,6 @@ from factbook.edge.requests import Reply
 from factbook.errors import InputError
 from factbook.web import addresses, positions, words
 from factbook.web.endpoint import Page
-from factbook.web.site import Site
 from factbook.web.visit import Visit
 
 PATH = "/catalog"
@@ -145,8 +143,10 @@ class _Choices(NamedTuple):
     values: Sequence[list[Choice]]
 
 
-# They are suggestions, and to count them takes longer than to find the entities.
-_remembered: WeakKeyDictionary[Site, _Choices] = WeakKeyDictionary()
+class _Remembered:
+    """The last choices: they are suggestions, and take longer to count than entities to find."""
+
+    choices: _Choices | None = None
 
 
 async def _choices(visit: Visit) -> Sequence[list[Choice]]:
@@ -158,7 +158,8 @@ async def _choices(visit: Visit) -> Sequence[list[Choice]]:
         return [], [], [], []
     database, now = visit.state.database, visit.now
     revision = await listing.revision(database)
-    known = _remembered.get(visit.site)
+    remembered = database.remembered.of(_Remembered)
+    known = remembered.choices
     if known is None or known.revision != revision or not 0 <= now - known.at < _CHOICES_KEPT:
         values = await asyncio.gather(
             listing.namespaces(database, _CHOICES),
@@ -166,7 +167,7 @@ async def _choices(visit: Visit) -> Sequence[list[Choice]]:
             listing.tags(database, _CHOICES),
             listing.sets(database, _CHOICES),
         )
-        known = _remembered[visit.site] = _Choices(revision, now, values)
+        known = remembered.choices = _Choices(revision, now, values)
     return known.values
 
 

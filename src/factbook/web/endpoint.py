@@ -111,14 +111,12 @@ class PageEndpoint:
         await send_reply(reply, send, head=request.method == "HEAD")
 
     async def _admitted(self, visit: Visit, now: float) -> Reply:
-        admission = visit.state.admission
-        reads = visit.request.method in {"GET", "HEAD"}
-        gate = admission.reads if reads else admission.writes
-        await admission.enter(gate, now)
+        request, admission = visit.request, visit.state.admission
+        await admission.enter(request, now, writes=_is_form(request))
         try:
             return await self._answer(visit)
         finally:
-            gate.release()
+            admission.leave(request)
 
     async def _answer(self, visit: Visit) -> Reply:
         request, state = visit.request, visit.state
@@ -133,9 +131,7 @@ class PageEndpoint:
                 raise AuthenticationError("Sign in to see this page.")
             visit.require(*page.needs)
         if method != "GET":
-            # Whoever sends slowly keeps nobody else from being let in.
-            async with state.admission.aside(state.admission.writes):
-                visit.form = await forms.read(request)
+            visit.form = await forms.read(request)
             session.check_form(visit)
         return await page.handler(visit)
 

@@ -7,7 +7,6 @@ the last commit, whatever process made it.
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from weakref import WeakKeyDictionary
 
 from factbook.storage import Database, Row
 
@@ -19,13 +18,9 @@ class _Counted:
     one_at_a_time: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
-# Those of each open database; an open database is of one process and one event loop.
-_remembered: WeakKeyDictionary[Database, _Counted] = WeakKeyDictionary()
-
-
 async def by_kind(database: Database) -> Mapping[str, int]:
     """The number of entities of each kind that there are any of."""
-    known = _remembered.setdefault(database, _Counted())
+    known = database.remembered.of(_Counted)
     if known.state != await database.one(_STATE):
         async with known.one_at_a_time:
             # Looked at before the count: what is written meanwhile makes it be counted again.

@@ -6,9 +6,12 @@ away says in a line of its own since which migration nothing needs it any more:
 
     -- Works from: 0012
 
-A process that does not know that migration refuses the database from then on. Indexes of tables
-that exist are made by `CREATE INDEX CONCURRENTLY`, in a file that holds nothing else: on PostgreSQL
-writes go on meanwhile.
+A process that does not know that migration refuses the database from then on: it does not start;
+where it serves already, `/readyz` says so and the worker in it ends; `factbook worker` ends. Both
+end within seconds; requests are answered as long as somebody sends them there.
+
+Indexes of tables that exist are made by `CREATE INDEX CONCURRENTLY`, in a file that holds nothing
+else: on PostgreSQL writes go on meanwhile.
 """
 
 import asyncio
@@ -65,6 +68,11 @@ async def pending(database: Database, known: Mapping[str, str] | None = None) ->
     if _RECORDED in done:
         _refuse(await database.all(_CONTRACTED), known)
     return [name for name in known if name not in done]
+
+
+async def has_record(database: Database) -> bool:
+    """Whether the database says which migrations are applied; not so one that is empty."""
+    return await database.one(_IS_THERE[database.dialect]) is not None
 
 
 async def check(database: Database) -> None:
@@ -207,7 +215,7 @@ def _in_use(name: str) -> str:
 
 async def _applied(database: Database) -> list[str]:
     """The names of what is applied."""
-    if await database.one(_IS_THERE[database.dialect]) is None:
+    if not await has_record(database):
         return []
     return [row[0] for row in await database.all(_NAMES)]
 
