@@ -11,7 +11,6 @@ An input is a request as it is written, with three words that stand for what onl
 
 import asyncio
 import functools
-import logging
 import re
 from contextlib import AbstractAsyncContextManager
 from tempfile import mkdtemp
@@ -19,8 +18,8 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import unquote
 
 import msgspec
-import structlog
 
+from factbook import logs
 from factbook.settings import Settings
 from tests.api.defining import define, of_entities, pushed
 from tests.fuzz.promises import text
@@ -104,8 +103,9 @@ async def _asked(
     async def send(message: Any) -> None:
         sent.append(message)
 
-    async with asyncio.timeout(_PROMPTLY):
-        await world.service.application(scope, receive, send)
+    with logs.silenced():
+        async with asyncio.timeout(_PROMPTLY):
+            await world.service.application(scope, receive, send)
     head, *pieces = sent
     return _Answer(
         head["status"], dict(head["headers"]), b"".join(one.get("body", b"") for one in pieces)
@@ -151,12 +151,11 @@ def close() -> None:
 
 @functools.cache
 def _world() -> _World:
-    quiet = structlog.make_filtering_bound_logger(logging.CRITICAL)
-    structlog.configure(wrapper_class=quiet)
     loop = asyncio.new_event_loop()
     running = started(_settings())
-    service = loop.run_until_complete(running.__aenter__())
-    words = loop.run_until_complete(_filled_in(service))
+    with logs.silenced():
+        service = loop.run_until_complete(running.__aenter__())
+        words = loop.run_until_complete(_filled_in(service))
     return _World(loop, running, service, words)
 
 
