@@ -132,18 +132,28 @@ def check_set(http: httpx2.Client, pusher: Pusher, ids: dict[str, str]) -> None:
 def check_feed(http: httpx2.Client, follower: Follower, pushers: list[Pusher]) -> None:
     """What was told while processes died is the whole feed, each event once and in order."""
     whole = Follower()
-    for reader in (follower, whole):
-        while reader.step(http):
-            pass
-    assert [event["id"] for event in follower.told] == [event["id"] for event in whole.told]
-    assert len({event["id"] for event in whole.told}) == len(whole.told)
+    # Events get their places after the commit, by whichever process comes to it first.
+    deadline = time.monotonic() + SOON_SECONDS
+    while any(pushed_by(whole, one)[-1:] != [one.revision] for one in pushers if one.revision):
+        assert time.monotonic() < deadline
+        whole.step(http)
+    while len(follower.told) < len(whole.told):
+        assert time.monotonic() < deadline
+        follower.step(http)
+    told = [event["id"] for event in whole.told]
+    assert [event["id"] for event in follower.told][: len(told)] == told
+    assert len(set(told)) == len(told)
     for pusher in pushers:
-        revisions = [
-            event["data"]["revision"]
-            for event in whole.told
-            if event["type"] == "set.replaced" and event["data"]["set"] == pusher.set_id
-        ]
-        assert revisions == list(range(1, pusher.revision + 1))
+        assert pushed_by(whole, pusher) == list(range(1, pusher.revision + 1))
+
+
+def pushed_by(reader: Follower, pusher: Pusher) -> list[int]:
+    """The revisions of the pusher's set, in the order in which the feed tells of them."""
+    return [
+        event["data"]["revision"]
+        for event in reader.told
+        if event["type"] == "set.replaced" and event["data"]["set"] == pusher.set_id
+    ]
 
 
 def wait_for_a_run(http: httpx2.Client, database_url: str) -> None:
