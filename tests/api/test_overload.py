@@ -229,33 +229,28 @@ def request() -> Request:
     return Request({"headers": []}, receive=Slow.nothing)
 
 
-async def test_who_comes_late_in_a_turn_of_the_loop_is_let_in_during_another() -> None:
+async def let_in(came: list[tuple[str, float]]) -> list[str]:
+    """Requests by their names in the order in which they are let in; each came so much later."""
     admission, now = Admission(100, MIB, Metrics()), time.perf_counter()
     order: list[str] = []
 
-    async def enter(name: str, at: float) -> None:
-        await admission.enter(request(), at, writes=False)
+    async def enter(name: str, after: float) -> None:
+        await admission.enter(request(), now + after, writes=False)
         order.append(name)
 
     async with asyncio.TaskGroup() as group:
-        for _ in range(16):
-            group.create_task(enter("early", now))
-        group.create_task(enter("late", now + 0.3))
-        group.create_task(enter("in time", now + 0.2))
+        for name, after in came:
+            group.create_task(enter(name, after))
+    return order
+
+
+async def test_who_comes_late_in_a_turn_of_the_loop_is_let_in_during_another() -> None:
+    order = await let_in([("early", 0.0)] * 16 + [("late", 0.3), ("in time", 0.2)])
     assert order == ["early"] * 16 + ["in time", "late"]
 
 
 async def test_few_requests_are_let_in_however_long_one_of_them_takes() -> None:
-    admission, now = Admission(100, MIB, Metrics()), time.perf_counter()
-    order: list[str] = []
-
-    async def enter(name: str, at: float) -> None:
-        await admission.enter(request(), at, writes=False)
-        order.append(name)
-
-    async with asyncio.TaskGroup() as group:
-        for number in range(18):
-            group.create_task(enter(str(number), now + 9.0 * (number > 0)))
+    order = await let_in([(str(number), 9.0 * (number > 0)) for number in range(18)])
     assert order[:16] == [str(number) for number in range(16)]
     assert set(order[16:]) == {"16", "17"}
 

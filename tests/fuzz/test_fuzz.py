@@ -24,6 +24,7 @@ from tests.pauses import no_pauses
 __all__ = ["no_pauses"]
 
 MOST_BYTES = 500_000
+LONG = 30_000
 _NAMES = ("parse", "parsed", "decode", "decoded", "read", "load", "opened", "unpacked")
 _SOURCE = Path(factbook.__file__).parent
 
@@ -67,15 +68,21 @@ def test_a_parser_keeps_its_promises_on_made_up_inputs(name: str) -> None:
     @given(changed | st.binary(max_size=200) | st.text(max_size=200).map(str.encode))
     def keeps(data: bytes) -> None:
         target.run(data)
+        tried.append(data)
 
+    tried: list[bytes] = []
     keeps()
+    # What is made up is neither the same over and over nor nothing but what is kept.
+    assert len(set(tried) - set(kept)) > target.examples // 4
 
 
 @each_target
 def test_a_long_input_takes_no_longer_than_its_length_allows(name: str) -> None:
     target, chance = TARGETS[name], random.Random(name)
-    for data in chance.sample(target.kept(), 2):
-        target.run(mutating.stretched(data, chance))
+    long = [mutating.stretched(data, chance) for data in chance.sample(target.kept(), 2)]
+    for data in long:
+        target.run(data)
+    assert all(len(data) > LONG for data in long)
 
 
 def test_every_parser_has_a_target_or_a_reason_why_not() -> None:

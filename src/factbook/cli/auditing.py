@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Coroutine
 from typing import Annotated
 
 import typer
@@ -49,8 +50,6 @@ def export(
       factbook audit export --since 2026-11-01T00:00:00Z > november.jsonl
       factbook audit export --follow --after 1795262400000/0000000012345678
     """
-    import asyncio
-
     from factbook import app as application
     from factbook import commands
 
@@ -66,12 +65,19 @@ def export(
         follow=follow,
         warn=note,
     )
+    _run(work)
+
+
+def _run(work: Coroutine[None, None, None]) -> None:
+    """Write until the end, or until whoever reads has enough."""
+    import asyncio
+
     try:
         asyncio.run(work)
     except KeyboardInterrupt:
         return
     except BrokenPipeError:
-        # Whoever reads has enough. What Python flushes at its end has to go somewhere.
+        # What Python flushes at its end has to go somewhere.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
