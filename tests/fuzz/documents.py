@@ -2,8 +2,6 @@
 
 import functools
 import sqlite3
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import msgspec
@@ -31,6 +29,7 @@ from factbook.sources.custom.documents import UnreadableError
 from factbook.sources.custom.templates import NoValueError
 from factbook.sources.http.addresses import address
 from factbook.sources.outcomes import Missing
+from tests.fuzz.folders import folder
 from tests.fuzz.promises import check_told, json, lines, text, tried
 from tests.fuzz.target import Target
 
@@ -127,7 +126,7 @@ def file(data: bytes) -> None:
     for name in ("catalog.yaml", "catalog.json"):
         for document in tried(files.parse, data, name) or ():
             assert isinstance(msgspec.json.decode(document.entity), dict)
-    place = _folder() / "recording.json"
+    place = folder() / "recording.json"
     place.write_bytes(data)
     tried(recordings.load, place)
 
@@ -193,16 +192,6 @@ def template(data: bytes) -> None:
     except NoValueError:
         return
     assert address(_BASE, f"/a/{part}/b", {}) == f"{_BASE}/a/{part}/b"
-
-
-@functools.cache
-def _folder() -> Path:
-    return Path(_temporary().name)
-
-
-@functools.cache
-def _temporary() -> TemporaryDirectory[str]:
-    return TemporaryDirectory()
 
 
 def _pushed(number: int, **metadata: Any) -> dict[str, Any]:

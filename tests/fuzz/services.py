@@ -3,7 +3,6 @@
 import asyncio
 import functools
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, cast
 
 import httpx2
@@ -28,6 +27,7 @@ from factbook.sources.outcomes import Missing, Outcome
 from factbook.sources.prometheus import promql, routing
 from factbook.web.openid.options import Options as OpenIDOptions
 from factbook.webhooks import signing
+from tests.fuzz.folders import folder
 from tests.fuzz.promises import check_told, json, lines, text, tried
 from tests.fuzz.target import Target
 from tests.sources.asking import Memory
@@ -40,13 +40,13 @@ _GIT = Options(host="git.example.com")
 
 def settings(data: bytes) -> None:
     """Settings are read the same from a file and from the variables that they are written to."""
-    file = _folder() / "factbook.toml"
+    file = folder() / "factbook.toml"
     file.write_bytes(data)
     found = _loaded({}, file)
     if found is not None and _has_plain_lists(found):
-        assert load(environ=environment(found), path=_folder() / "none.toml") == found
+        assert load(environ=environment(found), path=folder() / "none.toml") == found
     name, value = lines(data, 2)
-    _loaded({name.replace("\0", "") or "x": value.replace("\0", "")}, _folder() / "none.toml")
+    _loaded({name.replace("\0", "") or "x": value.replace("\0", "")}, folder() / "none.toml")
 
 
 def _has_plain_lists(found: Settings) -> bool:
@@ -212,16 +212,6 @@ def answer_to_client(data: bytes) -> None:
             responses.answer(functools.partial(responses.decode, dict[str, Any]), answer)
         except ClientError as error:
             check_told(error)
-
-
-@functools.cache
-def _folder() -> Path:
-    return Path(_temporary().name)
-
-
-@functools.cache
-def _temporary() -> TemporaryDirectory[str]:
-    return TemporaryDirectory()
 
 
 TARGETS = (

@@ -2,7 +2,6 @@
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import psycopg
@@ -26,15 +25,6 @@ NEXT = {
 AFTER_THAT = {**NEXT, "9002_less.sql": "-- Works from: 9000\nDROP TABLE more;"}
 ON_SQLITE = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 ON_POSTGRESQL = pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
-
-
-@pytest.fixture
-async def database(database_url: str) -> AsyncIterator[Database]:
-    """A database that the present release has brought up to date."""
-    database = await open_database(database_url, connections=6)
-    await migrate(database, NOON)
-    yield database
-    await database.close()
 
 
 def settings(database_url: str) -> Settings:

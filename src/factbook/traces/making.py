@@ -144,9 +144,15 @@ def around(span: Span) -> Iterator[None]:
 
     Not even the message of an error is recorded: it may hold what somebody sent.
     """
+    with ending(span), use_span(span, record_exception=False, set_status_on_exception=False):
+        yield
+
+
+@contextmanager
+def ending(span: Span) -> Iterator[None]:
+    """The span ends with the block, whichever is open inside; what is raised makes it fail."""
     try:
-        with use_span(span, record_exception=False, set_status_on_exception=False):
-            yield
+        yield
     except BaseException as error:
         failed(span, type(error).__name__)
         raise

@@ -15,7 +15,7 @@ from opentelemetry.trace import Span, SpanKind, Tracer, get_current_span
 
 from factbook.storage import Database, Row, Transaction
 from factbook.storage.database import Dialect, Moment, Parameters
-from factbook.traces.making import around, failed
+from factbook.traces.making import around, ending
 
 T = TypeVar("T")
 
@@ -56,13 +56,8 @@ class _Spans:
             return
         attributes = about(sql, table)
         span = self.begun(attributes["db.query.summary"], attributes)
-        try:
+        with ending(span):
             yield
-        except BaseException as error:
-            failed(span, type(error).__name__)
-            raise
-        finally:
-            span.end()
 
 
 class TracedDatabase:
