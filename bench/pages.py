@@ -139,6 +139,7 @@ def _paths(run: Run) -> dict[str, str]:
         "api-access": "/administration/account/api-access",
         "people": "/administration/people",
         "connections": "/administration/connections",
+        "webhooks": "/administration/webhooks",
         "audit": "/administration/audit",
     }
 

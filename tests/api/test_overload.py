@@ -245,8 +245,8 @@ async def let_in(came: list[tuple[str, float]]) -> list[str]:
 
 
 async def test_who_comes_late_in_a_turn_of_the_loop_is_let_in_during_another() -> None:
-    order = await let_in([("early", 0.0)] * 16 + [("late", 0.3), ("in time", 0.2)])
-    assert order == ["early"] * 16 + ["in time", "late"]
+    order = await let_in([("early", 0.0)] * 16 + [("in time", 0.2), ("late", 0.3), ("behind", 0.2)])
+    assert order == ["early"] * 16 + ["in time", "late", "behind"]
 
 
 async def test_few_requests_are_let_in_however_long_one_of_them_takes() -> None:
@@ -255,17 +255,92 @@ async def test_few_requests_are_let_in_however_long_one_of_them_takes() -> None:
     assert set(order[16:]) == {"16", "17"}
 
 
-async def test_who_finds_no_turn_for_too_long_is_refused() -> None:
-    admission = Admission(10**9, MIB, Metrics())
+async def test_no_more_are_refused_at_once_than_are_let_in() -> None:
+    """A refusal costs time as well, and whoever is refused asks again."""
+    admission, long_ago = Admission(1, MIB, Metrics()), time.perf_counter() - 60
+    holder = request()
+    await admission.enter(holder, long_ago, writes=False)
+    waiting = [asyncio.ensure_future(refused(admission, long_ago)) for _ in range(250)]
+    refusals = []
+    while not all(one.done() for one in waiting):
+        before = sum(one.done() for one in waiting)
+        await asyncio.wait(
+            [one for one in waiting if not one.done()], return_when="FIRST_COMPLETED"
+        )
+        refusals.append(sum(one.done() for one in waiting) - before)
+    assert refusals == [100, 100, 50]
+    admission.leave(holder)
+    await admission.enter(request(), time.perf_counter(), writes=False)
 
-    async def ask() -> None:
-        with pytest.raises(OverloadedError):
-            await admission.enter(request(), time.perf_counter(), writes=False)
 
-    asking = asyncio.create_task(ask())
-    while not asking.done():
-        # Every turn seems to have begun long ago, and to have let in enough.
-        for _ in range(16):
-            await admission.enter(request(), time.perf_counter() - 60, writes=False)
+async def refused(admission: Admission, now: float) -> None:
+    with pytest.raises(OverloadedError):
+        await admission.enter(request(), now, writes=False)
+
+
+async def test_who_waits_and_hangs_up_leaves_the_place_to_the_next() -> None:
+    admission, now = Admission(1, MIB, Metrics()), time.perf_counter()
+    first, gone, next_one = request(), request(), request()
+    await admission.enter(first, now, writes=False)
+    hanging_up = asyncio.ensure_future(admission.enter(gone, now, writes=False))
+    waiting = asyncio.ensure_future(admission.enter(next_one, now, writes=False))
+    await asyncio.sleep(0)
+    admission.leave(first)  # it is given the place, and hangs up before it knows
+    hanging_up.cancel()
+    await waiting
+    assert hanging_up.cancelled()
+    admission.leave(next_one)
+    await admission.enter(request(), now, writes=False)
+
+
+async def test_who_had_a_place_has_it_again_before_those_that_wait_for_one() -> None:
+    admission, now = Admission(1, MIB, Metrics()), time.perf_counter()
+    reading, other, new = request(), request(), request()
+    order, came = list[str](), asyncio.Event()
+    await admission.enter(reading, now, writes=False)
+
+    async def come(this: Request, name: str) -> None:
+        await admission.enter(this, now, writes=False)
+        order.append(name)
+        came.set()
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(come(other, "other"))
+        group.create_task(come(new, "new"))
         await asyncio.sleep(0)
-    await asking
+
+        async def read() -> None:
+            async with reading.aside():
+                pass
+            order.append("again")
+            admission.leave(reading)
+
+        group.create_task(read())
+        await came.wait()
+        admission.leave(other)
+    assert order == ["other", "again", "new"]
+
+
+async def test_who_is_cancelled_while_it_waits_for_its_place_gives_back_no_more_than_it_had() -> (
+    None
+):
+    admission, now = Admission(1, MIB, Metrics()), time.perf_counter()
+    reading, other = request(), request()
+    await admission.enter(reading, now, writes=False)
+
+    async def read() -> None:
+        try:
+            async with reading.aside():
+                await admission.enter(other, now, writes=False)
+        finally:
+            admission.leave(reading)
+
+    cancelled = asyncio.ensure_future(read())
+    await asyncio.sleep(0)
+    cancelled.cancel()
+    await asyncio.wait([cancelled])
+    waiting = asyncio.ensure_future(admission.enter(request(), now, writes=False))
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    admission.leave(other)
+    await waiting

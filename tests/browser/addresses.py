@@ -6,10 +6,11 @@ from tests.browser.shop import ADMINISTRATOR, VIEWER
 
 _ACCOUNT: Final = "/administration/account"
 _CONNECTIONS: Final = "/administration/connections"
+_WEBHOOKS: Final = "/administration/webhooks"
 _ENTITY: Final = "/catalog/{kind}/{namespace}/{name}"
 _CHECKOUT: Final = "/catalog/component/default/checkout"
 
-# RUN is in the place of the number of a run.
+# RUN is in the place of the number of a run, WEBHOOK of the id of a webhook.
 EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     "/": ("/", "/?kind=api"),
     "/catalog": ("/catalog", "/catalog?q=checkout&owner=%5B", "/catalog?q=nothing+like+it"),
@@ -65,6 +66,8 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     _CONNECTIONS: (_CONNECTIONS,),
     f"{_CONNECTIONS}/new": (f"{_CONNECTIONS}/new",),
     f"{_CONNECTIONS}/{{name}}/edit": (f"{_CONNECTIONS}/ci/edit",),
+    _WEBHOOKS: (_WEBHOOKS,),
+    f"{_WEBHOOKS}/{{id}}": (f"{_WEBHOOKS}/WEBHOOK",),
     "/administration/audit": ("/administration/audit", "/administration/audit?action=set.replace"),
 }
 NOWHERE: Final = "/nowhere"

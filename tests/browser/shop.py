@@ -91,6 +91,7 @@ class Shop:
         self.http = server.client(server.token())
         self.states: dict[str, Any] = {}
         self.run = 0
+        self.webhook = ""
 
     @property
     def url(self) -> str:
@@ -104,8 +105,8 @@ class Shop:
             yield opened
 
     def filled(self, path: str) -> str:
-        """A path with the number of the run in the place of RUN."""
-        return path.replace("RUN", str(self.run))
+        """A path with what was made in the place of RUN and WEBHOOK."""
+        return path.replace("RUN", str(self.run)).replace("WEBHOOK", self.webhook)
 
     def add_people(self) -> None:
         """An administrator by the link of the first start, and a viewer by an invitation."""
@@ -122,6 +123,8 @@ class Shop:
     def fill(self, build_server: str) -> None:
         """Push, define, collect."""
         self.put(f"{CONNECTIONS}/ci", {"baseUrl": build_server})
+        hook = {"url": f"{build_server}/events", "types": ["source.down", "source.up"]}
+        self.webhook = self.post("/api/events/webhooks", hook)["id"]
         self.push("examples", example_entities()[:-1])
         self.push("examples", example_entities())
         for source in (RUNBOOKS, BUILDS, COVERAGE):

@@ -88,6 +88,12 @@ def test_nothing_is_wrong_with_the_pages_outside(shop: Shop) -> None:
             "New connection",
         ),
         (
+            "/administration/webhooks",
+            {"Address": "ftp://elsewhere.example"},
+            "Make the webhook",
+            "Webhooks",
+        ),
+        (
             "/data-sources/builds/edit",
             {"Definition, in YAML or JSON": "id: [builds"},
             "Save the draft",

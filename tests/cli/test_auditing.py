@@ -27,6 +27,8 @@ COPIES = {("backup",), ("restore",)}
 OTHERS = {
     *(("serve",), ("worker",), ("doctor",), ("connect",), ("validate",)),
     *(("push",), ("sets",), ("entities",), ("facets",), ("facts",), ("call",), ("push-facts",)),
+    ("events",),
+    *(("webhooks", each) for each in ("list", "show", "create", "test", "enable", "delete")),
     *(("sources", each) for each in ("list", "new", "plan", "apply", "test")),
     *(("token", "list"), ("people", "list"), ("audit", "export")),
 }

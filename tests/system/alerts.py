@@ -120,9 +120,14 @@ CASES = (
         buckets(LAG, ("0.1", "0+120x30"), ("0.25", "0+120x30"), ("+Inf", "0+120x30")),
     ),
     Case(
-        "FactbookRequestsShed", 12, {of("requests_shed_total", ONE, reason="turn"): "0+1x20"}, ONE
+        "FactbookRequestsShed",
+        12,
+        {of("requests_shed_total", ONE, reason="under_way"): "0+1x20"},
+        ONE,
     ),
-    Case("FactbookRequestsShed", 12, {of("requests_shed_total", ONE, reason="turn"): "0 5x20"}),
+    Case(
+        "FactbookRequestsShed", 12, {of("requests_shed_total", ONE, reason="under_way"): "0 5x20"}
+    ),
     Case(
         "FactbookWritesWait",
         20,

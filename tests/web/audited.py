@@ -18,9 +18,10 @@ from tests.web.visiting import PASSWORD, Browser, add_person, browser, signed_in
 
 ACCOUNT: Final = "/administration/account"
 PEOPLE: Final = "/administration/people"
+WEBHOOKS: Final = "/administration/webhooks"
 NEW: Final = "another correct horse"
-# Forms that store nothing: a cookie of the browser, and a question.
-NO_WRITES: Final = frozenset({f"{ACCOUNT}/theme", "/connect/check"})
+# Forms that store nothing: a cookie of the browser, questions, and a message to try it out.
+NO_WRITES: Final = frozenset({f"{ACCOUNT}/theme", "/connect/check", f"{WEBHOOKS}/{{id}}/test"})
 
 
 class Sent(NamedTuple):
@@ -35,7 +36,7 @@ async def every_form(service: Service) -> AsyncIterator[Sent]:
     """Each is to be sent before the next is asked for."""
     ada = await with_password(service)
     await add_person(service, "vic", "viewer")
-    for part in (_signing_in, _account, _people, _catalog, _connections):
+    for part in (_signing_in, _account, _people, _catalog, _connections, _webhooks):
         async for sent in part(service, ada):
             yield sent
 
@@ -123,3 +124,12 @@ async def _connections(service: Service, ada: Browser) -> AsyncIterator[Sent]:
     yield Sent(f"{CONNECTIONS}/{{name}}/edit", changed, ("connection.replace",))
     deleted = ada.send(f"{CONNECTIONS}/ci/delete")
     yield Sent(f"{CONNECTIONS}/{{name}}/delete", deleted, ("connection.delete",))
+
+
+async def _webhooks(service: Service, ada: Browser) -> AsyncIterator[Sent]:
+    made = ada.send(WEBHOOKS, url="https://events.example.com/factbook")
+    yield Sent(WEBHOOKS, made, ("webhook.create",))
+    [(id_,)] = await service.state.database.all("SELECT id FROM webhooks")
+    for verb in ("enable", "delete"):
+        sent = ada.send(f"{WEBHOOKS}/{id_}/{verb}")
+        yield Sent(f"{WEBHOOKS}/{{id}}/{verb}", sent, (f"webhook.{verb}",))

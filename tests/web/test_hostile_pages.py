@@ -36,6 +36,7 @@ _FIELDS = (
     *("name", "display_name", "password", "again", "current", "role", "session", "theme", "text"),
     *("seen", "entity", "do", "next", "base_url", "methods", "at_once", "header-0", "value-0"),
     *("invitation", "token", "preset", "permission", "expires", "other", "request", "take", "over"),
+    *("url", "types"),
 )
 
 
@@ -58,6 +59,9 @@ async def filled(service: Service) -> Browser:
     sent = {"baseUrl": "https://ci.example.com/<b>", "headers": {"x-a": "<script>alert(1)"}}
     made = await service.http.put(f"{CONNECTIONS}/ci", json=sent)
     assert made.status_code == 200, made.text
+    hook = {"url": "https://events.example.com/<b>{{7*7}}"}
+    made = await service.http.post("/api/events/webhooks", json=hook)
+    assert made.status_code == 201, made.text
     ada.http.headers["user-agent"] = NAME
     await ada.done(f"{ACCOUNT}/name", display_name=NAME)
     made = await ada.send(f"{ACCOUNT}/api-access/tokens", name=NAME, preset="ask", request="1")

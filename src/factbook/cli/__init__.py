@@ -9,12 +9,13 @@ from typing import Annotated
 import typer
 
 from factbook import __version__
-from factbook.cli import auditing, people, sources, tokens
+from factbook.cli import auditing, people, sources, tokens, webhooks
 from factbook.cli.asking import call, entities, facets, facts
 from factbook.cli.backing_up import backup, restore
 from factbook.cli.collecting import collect, worker
 from factbook.cli.connecting import connect
 from factbook.cli.doctoring import doctor
+from factbook.cli.events import events
 from factbook.cli.failures import EXIT_CODES, Commands
 from factbook.cli.pushing import push, sets, validate
 from factbook.cli.pushing_facts import push_facts
@@ -34,6 +35,7 @@ COMMANDS = (
     facets,
     facts,
     call,
+    events,
     push_facts,
     collect,
     connect,
@@ -53,6 +55,7 @@ for command in COMMANDS:
 app.add_typer(sources.app, name="sources", epilog=EXIT_CODES)
 app.add_typer(tokens.app, name="token")
 app.add_typer(people.app, name="people")
+app.add_typer(webhooks.app, name="webhooks")
 app.add_typer(auditing.app, name="audit")
 
 

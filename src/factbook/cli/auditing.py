@@ -1,15 +1,13 @@
 """`factbook audit`: the audit, read from the database itself."""
 
-import os
 import sys
-from collections.abc import Coroutine
 from typing import Annotated
 
 import typer
 
 from factbook.cli.failures import EXIT_CODES
 from factbook.cli.local import DatabaseUrl, settings_from
-from factbook.cli.output import note
+from factbook.cli.output import note, until_enough
 from factbook.clock import milliseconds
 from factbook.errors import InputError
 
@@ -50,6 +48,8 @@ def export(
       factbook audit export --since 2026-11-01T00:00:00Z > november.jsonl
       factbook audit export --follow --after 1795262400000/0000000012345678
     """
+    import asyncio
+
     from factbook import app as application
     from factbook import commands
 
@@ -65,20 +65,8 @@ def export(
         follow=follow,
         warn=note,
     )
-    _run(work)
-
-
-def _run(work: Coroutine[None, None, None]) -> None:
-    """Write until the end, or until whoever reads has enough."""
-    import asyncio
-
-    try:
+    with until_enough():
         asyncio.run(work)
-    except KeyboardInterrupt:
-        return
-    except BrokenPipeError:
-        # What Python flushes at its end has to go somewhere.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _write(lines: bytes) -> None:

@@ -104,3 +104,15 @@ def progress_bar(description: str) -> Iterator[Callable[[int, int], None]]:
     with Progress(*columns, Left(), console=console, transient=True) as shown:
         task = shown.add_task(description, total=None)
         yield lambda done, total: shown.update(task, completed=done, total=total)
+
+
+@contextmanager
+def until_enough() -> Iterator[None]:
+    """Ends a block that prints when the command is stopped, or when whoever reads has enough."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        return
+    except BrokenPipeError:
+        # What Python flushes at its end has to go somewhere.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

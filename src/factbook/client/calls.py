@@ -20,7 +20,7 @@ Parameters = list[tuple[str, str]]
 
 # `{word}` is the client's push word; whatever else is put into a path has its braces encoded.
 _PUSH = "/api/catalog/{word}-entities"
-_TIMEOUT = 60.0
+TIMEOUT = 60.0
 # A set of 100,000 entities takes the server half a minute, and a slow disk or network longer.
 _PUSH_TIMEOUT = 900.0
 
@@ -38,7 +38,7 @@ class Call(Generic[T]):
     params: Parameters = field(default_factory=list)
     content: bytes | None = None
     headers: dict[str, str] = field(default_factory=dict)
-    timeout: float = _TIMEOUT
+    timeout: float = TIMEOUT
     answers: Collection[int] = ()
 
 

@@ -11,7 +11,7 @@ import msgspec
 
 from factbook.client.answers import Ancestry, Entity, FacetValue, QueryPage
 from factbook.client.calls import Call, Parameters, parameters
-from factbook.client.responses import decode, refusal
+from factbook.client.responses import decode, nothing, refusal
 
 _CATALOG = "/api/catalog"
 PAGE_SIZE = 500
@@ -198,7 +198,7 @@ def validate(
 def remove(uid: str) -> Call[None]:
     """Remove the entity with this `metadata.uid`; nothing happens when there is none."""
     path = f"{_CATALOG}/entities/by-uid/{quote(uid, safe='')}"
-    return Call(method="DELETE", path=path, read=_nothing)
+    return Call(method="DELETE", path=path, read=nothing)
 
 
 def refresh(ref: str) -> Call[None]:
@@ -207,7 +207,7 @@ def refresh(ref: str) -> Call[None]:
     Raises ApiError with status 404 when there is none.
     """
     content = msgspec.json.encode({"entityRef": ref})
-    return Call(method="POST", path=f"{_CATALOG}/refresh", read=_nothing, content=content)
+    return Call(method="POST", path=f"{_CATALOG}/refresh", read=nothing, content=content)
 
 
 def _by_name(ref: str) -> str:
@@ -228,7 +228,3 @@ def _read_problems(response: httpx2.Response) -> list[str]:
         # A request that cannot be read is answered 400 as well.
         raise refusal(response) from None
     return [error.message for error in invalid.errors]
-
-
-def _nothing(_: httpx2.Response) -> None:
-    return None

@@ -22,6 +22,11 @@ def decode(type_: type[T], response: httpx2.Response) -> T:
         ) from None
 
 
+def nothing(_: httpx2.Response) -> None:
+    """An answer that says no more than that it was done."""
+    return
+
+
 def answer(
     read: Callable[[httpx2.Response], T], response: httpx2.Response, answers: Collection[int] = ()
 ) -> T:

@@ -5,11 +5,10 @@ from functools import partial
 from typing import Any
 from urllib.parse import quote
 
-import httpx2
 import msgspec
 
 from factbook.client.calls import Call, parameters
-from factbook.client.responses import decode
+from factbook.client.responses import decode, nothing
 from factbook.client.source_answers import (
     DataSource,
     FactsPage,
@@ -70,7 +69,7 @@ def publish_data_source(source_id: str, *, force: bool = False) -> Call[DataSour
 
 def delete_data_source(source_id: str) -> Call[None]:
     """Remove a data source with its facts, their history and its runs."""
-    return Call(method="DELETE", path=_path(source_id), read=_nothing)
+    return Call(method="DELETE", path=_path(source_id), read=nothing)
 
 
 def test_data_source(definition: Mapping[str, Any], entity: str) -> Call[Tried]:
@@ -168,7 +167,3 @@ def _path(source_id: str) -> str:
 
 def _facts_path(source_id: str) -> str:
     return f"{PATH}/facts/{quote(source_id, safe='')}"
-
-
-def _nothing(_: httpx2.Response) -> None:
-    return None

@@ -1,17 +1,15 @@
 """Who is let in when more is asked than can be answered.
 
-What is let in is answered as quickly as ever. What is not waits for a moment, in which its client
-cannot ask again either, and then gets 503 before anything was done for it. It is too much
+What is let in is answered as quickly as ever. What is not waits in line, in which its client cannot
+ask again either, and after a moment gets 503 before anything was done for it. It is too much
 
-- for the event loop, when a turn of it takes long: then requests that come late in a turn are let
-  in during another one, so that those already let in get their turns.
+- for the event loop, when a turn of it takes long: who comes late in a turn waits for the next.
 - for the database. Requests under way hardly use the loop then, so they are counted: those that
   read apart from those that write, of which one may hold up all others.
 - for memory. Large bodies are read one after another when they do not fit in side by side.
 """
 
 import asyncio
-import random
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -19,22 +17,22 @@ from typing import Final, Literal
 
 import structlog
 
+from factbook.edge.lines import Line
 from factbook.edge.metrics import Metrics
 from factbook.edge.requests import Request
 from factbook.errors import OverloadedError
 
 log = structlog.get_logger("factbook.api")
 
-Reason = Literal["turn", "under_way", "body"]
+Reason = Literal["under_way", "body"]
 
 # Seconds in a turn after which nobody more is let in.
 _LONGEST_TURN: Final = 0.25
 # In every turn so many are let in, however long the first of them took.
 _ALWAYS: Final = 16
-# Seconds for which a request waits to be let in.
+# Seconds for which a request waits in line, and between two looks at who has waited for so long.
 _PATIENCE: Final = 2.0
-# Seconds, on average, after which one that came late in two turns tries again.
-_AGAIN: Final = 0.5
+_LOOK: Final = 0.05
 # Bodies up to this many bytes are not counted.
 _SMALL: Final = 1024 * 1024
 # Seconds for which a large body waits for room.
@@ -47,12 +45,13 @@ class Admission:
     """What lets requests in: `most` reads and `most` writes, large bodies of `room` bytes."""
 
     def __init__(self, most: int, room: int, metrics: Metrics) -> None:
-        self._reads = asyncio.Semaphore(most)
-        self._writes = asyncio.Semaphore(most)
+        self._reads = Line(most)
+        self._writes = Line(most)
         self._room = _Room(room)
         self._metrics = metrics
         self._turn: float | None = None  # when the first request of this turn came
         self._admitted = 0  # in this turn
+        self._next_look: asyncio.TimerHandle | None = None
         self._unsaid = 0  # refused since the last line in the log
         self._said: float | None = None
 
@@ -61,14 +60,13 @@ class Admission:
 
         It has a place among the writes or the reads until `leave`.
         """
-        request.gate = gate = self._writes if writes else self._reads
-        if self._is_late(now):
-            await self._another_turn(now)
-        self._admitted += 1
-        if gate.locked():
-            await self._in_line(gate)
+        request.gate = line = self._writes if writes else self._reads
+        if self._is_late(now) or not line.is_open:
+            self._look_later()
+            await line.wait(now)
         else:
-            await gate.acquire()
+            line.take()
+        self._admitted += 1
 
     def leave(self, request: Request) -> None:
         """Give back the place of a request that was let in."""
@@ -104,25 +102,23 @@ class Admission:
             asyncio.get_running_loop().call_soon(self._turn_over)
         return now - self._turn > _LONGEST_TURN and self._admitted >= _ALWAYS
 
-    async def _another_turn(self, now: float) -> None:
-        latest, wait = now + _PATIENCE, 0.0
-        while self._is_late(now):
-            if now > latest:
-                raise self._refusal("turn")
-            await asyncio.sleep(wait)
-            now = time.perf_counter()
-            # At different times, so that they do not all come late together again.
-            wait = _AGAIN * random.uniform(0.5, 1.5)  # noqa: S311 - no secret
-
-    async def _in_line(self, gate: asyncio.Semaphore) -> None:
-        try:
-            async with asyncio.timeout(_PATIENCE):
-                await gate.acquire()
-        except TimeoutError:
-            raise self._refusal("under_way") from None
-
     def _turn_over(self) -> None:
         self._turn, self._admitted = None, 0
+        self._reads.give()
+        self._writes.give()
+
+    def _look_later(self) -> None:
+        if self._next_look is None:
+            self._next_look = asyncio.get_running_loop().call_later(_LOOK, self._look)
+
+    def _look(self) -> None:
+        """Refuse who has waited for too long."""
+        self._next_look = None
+        for line in (self._reads, self._writes):
+            for one in line.overdue(time.perf_counter() - _PATIENCE):
+                one.set_exception(self._refusal("under_way"))
+            if line.is_waited_in:
+                self._look_later()
 
     def _refusal(self, reason: Reason) -> OverloadedError:
         self._metrics.shed(reason)

@@ -116,7 +116,7 @@ class Metrics:
             "Requests refused because more was asked than could be answered.",
             labels=("reason",),
         )
-        for reason in ("turn", "under_way", "body"):
+        for reason in ("under_way", "body"):
             shed.add_metric((reason,), self._shed[reason])
         yield shed
         messages = CounterMetricFamily(

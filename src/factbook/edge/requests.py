@@ -11,6 +11,7 @@ import msgspec
 from starlette.types import Receive, Scope
 
 from factbook.auth.store import Grant
+from factbook.edge.lines import Line
 from factbook.errors import InputError, PayloadTooLargeError, TooSlowError
 
 JSON = b"application/json; charset=utf-8"
@@ -56,7 +57,7 @@ class Request:
         self._receive = receive
         self._query: list[tuple[str, str]] | None = None
         # What it was let in by, and takes a place of while it is worked on.
-        self.gate: asyncio.Semaphore | None = None
+        self.gate: Line | None = None
         # By lower-case name; of one sent twice, the last.
         self.headers: dict[bytes, bytes] = dict(scope["headers"])
         self.token: Grant | None = None  # set once it is known to be good

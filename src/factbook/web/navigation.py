@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-from factbook.auth.permissions import AUDIT_READ, SOURCE_WRITE, TOKEN_MANAGE
+from factbook.auth.permissions import AUDIT_READ, EVENTS_READ, SOURCE_WRITE, TOKEN_MANAGE
 
 
 class Section(NamedTuple):
@@ -34,6 +34,7 @@ _ADMINISTRATION = (
     ("Account", "/administration/account", "account", ()),
     ("People", "/administration/people", "people", (TOKEN_MANAGE,)),
     ("Connections", "/administration/connections", "connections", (SOURCE_WRITE,)),
+    ("Webhooks", "/administration/webhooks", "webhooks", (EVENTS_READ, TOKEN_MANAGE)),
     ("Audit", "/administration/audit", "audit", (AUDIT_READ,)),
 )
 

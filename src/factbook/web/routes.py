@@ -28,6 +28,7 @@ from factbook.web.site import Site
 from factbook.web.source_editor import SOURCE_EDITOR
 from factbook.web.source_runs import SOURCE_RUNS
 from factbook.web.visit import Visit
+from factbook.web.webhooks import WEBHOOKS
 
 PAGES: Sequence[Page] = (
     Page("GET", "/static/{name}", static.show, OPEN),
@@ -47,6 +48,7 @@ PAGES: Sequence[Page] = (
     *DATA_SOURCE,
     *SOURCE_RUNS,
     *CONNECTIONS,
+    *WEBHOOKS,
     *CONNECT,
     *PLAYGROUND,
 )

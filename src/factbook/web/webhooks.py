@@ -1,0 +1,128 @@
+"""Administration → Webhooks: where events are sent to, and what did not arrive there."""
+
+from collections.abc import Sequence
+from typing import Final, get_args
+
+from factbook import webhooks
+from factbook.auth.permissions import EVENTS_READ, TOKEN_MANAGE
+from factbook.edge import auditing
+from factbook.edge.requests import Reply
+from factbook.errors import ConflictError, InputError
+from factbook.events.event import TYPES, EventType
+from factbook.web.endpoint import Page
+from factbook.web.visit import Visit
+from factbook.web.words import segment
+
+PATH: Final = "/administration/webhooks"
+_ONE: Final = f"{PATH}/{{id}}"
+_TYPES: Final[Sequence[EventType]] = get_args(EventType)
+
+
+async def listed(visit: Visit) -> Reply:
+    """Every webhook, and the form of a new one."""
+    return await _list(visit)
+
+
+async def create(visit: Visit) -> Reply:
+    """Make a webhook, whose secret is in this answer alone."""
+    state, url = visit.state, visit.sent.one("url")
+    write = visit.writing(auditing.of_webhook("webhook.create"), 201)
+    try:
+        made = await webhooks.create(
+            state.database,
+            state.post,
+            state.token_key,
+            url,
+            _chosen(visit),
+            actor=visit.person.ref,
+            now=visit.now,
+            write=write,
+        )
+    except (InputError, ConflictError) as error:
+        return await _list(visit, error.status, error.message.removeprefix("url: "))
+    return visit.page("webhooks-made.html", 201, made=made, path=PATH)
+
+
+async def show(visit: Visit) -> Reply:
+    """One webhook, and what could not be delivered."""
+    return await _one(visit)
+
+
+async def try_out(visit: Visit) -> Reply:
+    """Send a test message, and say what came of it."""
+    state, id_ = visit.state, _id(visit)
+    try:
+        tried = await webhooks.try_out(state.database, state.post, state.token_key, id_, visit.now)
+    except ConflictError as error:
+        return await _one(visit, error.status, error.message)
+    if tried.error is not None:
+        return await _one(visit, problem=f"The message was not delivered: {tried.error}.")
+    notice = f"The receiver answered {tried.status} after {tried.milliseconds} ms."
+    return visit.redirect(_path(id_), notice)
+
+
+async def enable(visit: Visit) -> Reply:
+    """Send to a webhook again, and once more what was given up."""
+    write = visit.writing(auditing.of_webhook("webhook.enable"))
+    await webhooks.enable(_id(visit), now=visit.now, write=write)
+    return visit.redirect(_path(_id(visit)), "The webhook is enabled.")
+
+
+async def delete(visit: Visit) -> Reply:
+    """Remove a webhook, and what waits to be sent to it."""
+    await webhooks.remove(_id(visit), write=visit.writing(auditing.of_webhook("webhook.delete")))
+    return visit.redirect(PATH, "The webhook was deleted.")
+
+
+def _chosen(visit: Visit) -> list[EventType]:
+    """The types that are ticked; raises InputError."""
+    named = visit.sent.all("types")
+    if not set(named) <= set(_TYPES):
+        raise InputError("There is no such type of events.")
+    return [type_ for type_ in _TYPES if type_ in named]
+
+
+def _id(visit: Visit) -> str:
+    return visit.request.parameter("id")
+
+
+def _path(id_: str) -> str:
+    return f"{PATH}/{segment(id_)}"
+
+
+async def _list(visit: Visit, status: int = 200, problem: str = "") -> Reply:
+    form = visit.form
+    return visit.page(
+        "webhooks.html",
+        status,
+        webhooks=await webhooks.listed(visit.state.database),
+        types=[(type_, TYPES[type_][1]) for type_ in _TYPES],
+        url=form.one("url") if form else "",
+        chosen=form.all("types") if form else [],
+        problem=problem,
+        path=PATH,
+    )
+
+
+async def _one(visit: Visit, status: int = 200, problem: str = "") -> Reply:
+    hook, lost = await webhooks.one(visit.state.database, _id(visit))
+    return visit.page(
+        "webhook.html",
+        status,
+        hook=hook,
+        lost=lost,
+        problem=problem,
+        path=PATH,
+        here=_path(hook.id),
+    )
+
+
+_NEEDS: Final = (EVENTS_READ, TOKEN_MANAGE)
+WEBHOOKS: Sequence[Page] = (
+    Page("GET", PATH, listed, _NEEDS),
+    Page("POST", PATH, create, _NEEDS),
+    Page("GET", _ONE, show, _NEEDS),
+    Page("POST", f"{_ONE}/test", try_out, _NEEDS),
+    Page("POST", f"{_ONE}/enable", enable, _NEEDS),
+    Page("POST", f"{_ONE}/delete", delete, _NEEDS),
+)
