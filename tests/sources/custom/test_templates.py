@@ -81,7 +81,9 @@ def test_an_entity_without_the_value_is_told_as_such(text: str) -> None:
     assert found.reason == f"no-annotation: the entity has no {text}"
 
 
-@pytest.mark.parametrize("value", [".", "..", "a/../b", "..\\b", "./a", "a" * 1_001])
+@pytest.mark.parametrize(
+    "value", [".", "..", "a/../b", "..\\b", "./a", "/.;x", "a/..;", "a" * 1_001]
+)
 def test_a_value_that_climbs_or_is_endless_is_no_value(value: str) -> None:
     found = request({"metadata": {"name": value}}, path="/x/{{ metadata.name }}/y")
     assert isinstance(found, Missing)

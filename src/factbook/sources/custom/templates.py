@@ -13,6 +13,7 @@ from urllib.parse import quote
 from factbook.errors import InputError
 from factbook.sources.custom import extraction
 from factbook.sources.custom.extraction import Expression
+from factbook.sources.http import climbs
 from factbook.sources.outcomes import Missing, Outcome
 
 LONGEST: Final = 2_000
@@ -63,7 +64,7 @@ def parse(text: str) -> Template:
 
 def in_path(value: str) -> str:
     """A value as one part of a path; one that would climb out of its place is no value."""
-    if {".", ".."} & set(re.split(r"[/\\]", value)):
+    if climbs(value):
         raise NoValueError("a value that a path cannot hold")
     return quote(value, safe="")
 

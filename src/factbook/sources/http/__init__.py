@@ -4,7 +4,7 @@ An integration is handed a `Client` and reads its `Answer`s. What is heavy to im
 itself, is in `sending` and `network`, for the part that makes clients.
 """
 
-from factbook.sources.http.addresses import address, host_of, path
+from factbook.sources.http.addresses import address, climbs, host_of, path
 from factbook.sources.http.answers import Answer, Reply
 from factbook.sources.http.client import Client
 from factbook.sources.http.credential import ANONYMOUS, Credential
@@ -26,6 +26,7 @@ __all__ = [
     "Reply",
     "Route",
     "address",
+    "climbs",
     "host_of",
     "outcome_of_graphql_error",
     "path",

@@ -44,10 +44,16 @@ def address(base_url: str, target: str, query: Mapping[str, str | int]) -> str |
         url += ("&" if "?" in url else "?") + urlencode(query)
     if _UNPRINTABLE.search(url) or _origin(url) != _origin(base_url):
         return None
-    # Some servers take a backslash for a slash, and cut off what follows a ; in a segment.
-    path_ = unquote(urlsplit(url).path).replace("\\", "/")
-    segments = {one.partition(";")[0] for one in path_.split("/")}
-    return None if {".", ".."} & segments else url
+    return None if climbs(unquote(urlsplit(url).path)) else url
+
+
+def climbs(text: str) -> bool:
+    """Whether a path has a part that leads to another place, as some server may read it.
+
+    Some take a backslash for a slash, and cut off what follows a ; in a segment.
+    """
+    segments = text.replace("\\", "/").split("/")
+    return any(segment.partition(";")[0] in {".", ".."} for segment in segments)
 
 
 def moved(base_url: str, url: str, location: str) -> str | None:
