@@ -10,6 +10,7 @@ answers with a `Result`. Any further input, or its end, stops it early.
 
 import asyncio
 import random
+import resource
 import subprocess
 import sys
 import time
@@ -22,6 +23,9 @@ import msgspec
 import uvloop
 
 from bench.answers import Answer
+
+# That this process has open beside its connections.
+_OTHER_FILES = 64
 
 
 class Call(msgspec.Struct, frozen=True, array_like=True):
@@ -174,6 +178,9 @@ class _Generator:
         self._failures = 0
 
     async def connect(self) -> None:
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if soft < self._plan.connections + _OTHER_FILES:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
         for _ in range(self._plan.connections):
             address = ("127.0.0.1", self._plan.port)
             _, connection = await self._loop.create_connection(lambda: _Connection(self), *address)

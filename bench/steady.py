@@ -30,7 +30,7 @@ _HOST = "github.test"
 _GITHUB = "/api/tech-insights/v1/data-sources/github"
 _TIMES_MOST = 5
 _OVERLOADED = 20.0  # seconds
-_MANY_CONNECTIONS = 8_000
+_MANY_CONNECTIONS = 16_000
 _AFTER = 3.0
 
 
