@@ -255,20 +255,17 @@ async def test_few_requests_are_let_in_however_long_one_of_them_takes() -> None:
     assert set(order[16:]) == {"16", "17"}
 
 
-async def test_no_more_are_refused_at_once_than_are_let_in() -> None:
+async def test_few_are_refused_at_once() -> None:
     """A refusal costs time as well, and whoever is refused asks again."""
     admission, long_ago = Admission(1, MIB, Metrics()), time.perf_counter() - 60
     holder = request()
     await admission.enter(holder, long_ago, writes=False)
-    waiting = [asyncio.ensure_future(refused(admission, long_ago)) for _ in range(250)]
-    refusals = []
-    while not all(one.done() for one in waiting):
-        before = sum(one.done() for one in waiting)
-        await asyncio.wait(
-            [one for one in waiting if not one.done()], return_when="FIRST_COMPLETED"
-        )
-        refusals.append(sum(one.done() for one in waiting) - before)
-    assert refusals == [100, 100, 50]
+    waiting = {asyncio.ensure_future(refused(admission, long_ago)) for _ in range(50)}
+    at_once = []
+    while waiting:
+        done, waiting = await asyncio.wait(waiting, return_when="FIRST_COMPLETED")
+        at_once.append(len(done))
+    assert at_once == [20, 20, 10]
     admission.leave(holder)
     await admission.enter(request(), time.perf_counter(), writes=False)
 

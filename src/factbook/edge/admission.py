@@ -33,6 +33,10 @@ _ALWAYS: Final = 16
 # Seconds for which a request waits in line, and between two looks at who has waited for so long.
 _PATIENCE: Final = 2.0
 _LOOK: Final = 0.05
+# From one look to the next there is one refusal for so many answers, or there are a few: refusing
+# costs nearly as much as answering, and whoever is refused asks again.
+_ANSWERS: Final = 4
+_ALWAYS_REFUSED: Final = 20
 # Bodies up to this many bytes are not counted.
 _SMALL: Final = 1024 * 1024
 # Seconds for which a large body waits for room.
@@ -115,8 +119,10 @@ class Admission:
         """Refuse who has waited for too long."""
         self._next_look = None
         for line in (self._reads, self._writes):
-            for one in line.overdue(time.perf_counter() - _PATIENCE):
+            most = max(_ALWAYS_REFUSED, line.let_in // _ANSWERS)
+            for one in line.overdue(time.perf_counter() - _PATIENCE, most):
                 one.set_exception(self._refusal("under_way"))
+            line.let_in = 0
             if line.is_waited_in:
                 self._look_later()
 

@@ -2,10 +2,6 @@
 
 import asyncio
 from collections import deque
-from typing import Final
-
-# So many of those that wait for too long are refused at a time, if no more are let in meanwhile.
-_ALWAYS: Final = 100
 
 
 class Line:
@@ -18,7 +14,7 @@ class Line:
         self._free = places
         self._back: deque[asyncio.Future[None]] = deque()
         self._new: deque[tuple[float, asyncio.Future[None]]] = deque()
-        self._let_in = 0  # since those that wait were looked at last
+        self.let_in = 0  # since somebody set it to 0
 
     @property
     def is_open(self) -> bool:
@@ -33,7 +29,7 @@ class Line:
     def take(self) -> None:
         """Take a place while the line is open."""
         self._free -= 1
-        self._let_in += 1
+        self.let_in += 1
 
     async def wait(self, now: float) -> None:
         """Return with a place; raises what somebody sets as the end of the waiting."""
@@ -75,13 +71,8 @@ class Line:
             if _grant(future):
                 self.take()
 
-    def overdue(self, before: float) -> list[asyncio.Future[None]]:
-        """Who has waited since before then, the longest first, and is not to wait any more.
-
-        Never many more than were let in since the last time: a refusal costs a part of an answer,
-        and whoever is refused asks again.
-        """
-        most, self._let_in = max(_ALWAYS, self._let_in), 0
+    def overdue(self, before: float, most: int) -> list[asyncio.Future[None]]:
+        """Who has waited since before then, the longest first, and waits no more."""
         found: list[asyncio.Future[None]] = []
         while self._new and self._new[0][0] < before and len(found) < most:
             _, future = self._new.popleft()
