@@ -31,9 +31,12 @@ def page(*subjects: str, cursor: str = "1.0", more: bool = False) -> dict[str, A
 
 
 class Stopped:
-    """A server that gives these pages; then the command is stopped as by Ctrl-C."""
+    """A server that gives these pages; then the command is stopped as by Ctrl-C, or `end` comes."""
 
-    def __init__(self, *pages: dict[str, Any]) -> None:
+    def __init__(
+        self, *pages: dict[str, Any], end: type[BaseException] = KeyboardInterrupt
+    ) -> None:
+        self._end = end
         self.asked: list[dict[str, str]] = []
         self._pages: Iterator[dict[str, Any]] = iter(pages)
 
@@ -41,7 +44,7 @@ class Stopped:
         self.asked.append(dict(request.url.params))
         found = next(self._pages, None)
         if found is None:
-            raise KeyboardInterrupt
+            raise self._end("the server has gone")
         return httpx2.Response(200, json=found)
 
     def run(self, *arguments: str) -> Result:
@@ -108,6 +111,12 @@ def test_following_waits_for_more_until_it_is_stopped_and_says_where_it_was() ->
     assert [line.split()[-1] for line in found.stdout.splitlines()] == ["a", "b"]
     assert found.stderr == "To go on: --after 3.0\n"
     assert [asked.get("wait") for asked in server.asked] == [None, None, "30", "30"]
+
+
+def test_a_server_that_goes_away_leaves_the_cursor_to_go_on_with() -> None:
+    found = Stopped(page("a", cursor="1.0"), end=httpx2.ConnectError).run("--follow")
+    assert found.exit_code == 4
+    assert found.stderr.startswith("To go on: --after 1.0\nError: ")
 
 
 def test_following_has_no_end_to_be_told() -> None:

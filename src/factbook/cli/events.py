@@ -54,15 +54,17 @@ def events(
     if follow and limit is not None:
         raise InputError("--follow has no end: leave --limit out.")
     cursor = after
-    with connected(context, server, token) as client, until_enough():
-        wanted = partial(client.events, types=type or (), set=set, source=source, entity=entity)
-        for page in _pages(wanted, after, limit, follow=follow):
-            for event in page.events:
-                _show(event, as_json=as_json)
-            sys.stdout.flush()
-            cursor = page.next_cursor
-    if cursor is not None:
-        note(f"To go on: --after {cursor}")
+    try:
+        with connected(context, server, token) as client, until_enough():
+            wanted = partial(client.events, types=type or (), set=set, source=source, entity=entity)
+            for page in _pages(wanted, after, limit, follow=follow):
+                for event in page.events:
+                    _show(event, as_json=as_json)
+                sys.stdout.flush()
+                cursor = page.next_cursor
+    finally:
+        if cursor != after:
+            note(f"To go on: --after {cursor}")
 
 
 def _pages(
