@@ -239,8 +239,8 @@ MEASURES = (
                 Goal(
                     f"{dialect}-other", f"5 times too much: not 200, 429 or 503, {database}", 0, ""
                 ),
-                Goal(f"{dialect}-lost", "share of the most that is not answered well", 0.4, "x"),
-                Goal(f"{dialect}-p99", "p99 of what is answered well", 6.0, "s"),
+                Goal(f"{dialect}-lost", "share of the most that is not answered well", 0.3, "x"),
+                Goal(f"{dialect}-p99", "p99 of what is answered well", 4.0, "s"),
                 Goal(f"{dialect}-after", "failures right after it", 0, ""),
                 Goal(f"{dialect}-recovered", "p99 right after it", 50.0, "ms"),
             )

@@ -87,3 +87,22 @@ async def test_an_address_that_may_not_be_called_is_refused(factbook: Run) -> No
     found = await factbook("webhooks", "create", "http://10.0.0.1/hook")
     assert (found.exit_code, found.stdout) == (1, "")
     assert "10.0.0.1" in found.stderr
+
+
+@pytest.mark.parametrize(
+    "odd", ["../tokens", "a/b", "%2e%2e", "\N{SNOWMAN}", "x" * 5_000, ".", ".."]
+)
+async def test_an_odd_id_reaches_no_other_address(factbook: Run, odd: str) -> None:
+    found = await factbook("webhooks", "delete", odd)
+    assert (found.exit_code, found.stdout) == (1, "")
+    assert "webhook" in found.stderr.lower()
+
+
+async def test_a_token_without_the_permission_is_told_so(start: StartService) -> None:
+    service = await start()
+    token = await service.token("catalog.entity.read")
+    factbook = commands(service)
+    for command in (["events"], ["webhooks", "list"], ["webhooks", "delete", "1"]):
+        with capture_logs():
+            found = await factbook(*command, "--token", token)
+        assert (found.exit_code, found.stdout) == (3, ""), command

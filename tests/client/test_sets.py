@@ -2,10 +2,9 @@
 
 import httpx2
 import msgspec
+import pytest
 
-from factbook.client import (
-    Client,
-)
+from factbook.client import ApiError, Client
 from tests.cli.fake_server import FakeServer, component, pushed, rehearsed
 
 SETS = "/api/catalog/factbook-entities/sets"
@@ -98,3 +97,12 @@ def test_revisions_are_listed_and_restored(server: FakeServer, client: Client) -
     (revision,) = client.revisions("services")
     assert (revision.changes.updated, revision.restored) == (2, 2)
     assert client.restore("services", revision.revision).revision == 5
+
+
+@pytest.mark.parametrize("name", [".", ".."])
+def test_a_set_of_dots_is_asked_for_by_its_own_address(
+    server: FakeServer, client: Client, name: str
+) -> None:
+    with pytest.raises(ApiError):
+        client.delete_set(name)
+    assert server.last.url.raw_path.decode().endswith("/sets/" + name.replace(".", "%2E"))

@@ -81,7 +81,7 @@ def test_nothing_is_lost_by_kills_at_random_moments(database_url: str, tmp_path:
         with servers[0].client(token) as http:
             parts = [repository(f"part-{number}") for number in range(TARGETS)]
             assert http.put(f"{PUSH}/sets/parts", json={"items": parts}).status_code == 200
-        for _ in range(KILLS):
+        for kill in range(KILLS):
             steps: list[Step] = [pushers[0].step, pushers[1].step, follower.step, ask]
             threads = load(servers[0], token, steps) + load(servers[1], token, [pushers[2].step])
             time.sleep(chance.uniform(0.05, 2.0))  # the moment of the death
@@ -97,6 +97,8 @@ def test_nothing_is_lost_by_kills_at_random_moments(database_url: str, tmp_path:
                 for pusher in pushers:
                     check_set(http, pusher, ids)
                 check_feed(http, follower, pushers)
+                if kill % (KILLS // 10) == 0:
+                    check_whole_feed(http, follower)
             assert asyncio.run(row(database_url, INDEXES_AGREE)) == (0, 0)
         with servers[0].client(token) as http:
             check_whole_feed(http, follower)

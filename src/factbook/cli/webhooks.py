@@ -34,17 +34,7 @@ def list_(
     if as_json:
         print_json(found)
     else:
-        columns = (
-            "Id",
-            "Address",
-            "Types",
-            "State",
-            "Last success",
-            "Waiting",
-            "Given up",
-            "Problem",
-        )
-        print_table(columns, map(_row, found))
+        print_table(_COLUMNS, map(_row, found))
 
 
 @app.command(epilog=EXIT_CODES)

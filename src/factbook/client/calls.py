@@ -61,8 +61,13 @@ def parameters(**values: object) -> Parameters:
     return found
 
 
+def segment(text: str) -> str:
+    """A text as one segment of a path: dots alone would lead to another one."""
+    return text.replace(".", "%2E") if text in {".", ".."} else quote(text, safe="")
+
+
 def _set_path(set_id: str) -> str:
-    return f"{_PUSH}/sets/{quote(set_id, safe='')}"
+    return f"{_PUSH}/sets/{segment(set_id)}"
 
 
 def push(

@@ -4,13 +4,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
-from urllib.parse import parse_qsl, quote, urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 import httpx2
 import msgspec
 
 from factbook.client.answers import Ancestry, Entity, FacetValue, QueryPage
-from factbook.client.calls import Call, Parameters, parameters
+from factbook.client.calls import Call, Parameters, parameters, segment
 from factbook.client.responses import decode, nothing, refusal
 
 _CATALOG = "/api/catalog"
@@ -197,7 +197,7 @@ def validate(
 
 def remove(uid: str) -> Call[None]:
     """Remove the entity with this `metadata.uid`; nothing happens when there is none."""
-    path = f"{_CATALOG}/entities/by-uid/{quote(uid, safe='')}"
+    path = f"{_CATALOG}/entities/by-uid/{segment(uid)}"
     return Call(method="DELETE", path=path, read=nothing)
 
 
@@ -216,7 +216,7 @@ def _by_name(ref: str) -> str:
     parts = (kind, namespace, name) if slash else (kind, "default", rest)
     if not colon or not all(parts):
         raise ValueError(f"{ref!r} is not of the form kind:[namespace/]name.")
-    return f"{_CATALOG}/entities/by-name/" + "/".join(quote(part, safe="") for part in parts)
+    return f"{_CATALOG}/entities/by-name/" + "/".join(map(segment, parts))
 
 
 def _read_problems(response: httpx2.Response) -> list[str]:

@@ -2,11 +2,10 @@
 
 from collections.abc import Sequence
 from functools import partial
-from urllib.parse import quote
 
 import msgspec
 
-from factbook.client.calls import TIMEOUT, Call, parameters
+from factbook.client.calls import TIMEOUT, Call, parameters, segment
 from factbook.client.event_answers import EventPage, TriedWebhook, Webhook
 from factbook.client.responses import decode, nothing
 
@@ -92,4 +91,4 @@ def test_webhook(webhook_id: str) -> Call[TriedWebhook]:
 
 
 def _path(webhook_id: str) -> str:
-    return f"{_WEBHOOKS}/{quote(webhook_id, safe='')}"
+    return f"{_WEBHOOKS}/{segment(webhook_id)}"

@@ -3,11 +3,10 @@
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
-from urllib.parse import quote
 
 import msgspec
 
-from factbook.client.calls import Call, parameters
+from factbook.client.calls import Call, parameters, segment
 from factbook.client.responses import decode, nothing
 from factbook.client.source_answers import (
     DataSource,
@@ -162,8 +161,8 @@ def fact_history(
 
 
 def _path(source_id: str) -> str:
-    return f"{_SOURCES}/{quote(source_id, safe='')}"
+    return f"{_SOURCES}/{segment(source_id)}"
 
 
 def _facts_path(source_id: str) -> str:
-    return f"{PATH}/facts/{quote(source_id, safe='')}"
+    return f"{PATH}/facts/{segment(source_id)}"
