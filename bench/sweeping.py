@@ -14,10 +14,11 @@ from pathlib import Path
 from bench.databases import Database
 from bench.processes import on_core
 from bench.service import settings as environment_of
-from factbook import logs, worker
+from factbook import worker
 from factbook.app import application
 from factbook.clock import MINUTE, now
 from factbook.settings import load
+from factbook.telemetry import logs
 
 _ROUND = 10 * MINUTE
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from factbook.logs import redact, without_secrets
+from factbook.telemetry.logs import redact, without_secrets
 
 TOKEN = "fbk_" + "0aZ9" * 11 + "bY"
 PASSWORD = "pa55w0rd"

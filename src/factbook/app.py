@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 import structlog
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from factbook import clock, logs, traces, web
+from factbook import clock, traces, web
 from factbook.api import mcp_answers
 from factbook.api import routes as api
 from factbook.auth.keys import token_key
@@ -44,6 +44,7 @@ from factbook.sources.http import Client
 from factbook.sources.integration import Integration
 from factbook.storage import Database, open_database
 from factbook.storage.migrations import migrate as migrate_database
+from factbook.telemetry import logs
 from factbook.tools import TOOLS, Tool
 from factbook.traces import Tracing
 from factbook.webhooks import Courier, GuardedPost

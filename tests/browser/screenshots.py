@@ -16,12 +16,12 @@ from typing import Any, Final, Literal
 import uvicorn
 from playwright.async_api import async_playwright
 
-from factbook import logs
 from factbook.app import Application
 from factbook.auth.permissions import CATALOG_READ, SET_WRITE, SOURCE_READ
 from factbook.clock import DAY, HOUR, MINUTE
 from factbook.collecting import Collector
 from factbook.settings import Settings
+from factbook.telemetry import logs
 from tests.browser import driving, showcase
 from tests.browser.png import small
 from tests.browser.shop import COVERAGE, FACTS, SOURCES

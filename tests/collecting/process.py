@@ -11,11 +11,12 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from factbook import commands, logs
+from factbook import commands
 from factbook.app import Application
 from factbook.settings import Settings
 from factbook.sources.http import Client, Memory
 from factbook.sources.integration import Collected, Integration
+from factbook.telemetry import logs
 from tests.collecting.madeup import Vendor, integration
 
 SIZE = 5

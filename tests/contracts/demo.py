@@ -9,10 +9,10 @@ from functools import cached_property
 import uvicorn
 from msgspec import Struct
 
-from factbook import logs
 from factbook.app import Application
 from factbook.errors import ToolError
 from factbook.settings import load
+from factbook.telemetry import logs
 from factbook.tools import TOOLS, Context, Tool
 from factbook.tools.tool import Schema
 

@@ -19,8 +19,8 @@ from urllib.parse import unquote
 
 import msgspec
 
-from factbook import logs
 from factbook.settings import Settings
+from factbook.telemetry import logs
 from tests.api.defining import define, of_entities, pushed
 from tests.fuzz.promises import text
 from tests.fuzz.target import Target

@@ -16,11 +16,12 @@ from pathlib import Path
 
 import uvicorn
 
-from factbook import commands, logs
+from factbook import commands
 from factbook.app import Application
 from factbook.settings import load
 from factbook.sources.http import Client, Memory
 from factbook.sources.integration import Collected
+from factbook.telemetry import logs
 from tests.collecting.madeup import Vendor, integration
 
 SIZE = 5

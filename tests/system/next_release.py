@@ -5,11 +5,12 @@ import sys
 
 import uvicorn
 
-from factbook import clock, logs
+from factbook import clock
 from factbook.app import Application
 from factbook.settings import Settings, load
 from factbook.storage import open_database
 from factbook.storage.migrations import migrate, shipped
+from factbook.telemetry import logs
 
 MORE = """
 ALTER TABLE entities ADD COLUMN more TEXT;

@@ -8,10 +8,10 @@ import time
 
 import uvicorn
 
-from factbook import logs
 from factbook.app import Application
 from factbook.settings import load
 from factbook.sources import configured
+from factbook.telemetry import logs
 from tests.service import NOON
 
 

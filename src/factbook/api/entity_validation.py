@@ -9,7 +9,7 @@ from factbook.catalog import location, strict, validation
 from factbook.edge.requests import Reply, Request, offloaded, reply
 from factbook.edge.state import State
 from factbook.errors import InputError
-from factbook.logs import without_secrets
+from factbook.telemetry.logs import without_secrets
 
 _MOST = 1000
 

@@ -12,8 +12,8 @@ from typing import Any, Final, Literal, NamedTuple, TypeVar
 import msgspec
 
 from factbook.clock import DAY, Pace
-from factbook.logs import without_secrets
 from factbook.storage import Database, Transaction, Write
+from factbook.telemetry.logs import without_secrets
 
 T = TypeVar("T")
 

@@ -34,8 +34,8 @@ def doctor(
     """
     import asyncio
 
-    from factbook import logs
     from factbook.doctor.examining import examine
+    from factbook.telemetry import logs
 
     found: list[Finding] = []
 

@@ -20,8 +20,8 @@ from factbook.scheduling.engine import Batch, Begun, Figures, LostBatchError, Or
 from factbook.scheduling.runs import Ended
 from factbook.sources.http import Client
 from factbook.sources.integration import Integration
-from factbook.spans import NO_TRACER, Span, Tracer
 from factbook.storage import Database, Transaction
+from factbook.telemetry.spans import NO_TRACER, Span, Tracer
 
 log = structlog.get_logger("factbook.collecting")
 

@@ -8,7 +8,7 @@ from factbook.clock import Clock
 from factbook.settings import Settings
 from factbook.sources.http import Client, Governor
 from factbook.sources.integration import Authorize, Integration
-from factbook.spans import NO_TRACER, Tracer
+from factbook.telemetry.spans import NO_TRACER, Tracer
 
 if TYPE_CHECKING:
     from factbook.sources.http.sending import Sender

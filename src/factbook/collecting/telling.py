@@ -4,7 +4,7 @@ import structlog
 
 from factbook.scheduling.engine import Batch
 from factbook.scheduling.runs import Ended
-from factbook.spans import Attributes, Tracer, Work
+from factbook.telemetry.spans import Attributes, Tracer, Work
 
 log = structlog.get_logger("factbook.collecting")
 

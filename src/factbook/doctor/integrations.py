@@ -8,11 +8,11 @@ from factbook.collecting import checking
 from factbook.collecting.checking import Checked, Shown
 from factbook.doctor.finding import Finding, ok, problem, warning
 from factbook.errors import FactbookError
-from factbook.logs import without_secrets
 from factbook.sources.http import Client
 from factbook.sources.integration import Integration
 from factbook.sources.outcomes import Outcome
 from factbook.storage import Database
+from factbook.telemetry.logs import without_secrets
 
 # Longer than any one call may take, and short enough for somebody who waits.
 _SECONDS: Final = 45.0

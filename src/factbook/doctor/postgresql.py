@@ -4,9 +4,9 @@ from collections.abc import AsyncIterator
 from typing import Final
 
 from factbook.doctor.finding import Finding, ok, problem, warning
-from factbook.logs import without_secrets
 from factbook.settings import Settings
 from factbook.storage import Database
+from factbook.telemetry.logs import without_secrets
 
 TOPIC: Final = "database"
 # The oldest that the makers of PostgreSQL still mend, and that is tested.

@@ -12,7 +12,7 @@ from factbook.errors import (
     TooManyRequestsError,
     UnavailableError,
 )
-from factbook.logs import without_secrets
+from factbook.telemetry.logs import without_secrets
 
 log = structlog.get_logger("factbook.api")
 

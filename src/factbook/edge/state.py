@@ -14,8 +14,8 @@ from factbook.edge.origins import Hosts, Proxies
 from factbook.edge.refusals import Refusals
 from factbook.facts.datasource import DataSource
 from factbook.settings import Settings
-from factbook.spans import Tracer
 from factbook.storage import Database
+from factbook.telemetry.spans import Tracer
 from factbook.tools import Tool
 from factbook.webhooks import Post
 

@@ -11,9 +11,9 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg_pool import AsyncConnectionPool, ConnectionPool, PoolTimeout
 
 from factbook.errors import ConfigurationError, UnavailableError
-from factbook.logs import without_secrets
 from factbook.storage.database import Row
 from factbook.storage.postgresql_errors import REFUSED, data_error, unavailable
+from factbook.telemetry.logs import without_secrets
 
 log = structlog.get_logger("factbook.storage")
 

@@ -12,8 +12,8 @@ from starlette.types import ASGIApp
 
 from factbook.errors import ConfigurationError
 from factbook.settings import Settings
-from factbook.spans import NO_TRACER, Tracer
 from factbook.storage import Database
+from factbook.telemetry.spans import NO_TRACER, Tracer
 from factbook.tools import Tool
 
 __all__ = ["OFF", "Tracing", "start"]

@@ -1,4 +1,4 @@
-"""Spans of OpenTelemetry for whoever asks for one through `factbook.spans`."""
+"""Spans of OpenTelemetry for whoever asks for one through `factbook.telemetry.spans`."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -23,7 +23,7 @@ from opentelemetry.trace import (
     use_span,
 )
 
-from factbook.spans import NONE, Attributes, Work
+from factbook.telemetry.spans import NONE, Attributes, Work
 
 _MILLISECOND: Final = 1_000_000
 
@@ -81,7 +81,7 @@ class OpenSpan:
 
 
 class SpanMaker:
-    """Makes spans, as `factbook.spans.Tracer` says."""
+    """Makes spans, as `factbook.telemetry.spans.Tracer` says."""
 
     def __init__(self, provider: TracerProvider, ids: WorkIds) -> None:
         self._provider = provider

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 
 from starlette.types import ASGIApp
 
-from factbook.spans import Tracer
 from factbook.storage import Database
+from factbook.telemetry.spans import Tracer
 from factbook.tools import Tool
 from factbook.traces import exporting, making, requests
 from factbook.traces.statements import TracedDatabase

@@ -12,7 +12,7 @@ from opentelemetry.trace import Span, SpanKind, Tracer
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from factbook.spans import Attributes
+from factbook.telemetry.spans import Attributes
 from factbook.tools import Context as ToolContext
 from factbook.tools import Tool
 from factbook.traces.making import SpanMaker, around, failed

@@ -23,8 +23,8 @@ from factbook.events.event import Event, Place
 from factbook.events.store import Wanted
 from factbook.sources.http import Reply
 from factbook.sources.http.client import USER_AGENT
-from factbook.spans import NO_TRACER, Attributes, Tracer
 from factbook.storage import Database
+from factbook.telemetry.spans import NO_TRACER, Attributes, Tracer
 from factbook.webhooks import queue, secrets, signing
 from factbook.webhooks.posting import Post
 from factbook.webhooks.queue import Claimed, Message, Sent

@@ -8,7 +8,7 @@ from factbook.errors import ConfigurationError, InputError
 from factbook.settings import Settings
 from factbook.sources.configuring import origin
 from factbook.sources.http import Reply
-from factbook.spans import NO_TRACER, Tracer
+from factbook.telemetry.spans import NO_TRACER, Tracer
 
 if TYPE_CHECKING:
     from factbook.sources.http.sending import Sender

@@ -18,7 +18,7 @@ from factbook.settings import Settings
 from factbook.sources.http.guard import Guard, literal
 from factbook.sources.http.route import Route
 from factbook.sources.http.sending import MOST_BYTES, MOST_SECONDS, RefusedError, Sender
-from factbook.spans import NO_TRACER, Tracer
+from factbook.telemetry.spans import NO_TRACER, Tracer
 
 Resolver = Callable[[str, int], Awaitable[Sequence[str]]]
 

@@ -14,7 +14,7 @@ import stamina.instrumentation
 
 from factbook.sources.http.answers import Answer, Reply
 from factbook.sources.http.route import Exchange, Route
-from factbook.spans import NO_TRACER, Attributes, Span, Tracer
+from factbook.telemetry.spans import NO_TRACER, Attributes, Span, Tracer
 
 T = TypeVar("T")
 
