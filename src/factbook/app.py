@@ -38,9 +38,9 @@ from factbook.edge.routing import router
 from factbook.edge.state import State
 from factbook.edge.tasks import Tasks
 from factbook.facts.datasource import DataSource
+from factbook.outbound import Client
 from factbook.settings import Settings, load
 from factbook.sources import SOURCES, configured, custom
-from factbook.sources.http import Client
 from factbook.sources.integration import Integration
 from factbook.storage import Database, open_database
 from factbook.storage.migrations import migrate as migrate_database

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from factbook import commands
 from factbook.app import Application
+from factbook.outbound import Client, Memory
 from factbook.settings import Settings
-from factbook.sources.http import Client, Memory
 from factbook.sources.integration import Collected, Integration
 from factbook.telemetry import logs
 from tests.collecting.madeup import Vendor, integration

@@ -10,9 +10,9 @@ import pytest
 
 from factbook import clock
 from factbook.collecting import Connections
+from factbook.outbound import Client, Credential
+from factbook.outbound.outcomes import Outcome
 from factbook.settings import Settings
-from factbook.sources.http import Client, Credential
-from factbook.sources.outcomes import Outcome
 from tests.collecting.madeup import Vendor, integration
 
 SETTINGS = Settings(outgoing_networks=["127.0.0.0/8"])

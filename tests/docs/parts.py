@@ -24,8 +24,8 @@ from factbook.errors import FactbookError
 from factbook.facts import shapes
 from factbook.facts.reasons import REASONS
 from factbook.facts.shapes import Group, Shape
-from factbook.sources.http import SIGNS
-from factbook.sources.outcomes import MEANINGS
+from factbook.outbound import SIGNS
+from factbook.outbound.outcomes import MEANINGS
 from factbook.tools import TOOLS, Tool
 from factbook.web.openid.options import Options as OpenIDOptions
 from tests.docs.settings import options, settings

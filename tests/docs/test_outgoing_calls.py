@@ -3,10 +3,10 @@
 import pytest
 
 from factbook.clock import MINUTE
-from factbook.sources.http.client import ATTEMPTS, PATIENCE
-from factbook.sources.http.governor import LONGEST_PAUSE, RESERVE
-from factbook.sources.http.sending import MOST_BYTES, MOST_SECONDS
-from factbook.sources.http.signs import REPEATABLE
+from factbook.outbound.client import ATTEMPTS, PATIENCE
+from factbook.outbound.outcome_rules import REPEATABLE
+from factbook.outbound.rate_limits import LONGEST_PAUSE, RESERVE
+from factbook.outbound.sender import MOST_BYTES, MOST_SECONDS
 from tests.docs.parts import DOCS
 
 PAGE = " ".join((DOCS / "reference" / "outgoing-calls.md").read_text().split())

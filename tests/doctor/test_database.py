@@ -14,8 +14,8 @@ import pytest
 from factbook import clock
 from factbook.clock import DAY, HOUR
 from factbook.doctor import postgresql
-from factbook.sources.http import Client
-from factbook.sources.http.sending import Sender
+from factbook.outbound import Client
+from factbook.outbound.sender import Sender
 from factbook.sources.integration import Integration
 from factbook.storage import Database
 from tests.conftest import StartService

@@ -8,8 +8,8 @@ import pytest
 
 from factbook.collecting import Connect
 from factbook.doctor import integrations as looks
-from factbook.sources.http import Client
-from factbook.sources.http.sending import Sender
+from factbook.outbound import Client
+from factbook.outbound.sender import Sender
 from factbook.sources.integration import Integration
 from tests.api.defining import define, of_entities
 from tests.conftest import StartService

@@ -10,9 +10,9 @@ import pytest
 
 from factbook.clock import DAY, HOUR, MINUTE, SECOND, milliseconds
 from factbook.events import numbering
+from factbook.outbound import Governor
+from factbook.outbound.answers import Reply
 from factbook.scheduling import engine
-from factbook.sources.http import Governor
-from factbook.sources.http.answers import Reply
 from factbook.webhooks import queue
 from factbook.worker import Worker
 from tests.api.defining import define, item, latest, push, pushed

@@ -15,6 +15,8 @@ from factbook.cli.sources import recordings
 from factbook.errors import InvalidItemsError
 from factbook.facts import datasource, entity_filter
 from factbook.facts.schema import FactType
+from factbook.outbound.outcomes import Missing
+from factbook.outbound.urls import address
 from factbook.sources.custom import (
     definition,
     documents,
@@ -27,8 +29,6 @@ from factbook.sources.custom import (
 )
 from factbook.sources.custom.documents import UnreadableError
 from factbook.sources.custom.templates import NoValueError
-from factbook.sources.http.addresses import address
-from factbook.sources.outcomes import Missing
 from tests.fuzz.folders import folder
 from tests.fuzz.promises import check_told, json, lines, text, tried
 from tests.fuzz.target import Target

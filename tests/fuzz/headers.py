@@ -10,13 +10,13 @@ from factbook.api.cursors import AfterCursor, QueryCursor
 from factbook.api.parameter import Parameter
 from factbook.edge.origins import Hosts, Proxies
 from factbook.edge.requests import Request
+from factbook.outbound.address_guard import Guard, literal
+from factbook.outbound.answers import Answer, Reply
+from factbook.outbound.credential import expiry
+from factbook.outbound.outcomes import Outcome
+from factbook.outbound.rate_limits import Governor, allowance_of, retry_at
+from factbook.outbound.urls import address, moved
 from factbook.settings import Settings
-from factbook.sources.http.addresses import address, moved
-from factbook.sources.http.answers import Answer, Reply
-from factbook.sources.http.credential import expiry
-from factbook.sources.http.governor import Governor, allowance_of, retry_at
-from factbook.sources.http.guard import Guard, literal
-from factbook.sources.outcomes import Outcome
 from factbook.web import cookies, forms
 from factbook.web.openid import attempt
 from tests.fuzz.promises import check_told, lines, text, tried

@@ -12,18 +12,19 @@ from starlette.responses import Response
 from factbook.auth import sealing
 from factbook.client import ClientError, responses
 from factbook.errors import ConfigurationError, SignInError
+from factbook.outbound import Answer, Client, Reply
+from factbook.outbound import caches as remembering
+from factbook.outbound.git.commands import Git
+from factbook.outbound.git.program import Ended
+from factbook.outbound.git.replies import reply_of
+from factbook.outbound.outcomes import Missing, Outcome
 from factbook.settings import Settings, load
 from factbook.settings.reading import environment
 from factbook.sources import VENDORS, configuring, trees, vendor
 from factbook.sources.custom import Connection
 from factbook.sources.git.client import Reading
-from factbook.sources.git.commands import Git
 from factbook.sources.git.facts import collected as facts_of_paths
 from factbook.sources.git.options import Options
-from factbook.sources.git.program import Ended
-from factbook.sources.git.replies import reply_of
-from factbook.sources.http import Answer, Client, Reply, remembering
-from factbook.sources.outcomes import Missing, Outcome
 from factbook.sources.prometheus import promql, routing
 from factbook.web.openid.options import Options as OpenIDOptions
 from factbook.webhooks import signing

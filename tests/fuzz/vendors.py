@@ -10,11 +10,11 @@ import msgspec
 import stamina
 from starlette.types import ASGIApp
 
+from factbook.outbound import Reply
+from factbook.outbound.outcomes import Missing
+from factbook.outbound.sender import Sender
 from factbook.sources import vendor
-from factbook.sources.http import Reply
-from factbook.sources.http.sending import Sender
 from factbook.sources.integration import Collected
-from factbook.sources.outcomes import Missing
 from tests.fuzz.edits import Edit, edited, edits
 from tests.fuzz.promises import json, text
 from tests.fuzz.target import Target

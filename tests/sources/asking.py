@@ -5,8 +5,8 @@ from typing import Any
 import httpx2
 from starlette.types import ASGIApp
 
-from factbook.sources.http import Client, Governor
-from factbook.sources.http.sending import Sender
+from factbook.outbound import Client, Governor
+from factbook.outbound.sender import Sender
 from factbook.sources.integration import Authorize, Collected, Integration, Vendor
 from tests.service import Time
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from factbook.clock import DAY, HOUR, MINUTE
+from factbook.outbound.outcomes import Missing, Outcome
 from factbook.sources.merging import MONTH, NEWEST, MergedPull, complete, figures
-from factbook.sources.outcomes import Missing, Outcome
 from tests.service import NOON
 
 CUTOFF = NOON - MONTH

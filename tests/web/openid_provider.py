@@ -21,7 +21,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from factbook.errors import SignInError
-from factbook.sources.http.sending import Sender
+from factbook.outbound.sender import Sender
 from factbook.web.openid.client import OpenID
 from factbook.web.openid.fetch import MOST_BYTES, MOST_SECONDS
 from factbook.web.openid.identity import Identity

@@ -3,7 +3,7 @@
 import pytest
 
 from factbook.clock import DAY, HOUR, MINUTE
-from factbook.sources.outcomes import Missing, Outcome
+from factbook.outbound.outcomes import Missing, Outcome
 from tests.api.defining import define, of_entities
 from tests.collecting.madeup import DOWN
 from tests.conftest import StartService

@@ -3,7 +3,7 @@
 import pytest
 
 from factbook.facts.datasource import Lifecycle
-from factbook.sources.outcomes import Missing, Outcome
+from factbook.outbound.outcomes import Missing, Outcome
 from tests.api.defining import define, of_entities
 from tests.conftest import StartService
 from tests.service import Service, component

@@ -9,9 +9,9 @@ from factbook.catalog.store import subjects
 from factbook.clock import SECOND
 from factbook.collecting.memory import DatabaseMemory
 from factbook.facts import entity_filter
-from factbook.sources.http import Answer, Client
+from factbook.outbound import Answer, Client
+from factbook.outbound.outcomes import Missing
 from factbook.sources.integration import Collected, Integration
-from factbook.sources.outcomes import Missing
 from factbook.sources.probes import Probe
 from factbook.storage import Database
 

@@ -5,13 +5,13 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from factbook.clock import Clock
+from factbook.outbound import Client, Governor
 from factbook.settings import Settings
-from factbook.sources.http import Client, Governor
 from factbook.sources.integration import Authorize, Integration
 from factbook.telemetry.spans import NO_TRACER, Tracer
 
 if TYPE_CHECKING:
-    from factbook.sources.http.sending import Sender
+    from factbook.outbound.sender import Sender
 
 # Makes the client with which an integration asks its host.
 Connect = Callable[[Integration], Client]
@@ -25,7 +25,7 @@ class Connections:
 
     def __init__(self, settings: Settings, clock: Clock, tracer: Tracer = NO_TRACER) -> None:
         # Heavy to import, and of no use to a service without integrations.
-        from factbook.sources.http.network import Network  # noqa: PLC0415
+        from factbook.outbound.transport import Network  # noqa: PLC0415
 
         self._network = Network(settings, tracer=tracer)
         self._clock = clock

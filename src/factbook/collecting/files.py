@@ -8,10 +8,10 @@ from factbook.collecting.memory import DatabaseMemory
 from factbook.facts import store
 from factbook.facts.keeping import reason_of
 from factbook.facts.reasons import NO_ANNOTATION, word
+from factbook.outbound import Client
+from factbook.outbound.outcomes import MEANINGS, Missing, Outcome
 from factbook.sources.custom import File
-from factbook.sources.http import Client
 from factbook.sources.integration import Integration
-from factbook.sources.outcomes import MEANINGS, Missing, Outcome
 from factbook.storage import Database
 
 _PATHS = "repository.filePaths"

@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from factbook.facts.schema import Checked
+from factbook.outbound import Client
+from factbook.outbound.outcomes import Missing
 from factbook.sources import custom
 from factbook.sources.custom import (
     Connection,
@@ -17,9 +19,7 @@ from factbook.sources.custom import (
     taking,
 )
 from factbook.sources.custom import asking as requests
-from factbook.sources.http import Client
 from factbook.sources.integration import Collected, Integration
-from factbook.sources.outcomes import Missing
 
 # Bytes of an answer that are shown.
 SHOWN = 64 * 1024

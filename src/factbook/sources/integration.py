@@ -15,8 +15,8 @@ from factbook.facts import shapes
 from factbook.facts.datasource import DataSource, Handler, Lifecycle
 from factbook.facts.schema import Fact
 from factbook.facts.shapes import Shape
-from factbook.sources.http import ANONYMOUS, Answer, Client, Credential, Memory
-from factbook.sources.outcomes import Missing
+from factbook.outbound import ANONYMOUS, Answer, Client, Credential, Memory
+from factbook.outbound.outcomes import Missing
 from factbook.sources.probes import Probe
 
 

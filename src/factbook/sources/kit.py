@@ -7,11 +7,11 @@ from factbook.clock import Clock, now
 from factbook.errors import ConfigurationError
 from factbook.facts.datasource import DataSource, Handler, Lifecycle
 from factbook.facts.schema import Fact
+from factbook.outbound import ANONYMOUS, Answer, Client, Credential, Memory, path
+from factbook.outbound.outcomes import Missing, Outcome
 from factbook.sources.configuring import origin, read, source_id, title
-from factbook.sources.http import ANONYMOUS, Answer, Client, Credential, Memory, path
 from factbook.sources.integration import Collected, Integration, Vendor, facts_of, portions
 from factbook.sources.locations import Location, annotations, location
-from factbook.sources.outcomes import Missing, Outcome
 from factbook.sources.probes import Probe
 
 __all__ = [

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any, Final, NamedTuple
 
 from factbook.clock import DAY, HOUR, SECOND
-from factbook.sources.outcomes import Missing, Outcome
+from factbook.outbound.outcomes import Missing, Outcome
 
 MONTH: Final = 30 * DAY
 NEWEST: Final = 100

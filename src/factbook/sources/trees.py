@@ -4,7 +4,7 @@ import zlib
 
 import msgspec
 
-from factbook.sources.http import Memory
+from factbook.outbound import Memory
 
 Paths = list[str]
 

@@ -21,8 +21,8 @@ from factbook.events import numbering
 from factbook.events import store as events
 from factbook.events.event import Event, Place
 from factbook.events.store import Wanted
-from factbook.sources.http import Reply
-from factbook.sources.http.client import USER_AGENT
+from factbook.outbound import Reply
+from factbook.outbound.client import USER_AGENT
 from factbook.storage import Database
 from factbook.telemetry.spans import NO_TRACER, Attributes, Tracer
 from factbook.webhooks import queue, secrets, signing

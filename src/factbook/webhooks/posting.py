@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING, Final, Protocol
 from urllib.parse import urlsplit
 
 from factbook.errors import ConfigurationError, InputError
+from factbook.outbound import Reply
 from factbook.settings import Settings
 from factbook.sources.configuring import origin
-from factbook.sources.http import Reply
 from factbook.telemetry.spans import NO_TRACER, Tracer
 
 if TYPE_CHECKING:
-    from factbook.sources.http.sending import Sender
+    from factbook.outbound.sender import Sender
 
 MOST_SECONDS: Final = 10.0
 MOST_BYTES: Final = 1024 * 1024
@@ -68,7 +68,7 @@ class GuardedPost:
         found = self._senders.get(origin(url))
         if found is None:
             # Heavy to import, and of no use to a service without webhooks.
-            from factbook.sources.http.network import Network  # noqa: PLC0415
+            from factbook.outbound.transport import Network  # noqa: PLC0415
 
             network = Network(self._settings, tracer=self._tracer)
             found = self._senders[origin(url)] = network.sender(

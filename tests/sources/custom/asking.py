@@ -13,13 +13,13 @@ from factbook.clock import Clock
 from factbook.collecting import Collector
 from factbook.facts import store
 from factbook.facts.store import Latest
+from factbook.outbound import Client
+from factbook.outbound.sender import Sender
 from factbook.scheduling import runs
 from factbook.scheduling.runs import Run
 from factbook.scheduling.starts import next_start
 from factbook.sources import custom
 from factbook.sources.custom import Connection, Definition
-from factbook.sources.http import Client
-from factbook.sources.http.sending import Sender
 from factbook.sources.integration import Integration
 from tests.fakes.fake import Fake, path_of
 from tests.fakes.faults import as_json

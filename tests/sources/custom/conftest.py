@@ -2,9 +2,9 @@
 
 import pytest
 
+from tests.outbound.conftest import Serve, serve
 from tests.service import Service
 from tests.sources.custom.hostile import Beside
-from tests.sources.http.conftest import Serve, serve
 
 __all__ = ["beside", "serve"]
 

@@ -4,16 +4,16 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from factbook.outbound import Client
+from factbook.outbound.transport import Network
 from factbook.sources import custom
 from factbook.sources.custom import Connection, Definition
-from factbook.sources.http import Client
-from factbook.sources.http.network import Network
 from factbook.sources.integration import Integration
+from tests.outbound.asking import network
+from tests.outbound.conftest import Serve
+from tests.outbound.talking import saying
 from tests.service import NOON, Service, component
 from tests.sources.custom.asking import SECRET, Custom, NoFiles, definition
-from tests.sources.http.asking import network
-from tests.sources.http.conftest import Serve
-from tests.sources.http.talking import saying
 
 MB = 1_000_000
 HEAD = b"HTTP/1.1 200 OK\r\n"

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from factbook.errors import InputError
 from factbook.facts.schema import FactType
+from factbook.outbound.outcomes import Missing, Outcome
 from factbook.sources.custom import extraction
 from factbook.sources.custom.extraction import NOTHING, expression, extract, pattern
-from factbook.sources.outcomes import Missing, Outcome
 
 DOCUMENT = {"a": {"b": 1, "none": None}, "list": [{"n": "x", "v": 3}, {"n": "y", "v": 4}]}
 

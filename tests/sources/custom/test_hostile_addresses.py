@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
+from tests.outbound.asking import naming
+from tests.outbound.conftest import Serve
+from tests.outbound.talking import heard, saying
 from tests.sources.custom.hostile import NAMES, Beside, everyone, evil, whole
-from tests.sources.http.asking import naming
-from tests.sources.http.conftest import Serve
-from tests.sources.http.talking import heard, saying
 
 
 def moved(location: str) -> bytes:

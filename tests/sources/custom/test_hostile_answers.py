@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 
 from factbook.sources.custom import Definition
+from tests.outbound.conftest import Serve, Talk
+from tests.outbound.talking import endless, heard, saying
 from tests.sources.custom.hostile import (
     CHUNKED,
     DEEP,
@@ -17,8 +19,6 @@ from tests.sources.custom.hostile import (
     evil,
     whole,
 )
-from tests.sources.http.conftest import Serve, Talk
-from tests.sources.http.talking import endless, heard, saying
 
 HTML = b"<!doctype html><title>Sign in</title>"
 

@@ -1,9 +1,9 @@
 """Expressions of sources that take long or bring too much."""
 
+from tests.outbound.conftest import Serve
+from tests.outbound.talking import saying
 from tests.sources.custom.asking import definition
 from tests.sources.custom.hostile import NAMES, Beside, everyone, evil, whole
-from tests.sources.http.conftest import Serve
-from tests.sources.http.talking import saying
 
 CATASTROPHE = {f"f{i}": ("string", "/(a|aa)+$/") for i in range(5)}
 

@@ -7,9 +7,9 @@ import tracemalloc
 
 import pytest
 
+from tests.outbound.conftest import Serve
+from tests.outbound.talking import saying
 from tests.sources.custom.hostile import CHUNKED, DEEP, MB, PIECE, Beside, evil, whole
-from tests.sources.http.conftest import Serve
-from tests.sources.http.talking import saying
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,8 @@
 import pytest
 
 from factbook.errors import InputError, InvalidItemsError
+from factbook.outbound import address
 from factbook.sources.custom import Connection, extraction
-from factbook.sources.http import address
 from tests.sources.custom.asking import definition
 
 

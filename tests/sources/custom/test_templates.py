@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from factbook.errors import InputError, InvalidItemsError
+from factbook.outbound.outcomes import Missing, Outcome
 from factbook.sources.custom import definition
 from factbook.sources.custom.asking import Rendered, rendered
-from factbook.sources.outcomes import Missing, Outcome
 
 ENTITY = {
     "kind": "Component",

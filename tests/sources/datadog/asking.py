@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from typing import Any
 
+from factbook.outbound.outcomes import Missing
 from factbook.sources.datadog import INTEGRATION
-from factbook.sources.outcomes import Missing
 from tests.fakes.datadog import FakeDatadog, Keys, Monitor, Objective
 from tests.service import Time
 from tests.sources.asking import Asking

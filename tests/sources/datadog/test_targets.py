@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from factbook.sources.outcomes import Missing, Outcome
+from factbook.outbound.outcomes import Missing, Outcome
 from tests.sources.datadog.asking import APP, started, target
 
 NAME = "datadoghq.com/service-name"

@@ -5,12 +5,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from factbook.outbound.transport import Network
 from factbook.sources.git import INTEGRATION
-from factbook.sources.http.network import Network
 from tests.fakes.git import FakeGit, commit
+from tests.outbound.asking import network
 from tests.service import Time
 from tests.sources.asking import Asking
-from tests.sources.http.asking import network
 
 HOST = "git.example.com"
 APP = "acme/app"

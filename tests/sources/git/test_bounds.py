@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from factbook.sources.outcomes import Missing, Outcome
+from factbook.outbound.outcomes import Missing, Outcome
 from tests.fakes.faults import Fault
 from tests.fakes.git import FakeGit, bomb, commit, endless, packet, stuck, without_trees
 from tests.sources.git.asking import APP, EVERYTHING, TOKEN, Collector, folders, full, processes

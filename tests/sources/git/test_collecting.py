@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from factbook.clock import HOUR
-from factbook.sources.outcomes import Outcome
+from factbook.outbound.outcomes import Outcome
 from tests.fakes.faults import Answer, Fault, not_json, saying, unavailable
 from tests.fakes.git import RESULT, FakeGit, commit, git, packet
 from tests.sources.git.asking import APP, EVERYTHING, TOKEN, folders, full

@@ -4,8 +4,8 @@ import os
 
 import pytest
 
-from factbook.sources.http import Answer
-from factbook.sources.outcomes import Outcome
+from factbook.outbound import Answer
+from factbook.outbound.outcomes import Outcome
 from tests.fakes.git import FakeGit, commit
 from tests.sources.git.asking import APP, TOKEN, Collector, folders
 from tests.sources.git.conftest import Make

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from factbook.sources.http.network import Network, Resolver
-from factbook.sources.outcomes import Outcome
+from factbook.outbound.outcomes import Outcome
+from factbook.outbound.transport import Network, Resolver
 from tests.fakes.faults import saying
 from tests.fakes.git import FakeGit, hosted
+from tests.outbound.asking import naming, network
+from tests.outbound.talking import Authority, tunnel
 from tests.sources.git.asking import APP, EVERYTHING, TOKEN, Collector, full
 from tests.sources.git.conftest import Make
-from tests.sources.http.asking import naming, network
-from tests.sources.http.talking import Authority, tunnel
 
 HOST = "git.example.org"
 Ask = Callable[..., Awaitable[Collector]]

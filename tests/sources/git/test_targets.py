@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from factbook.outbound.outcomes import Missing, Outcome
 from factbook.sources.git import INTEGRATION
-from factbook.sources.outcomes import Missing, Outcome
 
 SOURCE = "backstage.io/source-location"
 WEB = "url:https://git.example.com/"

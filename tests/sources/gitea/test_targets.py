@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from factbook.outbound.outcomes import Missing, Outcome
 from factbook.sources.gitea import INTEGRATION
-from factbook.sources.outcomes import Missing, Outcome
 from tests.sources.gitea.asking import HOST, TOKEN
 
 SLUG = f"{HOST}/project-slug"

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from factbook.outbound.outcomes import Missing, Outcome
 from factbook.sources.github import INTEGRATION
-from factbook.sources.outcomes import Missing, Outcome
 from tests.sources.github.asking import TOKEN
 
 SLUG = "github.com/project-slug"

@@ -2,8 +2,8 @@
 
 import pytest
 
-from factbook.sources.http import Answer
-from factbook.sources.outcomes import Outcome
+from factbook.outbound import Answer
+from factbook.outbound.outcomes import Outcome
 from tests.fakes.gitlab.state import Token
 from tests.sources.gitlab.asking import APP, TOKEN, Collector, full, started
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from factbook.outbound.outcomes import Missing, Outcome
 from factbook.sources.gitlab import INTEGRATION
-from factbook.sources.outcomes import Missing, Outcome
 from tests.sources.gitlab.asking import TOKEN
 
 SLUG = "gitlab.com/project-slug"

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from factbook.clock import DAY, MINUTE
-from factbook.sources.outcomes import Missing, Outcome
+from factbook.outbound.outcomes import Missing, Outcome
 from factbook.sources.pagerduty.analytics import Figures
 from factbook.sources.pagerduty.facts import collected
 from tests.fakes.faults import saying

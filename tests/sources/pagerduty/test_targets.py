@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from factbook.sources.outcomes import Missing, Outcome
+from factbook.outbound.outcomes import Missing, Outcome
 from factbook.sources.pagerduty import INTEGRATION
 from tests.sources.pagerduty.asking import KEY
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import yaml
 
-from factbook.sources.outcomes import Outcome
+from factbook.outbound.outcomes import Outcome
 from factbook.sources.prometheus import routing
 from factbook.sources.prometheus.routing import Routing
 

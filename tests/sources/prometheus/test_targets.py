@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from factbook.sources.outcomes import Missing, Outcome
+from factbook.outbound.outcomes import Missing, Outcome
 from factbook.sources.prometheus import INTEGRATION
 from tests.fakes.prometheus import Episode, Server, alerting
 from tests.sources.prometheus.asking import DAY, HOUR, NOW, started

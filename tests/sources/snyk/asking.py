@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from factbook.outbound.outcomes import Missing
 from factbook.sources.integration import Collected
-from factbook.sources.outcomes import Missing
 from factbook.sources.snyk import INTEGRATION
 from tests.fakes.snyk import FakeSnyk, Issue, Organization, Project, Token, uuid
 from tests.service import Time

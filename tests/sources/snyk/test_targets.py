@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from factbook.sources.outcomes import Missing, Outcome
+from factbook.outbound.outcomes import Missing, Outcome
 from factbook.sources.snyk.targets import Selector, read
 from tests.fakes.snyk import uuid
 from tests.sources.snyk.asking import ACME, OTHER, started

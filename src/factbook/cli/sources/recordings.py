@@ -11,9 +11,9 @@ from factbook.catalog.ref import EntityRef
 from factbook.cli.sources import files
 from factbook.client import Tried, TriedAnswer
 from factbook.errors import InputError
+from factbook.outbound.outcomes import Missing
 from factbook.sources.custom import Definition, asking, repositories, taking
 from factbook.sources.integration import Collected
-from factbook.sources.outcomes import Missing
 
 
 class Recording(msgspec.Struct, rename="camel", kw_only=True):

@@ -9,13 +9,13 @@ from urllib.parse import urlencode
 import msgspec
 
 from factbook.errors import InputError
+from factbook.outbound import Answer, Client, Memory
+from factbook.outbound.outcomes import Missing, Outcome
 from factbook.sources.custom import taking, templates
 from factbook.sources.custom.connections import Connection, Unusable
 from factbook.sources.custom.definition import Definition, Request
 from factbook.sources.custom.templates import NoValueError, Template
-from factbook.sources.http import Answer, Client, Memory
 from factbook.sources.integration import Collected, Integration, portions
-from factbook.sources.outcomes import Missing, Outcome
 
 # One after another, so that one body is in memory, and a host that lets every call run into its
 # timeout is given up within a batch's time.

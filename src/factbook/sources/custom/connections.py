@@ -14,8 +14,8 @@ import msgspec
 from msgspec import Meta
 
 from factbook.errors import ConfigurationError
+from factbook.outbound import Credential, host_of
 from factbook.sources import configuring
-from factbook.sources.http import Credential, host_of
 
 _METHODS: Final = frozenset({"GET", "POST"})
 # Shorter words stand in many an answer.

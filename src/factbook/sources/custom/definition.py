@@ -26,11 +26,11 @@ from factbook.facts import datasource
 from factbook.facts.datasource import DataSource, Handler
 from factbook.facts.schema import Fact
 from factbook.facts.shapes import SHAPES, facts
+from factbook.outbound import address
 from factbook.sources.custom import extraction, templates
 from factbook.sources.custom.documents import FORMATS, Format
 from factbook.sources.custom.extraction import LANGUAGE, Extractor
 from factbook.sources.custom.templates import Template
-from factbook.sources.http import address
 
 Type = Literal["http", "repository-file", "repository-directory", "entity", "push"]
 TYPES: Final[tuple[Type, ...]] = get_args(Type)

@@ -7,10 +7,10 @@ from typing import Any, Final
 
 import msgspec
 
+from factbook.outbound import Client, Memory
 from factbook.sources.custom import taking
 from factbook.sources.custom.definition import Definition
 from factbook.sources.custom.extraction import Expression
-from factbook.sources.http import Client, Memory
 from factbook.sources.integration import Collected, Integration, asking_nobody, portions
 
 # So few that a batch ends in its time, however long each takes.

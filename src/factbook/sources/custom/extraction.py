@@ -20,7 +20,7 @@ from jmespath.visitor import Options, TreeInterpreter
 
 from factbook.errors import InputError
 from factbook.facts.schema import FactType
-from factbook.sources.outcomes import Missing, Outcome
+from factbook.outbound.outcomes import Missing, Outcome
 
 if TYPE_CHECKING:
     import regex

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol
 
-from factbook.sources.outcomes import Missing
+from factbook.outbound.outcomes import Missing
 
 
 class File(NamedTuple):

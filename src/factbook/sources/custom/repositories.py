@@ -7,13 +7,13 @@ from typing import Any, Final
 import msgspec
 
 from factbook.catalog.ref import DEFAULT_NAMESPACE, EntityRef
+from factbook.outbound import Client, Memory
+from factbook.outbound.outcomes import Missing, Outcome
 from factbook.sources.custom import taking
 from factbook.sources.custom.definition import Definition
 from factbook.sources.custom.files import File, Files
 from factbook.sources.custom.templates import NoValueError, as_it_is
-from factbook.sources.http import Client, Memory
 from factbook.sources.integration import Collected, Integration, asking_nobody, portions
-from factbook.sources.outcomes import Missing, Outcome
 
 # One after another, so that one body is in memory, and a batch ends in its time.
 _FILES: Final = 3

@@ -8,11 +8,11 @@ from contextlib import nullcontext
 from functools import partial
 from typing import Any, Final
 
+from factbook.outbound.outcomes import Missing, Outcome
 from factbook.sources.custom import documents, extraction
 from factbook.sources.custom.definition import Definition
 from factbook.sources.custom.documents import UnreadableError
 from factbook.sources.integration import Collected
-from factbook.sources.outcomes import Missing, Outcome
 
 # As many as batches that one process works on, so that none waits for another's long extraction.
 # They are nobody else's: those of the event loop look up the names of hosts.

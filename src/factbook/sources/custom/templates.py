@@ -11,10 +11,10 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from factbook.errors import InputError
+from factbook.outbound import climbs
+from factbook.outbound.outcomes import Missing, Outcome
 from factbook.sources.custom import extraction
 from factbook.sources.custom.extraction import Expression
-from factbook.sources.http import climbs
-from factbook.sources.outcomes import Missing, Outcome
 
 LONGEST: Final = 2_000
 _LONGEST_VALUE: Final = 1_000

@@ -10,13 +10,13 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from factbook.outbound import Client, Credential, Memory
+from factbook.outbound.outcomes import TOO_MANY, UNUSABLE, Missing, Outcome
 from factbook.sources.datadog import facts
 from factbook.sources.datadog.facts import Listed
 from factbook.sources.datadog.options import Options
 from factbook.sources.datadog.targets import written
-from factbook.sources.http import Client, Credential, Memory
 from factbook.sources.integration import Collected
-from factbook.sources.outcomes import TOO_MANY, UNUSABLE, Missing, Outcome
 
 # Half of what Datadog allows: a page with long messages stays below the largest answer read.
 PAGE: Final = 500

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
+from factbook.outbound.outcomes import Missing, Outcome
 from factbook.sources.datadog.targets import Tags, Wanted
 from factbook.sources.integration import Collected
-from factbook.sources.outcomes import Missing, Outcome
 
 # The tags of each one listed.
 Listed = Sequence[frozenset[str]]

@@ -8,9 +8,9 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
+from factbook.outbound.outcomes import Missing, Outcome
 from factbook.sources.datadog.options import Options
 from factbook.sources.locations import annotations
-from factbook.sources.outcomes import Missing, Outcome
 
 SERVICE_NAME: Final = "datadoghq.com/service-name"
 MONITOR_TAGS: Final = "datadoghq.com/monitor_tags"

@@ -9,13 +9,13 @@ from factbook.clock import Clock, now
 from factbook.facts.datasource import DataSource
 from factbook.facts.schema import Fact
 from factbook.facts.shapes import REPOSITORY
+from factbook.outbound import ANONYMOUS, Client, Credential
+from factbook.outbound.git import program
 from factbook.sources import configuring
-from factbook.sources.git import program
 from factbook.sources.git.client import collect
 from factbook.sources.git.contents import read
 from factbook.sources.git.options import Options
 from factbook.sources.git.targets import target
-from factbook.sources.http import ANONYMOUS, Client, Credential
 from factbook.sources.integration import Integration, Vendor, facts_of, portions, source_of
 from factbook.sources.locations import SOURCE_LOCATION
 

@@ -9,14 +9,14 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from factbook.outbound import Answer, Client, Memory, path
+from factbook.outbound.git.commands import Git
+from factbook.outbound.git.replies import NOT_GIT, TOO_LARGE
+from factbook.outbound.outcomes import Missing, Outcome
 from factbook.sources import trees
 from factbook.sources.git import facts
-from factbook.sources.git.commands import Git
 from factbook.sources.git.options import Options
-from factbook.sources.git.replies import NOT_GIT, TOO_LARGE
-from factbook.sources.http import Answer, Client, Memory, path
 from factbook.sources.integration import Collected
-from factbook.sources.outcomes import Missing, Outcome
 from factbook.sources.trees import Paths
 
 _HEAD: Final = re.compile(rb"^([0-9a-f]{40,64})\tHEAD$", re.MULTILINE)

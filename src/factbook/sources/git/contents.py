@@ -5,11 +5,11 @@ from typing import Final
 
 import msgspec
 
+from factbook.outbound import Answer, Client, Memory
+from factbook.outbound.git.commands import Git
+from factbook.outbound.outcomes import Missing, Outcome
 from factbook.sources.git.client import Reading, folder
-from factbook.sources.git.commands import Git
 from factbook.sources.git.options import Options
-from factbook.sources.http import Answer, Client, Memory
-from factbook.sources.outcomes import Missing, Outcome
 
 # Larger ones are asked for again.
 _LARGEST_KEPT: Final = 1024 * 1024

@@ -1,8 +1,8 @@
 """From the paths of a repository's files to its facts."""
 
+from factbook.outbound.outcomes import Missing
 from factbook.sources import files
 from factbook.sources.integration import Collected
-from factbook.sources.outcomes import Missing
 from factbook.sources.trees import Paths
 
 

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import unquote
 
+from factbook.outbound.outcomes import Missing, Outcome
 from factbook.sources.git.options import Options
 from factbook.sources.locations import location
-from factbook.sources.outcomes import Missing, Outcome
 
 LONGEST: Final = 500
 

@@ -8,12 +8,12 @@ from factbook.clock import Clock, now
 from factbook.facts.datasource import DataSource
 from factbook.facts.schema import Fact
 from factbook.facts.shapes import CODEHOST, REPOSITORY, SECURITY
+from factbook.outbound import Client, Credential
 from factbook.sources import configuring
 from factbook.sources.gitea.client import BATCH, collect
 from factbook.sources.gitea.contents import read
 from factbook.sources.gitea.options import Options
 from factbook.sources.gitea.targets import target
-from factbook.sources.http import Client, Credential
 from factbook.sources.integration import Integration, Vendor, facts_of, portions, source_of
 from factbook.sources.locations import SOURCE_LOCATION
 from factbook.sources.probes import Probe

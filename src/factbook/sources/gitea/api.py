@@ -8,9 +8,9 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 import msgspec
 
+from factbook.outbound import Client, Memory
+from factbook.outbound.outcomes import UNUSABLE, Missing, Outcome
 from factbook.sources.gitea.options import Options
-from factbook.sources.http import Client, Memory
-from factbook.sources.outcomes import UNUSABLE, Missing, Outcome
 
 Form = TypeVar("Form")
 Row = TypeVar("Row")

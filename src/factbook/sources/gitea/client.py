@@ -4,15 +4,15 @@ import asyncio
 from collections.abc import Sequence
 from typing import Final
 
+from factbook.outbound import Client, Memory, path
+from factbook.outbound.outcomes import TOO_MANY, UNUSABLE, Missing, Outcome
 from factbook.sources import merging
 from factbook.sources.gitea import facts, protection, pulls, trees
 from factbook.sources.gitea.answers import Branch, Issue, Repository, Rule, User
 from factbook.sources.gitea.api import PAGE, Api
 from factbook.sources.gitea.facts import Collaborators, Known
 from factbook.sources.gitea.options import Options
-from factbook.sources.http import Client, Memory, path
 from factbook.sources.integration import Collected
-from factbook.sources.outcomes import TOO_MANY, UNUSABLE, Missing, Outcome
 
 # So few that a host which lets every call run into its timeout is given up within a batch's time.
 BATCH: Final = 10

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, NamedTuple
 
+from factbook.outbound.outcomes import Missing, Outcome
 from factbook.sources import files, merging
 from factbook.sources.gitea import protection
 from factbook.sources.gitea.answers import Branch, Repository, Rule
 from factbook.sources.gitea.pulls import Closed
 from factbook.sources.integration import Collected
-from factbook.sources.outcomes import Missing, Outcome
 
 Leaves = dict[str, Any]
 

@@ -7,8 +7,8 @@ description 1.27; of Forgejo's words only `apply_to_admins` differs.
 from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
+from factbook.outbound.outcomes import Missing, Outcome
 from factbook.sources.gitea.answers import Branch, Rule
-from factbook.sources.outcomes import Missing, Outcome
 
 _NO_SUCH_RULE: Final = Missing(Outcome.NOT_APPLICABLE, "Gitea has no such rule")
 _NOT_SAID: Final = Missing(Outcome.NOT_APPLICABLE, "this version of the server does not say")

@@ -14,12 +14,12 @@ from typing import Final, NamedTuple
 import msgspec
 
 from factbook.clock import DAY, SECOND
+from factbook.outbound import path
+from factbook.outbound.outcomes import TOO_MANY, Missing, Outcome
 from factbook.sources import merging
 from factbook.sources.gitea.answers import Issue, Pull, Repository
 from factbook.sources.gitea.api import MOST_PAGES, PAGE, Api
-from factbook.sources.http import path
 from factbook.sources.merging import MergedPull
-from factbook.sources.outcomes import TOO_MANY, Missing, Outcome
 
 MOST_CLOSED: Final = MOST_PAGES * PAGE
 # A pull request that is deleted leaves the count when all are listed again.

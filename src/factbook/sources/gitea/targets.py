@@ -4,9 +4,9 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
+from factbook.outbound.outcomes import Missing, Outcome
 from factbook.sources.gitea.options import Options
 from factbook.sources.locations import annotations, location
-from factbook.sources.outcomes import Missing, Outcome
 
 # Names that Gitea gives out; what else an annotation holds never becomes part of a request.
 _SLUG: Final = re.compile(r"([a-z0-9][a-z0-9._-]{0,99})/([a-z0-9._-]{1,100})", re.ASCII)

@@ -2,11 +2,11 @@
 
 from typing import Final
 
+from factbook.outbound import path
+from factbook.outbound.outcomes import Missing, Outcome
 from factbook.sources import trees
 from factbook.sources.gitea.answers import Branch, Repository, Tree
 from factbook.sources.gitea.api import Api
-from factbook.sources.http import path
-from factbook.sources.outcomes import Missing, Outcome
 from factbook.sources.trees import Paths
 
 # What a server gives at most unless it is configured otherwise; 200,000 entries.

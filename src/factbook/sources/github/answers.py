@@ -10,8 +10,8 @@ from typing import Annotated, Any, Final, Generic, TypeVar
 
 import msgspec
 
+from factbook.outbound.outcomes import Missing
 from factbook.sources.github.queries import COLLABORATORS, ISSUES, PULLS, RULES
-from factbook.sources.outcomes import Missing
 
 T = TypeVar("T")
 

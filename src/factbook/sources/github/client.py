@@ -6,14 +6,14 @@ from datetime import UTC, datetime
 from typing import Final
 
 from factbook.clock import SECOND
+from factbook.outbound import Client, Memory
+from factbook.outbound.outcomes import Missing
 from factbook.sources.github import facts, pages, probes, repositories, trees
 from factbook.sources.github.answers import Found
 from factbook.sources.github.graphql import Api
 from factbook.sources.github.options import Options
-from factbook.sources.http import Client, Memory
 from factbook.sources.integration import Collected
 from factbook.sources.merging import MONTH
-from factbook.sources.outcomes import Missing
 
 # Three questions of twenty, and one for the further pages of all of them.
 BATCH: Final = 3 * repositories.AT_ONCE

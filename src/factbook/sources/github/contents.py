@@ -1,7 +1,7 @@
 """One file of a repository's default branch."""
 
+from factbook.outbound import Answer, Client, Memory, path
 from factbook.sources.github.options import Options
-from factbook.sources.http import Answer, Client, Memory, path
 
 
 async def read(options: Options, target: str, file: str, client: Client, memory: Memory) -> Answer:

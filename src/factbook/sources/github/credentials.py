@@ -12,9 +12,9 @@ from typing import Final
 import jwt
 
 from factbook.clock import MINUTE, SECOND, Clock
+from factbook.outbound import Answer, Client, Credential, path
+from factbook.outbound.outcomes import Outcome
 from factbook.sources.github.options import Options
-from factbook.sources.http import Answer, Client, Credential, path
-from factbook.sources.outcomes import Outcome
 
 # Clocks differ: the documentation advises to date the issue a minute back.
 _ISSUED_BEFORE: Final = 60

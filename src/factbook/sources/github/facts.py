@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final
 
+from factbook.outbound.outcomes import UNUSABLE, Missing, Outcome
 from factbook.sources import files, merging
 from factbook.sources.github import protection
 from factbook.sources.github.answers import Branch, Found, RuleNode
@@ -15,7 +16,6 @@ from factbook.sources.github.pages import MOST_COLLABORATORS, Bypasses, merged_p
 from factbook.sources.github.protection import Classic
 from factbook.sources.github.queries import COLLABORATORS, ISSUES, PULLS
 from factbook.sources.integration import Collected
-from factbook.sources.outcomes import UNUSABLE, Missing, Outcome
 
 Leaves = dict[str, Any]
 

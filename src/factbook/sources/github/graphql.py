@@ -6,9 +6,9 @@ from typing import Any, Final, NamedTuple, TypedDict
 
 import msgspec
 
+from factbook.outbound import Answer, Client, Memory, outcome_of_graphql_error
+from factbook.outbound.outcomes import UNUSABLE, Missing, Outcome
 from factbook.sources.github.options import Options
-from factbook.sources.http import Answer, Client, Memory, outcome_of_graphql_error
-from factbook.sources.outcomes import UNUSABLE, Missing, Outcome
 
 # What GitHub answers to a query that takes more than its ten seconds.
 _TOO_HEAVY: Final = frozenset({502, 504})

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
+from factbook.outbound.outcomes import TOO_MANY, UNUSABLE, Missing, Outcome
 from factbook.sources import merging
 from factbook.sources.github import answers, queries
 from factbook.sources.github.answers import (
@@ -20,7 +21,6 @@ from factbook.sources.github.answers import (
 from factbook.sources.github.graphql import Api, Told
 from factbook.sources.github.queries import COLLABORATORS, ISSUES, PULLS, RULES, Page
 from factbook.sources.merging import MergedPull
-from factbook.sources.outcomes import TOO_MANY, UNUSABLE, Missing, Outcome
 
 AT_ONCE: Final = 40
 RULESETS_AT_ONCE: Final = 100

@@ -8,13 +8,13 @@ from typing import Final
 import msgspec
 
 from factbook.clock import DAY
+from factbook.outbound import Answer, path
+from factbook.outbound.outcomes import UNUSABLE, Missing, Outcome
 from factbook.sources.github import protection
 from factbook.sources.github.answers import Found, Repository
 from factbook.sources.github.graphql import Api
 from factbook.sources.github.protection import Classic
 from factbook.sources.github.rules import RestRule
-from factbook.sources.http import Answer, path
-from factbook.sources.outcomes import UNUSABLE, Missing, Outcome
 
 _NOT_PROTECTED: Final = "Branch not protected"
 _NO_ADMINISTRATION: Final = Missing(Outcome.DENIED, "the credential may not read branch protection")

@@ -5,10 +5,10 @@ from typing import Final
 
 import msgspec
 
+from factbook.outbound.outcomes import UNUSABLE, Missing, Outcome
 from factbook.sources.github import answers, queries
 from factbook.sources.github.answers import Found, Repository
 from factbook.sources.github.graphql import Api, Error, Told
-from factbook.sources.outcomes import UNUSABLE, Missing, Outcome
 
 AT_ONCE: Final = 20
 _LEAST: Final = 5

@@ -4,9 +4,9 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
+from factbook.outbound.outcomes import Missing, Outcome
 from factbook.sources.github.options import GITHUB, Options
 from factbook.sources.locations import Location, annotations, location
-from factbook.sources.outcomes import Missing, Outcome
 
 SLUG: Final = "github.com/project-slug"
 

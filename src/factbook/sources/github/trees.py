@@ -4,11 +4,11 @@ from typing import Final
 
 import msgspec
 
+from factbook.outbound import path
+from factbook.outbound.outcomes import UNUSABLE, Missing, Outcome
 from factbook.sources import trees
 from factbook.sources.github.answers import Found, Oid, Repository
 from factbook.sources.github.graphql import Api
-from factbook.sources.http import path
-from factbook.sources.outcomes import UNUSABLE, Missing, Outcome
 from factbook.sources.trees import Paths
 
 # Calls for one tree that GitHub cuts off at 100,000 entries.

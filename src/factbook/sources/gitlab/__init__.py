@@ -8,12 +8,12 @@ from factbook.clock import Clock, now
 from factbook.facts.datasource import DataSource
 from factbook.facts.schema import Fact
 from factbook.facts.shapes import CODEHOST, REPOSITORY, SECURITY
+from factbook.outbound import Client, Credential
 from factbook.sources import configuring
 from factbook.sources.gitlab.client import BATCH, collect
 from factbook.sources.gitlab.contents import read
 from factbook.sources.gitlab.options import GITLAB, Options
 from factbook.sources.gitlab.targets import SLUG, target
-from factbook.sources.http import Client, Credential
 from factbook.sources.integration import Integration, Vendor, facts_of, portions, source_of
 from factbook.sources.locations import SOURCE_LOCATION
 from factbook.sources.probes import Probe

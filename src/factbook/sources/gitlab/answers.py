@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final, Generic, TypeVar
 import msgspec
 from msgspec import Meta
 
-from factbook.sources.outcomes import UNUSABLE, Missing, Outcome
+from factbook.outbound.outcomes import UNUSABLE, Missing, Outcome
 
 T = TypeVar("T")
 

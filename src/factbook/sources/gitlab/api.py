@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple, TypeVar
 from urllib.parse import parse_qs, urlsplit
 
+from factbook.outbound import Answer, Client, Memory, outcome_of_graphql_error
+from factbook.outbound.outcomes import TOO_MANY, UNUSABLE, Missing, Outcome
 from factbook.sources.gitlab.answers import HIDDEN, NO_PREMIUM, read
 from factbook.sources.gitlab.options import Options
-from factbook.sources.http import Answer, Client, Memory, outcome_of_graphql_error
-from factbook.sources.outcomes import TOO_MANY, UNUSABLE, Missing, Outcome
 
 T = TypeVar("T")
 

@@ -6,16 +6,16 @@ from datetime import UTC, datetime
 from typing import Final
 
 from factbook.clock import SECOND
+from factbook.outbound import Client, Memory, path
+from factbook.outbound.outcomes import Missing, Outcome
 from factbook.sources import trees
 from factbook.sources.gitlab import facts, projects
 from factbook.sources.gitlab.answers import NO_BRANCH, NO_REPOSITORY, Entry, Found
 from factbook.sources.gitlab.api import Api
 from factbook.sources.gitlab.options import Options
 from factbook.sources.gitlab.rules import rules
-from factbook.sources.http import Client, Memory, path
 from factbook.sources.integration import Collected
 from factbook.sources.merging import MONTH
-from factbook.sources.outcomes import Missing, Outcome
 
 # Projects share no request; so many of them are soon asked about.
 BATCH: Final = 20

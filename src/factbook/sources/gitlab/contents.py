@@ -2,8 +2,8 @@
 
 from typing import Final
 
+from factbook.outbound import Answer, Client, Memory, path
 from factbook.sources.gitlab.options import Options
-from factbook.sources.http import Answer, Client, Memory, path
 
 _ANYTHING: Final = {"accept": "*/*"}
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
+from factbook.outbound.outcomes import Missing, Outcome
 from factbook.sources import files, merging
 from factbook.sources.gitlab import rules
 from factbook.sources.gitlab.answers import (
@@ -25,7 +26,6 @@ from factbook.sources.gitlab.answers import (
 from factbook.sources.gitlab.projects import MOST_MEMBERS, merged_pulls
 from factbook.sources.gitlab.rules import Rules
 from factbook.sources.integration import Collected
-from factbook.sources.outcomes import Missing, Outcome
 
 Leaves = dict[str, Any]
 

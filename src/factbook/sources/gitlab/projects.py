@@ -4,6 +4,8 @@ import re
 from datetime import datetime
 from typing import Final, Generic, NamedTuple, TypeVar
 
+from factbook.outbound import path
+from factbook.outbound.outcomes import TOO_MANY, Missing, Outcome
 from factbook.sources import merging
 from factbook.sources.gitlab import queries
 from factbook.sources.gitlab.answers import (
@@ -19,9 +21,7 @@ from factbook.sources.gitlab.answers import (
     read,
 )
 from factbook.sources.gitlab.api import Api
-from factbook.sources.http import path
 from factbook.sources.merging import MergedPull
-from factbook.sources.outcomes import TOO_MANY, Missing, Outcome
 
 T = TypeVar("T")
 

@@ -4,6 +4,8 @@ import asyncio
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
+from factbook.outbound import path
+from factbook.outbound.outcomes import Missing, Outcome
 from factbook.sources.gitlab.answers import (
     NO_PREMIUM,
     ApprovalRule,
@@ -14,8 +16,6 @@ from factbook.sources.gitlab.answers import (
     read,
 )
 from factbook.sources.gitlab.api import Api
-from factbook.sources.http import path
-from factbook.sources.outcomes import Missing, Outcome
 
 T = TypeVar("T")
 

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
 from factbook.clock import DAY
-from factbook.sources.http import Client
-from factbook.sources.outcomes import UNUSABLE, Missing, Outcome
+from factbook.outbound import Client
+from factbook.outbound.outcomes import UNUSABLE, Missing, Outcome
 from factbook.sources.pagerduty.answers import (
     Row,
     missing_of,

@@ -12,8 +12,8 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from factbook.clock import SECOND
-from factbook.sources.http import Answer, Client
-from factbook.sources.outcomes import UNUSABLE, Missing, Outcome
+from factbook.outbound import Answer, Client
+from factbook.outbound.outcomes import UNUSABLE, Missing, Outcome
 
 T = TypeVar("T")
 

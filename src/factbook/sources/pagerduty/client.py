@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Final
 
-from factbook.sources.http import Client, Memory
+from factbook.outbound import Client, Memory
+from factbook.outbound.outcomes import Missing, Outcome
 from factbook.sources.integration import Collected
-from factbook.sources.outcomes import Missing, Outcome
 from factbook.sources.pagerduty import analytics, facts, incidents, services
 from factbook.sources.pagerduty.analytics import Figures
 from factbook.sources.pagerduty.answers import BAD_KEY, HEADERS

@@ -4,8 +4,8 @@ from typing import Any, Final
 
 from msgspec import UNSET
 
+from factbook.outbound.outcomes import UNUSABLE, Missing, Outcome
 from factbook.sources.integration import Collected
-from factbook.sources.outcomes import UNUSABLE, Missing, Outcome
 from factbook.sources.pagerduty.analytics import Figures
 from factbook.sources.pagerduty.answers import Service
 

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from factbook.clock import DAY, SECOND
-from factbook.sources.http import Client
-from factbook.sources.outcomes import Missing, Outcome
+from factbook.outbound import Client
+from factbook.outbound.outcomes import Missing, Outcome
 from factbook.sources.pagerduty.analytics import MONTH, NONE, QUARTER, YEAR, Figures
 from factbook.sources.pagerduty.answers import BEYOND, Incident, pages, read, stamp
 from factbook.sources.pagerduty.services import FEW

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Any, Final
 
-from factbook.sources.http import Client, path
-from factbook.sources.outcomes import UNUSABLE, Missing, Outcome
+from factbook.outbound import Client, path
+from factbook.outbound.outcomes import UNUSABLE, Missing, Outcome
 from factbook.sources.pagerduty.answers import (
     BAD_KEY,
     BEYOND,

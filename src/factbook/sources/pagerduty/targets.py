@@ -4,8 +4,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
+from factbook.outbound.outcomes import Missing, Outcome
 from factbook.sources.locations import annotations
-from factbook.sources.outcomes import Missing, Outcome
 from factbook.sources.pagerduty.options import Options
 
 SERVICE_ID: Final = "pagerduty.com/service-id"

@@ -9,8 +9,8 @@ from typing import Annotated, Any, Final, Generic, Literal, TypeVar
 import msgspec
 from msgspec import Meta
 
-from factbook.sources.http import Answer, Client, path
-from factbook.sources.outcomes import UNUSABLE, Missing, Outcome
+from factbook.outbound import Answer, Client, path
+from factbook.outbound.outcomes import UNUSABLE, Missing, Outcome
 
 Data = TypeVar("Data")
 Labels = dict[str, str]

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from factbook.clock import SECOND
-from factbook.sources.http import Client, Credential, Memory
+from factbook.outbound import Client, Credential, Memory
+from factbook.outbound.outcomes import UNUSABLE, Missing
 from factbook.sources.integration import Collected
-from factbook.sources.outcomes import UNUSABLE, Missing
 from factbook.sources.prometheus import facts, promql, routing
 from factbook.sources.prometheus.api import Api, configuration
 from factbook.sources.prometheus.facts import (

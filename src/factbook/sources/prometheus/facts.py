@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any, Final
 
+from factbook.outbound.outcomes import Missing, Outcome
 from factbook.sources.integration import Collected
-from factbook.sources.outcomes import Missing, Outcome
 from factbook.sources.prometheus.api import Rule, Sample, Series
 from factbook.sources.prometheus.options import Options
 from factbook.sources.prometheus.routing import Routing

@@ -11,8 +11,8 @@ from typing import Any, Final, NamedTuple
 import msgspec
 import yaml
 
+from factbook.outbound.outcomes import UNUSABLE, Missing
 from factbook.sources import safe_yaml
-from factbook.sources.outcomes import UNUSABLE, Missing
 
 MOST_NESTED: Final = 100
 LONGEST: Final = 256 * 1024

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from factbook.outbound.outcomes import Missing, Outcome
 from factbook.sources.locations import annotations
-from factbook.sources.outcomes import Missing, Outcome
 from factbook.sources.prometheus.options import Options
 
 SERVICE: Final = "prometheus.io/service"

@@ -8,8 +8,8 @@ from factbook.clock import Clock, now
 from factbook.facts.datasource import DataSource
 from factbook.facts.schema import Fact
 from factbook.facts.shapes import SECURITY
+from factbook.outbound import Client, Credential
 from factbook.sources import configuring
-from factbook.sources.http import Client, Credential
 from factbook.sources.integration import Integration, Vendor, facts_of, portions, source_of
 from factbook.sources.snyk.client import collect, probes
 from factbook.sources.snyk.options import Options

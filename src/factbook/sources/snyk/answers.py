@@ -8,7 +8,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from msgspec import Struct
 
-from factbook.sources.outcomes import UNUSABLE, Missing
+from factbook.outbound.outcomes import UNUSABLE, Missing
 
 SEVERITIES: Final = ("critical", "high", "medium", "low")
 

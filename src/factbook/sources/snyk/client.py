@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 
-from factbook.sources.http import Client, Memory, path
+from factbook.outbound import Client, Memory, path
 from factbook.sources.integration import Collected
 from factbook.sources.probes import Probe
 from factbook.sources.snyk import facts, organizations, pages, targets

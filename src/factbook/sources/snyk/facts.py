@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from factbook.outbound.outcomes import Missing, Outcome
 from factbook.sources.integration import Collected
-from factbook.sources.outcomes import Missing, Outcome
 from factbook.sources.snyk.answers import SEVERITIES, Counts, Project
 from factbook.sources.snyk.organizations import Organization
 from factbook.sources.snyk.targets import Selector

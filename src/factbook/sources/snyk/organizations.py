@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
-from factbook.sources.http import Client, path
+from factbook.outbound import Client, path
+from factbook.outbound.outcomes import Missing
 from factbook.sources.locations import parsed
-from factbook.sources.outcomes import Missing
 from factbook.sources.snyk import pages
 from factbook.sources.snyk.answers import SEVERITIES, Counts, Issue, Page, Project
 from factbook.sources.snyk.options import Options

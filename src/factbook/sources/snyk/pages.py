@@ -9,8 +9,8 @@ from urllib.parse import parse_qs, urlsplit
 import msgspec
 import structlog
 
-from factbook.sources.http import Client
-from factbook.sources.outcomes import UNUSABLE, Missing, Outcome
+from factbook.outbound import Client
+from factbook.outbound.outcomes import UNUSABLE, Missing, Outcome
 from factbook.sources.snyk.answers import Link, Links, Page, T
 
 log = structlog.get_logger("factbook.sources.snyk")

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 import msgspec
 
+from factbook.outbound.outcomes import Missing, Outcome
 from factbook.sources.locations import SOURCE_LOCATION, annotations, location
-from factbook.sources.outcomes import Missing, Outcome
 from factbook.sources.snyk.options import UUID, Options
 
 ORG_IDS: Final = "snyk.io/org-ids"

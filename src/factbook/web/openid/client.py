@@ -13,8 +13,8 @@ import msgspec
 
 from factbook.clock import Clock, now
 from factbook.errors import SignInError
+from factbook.outbound import Reply
 from factbook.settings import Settings
-from factbook.sources.http import Reply
 from factbook.web.openid import token as id_token
 from factbook.web.openid.attempt import LIFETIME, Attempt
 from factbook.web.openid.fetch import HEADERS, Fetch, GuardedFetch, decoded

@@ -7,11 +7,11 @@ from urllib.parse import urlsplit
 import msgspec
 
 from factbook.errors import ConfigurationError, SignInError
+from factbook.outbound import Reply
+from factbook.outbound.client import USER_AGENT
+from factbook.outbound.sender import Sender
+from factbook.outbound.transport import Network
 from factbook.settings import Settings
-from factbook.sources.http import Reply
-from factbook.sources.http.client import USER_AGENT
-from factbook.sources.http.network import Network
-from factbook.sources.http.sending import Sender
 
 MOST_SECONDS: Final = 10.0
 MOST_BYTES: Final = 256 * 1024

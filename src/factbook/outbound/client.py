@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypedDict, Unpack
 import msgspec
 
 from factbook.clock import SECOND, Clock, iso, now
-from factbook.sources.http import remembering
-from factbook.sources.http.addresses import address, host_of, moved
-from factbook.sources.http.answers import EMPTY, Answer, Reply
-from factbook.sources.http.credential import ANONYMOUS, Credential, expiry
-from factbook.sources.http.governor import Governor
-from factbook.sources.http.health import Health
-from factbook.sources.http.remembering import Kept, Memory
-from factbook.sources.http.route import Exchange
-from factbook.sources.http.signs import REPEATABLE, outcome_of
-from factbook.sources.outcomes import Outcome
+from factbook.outbound import caches as remembering
+from factbook.outbound.answers import EMPTY, Answer, Reply
+from factbook.outbound.caches import Kept, Memory
+from factbook.outbound.credential import ANONYMOUS, Credential, expiry
+from factbook.outbound.health import Health
+from factbook.outbound.outcome_rules import REPEATABLE, outcome_of
+from factbook.outbound.outcomes import Outcome
+from factbook.outbound.rate_limits import Governor
+from factbook.outbound.route import Exchange
+from factbook.outbound.urls import address, host_of, moved
 
 if TYPE_CHECKING:
-    from factbook.sources.http.sending import Sender
+    from factbook.outbound.sender import Sender
 
 MOST_MOVES: Final = 3
 ATTEMPTS: Final = 3

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from factbook.clock import DAY, MINUTE, SECOND
-from factbook.sources.http import Governor
-from factbook.sources.http.answers import Reply
-from factbook.sources.http.governor import LONGEST_PAUSE, allowance_of, retry_at
-from factbook.sources.http.health import Allowance
+from factbook.outbound import Governor
+from factbook.outbound.answers import Reply
+from factbook.outbound.health import Allowance
+from factbook.outbound.rate_limits import LONGEST_PAUSE, allowance_of, retry_at
 from tests.service import NOON, Time
 
 

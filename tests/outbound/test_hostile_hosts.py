@@ -7,10 +7,10 @@ import zlib
 
 import pytest
 
-from factbook.sources.outcomes import Outcome
-from tests.sources.http.asking import calling, network
-from tests.sources.http.conftest import Serve, Talk
-from tests.sources.http.talking import GOOD, endless, heard, saying
+from factbook.outbound.outcomes import Outcome
+from tests.outbound.asking import calling, network
+from tests.outbound.conftest import Serve, Talk
+from tests.outbound.talking import GOOD, endless, heard, saying
 
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n"
 CHUNKED = HEAD + b"transfer-encoding: chunked\r\n\r\n"

@@ -8,7 +8,7 @@ from typing import Final, Protocol
 
 import msgspec
 
-from factbook.sources.http.answers import Reply
+from factbook.outbound.answers import Reply
 
 DAYS_KEPT: Final = 30
 LARGEST_KEPT: Final = 8 * 1024 * 1024  # a file tree of GitHub has at most 7 MB

@@ -12,8 +12,8 @@ import httpx2
 import stamina
 import stamina.instrumentation
 
-from factbook.sources.http.answers import Answer, Reply
-from factbook.sources.http.route import Exchange, Route
+from factbook.outbound.answers import Answer, Reply
+from factbook.outbound.route import Exchange, Route
 from factbook.telemetry.spans import NO_TRACER, Attributes, Span, Tracer
 
 T = TypeVar("T")

@@ -4,15 +4,15 @@ An integration is handed a `Client` and reads its `Answer`s. What is heavy to im
 itself, is in `sending` and `network`, for the part that makes clients.
 """
 
-from factbook.sources.http.addresses import address, climbs, host_of, path
-from factbook.sources.http.answers import Answer, Reply
-from factbook.sources.http.client import Client
-from factbook.sources.http.credential import ANONYMOUS, Credential
-from factbook.sources.http.governor import Governor
-from factbook.sources.http.health import Health
-from factbook.sources.http.remembering import Memory
-from factbook.sources.http.route import Route
-from factbook.sources.http.signs import SIGNS, outcome_of_graphql_error
+from factbook.outbound.answers import Answer, Reply
+from factbook.outbound.caches import Memory
+from factbook.outbound.client import Client
+from factbook.outbound.credential import ANONYMOUS, Credential
+from factbook.outbound.health import Health
+from factbook.outbound.outcome_rules import SIGNS, outcome_of_graphql_error
+from factbook.outbound.rate_limits import Governor
+from factbook.outbound.route import Route
+from factbook.outbound.urls import address, climbs, host_of, path
 
 __all__ = [
     "ANONYMOUS",

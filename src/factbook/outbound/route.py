@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from factbook.sources.http.answers import EMPTY, Reply
+from factbook.outbound.answers import EMPTY, Reply
 
 
 @dataclass(frozen=True, slots=True)

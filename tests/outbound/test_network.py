@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 
 from factbook.errors import ConfigurationError
-from factbook.sources.http import Credential
-from factbook.sources.http.client import Client
-from factbook.sources.outcomes import Outcome
-from tests.sources.http.asking import calling, naming, network
-from tests.sources.http.conftest import Serve
-from tests.sources.http.talking import GOOD, Authority, saying, tunnel
+from factbook.outbound import Credential
+from factbook.outbound.client import Client
+from factbook.outbound.outcomes import Outcome
+from tests.outbound.asking import calling, naming, network
+from tests.outbound.conftest import Serve
+from tests.outbound.talking import GOOD, Authority, saying, tunnel
 
 REFUSED = "leads to an address that is not called; outgoing_networks can allow it"
 

@@ -8,10 +8,10 @@ import msgspec
 import pytest
 
 from factbook.clock import MINUTE, SECOND
-from factbook.sources.http import Answer, Credential, Governor
-from factbook.sources.outcomes import Outcome
+from factbook.outbound import Answer, Credential, Governor
+from factbook.outbound.outcomes import Outcome
+from tests.outbound.asking import BASE, Host, Sleeps, asking, json
 from tests.service import NOON, Time
-from tests.sources.http.asking import BASE, Host, Sleeps, asking, json
 
 SECRET = "ghp_averysecrettoken"
 TOKEN = Credential.fixed("acme", {"Authorization": f"Bearer {SECRET}"})

@@ -14,10 +14,10 @@ import httpcore2
 import httpx2
 
 from factbook.errors import ConfigurationError
+from factbook.outbound.address_guard import Guard, literal
+from factbook.outbound.route import Route
+from factbook.outbound.sender import MOST_BYTES, MOST_SECONDS, RefusedError, Sender
 from factbook.settings import Settings
-from factbook.sources.http.guard import Guard, literal
-from factbook.sources.http.route import Route
-from factbook.sources.http.sending import MOST_BYTES, MOST_SECONDS, RefusedError, Sender
 from factbook.telemetry.spans import NO_TRACER, Tracer
 
 Resolver = Callable[[str, int], Awaitable[Sequence[str]]]

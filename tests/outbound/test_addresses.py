@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from factbook.errors import ConfigurationError
-from factbook.sources.http import Answer, Credential, path
-from factbook.sources.outcomes import Outcome
-from tests.sources.http.asking import Host, asking, json
+from factbook.outbound import Answer, Credential, path
+from factbook.outbound.outcomes import Outcome
+from tests.outbound.asking import Host, asking, json
 
 SECRET = "ghp_averysecrettoken"
 TOKEN = Credential.fixed("acme", {"Authorization": f"Bearer {SECRET}"})

@@ -1,11 +1,11 @@
 """Calls that another program makes for a client."""
 
 from factbook.clock import MINUTE
-from factbook.sources.http import ANONYMOUS, Client, Credential, Reply, Route
-from factbook.sources.http.network import Network
-from factbook.sources.outcomes import Outcome
+from factbook.outbound import ANONYMOUS, Client, Credential, Reply, Route
+from factbook.outbound.outcomes import Outcome
+from factbook.outbound.transport import Network
+from tests.outbound.asking import Host, Sleeps, asking, json, naming, network
 from tests.service import NOON, Time
-from tests.sources.http.asking import Host, Sleeps, asking, json, naming, network
 
 SECRET = "a secret of tests"
 TOKEN = Credential.fixed("acme", {"authorization": SECRET})

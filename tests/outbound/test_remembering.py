@@ -3,10 +3,10 @@
 import httpx2
 import pytest
 
-from factbook.sources.http import Credential
-from factbook.sources.http.remembering import LARGEST_KEPT
-from factbook.sources.outcomes import Outcome
-from tests.sources.http.asking import Host, Keeper, asking, json
+from factbook.outbound import Credential
+from factbook.outbound.caches import LARGEST_KEPT
+from factbook.outbound.outcomes import Outcome
+from tests.outbound.asking import Host, Keeper, asking, json
 
 SECRET = "ghp_averysecrettoken"
 TOKEN = Credential.fixed("acme", {"Authorization": f"Bearer {SECRET}"})

@@ -10,8 +10,8 @@ from typing import Final
 
 from factbook.clock import DAY, MINUTE, SECOND, Clock
 from factbook.clock import now as system_clock
-from factbook.sources.http.answers import Reply
-from factbook.sources.http.health import Allowance
+from factbook.outbound.answers import Reply
+from factbook.outbound.health import Allowance
 
 RESERVE: Final = 0.10
 LONGEST_PAUSE: Final = 15 * MINUTE

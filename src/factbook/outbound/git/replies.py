@@ -7,8 +7,8 @@ itself says is in lines that begin with `remote:`, or behind `remote error:`.
 import re
 from typing import Final
 
-from factbook.sources.git.program import SIZE, START, TIME, Ended
-from factbook.sources.http import Reply
+from factbook.outbound import Reply
+from factbook.outbound.git.program import SIZE, START, TIME, Ended
 
 TOO_LARGE: Final = 413
 NOT_GIT: Final = "it does not answer as Git's smart HTTP does"

@@ -4,8 +4,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
-from factbook.sources.http.answers import Reply
-from factbook.sources.outcomes import Outcome
+from factbook.outbound.answers import Reply
+from factbook.outbound.outcomes import Outcome
 
 _LIMIT_TEXT: Final = re.compile(
     r"secondary rate limit|abuse detection|rate limit (?:already )?exceeded|too many requests",

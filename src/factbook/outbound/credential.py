@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from factbook.clock import SECOND
-from factbook.sources.http.answers import Answer
+from factbook.outbound.answers import Answer
 
 
 @dataclass(frozen=True, slots=True)

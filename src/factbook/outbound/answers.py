@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final
 
-from factbook.sources.outcomes import Missing, Outcome
+from factbook.outbound.outcomes import Missing, Outcome
 
 EMPTY: Final[Mapping[str, str]] = MappingProxyType({})
 _LINK = re.compile(r'<([^<>]*)>\s*((?:;\s*[\w*]+\s*=\s*(?:"[^"]*"|[^",;\s]*)\s*)*)')

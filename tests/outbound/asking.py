@@ -6,10 +6,10 @@ from typing import Any
 
 import httpx2
 
+from factbook.outbound import Client
+from factbook.outbound.sender import Sender
+from factbook.outbound.transport import Network, Resolver, resolved
 from factbook.settings import Settings
-from factbook.sources.http import Client
-from factbook.sources.http.network import Network, Resolver, resolved
-from factbook.sources.http.sending import Sender
 from tests.service import Time
 
 BASE = "https://api.example.com/v3"

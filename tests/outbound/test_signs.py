@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from factbook.facts.reasons import REASONS
-from factbook.sources.http import SIGNS, outcome_of_graphql_error
-from factbook.sources.http.answers import Reply
-from factbook.sources.http.signs import outcome_of
-from factbook.sources.outcomes import MEANINGS, Outcome
-from tests.sources.http.asking import Host, asking, json
+from factbook.outbound import SIGNS, outcome_of_graphql_error
+from factbook.outbound.answers import Reply
+from factbook.outbound.outcome_rules import outcome_of
+from factbook.outbound.outcomes import MEANINGS, Outcome
+from tests.outbound.asking import Host, asking, json
 
 SECONDARY = "You have exceeded a secondary rate limit. Please wait a few minutes."
 

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from factbook.errors import ConfigurationError
+from factbook.outbound.address_guard import Guard, literal
 from factbook.settings import Settings
-from factbook.sources.http.guard import Guard, literal
 
 V4 = st.ip_addresses(v=4).map(ipaddress.IPv4Address)
 V6 = st.ip_addresses(v=6).map(ipaddress.IPv6Address)

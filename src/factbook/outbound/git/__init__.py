@@ -1,0 +1,1 @@
+"""Git as a transport: clones without file contents, bounded in time and size."""
