@@ -6,9 +6,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from factbook.datasources import custom
 from factbook.errors import ConfigurationError
 from factbook.settings import Settings, environment, load
-from factbook.sources import custom
 
 
 def written(folder: Path, text: str) -> Path:

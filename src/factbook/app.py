@@ -29,6 +29,7 @@ from factbook.collecting import (
     HostFiles,
     Registry,
 )
+from factbook.datasources import custom
 from factbook.edge.admission import Admission
 from factbook.edge.load import CountedDatabase
 from factbook.edge.metrics import Metrics
@@ -40,7 +41,7 @@ from factbook.edge.tasks import Tasks
 from factbook.facts.datasource import DataSource
 from factbook.outbound import Client
 from factbook.settings import Settings, load
-from factbook.sources import SOURCES, configured, custom
+from factbook.sources import SOURCES, configured
 from factbook.sources.integration import Integration
 from factbook.storage import Database, open_database
 from factbook.storage.migrations import migrate as migrate_database

@@ -10,7 +10,7 @@ import pytest
 from mcp import MCPError
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from factbook.sources.custom import texts
+from factbook.datasources.custom import yaml_text as texts
 from tests.browser import agent
 from tests.browser.builds import BuildServer
 from tests.browser.driving import Window, window

@@ -9,8 +9,8 @@ import pytest
 import yaml
 
 from factbook.cli.sources.types import Type
-from factbook.sources.custom import parse
-from factbook.sources.custom.definition import TYPES
+from factbook.datasources.custom import parse
+from factbook.datasources.custom.definition import TYPES
 from tests.cli.conftest import Command
 from tests.cli.fake_server import FakeServer
 

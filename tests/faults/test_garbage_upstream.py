@@ -16,11 +16,11 @@ from factbook.scheduling.runs import Health
 from factbook.scheduling.starts import next_start
 from factbook.sources.integration import Integration
 from tests.collecting.tools import ToolWorld
+from tests.datasources import asking as custom
 from tests.fakes import garbage
 from tests.fakes.fake import Fake
 from tests.fakes.faults import Fault
 from tests.service import Service, component
-from tests.sources.custom import asking as custom
 from tests.sources.datadog import asking as datadog
 from tests.sources.gitea import asking as gitea
 from tests.sources.github import asking as github

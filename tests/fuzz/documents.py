@@ -12,23 +12,17 @@ from factbook.catalog.annotations import Annotator
 from factbook.catalog.store.derived import Derived
 from factbook.cli import documents as files
 from factbook.cli.sources import recordings
+from factbook.datasources.custom import definition, documents, extraction, plain_yaml, templates
+from factbook.datasources.custom import fact_extraction as taking
+from factbook.datasources.custom import validation as mistakes
+from factbook.datasources.custom import yaml_text as texts
+from factbook.datasources.custom.documents import UnreadableError
+from factbook.datasources.custom.templates import NoValueError
 from factbook.errors import InvalidItemsError
 from factbook.facts import datasource, entity_filter
 from factbook.facts.schema import FactType
 from factbook.outbound.outcomes import Missing
 from factbook.outbound.urls import address
-from factbook.sources.custom import (
-    definition,
-    documents,
-    extraction,
-    mistakes,
-    plain_yaml,
-    taking,
-    templates,
-    texts,
-)
-from factbook.sources.custom.documents import UnreadableError
-from factbook.sources.custom.templates import NoValueError
 from tests.fuzz.folders import folder
 from tests.fuzz.promises import check_told, json, lines, text, tried
 from tests.fuzz.target import Target

@@ -11,6 +11,7 @@ from starlette.responses import Response
 
 from factbook.auth import sealing
 from factbook.client import ClientError, responses
+from factbook.datasources.custom import Connection
 from factbook.errors import ConfigurationError, SignInError
 from factbook.outbound import Answer, Client, Reply
 from factbook.outbound import caches as remembering
@@ -21,7 +22,6 @@ from factbook.outbound.outcomes import Missing, Outcome
 from factbook.settings import Settings, load
 from factbook.settings.reading import environment
 from factbook.sources import VENDORS, configuring, trees, vendor
-from factbook.sources.custom import Connection
 from factbook.sources.git.client import Reading
 from factbook.sources.git.facts import collected as facts_of_paths
 from factbook.sources.git.options import Options

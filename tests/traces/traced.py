@@ -7,11 +7,11 @@ from typing import Any
 
 import httpx2
 
+from tests.datasources.asking import Api
 from tests.fakes.collector import Collector, collecting
 from tests.fakes.serving import served
 from tests.processes import ServerProcess, serving
 from tests.service import PUSH, component
-from tests.sources.custom.asking import Api
 
 TECH_INSIGHTS = "/api/tech-insights/v1"
 VENDOR_SECRET = "the-secret-of-a-connection"

@@ -3,7 +3,8 @@
 import msgspec
 import pytest
 
-from factbook.sources.custom import skeletons, texts
+from factbook.datasources.custom import starters as skeletons
+from factbook.datasources.custom import yaml_text as texts
 from factbook.web import source_words
 from tests.api.defining import define, of_entities, shown
 from tests.service import Service

@@ -3,7 +3,7 @@
 import asyncio
 
 from factbook.clock import MINUTE
-from factbook.sources.custom import texts
+from factbook.datasources.custom import yaml_text as texts
 from tests.api.defining import SOURCES, define, of_entities, pushed, shown
 from tests.service import Service
 from tests.web.editing import EDIT, TEXT, seen, send

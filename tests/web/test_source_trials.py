@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from factbook.sources.custom import skeletons
+from factbook.datasources.custom import starters as skeletons
 from tests.api.defining import define, of_entities
 from tests.conftest import StartService
 from tests.service import Service, component

@@ -14,6 +14,8 @@ import structlog
 from factbook.auth import sealing
 from factbook.auth.sealing import NotOpenedError
 from factbook.collecting import connection_users
+from factbook.datasources.custom import Connection, Unusable
+from factbook.datasources.custom.definition import HEADER, NOT_A_HEADER
 from factbook.errors import (
     ConfigurationError,
     ConflictError,
@@ -23,8 +25,6 @@ from factbook.errors import (
 )
 from factbook.facts import definitions
 from factbook.sources import configuring
-from factbook.sources.custom import Connection, Unusable
-from factbook.sources.custom.definition import HEADER, NOT_A_HEADER
 from factbook.storage import Database, Row, Transaction
 
 Key = Callable[[], bytes]

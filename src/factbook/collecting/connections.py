@@ -8,8 +8,8 @@ import structlog
 from factbook.collecting import connection_store, connection_users
 from factbook.collecting.connection_store import StoredConnection, Wanted
 from factbook.collecting.registry import Registry
+from factbook.datasources.custom import Connection, Unusable
 from factbook.errors import ConflictError, NotFoundError
-from factbook.sources.custom import Connection, Unusable
 from factbook.storage import Database, Transaction, Write
 
 log = structlog.get_logger("factbook.connections")

@@ -11,11 +11,12 @@ import structlog
 
 from factbook.catalog.validation import deeper_than, too_deep
 from factbook.collecting.registry import Registry
+from factbook.datasources.custom import Definition
+from factbook.datasources.custom import validation as mistakes
 from factbook.errors import ConflictError, InputError, InvalidItemsError, NotFoundError
 from factbook.facts import definitions, history
 from factbook.facts.definitions import Stored
 from factbook.sources import VENDORS
-from factbook.sources.custom import Definition, mistakes
 from factbook.storage import Database, Transaction, Write
 
 log = structlog.get_logger("factbook.data_sources")

@@ -5,12 +5,12 @@ from typing import Any
 
 from factbook.clock import Clock
 from factbook.collecting.memory import DatabaseMemory
+from factbook.datasources.custom import File
 from factbook.facts import store
 from factbook.facts.keeping import reason_of
 from factbook.facts.reasons import NO_ANNOTATION, word
 from factbook.outbound import Client
 from factbook.outbound.outcomes import MEANINGS, Missing, Outcome
-from factbook.sources.custom import File
 from factbook.sources.integration import Integration
 from factbook.storage import Database
 

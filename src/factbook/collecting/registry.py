@@ -10,12 +10,12 @@ import structlog
 from factbook.clock import SECOND, Clock
 from factbook.collecting import connection_store
 from factbook.collecting.connection_store import Key
+from factbook.datasources import custom
+from factbook.datasources.custom import Connection, Definition, Files, Unusable
 from factbook.errors import FactbookError, InputError
 from factbook.facts import definitions
 from factbook.facts.datasource import DataSource
 from factbook.facts.definitions import Stored
-from factbook.sources import custom
-from factbook.sources.custom import Connection, Definition, Files, Unusable
 from factbook.sources.integration import Integration
 from factbook.storage import Database
 

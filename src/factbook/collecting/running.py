@@ -11,10 +11,10 @@ from factbook.collecting import defining, starting
 from factbook.collecting.connecting import Connect
 from factbook.collecting.registry import Known, Registry
 from factbook.collecting.trying import Tried, tried
+from factbook.datasources.custom import Definition, definition
 from factbook.errors import ConflictError, NotFoundError
 from factbook.scheduling import runs
 from factbook.scheduling.runs import Run
-from factbook.sources.custom import Definition, definition
 from factbook.storage import Database, Write
 
 log = structlog.get_logger("factbook.data_sources")

@@ -5,20 +5,13 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from factbook.datasources import custom
+from factbook.datasources.custom import Connection, Definition, File, Files, Unusable, repositories
+from factbook.datasources.custom import fact_extraction as taking
+from factbook.datasources.custom import http_source as requests
 from factbook.facts.schema import Checked
 from factbook.outbound import Client
 from factbook.outbound.outcomes import Missing
-from factbook.sources import custom
-from factbook.sources.custom import (
-    Connection,
-    Definition,
-    File,
-    Files,
-    Unusable,
-    repositories,
-    taking,
-)
-from factbook.sources.custom import asking as requests
 from factbook.sources.integration import Collected, Integration
 
 # Bytes of an answer that are shown.

@@ -7,10 +7,10 @@ from typing import Final
 from factbook.auth import tokens
 from factbook.auth.sealing import NotOpenedError
 from factbook.collecting import connection_store
+from factbook.datasources.custom import Unusable
 from factbook.doctor.finding import Finding, ok, problem
 from factbook.errors import ConfigurationError
 from factbook.settings import Settings
-from factbook.sources.custom import Unusable
 from factbook.storage import Database
 from factbook.storage.opening import sqlite_path
 from factbook.webhooks import secrets

@@ -7,12 +7,12 @@ from factbook.auth.audit import Entry
 from factbook.auth.permissions import CATALOG_READ, SOURCE_READ, SOURCE_RUN, SOURCE_WRITE
 from factbook.clock import DAY
 from factbook.collecting import Known, defining
+from factbook.datasources.custom import yaml_text as texts
 from factbook.edge.requests import Reply
 from factbook.facts import definitions, glance
 from factbook.facts.definitions import Stored
 from factbook.facts.glance import Failures
 from factbook.scheduling import runs
-from factbook.sources.custom import texts
 from factbook.web import source_rows, source_words
 from factbook.web.endpoint import Page
 from factbook.web.source_rows import Row

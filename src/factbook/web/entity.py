@@ -10,12 +10,12 @@ from factbook.auth.permissions import CATALOG_READ, SOURCE_READ
 from factbook.catalog.ref import EntityRef
 from factbook.catalog.store import reading, showing
 from factbook.catalog.store.showing import Shown
+from factbook.datasources.custom import yaml_text as texts
 from factbook.edge.requests import Reply, offloaded
 from factbook.errors import InputError, UnsupportedError
 from factbook.facts import store
 from factbook.scheduling import runs
 from factbook.sources import catalog
-from factbook.sources.custom import texts
 from factbook.web import entity_facts, entity_relations, source_words, words
 from factbook.web.catalog import owner_reference
 from factbook.web.endpoint import Page

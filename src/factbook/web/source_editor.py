@@ -10,12 +10,14 @@ from typing import Any, Final, TypeVar
 
 from factbook.auth.permissions import CATALOG_READ, SOURCE_WRITE
 from factbook.collecting import connections, defining
+from factbook.datasources.custom import Definition
+from factbook.datasources.custom import starters as skeletons
+from factbook.datasources.custom import yaml_text as texts
 from factbook.edge import auditing
 from factbook.edge.requests import Reply
 from factbook.errors import ConflictError, FactbookError, InputError, InvalidItemsError
 from factbook.facts import definitions, glance
 from factbook.facts.definitions import Stored
-from factbook.sources.custom import Definition, skeletons, texts
 from factbook.storage import Transaction, Write
 from factbook.web import source_words
 from factbook.web.data_source import path_of

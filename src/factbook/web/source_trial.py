@@ -5,11 +5,11 @@ from typing import Any, NamedTuple
 import msgspec
 
 from factbook.collecting import Answered, running
+from factbook.datasources.custom import Definition
 from factbook.errors import InputError
 from factbook.facts import reasons as words
 from factbook.facts.keeping import reason_of
 from factbook.facts.schema import Fact
-from factbook.sources.custom import Definition
 from factbook.web.visit import Visit
 
 

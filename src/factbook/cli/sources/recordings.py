@@ -10,9 +10,11 @@ import msgspec
 from factbook.catalog.ref import EntityRef
 from factbook.cli.sources import files
 from factbook.client import Tried, TriedAnswer
+from factbook.datasources.custom import Definition, repositories
+from factbook.datasources.custom import fact_extraction as taking
+from factbook.datasources.custom import http_source as asking
 from factbook.errors import InputError
 from factbook.outbound.outcomes import Missing
-from factbook.sources.custom import Definition, asking, repositories, taking
 from factbook.sources.integration import Collected
 
 

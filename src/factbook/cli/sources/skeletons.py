@@ -1,7 +1,7 @@
 """The files that `factbook sources new` writes: a definition, and which commands are for it."""
 
 from factbook.cli.sources.types import Type
-from factbook.sources.custom import skeletons
+from factbook.datasources.custom import starters as skeletons
 
 
 def skeleton(name: str, type_: Type) -> str:

@@ -11,8 +11,8 @@ from factbook.cli.output import note, print_table, say
 from factbook.cli.sources import recordings
 from factbook.cli.sources.files import Read
 from factbook.client import Client, Tried, TriedAnswer
+from factbook.datasources.custom import Definition
 from factbook.facts import reasons
-from factbook.sources.custom import Definition
 
 _LINES: Final = 12
 _LINE: Final = 200

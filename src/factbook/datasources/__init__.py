@@ -1,0 +1,1 @@
+"""Data sources: definitions, registry, connections and trials."""

@@ -1,0 +1,40 @@
+"""Custom sources: what users define instead of code, made into integrations like any other."""
+
+from collections.abc import Mapping
+
+from factbook.datasources.custom import entities, repositories
+from factbook.datasources.custom import http_source as asking
+from factbook.datasources.custom.connections import Connection, Unusable, configured
+from factbook.datasources.custom.definition import Definition, parse
+from factbook.datasources.custom.files import File, Files
+from factbook.sources.integration import Integration
+
+__all__ = [
+    "Connection",
+    "Definition",
+    "File",
+    "Files",
+    "Unusable",
+    "configured",
+    "integration",
+    "parse",
+]
+
+
+def integration(
+    definition: Definition, connections: Mapping[str, Connection | Unusable], files: Files
+) -> Integration | None:
+    """What collects a source; None for one that is pushed.
+
+    Raises InputError when its connection is not there, not usable, or does not allow its method.
+    """
+    match definition.type:
+        case "http":
+            return asking.integration(definition, connections)
+        case "repository-file":
+            return repositories.of_files(definition, files)
+        case "repository-directory":
+            return repositories.of_directories(definition, files)
+        case "entity":
+            return entities.integration(definition)
+    return None

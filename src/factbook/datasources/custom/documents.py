@@ -1,0 +1,65 @@
+"""Reading what a source brings: JSON, YAML or text, bounded in size and depth."""
+
+from typing import Any, Final, Literal, get_args
+
+import msgspec
+
+Format = Literal["json", "yaml", "text"]
+FORMATS: Final[tuple[Format, ...]] = get_args(Format)
+
+DEEPEST: Final = 100
+_MIB: Final = 1024 * 1024
+# JSON takes up to 25 times its size in memory. YAML takes about a second for so many parts.
+LONGEST: Final[dict[Format, int]] = {"json": 2 * _MIB, "yaml": _MIB, "text": 5 * _MIB}
+MOST_YAML_PARTS: Final = 150_000
+
+
+class UnreadableError(Exception):
+    """A body that is not of the format, or beyond its bounds; the message quotes nothing of it."""
+
+
+def read(body: bytes, format_: Format) -> Any:
+    """The document in a body; raises UnreadableError saying what is wrong with it.
+
+    YAML means what JSON can say: one document, without anchors, and dates as texts.
+    """
+    if len(body) > LONGEST[format_]:
+        raise UnreadableError(f"has more than {LONGEST[format_] // 1024} KiB")
+    if format_ == "text":
+        return body.decode("utf-8", errors="replace")
+    return _json(body) if format_ == "json" else _yaml(body)
+
+
+def _json(body: bytes) -> Any:
+    try:
+        document = msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        raise UnreadableError("is not JSON") from None
+    except RecursionError:
+        raise UnreadableError(TOO_DEEP) from None
+    _check_depth(document)
+    return document
+
+
+def _yaml(body: bytes) -> Any:
+    # Heavy to import, and of no use to a service without sources that read it.
+    from factbook.datasources.custom import plain_yaml  # noqa: PLC0415
+
+    return plain_yaml.read(body)
+
+
+TOO_DEEP = f"is nested more than {DEEPEST} deep"
+
+
+def _check_depth(document: Any) -> None:
+    level = [document]
+    for _ in range(DEEPEST):
+        level = [
+            part
+            for one in level
+            if isinstance(one, dict | list)
+            for part in (one.values() if isinstance(one, dict) else one)
+        ]
+        if not level:
+            return
+    raise UnreadableError(TOO_DEEP)

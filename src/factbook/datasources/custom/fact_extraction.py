@@ -1,0 +1,55 @@
+"""From what a source was answered to its facts."""
+
+import asyncio
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+from functools import partial
+from typing import Any, Final
+
+from factbook.datasources.custom import documents, extraction
+from factbook.datasources.custom.definition import Definition
+from factbook.datasources.custom.documents import UnreadableError
+from factbook.outbound.outcomes import Missing, Outcome
+from factbook.sources.integration import Collected
+
+# As many as batches that one process works on, so that none waits for another's long extraction.
+# They are nobody else's: those of the event loop look up the names of hosts.
+_THREADS: Final = ThreadPoolExecutor(8, thread_name_prefix="extraction")
+# Larger ones are read one after another, so that their documents are not in memory together.
+_LARGE: Final = 512 * 1024
+_one_large = threading.Lock()
+
+
+async def in_thread(
+    take: Callable[[Definition, Any], Collected], definition: Definition, given: Any
+) -> Collected:
+    """What `from_body` or `from_document` returns, without keeping others waiting."""
+    work = partial(take, definition, given)
+    return await asyncio.get_running_loop().run_in_executor(_THREADS, work)
+
+
+def from_body(definition: Definition, body: bytes) -> Collected:
+    """The facts in an answer's body."""
+    with _one_large if len(body) > _LARGE else nullcontext():
+        try:
+            return from_document(definition, documents.read(body, definition.format))
+        except UnreadableError as error:
+            return nothing(Missing(Outcome.TRANSIENT, f"the answer {error}"))
+
+
+def from_document(definition: Definition, document: Any) -> Collected:
+    """The facts in a document."""
+    collected = Collected()
+    for name, value in extraction.extract(definition.extractors, document).items():
+        if isinstance(value, Missing):
+            collected.missing[name] = value
+        else:
+            collected.values[name] = value
+    return collected
+
+
+def nothing(missing: Missing) -> Collected:
+    """No fact, and why."""
+    return Collected(missing={"": missing})

@@ -1,0 +1,146 @@
+"""Sources that ask a connection: once for all entities that ask the same."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, Final
+from urllib.parse import urlencode
+
+import msgspec
+
+from factbook.datasources.custom import fact_extraction as taking
+from factbook.datasources.custom import templates
+from factbook.datasources.custom.connections import Connection, Unusable
+from factbook.datasources.custom.definition import Definition, Request
+from factbook.datasources.custom.templates import NoValueError, Template
+from factbook.errors import InputError
+from factbook.outbound import Answer, Client, Memory
+from factbook.outbound.outcomes import Missing, Outcome
+from factbook.sources.integration import Collected, Integration, portions
+
+# One after another, so that one body is in memory, and a host that lets every call run into its
+# timeout is given up within a batch's time.
+_BATCH: Final = 4
+_ATTEMPTS: Final = 2
+
+
+class Rendered(msgspec.Struct, frozen=True):
+    """A request with the values of an entity in it; as JSON it is a target of the source."""
+
+    method: str
+    path: str
+    headers: dict[str, str]
+    body: Any = None
+
+    @property
+    def target(self) -> str:
+        return msgspec.json.encode(self).decode()
+
+
+def integration(
+    definition: Definition, connections: Mapping[str, Connection | Unusable]
+) -> Integration:
+    """What collects an http source; raises InputError when its connection does not let it."""
+    request = definition.request
+    assert request is not None, "an http source has a request"
+    connection = connection_of(request, connections)
+    name = f"connection-{request.connection}"
+    return Integration(
+        source=definition.source,
+        fills=(),
+        credential=name,
+        edition=connection.edition,
+        authorize=lambda _: connection.credential(name),
+        base_url=connection.base_url,
+        at_once=connection.at_once,
+        calls_at_once=connection.at_once,
+        target=partial(_target, request),
+        batches=partial(portions, size=_BATCH),
+        collect=partial(_collect, definition, connection),
+    )
+
+
+def connection_of(request: Request, connections: Mapping[str, Connection | Unusable]) -> Connection:
+    """The connection of a request; raises InputError when there is none that allows it."""
+    connection = connections.get(request.connection)
+    if connection is None:
+        known = ", ".join(sorted(connections)) or "none"
+        raise InputError(f"There is no connection {request.connection!r}. There are: {known}.")
+    if isinstance(connection, Unusable):
+        raise InputError(connection.problem)
+    if request.method not in connection.methods:
+        raise InputError(f"The connection {request.connection!r} does not allow {request.method}.")
+    own = sorted(map(str.lower, connection.headers))
+    if both := [name for name in own if name in map(str.lower, request.headers)]:
+        raise InputError(f"The connection {request.connection!r} sends {', '.join(both)} itself.")
+    return connection
+
+
+def rendered(request: Request, entity: Mapping[str, Any]) -> Rendered | Missing:
+    """The request for an entity, or which value it lacks."""
+    try:
+        path = request.path.render(entity, templates.in_path)
+        query = {
+            name: one.render(entity, templates.as_it_is) for name, one in request.query.items()
+        }
+        headers = {
+            name.lower(): one.render(entity, templates.in_header)
+            for name, one in request.headers.items()
+        }
+        body = _body(request.body, entity)
+    except NoValueError as error:
+        return error.missing
+    mark = "&" if "?" in path else "?"
+    whole = f"{path}{mark}{urlencode(query)}" if query else path
+    return Rendered(request.method, whole, headers, body)
+
+
+async def ask(target: str, client: Client, connection: Connection) -> Answer:
+    """What the connection answers to a target, unless that repeats its secrets."""
+    asked = msgspec.json.decode(target, type=Rendered)
+    answer = await client.request(
+        asked.method,
+        asked.path,
+        asked.body,
+        headers=asked.headers,
+        decode=False,
+        attempts=_ATTEMPTS,
+    )
+    if not connection.is_repeated(answer.body):
+        return answer
+    bare = Answer(answer.outcome, answer.status, detail=answer.detail, retry_at=answer.retry_at)
+    detail = f"{client.host}: the answer repeats what the connection keeps"
+    return replace(bare, outcome=Outcome.TRANSIENT, detail=detail) if answer.ok else bare
+
+
+async def _collect(
+    definition: Definition,
+    connection: Connection,
+    targets: Sequence[str],
+    client: Client,
+    _memory: Memory,
+    _now: int,
+) -> dict[str, Collected]:
+    async def one(target: str) -> Collected:
+        answer = await ask(target, client, connection)
+        if not answer.ok:
+            return taking.nothing(answer.missing)
+        return await taking.in_thread(taking.from_body, definition, answer.body)
+
+    return {target: await one(target) for target in targets}
+
+
+def _target(request: Request, entity: Mapping[str, Any]) -> str | Missing:
+    found = rendered(request, entity)
+    return found if isinstance(found, Missing) else found.target
+
+
+def _body(body: Any, entity: Mapping[str, Any]) -> Any:
+    match body:
+        case Template():
+            return body.render(entity, templates.as_it_is)
+        case dict():
+            return {key: _body(one, entity) for key, one in body.items()}
+        case list():
+            return [_body(one, entity) for one in body]
+    return body

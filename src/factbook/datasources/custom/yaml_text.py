@@ -1,0 +1,113 @@
+"""Definitions as people write them in a form: YAML without tricks, or JSON."""
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+import msgspec
+import yaml
+
+from factbook.datasources.custom import documents, plain_yaml
+from factbook.datasources.custom.documents import UnreadableError
+from factbook.errors import InvalidItemsError
+
+LONGEST: Final = 256 * 1024
+_LONGEST_PROBLEM: Final = 200
+_LONGEST_LINE: Final = 80  # of a mapping or list that is written in one
+
+
+def read(text: str) -> dict[str, Any]:
+    """The document in a text; raises InvalidItemsError saying what is wrong with it, and where."""
+    body = text.removeprefix("\ufeff").encode()
+    if len(body) > LONGEST:
+        raise _wrong("", f"has more than {LONGEST // 1024} KiB")
+    found = _read(body)
+    if not isinstance(found, dict):
+        raise _wrong("", "has to be a mapping that begins like id: builds")
+    return found
+
+
+def written(document: dict[str, Any]) -> str:
+    """The text of a document, as `read` reads it."""
+    return yaml.dump(
+        document,
+        Dumper=_Dumper,
+        sort_keys=False,
+        allow_unicode=True,
+        width=100,
+    )
+
+
+def _read(body: bytes) -> Any:
+    try:
+        if body.lstrip()[:1] == b"{" and (found := _json(body)) is not None:
+            return found
+        plain_yaml.check(body)
+        found = yaml.load(body, _Loader)  # noqa: S506 - the loader makes plain values only
+        return msgspec.json.decode(msgspec.json.encode(found))
+    except UnreadableError as error:
+        raise _wrong("", str(error)) from None
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        where = f"line {mark.line + 1}" if mark else ""
+        raise _wrong(where, str(error.problem)[:_LONGEST_PROBLEM]) from None
+    except (yaml.YAMLError, TypeError, ValueError):
+        raise _wrong("", "is neither plain YAML nor JSON") from None
+
+
+def _json(body: bytes) -> Any:
+    """What JSON says; None for what may be YAML in braces."""
+    try:
+        return documents.read(body, "json")
+    except UnreadableError:
+        return None
+
+
+def _wrong(path: str, message: str) -> InvalidItemsError:
+    return InvalidItemsError([{"path": path, "message": message}])
+
+
+class _Loader(plain_yaml.Loader):
+    """Refuses a key that is there twice, of which one would be lost."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen = set()
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode):
+                if key.value in seen:
+                    problem = f'the key "{key.value}" is there twice'
+                    raise yaml.constructor.ConstructorError(None, None, problem, key.start_mark)
+                seen.add(key.value)
+        return super().construct_mapping(node, deep)
+
+
+class _Dumper(yaml.CSafeDumper):
+    """Writes no anchors, and texts of several lines as such."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+def _mapping(dumper: _Dumper, value: dict[str, Any]) -> yaml.MappingNode:
+    flow = _is_short(value, value.values())
+    return dumper.represent_mapping("tag:yaml.org,2002:map", value, flow_style=flow)
+
+
+def _sequence(dumper: _Dumper, value: list[Any]) -> yaml.SequenceNode:
+    flow = _is_short(value, value)
+    return dumper.represent_sequence("tag:yaml.org,2002:seq", value, flow_style=flow)
+
+
+def _is_short(value: object, parts: Iterable[object]) -> bool:
+    if any(isinstance(part, dict | list) and part for part in parts):
+        return False
+    return len(msgspec.json.encode(value)) <= _LONGEST_LINE
+
+
+def _text(dumper: _Dumper, value: str) -> yaml.ScalarNode:
+    style = "|" if "\n" in value else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
+
+
+_Dumper.add_representer(dict, _mapping)
+_Dumper.add_representer(list, _sequence)
+_Dumper.add_representer(str, _text)

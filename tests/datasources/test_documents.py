@@ -1,0 +1,91 @@
+"""Bodies of sources: JSON, YAML and text become values within bounds."""
+
+from contextlib import suppress
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from factbook.datasources.custom.documents import (
+    DEEPEST,
+    FORMATS,
+    LONGEST,
+    MOST_YAML_PARTS,
+    UnreadableError,
+    read,
+)
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=20,
+)
+
+
+@given(JSON)
+def test_what_is_json_is_read_as_it_is(value: object) -> None:
+    assert read(msgspec.json.encode(value), "json") == value
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        (b"a: 1\nb: [x, {c: true}]", {"a": 1, "b": ["x", {"c": True}]}),
+        (b"2026-11-21", "2026-11-21"),
+        (b"when: 2026-11-21T10:00:00Z", {"when": "2026-11-21T10:00:00Z"}),
+        (b"1: one", {"1": "one"}),
+        (b"", None),
+        (b"x: .nan", {"x": None}),
+    ],
+)
+def test_yaml_means_what_json_can_say(text: bytes, value: object) -> None:
+    assert read(text, "yaml") == value
+
+
+def test_a_text_is_read_whatever_its_bytes() -> None:
+    assert read(b"caf\xc3\xa9 \xff", "text") == "café �"
+
+
+@pytest.mark.parametrize(
+    ("format_", "body", "told"),
+    [
+        ("json", b"{", "not JSON"),
+        ("json", b'"\xff"', "not JSON"),
+        ("json", b"[" * 100_000, "nested more than 100"),
+        ("json", b"[" * (DEEPEST + 1) + b"]" * (DEEPEST + 1), "nested more than 100"),
+        ("yaml", b"[" * (DEEPEST + 1) + b"]" * (DEEPEST + 1), "nested more than 100"),
+        ("yaml", b"a: &x [1]\nb: *x", "alias"),
+        ("yaml", b"a: b: c", "not plain YAML, in line 1"),
+        ("yaml", b"a: !!python/object/apply:os.system [true]", "not plain YAML"),
+        ("yaml", b"--- 1\n--- 2", "not plain YAML"),
+        ("yaml", b'a: !!int ""', "not plain YAML, in line 1"),
+        ("yaml", b"a: !!bool x", "not plain YAML, in line 1"),
+        ("yaml", b"a: " + b"1:" * 300 + b"1.5", "not plain YAML, in line 1"),
+        # A number of base 60, which would take minutes.
+        ("yaml", b"a: " + b"1:" * 400_000 + b"1", "not plain YAML, in line 1"),
+        ("yaml", b"x: 1e99999999999999999999:6", None),
+        ("yaml", b"a" * (LONGEST["yaml"] + 1), "more than 1024 KiB"),
+        ("yaml", b"[" + b"1," * MOST_YAML_PARTS + b"1]", "more than 150000 parts"),
+        ("json", b" " * LONGEST["json"] + b"1", "more than 2048 KiB"),
+        ("text", b"a" * (LONGEST["text"] + 1), "more than 5120 KiB"),
+        ("json", b"1" * 5_000, "not JSON"),
+    ],
+)
+def test_what_is_beyond_the_bounds_is_refused_and_never_quoted(
+    format_: str, body: bytes, told: str | None
+) -> None:
+    if told is None:
+        assert read(body, "yaml") is not None
+        return
+    with pytest.raises(UnreadableError, match=told) as caught:
+        read(body, format_)  # type: ignore[arg-type]
+    assert "system" not in str(caught.value)
+
+
+@given(st.binary(max_size=200) | st.text(alphabet="[]{}:&*!-? \n'\"ab0.", max_size=80))
+def test_no_body_does_more_than_be_refused(body: bytes | str) -> None:
+    data = body if isinstance(body, bytes) else body.encode()
+    for format_ in FORMATS:
+        with suppress(UnreadableError):
+            assert msgspec.json.encode(read(data, format_))

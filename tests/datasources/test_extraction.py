@@ -1,0 +1,164 @@
+"""Taking facts out of documents: what is found, what is not, and that nothing takes for ever."""
+
+import json
+import time
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from factbook.datasources.custom import extraction
+from factbook.datasources.custom.extraction import NOTHING, expression, extract, pattern
+from factbook.errors import InputError
+from factbook.facts.schema import FactType
+from factbook.outbound.outcomes import Missing, Outcome
+
+DOCUMENT = {"a": {"b": 1, "none": None}, "list": [{"n": "x", "v": 3}, {"n": "y", "v": 4}]}
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("a.b", 1),
+        ("list[?v > `3`].n | [0]", "y"),
+        ("length(list)", 2),
+        ("sum(list[].v)", 7),
+        ("join(', ', list[].n)", "x, y"),
+        ("a.none", NOTHING),
+        ("nowhere", NOTHING),
+        ("a.b == `1`", True),
+    ],
+)
+def test_an_expression_gives_a_value_or_nothing(text: str, value: Any) -> None:
+    assert expression(text).of(DOCUMENT) == value
+
+
+def test_an_expression_that_does_not_fit_says_nothing_of_the_document() -> None:
+    found = expression("sum(list[].n)").of(DOCUMENT)
+    assert isinstance(found, Missing)
+    assert found.outcome is Outcome.TRANSIENT
+    assert "x" not in found.detail.split()
+
+
+@pytest.mark.parametrize(
+    ("text", "type_", "value"),
+    [
+        (r"version: (\S+)", "string", "1.4"),
+        (r"port=\d+", "string", "port=80"),
+        (r"port=(\d+)", "integer", 80),
+        (r"ratio=(\S+)", "float", 0.5),
+        (r"^port", "boolean", True),
+        (r"nowhere", "boolean", False),
+        (r"nowhere", "string", NOTHING),
+        (r"tag:(\w+)", "set", ["a", "b"]),
+        (r"nowhere", "set", []),
+        (r"version: (\S+)", "integer", "1.4"),  # which the schema then refuses
+    ],
+)
+def test_a_pattern_gives_what_the_type_of_the_fact_says(
+    text: str, type_: FactType, value: Any
+) -> None:
+    document = "version: 1.4\nport=80 ratio=0.5 tag:a tag:b tag:a"
+    assert pattern(text, type_).of(document) == value
+
+
+def test_a_pattern_reads_any_document_as_its_json() -> None:
+    assert pattern(r'"v":(\d)', "set").of(DOCUMENT) == ["3", "4"]
+
+
+@pytest.mark.parametrize(
+    ("make", "text", "told"),
+    [
+        (expression, "(", "not a JMESPath"),
+        (expression, "a[", "not a JMESPath"),
+        (expression, "", "not a JMESPath"),
+        (expression, "a == `b`", "has to be JSON"),
+        (expression, 'a."\\ud800"', "a name that is no text"),
+        (expression, "&a", "& elsewhere"),
+        (expression, "[to_array(&a), b]", "& elsewhere"),
+        (expression, '"\\ud800"(', "a name that is no text"),
+        (expression, "steal(@)", "no function steal"),
+        (expression, "join(a.b, list)", "literal"),
+        (expression, "join('eleven long', list)", "literal text of 10 characters"),
+        (expression, "|".join(["[@, @]"] * 8), "256 times"),
+        (expression, "|".join(["{a: @, b: @}"] * 8), "256 times"),
+        (expression, "|".join(["to_string([@])"] * 8), "256 times"),
+        (expression, "map(&map(&[@,@,@,@,@,@,@,@,@,@,@], [@,@,@,@]), [@,@,@,@])", "times"),
+        (expression, "a." * 500 + "b", "longer than 1000"),
+        (expression, "!" * 900 + "a", "nested"),
+        (lambda text: pattern(text, "string"), "(", "not a regular expression"),
+        (lambda text: pattern(text, "string"), "a" * 1001, "longer than 1000"),
+        (lambda text: pattern(text, "object"), "a", "object"),
+    ],
+)
+def test_what_is_no_extractor_is_refused_when_it_is_defined(
+    make: Any, text: str, told: str
+) -> None:
+    with pytest.raises(InputError, match=told):
+        make(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["'`no`'", '"`no`"', "a == `[1, {}]`", 'a == `"x\\`y"`', "a == ` 7 `", "`null`"]
+)
+def test_back_quotes_inside_other_quotes_and_json_in_them_are_taken(text: str) -> None:
+    assert expression(text).text == text
+
+
+@pytest.mark.parametrize("text", ["(a|aa)+$", "(.*a){25}$", "(a*)*b", r"(\w+\s?)+!$"])
+@pytest.mark.parametrize("type_", ["string", "set"])
+def test_a_catastrophic_pattern_ends_with_its_bound(text: str, type_: FactType) -> None:
+    began = time.monotonic()
+    found = pattern(text, type_).of("a" * 5_000 + " ")
+    assert time.monotonic() - began < 5
+    assert found in (NOTHING, []) or isinstance(found, Missing)
+
+
+def test_an_expression_that_takes_long_ends_with_its_bound() -> None:
+    slow = expression("length(" + "[*]|" * 120 + "[*])")
+    began = time.monotonic()
+    found = slow.of([[]] * 300_000)
+    assert time.monotonic() - began < 3 * extraction.EXPRESSION_SECONDS
+    assert found == Missing(Outcome.TRANSIENT, "the extraction took too long")
+
+
+@pytest.mark.parametrize(
+    ("text", "document"),
+    [
+        ("@", "x" * (extraction.LARGEST + 1)),
+        ("[@, @]", ["x" * 1_000] * 600),
+        ("@", [1] * extraction.LARGEST),
+        ("@", {"k" * 2_000: 1, "l" * (extraction.LARGEST - 1_000): 1}),
+        ("to_string([@, @, @])", ["x" * 400_000]),
+        ("join('', [@, @, @])", "x" * 400_000),
+        ("[[[[[@]]]]]", json.loads("[" * 96 + "]" * 96)),
+        ("to_string(@)", json.loads("[" * 101 + "]" * 101)),
+    ],
+)
+def test_what_is_too_large_or_too_deep_is_no_fact(text: str, document: Any) -> None:
+    found = extract({"large": expression(text), "small": expression("'a'")}, document)
+    told = Missing(Outcome.TRANSIENT, "what was extracted is too large for facts")
+    assert found == {"large": told, "small": "a"}
+
+
+def test_the_facts_of_one_entity_share_a_size() -> None:
+    some = {name: expression("@") for name in "abc"}
+    found = extract(some, "x" * 400_000)
+    assert [type(one) for one in found.values()] == [str, str, Missing]
+
+
+def test_all_extractors_of_a_source_share_a_bound() -> None:
+    slow = {f"fact{i}": pattern("(a|aa)+$", "string") for i in range(200)}
+    began = time.monotonic()
+    found = extract(slow, "a" * 60 + "b")
+    assert time.monotonic() - began < 2 * extraction.LONGEST_SECONDS
+    assert {type(one) for one in found.values()} == {Missing}
+
+
+@given(st.text(alphabet="ab.[]{}|@&`'\"()*?,:=<>! 01", max_size=40))
+def test_every_expression_is_refused_or_finds_a_value_of_json(text: str) -> None:
+    with suppress(InputError):
+        found = expression(text).of(DOCUMENT)
+        assert isinstance(found, Missing) or json.loads(json.dumps(found)) == found

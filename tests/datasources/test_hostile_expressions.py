@@ -1,0 +1,44 @@
+"""Expressions of sources that take long or bring too much."""
+
+from tests.datasources.asking import definition
+from tests.datasources.hostile import NAMES, Beside, everyone, evil, whole
+from tests.outbound.conftest import Serve
+from tests.outbound.talking import saying
+
+CATASTROPHE = {f"f{i}": ("string", "/(a|aa)+$/") for i in range(5)}
+
+
+async def test_a_catastrophic_expression_ends_with_its_bound(beside: Beside, serve: Serve) -> None:
+    port = await serve(saying(whole(b"a" * 5_000 + b"b")))
+    source = evil(format="text", facts=CATASTROPHE)
+    reasons = await beside.run(source, f"http://127.0.0.1:{port}")
+    slow = dict.fromkeys(CATASTROPHE, "upstream-error: the extraction took too long")
+    assert reasons == everyone(slow)
+    assert 1_000 < ((await beside.world.last("evil")).duration or 0) < 10_000
+
+
+async def test_a_catastrophic_expression_on_entities_holds_nobody_up(beside: Beside) -> None:
+    members = {"timeout": {"seconds": 20}}
+    reasons = await beside.run(definition("entity", "evil", CATASTROPHE, members=members))
+    assert set(reasons) == set(NAMES)
+    assert set(reasons["one"]) == set(CATASTROPHE)
+    assert set(reasons["one"].values()) == {"upstream-error: the extraction took too long"}
+
+
+async def test_an_expression_that_takes_long_ends_with_its_bound(
+    beside: Beside, serve: Serve
+) -> None:
+    port = await serve(saying(whole(b"[" + b"[]," * 300_000 + b"[]]")))
+    source = evil(facts={"f": ("integer", "length(" + "[*]|" * 100 + "[*])")})
+    reasons = await beside.run(source, f"http://127.0.0.1:{port}")
+    slow = {"f": "upstream-error: the extraction took too long"}
+    assert reasons == everyone(slow)
+
+
+async def test_a_result_that_is_too_large_is_no_fact(beside: Beside, serve: Serve) -> None:
+    port = await serve(saying(whole(b'"' + b"x" * 200_000 + b'"')))
+    whole_ten_times = ", ".join(["@"] * 10)
+    facts = {"one": ("string", "@"), "ten": ("object", f"[{whole_ten_times}]")}
+    reasons = await beside.run(evil(facts=facts), f"http://127.0.0.1:{port}")
+    large = {"ten": "upstream-error: what was extracted is too large for facts"}
+    assert reasons == everyone(large)

@@ -1,0 +1,82 @@
+"""Patterns that would take long to compile, addresses that climb, and secrets that come back."""
+
+import pytest
+
+from factbook.datasources.custom import Connection, extraction
+from factbook.errors import InputError, InvalidItemsError
+from factbook.outbound import address
+from tests.datasources.asking import definition
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "(" * 60 + "a" + "{1,9})" * 60,
+        "(?:" * 14 + "a" + "+)+" * 14,
+        "(?:" * 6 + "a{2}" * 200 + "){2}" * 6,
+        "[)]" * 14 + "(?:" * 14 + "a" + "){2}" * 14,
+        "a{60000}" * 100,
+        "a{" + "9" * 500 + "}",
+    ],
+)
+def test_a_pattern_that_takes_long_to_compile_is_refused(text: str) -> None:
+    with pytest.raises(InputError, match="too many groups and repeats"):
+        extraction.pattern(text, "string")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        r"v(\d+)\.(\d+)\.(\d+)(?:-([a-z0-9]+))?(?:\+([a-z]+))?",
+        r"^\s*(?:(?:export\s+)?VERSION)\s*=\s*\"([^\"]{1,50})\"",
+        r"(?:\(\+\{)" * 20,
+        r"\p{Lu}\p{L}{2,20}",
+    ],
+)
+def test_a_pattern_of_daily_use_is_taken(text: str) -> None:
+    assert extraction.pattern(text, "boolean").of("nothing of it") is False
+
+
+def test_patterns_that_take_long_only_together_are_refused_from_where_they_do() -> None:
+    costly = ("string", "/" + "(?:" * 5 + "a" + "+)+" * 5 + "b" * 90 + "/")
+    with pytest.raises(InvalidItemsError, match="together with those before it") as caught:
+        definition(path="/a", facts={f"f{number}": costly for number in range(200)})
+    assert "schema.f0." not in str(caught.value.details)
+
+
+def test_many_patterns_of_daily_use_are_taken_together() -> None:
+    daily = ("string", r"/^version:\s*(\d+)\.(\d+)(?:-(\w+))?$/")
+    made = definition(path="/a", facts={f"f{number}": daily for number in range(200)})
+    assert len(made.extractors) == 200
+
+
+@pytest.mark.parametrize(
+    "target", ["/..;/admin", "/a/..;x=1/admin", "/a/%2e%2e%3b/b", "/a/%5c..%5cb"]
+)
+def test_an_address_that_some_servers_read_as_climbing_is_not_asked(target: str) -> None:
+    assert address("https://ci.test/api", target, {}) is None
+
+
+@pytest.mark.parametrize("name", ["X-Original-URL", "x-rewrite-url"])
+def test_a_header_that_names_another_path_is_refused(name: str) -> None:
+    with pytest.raises(InvalidItemsError, match="is not a header that a source can set"):
+        definition(path="/a", headers={name: "/admin"})
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"authorization": "Bearer ab+cd/ef<gh=="}',
+        rb'{"authorization": "Bearer ab+cd\/ef<gh=="}',
+        rb'{"authorization": "Bearer ab\u002Bcd/ef<gh=="}',
+        rb'{"authorization": "Bearer ab\u002bcd\u002fef\u003cgh=="}',
+        b"<b>ab+cd/ef&lt;gh</b>",
+        b"/next?token=ab%2Bcd%2Fef%3Cgh%3D%3D",
+        b'{"cookies": {"session": "0123456789"}}',
+    ],
+)
+def test_a_secret_is_known_again_however_it_is_escaped(body: bytes) -> None:
+    headers = {"authorization": "Bearer ab+cd/ef<gh==", "cookie": "session=0123456789; lang=en"}
+    connection = Connection(base_url="https://ci.test", headers=headers)
+    assert connection.is_repeated(body)
+    assert not connection.is_repeated(b'{"authorization": "Bearer", "session": true}')
