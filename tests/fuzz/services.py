@@ -20,8 +20,9 @@ from factbook.outbound.git.program import Ended
 from factbook.outbound.git.replies import reply_of
 from factbook.outbound.outcomes import Missing, Outcome
 from factbook.settings import Settings, load
-from factbook.settings.reading import environment
-from factbook.sources import VENDORS, configuring, trees, vendor
+from factbook.settings import option_tables as configuring
+from factbook.settings.loader import environment
+from factbook.sources import VENDORS, trees, vendor
 from factbook.sources.git.client import Reading
 from factbook.sources.git.facts import collected as facts_of_paths
 from factbook.sources.git.options import Options

@@ -24,7 +24,7 @@ from factbook.errors import (
     NotFoundError,
 )
 from factbook.facts import definitions
-from factbook.sources import configuring
+from factbook.settings import option_tables as configuring
 from factbook.storage import Database, Row, Transaction
 
 Key = Callable[[], bytes]

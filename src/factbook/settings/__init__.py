@@ -4,7 +4,7 @@ Later places win: the default, then `factbook.toml`, then `FACTBOOK_<NAME>` in t
 a flag of the command line.
 """
 
-from factbook.settings.reading import environment, load
+from factbook.settings.loader import environment, load
 from factbook.settings.table import Settings
 
 __all__ = ["Settings", "environment", "load"]

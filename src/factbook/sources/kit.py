@@ -9,7 +9,7 @@ from factbook.facts.datasource import DataSource, Handler, Lifecycle
 from factbook.facts.schema import Fact
 from factbook.outbound import ANONYMOUS, Answer, Client, Credential, Memory, path
 from factbook.outbound.outcomes import Missing, Outcome
-from factbook.sources.configuring import origin, read, source_id, title
+from factbook.settings.option_tables import origin, read, source_id, title
 from factbook.sources.integration import Collected, Integration, Vendor, facts_of, portions
 from factbook.sources.locations import Location, annotations, location
 from factbook.sources.probes import Probe

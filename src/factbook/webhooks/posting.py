@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 from factbook.errors import ConfigurationError, InputError
 from factbook.outbound import Reply
 from factbook.settings import Settings
-from factbook.sources.configuring import origin
+from factbook.settings.option_tables import origin
 from factbook.telemetry.spans import NO_TRACER, Tracer
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import pytest
 
 from factbook.errors import ConfigurationError
 from factbook.facts import datasource
-from factbook.sources.configuring import read
+from factbook.settings.option_tables import read
 from factbook.sources.gitlab import INTEGRATION
 from factbook.sources.gitlab.options import Options
 

@@ -15,7 +15,7 @@ from msgspec import Meta
 
 from factbook.errors import ConfigurationError
 from factbook.outbound import Credential, host_of
-from factbook.sources import configuring
+from factbook.settings import option_tables as configuring
 
 _METHODS: Final = frozenset({"GET", "POST"})
 # Shorter words stand in many an answer.

@@ -8,7 +8,7 @@ from factbook.clock import Clock, now
 from factbook.facts.datasource import DataSource
 from factbook.facts.schema import Fact
 from factbook.facts.shapes import OBSERVABILITY
-from factbook.sources import configuring
+from factbook.settings import option_tables as configuring
 from factbook.sources.datadog.client import collect, credential
 from factbook.sources.datadog.options import Options
 from factbook.sources.datadog.targets import MONITOR_TAGS, SERVICE_NAME, SLO_TAG, target

@@ -6,7 +6,7 @@ from typing import Annotated, Final
 import msgspec
 
 from factbook.errors import ConfigurationError
-from factbook.sources.configuring import about
+from factbook.settings.option_tables import about
 
 # Source: Datadog's API description, version 1, and its list of sites.
 SITES: Final = (

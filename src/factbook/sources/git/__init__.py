@@ -11,7 +11,7 @@ from factbook.facts.schema import Fact
 from factbook.facts.shapes import REPOSITORY
 from factbook.outbound import ANONYMOUS, Client, Credential
 from factbook.outbound.git import program
-from factbook.sources import configuring
+from factbook.settings import option_tables as configuring
 from factbook.sources.git.client import collect
 from factbook.sources.git.contents import read
 from factbook.sources.git.options import Options

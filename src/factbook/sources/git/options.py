@@ -7,7 +7,7 @@ from typing import Annotated, Final
 import msgspec
 
 from factbook.errors import ConfigurationError
-from factbook.sources.configuring import HOST, about
+from factbook.settings.option_tables import HOST, about
 
 MIB: Final = 1024 * 1024
 _SECRET: Final = re.compile(r"[\x21-\x7e]*")

@@ -5,7 +5,7 @@ from typing import Annotated
 import msgspec
 
 from factbook.errors import ConfigurationError
-from factbook.sources.configuring import HOST, about, origin
+from factbook.settings.option_tables import HOST, about, origin
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

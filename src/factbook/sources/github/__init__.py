@@ -8,7 +8,7 @@ from factbook.clock import Clock, now
 from factbook.facts.datasource import DataSource
 from factbook.facts.schema import Fact
 from factbook.facts.shapes import CODEHOST, REPOSITORY, SECURITY
-from factbook.sources import configuring
+from factbook.settings import option_tables as configuring
 from factbook.sources.github.client import BATCH, collect
 from factbook.sources.github.contents import read
 from factbook.sources.github.credentials import credential

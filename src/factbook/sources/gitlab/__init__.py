@@ -9,7 +9,7 @@ from factbook.facts.datasource import DataSource
 from factbook.facts.schema import Fact
 from factbook.facts.shapes import CODEHOST, REPOSITORY, SECURITY
 from factbook.outbound import Client, Credential
-from factbook.sources import configuring
+from factbook.settings import option_tables as configuring
 from factbook.sources.gitlab.client import BATCH, collect
 from factbook.sources.gitlab.contents import read
 from factbook.sources.gitlab.options import GITLAB, Options

@@ -5,7 +5,7 @@ from typing import Annotated, Final
 import msgspec
 
 from factbook.errors import ConfigurationError
-from factbook.sources.configuring import HOST, about, origin
+from factbook.settings.option_tables import HOST, about, origin
 
 GITLAB: Final = "gitlab.com"
 _VERSION: Final = "/v4"

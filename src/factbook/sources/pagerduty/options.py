@@ -6,7 +6,7 @@ from typing import Annotated, Final
 import msgspec
 
 from factbook.errors import ConfigurationError
-from factbook.sources.configuring import about
+from factbook.settings.option_tables import about
 
 _SUBDOMAIN: Final = re.compile(r"(?:[a-z0-9][a-z0-9-]{0,62})?")
 

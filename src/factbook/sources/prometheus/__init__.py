@@ -8,7 +8,7 @@ from factbook.clock import Clock, now
 from factbook.facts.datasource import DataSource
 from factbook.facts.schema import Fact
 from factbook.facts.shapes import INCIDENT, OBSERVABILITY
-from factbook.sources import configuring
+from factbook.settings import option_tables as configuring
 from factbook.sources.integration import Integration, Vendor, facts_of, portions, source_of
 from factbook.sources.probes import Probe
 from factbook.sources.prometheus.client import collect, credential

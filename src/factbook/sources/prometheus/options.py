@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from factbook.errors import ConfigurationError
-from factbook.sources.configuring import about
+from factbook.settings.option_tables import about
 
 LONGEST_RESOLUTION: Final = 3_600
 _LABEL: Final = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]{0,99}", re.ASCII)

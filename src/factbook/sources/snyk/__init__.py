@@ -9,7 +9,7 @@ from factbook.facts.datasource import DataSource
 from factbook.facts.schema import Fact
 from factbook.facts.shapes import SECURITY
 from factbook.outbound import Client, Credential
-from factbook.sources import configuring
+from factbook.settings import option_tables as configuring
 from factbook.sources.integration import Integration, Vendor, facts_of, portions, source_of
 from factbook.sources.snyk.client import collect, probes
 from factbook.sources.snyk.options import Options

@@ -6,7 +6,7 @@ from typing import Annotated, Final
 import msgspec
 
 from factbook.errors import ConfigurationError
-from factbook.sources.configuring import about
+from factbook.settings.option_tables import about
 
 UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _VERSION: Final = re.compile(r"\d{4}-\d{2}-\d{2}(~(beta|experimental))?", re.ASCII)

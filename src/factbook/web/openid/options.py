@@ -10,7 +10,7 @@ import msgspec
 
 from factbook.auth import roles
 from factbook.errors import ConfigurationError
-from factbook.sources.configuring import about, read_table
+from factbook.settings.option_tables import about, read_table
 
 NO_ROLE: Final = "none"
 # What parsers of addresses read differently.
