@@ -25,8 +25,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from factbook.clock import DAY, HOUR, iso, now
-from factbook.sources.github import queries
-from factbook.sources.merging import MONTH
+from factbook.integrations.github import queries
+from factbook.integrations.merge_times import MONTH
 from tests.fakes.github.app import FakeGitHub
 from tests.fakes.github.rest import Said
 from tests.fakes.github.state import Issue, Pull, Repository, Token

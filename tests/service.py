@@ -12,9 +12,9 @@ from factbook.auth import store, tokens
 from factbook.collecting import HostFiles, Registry
 from factbook.edge.state import State
 from factbook.facts.datasource import DataSource
+from factbook.integrations import SOURCES
+from factbook.integrations.integration import Integration
 from factbook.settings import Settings
-from factbook.sources import SOURCES
-from factbook.sources.integration import Integration
 from factbook.web.openid.client import OpenID
 
 NOON = 1_795_262_400_000  # 2026-11-21T12:00:00Z

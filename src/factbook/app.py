@@ -39,10 +39,10 @@ from factbook.edge.routing import router
 from factbook.edge.state import State
 from factbook.edge.tasks import Tasks
 from factbook.facts.datasource import DataSource
+from factbook.integrations import SOURCES, configured
+from factbook.integrations.integration import Integration
 from factbook.outbound import Client
 from factbook.settings import Settings, load
-from factbook.sources import SOURCES, configured
-from factbook.sources.integration import Integration
 from factbook.storage import Database, open_database
 from factbook.storage.migrations import migrate as migrate_database
 from factbook.telemetry import logs

@@ -25,9 +25,9 @@ from factbook.edge import auditing, links
 from factbook.errors import InputError, NotFoundError
 from factbook.facts import health
 from factbook.facts.datasource import DataSource
+from factbook.integrations.integration import Integration
 from factbook.scheduling import runs
 from factbook.scheduling.runs import Health, Run
-from factbook.sources.integration import Integration
 from factbook.storage import Database, Transaction, Write
 
 log = structlog.get_logger("factbook.worker")

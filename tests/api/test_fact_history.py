@@ -9,7 +9,7 @@ from factbook.collecting import sample_catalog
 from factbook.facts import store
 from factbook.facts.datasource import DataSource
 from factbook.facts.schema import Fact
-from factbook.sources import SOURCES as BUILTIN
+from factbook.integrations import SOURCES as BUILTIN
 from tests.api.defining import (
     FACTS,
     LINES,

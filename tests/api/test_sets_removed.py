@@ -9,7 +9,7 @@ from factbook.clock import DAY, HOUR
 from factbook.facts import store
 from factbook.facts.datasource import DataSource
 from factbook.facts.schema import Fact
-from factbook.sources import SOURCES
+from factbook.integrations import SOURCES
 from tests.conftest import StartService
 from tests.service import PUSH, Service, component
 

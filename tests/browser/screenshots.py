@@ -27,12 +27,12 @@ from tests.browser.png import small
 from tests.browser.shop import COVERAGE, FACTS, SOURCES
 from tests.fakes.datadog import Monitor
 from tests.fakes.faults import saying
+from tests.integrations.asking import Asking
+from tests.integrations.datadog import asking as datadog
+from tests.integrations.github import asking as github
+from tests.integrations.pagerduty import asking as pagerduty
+from tests.integrations.snyk import asking as snyk
 from tests.service import NOON, PUSH, Service, Time
-from tests.sources.asking import Asking
-from tests.sources.datadog import asking as datadog
-from tests.sources.github import asking as github
-from tests.sources.pagerduty import asking as pagerduty
-from tests.sources.snyk import asking as snyk
 from tests.web.visiting import signed_in
 
 IMAGES: Final = Path(__file__).parent.parent.parent / "docs" / "images"

@@ -9,11 +9,11 @@ from factbook.clock import Clock, now
 from factbook.collecting import Collector
 from factbook.facts.datasource import DataSource, Lifecycle
 from factbook.facts.schema import Fact
+from factbook.integrations.integration import Collected, Integration
 from factbook.outbound import ANONYMOUS, Client, Health, Memory
 from factbook.outbound.health import Allowance
 from factbook.outbound.outcomes import Missing, Outcome
 from factbook.outbound.sender import Sender
-from factbook.sources.integration import Collected, Integration
 from factbook.storage import Database
 from tests.service import component
 

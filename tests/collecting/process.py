@@ -13,9 +13,9 @@ from pathlib import Path
 
 from factbook import commands
 from factbook.app import Application
+from factbook.integrations.integration import Collected, Integration
 from factbook.outbound import Client, Memory
 from factbook.settings import Settings
-from factbook.sources.integration import Collected, Integration
 from factbook.telemetry import logs
 from tests.collecting.madeup import Vendor, integration
 

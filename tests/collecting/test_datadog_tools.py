@@ -7,13 +7,13 @@ import pytest
 
 from factbook.clock import DAY, HOUR, MINUTE, iso
 from factbook.facts.reasons import REASONS
-from factbook.sources import SOURCES
+from factbook.integrations import SOURCES
 from tests.collecting.tools import ToolWorld
 from tests.conftest import StartService
 from tests.fakes.datadog import Keys, Monitor
 from tests.fakes.faults import saying, unavailable
+from tests.integrations.datadog.asking import MONITORS, known, started
 from tests.service import NOON, Service, component
-from tests.sources.datadog.asking import MONITORS, known, started
 
 TOOL = "get-observability-metrics"
 EVERYTHING = {"sloCount": 3, "monitorCount": 2}

@@ -9,13 +9,13 @@ import pytest
 import stamina
 
 from factbook.clock import DAY, MINUTE, iso
-from factbook.sources import SOURCES
+from factbook.integrations import SOURCES
 from tests.collecting.tools import ToolWorld
 from tests.conftest import StartService
 from tests.fakes.faults import saying, unavailable
 from tests.fakes.git import FakeGit, commit, git, hosted
+from tests.integrations.git.asking import APP, EVERYTHING, HOST, TOKEN, Collector, full
 from tests.service import NOON, Service, component
-from tests.sources.git.asking import APP, EVERYTHING, HOST, TOKEN, Collector, full
 
 Make = Callable[..., Awaitable["World"]]
 TOOL = "get-repository-info"

@@ -8,13 +8,13 @@ import pytest
 import stamina
 
 from factbook.clock import DAY, HOUR, MINUTE, iso
-from factbook.sources import SOURCES
+from factbook.integrations import SOURCES
 from tests.collecting.tools import ToolWorld
 from tests.conftest import StartService
 from tests.fakes.faults import unavailable
 from tests.fakes.gitea.state import Repository, Token
+from tests.integrations.gitea.asking import APP, EVERYTHING, HOST, NEVER_SAID, TOKEN, full, started
 from tests.service import NOON, Service, component
-from tests.sources.gitea.asking import APP, EVERYTHING, HOST, NEVER_SAID, TOKEN, full, started
 
 Make = Callable[..., Awaitable["World"]]
 LISTS = {"collaboration.languages", "collaboration.collaborators"}

@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 
 from factbook.clock import DAY, HOUR, MINUTE, iso
-from factbook.sources import SOURCES
+from factbook.integrations import SOURCES
 from tests.collecting.tools import ToolWorld
 from tests.conftest import StartService
 from tests.fakes.faults import unavailable
 from tests.fakes.github.state import Repository, Token
+from tests.integrations.github.asking import APP, EVERYTHING, TOKEN, full, started
 from tests.service import NOON, Service, component
-from tests.sources.github.asking import APP, EVERYTHING, TOKEN, full, started
 
 Make = Callable[..., Awaitable["World"]]
 SCANNER = {"scannerIssues": "not-configured"}

@@ -3,7 +3,7 @@
 from typing import Any
 
 from factbook.clock import HOUR, MINUTE
-from factbook.sources import SOURCES
+from factbook.integrations import SOURCES
 from tests.collecting.madeup import (
     DENIED,
     DOWN,

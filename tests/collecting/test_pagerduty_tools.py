@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 
 from factbook.clock import DAY, HOUR, MINUTE, iso
-from factbook.sources import SOURCES
+from factbook.integrations import SOURCES
 from tests.collecting.tools import ToolWorld
 from tests.conftest import StartService
 from tests.fakes.faults import unavailable
 from tests.fakes.pagerduty import Key
+from tests.integrations.pagerduty.asking import APP, EVERYTHING, KEY, QUIET, started
 from tests.service import NOON, Service, component
-from tests.sources.pagerduty.asking import APP, EVERYTHING, KEY, QUIET, started
 
 Make = Callable[..., Awaitable["World"]]
 EVERY = {name.removeprefix("incident."): value for name, value in EVERYTHING.items()}

@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 
 from factbook.clock import DAY, iso
-from factbook.sources import SOURCES
+from factbook.integrations import SOURCES
 from tests.collecting.tools import ToolWorld
 from tests.conftest import StartService
 from tests.fakes.faults import saying, unavailable
 from tests.fakes.prometheus import Server
+from tests.integrations.prometheus import asking as example
 from tests.service import NOON, Service, component
-from tests.sources.prometheus import asking as example
 
 Make = Callable[..., Awaitable["World"]]
 OBSERVABILITY = "get-observability-metrics"

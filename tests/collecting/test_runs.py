@@ -7,9 +7,9 @@ import pytest
 
 from factbook.clock import DAY, MINUTE, SECOND
 from factbook.facts.store import Latest
+from factbook.integrations import SOURCES
 from factbook.scheduling import engine
 from factbook.scheduling.starts import next_start
-from factbook.sources import SOURCES
 from factbook.worker import Worker
 from tests.collecting.madeup import Vendor, collector, integration, repository
 from tests.collecting.world import CLOSED, LATEST, OPEN, World

@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 from factbook.clock import DAY, HOUR
-from factbook.sources import SOURCES
+from factbook.integrations import SOURCES
 from tests.collecting.madeup import (
     Vendor,
     integration,

@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 
 from factbook.clock import DAY, MINUTE, iso
-from factbook.sources import SOURCES
+from factbook.integrations import SOURCES
 from tests.collecting.tools import ToolWorld
 from tests.conftest import StartService
 from tests.fakes.faults import unavailable
 from tests.fakes.snyk import Organization, Token, uuid
+from tests.integrations.snyk.asking import EVERYTHING, KEY, OTHER, full, named, started
 from tests.service import NOON, Service, component
-from tests.sources.snyk.asking import EVERYTHING, KEY, OTHER, full, named, started
 
 Make = Callable[..., Awaitable["World"]]
 REST = {"dependencyAlerts": "not-configured", "branchProtection": "not-configured"}

@@ -5,8 +5,8 @@ from typing import Any
 
 from factbook.collecting import Collector
 from factbook.scheduling.starts import next_start
+from tests.integrations.asking import Asking
 from tests.service import Service
-from tests.sources.asking import Asking
 from tests.tools.checks import structured
 
 TOOLS = {

@@ -15,12 +15,12 @@ from factbook.datasources import custom
 from factbook.datasources.custom import Connection, Definition
 from factbook.facts import store
 from factbook.facts.store import Latest
+from factbook.integrations.integration import Integration
 from factbook.outbound import Client
 from factbook.outbound.sender import Sender
 from factbook.scheduling import runs
 from factbook.scheduling.runs import Run
 from factbook.scheduling.starts import next_start
-from factbook.sources.integration import Integration
 from tests.fakes.fake import Fake, path_of
 from tests.fakes.faults import as_json
 from tests.service import Service, component

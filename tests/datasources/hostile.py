@@ -6,9 +6,9 @@ from typing import Any
 
 from factbook.datasources import custom
 from factbook.datasources.custom import Connection, Definition
+from factbook.integrations.integration import Integration
 from factbook.outbound import Client
 from factbook.outbound.transport import Network
-from factbook.sources.integration import Integration
 from tests.datasources.asking import SECRET, Custom, NoFiles, definition
 from tests.outbound.asking import network
 from tests.outbound.conftest import Serve

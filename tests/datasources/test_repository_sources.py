@@ -7,10 +7,10 @@ import pytest
 from factbook.collecting.files import HostFiles
 from factbook.datasources import custom
 from tests.datasources.asking import Custom, Hosts, NoFiles, built, connecting, definition
+from tests.integrations.gitlab.asking import APP
+from tests.integrations.gitlab.asking import full as project
+from tests.integrations.gitlab.asking import started as gitlab
 from tests.service import Service
-from tests.sources.gitlab.asking import APP
-from tests.sources.gitlab.asking import full as project
-from tests.sources.gitlab.asking import started as gitlab
 
 
 async def test_a_file_of_the_repository_is_the_document(service: Service) -> None:

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from factbook.clock import DAY, HOUR
-from factbook.sources import SOURCES
+from factbook.integrations import SOURCES
 from tests.collecting.madeup import Vendor, integration
 from tests.collecting.world import World
 from tests.docs.parts import DOCS

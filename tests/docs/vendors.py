@@ -5,18 +5,18 @@ from functools import partial
 from importlib import import_module
 from pathlib import Path
 
-import factbook.sources
+import factbook.integrations
 from factbook.facts.schema import Fact
-from factbook.sources.integration import Vendor
+from factbook.integrations.integration import Vendor
 from tests.docs.settings import options
 from tests.docs.tables import code, table
 
-_SOURCES = Path(factbook.sources.__file__).parent
+_SOURCES = Path(factbook.integrations.__file__).parent
 
 
 def vendor_of(folder: Path) -> Vendor:
     """What the folder of an integration exports."""
-    found: Vendor = import_module(f"factbook.sources.{folder.name}").INTEGRATION
+    found: Vendor = import_module(f"factbook.integrations.{folder.name}").INTEGRATION
     return found
 
 

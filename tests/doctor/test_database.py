@@ -14,9 +14,9 @@ import pytest
 from factbook import clock
 from factbook.clock import DAY, HOUR
 from factbook.doctor import postgresql
+from factbook.integrations.integration import Integration
 from factbook.outbound import Client
 from factbook.outbound.sender import Sender
-from factbook.sources.integration import Integration
 from factbook.storage import Database
 from tests.conftest import StartService
 from tests.doctor.conftest import Look, is_well, nobody, of, only

@@ -8,9 +8,9 @@ import pytest
 
 from factbook.collecting import Connect
 from factbook.doctor import integrations as looks
+from factbook.integrations.integration import Integration
 from factbook.outbound import Client
 from factbook.outbound.sender import Sender
-from factbook.sources.integration import Integration
 from tests.api.defining import define, of_entities
 from tests.conftest import StartService
 from tests.doctor.conftest import Look, is_well, of, only
@@ -20,15 +20,15 @@ from tests.fakes.github.state import Token as GitHubToken
 from tests.fakes.gitlab.state import Token as GitLabToken
 from tests.fakes.serving import served
 from tests.fakes.snyk import Token as SnykToken
+from tests.integrations.asking import Asking
+from tests.integrations.datadog import asking as datadog
+from tests.integrations.gitea import asking as gitea
+from tests.integrations.github import asking as github
+from tests.integrations.gitlab import asking as gitlab
+from tests.integrations.pagerduty import asking as pagerduty
+from tests.integrations.prometheus import asking as prometheus
+from tests.integrations.snyk import asking as snyk
 from tests.service import NOON, component
-from tests.sources.asking import Asking
-from tests.sources.datadog import asking as datadog
-from tests.sources.gitea import asking as gitea
-from tests.sources.github import asking as github
-from tests.sources.gitlab import asking as gitlab
-from tests.sources.pagerduty import asking as pagerduty
-from tests.sources.prometheus import asking as prometheus
-from tests.sources.snyk import asking as snyk
 from tests.web.openid_provider import OpenIDProvider
 
 SQLITE = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)

@@ -11,7 +11,7 @@ from factbook.errors import FactbookError
 from factbook.facts import store
 from factbook.facts.datasource import DataSource, Lifecycle
 from factbook.facts.schema import Fact
-from factbook.sources import SOURCES
+from factbook.integrations import SOURCES
 from factbook.worker import Worker
 from tests.service import NOON, Service, component, registry
 

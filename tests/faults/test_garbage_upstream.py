@@ -11,23 +11,23 @@ from factbook.clock import HOUR, MINUTE
 from factbook.collecting import Collector
 from factbook.facts import store
 from factbook.facts.store import Latest
+from factbook.integrations.integration import Integration
 from factbook.scheduling import runs
 from factbook.scheduling.runs import Health
 from factbook.scheduling.starts import next_start
-from factbook.sources.integration import Integration
 from tests.collecting.tools import ToolWorld
 from tests.datasources import asking as custom
 from tests.fakes import garbage
 from tests.fakes.fake import Fake
 from tests.fakes.faults import Fault
+from tests.integrations.datadog import asking as datadog
+from tests.integrations.gitea import asking as gitea
+from tests.integrations.github import asking as github
+from tests.integrations.gitlab import asking as gitlab
+from tests.integrations.pagerduty import asking as pagerduty
+from tests.integrations.prometheus import asking as prometheus
+from tests.integrations.snyk import asking as snyk
 from tests.service import Service, component
-from tests.sources.datadog import asking as datadog
-from tests.sources.gitea import asking as gitea
-from tests.sources.github import asking as github
-from tests.sources.gitlab import asking as gitlab
-from tests.sources.pagerduty import asking as pagerduty
-from tests.sources.prometheus import asking as prometheus
-from tests.sources.snyk import asking as snyk
 
 ON_SQLITE = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 ROUND = 5 * MINUTE

@@ -13,6 +13,13 @@ from factbook.auth import sealing
 from factbook.client import ClientError, responses
 from factbook.datasources.custom import Connection
 from factbook.errors import ConfigurationError, SignInError
+from factbook.integrations import VENDORS, vendor
+from factbook.integrations import file_tree as trees
+from factbook.integrations.git.client import Reading
+from factbook.integrations.git.facts import collected as facts_of_paths
+from factbook.integrations.git.options import Options
+from factbook.integrations.prometheus import alert_routes as routing
+from factbook.integrations.prometheus import promql
 from factbook.outbound import Answer, Client, Reply
 from factbook.outbound import caches as remembering
 from factbook.outbound.git.commands import Git
@@ -22,17 +29,12 @@ from factbook.outbound.outcomes import Missing, Outcome
 from factbook.settings import Settings, load
 from factbook.settings import option_tables as configuring
 from factbook.settings.loader import environment
-from factbook.sources import VENDORS, trees, vendor
-from factbook.sources.git.client import Reading
-from factbook.sources.git.facts import collected as facts_of_paths
-from factbook.sources.git.options import Options
-from factbook.sources.prometheus import promql, routing
 from factbook.web.openid.options import Options as OpenIDOptions
 from factbook.webhooks import signing
 from tests.fuzz.folders import folder
 from tests.fuzz.promises import check_told, json, lines, text, tried
 from tests.fuzz.target import Target
-from tests.sources.asking import Memory
+from tests.integrations.asking import Memory
 from tests.web.openid_provider import DISCOVERY, OpenIDProvider, forged, sign_in, signed
 
 _KEY = b"a key of tests, long enough to be one"

@@ -5,8 +5,8 @@ from urllib.parse import unquote
 from factbook.auth import people, tokens
 from factbook.catalog import annotations, filters, location, ref, strict, url
 from factbook.clock import DAY, iso, milliseconds
+from factbook.integrations import locations
 from factbook.scheduling import cadence
-from factbook.sources import locations
 from factbook.tools import pages, times
 from tests.fuzz.promises import lines, text, tried
 from tests.fuzz.target import Target

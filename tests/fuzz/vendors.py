@@ -10,23 +10,23 @@ import msgspec
 import stamina
 from starlette.types import ASGIApp
 
+from factbook.integrations import vendor
+from factbook.integrations.integration import Collected
 from factbook.outbound import Reply
 from factbook.outbound.outcomes import Missing
 from factbook.outbound.sender import Sender
-from factbook.sources import vendor
-from factbook.sources.integration import Collected
 from tests.fuzz.edits import Edit, edited, edits
 from tests.fuzz.promises import json, text
 from tests.fuzz.target import Target
+from tests.integrations.asking import Asking
+from tests.integrations.datadog import asking as datadog
+from tests.integrations.gitea import asking as gitea
+from tests.integrations.github import asking as github
+from tests.integrations.gitlab import asking as gitlab
+from tests.integrations.pagerduty import asking as pagerduty
+from tests.integrations.prometheus import asking as prometheus
+from tests.integrations.snyk import asking as snyk
 from tests.service import Time
-from tests.sources.asking import Asking
-from tests.sources.datadog import asking as datadog
-from tests.sources.gitea import asking as gitea
-from tests.sources.github import asking as github
-from tests.sources.gitlab import asking as gitlab
-from tests.sources.pagerduty import asking as pagerduty
-from tests.sources.prometheus import asking as prometheus
-from tests.sources.snyk import asking as snyk
 
 _Key = tuple[str, str, bytes | None]
 

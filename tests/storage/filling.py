@@ -17,8 +17,8 @@ import httpx2
 from factbook import collecting, commands
 from factbook.auth.permissions import CATALOG_READ, SOURCE_READ
 from factbook.clock import DAY, HOUR
+from factbook.integrations import SOURCES
 from factbook.settings import Settings
-from factbook.sources import SOURCES
 from factbook.storage.migrations import names
 from factbook.web import cookies
 from tests.api.defining import SOURCES as DATA_SOURCES

@@ -11,9 +11,9 @@ import pytest
 from factbook.auth import audit
 from factbook.facts.datasource import DataSource
 from factbook.facts.schema import Fact
+from factbook.integrations import SOURCES
 from factbook.scheduling import runs
 from factbook.settings import Settings
-from factbook.sources import SOURCES
 from factbook.web import cookies
 from tests.api.defining import CONNECTIONS, item
 from tests.api.defining import SOURCES as DATA_SOURCES

@@ -18,9 +18,9 @@ import uvicorn
 
 from factbook import commands
 from factbook.app import Application
+from factbook.integrations.integration import Collected
 from factbook.outbound import Client, Memory
 from factbook.settings import load
-from factbook.sources.integration import Collected
 from factbook.telemetry import logs
 from tests.collecting.madeup import Vendor, integration
 

@@ -9,8 +9,8 @@ import time
 import uvicorn
 
 from factbook.app import Application
+from factbook.integrations import configured
 from factbook.settings import load
-from factbook.sources import configured
 from factbook.telemetry import logs
 from tests.service import NOON
 

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from factbook import clock, collecting
+from factbook.integrations.integration import Integration
 from factbook.scheduling import runs
-from factbook.sources.integration import Integration
 from factbook.storage import Database
 from tests.collecting.madeup import Vendor, repository
 from tests.collecting.process import SIZE, made_up

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.git import FakeGit, hosted, stuck
+from tests.integrations.git.asking import APP, EVERYTHING, HOST, TOKEN, full, processes
 from tests.processes import serving
 from tests.service import PUSH, TOOLS, call, component
-from tests.sources.git.asking import APP, EVERYTHING, HOST, TOKEN, full, processes
 
 pytestmark = [pytest.mark.system]
 

@@ -11,9 +11,9 @@ import pytest
 from tests.fakes.github.app import FakeGitHub
 from tests.fakes.github.state import Token
 from tests.fakes.serving import served
+from tests.integrations.github.asking import APP, TOKEN, full
 from tests.processes import serving
 from tests.service import PUSH, TOOLS, component
-from tests.sources.github.asking import APP, TOKEN, full
 
 pytestmark = [pytest.mark.system, pytest.mark.timeout(300)]
 

@@ -10,23 +10,23 @@ from typing import Any
 import pytest
 
 from factbook.clock import DAY, HOUR, MINUTE
+from factbook.integrations import SOURCES
 from factbook.scheduling import runs
-from factbook.sources import SOURCES
 from factbook.worker import Worker
 from tests.collecting.tools import ToolWorld
 from tests.conftest import StartService
 from tests.fakes.fake import Fake
 from tests.fakes.faults import Fault, bad_gateway, cut_off, not_json, saying, unavailable
+from tests.integrations.asking import Asking
+from tests.integrations.datadog import asking as datadog
+from tests.integrations.gitea import asking as gitea
+from tests.integrations.github import asking as github
+from tests.integrations.gitlab import asking as gitlab
+from tests.integrations.pagerduty import asking as pagerduty
+from tests.integrations.prometheus import asking as prometheus
+from tests.integrations.snyk import asking as snyk
 from tests.pauses import no_pauses
 from tests.service import NOON, Service, component, registry
-from tests.sources.asking import Asking
-from tests.sources.datadog import asking as datadog
-from tests.sources.gitea import asking as gitea
-from tests.sources.github import asking as github
-from tests.sources.gitlab import asking as gitlab
-from tests.sources.pagerduty import asking as pagerduty
-from tests.sources.prometheus import asking as prometheus
-from tests.sources.snyk import asking as snyk
 
 __all__ = ["no_pauses"]
 

@@ -19,14 +19,14 @@ from starlette.types import ASGIApp
 from tests.collecting.tools import TOOLS as SHAPES
 from tests.collecting.tools import leaves
 from tests.fakes.serving import served
+from tests.integrations.datadog import asking as datadog
+from tests.integrations.gitea import asking as gitea
+from tests.integrations.github import asking as github
+from tests.integrations.gitlab import asking as gitlab
+from tests.integrations.pagerduty import asking as pagerduty
+from tests.integrations.snyk import asking as snyk
 from tests.processes import ServerProcess
 from tests.service import PUSH, TOOLS, component
-from tests.sources.datadog import asking as datadog
-from tests.sources.gitea import asking as gitea
-from tests.sources.github import asking as github
-from tests.sources.gitlab import asking as gitlab
-from tests.sources.pagerduty import asking as pagerduty
-from tests.sources.snyk import asking as snyk
 
 pytestmark = [pytest.mark.system, pytest.mark.timeout(300)]
 

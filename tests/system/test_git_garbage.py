@@ -12,10 +12,10 @@ from factbook.scheduling import runs
 from tests.collecting.tools import ToolWorld
 from tests.fakes import garbage
 from tests.fakes.git import FakeGit
+from tests.integrations.git.asking import APP, HOST, folders, full
+from tests.integrations.git.conftest import Make, fake, hosts, make, temporary
 from tests.pauses import no_pauses
 from tests.service import Service, component
-from tests.sources.git.asking import APP, HOST, folders, full
-from tests.sources.git.conftest import Make, fake, hosts, make, temporary
 
 __all__ = ["fake", "hosts", "make", "no_pauses", "temporary"]
 

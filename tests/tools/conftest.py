@@ -2,7 +2,7 @@
 
 import pytest
 
-from factbook.sources import SOURCES
+from factbook.integrations import SOURCES
 from tests.conftest import StartService
 from tests.service import Service, component, resource
 from tests.tools.sources import COVERAGE, DRAFT, TREE

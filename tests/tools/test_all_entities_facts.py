@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from factbook.clock import HOUR
-from factbook.sources import SOURCES
+from factbook.integrations import SOURCES
 from tests.conftest import StartService
 from tests.service import Service, component, resource
 from tests.tools.checks import TIME, structured

@@ -6,7 +6,7 @@ import pytest
 
 from factbook.clock import SECOND
 from factbook.facts.datasource import DataSource, Handler
-from factbook.sources import SOURCES
+from factbook.integrations import SOURCES
 from tests.api import defining
 from tests.api.defining import define, item, push, pushed
 from tests.conftest import StartService

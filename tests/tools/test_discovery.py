@@ -5,8 +5,8 @@ import re
 import pytest
 
 from factbook.facts.schema import TYPES
+from factbook.integrations import SOURCES
 from factbook.scheduling import cadence
-from factbook.sources import SOURCES
 from tests.conftest import StartService
 from tests.service import Service, component
 from tests.tools.checks import TIME, structured

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from factbook.clock import HOUR, MINUTE
-from factbook.sources import SOURCES as CATALOGS
+from factbook.integrations import SOURCES as CATALOGS
 from tests.conftest import StartService
 from tests.service import Service, component
 from tests.web.entities import REF, WEB, whole

@@ -8,7 +8,7 @@ import pytest
 from factbook.catalog.store import subjects
 from factbook.clock import DAY, HOUR, MINUTE
 from factbook.facts.schema import Fact
-from factbook.sources import SOURCES as CATALOGS
+from factbook.integrations import SOURCES as CATALOGS
 from tests.conftest import StartService
 from tests.service import Service, component
 from tests.web.knowing import DELIVERIES, SOURCES, write

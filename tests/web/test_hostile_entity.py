@@ -8,7 +8,7 @@ import yaml
 
 from factbook.clock import HOUR
 from factbook.facts.schema import Fact
-from factbook.sources import SOURCES as CATALOGS
+from factbook.integrations import SOURCES as CATALOGS
 from tests.conftest import StartService
 from tests.service import Service, component
 from tests.web.entities import REF, WEB

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from factbook.auth import roles
-from factbook.sources import SOURCES
+from factbook.integrations import SOURCES
 from factbook.tools import TOOLS
 from tests.conftest import StartService
 from tests.service import Service, call, component

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from factbook.clock import HOUR
+from factbook.integrations import VENDORS, vendor
 from factbook.outbound.outcomes import Missing, Outcome
-from factbook.sources import VENDORS, vendor
 from factbook.web.source_vendors import VENDORS as SHOWN
 from tests.api.defining import define, item, of_entities, push, pushed
 from tests.conftest import StartService

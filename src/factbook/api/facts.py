@@ -33,7 +33,7 @@ from factbook.facts import definitions, pushing, reading, store
 from factbook.facts.datasource import DataSource
 from factbook.facts.pushing import Item, Outcome
 from factbook.facts.reading import Entry, Place
-from factbook.sources import catalog
+from factbook.integrations import catalog
 from factbook.storage import Transaction
 
 log = structlog.get_logger("factbook.facts")

@@ -12,7 +12,7 @@ import msgspec
 import yaml
 
 from factbook.errors import InputError
-from factbook.sources import safe_yaml
+from factbook.integrations import safe_yaml
 
 STDIN = "-"
 # Deeper than any entity that the service takes.

@@ -6,7 +6,7 @@ from functools import partial
 from factbook.collecting import planning, sampling
 from factbook.facts import requests
 from factbook.facts.datasource import DataSource
-from factbook.sources.integration import Integration
+from factbook.integrations.integration import Integration
 from factbook.storage import Database, Transaction
 
 _AT_ONCE = 1_000

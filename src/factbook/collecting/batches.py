@@ -11,10 +11,10 @@ from factbook.clock import MINUTE, SECOND
 from factbook.collecting.planning import Targets, targets_of, work_of
 from factbook.errors import FactbookError
 from factbook.facts.store import Observation
+from factbook.integrations.integration import Collected, Integration
 from factbook.outbound import Client, Health, Memory
 from factbook.outbound.outcomes import Missing, Outcome
 from factbook.scheduling.engine import Batch
-from factbook.sources.integration import Collected, Integration
 
 log = structlog.get_logger("factbook.collecting")
 

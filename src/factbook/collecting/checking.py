@@ -9,10 +9,10 @@ from factbook.catalog.store import subjects
 from factbook.clock import SECOND
 from factbook.collecting.memory import DatabaseMemory
 from factbook.facts import entity_filter
+from factbook.integrations.integration import Collected, Integration
+from factbook.integrations.probes import Probe
 from factbook.outbound import Answer, Client
 from factbook.outbound.outcomes import Missing
-from factbook.sources.integration import Collected, Integration
-from factbook.sources.probes import Probe
 from factbook.storage import Database
 
 # Entities that are looked at for an example, one of which points to something.

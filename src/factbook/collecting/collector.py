@@ -15,11 +15,11 @@ from factbook.collecting.connecting import Clients, Connect
 from factbook.collecting.memory import DatabaseMemory
 from factbook.errors import UnavailableError
 from factbook.facts import store
+from factbook.integrations.integration import Integration
 from factbook.outbound import Client
 from factbook.scheduling import clocks, engine, lease, runs, starts
 from factbook.scheduling.engine import Batch, Begun, Figures, LostBatchError, Order, Queue
 from factbook.scheduling.runs import Ended
-from factbook.sources.integration import Integration
 from factbook.storage import Database, Transaction
 from factbook.telemetry.spans import NO_TRACER, Span, Tracer
 

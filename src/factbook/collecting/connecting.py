@@ -5,9 +5,9 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from factbook.clock import Clock
+from factbook.integrations.integration import Authorize, Integration
 from factbook.outbound import Client, Governor
 from factbook.settings import Settings
-from factbook.sources.integration import Authorize, Integration
 from factbook.telemetry.spans import NO_TRACER, Tracer
 
 if TYPE_CHECKING:

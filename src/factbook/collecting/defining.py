@@ -16,7 +16,7 @@ from factbook.datasources.custom import validation as mistakes
 from factbook.errors import ConflictError, InputError, InvalidItemsError, NotFoundError
 from factbook.facts import definitions, history
 from factbook.facts.definitions import Stored
-from factbook.sources import VENDORS
+from factbook.integrations import VENDORS
 from factbook.storage import Database, Transaction, Write
 
 log = structlog.get_logger("factbook.data_sources")

@@ -9,9 +9,9 @@ from factbook.datasources.custom import File
 from factbook.facts import store
 from factbook.facts.keeping import reason_of
 from factbook.facts.reasons import NO_ANNOTATION, word
+from factbook.integrations.integration import Integration
 from factbook.outbound import Client
 from factbook.outbound.outcomes import MEANINGS, Missing, Outcome
-from factbook.sources.integration import Integration
 from factbook.storage import Database
 
 _PATHS = "repository.filePaths"

@@ -13,10 +13,10 @@ from factbook.clock import MINUTE
 from factbook.facts import entity_filter, store
 from factbook.facts.datasource import DataSource, milliseconds
 from factbook.facts.store import Last, Observation
+from factbook.integrations.integration import Integration, Subject
 from factbook.outbound.outcomes import Missing, Outcome
 from factbook.scheduling import engine
 from factbook.scheduling.engine import Begun, Order, Queue
-from factbook.sources.integration import Integration, Subject
 from factbook.storage import Database, Transaction
 
 log = structlog.get_logger("factbook.collecting")

@@ -16,7 +16,7 @@ from factbook.errors import FactbookError, InputError
 from factbook.facts import definitions
 from factbook.facts.datasource import DataSource
 from factbook.facts.definitions import Stored
-from factbook.sources.integration import Integration
+from factbook.integrations.integration import Integration
 from factbook.storage import Database
 
 log = structlog.get_logger("factbook.collecting")

@@ -8,8 +8,8 @@ import msgspec
 from factbook.catalog.store import reading
 from factbook.facts import history
 from factbook.facts.datasource import DataSource
+from factbook.integrations import catalog
 from factbook.scheduling import cadence, lease
-from factbook.sources import catalog
 from factbook.storage import Database, Transaction
 
 _LEASE = "catalog-sample"

@@ -4,8 +4,8 @@ from functools import partial
 
 from factbook.collecting import planning
 from factbook.collecting.planning import Plan
+from factbook.integrations.integration import Integration
 from factbook.scheduling.engine import Begun
-from factbook.sources.integration import Integration
 from factbook.storage import Database, Transaction, Write
 
 

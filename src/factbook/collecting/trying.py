@@ -10,9 +10,9 @@ from factbook.datasources.custom import Connection, Definition, File, Files, Unu
 from factbook.datasources.custom import fact_extraction as taking
 from factbook.datasources.custom import http_source as requests
 from factbook.facts.schema import Checked
+from factbook.integrations.integration import Collected, Integration
 from factbook.outbound import Client
 from factbook.outbound.outcomes import Missing
-from factbook.sources.integration import Collected, Integration
 
 # Bytes of an answer that are shown.
 SHOWN = 64 * 1024

@@ -8,9 +8,9 @@ from factbook.collecting import checking
 from factbook.collecting.checking import Checked, Shown
 from factbook.doctor.finding import Finding, ok, problem, warning
 from factbook.errors import FactbookError
+from factbook.integrations.integration import Integration
 from factbook.outbound import Client
 from factbook.outbound.outcomes import Outcome
-from factbook.sources.integration import Integration
 from factbook.storage import Database
 from factbook.telemetry.logs import without_secrets
 

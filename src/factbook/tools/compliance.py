@@ -2,7 +2,7 @@
 
 from factbook.clock import iso
 from factbook.facts import shapes
-from factbook.sources import catalog
+from factbook.integrations import catalog
 from factbook.tools.tool import Context, EntityArguments, Tool, encode, existing
 
 

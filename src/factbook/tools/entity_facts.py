@@ -12,7 +12,7 @@ from factbook.clock import iso
 from factbook.errors import ToolError
 from factbook.facts import store
 from factbook.facts.datasource import DataSource
-from factbook.sources import catalog
+from factbook.integrations import catalog
 from factbook.tools import sources
 from factbook.tools.tool import (
     SIZE_NOTE,

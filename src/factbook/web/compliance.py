@@ -4,7 +4,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from factbook.sources import catalog
+from factbook.integrations import catalog
 
 
 class Point(NamedTuple):

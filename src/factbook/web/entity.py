@@ -14,8 +14,8 @@ from factbook.datasources.custom import yaml_text as texts
 from factbook.edge.requests import Reply, offloaded
 from factbook.errors import InputError, UnsupportedError
 from factbook.facts import store
+from factbook.integrations import catalog
 from factbook.scheduling import runs
-from factbook.sources import catalog
 from factbook.web import entity_facts, entity_relations, source_words, words
 from factbook.web.catalog import owner_reference
 from factbook.web.endpoint import Page

@@ -15,8 +15,8 @@ from factbook.facts.keeping import Latest, reason_of
 from factbook.facts.reasons import NEVER_COLLECTED
 from factbook.facts.schema import Fact
 from factbook.facts.shape import Group as ShapeGroup
+from factbook.integrations import catalog
 from factbook.scheduling import runs
-from factbook.sources import catalog
 from factbook.web import fact_reasons, fact_values
 from factbook.web.fact_reasons import Reason
 from factbook.web.fact_values import Value

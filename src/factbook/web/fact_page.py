@@ -18,7 +18,7 @@ from factbook.facts.keeping import Latest, reason_of
 from factbook.facts.reading import Place
 from factbook.facts.reasons import NEVER_COLLECTED
 from factbook.facts.schema import Fact
-from factbook.sources import catalog
+from factbook.integrations import catalog
 from factbook.web import entity, fact_reasons, fact_values
 from factbook.web.endpoint import Page
 from factbook.web.entity import Subject

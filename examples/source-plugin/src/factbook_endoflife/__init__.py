@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from factbook.sources import kit
+from factbook.integrations import sdk as kit
 
 ANNOTATION = "endoflife.date/product"
 FACTS = (

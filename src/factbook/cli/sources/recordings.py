@@ -14,8 +14,8 @@ from factbook.datasources.custom import Definition, repositories
 from factbook.datasources.custom import fact_extraction as taking
 from factbook.datasources.custom import http_source as asking
 from factbook.errors import InputError
+from factbook.integrations.integration import Collected
 from factbook.outbound.outcomes import Missing
-from factbook.sources.integration import Collected
 
 
 class Recording(msgspec.Struct, rename="camel", kw_only=True):

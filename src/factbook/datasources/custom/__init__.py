@@ -7,7 +7,7 @@ from factbook.datasources.custom import http_source as asking
 from factbook.datasources.custom.connections import Connection, Unusable, configured
 from factbook.datasources.custom.definition import Definition, parse
 from factbook.datasources.custom.files import File, Files
-from factbook.sources.integration import Integration
+from factbook.integrations.integration import Integration
 
 __all__ = [
     "Connection",

@@ -10,8 +10,8 @@ import msgspec
 from factbook.datasources.custom import fact_extraction as taking
 from factbook.datasources.custom.definition import Definition
 from factbook.datasources.custom.extraction import Expression
+from factbook.integrations.integration import Collected, Integration, asking_nobody, portions
 from factbook.outbound import Client, Memory
-from factbook.sources.integration import Collected, Integration, asking_nobody, portions
 
 # So few that a batch ends in its time, however long each takes.
 _BATCH: Final = 50

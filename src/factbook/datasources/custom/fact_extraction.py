@@ -11,8 +11,8 @@ from typing import Any, Final
 from factbook.datasources.custom import documents, extraction
 from factbook.datasources.custom.definition import Definition
 from factbook.datasources.custom.documents import UnreadableError
+from factbook.integrations.integration import Collected
 from factbook.outbound.outcomes import Missing, Outcome
-from factbook.sources.integration import Collected
 
 # As many as batches that one process works on, so that none waits for another's long extraction.
 # They are nobody else's: those of the event loop look up the names of hosts.

@@ -14,9 +14,9 @@ from factbook.datasources.custom.connections import Connection, Unusable
 from factbook.datasources.custom.definition import Definition, Request
 from factbook.datasources.custom.templates import NoValueError, Template
 from factbook.errors import InputError
+from factbook.integrations.integration import Collected, Integration, portions
 from factbook.outbound import Answer, Client, Memory
 from factbook.outbound.outcomes import Missing, Outcome
-from factbook.sources.integration import Collected, Integration, portions
 
 # One after another, so that one body is in memory, and a host that lets every call run into its
 # timeout is given up within a batch's time.

@@ -11,7 +11,7 @@ from factbook.datasources.custom.documents import (
     TOO_DEEP,
     UnreadableError,
 )
-from factbook.sources import safe_yaml
+from factbook.integrations import safe_yaml
 
 
 def read(body: bytes) -> Any:

@@ -11,9 +11,9 @@ from factbook.datasources.custom import fact_extraction as taking
 from factbook.datasources.custom.definition import Definition
 from factbook.datasources.custom.files import File, Files
 from factbook.datasources.custom.templates import NoValueError, as_it_is
+from factbook.integrations.integration import Collected, Integration, asking_nobody, portions
 from factbook.outbound import Client, Memory
 from factbook.outbound.outcomes import Missing, Outcome
-from factbook.sources.integration import Collected, Integration, asking_nobody, portions
 
 # One after another, so that one body is in memory, and a batch ends in its time.
 _FILES: Final = 3

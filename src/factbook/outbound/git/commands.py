@@ -7,10 +7,10 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+from factbook.integrations.git.options import MIB, Options
 from factbook.outbound import Answer, Client, Reply, Route
 from factbook.outbound.git.program import Bounds, run
 from factbook.outbound.git.replies import reply_of
-from factbook.sources.git.options import MIB, Options
 
 HEAD_SECONDS: Final = 30.0
 _MOST_MEMORY: Final = str(256 * MIB)

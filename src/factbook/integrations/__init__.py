@@ -1,0 +1,57 @@
+"""Where facts come from: one folder for each integration, all of them in one list."""
+
+from collections.abc import Mapping
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import TYPE_CHECKING, Any
+
+from factbook.clock import Clock, now
+from factbook.errors import ConfigurationError
+from factbook.facts.datasource import DataSource
+from factbook.integrations import catalog
+
+if TYPE_CHECKING:
+    from factbook.integrations.integration import Integration, Vendor
+
+SOURCES: tuple[DataSource, ...] = catalog.SOURCES
+
+# Packages beside this one offer their vendors as entry points of this group.
+GROUP = "factbook.sources"
+
+# Each is the name of a folder, whose INTEGRATION it is.
+VENDORS = ("datadog", "git", "gitea", "github", "gitlab", "pagerduty", "prometheus", "snyk")
+
+
+def vendor(id_: str) -> "Vendor":
+    """What a vendor's folder exports, or a package that was installed beside this one.
+
+    Raises ConfigurationError for one that there is not, or that cannot be loaded.
+    """
+    found: Vendor
+    if id_ in VENDORS:
+        # Heavy to import, and of no use where it is not configured.
+        found = import_module(f"{__name__}.{id_}").INTEGRATION
+        return found
+    points = {point.name: point for point in entry_points(group=GROUP)}
+    if id_ not in points:
+        known = ", ".join([*VENDORS, *sorted(points)])
+        raise ConfigurationError(f"There is no integration {id_!r}. There are: {known}.")
+    try:
+        found = points[id_].load()
+    except Exception as error:
+        what = f"{type(error).__name__}: {error}"
+        raise ConfigurationError(f"The integration {id_!r} cannot be loaded: {what}.") from error
+    if getattr(found, "id", None) != id_:
+        raise ConfigurationError(f"The entry point {id_!r} of {GROUP} is not a Vendor of that id.")
+    return found
+
+
+def configured(
+    tables: Mapping[str, Mapping[str, Mapping[str, Any]]], *, clock: Clock = now
+) -> "tuple[Integration, ...]":
+    """The integrations of the settings' tables; raises ConfigurationError naming the table."""
+    return tuple(
+        vendor(id_).configured(name, values, clock=clock)
+        for id_, named in tables.items()
+        for name, values in named.items()
+    )

@@ -1,0 +1,108 @@
+"""Asking one Gitea: single answers, totals, and lists page by page.
+
+Source: Gitea's API description 1.27. A server may give pages that are smaller than asked for, so
+only the total, or an empty page, says that a list has ended.
+"""
+
+from typing import Any, Final, Generic, NamedTuple, TypeVar
+
+import msgspec
+
+from factbook.integrations.gitea.options import Options
+from factbook.outbound import Client, Memory
+from factbook.outbound.outcomes import UNUSABLE, Missing, Outcome
+
+Form = TypeVar("Form")
+Row = TypeVar("Row")
+
+# What servers give at most unless they are configured otherwise.
+PAGE: Final = 50
+# 5,000 pull requests or issues.
+MOST_PAGES: Final = 100
+
+HIDDEN: Final = Missing(Outcome.DENIED, "hidden from the credential")
+_NO_TOTAL: Final = Missing(Outcome.TRANSIENT, "no total in the answer")
+
+
+class Rows(NamedTuple, Generic[Row]):
+    """A part of a list. `total` is None when the host does not say it."""
+
+    rows: list[Row]
+    total: int | None
+
+    def ends(self, read: int) -> bool:
+        """Whether the list ends with these rows, when so many were read with them."""
+        return not self.rows or (self.total is not None and read >= self.total)
+
+
+class Api:
+    """One host, and the time of one collection."""
+
+    def __init__(self, client: Client, options: Options, memory: Memory, now: int) -> None:
+        self._client = client
+        self._base = options.rest
+        self.host = options.host
+        self.memory = memory
+        self.now = now
+
+    async def one(
+        self, target: str, form: type[Form], hidden: Missing | None = HIDDEN, **query: str | int
+    ) -> Form | Missing:
+        """The answer in this form.
+
+        `hidden` says why it may not be read: Gitea often says "not found" of what is there. None
+        takes Gitea at its word.
+        """
+        found = await self._ask(target, form, hidden, query)
+        return found if isinstance(found, Missing) else found[0]
+
+    async def page(
+        self, target: str, form: type[list[Row]], hidden: Missing = HIDDEN, **query: str | int
+    ) -> Rows[Row] | Missing:
+        """One page of a list."""
+        found = await self._ask(target, form, hidden, query)
+        return found if isinstance(found, Missing) else Rows(*found)
+
+    async def total(self, target: str, **query: str | int) -> int | Missing:
+        """How many rows a list has."""
+        found = await self.page(target, list[Any], HIDDEN, limit=1, **query)
+        if isinstance(found, Missing):
+            return found
+        return _NO_TOTAL if found.total is None else found.total
+
+    async def pages(
+        self,
+        target: str,
+        form: type[list[Row]],
+        hidden: Missing = HIDDEN,
+        *,
+        most: int = MOST_PAGES,
+        **query: str | int,
+    ) -> tuple[Rows[Row], bool] | Missing:
+        """The rows of at most so many pages, and whether they are all there are."""
+        found = Rows[Row]([], None)
+        for number in range(1, most + 1):
+            page = await self.page(target, form, hidden, page=number, limit=PAGE, **query)
+            if isinstance(page, Missing):
+                return page
+            found = Rows(found.rows + page.rows, page.total)
+            if page.ends(len(found.rows)):
+                return found, True
+        return found, False
+
+    async def _ask(
+        self, target: str, form: type[Form], hidden: Missing | None, query: dict[str, str | int]
+    ) -> tuple[Form, int | None] | Missing:
+        answer = await self._client.get(f"{self._base}{target}", query=query, follow=True)
+        if hidden and answer.outcome in {Outcome.DENIED, Outcome.NOT_FOUND}:
+            return hidden
+        if not answer.ok:
+            return answer.missing
+        try:
+            return msgspec.convert(answer.data, form), _total(answer.headers.get("x-total-count"))
+        except msgspec.ValidationError:
+            return UNUSABLE
+
+
+def _total(text: str | None) -> int | None:
+    return int(text) if text and text.isascii() and text.isdigit() and len(text) < 12 else None

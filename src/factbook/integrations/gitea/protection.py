@@ -1,0 +1,113 @@
+"""Protection of the default branch: what the branch itself says, and the rule that protects it.
+
+Every value is known or Missing. Names of leaves are those of the shape. Source: Gitea's API
+description 1.27; of Forgejo's words only `apply_to_admins` differs.
+"""
+
+from collections.abc import Iterable
+from typing import Any, Final, NamedTuple
+
+from factbook.integrations.gitea.answers import Branch, Rule
+from factbook.outbound.outcomes import Missing, Outcome
+
+_NO_SUCH_RULE: Final = Missing(Outcome.NOT_APPLICABLE, "Gitea has no such rule")
+_NOT_SAID: Final = Missing(Outcome.NOT_APPLICABLE, "this version of the server does not say")
+_NOT_LISTED: Final = Missing(Outcome.TRANSIENT, "the branch's rule is not among those listed")
+
+
+class Leaves(NamedTuple):
+    """The leaves of both groups."""
+
+    protection: dict[str, Any]
+    review: dict[str, Any]
+
+
+# No rule restricts anything. Gitea refuses to delete a default branch even so, as other code hosts
+# do; the leaf is about rules.
+UNPROTECTED: Final = Leaves(
+    {
+        "enabled": False,
+        "enforceAdmins": False,
+        "allowDeletions": True,
+        "requiredLinearHistory": False,
+        "allowForcePushes": True,
+        "blockCreations": False,
+        "requiredSignatures": False,
+    },
+    {
+        "dismissStaleReviews": False,
+        "requireCodeOwnerReviews": False,
+        "requireLastPushApproval": False,
+        "strictRequiredStatusChecks": False,
+        "requiredApprovingReviewCount": 0,
+    },
+)
+
+
+def effective(branch: Branch, name: str, rules: Iterable[Rule]) -> Rule | Missing:
+    """The rule that protects the branch of this name, among those of the repository."""
+    wanted = branch.effective_branch_protection_name or name
+    found = (rule for rule in rules if wanted in {rule.rule_name, rule.branch_name})
+    return next(found, _NOT_LISTED)
+
+
+def leaves(branch: Branch, rule: Rule | Missing) -> Leaves:
+    """What holds for the branch; `rule` is not looked at when it is not protected."""
+    if not branch.protected:
+        return UNPROTECTED
+    return Leaves(_protection(rule), _review(branch, rule))
+
+
+def _protection(rule: Rule | Missing) -> dict[str, Any]:
+    return {
+        "enabled": True,
+        "enforceAdmins": _admins_bound(rule),
+        # A protected branch cannot be deleted.
+        "allowDeletions": False,
+        "requiredLinearHistory": _NO_SUCH_RULE,
+        # Where there is no such setting a protected branch refuses all of them.
+        "allowForcePushes": (
+            rule if isinstance(rule, Missing) else rule.enable_force_push or False
+        ),
+        "blockCreations": _NO_SUCH_RULE,
+        "requiredSignatures": _said(rule, "require_signed_commits"),
+    }
+
+
+def _review(branch: Branch, rule: Rule | Missing) -> dict[str, Any]:
+    required = branch.required_approvals
+    return {
+        "dismissStaleReviews": _said(rule, "dismiss_stale_approvals"),
+        # Code owners are asked to review; here an open request blocks the merge.
+        "requireCodeOwnerReviews": _said(rule, "block_on_official_review_requests"),
+        "requireLastPushApproval": _NO_SUCH_RULE,
+        "strictRequiredStatusChecks": _strict(branch, rule),
+        "requiredApprovingReviewCount": (
+            _said(rule, "required_approvals") if required is None else required
+        ),
+    }
+
+
+def _strict(branch: Branch, rule: Rule | Missing) -> bool | Missing:
+    """Checks are required, and so is a branch that is up to date."""
+    if branch.enable_status_check is False:
+        return False
+    checks = _said(rule, "enable_status_check")
+    outdated = _said(rule, "block_on_outdated_branch")
+    if checks is False or outdated is False:
+        return False
+    return next((one for one in (checks, outdated) if isinstance(one, Missing)), True)
+
+
+def _admins_bound(rule: Rule | Missing) -> bool | Missing:
+    bound: bool | Missing = _said(rule, "block_admin_merge_override")
+    if bound is _NOT_SAID:
+        bound = _said(rule, "apply_to_admins")
+    return bound
+
+
+def _said(rule: Rule | Missing, name: str) -> Any:
+    if isinstance(rule, Missing):
+        return rule
+    value = getattr(rule, name)
+    return _NOT_SAID if value is None else value

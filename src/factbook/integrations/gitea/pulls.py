@@ -1,0 +1,180 @@
+"""Merged pull requests: the few pages that merge times need, and how many there ever were.
+
+Gitea lists closed pull requests, merged or not, and has no filter for those that were merged. So
+all are listed once, and the numbers of the merged ones are kept; later only those that were updated
+since are listed. That is done among the issues, whose rows have no branches and repositories in
+them, and which can be asked for by their time.
+"""
+
+import zlib
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Final, NamedTuple
+
+import msgspec
+
+from factbook.clock import DAY, SECOND
+from factbook.integrations import merge_times as merging
+from factbook.integrations.gitea.answers import Issue, Pull, Repository
+from factbook.integrations.gitea.api import MOST_PAGES, PAGE, Api
+from factbook.integrations.merge_times import MergedPull
+from factbook.outbound import path
+from factbook.outbound.outcomes import TOO_MANY, Missing, Outcome
+
+MOST_CLOSED: Final = MOST_PAGES * PAGE
+# A pull request that is deleted leaves the count when all are listed again.
+_KEPT_FOR: Final = 30 * DAY
+
+_NO_TOTAL: Final = Missing(Outcome.TRANSIENT, "no total in the answer")
+_CHANGED: Final = Missing(Outcome.TRANSIENT, "the list changed while it was read")
+_UNCOUNTABLE: Final = Missing(
+    Outcome.NOT_APPLICABLE, f"more than {MOST_CLOSED} closed pull requests to count"
+)
+_HIDDEN: Final = Missing(Outcome.DENIED, "counting merged pull requests needs read:issue")
+
+
+class Closed(NamedTuple):
+    """What the closed pull requests say.
+
+    `merged` holds all that merge times are taken of; `total` is how many there are, `ever_merged`
+    how many of them were merged.
+    """
+
+    merged: list[MergedPull]
+    total: int | Missing
+    ever_merged: int | Missing
+
+
+@dataclass
+class _Recent:
+    """Pull requests from the one updated last on; `whole` when they are all that are closed."""
+
+    pulls: dict[int, Pull] = field(default_factory=dict)
+    total: int | None = None
+    whole: bool = False
+
+    @property
+    def merged(self) -> list[MergedPull]:
+        found = ((pull, pull.merged_at) for pull in self.pulls.values())
+        return [_merged(pull, merging.milliseconds(moment)) for pull, moment in found if moment]
+
+    @property
+    def updated(self) -> list[int]:
+        return [merging.milliseconds(pull.updated_at) for pull in self.pulls.values()]
+
+
+class _Kept(msgspec.Struct, array_like=True):
+    """The numbers of merged pull requests, of all that were not updated after `until`.
+
+    `since` is when all were listed.
+    """
+
+    since: int
+    until: int
+    numbers: list[int]
+
+
+async def closed(api: Api, repository: Repository, cutoff: int) -> Closed | Missing:
+    """What the closed pull requests of a repository say, or why they cannot be read."""
+    recent = await _recent(api, repository, cutoff)
+    if isinstance(recent, Missing):
+        return recent
+    total = _NO_TOTAL if recent.total is None else recent.total
+    return Closed(recent.merged, total, await _count(api, repository, recent))
+
+
+async def _recent(api: Api, repository: Repository, cutoff: int) -> _Recent | Missing:
+    """As many as merge times need."""
+    target = path("repos", *repository.full_name.split("/"), "pulls")
+    found = _Recent()
+    read = 0
+    for number in range(1, MOST_PAGES + 1):
+        page = await api.page(
+            target, list[Pull], state="closed", sort="recentupdate", page=number, limit=PAGE
+        )
+        if isinstance(page, Missing):
+            return page
+        read += len(page.rows)
+        for pull in page.rows:
+            # A list may shift between two pages.
+            found.pulls.setdefault(pull.number, pull)
+        found.total = page.total
+        found.whole = page.ends(read)
+        if found.whole or merging.complete(found.merged, min(found.updated), cutoff, bots=True):
+            return found
+    return TOO_MANY
+
+
+async def _count(api: Api, repository: Repository, recent: _Recent) -> int | Missing:
+    """How many pull requests were ever merged."""
+    total = recent.total
+    if recent.whole:
+        return _CHANGED if len(recent.pulls) < (total or 0) else len(recent.merged)
+    key = f"merged:{api.host}/{repository.id}"
+    kept = _decode(await api.memory.get(key))
+    uncountable = total is not None and total > MOST_CLOSED
+    until = max(recent.updated)
+    if kept and (uncountable or 0 <= api.now - kept.since < _KEPT_FOR):
+        changed = await _numbers(api, repository, kept.until)
+        if isinstance(changed, Missing):
+            return changed
+        numbers = changed.union(kept.numbers)
+        # Were there more merged than closed ones, some would have been deleted.
+        if total is None or len(numbers) <= total:
+            await _keep(api, key, _Kept(kept.since, until, sorted(numbers)), kept)
+            return len(numbers)
+    if uncountable:
+        return _UNCOUNTABLE
+    listed = await _numbers(api, repository, 0)
+    if not isinstance(listed, Missing):
+        await _keep(api, key, _Kept(api.now, until, sorted(listed)))
+    return listed if isinstance(listed, Missing) else len(listed)
+
+
+async def _numbers(api: Api, repository: Repository, since: int) -> set[int] | Missing:
+    """The numbers of the merged pull requests that were updated since."""
+    target = path("repos", *repository.full_name.split("/"), "issues")
+    found = await api.pages(
+        target, list[Issue], _HIDDEN, type="pulls", state="closed", since=timestamp(since)
+    )
+    if isinstance(found, Missing):
+        return found
+    issues, whole = found
+    if not whole:
+        return TOO_MANY
+    if len({issue.number for issue in issues.rows}) < (issues.total or 0):
+        return _CHANGED
+    return {one.number for one in issues.rows if one.pull_request and one.pull_request.merged}
+
+
+async def _keep(api: Api, key: str, new: _Kept, old: _Kept | None = None) -> None:
+    if new != old:
+        await api.memory.put(key, zlib.compress(msgspec.json.encode(new), level=1))
+
+
+def timestamp(moment: int) -> str:
+    """A time as Gitea reads it."""
+    return datetime.fromtimestamp(moment // SECOND, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _merged(pull: Pull, merged_at: int) -> MergedPull:
+    gone = pull.user is None or pull.user.id < 0
+    return MergedPull(
+        pull.number,
+        pull.title,
+        None if gone or pull.user is None else pull.user.login,
+        False,
+        merging.milliseconds(pull.created_at),
+        merged_at,
+        merging.milliseconds(pull.updated_at),
+    )
+
+
+def _decode(stored: bytes | None) -> _Kept | None:
+    """What was kept; what this version cannot read counts as nothing."""
+    if stored is None:
+        return None
+    try:
+        return msgspec.json.decode(zlib.decompress(stored), type=_Kept)
+    except (zlib.error, msgspec.DecodeError, UnicodeDecodeError):
+        return None

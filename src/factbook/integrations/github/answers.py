@@ -1,0 +1,272 @@
+"""The answers of GraphQL as types: an answer of another form is refused where it comes in.
+
+What may be null for want of rights is null here; why is in `Found.errors`.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Annotated, Any, Final, Generic, TypeVar
+
+import msgspec
+
+from factbook.integrations.github.queries import COLLABORATORS, ISSUES, PULLS, RULES
+from factbook.outbound.outcomes import Missing
+
+T = TypeVar("T")
+
+
+# They become parts of addresses.
+Oid = Annotated[str, msgspec.Meta(pattern=r"\A[0-9a-f]{40,64}\Z")]
+BranchName = Annotated[str, msgspec.Meta(pattern=r"\A(?!\.{1,2}\Z).")]
+Slug = Annotated[str, msgspec.Meta(pattern=r"\A(?!\.{1,2}/)[\w.-]+/(?!\.{1,2}\Z)[\w.-]+\Z")]
+
+
+class Wire(msgspec.Struct, rename="camel"):
+    """Names in camel case; what was not asked for is ignored."""
+
+
+class Count(Wire):
+    """The size of a connection."""
+
+    total_count: int
+
+
+class PageInfo(Wire):
+    """Where a connection goes on."""
+
+    has_next_page: bool
+    end_cursor: str | None
+
+
+class Connection(Wire, Generic[T]):
+    """A page of a connection, or several put together; what may not be seen is null."""
+
+    nodes: list[T | None]
+    page_info: PageInfo
+    total_count: int | None = None
+
+    @property
+    def known(self) -> list[T]:
+        """The nodes that may be seen."""
+        return [node for node in self.nodes if node is not None]
+
+
+class Actor(Wire):
+    """Whoever did something."""
+
+    login: str
+    typename: str = msgspec.field(name="__typename")
+
+
+class Pull(Wire):
+    """A merged pull request."""
+
+    number: int
+    title: str
+    created_at: datetime
+    merged_at: datetime
+    updated_at: datetime
+    author: Actor | None
+
+
+class Issue(Wire):
+    """A closed issue."""
+
+    number: int
+    closed_at: datetime
+
+
+class Login(Wire):
+    """A user."""
+
+    login: str
+
+
+class Name(Wire):
+    """Something with a name."""
+
+    name: str
+
+
+class Languages(Wire):
+    """Languages, most used first."""
+
+    nodes: list[Name | None] | None
+
+
+class Codeowners(Wire):
+    """What is wrong with the CODEOWNERS file, which exists."""
+
+    errors: list[Any]
+
+
+class Id(Wire):
+    """Something with a node id."""
+
+    id: str
+
+
+class Parameters(Wire):
+    """What a rule of a ruleset demands, as far as it is read."""
+
+    dismiss_stale_reviews_on_push: bool = False
+    require_code_owner_review: bool = False
+    require_last_push_approval: bool = False
+    required_approving_review_count: int = 0
+    strict_required_status_checks_policy: bool = False
+    required_status_checks: list[Any] = []
+
+
+class RuleNode(Wire):
+    """One active rule of a ruleset that applies to a branch."""
+
+    type: str
+    repository_ruleset: Id | None = None
+    parameters: Parameters | None = None
+
+
+class BranchRule(Wire):
+    """The classic rule of a branch as administrators read it."""
+
+    allows_deletions: bool
+    allows_force_pushes: bool
+    blocks_creations: bool
+    dismisses_stale_reviews: bool
+    is_admin_enforced: bool
+    require_last_push_approval: bool
+    requires_code_owner_reviews: bool
+    requires_commit_signatures: bool
+    requires_linear_history: bool
+    requires_status_checks: bool
+    requires_strict_status_checks: bool
+    required_approving_review_count: int | None
+
+
+class UpdateRule(Wire):
+    """The reduced view of a branch's rules that everybody reads."""
+
+    allows_deletions: bool
+    allows_force_pushes: bool
+    blocks_creations: bool
+    requires_code_owner_reviews: bool
+    requires_linear_history: bool
+    requires_signatures: bool
+    required_approving_review_count: int | None
+
+
+class Commit(Wire):
+    """What a branch points to."""
+
+    oid: Oid
+
+
+class Branch(Wire):
+    """The default branch."""
+
+    name: BranchName
+    target: Commit | None
+    branch_protection_rule: BranchRule | None
+    ref_update_rule: UpdateRule | None
+    rules: Connection[RuleNode] | None
+
+
+class Repository(Wire):
+    """Everything that was asked about one repository."""
+
+    id: str
+    name_with_owner: Slug
+    is_empty: bool
+    viewer_permission: str | None
+    has_issues_enabled: bool | None = None
+    has_vulnerability_alerts_enabled: bool | None = None
+    languages: Languages | None = None
+    collaborators: Connection[Login] | None = None
+    codeowners: Codeowners | None = None
+    open_alerts: Count | None = None
+    fixed_alerts: Count | None = None
+    dismissed_alerts: Count | None = None
+    default_branch_ref: Branch | None = None
+    pull_requests: Count | None = None
+    open_pulls: Count | None = None
+    merged_pulls: Connection[Pull] | None = None
+    open_issues: Count | None = None
+    all_closed_issues: Count | None = None
+    closed_issues: Connection[Issue] | None = None
+
+
+class Bypassed(Wire):
+    """A ruleset, and how many may bypass it."""
+
+    id: str
+    bypass_actors: Count | None
+
+
+class Paged(Wire, Generic[T]):
+    """A repository of which only a further page was asked for."""
+
+    page: Connection[T] | None = None
+
+
+class PagedBranch(Wire):
+    """A repository of whose default branch only a further page of rules was asked for."""
+
+    default_branch_ref: Paged[RuleNode] | None = None
+
+    @property
+    def page(self) -> Connection[RuleNode] | None:
+        """The page."""
+        return self.default_branch_ref.page if self.default_branch_ref else None
+
+
+PAGES: Final[dict[str, Any]] = {
+    PULLS: Paged[Pull],
+    ISSUES: Paged[Issue],
+    COLLABORATORS: Paged[Login],
+    RULES: PagedBranch,
+}
+
+# A null there does not spoil what is around it.
+_HARMLESS: Final = frozenset({"author", "repositoryRuleset"})
+
+
+@dataclass
+class Found:
+    """One repository, and by field (`collaborators`, `defaultBranchRef.rules`) what is not told."""
+
+    repository: Repository
+    errors: dict[str, Missing] = field(default_factory=dict)
+
+    def missing(self, *names: str) -> Missing | None:
+        """Why one of these fields, or what is around it, is not told."""
+        for name in names:
+            for place in (name, name.partition(".")[0]):
+                if place in self.errors:
+                    return self.errors[place]
+        return None
+
+    @property
+    def rules(self) -> Connection[RuleNode] | None:
+        """The rules of the default branch."""
+        branch = self.repository.default_branch_ref
+        return branch.rules if branch else None
+
+
+def place_of(path: Iterable[object]) -> str | None:
+    """The field of a repository that an error's path, below the repository, is about."""
+    names = []
+    for part in path:
+        if not isinstance(part, str):
+            break
+        names.append(part)
+    if not names or any(part in _HARMLESS for part in path):
+        return None
+    return ".".join(names[:2]) if names[0] == "defaultBranchRef" else names[0]
+
+
+def decoded(data: msgspec.Raw | bytes, form: Any) -> Any:
+    """What was answered, of this type; None when it is of another form."""
+    try:
+        return msgspec.json.decode(data, type=form)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return None

@@ -1,0 +1,276 @@
+"""From answers to facts: one function for each group of the shapes, without asking anything.
+
+Each returns its leaves, a value or why it is missing, or why all of them are.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Final
+
+from factbook.integrations import file_types as files
+from factbook.integrations import merge_times as merging
+from factbook.integrations.github import protection
+from factbook.integrations.github.answers import Branch, Found, RuleNode
+from factbook.integrations.github.pages import MOST_COLLABORATORS, Bypasses, merged_pulls
+from factbook.integrations.github.protection import Classic
+from factbook.integrations.github.queries import COLLABORATORS, ISSUES, PULLS
+from factbook.integrations.integration import Collected
+from factbook.outbound.outcomes import UNUSABLE, Missing, Outcome
+
+Leaves = dict[str, Any]
+
+CODEOWNERS: Final = frozenset({".github/CODEOWNERS", "CODEOWNERS", "docs/CODEOWNERS"})
+
+_NO_ACCESS: Final = Missing(Outcome.DENIED, "collaborators need push access")
+_NO_ALERTS: Final = Missing(Outcome.DENIED, "the credential may not read dependency alerts")
+_NO_CONTENTS: Final = Missing(Outcome.DENIED, "the credential may not read the contents")
+_NO_RULES: Final = Missing(Outcome.DENIED, "the credential may not read all rules of the branch")
+_NO_BRANCH: Final = Missing(Outcome.NOT_APPLICABLE, "the repository is empty")
+_ISSUES_OFF: Final = Missing(Outcome.FEATURE_OFF, "issues are switched off")
+_ALERTS_OFF: Final = Missing(Outcome.FEATURE_OFF, "dependency alerts are switched off")
+_HIDDEN: Final = Missing(Outcome.DENIED, "hidden from the credential")
+
+
+@dataclass
+class Known:
+    """Everything that was asked about one repository.
+
+    `classic`: what a probe said of the classic rule; `no_alerts`: why a lack of alerts is not
+    certain. Both None when no probe was needed or its answer was good. `cutoff` is 30 days ago.
+    """
+
+    found: Found
+    paths: list[str] | Missing
+    cutoff: int
+    classic: Classic | Missing | None = None
+    no_alerts: Missing | None = None
+    bypassed: Bypasses = field(default_factory=dict)
+    bots: bool = True
+
+    @cached_property
+    def merging(self) -> Leaves | Missing:
+        """What the merged pull requests say, by group."""
+        if self.found.repository.merged_pulls is None or self.found.missing(PULLS):
+            return self.found.missing(PULLS) or UNUSABLE
+        return merging.figures(merged_pulls(self.found), self.cutoff, bots=self.bots)
+
+    @cached_property
+    def protection(self) -> tuple[Leaves, Leaves] | Missing:
+        """The leaves of branchProtection, and those of codeReview that rules decide."""
+        return _protection(self)
+
+
+def collected(known: Known) -> Collected:
+    """The facts of all shapes that GitHub fills."""
+    return Collected.of({place: group(known) for place, group in _GROUPS.items()})
+
+
+def _pull_requests(known: Known) -> Leaves | Missing:
+    repository = known.found.repository
+    total = _count(known, repository.pull_requests, "pullRequests")
+    merged = _count(known, repository.merged_pulls, PULLS)
+    found = known.merging
+    month = found if isinstance(found, Missing) else found["pullRequests"]["mergedLastMonth"]
+    return {
+        "total": total,
+        "merged": merged,
+        "open": _count(known, repository.open_pulls, "openPulls"),
+        "mergedPercentage": merging.percentage(merged, total),
+        "mergedLastMonth": month,
+    }
+
+
+def _merge_time(known: Known) -> Leaves | Missing:
+    found = known.merging
+    return found if isinstance(found, Missing) else found["mergeTime"]
+
+
+def _latest(known: Known) -> Leaves | Missing:
+    found = known.merging
+    return found if isinstance(found, Missing) else found["latestMergedPR"]
+
+
+def _issues(known: Known) -> Leaves | Missing:
+    repository = known.found.repository
+    if repository.has_issues_enabled is False:
+        return _ISSUES_OFF
+    open_ = _count(known, repository.open_issues, "openIssues")
+    closed = _count(known, repository.all_closed_issues, "allClosedIssues")
+    return {
+        "total": _sum(open_, closed),
+        "open": open_,
+        "closed": closed,
+        "closedLastMonth": _closed_last_month(known),
+    }
+
+
+def _closed_last_month(known: Known) -> int | Missing:
+    connection = known.found.repository.closed_issues
+    if connection is None or known.found.missing(ISSUES):
+        return known.found.missing(ISSUES) or UNUSABLE
+    return len(
+        {
+            issue.number
+            for issue in connection.known
+            if merging.milliseconds(issue.closed_at) >= known.cutoff
+        }
+    )
+
+
+def _collaboration(known: Known) -> Leaves:
+    repository = known.found.repository
+    languages: Any = known.found.missing("languages") or UNUSABLE
+    if repository.languages is not None:
+        nodes = repository.languages.nodes or ()
+        languages = [node.name for node in nodes if node is not None]
+    return {"languages": languages, **_collaborators(known)}
+
+
+def _collaborators(known: Known) -> Leaves:
+    connection = known.found.repository.collaborators
+    missing = known.found.missing(COLLABORATORS)
+    if connection is None or connection.total_count is None:
+        return dict.fromkeys(("collaborators", "collaboratorCount"), missing or _NO_ACCESS)
+    logins = sorted({user.login for user in connection.known})[:MOST_COLLABORATORS]
+    return {"collaborators": missing or logins, "collaboratorCount": connection.total_count}
+
+
+def _branch_protection(known: Known) -> Leaves | Missing:
+    merged = known.protection
+    return merged if isinstance(merged, Missing) else merged[0]
+
+
+def _code_review(known: Known) -> Leaves:
+    merged = known.protection
+    review: Leaves
+    if isinstance(merged, Missing):
+        review = dict.fromkeys(protection.merge(protection.NO_RULE, [], {}).review, merged)
+    else:
+        review = merged[1]
+    return {**review, **_codeowners(known)}
+
+
+def _protection(known: Known) -> tuple[Leaves, Leaves] | Missing:
+    found = known.found
+    branch = found.repository.default_branch_ref
+    if branch is None:
+        return _no_branch(found)
+    classic = _classic(known, branch)
+    rules = None
+    if branch.rules is not None and not found.missing("defaultBranchRef.rules"):
+        rules = branch.rules.known
+    bypassed = {id_: known.bypassed.get(id_) for id_ in _rulesets(rules or ())}
+    readable = {id_: may for id_, may in bypassed.items() if isinstance(may, bool)}
+    merged = protection.merge(
+        protection.UNREADABLE if isinstance(classic, Missing) else classic, rules, readable
+    )
+    why = _why_unreadable(known, classic)
+    hidden = next((may for may in bypassed.values() if isinstance(may, Missing)), None)
+    leaves = _known(merged.protection, why), _known(merged.review, why)
+    if merged.protection["enforceAdmins"] is None and not isinstance(classic, Missing):
+        leaves[0]["enforceAdmins"] = hidden or why
+    return leaves
+
+
+def _why_unreadable(known: Known, classic: Classic | Missing) -> Missing:
+    if isinstance(classic, Missing):
+        return classic
+    return known.found.missing("defaultBranchRef.rules") or _NO_RULES
+
+
+def _classic(known: Known, branch: Branch) -> Classic | Missing:
+    """The classic rule from the best view of it; none only where that is certain."""
+    if branch.branch_protection_rule is not None:
+        return protection.from_graphql(branch.branch_protection_rule)
+    if missing := known.found.missing("defaultBranchRef.branchProtectionRule"):
+        return missing
+    if branch.ref_update_rule is not None:
+        return protection.from_update_rule(branch.ref_update_rule)
+    if known.found.repository.viewer_permission == "ADMIN":
+        return protection.NO_RULE
+    return known.classic or _NO_RULES
+
+
+def _rulesets(rules: Iterable[RuleNode]) -> Iterable[str]:
+    return (rule.repository_ruleset.id for rule in rules if rule.repository_ruleset)
+
+
+def _known(leaves: Mapping[str, Any], why: Missing) -> Leaves:
+    return {name: why if value is None else value for name, value in leaves.items()}
+
+
+def _no_branch(found: Found) -> Missing:
+    missing = found.missing("defaultBranchRef")
+    return missing or (_NO_BRANCH if found.repository.is_empty else _NO_CONTENTS)
+
+
+def _codeowners(known: Known) -> Leaves:
+    leaves = ("usesCodeowners", "codeownersHasErrors", "codeownersErrorCount")
+    missing = known.found.missing("codeowners")
+    owners = known.found.repository.codeowners
+    if owners is not None and not missing:
+        count = len(owners.errors)
+        return dict(zip(leaves, (True, count > 0, count), strict=True))
+    if missing:
+        return dict.fromkeys(leaves, missing)
+    if isinstance(known.paths, list) and CODEOWNERS & set(known.paths):
+        # The file is there, but GitHub does not read it, for instance for its size.
+        return {"usesCodeowners": True, **dict.fromkeys(leaves[1:], UNUSABLE)}
+    if known.found.repository.default_branch_ref is None and not known.found.repository.is_empty:
+        return dict.fromkeys(leaves, _no_branch(known.found))
+    return dict(zip(leaves, (False, False, 0), strict=True))
+
+
+def _dependency_alerts(known: Known) -> Leaves | Missing:
+    found = known.found
+    repository = found.repository
+    if missing := found.missing("openAlerts", "fixedAlerts", "dismissedAlerts"):
+        return missing
+    if repository.has_vulnerability_alerts_enabled is False:
+        return _ALERTS_OFF
+    if known.no_alerts:
+        return known.no_alerts
+    counts = {
+        "open": repository.open_alerts,
+        "dismissed": repository.dismissed_alerts,
+        "fixed": repository.fixed_alerts,
+    }
+    read = {name: count.total_count for name, count in counts.items() if count}
+    return read if len(read) == len(counts) else _NO_ALERTS
+
+
+def _security(known: Known) -> Leaves:
+    protected = _branch_protection(known)
+    enabled = protected if isinstance(protected, Missing) else protected["enabled"]
+    return {"branchProtection": enabled}
+
+
+def _repository(known: Known) -> Leaves | Missing:
+    return known.paths if isinstance(known.paths, Missing) else files.facts(known.paths)
+
+
+def _count(known: Known, connection: Any, place: str) -> int | Missing:
+    if connection is None or connection.total_count is None:
+        return known.found.missing(place) or _HIDDEN
+    return int(connection.total_count)
+
+
+def _sum(one: int | Missing, other: int | Missing) -> int | Missing:
+    if isinstance(one, Missing):
+        return one
+    return other if isinstance(other, Missing) else one + other
+
+
+_GROUPS: Final[dict[str, Callable[[Known], Leaves | Missing]]] = {
+    "codehost.pullRequests": _pull_requests,
+    "codehost.mergeTime": _merge_time,
+    "codehost.issues": _issues,
+    "codehost.latestMergedPR": _latest,
+    "codehost.collaboration": _collaboration,
+    "codehost.branchProtection": _branch_protection,
+    "codehost.codeReview": _code_review,
+    "security.dependencyAlerts": _dependency_alerts,
+    "security": _security,
+    "repository": _repository,
+}

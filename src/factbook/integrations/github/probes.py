@@ -1,0 +1,130 @@
+"""Why is it empty? Questions to REST where GraphQL's silence may mean "none" or "not allowed".
+
+At most one of each kind for a repository and day.
+"""
+
+from typing import Final
+
+import msgspec
+
+from factbook.clock import DAY
+from factbook.integrations.github import protection
+from factbook.integrations.github.answers import Found, Repository
+from factbook.integrations.github.graphql import Api
+from factbook.integrations.github.protection import Classic
+from factbook.integrations.github.rules import RestRule
+from factbook.outbound import Answer, path
+from factbook.outbound.outcomes import UNUSABLE, Missing, Outcome
+
+_NOT_PROTECTED: Final = "Branch not protected"
+_NO_ADMINISTRATION: Final = Missing(Outcome.DENIED, "the credential may not read branch protection")
+_NO_ALERTS: Final = Missing(Outcome.DENIED, "the credential may not read dependency alerts")
+_DISAGREE: Final = Missing(Outcome.TRANSIENT, "GitHub's two interfaces disagree")
+
+
+class _Kept(msgspec.Struct):
+    """What a probe found: the classic rule, or that there are no alerts; or why it found nothing.
+
+    `outcome` is None when it found that.
+    """
+
+    at: int
+    classic: Classic | None
+    outcome: Outcome | None = None
+    detail: str = ""
+
+
+def needs_protection(found: Found) -> bool:
+    """Whether the lack of a classic rule in GraphQL may be for lack of rights."""
+    branch = found.repository.default_branch_ref
+    return (
+        branch is not None
+        and branch.branch_protection_rule is None
+        and branch.ref_update_rule is None
+        and found.repository.viewer_permission != "ADMIN"
+        and not found.missing("defaultBranchRef.branchProtectionRule")
+    )
+
+
+def needs_alerts(found: Found) -> bool:
+    """Whether there are no alerts at all, which readers without the right see too."""
+    repository = found.repository
+    counts = (repository.open_alerts, repository.fixed_alerts, repository.dismissed_alerts)
+    return bool(repository.has_vulnerability_alerts_enabled) and all(
+        count is not None and count.total_count == 0 for count in counts
+    )
+
+
+async def classic_rule(api: Api, repository: Repository, branch: str) -> Classic | Missing:
+    """The classic rule of a branch, `protection.NO_RULE`, or why that cannot be said."""
+    key = f"protection:{repository.id}:{branch}"
+    kept = await _kept(api, key)
+    if kept is None:
+        owner, name = repository.name_with_owner.split("/")
+        target = path("repos", owner, name, "branches", branch, "protection")
+        kept = _keep(api.now, _protection_in(await api.get_again(target)))
+        await _put(api, key, kept)
+    return kept.classic or _why(kept)
+
+
+async def no_alerts(api: Api, repository: Repository) -> Missing | None:
+    """None when there are no alerts indeed, else why that cannot be said."""
+    key = f"alerts:{repository.id}"
+    kept = await _kept(api, key)
+    if kept is None:
+        owner, name = repository.name_with_owner.split("/")
+        target = path("repos", owner, name, "dependabot", "alerts")
+        kept = _keep(api.now, _alerts_in(await api.get_again(target, per_page=1)))
+        await _put(api, key, kept)
+    return _why(kept) if kept.outcome else None
+
+
+def _protection_in(answer: Answer) -> Classic | Missing:
+    if answer.ok:
+        try:
+            return protection.from_rest(msgspec.convert(answer.data, RestRule))
+        except msgspec.ValidationError:
+            return UNUSABLE
+    if answer.status == 404 and answer.message == _NOT_PROTECTED:
+        return protection.NO_RULE
+    return _refused(answer, _NO_ADMINISTRATION)
+
+
+def _alerts_in(answer: Answer) -> Missing | None:
+    if answer.ok and isinstance(answer.data, list):
+        return _DISAGREE if answer.data else None
+    return _refused(answer, _NO_ALERTS)
+
+
+def _refused(answer: Answer, denied: Missing) -> Missing:
+    """GitHub hides what may not be seen behind "not found"; here the repository is there."""
+    if answer.ok:
+        return UNUSABLE
+    hidden = answer.outcome in {Outcome.DENIED, Outcome.NOT_FOUND}
+    return denied if hidden else answer.missing
+
+
+def _keep(now: int, found: Classic | Missing | None) -> _Kept:
+    if isinstance(found, Missing):
+        return _Kept(now, None, found.outcome, found.detail)
+    return _Kept(now, found)
+
+
+def _why(kept: _Kept) -> Missing:
+    return Missing(kept.outcome, kept.detail) if kept.outcome else UNUSABLE
+
+
+async def _kept(api: Api, key: str) -> _Kept | None:
+    stored = await api.memory.get(key)
+    if stored is None:
+        return None
+    try:
+        kept = msgspec.json.decode(stored, type=_Kept)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+    return kept if 0 <= api.now - kept.at < DAY else None
+
+
+async def _put(api: Api, key: str, kept: _Kept) -> None:
+    if not (kept.outcome and _why(kept).passing):
+        await api.memory.put(key, msgspec.json.encode(kept), days=2)

@@ -1,0 +1,170 @@
+"""Reading repositories in batches, which shrink when GitHub cannot answer them whole."""
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from factbook.integrations.github import answers, queries
+from factbook.integrations.github.answers import Found, Repository
+from factbook.integrations.github.graphql import Api, Error, Told
+from factbook.outbound.outcomes import UNUSABLE, Missing, Outcome
+
+AT_ONCE: Final = 20
+_LEAST: Final = 5
+# A batch down to one repository in parts, and some more: then it is not the size that is wrong.
+_MOST_FAILURES: Final = 8
+
+_HIDDEN: Final = Missing(Outcome.NOT_FOUND, "no such repository, or hidden from the credential")
+_FIELDS: Final = {
+    "pulls": ("pullRequests", "openPulls", queries.PULLS),
+    "issues": ("openIssues", "allClosedIssues", queries.ISSUES),
+    "rest": (
+        *("hasIssuesEnabled", "hasVulnerabilityAlertsEnabled", "languages", queries.COLLABORATORS),
+        *("codeowners", "openAlerts", "fixedAlerts", "dismissedAlerts", "defaultBranchRef"),
+    ),
+}
+
+Read = dict[str, Found | Missing]
+
+
+async def read(api: Api, targets: Sequence[str], since: str) -> Read:
+    """Each target's repository, or why it could not be read."""
+    reading = _Reading(api, since)
+    waiting = list(targets)
+    while waiting:
+        chunk, waiting = waiting[: reading.size], waiting[reading.size :]
+        await reading.chunk(chunk)
+    return reading.found
+
+
+class _Reading:
+    """The state of one reading; `stopped` says why nothing more is asked."""
+
+    def __init__(self, api: Api, since: str) -> None:
+        self._api = api
+        self._since = since
+        self._failures = 0
+        self._stopped: Missing | None = None
+        self.size = AT_ONCE
+        self.found: Read = {}
+
+    async def chunk(self, targets: Sequence[str]) -> None:
+        """Read these together, or in smaller and smaller parts."""
+        if self._stopped:
+            self.found |= dict.fromkeys(targets, self._stopped)
+            return
+        document = queries.batch(len(targets))
+        told = await self._api.ask(document, queries.batch_variables(targets, self._since))
+        if told.failure:
+            await self._failed(targets, told)
+            return
+        left_out, wiped_out = self._take(targets, told)
+        if len(targets) in {len(left_out), len(wiped_out)}:
+            failure = told.errors[0].missing if told.errors else UNUSABLE
+            await self._failed(targets, Told(failure=failure, too_heavy=True))
+            return
+        self._failures = 0
+        if len(left_out) > 1:
+            await self.chunk(left_out)
+        else:
+            wiped_out += left_out
+        for target in wiped_out:
+            await self._alone(target)
+
+    def _take(self, targets: Sequence[str], told: Told) -> tuple[list[str], list[str]]:
+        """Keep what was answered; the targets left out for a limit, and those without an answer."""
+        left_out, wiped_out = [], []
+        for i, target in enumerate(targets):
+            errors = [error for error in told.errors if error.path[:1] == (f"r{i}",)]
+            data = told.data.get(f"r{i}")
+            if any(error.too_heavy for error in errors):
+                left_out.append(target)
+            elif data is not None:
+                self.found[target] = _found(data, errors)
+            elif refusal := _refusal(errors):
+                self.found[target] = refusal
+            elif limit := _rate_limit(told.errors):
+                self.found[target] = self._stopped = limit
+            else:
+                wiped_out.append(target)
+        return left_out, wiped_out
+
+    async def _failed(self, targets: Sequence[str], told: Told) -> None:
+        self._failures += 1
+        if not told.too_heavy or self._failures >= _MOST_FAILURES:
+            self._stopped = told.failure
+            self.found |= dict.fromkeys(targets, told.failure or UNUSABLE)
+        elif len(targets) > 1:
+            await self._halves(targets)
+        else:
+            await self._alone(targets[0])
+
+    async def _halves(self, targets: Sequence[str]) -> None:
+        half = (len(targets) + 1) // 2
+        self.size = min(self.size, max(_LEAST, half))
+        await self.chunk(targets[:half])
+        await self.chunk(targets[half:])
+
+    async def _alone(self, target: str) -> None:
+        """Read one repository in parts, so that an error in one costs that part only."""
+        if self._stopped:
+            self.found[target] = self._stopped
+            return
+        variables = queries.batch_variables([target], self._since)
+        told = await self._api.ask(queries.ALONE, variables)
+        found = self.found[target] = told.failure or _together(told)
+        if isinstance(found, Found):
+            self._failures = 0
+            return
+        self._failures += 1
+        if self._failures >= _MOST_FAILURES or (told.failure and not told.too_heavy):
+            self._stopped = found
+
+
+def _found(data: msgspec.Raw | bytes, errors: list[Error]) -> Found | Missing:
+    repository: Repository | None = answers.decoded(data, Repository)
+    if repository is None:
+        return UNUSABLE
+    found = Found(repository)
+    for error in errors:
+        if place := answers.place_of(error.path[1:]):
+            found.errors[place] = error.missing
+    return found
+
+
+def _together(told: Told) -> Found | Missing:
+    """One repository from its parts; what a failed part would have told is missing."""
+    data: dict[str, msgspec.Raw] = {}
+    lost: dict[str, Missing] = {}
+    errors = []
+    for part in queries.PARTS:
+        own = [error for error in told.errors if error.path[:1] == (part,)]
+        if part_data := answers.decoded(told.data.get(part, b""), dict[str, msgspec.Raw]):
+            data |= part_data
+            errors += own
+        else:
+            missing = own[0].missing if own else UNUSABLE
+            lost |= dict.fromkeys(_FIELDS[part], missing)
+    if not data:
+        whole = [error for error in told.errors if len(error.path) == 1]
+        return _refusal(whole) or next(iter(lost.values()))
+    found = _found(msgspec.json.encode(data), errors)
+    if isinstance(found, Found):
+        found.errors |= lost
+    return found
+
+
+def _refusal(errors: list[Error]) -> Missing | None:
+    """Why the repository itself is refused, when that is what the errors say."""
+    for error in errors:
+        if len(error.path) == 1 and error.missing.outcome is Outcome.NOT_FOUND:
+            return _HIDDEN
+        if len(error.path) == 1 and error.missing.outcome is Outcome.DENIED:
+            return error.missing
+    return None
+
+
+def _rate_limit(errors: list[Error]) -> Missing | None:
+    limits = (error.missing for error in errors)
+    return next((limit for limit in limits if limit.outcome is Outcome.RATE_LIMITED), None)

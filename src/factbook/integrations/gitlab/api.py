@@ -1,0 +1,113 @@
+"""Asking one GitLab once: what came, and what an error stands for."""
+
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple, TypeVar
+from urllib.parse import parse_qs, urlsplit
+
+from factbook.integrations.gitlab.answers import HIDDEN, NO_PREMIUM, read
+from factbook.integrations.gitlab.options import Options
+from factbook.outbound import Answer, Client, Memory, outcome_of_graphql_error
+from factbook.outbound.outcomes import TOO_MANY, UNUSABLE, Missing, Outcome
+
+T = TypeVar("T")
+
+PER_PAGE: Final = 100
+
+# GitLab's words for what it does not show, and its mark of a field that an edition lacks.
+_NOT_SHOWN: Final = "you don't have permission"
+_UNDEFINED: Final = "undefinedField"
+
+
+class Told(NamedTuple):
+    """The end of one question: data, and errors by the field of the project that they are about.
+
+    `failure` says why there are no data at all.
+    """
+
+    data: Mapping[str, Any]
+    errors: dict[str, Missing]
+    failure: Missing | None = None
+
+
+class Api:
+    """One GitLab, asked by one collection."""
+
+    def __init__(self, client: Client, options: Options, memory: Memory) -> None:
+        self._client = client
+        self._options = options
+        self.memory = memory
+
+    async def ask(self, document: str, **variables: str) -> Told:
+        """Ask GraphQL."""
+        question = {"query": document, "variables": variables}
+        return told(await self._client.post(self._options.graphql, json=question))
+
+    async def get(self, target: str, **query: str | int) -> Answer:
+        """Ask REST; the former name of a project leads to it."""
+        return await self._client.get(f"{self._options.rest}{target}", query=query, follow=True)
+
+    async def one(self, target: str, type_: type[T]) -> T | Missing:
+        """What REST says in the form of the type, or why there is no such answer."""
+        answer = await self.get(target)
+        return read(answer.data, type_) if answer.ok else answer.missing
+
+    async def every(
+        self, target: str, type_: type[list[T]], *, pages: int, **query: str | int
+    ) -> list[T] | Missing:
+        """A whole list of REST from at most so many pages, or why there is none."""
+        found: list[T] = []
+        more: dict[str, str] = {}
+        for _ in range(pages):
+            answer = await self.get(target, per_page=PER_PAGE, **query, **more)
+            page = read(answer.data, type_) if answer.ok else answer.missing
+            if isinstance(page, Missing):
+                return page
+            found += page
+            more = _more(answer)
+            if not more:
+                return found
+        return TOO_MANY
+
+
+def told(answer: Answer) -> Told:
+    """What an answer of GraphQL says; data beside errors are kept."""
+    if not answer.ok:
+        return Told({}, {}, answer.missing)
+    if not isinstance(answer.data, dict):
+        return Told({}, {}, UNUSABLE)
+    listed = answer.data.get("errors")
+    errors = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
+    data = answer.data.get("data")
+    if not isinstance(data, dict):
+        return Told({}, {}, _missing(errors[0]) if errors else UNUSABLE)
+    return Told(data, {_field(error): _missing(error) for error in errors})
+
+
+def _field(error: Mapping[str, Any]) -> str:
+    """The field of the project that an error is about; "" for all of it."""
+    path = error.get("path")
+    names = path[1:2] if isinstance(path, list) and path[:1] == ["project"] else []
+    return names[0] if names and isinstance(names[0], str) else ""
+
+
+def _missing(error: Mapping[str, Any]) -> Missing:
+    extensions = error.get("extensions")
+    if isinstance(extensions, dict) and extensions.get("code") == _UNDEFINED:
+        return NO_PREMIUM
+    message = error.get("message")
+    if isinstance(message, str) and _NOT_SHOWN in message:
+        return HIDDEN
+    outcome = outcome_of_graphql_error(error)
+    return Missing(outcome, "GitLab could not answer this" if outcome is Outcome.TRANSIENT else "")
+
+
+def _more(answer: Answer) -> dict[str, str]:
+    """What the Link header says to ask for the next page with; nothing after the last one.
+
+    Its address is not used: behind a proxy it may be another than ours.
+    """
+    try:
+        query = parse_qs(urlsplit(answer.link("next") or "").query)
+    except ValueError:
+        return {}
+    return {name: query[name][0] for name in ("page_token", "page") if name in query}

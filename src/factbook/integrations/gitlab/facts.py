@@ -1,0 +1,261 @@
+"""From answers to facts: one function for each group of the shapes, without asking anything.
+
+Each returns its leaves, a value or why it is missing, or why all of them are.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final
+
+import msgspec
+
+from factbook.integrations import file_types as files
+from factbook.integrations import merge_times as merging
+from factbook.integrations.gitlab import rules
+from factbook.integrations.gitlab.answers import (
+    HIDDEN,
+    NO_BRANCH,
+    NO_PREMIUM,
+    NO_REPOSITORY,
+    Count,
+    Found,
+    ProtectedBranch,
+    PushRule,
+)
+from factbook.integrations.gitlab.projects import MOST_MEMBERS, merged_pulls
+from factbook.integrations.gitlab.rules import Rules
+from factbook.integrations.integration import Collected
+from factbook.outbound.outcomes import Missing, Outcome
+
+Leaves = dict[str, Any]
+
+CODEOWNERS: Final = frozenset({"CODEOWNERS", "docs/CODEOWNERS", ".gitlab/CODEOWNERS"})
+# Alone makes no merge commits; like the other one it demands a branch that is up to date.
+_FAST_FORWARD: Final = "ff"
+_UP_TO_DATE: Final = frozenset({_FAST_FORWARD, "rebase_merge"})
+
+_OFF: Final = Missing(Outcome.FEATURE_OFF, "switched off, or hidden from the credential")
+_EMPTY: Final = Missing(Outcome.NOT_APPLICABLE, "the repository is empty")
+_NO_SUCH_RULE: Final = Missing(Outcome.NOT_APPLICABLE, "GitLab has no such rule")
+
+
+@dataclass
+class Known:
+    """Everything that was asked about one project; `cutoff` is 30 days ago.
+
+    `codeowners`: the number of errors in the CODEOWNERS file, if there is one.
+    """
+
+    found: Found
+    paths: list[str] | Missing
+    rules: Rules
+    cutoff: int
+    codeowners: int | Missing = 0
+    bots: bool = True
+
+    @property
+    def has_codeowners(self) -> bool:
+        """Whether a CODEOWNERS file is where GitLab looks for it."""
+        return isinstance(self.paths, list) and not CODEOWNERS.isdisjoint(self.paths)
+
+    @cached_property
+    def merging(self) -> Leaves | Missing:
+        """What the merged merge requests say, by group."""
+        project = self.found.project
+        if project.merge_requests_enabled is False:
+            return _OFF
+        if project.merged is None or "merged" in self.found.errors:
+            return self.found.errors.get("merged", HIDDEN)
+        return merging.figures(merged_pulls(project.merged), self.cutoff, bots=self.bots)
+
+    @cached_property
+    def branch(self) -> str | Missing:
+        """The default branch."""
+        repository = self.found.project.repository
+        if repository is None:
+            return self.found.errors.get("repository", NO_REPOSITORY)
+        if repository.empty or not repository.root_ref:
+            return _EMPTY if repository.empty else NO_BRANCH
+        return repository.root_ref
+
+    @cached_property
+    def protection(self) -> list[ProtectedBranch] | Missing:
+        """The rules that the default branch obeys."""
+        if isinstance(self.branch, Missing):
+            return self.branch
+        branches = self.rules.branches
+        return branches if isinstance(branches, Missing) else rules.fitting(branches, self.branch)
+
+
+def collected(known: Known) -> Collected:
+    """The facts of all shapes that GitLab fills."""
+    return Collected.of({place: group(known) for place, group in _GROUPS.items()})
+
+
+def _pull_requests(known: Known) -> Leaves | Missing:
+    project = known.found.project
+    if project.merge_requests_enabled is False:
+        return _OFF
+    total = _count(known, project.requests, "requests")
+    merged: int | Missing = known.found.errors.get("merged", HIDDEN)
+    if project.merged is not None and project.merged.count is not None:
+        merged = project.merged.count
+    return {
+        "total": total,
+        "merged": merged,
+        "open": _count(known, project.open_requests, "openRequests"),
+        "mergedPercentage": merging.percentage(merged, total),
+        "mergedLastMonth": _count(known, project.last_month, "lastMonth"),
+    }
+
+
+def _merge_time(known: Known) -> Leaves | Missing:
+    found = known.merging
+    return found if isinstance(found, Missing) else found["mergeTime"]
+
+
+def _latest(known: Known) -> Leaves | Missing:
+    found = known.merging
+    return found if isinstance(found, Missing) else found["latestMergedPR"]
+
+
+def _issues(known: Known) -> Leaves | Missing:
+    project = known.found.project
+    if project.issues_enabled is False:
+        return _OFF
+    return {
+        "total": _count(known, project.issues, "issues"),
+        "open": _count(known, project.open_issues, "openIssues"),
+        "closed": _count(known, project.closed_issues, "closedIssues"),
+        "closedLastMonth": _count(known, project.closed_last_month, "closedLastMonth"),
+    }
+
+
+def _collaboration(known: Known) -> Leaves:
+    found = known.found
+    languages: Any = found.errors.get("languages", HIDDEN)
+    if found.project.languages is not None:
+        by_share = sorted(found.project.languages, key=lambda one: one.share or 0, reverse=True)
+        languages = [language.name for language in by_share]
+    return {"languages": languages, **_members(known)}
+
+
+def _members(known: Known) -> Leaves:
+    members = known.found.project.members
+    leaves = ("collaborators", "collaboratorCount")
+    if members is None or "members" in known.found.errors:
+        return dict.fromkeys(leaves, known.found.errors.get("members", HIDDEN))
+    names = sorted({member.user.username for member in members.known if member.user})
+    count = len(names) if known.found.members is None else known.found.members
+    return dict(zip(leaves, (names[:MOST_MEMBERS], count), strict=True))
+
+
+def _branch_protection(known: Known) -> Leaves | Missing:
+    if isinstance(known.branch, Missing):
+        return known.branch
+    fitting, settings, push = known.protection, known.rules.settings, known.rules.push_rule
+    unread = fitting if isinstance(fitting, Missing) else None
+    rule = [] if isinstance(fitting, Missing) else fitting
+    method = settings if isinstance(settings, Missing) else settings.merge_method or HIDDEN
+    return {
+        "enabled": unread or bool(rule),
+        "enforceAdmins": _NO_SUCH_RULE,
+        # A protected branch cannot be deleted.
+        "allowDeletions": unread or not rule,
+        "requiredLinearHistory": (
+            method if isinstance(method, Missing) else method == _FAST_FORWARD
+        ),
+        "allowForcePushes": unread or rules.force_pushes(rule),
+        "blockCreations": _NO_SUCH_RULE,
+        "requiredSignatures": push if isinstance(push, Missing) else _signed(push),
+    }
+
+
+def _signed(rule: PushRule) -> bool | Missing:
+    demanded = rule.reject_unsigned_commits
+    return NO_PREMIUM if demanded is msgspec.UNSET else bool(demanded)
+
+
+def _code_review(known: Known) -> Leaves:
+    return {**_reviews(known), **_codeowners(known)}
+
+
+def _reviews(known: Known) -> Leaves:
+    branch, fitting, told = known.branch, known.protection, known.rules.approvals
+    if isinstance(branch, Missing):
+        return dict.fromkeys(_REVIEWS, branch)
+    owners: Any = fitting if isinstance(fitting, Missing) else rules.code_owners(fitting)
+    stale = told if isinstance(told, Missing) else bool(told.reset_approvals_on_push)
+    last: Any = told
+    if not isinstance(told, Missing):
+        last = bool(told.merge_requests_disable_committers_approval)
+    values = (stale, NO_PREMIUM if owners is None else owners, last, _strict(known))
+    return dict(zip(_REVIEWS, (*values, _approvals(known, branch)), strict=True))
+
+
+_REVIEWS: Final = (
+    "dismissStaleReviews",
+    "requireCodeOwnerReviews",
+    "requireLastPushApproval",
+    "strictRequiredStatusChecks",
+    "requiredApprovingReviewCount",
+)
+
+
+def _strict(known: Known) -> bool | Missing:
+    """Whether a pipeline has to succeed with what the branch holds by then."""
+    settings = known.rules.settings
+    if isinstance(settings, Missing):
+        return settings
+    if not settings.only_allow_merge_if_pipeline_succeeds:
+        return HIDDEN if settings.only_allow_merge_if_pipeline_succeeds is None else False
+    if settings.merge_trains_enabled:
+        return True
+    return HIDDEN if settings.merge_method is None else settings.merge_method in _UP_TO_DATE
+
+
+def _approvals(known: Known, branch: str) -> int | Missing:
+    told, fitting = known.rules.approval_rules, known.protection
+    if isinstance(told, Missing):
+        return told
+    if isinstance(fitting, Missing):
+        if any(rule.applies_to_all_protected_branches for rule in told):
+            return fitting
+        fitting = []
+    return rules.approvals(told, branch, protected=bool(fitting))
+
+
+def _codeowners(known: Known) -> Leaves:
+    leaves = ("usesCodeowners", "codeownersHasErrors", "codeownersErrorCount")
+    if isinstance(known.paths, Missing):
+        return dict.fromkeys(leaves, known.paths)
+    errors = known.codeowners
+    has_errors = errors if isinstance(errors, Missing) else errors > 0
+    return dict(zip(leaves, (known.has_codeowners, has_errors, errors), strict=True))
+
+
+def _security(known: Known) -> Leaves:
+    fitting = known.protection
+    return {"branchProtection": fitting if isinstance(fitting, Missing) else bool(fitting)}
+
+
+def _repository(known: Known) -> Leaves | Missing:
+    return known.paths if isinstance(known.paths, Missing) else files.facts(known.paths)
+
+
+def _count(known: Known, count: Count | None, field: str) -> int | Missing:
+    return known.found.errors.get(field, HIDDEN) if count is None else count.count
+
+
+_GROUPS: Final[dict[str, Callable[[Known], Leaves | Missing]]] = {
+    "codehost.pullRequests": _pull_requests,
+    "codehost.mergeTime": _merge_time,
+    "codehost.issues": _issues,
+    "codehost.latestMergedPR": _latest,
+    "codehost.collaboration": _collaboration,
+    "codehost.branchProtection": _branch_protection,
+    "codehost.codeReview": _code_review,
+    "security": _security,
+    "repository": _repository,
+}

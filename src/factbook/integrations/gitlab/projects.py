@@ -1,0 +1,170 @@
+"""Reading one project by GraphQL: by its name or a former one, with the pages that it takes."""
+
+import re
+from datetime import datetime
+from typing import Final, Generic, NamedTuple, TypeVar
+
+from factbook.integrations import merge_times as merging
+from factbook.integrations.gitlab import queries
+from factbook.integrations.gitlab.answers import (
+    NO_PREMIUM,
+    Checked,
+    Connection,
+    Found,
+    Member,
+    MergeRequest,
+    Project,
+    Settings,
+    part,
+    read,
+)
+from factbook.integrations.gitlab.api import Api
+from factbook.integrations.merge_times import MergedPull
+from factbook.outbound import path
+from factbook.outbound.outcomes import TOO_MANY, Missing, Outcome
+
+T = TypeVar("T")
+
+MOST_MEMBERS: Final = 1_000
+_MOST_MEMBER_PAGES: Final = MOST_MEMBERS // 100
+# 5,000 merge requests of one month: beyond it there is no figure rather than a late one.
+MOST_PAGES: Final = 50
+
+_GONE: Final = Missing(Outcome.NOT_FOUND, "no such project, or hidden from the credential")
+
+
+class _Field(NamedTuple, Generic[T]):
+    """A connection of a project: its name, and what asks for its next page."""
+
+    name: str
+    document: str
+    type: type[Connection[T]]
+
+
+_MERGED: Final = _Field("merged", queries.MERGED, Connection[MergeRequest])
+_MEMBERS: Final = _Field("members", queries.MEMBERS, Connection[Member])
+
+
+async def find(api: Api, name: str, since: str) -> Found | Missing:
+    """The project of a name, also of one that it had before, or why there is none.
+
+    GraphQL does not know former names and says null for what is hidden; REST leads from them.
+    """
+    found = await _asked(api, name, since)
+    if found is not None:
+        return found
+    known = await api.one(path("projects", name), Settings)
+    if isinstance(known, Missing):
+        return _GONE if known.outcome is Outcome.NOT_FOUND else known
+    if known.path_with_namespace == name:
+        return _GONE
+    return await _asked(api, known.path_with_namespace, since) or _GONE
+
+
+async def complete(api: Api, found: Found, cutoff: int, *, bots: bool) -> None:
+    """Add the pages that the figures cannot do without, or why they cannot be had."""
+    await _complete_merged(api, found, cutoff, bots=bots)
+    await _complete_members(api, found)
+
+
+async def _complete_merged(api: Api, found: Found, cutoff: int, *, bots: bool) -> None:
+    for page in range(1, MOST_PAGES + 1):
+        merged = found.project.merged
+        if merged is None or not _lacks_merged(merged, cutoff, bots=bots):
+            return
+        more = await _page(api, found, _MERGED, merged) if page < MOST_PAGES else TOO_MANY
+        if isinstance(more, Missing):
+            found.errors[_MERGED.name] = more
+            return
+        found.project.merged = more
+
+
+async def _complete_members(api: Api, found: Found) -> None:
+    for page in range(1, _MOST_MEMBER_PAGES + 1):
+        members = found.project.members
+        if members is None or not members.page_info.has_next_page:
+            return
+        if page == _MOST_MEMBER_PAGES:
+            found.members = await _member_count(api, found.project)
+            return
+        more = await _page(api, found, _MEMBERS, members)
+        if isinstance(more, Missing):
+            found.errors[_MEMBERS.name] = more
+            return
+        found.project.members = more
+
+
+async def codeowners(api: Api, name: str) -> int | Missing:
+    """How many errors the CODEOWNERS file has, which is there; or why that is not told."""
+    told = await api.ask(queries.CODEOWNERS, path=name)
+    missing = told.failure or next(iter(told.errors.values()), None)
+    if missing:
+        return missing
+    checked = read(part(told.data, "project", "repository"), Checked)
+    if isinstance(checked, Missing):
+        return checked
+    validation = checked.validate_codeowner_file
+    return validation.total if validation else NO_PREMIUM
+
+
+def merged_pulls(connection: Connection[MergeRequest]) -> list[MergedPull]:
+    """The merge requests whose time is known, each once: a list may shift between two pages."""
+    known = {one.iid: one for one in connection.known}
+    return [_merged(one, one.merged_at) for one in known.values() if one.merged_at is not None]
+
+
+def _merged(one: MergeRequest, moment: datetime) -> MergedPull:
+    merged_at = merging.milliseconds(moment)
+    return MergedPull(
+        0,
+        one.title,
+        one.author.username if one.author else None,
+        one.author is not None and one.author.bot,
+        merging.milliseconds(one.created_at),
+        merged_at,
+        merged_at,
+    )
+
+
+async def _asked(api: Api, name: str, since: str) -> Found | Missing | None:
+    """The project of this name; None when GraphQL says that there is none."""
+    told = await api.ask(queries.PROJECT, path=name, since=since)
+    if told.failure or told.data.get("project") is None:
+        return told.failure or told.errors.get("")
+    project = read(told.data["project"], Project)
+    return project if isinstance(project, Missing) else Found(project, told.errors)
+
+
+async def _page(
+    api: Api, found: Found, field: _Field[T], before: Connection[T]
+) -> Connection[T] | Missing:
+    """The connection with its next page."""
+    after = before.page_info.end_cursor or ""
+    told = await api.ask(field.document, path=found.project.full_path, after=after)
+    missing = told.failure or told.errors.get("") or told.errors.get(field.name)
+    if missing:
+        return missing
+    more = read(part(told.data, "project", field.name), field.type)
+    if isinstance(more, Missing):
+        return more
+    return Connection([*before.nodes, *more.nodes], more.page_info, before.count)
+
+
+async def _member_count(api: Api, project: Project) -> int | Missing:
+    """The number of members, which only REST tells, in a header and not of any number."""
+    answer = await api.get(f"{path('projects', project.number)}/members/all", per_page=1)
+    total = answer.headers.get("x-total", "")
+    if answer.ok and re.fullmatch(r"\d{1,9}", total, re.ASCII):
+        return int(total)
+    return TOO_MANY if answer.ok else answer.missing
+
+
+def _lacks_merged(connection: Connection[MergeRequest], cutoff: int, *, bots: bool) -> bool:
+    """Whether those still to come count. They come in descending order of their merging."""
+    if not connection.page_info.has_next_page or not connection.known:
+        return False
+    last = connection.known[-1].merged_at
+    if last is None:
+        return False  # Those without a time come last.
+    pulls = merged_pulls(connection)
+    return not merging.complete(pulls, merging.milliseconds(last), cutoff, bots=bots)

@@ -1,0 +1,131 @@
+"""What REST says of the rules of a project, and which of them its default branch obeys."""
+
+import asyncio
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+from factbook.integrations.gitlab.answers import (
+    NO_PREMIUM,
+    ApprovalRule,
+    Approvals,
+    ProtectedBranch,
+    PushRule,
+    Settings,
+    read,
+)
+from factbook.integrations.gitlab.api import Api
+from factbook.outbound import path
+from factbook.outbound.outcomes import Missing, Outcome
+
+T = TypeVar("T")
+
+# A thousand rules.
+MOST_PAGES: Final = 10
+
+_NO_PUSH_RULE: Final = PushRule(0, None)
+
+
+@dataclass
+class Rules:
+    """The rules of one project, or why each kind of them is not told."""
+
+    settings: Settings | Missing
+    branches: list[ProtectedBranch] | Missing
+    approvals: Approvals | Missing
+    approval_rules: list[ApprovalRule] | Missing
+    push_rule: PushRule | Missing
+
+
+async def rules(api: Api, number: str) -> Rules:
+    """The rules of the project of this id."""
+    project = path("projects", number)
+    settings, branches, approvals, approval_rules, push_rule = await asyncio.gather(
+        api.one(project, Settings),
+        api.every(f"{project}/protected_branches", list[ProtectedBranch], pages=MOST_PAGES),
+        api.one(f"{project}/approvals", Approvals),
+        api.every(f"{project}/approval_rules", list[ApprovalRule], pages=MOST_PAGES),
+        _push_rule(api, project),
+    )
+    return Rules(
+        _refused(settings, "the project's settings"),
+        _refused(branches, "protected branches"),
+        _of_premium(approvals, "settings of approvals"),
+        _of_premium(approval_rules, "approval rules"),
+        _of_premium(push_rule, "push rules"),
+    )
+
+
+def fitting(branches: list[ProtectedBranch], branch: str) -> list[ProtectedBranch]:
+    """The protected branches whose name or wildcard fits the branch."""
+    return [one for one in branches if fits(one.name, branch)]
+
+
+def fits(pattern: str, name: str) -> bool:
+    """Whether the name is the pattern's, in which each star stands for any text."""
+    first, *rest = pattern.split("*")
+    if not rest:
+        return pattern == name
+    *middle, last = rest
+    if not name.startswith(first):
+        return False
+    at = len(first)
+    for text in middle:
+        found = name.find(text, at)
+        if found < 0:
+            return False
+        at = found + len(text)
+    return name.endswith(last) and at + len(last) <= len(name)
+
+
+def force_pushes(fitting: list[ProtectedBranch]) -> bool:
+    """Whether a force push is allowed: by any rule of a group, or by any when there are none."""
+    of_groups = [one for one in fitting if one.inherited]
+    return not fitting or any(one.allow_force_push for one in of_groups or fitting)
+
+
+def code_owners(fitting: list[ProtectedBranch]) -> bool | None:
+    """Whether a code owner has to approve: one rule is enough. None where GitLab does not say."""
+    demands = {one.code_owner_approval_required for one in fitting}
+    return True if True in demands else None if None in demands else False
+
+
+def approvals(rules: list[ApprovalRule], branch: str, *, protected: bool) -> int:
+    """The most approvals that a rule for merges into the branch asks for.
+
+    Rules about reports apply only to what a report finds, so they do not count.
+    """
+    counted = [
+        rule.approvals_required
+        for rule in rules
+        if rule.rule_type != "report_approver" and _applies(rule, branch, protected=protected)
+    ]
+    return max(counted, default=0)
+
+
+def _applies(rule: ApprovalRule, branch: str, *, protected: bool) -> bool:
+    if rule.applies_to_all_protected_branches:
+        return protected
+    named = [one.name for one in rule.protected_branches]
+    return not named or any(fits(name, branch) for name in named)
+
+
+async def _push_rule(api: Api, project: str) -> PushRule | Missing:
+    """The push rule; one that was never set is null, and demands nothing."""
+    answer = await api.get(f"{project}/push_rule")
+    if answer.ok and answer.data is None:
+        return _NO_PUSH_RULE
+    return read(answer.data, PushRule) if answer.ok else answer.missing
+
+
+def _of_premium(found: T | Missing, what: str) -> T | Missing:
+    """A plan without a feature, and an edition without it, answer 404."""
+    if isinstance(found, Missing) and found.outcome is Outcome.NOT_FOUND:
+        return NO_PREMIUM
+    return _refused(found, what)
+
+
+def _refused(found: T | Missing, what: str) -> T | Missing:
+    """The project is there, so what is not found is hidden."""
+    if isinstance(found, Missing) and found.outcome in {Outcome.DENIED, Outcome.NOT_FOUND}:
+        return Missing(Outcome.DENIED, f"the credential may not read {what}")
+    return found

@@ -1,0 +1,100 @@
+"""Incidents counted here, one by one, for a key that may not read analytics.
+
+All of the account's are read once, whatever the number of services asked for.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from factbook.clock import DAY, SECOND
+from factbook.integrations.pagerduty.analytics import MONTH, NONE, QUARTER, YEAR, Figures
+from factbook.integrations.pagerduty.answers import BEYOND, Incident, pages, read, stamp
+from factbook.integrations.pagerduty.services import FEW
+from factbook.outbound import Client
+from factbook.outbound.outcomes import Missing, Outcome
+
+MOST_PAGES: Final = 200
+# A question may span six months, which have 181 days at least.
+_SPAN: Final = 180 * DAY
+_TOO_MANY: Final = Missing(
+    Outcome.DENIED, "more than 20,000 incidents a year need the right to analytics"
+)
+
+Incidents = dict[str, list[Incident]]
+
+
+async def of(client: Client, targets: Sequence[str], now: int) -> Incidents | Missing:
+    """The incidents of the last year by service, or why they cannot be counted."""
+    reading = _Reading(client, targets if len(targets) <= FEW else ())
+    start = now - YEAR * DAY
+    while start < now:
+        end = min(start + _SPAN, now)
+        last = await reading.span(start, end)
+        if isinstance(last, Missing):
+            return last
+        if last == start:
+            return _TOO_MANY
+        start = last
+    found = defaultdict(list)
+    for incident in reading.found.values():
+        if incident.service is not None:
+            found[incident.service.id].append(incident)
+    return dict(found)
+
+
+class _Reading:
+    """What has been read so far, by id; only of some services where they are named."""
+
+    def __init__(self, client: Client, services: Sequence[str]) -> None:
+        self._client = client
+        self._services = services
+        self._pages = 0
+        self.found: dict[str, Incident] = {}
+
+    async def span(self, start: int, end: int) -> int | Missing:
+        """Read the oldest incidents between; up to when all are known then, or why not."""
+        query = [
+            ("since", stamp(start)),
+            ("until", stamp(end)),
+            ("time_zone", "UTC"),
+            ("sort_by", "created_at:asc"),
+            *(("service_ids[]", id_) for id_ in self._services),
+        ]
+        last = start
+        async for page in pages(self._client, "incidents", query):
+            if isinstance(page, Missing):
+                return last if page is BEYOND else page
+            self._pages += 1
+            if self._pages > MOST_PAGES:
+                return _TOO_MANY
+            for item in page:
+                incident = read(Incident, item)
+                if isinstance(incident, Missing):
+                    return incident
+                self.found[incident.id] = incident
+                last = max(last, _moment(incident))
+        return end
+
+
+def figures(incidents: Iterable[Incident], now: int, refusal: Missing) -> Figures:
+    """What the incidents of one service say; `refusal` is why analytics says no more."""
+    days = [((now - _moment(one)) / DAY, one) for one in incidents]
+    quarter = [one for age, one in days if age <= QUARTER]
+    times = [
+        (one.resolved_at - one.created_at).total_seconds()
+        for one in quarter
+        if one.resolved_at is not None and one.resolved_at >= one.created_at
+    ]
+    return Figures(
+        sum(age <= YEAR for age, _ in days),
+        len(quarter),
+        sum(age <= MONTH for age, _ in days),
+        round(sum(times) / len(times), 2) if times else NONE,
+        refusal if quarter else NONE,
+        refusal,
+    )
+
+
+def _moment(incident: Incident) -> int:
+    return int(incident.created_at.timestamp()) * SECOND

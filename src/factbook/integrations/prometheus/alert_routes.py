@@ -1,0 +1,169 @@
+"""Where Alertmanager's routes lead an alert.
+
+Source: Alertmanager's documentation of its configuration: an alert goes down the tree of routes,
+into the first child that it matches, and on to the next ones while a child says `continue`.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+import msgspec
+import yaml
+
+from factbook.integrations import safe_yaml
+from factbook.outbound.outcomes import UNUSABLE, Missing
+
+MOST_NESTED: Final = 100
+LONGEST: Final = 256 * 1024
+
+_QUOTED: Final = r'(?P<q>"?)(?P<label>[^=!~"\s]+)(?P=q)\s*(?P<kind>=~|!~|!=|=)\s*"(?P<value>.*)"'
+_BARE: Final = r'(?P<label>[^=!~"\s]+)\s*(?P<kind>=~|!~|!=|=)\s*(?P<value>[^"]*)'
+_MATCHERS: Final = (re.compile(_QUOTED, re.DOTALL), re.compile(_BARE))
+_ESCAPED: Final = re.compile(r'\\([n"\\])')
+# What could make a search take for ever: a repeated group, a back reference, many repetitions.
+_COSTLY: Final = re.compile(r"\)[*+{]|\(\?[^:]|\\[1-9]")
+_REPEATED: Final = re.compile(r"[*+{]")
+_MOST_REPEATED: Final = 3
+_LONGEST_PATTERN: Final = 2_000
+
+
+class UnreadableError(Exception):
+    """A configuration, or a matcher in it, that is not understood."""
+
+
+class _Matcher(NamedTuple):
+    """`pattern` is None where the value is compared as it is."""
+
+    label: str
+    is_positive: bool
+    value: str
+    pattern: re.Pattern[str] | None = None
+
+    def fits(self, labels: Mapping[str, str]) -> bool:
+        found = labels.get(self.label, "")
+        same = self.pattern.fullmatch(found) is not None if self.pattern else found == self.value
+        return same is self.is_positive
+
+
+class _Node(NamedTuple):
+    """A node of the tree of routes."""
+
+    receiver: str
+    matchers: tuple[_Matcher, ...]
+    goes_on: bool
+    children: "tuple[_Node, ...]"
+
+
+class Routing(NamedTuple):
+    """The routes of a configuration, and the receivers that tell someone."""
+
+    root: _Node
+    telling: frozenset[str]
+
+    def leads_on(self, labels: Mapping[str, str]) -> bool:
+        """Whether an alert reaches a receiver that tells someone and is not the default one."""
+        wanted = self.telling - {self.root.receiver}
+        return any(receiver in wanted for receiver in _reached(self.root, labels))
+
+
+class _Route(msgspec.Struct, rename={"goes_on": "continue"}):
+    receiver: str = ""
+    match: dict[str, str] = {}
+    match_re: dict[str, str] = {}
+    matchers: list[str] = []
+    goes_on: bool = False
+    routes: list["_Route"] = []
+
+
+class _Configuration(msgspec.Struct):
+    route: _Route
+    receivers: list[dict[str, Any]] = []
+
+
+def read(text: str) -> Routing | Missing:
+    """What a configuration in YAML says of routes; why nothing, when any of it is not understood.
+
+    Patterns are those of RE2; the ones that Python may read in another way, or search for ever,
+    are not understood.
+    """
+    try:
+        _check(text)
+        found = msgspec.convert(_loaded(text), _Configuration)
+        telling = frozenset(str(one.get("name")) for one in found.receivers if _tells(one))
+        return Routing(_node(found.route, ""), telling)
+    except (yaml.YAMLError, msgspec.ValidationError, UnreadableError, ValueError):
+        return UNUSABLE
+
+
+def _loaded(text: str) -> Any:
+    return yaml.load(text, safe_yaml.Loader)  # noqa: S506 - the loader makes plain values only
+
+
+def _check(text: str) -> None:
+    """Raise UnreadableError for what must not be loaded.
+
+    The loader calls itself for what is nested, and an alias can stand for more than there is room.
+    """
+    if len(text) > LONGEST:
+        raise UnreadableError
+    depth = 0
+    for event in yaml.parse(text, yaml.CSafeLoader):
+        opens = isinstance(event, yaml.CollectionStartEvent)
+        depth += opens - isinstance(event, yaml.CollectionEndEvent)
+        if depth > MOST_NESTED or isinstance(event, yaml.AliasEvent):
+            raise UnreadableError
+
+
+def _tells(receiver: Mapping[str, Any]) -> bool:
+    """Whether a receiver has anything to tell with, e.g. `webhook_configs`."""
+    return any(str(name).endswith("_configs") and found for name, found in receiver.items())
+
+
+def _node(route: _Route, inherited: str) -> _Node:
+    """A route with what it inherits: without a receiver it has its parent's."""
+    receiver = route.receiver or inherited
+    matchers = (
+        *(_matcher(label, "=", value) for label, value in route.match.items()),
+        *(_matcher(label, "=~", value) for label, value in route.match_re.items()),
+        *map(_parsed, route.matchers),
+    )
+    children = tuple(_node(child, receiver) for child in route.routes)
+    return _Node(receiver, matchers, route.goes_on, children)
+
+
+def _parsed(text: str) -> _Matcher:
+    found = next(filter(None, (form.fullmatch(text.strip()) for form in _MATCHERS)), None)
+    if found is None:
+        raise UnreadableError
+    value = _ESCAPED.sub(lambda one: "\n" if one[1] == "n" else one[1], found["value"])
+    return _matcher(found["label"], found["kind"], value)
+
+
+def _matcher(label: str, kind: str, value: str) -> _Matcher:
+    pattern = _pattern(value) if kind.endswith("~") else None
+    return _Matcher(label, kind.startswith("="), value, pattern)
+
+
+def _pattern(text: str) -> re.Pattern[str]:
+    costly = _COSTLY.search(text) or len(_REPEATED.findall(text)) > _MOST_REPEATED
+    if costly or len(text) > _LONGEST_PATTERN:
+        raise UnreadableError
+    try:
+        return re.compile(text)
+    except (re.error, RecursionError, OverflowError):
+        raise UnreadableError from None
+
+
+def _reached(node: _Node, labels: Mapping[str, str]) -> Iterator[str]:
+    """The receivers of the deepest routes that an alert reaches from one that it has reached."""
+    deeper = False
+    for child in node.children:
+        if not all(matcher.fits(labels) for matcher in child.matchers):
+            continue
+        deeper = True
+        yield from _reached(child, labels)
+        if not child.goes_on:
+            break
+    if not deeper:
+        yield node.receiver

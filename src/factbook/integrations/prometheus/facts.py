@@ -1,0 +1,263 @@
+"""From answers to facts: pure functions, each for one group of a shape and one service."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+from typing import Any, Final
+
+from factbook.integrations.integration import Collected
+from factbook.integrations.prometheus.alert_routes import Routing
+from factbook.integrations.prometheus.api import Rule, Sample, Series
+from factbook.integrations.prometheus.options import Options
+from factbook.outbound.outcomes import Missing, Outcome
+
+Leaves = dict[str, Any]
+# The moments of events, in seconds since the epoch, by service and alert.
+Events = Mapping[str, Mapping[str, set[int]]]
+
+DAY: Final = 86_400
+MONTH: Final = 30
+QUARTER: Final = 90
+YEAR: Final = 365
+WINDOWS: Final = (MONTH, QUARTER, YEAR)
+
+UNKNOWN_SERVICE: Final = Missing(
+    Outcome.NOT_FOUND, "no series and no rule has this value of the label"
+)
+NO_ALERTMANAGER: Final = Missing(Outcome.FEATURE_OFF, "alertmanager_url is not set")
+_NO_RULES: Final = Missing(Outcome.NOT_APPLICABLE, "this Prometheus evaluates no rules")
+_NO_ALERTS: Final = Missing(Outcome.NOT_APPLICABLE, "no alerting rule that could make an incident")
+_NO_OWN_RULE: Final = Missing(Outcome.NOT_APPLICABLE, "no alerting rule has the service's label")
+_NO_END: Final = Missing(Outcome.NOT_APPLICABLE, "no incident of the last 90 days has ended")
+_NO_ACK: Final = Missing(Outcome.NOT_APPLICABLE, "alerts are not acknowledged in Prometheus")
+_NO_TYPE: Final = Missing(Outcome.NOT_APPLICABLE, "Prometheus has no such setting")
+_NO_UP: Final = Missing(
+    Outcome.NOT_APPLICABLE, "no sample of the up metric has the service's label"
+)
+_NOT_UP: Final = Missing(Outcome.NOT_APPLICABLE, "the up metric is not always 0 or 1")
+
+
+@dataclass(frozen=True)
+class Rules:
+    """The rules by the service that they name; `watching`: an alert of one could be an incident."""
+
+    by_service: Mapping[str, Sequence[Rule]]
+    count: int
+    watching: bool
+
+
+@dataclass(frozen=True)
+class Known:
+    """Everything that was asked about the services of a batch, or why it is not known.
+
+    `moment` is when, in seconds. `covered` says of each window whether the storage reaches back to
+    its start. `began` and `ended` hold the events of 30 days each, the newest first.
+    """
+
+    moment: int
+    services: frozenset[str]
+    rules: Rules | Missing
+    covered: Mapping[int, bool | Missing]
+    began: Sequence[Events | Missing]
+    ended: Sequence[Events | Missing]
+    up: Mapping[str, float] | Missing
+    routing: Routing | Missing
+
+
+def by_service(options: Options, rules: Sequence[Rule]) -> Rules:
+    """The rules, sorted by whom they name."""
+    found: dict[str, list[Rule]] = {}
+    for rule in rules:
+        if owner := _owner(options, rule):
+            found.setdefault(owner, []).append(rule)
+    watching = any(rule.is_alerting and _may_be_incident(options, rule) for rule in rules)
+    return Rules(found, len(rules), watching)
+
+
+def events(options: Options, series: Sequence[Series]) -> Events:
+    """The moments in the answer to a query for events."""
+    found: dict[str, dict[str, set[int]]] = {}
+    for one in series:
+        service, alert = (one.metric.get(name, "") for name in (options.label, "alertname"))
+        moments = found.setdefault(service, {}).setdefault(alert, set())
+        moments.update(round(moment) for moment, _ in one.values)
+    return found
+
+
+def percentages(options: Options, samples: Sequence[Sample]) -> dict[str, float]:
+    """The values of an answer by service, as they came."""
+    return {one.metric.get(options.label, ""): float(one.value[1]) for one in samples}
+
+
+def collected(options: Options, known: Known, service: str) -> Collected:
+    """The facts about one service."""
+    if service not in known.services:
+        return Collected(missing={"": UNKNOWN_SERVICE})
+    return Collected.of(
+        {
+            "incident.incidentMetrics": _incidents(known, service),
+            "incident.serviceInfo": _service_info(options, known, service),
+            "observability": _observability(known, service),
+        }
+    )
+
+
+def _incidents(known: Known, service: str) -> Leaves:
+    return {
+        "totalIncidents": _count(known, service, YEAR),
+        "monthlyIncidents": _count(known, service, MONTH),
+        "quarterlyIncidents": _count(known, service, QUARTER),
+        "meanTimeToResolve": _mean_time(known, service),
+        "meanTimeToFirstAck": _NO_ACK,
+        "upTimePercentage": _up(known, service),
+    }
+
+
+def _count(known: Known, service: str, days: int) -> int | Missing:
+    """How often an alert of the service began firing in a window."""
+    found = _window(known, service, known.began, days)
+    if isinstance(found, Missing):
+        return found
+    since = known.moment - days * DAY
+    return sum(len(moments) for moments in _merged(found, service, since).values())
+
+
+def _mean_time(known: Known, service: str) -> float | Missing:
+    """How long alerts had been firing that ended in the last 90 days, on average, in seconds."""
+    ends = _window(known, service, known.ended, QUARTER)
+    if isinstance(ends, Missing):
+        return ends
+    starts = _window(known, service, known.began, QUARTER)
+    if isinstance(starts, Missing):
+        return starts
+    # An incident may have begun before the window.
+    known_starts = _merged(list(_unbroken(known.began)), service, 0)
+    times = [
+        end - max(before)
+        for alert, moments in _merged(ends, service, known.moment - QUARTER * DAY).items()
+        for end in moments
+        if (before := [start for start in known_starts.get(alert, ()) if start < end])
+    ]
+    return round(sum(times) / len(times), 2) if times else _NO_END
+
+
+def _window(
+    known: Known, service: str, chunks: Sequence[Events | Missing], days: int
+) -> list[Events] | Missing:
+    """The events that a window needs, or why they are not all known."""
+    covered = known.covered[days]
+    if isinstance(covered, Missing):
+        return covered
+    if not covered:
+        return Missing(Outcome.NOT_APPLICABLE, f"the storage does not reach back {days} days")
+    needed = list(_unbroken(chunks[: -(-days // MONTH)]))
+    if len(needed) < -(-days // MONTH):
+        missing = chunks[len(needed)]
+        assert isinstance(missing, Missing)
+        return missing
+    return _unwatched(known, service) or needed
+
+
+def _unwatched(known: Known, service: str) -> Missing | None:
+    """Why it says nothing that the service had no incident: no alert could have been one."""
+    if any(service in chunk for chunk in _unbroken(known.began)):
+        return None
+    if isinstance(known.rules, Missing):
+        return known.rules
+    return None if known.rules.watching else _NO_ALERTS
+
+
+def _may_be_incident(options: Options, rule: Rule) -> bool:
+    severity = rule.labels.get(options.severity_label, "")
+    return not options.severities or severity in options.severities or "{{" in severity
+
+
+def _unbroken(chunks: Sequence[Events | Missing]) -> Iterator[Events]:
+    """The newest events, without a gap."""
+    for chunk in takewhile(lambda one: not isinstance(one, Missing), chunks):
+        assert not isinstance(chunk, Missing)
+        yield chunk
+
+
+def _merged(chunks: Sequence[Events], service: str, since: int) -> dict[str, set[int]]:
+    """The moments of a service's alerts; what two chunks share, their border, counts once."""
+    found: dict[str, set[int]] = {}
+    for chunk in chunks:
+        for alert, moments in chunk.get(service, {}).items():
+            found.setdefault(alert, set()).update(one for one in moments if one >= since)
+    return found
+
+
+def _up(known: Known, service: str) -> float | Missing:
+    covered = known.covered[MONTH]
+    if isinstance(covered, Missing):
+        return covered
+    if not covered:
+        return Missing(Outcome.NOT_APPLICABLE, f"the storage does not reach back {MONTH} days")
+    if isinstance(known.up, Missing):
+        return known.up
+    value = known.up.get(service)
+    if value is None:
+        return _NO_UP
+    return round(value, 4) if 0 <= value <= 100 else _NOT_UP
+
+
+def _service_info(options: Options, known: Known, service: str) -> Leaves:
+    if isinstance(known.rules, Missing):
+        names = ("hasEscalationPolicy", "hasTeamsAssigned", "hasDescription")
+        return {**dict.fromkeys(names, known.rules), "alertCreationType": _NO_TYPE}
+    own = _alerting(known.rules, service)
+    return {
+        "hasEscalationPolicy": _has_policy(options, known, own, service),
+        "hasTeamsAssigned": _any(bool(rule.labels.get(options.team_label)) for rule in own),
+        "hasDescription": _any(_is_described(rule) for rule in own),
+        "alertCreationType": _NO_TYPE,
+    }
+
+
+def _any(flags: Iterator[bool]) -> bool | Missing:
+    found = list(flags)
+    return any(found) if found else _NO_OWN_RULE
+
+
+def _is_described(rule: Rule) -> bool:
+    return any(rule.annotations.get(name, "").strip() for name in ("description", "summary"))
+
+
+def _has_policy(
+    options: Options, known: Known, own: Sequence[Rule], service: str
+) -> bool | Missing:
+    """Whether an alert as the service's rules make it, or with its label alone, is led on."""
+    if isinstance(known.routing, Missing):
+        return known.routing
+    alerts = [
+        {"alertname": rule.name} | {name: rule.label(name) for name in rule.labels} for rule in own
+    ] or [{options.label: service}]
+    return any(map(known.routing.leads_on, alerts))
+
+
+def _observability(known: Known, service: str) -> Leaves:
+    if isinstance(known.rules, Missing):
+        return dict.fromkeys(("monitorCount", "sloCount"), known.rules)
+    if not known.rules.count:
+        return dict.fromkeys(("monitorCount", "sloCount"), _NO_RULES)
+    objectives = {
+        (name, rule.label(name))
+        for rule in known.rules.by_service.get(service, ())
+        for name in ("sloth_slo", "slo")
+        if rule.label(name)
+    }
+    return {
+        "monitorCount": len(_alerting(known.rules, service)),
+        "sloCount": len(objectives),
+    }
+
+
+def _alerting(rules: Rules, service: str) -> list[Rule]:
+    """The alerting rules that name the service."""
+    return [rule for rule in rules.by_service.get(service, ()) if rule.is_alerting]
+
+
+def _owner(options: Options, rule: Rule) -> str:
+    """The service that a rule names; Sloth has a label of its own for it."""
+    return rule.label(options.label) or rule.label("sloth_service")

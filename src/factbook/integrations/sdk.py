@@ -1,0 +1,46 @@
+"""What sources outside the package are made with: these names stay as they are.
+
+A package offers its Vendor as an entry point of the group `factbook.sources`, by the vendor's id.
+"""
+
+from factbook.clock import Clock, now
+from factbook.errors import ConfigurationError
+from factbook.facts.datasource import DataSource, Handler, Lifecycle
+from factbook.facts.schema import Fact
+from factbook.integrations.integration import Collected, Integration, Vendor, facts_of, portions
+from factbook.integrations.locations import Location, annotations, location
+from factbook.integrations.probes import Probe
+from factbook.outbound import ANONYMOUS, Answer, Client, Credential, Memory, path
+from factbook.outbound.outcomes import Missing, Outcome
+from factbook.settings.option_tables import origin, read, source_id, title
+
+__all__ = [
+    "ANONYMOUS",
+    "Answer",
+    "Client",
+    "Clock",
+    "Collected",
+    "ConfigurationError",
+    "Credential",
+    "DataSource",
+    "Fact",
+    "Handler",
+    "Integration",
+    "Lifecycle",
+    "Location",
+    "Memory",
+    "Missing",
+    "Outcome",
+    "Probe",
+    "Vendor",
+    "annotations",
+    "facts_of",
+    "location",
+    "now",
+    "origin",
+    "path",
+    "portions",
+    "read",
+    "source_id",
+    "title",
+]

@@ -1,0 +1,123 @@
+"""What one organization holds: its projects by everything that they may be called."""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Final
+
+from factbook.integrations.locations import parsed
+from factbook.integrations.snyk import pages
+from factbook.integrations.snyk.answers import SEVERITIES, Counts, Issue, Page, Project
+from factbook.integrations.snyk.options import Options
+from factbook.outbound import Client, path
+from factbook.outbound.outcomes import Missing
+
+MOST_PROJECT_PAGES: Final = 500
+MOST_ISSUE_PAGES: Final = 500  # of one severity
+
+
+@dataclass
+class Organization:
+    """The projects of one organization, by their id and by the id and the names of their target.
+
+    `has_counts`: at least one of them came with figures. `open` holds the issues by project that
+    are open and not ignored, where they were counted one by one.
+    """
+
+    projects: dict[str, Project] = field(default_factory=dict)
+    by_target: dict[str, list[Project]] = field(default_factory=lambda: defaultdict(list))
+    has_counts: bool = False
+    open: dict[str, Counts] | None = None
+
+
+async def read(client: Client, options: Options, id_: str) -> Organization | Missing:
+    """The organization, or why it is not known."""
+    query = {
+        "version": options.version,
+        "meta.latest_issue_counts": "true",
+        "expand": "target",
+    }
+    found = await pages.read(
+        client, path("orgs", id_, "projects"), query, Page[Project], MOST_PROJECT_PAGES
+    )
+    if isinstance(found, Missing):
+        return found
+    organization = indexed(found)
+    if options.exact:
+        counted = await _open_issues(client, options, id_)
+        if isinstance(counted, Missing):
+            return counted
+        organization.open = counted
+    return organization
+
+
+def indexed(projects: Iterable[Project]) -> Organization:
+    """The organization of these projects."""
+    organization = Organization()
+    for project in projects:
+        organization.projects[project.id.lower()] = project
+        organization.has_counts = organization.has_counts or project.counts is not None
+        for name in _names(project):
+            organization.by_target[name].append(project)
+    return organization
+
+
+def _names(project: Project) -> set[str]:
+    """What annotations may call the project's target, in lower case: its id, name, and path."""
+    target = project.target
+    attributes = target.attributes if target else None
+    names = {target.id} if target else set()
+    if attributes and attributes.display_name:
+        names.add(attributes.display_name)
+    else:
+        # `owner/name(branch):folder/file` where nothing better came.
+        names.add(project.attributes.name.partition(":")[0].partition("(")[0])
+    place = parsed(attributes.url) if attributes and attributes.url else None
+    if place:
+        names.add(place.path.removesuffix(".git"))
+    return {name.strip().lower() for name in names} - {""}
+
+
+async def _open_issues(client: Client, options: Options, id_: str) -> dict[str, Counts] | Missing:
+    """The issues that are open and not ignored, by project and severity."""
+    async with asyncio.TaskGroup() as group:
+        tasks = [
+            group.create_task(_issues(client, options, id_, severity)) for severity in SEVERITIES
+        ]
+    counted: dict[str, Counts] = {}
+    for severity, task in zip(SEVERITIES, tasks, strict=True):
+        found = task.result()
+        if isinstance(found, Missing):
+            return found
+        for issue in found:
+            if _counts(issue, severity):
+                project = issue.relationships.scan_item.data.id.lower()
+                counts = counted.setdefault(project, dict.fromkeys(SEVERITIES, 0))
+                counts[severity] += 1
+    return counted
+
+
+async def _issues(
+    client: Client, options: Options, id_: str, severity: str
+) -> list[Issue] | Missing:
+    query = {
+        "version": options.version,
+        "status": "open",
+        "ignored": "false",
+        "effective_severity_level": severity,
+    }
+    return await pages.read(
+        client, path("orgs", id_, "issues"), query, Page[Issue], MOST_ISSUE_PAGES
+    )
+
+
+def _counts(issue: Issue, severity: str) -> bool:
+    """Whether the issue is what was asked for, and of a project."""
+    attributes = issue.attributes
+    return (
+        attributes.effective_severity_level == severity
+        and attributes.status == "open"
+        and not attributes.ignored
+        and issue.relationships.scan_item.data.type == "project"
+    )

@@ -1,0 +1,86 @@
+"""Reading a listing page by page, to an end that the link to the next page does not promise."""
+
+from collections.abc import Mapping
+from datetime import date
+from functools import lru_cache
+from typing import Final
+from urllib.parse import parse_qs, urlsplit
+
+import msgspec
+import structlog
+
+from factbook.integrations.snyk.answers import Link, Links, Page, T
+from factbook.outbound import Client
+from factbook.outbound.outcomes import UNUSABLE, Missing, Outcome
+
+log = structlog.get_logger("factbook.sources.snyk")
+
+PAGE: Final = 100
+
+HEADERS: Final = {"accept": "application/vnd.api+json"}
+_CURSOR: Final = "starting_after"
+
+
+async def read(
+    client: Client, target: str, query: Mapping[str, str], type_: type[Page[T]], most: int
+) -> list[T] | Missing:
+    """Every row of the listing, each once, or why they are not all known.
+
+    Ends with the first page that brings nothing new: Snyk links to pages after the last one too.
+    Of a link only the cursor is read, since it may be relative to one of several places. A listing
+    of more than `most` pages is not read to its end.
+    """
+    rows: dict[str, T] = {}
+    place: dict[str, str] = {}
+    for _ in range(most):
+        asked = {**query, "limit": str(PAGE), **place}
+        answer = await client.get(target, query=asked, headers=HEADERS)
+        if not answer.ok:
+            return answer.missing
+        _announced(client.host, query["version"], answer.headers)
+        try:
+            page = msgspec.convert(answer.data, type_)
+            known = len(rows)
+            for row in page.data:
+                rows.setdefault(row.id, row)
+            cursor = _cursor(page.links) if len(rows) > known else ""
+        except (msgspec.ValidationError, ValueError):
+            return UNUSABLE
+        if not cursor:
+            return list(rows.values())
+        place = {_CURSOR: cursor}
+    return Missing(Outcome.TRANSIENT, f"more than {most * PAGE} rows in one listing of Snyk")
+
+
+def _cursor(links: Links | None) -> str:
+    """Where the next page starts; empty when there is none. Raises ValueError for another link."""
+    link = links.next if links else None
+    address = link.href if isinstance(link, Link) else link
+    if not address:
+        return ""
+    query = parse_qs(urlsplit(address).query, keep_blank_values=True)
+    if _CURSOR not in query:
+        raise ValueError("A link to a next page without a cursor.")
+    return query[_CURSOR][0]
+
+
+def _announced(host: str, version: str, headers: Mapping[str, str]) -> None:
+    """Log that the version is to end, when an answer says so."""
+    if "deprecation" in headers or "sunset" in headers:
+        _warn(host, version, _date(headers.get("deprecation")), _date(headers.get("sunset")))
+
+
+@lru_cache(maxsize=64)
+def _warn(host: str, version: str, deprecated: str, sunset: str) -> None:
+    """Log once in a process what every answer repeats."""
+    log.warning(
+        "snyk.version_ends", host=host, version=version, deprecated=deprecated, sunset=sunset
+    )
+
+
+def _date(text: str | None) -> str:
+    """The date that a header begins with; nothing else of it is shown."""
+    try:
+        return date.fromisoformat((text or "")[:10]).isoformat()
+    except ValueError:
+        return "unknown"

@@ -1,0 +1,41 @@
+"""One file of a repository, as it is."""
+
+import pytest
+
+from factbook.outbound import Answer
+from factbook.outbound.outcomes import Outcome
+from tests.fakes.github.state import Token
+from tests.integrations.github.asking import APP, TOKEN, Collector, full, started
+
+FILE = "deploy/värdén #1.yaml"
+
+
+async def read(asking: Collector, file: str, target: str = APP) -> Answer:
+    read = asking.integration.read
+    assert read is not None
+    return await read(target, file, asking.client, asking.memory)
+
+
+async def test_a_file_comes_as_its_bytes_and_is_not_sent_twice() -> None:
+    repository = full()
+    repository.files.append(FILE)
+    repository.texts[FILE] = b"replicas: 3\n\xff"
+    fake, asking = started(repository)
+    for _ in range(2):
+        answer = await read(asking, FILE)
+        assert (answer.outcome, answer.body) == (Outcome.OK, b"replicas: 3\n\xff")
+    assert fake.not_modified == 1
+
+
+@pytest.mark.parametrize(
+    ("file", "target", "outcome"),
+    [("nowhere.txt", APP, Outcome.NOT_FOUND), ("catalog-info.yaml", "acme/no", Outcome.NOT_FOUND)],
+)
+async def test_a_file_that_is_not_there_is_told(file: str, target: str, outcome: Outcome) -> None:
+    _, asking = started(full())
+    assert (await read(asking, file, target)).outcome is outcome
+
+
+async def test_a_file_that_the_token_may_not_read_is_denied() -> None:
+    _, asking = started(full(), token=Token(TOKEN, reads_contents=False))
+    assert (await read(asking, "catalog-info.yaml")).outcome is Outcome.DENIED

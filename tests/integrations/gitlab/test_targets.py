@@ -1,0 +1,123 @@
+"""Which project annotations point to, and that they never choose the host."""
+
+from typing import Any
+
+import pytest
+
+from factbook.integrations.gitlab import INTEGRATION
+from factbook.outbound.outcomes import Missing, Outcome
+from tests.integrations.gitlab.asking import TOKEN
+
+SLUG = "gitlab.com/project-slug"
+INSTANCE = "gitlab.com/instance"
+SOURCE = "backstage.io/source-location"
+SERVER = "gitlab.example.com"
+
+
+def target(annotations: dict[str, Any] | None, **table: Any) -> str | Missing:
+    """The target of a component with these annotations."""
+    integration = INTEGRATION.configured("default", {"token": TOKEN} | table)
+    metadata = {"name": "app"} | ({} if annotations is None else {"annotations": annotations})
+    return integration.target({"kind": "Component", "metadata": metadata})
+
+
+@pytest.mark.parametrize(
+    "annotations",
+    [
+        {SLUG: "acme/team/app"},
+        {SLUG: " acme/team/app "},
+        {SLUG: "acme/team/app", INSTANCE: "GitLab.com"},
+        {SLUG: "acme/team/app", INSTANCE: "gitlab.com", SOURCE: f"url:https://{SERVER}/a/b"},
+        {SOURCE: "url:https://gitlab.com/acme/team/app"},
+        {SOURCE: "url:https://gitlab.com/acme/team/app.git"},
+        {SOURCE: "url:https://gitlab.com/acme/team/app/-/tree/main/services/one/"},
+        {SOURCE: "url:https://gitlab.com/acme/team/app/blob/main/catalog-info.yaml"},
+        {SLUG: "acme/team/app", SOURCE: "url:https://gitlab.com/acme/other"},
+        {SLUG: "acme/team/app", SOURCE: "dir:./here"},
+    ],
+)
+def test_annotations_point_to_a_project(annotations: dict[str, Any]) -> None:
+    assert target(annotations) == "acme/team/app"
+
+
+@pytest.mark.spec("sources.annotations-choose-among-the-configured")
+@pytest.mark.parametrize(
+    "annotations",
+    [
+        None,
+        {},
+        {SLUG: ""},
+        {SLUG: 7},
+        {SLUG: ["acme/app"]},
+        {SLUG: "acme"},
+        {SLUG: "acme/.."},
+        {SLUG: "../app"},
+        {SLUG: "acme/%2e%2e/app"},
+        {SLUG: "acme%2fapp"},
+        {SLUG: "acme//app"},
+        {SLUG: "acme/app?x=1"},
+        {SLUG: "acme/app#x"},
+        {SLUG: "acme/a pp"},
+        {SLUG: "acme/app\nevil"},
+        {SLUG: "acme/-/app"},
+        {SLUG: "acme/" + "a" * 300},
+        {SLUG: "/".join(["acme"] * 30)},
+        {SLUG: "https://evil.example.com/acme/app"},
+        {SLUG: "//evil.example.com/app"},
+        {SLUG: "acme@evil.example.com/app:443"},
+        {SLUG: "acme/app", INSTANCE: "evil.example.com"},
+        {SLUG: "acme/app", INSTANCE: 7},
+        {SLUG: "acme/app", INSTANCE: ""},
+        {SLUG: "acme/app", SOURCE: "url:https://evil.example.com/acme/app"},
+        {SOURCE: "url:https://evil.example.com/acme/app"},
+        {SOURCE: "url:https://gitlab.com/acme/app", INSTANCE: SERVER},
+        {SOURCE: "url:https://gitlab.com.evil.example.com/acme/app"},
+        {SOURCE: "url:https://gitlab.com@evil.example.com/acme/app"},
+        {SOURCE: "url:https://token@gitlab.com/acme/app"},
+        {SOURCE: "url:https://gitlab.com:8443/acme/app"},
+        {SOURCE: "url:https://[gitlab.com/acme/app"},
+        {SOURCE: "url:https://gitlab.com/acme"},
+        {SOURCE: "url:https://gitlab.com/acme/-/app"},
+        {SOURCE: "https://gitlab.com/acme/app"},
+    ],
+    ids=lambda annotations: repr(annotations)[:80],
+)
+def test_other_annotations_point_to_nothing(annotations: dict[str, Any] | None) -> None:
+    found = target(annotations)
+    assert isinstance(found, Missing)
+    assert found.outcome is Outcome.NO_ANNOTATION
+
+
+@pytest.mark.parametrize(
+    ("annotations", "expected"),
+    [
+        ({f"{SERVER}/project-slug": "acme/app"}, "acme/app"),
+        ({SLUG: "acme/app", INSTANCE: SERVER}, "acme/app"),
+        ({SLUG: "acme/app", SOURCE: f"url:https://{SERVER}/acme/other"}, "acme/app"),
+        ({SOURCE: f"url:https://{SERVER}/acme/app/-/tree/main"}, "acme/app"),
+        ({SLUG: "acme/app"}, None),
+        ({SLUG: "acme/app", INSTANCE: "gitlab.com"}, None),
+        ({SLUG: "acme/app", SOURCE: "url:https://gitlab.com/acme/app"}, None),
+        ({SOURCE: f"url:https://{SERVER}/acme/app", INSTANCE: "gitlab.com"}, None),
+    ],
+)
+def test_a_self_managed_host_has_annotations_of_its_own(
+    annotations: dict[str, Any], expected: str | None
+) -> None:
+    found = target(annotations, host=SERVER)
+    assert (None if isinstance(found, Missing) else found) == expected
+
+
+@pytest.mark.parametrize(
+    "annotations",
+    [{f"{SERVER}/project-slug": "acme/app"}, {SOURCE: f"url:https://{SERVER}:8443/acme/app"}],
+)
+def test_the_slug_of_a_host_with_a_port_is_named_without_it(annotations: dict[str, Any]) -> None:
+    assert target(annotations, host=f"{SERVER}:8443") == "acme/app"
+
+
+def test_only_configured_groups_are_asked_for() -> None:
+    assert target({SLUG: "acme/team/app"}, groups=["Acme"]) == "acme/team/app"
+    refused = target({SLUG: "evil/acme/app"}, groups=["acme"])
+    assert isinstance(refused, Missing)
+    assert refused.reason == "no-annotation: a group that is not configured"

@@ -1,0 +1,150 @@
+"""Pages to their end, and what is left when Snyk answers badly."""
+
+from typing import Any
+
+import pytest
+
+from tests.fakes import faults
+from tests.fakes.faults import Fault
+from tests.fakes.snyk import Issue, Organization, Project, uuid
+from tests.integrations.snyk.asking import ACME, figures, started
+
+PROJECT = {"id": uuid(999), "type": "project"}
+ATTRIBUTES = {"name": "acme/app", "origin": "github", "status": "active"}
+
+
+@pytest.mark.parametrize("circular", [False, True])
+@pytest.mark.parametrize("links", ["/rest", "", "https://elsewhere.example.com/rest"])
+async def test_pages_are_read_to_the_end_that_their_links_do_not_tell(
+    links: str, circular: bool
+) -> None:
+    projects = [Project(number, "acme/app", (0, 1, 0, 0)) for number in range(10, 260)]
+    issues = [Issue(number, 10, "critical") for number in range(250)]
+    fake, collector = started(Organization(1, projects, issues), organizations=[ACME])
+    fake.links, fake.circular = links, circular
+    assert await collector.said(slug="acme/app") == figures(0, 250, 0, 0)
+    assert fake.requests == {"projects": 4}
+    assert {query["limit"] for query in fake.asked} == {"100"}
+    fake, exact = started(Organization(1, projects, issues), organizations=[ACME], exact=True)
+    fake.links, fake.circular = links, circular
+    assert await exact.said(slug="acme/app") == figures(250, 0, 0, 0)
+    assert fake.requests == {"projects": 4, "issues": 7}
+
+
+@pytest.mark.parametrize(
+    ("following", "calls"),
+    [
+        (None, 1),
+        ("", 1),
+        ("/rest?starting_after=", 1),
+        ({"href": "/rest?starting_after="}, 1),
+        ({"href": "//[x"}, 1),
+        ({"href": "/rest?starting_after=v1.next"}, 2),
+    ],
+)
+async def test_a_link_may_be_nothing_an_address_or_an_object(following: Any, calls: int) -> None:
+    meta = {"latest_issue_counts": {"critical": 1, "high": 0, "medium": 0, "low": 0}}
+    page = {
+        "data": [PROJECT | {"attributes": ATTRIBUTES, "meta": meta}],
+        "links": {"next": following},
+    }
+    fake, collector = started(organizations=[ACME])
+    fake.fail("projects", faults.saying(page), times=9)
+    said = await collector.said(slug="acme/app")
+    unreadable = following == {"href": "//[x"}
+    assert said == (
+        "upstream-error: answered in an unknown form" if unreadable else figures(1, 0, 0, 0)
+    )
+    assert fake.requests == {"projects": calls}
+
+
+async def test_a_listing_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("factbook.integrations.snyk.organizations.MOST_PROJECT_PAGES", 2)
+    projects = [Project(number, "acme/app", (0, 1, 0, 0)) for number in range(10, 260)]
+    fake, collector = started(Organization(1, projects), organizations=[ACME])
+    said = await collector.said(slug="acme/app")
+    assert said == "upstream-error: more than 200 rows in one listing of Snyk"
+    assert fake.requests == {"projects": 2}
+
+
+BROKEN: list[tuple[Fault, str]] = [
+    (faults.not_json, "upstream-error"),
+    (faults.cut_off, "upstream-error"),
+    (faults.bad_gateway, "upstream-error"),
+    (faults.unavailable, "upstream-error"),
+    (faults.saying([]), "upstream-error: answered in an unknown form"),
+    (faults.saying(None), "upstream-error: answered in an unknown form"),
+    (faults.saying({"jsonapi": {}, "links": {}}), "upstream-error"),
+    (faults.saying({"data": {"id": uuid(10)}}), "upstream-error"),
+    (faults.saying({"data": [PROJECT]}), "upstream-error"),
+    (faults.saying({"data": [PROJECT | {"attributes": [ATTRIBUTES]}]}), "upstream-error"),
+    (faults.saying({"data": [PROJECT | {"attributes": ATTRIBUTES, "meta": 7}]}), "upstream-error"),
+    (
+        faults.saying(
+            {"data": [PROJECT | {"attributes": ATTRIBUTES}], "links": {"next": "/rest?page=2"}}
+        ),
+        "upstream-error",
+    ),
+    (
+        faults.saying(
+            {"data": [PROJECT | {"attributes": ATTRIBUTES}], "links": {"next": "https://[x"}}
+        ),
+        "upstream-error",
+    ),
+    (faults.saying({"errors": [{"status": "400", "detail": "evil"}]}, 400), "upstream-error"),
+    (faults.saying({"message": "moved"}, 301, {"location": "https://evil.test"}), "upstream-error"),
+    (faults.saying({"errors": []}, 429, {"retry-after": "30"}), "rate-limited"),
+]
+
+
+@pytest.mark.parametrize(("fault", "reason"), BROKEN)
+@pytest.mark.parametrize("after", [0, 1])
+async def test_a_broken_answer_is_a_reason_and_no_figure(
+    fault: Fault, reason: str, after: int
+) -> None:
+    projects = [Project(number, "acme/app", (0, 1, 0, 0)) for number in range(10, 160)]
+    fake, collector = started(Organization(1, projects), organizations=[ACME])
+    fake.fail("projects", fault, times=9, after=after)
+    said = await collector.said(slug="acme/app")
+    assert isinstance(said, str)
+    assert said.startswith(reason)
+    assert "evil" not in said
+
+
+@pytest.mark.parametrize("fault", [faults.not_json, faults.saying({"data": [{"id": 1}]})])
+async def test_a_broken_answer_about_issues_is_no_zero(fault: Fault) -> None:
+    fake, collector = started(exact=True)
+    fake.fail("issues", fault, times=9)
+    said = await collector.said(slug="acme/app", org_id=ACME)
+    assert isinstance(said, str)
+    assert said.startswith("upstream-error")
+
+
+@pytest.mark.parametrize(
+    "counts",
+    [
+        {"critical": 1, "high": 1, "medium": 1},
+        {"critical": -1, "high": 1, "medium": 1, "low": 1},
+        {"critical": 0.5, "high": 1, "medium": 1, "low": 1},
+        {"critical": 1e300, "high": 1, "medium": 1, "low": 1},
+        {"critical": True, "high": 1, "medium": 1, "low": 1},
+        {"critical": "1", "high": 1, "medium": 1, "low": 1},
+        [1, 1, 1, 1],
+        7,
+    ],
+    ids=repr,
+)
+async def test_figures_of_another_form_concern_only_their_project(counts: Any) -> None:
+    good = {"critical": 1, "high": 2.0, "medium": 3, "low": 0}
+    rows = [
+        PROJECT | {"attributes": ATTRIBUTES, "meta": {"latest_issue_counts": counts}},
+        {
+            "id": uuid(11),
+            "attributes": ATTRIBUTES | {"name": "acme/b:pom.xml"},
+            "meta": {"latest_issue_counts": good},
+        },
+    ]
+    fake, collector = started(organizations=[ACME])
+    fake.fail("projects", faults.saying({"data": rows}), times=2)
+    assert await collector.said(slug="acme/b") == figures(1, 2, 3, 0)
+    assert await collector.said(slug="acme/app") == ("upstream-error: answered in an unknown form")
