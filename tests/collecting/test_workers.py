@@ -4,7 +4,7 @@ import asyncio
 
 from factbook import collecting
 from factbook.clock import DAY
-from factbook.collecting.memory import DatabaseMemory
+from factbook.datasources.memory import DatabaseMemory
 from factbook.scheduling import engine
 from tests.collecting.world import OPEN, World
 from tests.service import Service

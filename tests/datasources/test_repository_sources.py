@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from factbook.collecting.files import HostFiles
 from factbook.datasources import custom
+from factbook.datasources.repository_files import HostFiles
 from tests.datasources.asking import Custom, Hosts, NoFiles, built, connecting, definition
 from tests.integrations.gitlab.asking import APP
 from tests.integrations.gitlab.asking import full as project

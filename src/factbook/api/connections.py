@@ -5,9 +5,9 @@ from typing import Any
 from factbook.api.parameters import CONNECTION
 from factbook.api.wire_connections import NewConnection
 from factbook.clock import iso
-from factbook.collecting import connections
-from factbook.collecting.connection_store import Wanted
-from factbook.collecting.connections import Shown
+from factbook.datasources import connections
+from factbook.datasources.connection_store import Wanted
+from factbook.datasources.connections import Shown
 from factbook.edge import auditing
 from factbook.edge.requests import Reply, Request, decode, reply
 from factbook.edge.state import State

@@ -8,13 +8,14 @@ from factbook.api.wire_sources import NewRun, Publish
 from factbook.auth.audit import Entry
 from factbook.auth.permissions import SOURCE_WRITE
 from factbook.clock import iso
-from factbook.collecting import defining, running, telling
+from factbook.collecting import running, telling
+from factbook.datasources import define as defining
+from factbook.datasources import definitions
+from factbook.datasources.definitions import Stored
 from factbook.edge import auditing
 from factbook.edge.requests import Reply, Request, decode, reply
 from factbook.edge.state import State
-from factbook.facts import definitions
 from factbook.facts.datasource import DataSource
-from factbook.facts.definitions import Stored
 from factbook.scheduling import runs
 from factbook.scheduling.runs import Run
 

@@ -25,11 +25,12 @@ from factbook.catalog.store import reading as catalog_reading
 from factbook.catalog.validation import deeper_than
 from factbook.clock import iso, milliseconds
 from factbook.collecting import running
+from factbook.datasources import definitions
 from factbook.edge import auditing
 from factbook.edge.requests import Reply, Request, reply
 from factbook.edge.state import State
 from factbook.errors import ConflictError, InputError
-from factbook.facts import definitions, pushing, reading, store
+from factbook.facts import pushing, reading, store
 from factbook.facts.datasource import DataSource
 from factbook.facts.pushing import Item, Outcome
 from factbook.facts.reading import Entry, Place

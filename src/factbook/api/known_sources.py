@@ -1,7 +1,7 @@
 """Every data source of this server, builtin or defined by a user, as it is at this moment."""
 
 from factbook.collecting import Known
-from factbook.collecting.defining import missing
+from factbook.datasources.define import missing
 from factbook.edge.state import State
 from factbook.facts.datasource import DataSource
 

@@ -2,13 +2,13 @@
 
 from factbook.collecting.asking import collect_requested
 from factbook.collecting.collector import Collector, Further
-from factbook.collecting.connecting import Clients, Connect, Connections
-from factbook.collecting.files import HostFiles
-from factbook.collecting.memory import sweep as sweep_memories
 from factbook.collecting.planning import Plan, enqueue, plan, plan_some
-from factbook.collecting.registry import Known, Registry
-from factbook.collecting.sampling import sample_catalog
-from factbook.collecting.trying import Answered, Tried, tried
+from factbook.datasources.catalog_samples import sample_catalog
+from factbook.datasources.clients import Clients, Connect, Connections
+from factbook.datasources.memory import sweep as sweep_memories
+from factbook.datasources.registry import Known, Registry
+from factbook.datasources.repository_files import HostFiles
+from factbook.datasources.trial import Answered, Tried, tried
 
 __all__ = [
     "Answered",

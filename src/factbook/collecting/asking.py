@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from functools import partial
 
-from factbook.collecting import planning, sampling
+from factbook.collecting import planning
+from factbook.datasources import catalog_samples as sampling
 from factbook.facts import requests
 from factbook.facts.datasource import DataSource
 from factbook.integrations.integration import Integration

@@ -11,8 +11,8 @@ import structlog
 from factbook.catalog.store import subjects
 from factbook.clock import MINUTE, SECOND, Clock
 from factbook.collecting import batches, planning, telling
-from factbook.collecting.connecting import Clients, Connect
-from factbook.collecting.memory import DatabaseMemory
+from factbook.datasources.clients import Clients, Connect
+from factbook.datasources.memory import DatabaseMemory
 from factbook.errors import UnavailableError
 from factbook.facts import store
 from factbook.integrations.integration import Integration

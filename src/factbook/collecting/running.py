@@ -7,11 +7,12 @@ import structlog
 
 from factbook.catalog import ref as refs
 from factbook.catalog.store import subjects
-from factbook.collecting import defining, starting
-from factbook.collecting.connecting import Connect
-from factbook.collecting.registry import Known, Registry
-from factbook.collecting.trying import Tried, tried
+from factbook.collecting import starting
+from factbook.datasources import define as defining
+from factbook.datasources.clients import Connect
 from factbook.datasources.custom import Definition, definition
+from factbook.datasources.registry import Known, Registry
+from factbook.datasources.trial import Tried, tried
 from factbook.errors import ConflictError, NotFoundError
 from factbook.scheduling import runs
 from factbook.scheduling.runs import Run

@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from factbook.collecting import checking
-from factbook.collecting.checking import Checked, Shown
+from factbook.datasources import probe as checking
+from factbook.datasources.probe import Checked, Shown
 from factbook.doctor.finding import Finding, ok, problem, warning
 from factbook.errors import FactbookError
 from factbook.integrations.integration import Integration

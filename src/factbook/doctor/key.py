@@ -6,7 +6,7 @@ from typing import Final
 
 from factbook.auth import tokens
 from factbook.auth.sealing import NotOpenedError
-from factbook.collecting import connection_store
+from factbook.datasources import connection_store
 from factbook.datasources.custom import Unusable
 from factbook.doctor.finding import Finding, ok, problem
 from factbook.errors import ConfigurationError

@@ -9,13 +9,13 @@ from factbook.auth.audit import About, Caller, Entry
 from factbook.auth.store import Token
 from factbook.catalog.sets import Push
 from factbook.catalog.store.pushing import Outcome
-from factbook.collecting.connection_store import StoredConnection
+from factbook.datasources.connection_store import StoredConnection
+from factbook.datasources.definitions import Stored
 from factbook.edge.authentication import client_address
 from factbook.edge.requests import Request
 from factbook.edge.state import State
 from factbook.errors import FactbookError, NotAllowedError
 from factbook.facts import pushing
-from factbook.facts.definitions import Stored
 from factbook.scheduling.engine import Begun
 from factbook.storage import Write
 from factbook.webhooks import Webhook

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable
 
+from factbook.datasources.definitions import UNPUBLISHED
 from factbook.errors import ToolError
 from factbook.facts.datasource import DataSource
-from factbook.facts.definitions import UNPUBLISHED
 from factbook.tools.tool import Context
 
 # An error names no more than these: with many sources it would be longer than what was asked for.

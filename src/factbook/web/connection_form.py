@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple, Self
 
-from factbook.collecting.connection_store import Wanted
-from factbook.collecting.connections import Shown
+from factbook.datasources.connection_store import Wanted
+from factbook.datasources.connections import Shown
 from factbook.web.forms import Form
 
 # Rows without a header yet.

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from factbook.auth.permissions import SOURCE_WRITE
-from factbook.collecting import connections
-from factbook.collecting.connections import Shown
+from factbook.datasources import connections
+from factbook.datasources.connections import Shown
 from factbook.edge import auditing
 from factbook.edge.requests import Reply
 from factbook.errors import ConflictError, InvalidItemsError

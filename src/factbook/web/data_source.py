@@ -6,11 +6,13 @@ from typing import Any, Final, NamedTuple
 from factbook.auth.audit import Entry
 from factbook.auth.permissions import CATALOG_READ, SOURCE_READ, SOURCE_RUN, SOURCE_WRITE
 from factbook.clock import DAY
-from factbook.collecting import Known, defining
+from factbook.collecting import Known
+from factbook.datasources import define as defining
+from factbook.datasources import definitions
 from factbook.datasources.custom import yaml_text as texts
+from factbook.datasources.definitions import Stored
 from factbook.edge.requests import Reply
-from factbook.facts import definitions, glance
-from factbook.facts.definitions import Stored
+from factbook.facts import glance
 from factbook.facts.glance import Failures
 from factbook.scheduling import runs
 from factbook.web import source_rows, source_words

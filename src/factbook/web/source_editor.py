@@ -9,15 +9,16 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from factbook.auth.permissions import CATALOG_READ, SOURCE_WRITE
-from factbook.collecting import connections, defining
+from factbook.datasources import connections, definitions
+from factbook.datasources import define as defining
 from factbook.datasources.custom import Definition
 from factbook.datasources.custom import starters as skeletons
 from factbook.datasources.custom import yaml_text as texts
+from factbook.datasources.definitions import Stored
 from factbook.edge import auditing
 from factbook.edge.requests import Reply
 from factbook.errors import ConflictError, FactbookError, InputError, InvalidItemsError
-from factbook.facts import definitions, glance
-from factbook.facts.definitions import Stored
+from factbook.facts import glance
 from factbook.storage import Transaction, Write
 from factbook.web import source_words
 from factbook.web.data_source import path_of

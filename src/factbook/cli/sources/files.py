@@ -13,11 +13,10 @@ import yaml
 from factbook.cli.connection import count
 from factbook.cli.documents import STDIN, parse
 from factbook.cli.failures import USAGE, Failure
-from factbook.datasources import custom
+from factbook.datasources import custom, definitions
 from factbook.datasources.custom import Definition, plain_yaml
 from factbook.datasources.custom.documents import UnreadableError
 from factbook.errors import InputError, InvalidItemsError
-from factbook.facts import definitions
 
 LARGEST: Final = 1024 * 1024
 # What `factbook sources test` records; it may lie beside the definitions.

@@ -13,7 +13,8 @@ import structlog
 
 from factbook.auth import sealing
 from factbook.auth.sealing import NotOpenedError
-from factbook.collecting import connection_users
+from factbook.datasources import connection_usage as connection_users
+from factbook.datasources import definitions
 from factbook.datasources.custom import Connection, Unusable
 from factbook.datasources.custom.definition import HEADER, NOT_A_HEADER
 from factbook.errors import (
@@ -23,7 +24,6 @@ from factbook.errors import (
     InvalidItemsError,
     NotFoundError,
 )
-from factbook.facts import definitions
 from factbook.settings import option_tables as configuring
 from factbook.storage import Database, Row, Transaction
 

@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from factbook.clock import Clock
-from factbook.collecting.memory import DatabaseMemory
 from factbook.datasources.custom import File
+from factbook.datasources.memory import DatabaseMemory
 from factbook.facts import store
 from factbook.facts.keeping import reason_of
 from factbook.facts.reasons import NO_ANNOTATION, word

@@ -5,10 +5,11 @@ from typing import NamedTuple
 
 import structlog
 
-from factbook.collecting import connection_store, connection_users
-from factbook.collecting.connection_store import StoredConnection, Wanted
-from factbook.collecting.registry import Registry
+from factbook.datasources import connection_store
+from factbook.datasources import connection_usage as connection_users
+from factbook.datasources.connection_store import StoredConnection, Wanted
 from factbook.datasources.custom import Connection, Unusable
+from factbook.datasources.registry import Registry
 from factbook.errors import ConflictError, NotFoundError
 from factbook.storage import Database, Transaction, Write
 

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from factbook.catalog.store import subjects
 from factbook.clock import SECOND
-from factbook.collecting.memory import DatabaseMemory
+from factbook.datasources.memory import DatabaseMemory
 from factbook.facts import entity_filter
 from factbook.integrations.integration import Collected, Integration
 from factbook.integrations.probes import Probe

@@ -10,12 +10,13 @@ from typing import Any
 import structlog
 
 from factbook.catalog.validation import deeper_than, too_deep
-from factbook.collecting.registry import Registry
+from factbook.datasources import definitions
 from factbook.datasources.custom import Definition
 from factbook.datasources.custom import validation as mistakes
+from factbook.datasources.definitions import Stored
+from factbook.datasources.registry import Registry
 from factbook.errors import ConflictError, InputError, InvalidItemsError, NotFoundError
-from factbook.facts import definitions, history
-from factbook.facts.definitions import Stored
+from factbook.facts import history
 from factbook.integrations import VENDORS
 from factbook.storage import Database, Transaction, Write
 

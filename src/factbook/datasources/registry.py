@@ -8,14 +8,12 @@ from typing import NamedTuple
 import structlog
 
 from factbook.clock import SECOND, Clock
-from factbook.collecting import connection_store
-from factbook.collecting.connection_store import Key
-from factbook.datasources import custom
+from factbook.datasources import connection_store, custom, definitions
+from factbook.datasources.connection_store import Key
 from factbook.datasources.custom import Connection, Definition, Files, Unusable
+from factbook.datasources.definitions import Stored
 from factbook.errors import FactbookError, InputError
-from factbook.facts import definitions
 from factbook.facts.datasource import DataSource
-from factbook.facts.definitions import Stored
 from factbook.integrations.integration import Integration
 from factbook.storage import Database
 
