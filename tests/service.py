@@ -9,7 +9,7 @@ import httpx2
 from factbook.app import Application
 from factbook.auth import permissions as known
 from factbook.auth import store, tokens
-from factbook.collecting import HostFiles, Registry
+from factbook.collection import HostFiles, Registry
 from factbook.edge.state import State
 from factbook.facts.datasource import DataSource
 from factbook.integrations import SOURCES

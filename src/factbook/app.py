@@ -20,7 +20,7 @@ from factbook.auth.limits import RateLimit
 from factbook.catalog.sets import Rules
 from factbook.catalog.store import derived
 from factbook.clock import Clock
-from factbook.collecting import (
+from factbook.collection import (
     Clients,
     Collector,
     Connect,

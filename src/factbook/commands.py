@@ -20,7 +20,7 @@ from factbook.auth.store import Token
 from factbook.catalog import ref as refs
 from factbook.catalog.store import subjects
 from factbook.clock import Clock, now
-from factbook.collecting import starting
+from factbook.collection import start_run as starting
 from factbook.edge import auditing, links
 from factbook.errors import InputError, NotFoundError
 from factbook.facts import health

@@ -11,11 +11,11 @@ from functools import partial
 
 import structlog
 
-from factbook import collecting
+from factbook import collection as collecting
 from factbook.auth import audit, invitations, sessions
 from factbook.catalog.store import pushing
 from factbook.clock import DAY, HOUR, MINUTE, SECOND, Clock, Pace
-from factbook.collecting import Collector, Registry
+from factbook.collection import Collector, Registry
 from factbook.errors import OutdatedError, UnavailableError
 from factbook.events import store as events
 from factbook.facts import store, trimming

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from factbook.storage import Transaction, migrations
-from tests.collecting.world import World
+from tests.collection.world import World
 from tests.service import NOON, PUSH, Service, component, resource
 
 ON_SQLITE = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)

@@ -19,7 +19,7 @@ from playwright.async_api import async_playwright
 from factbook.app import Application
 from factbook.auth.permissions import CATALOG_READ, SET_WRITE, SOURCE_READ
 from factbook.clock import DAY, HOUR, MINUTE
-from factbook.collecting import Collector
+from factbook.collection import Collector
 from factbook.settings import Settings
 from factbook.telemetry import logs
 from tests.browser import driving, showcase

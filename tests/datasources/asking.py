@@ -10,7 +10,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp
 
 from factbook.clock import Clock
-from factbook.collecting import Collector
+from factbook.collection import Collector
 from factbook.datasources import custom
 from factbook.datasources.custom import Connection, Definition
 from factbook.facts import store

@@ -8,8 +8,8 @@ import yaml
 
 from factbook.clock import DAY, HOUR
 from factbook.integrations import SOURCES
-from tests.collecting.madeup import Vendor, integration
-from tests.collecting.world import World
+from tests.collection.madeup import Vendor, integration
+from tests.collection.world import World
 from tests.docs.parts import DOCS
 from tests.service import NOON
 

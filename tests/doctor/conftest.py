@@ -7,7 +7,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from factbook.collecting import Connect
+from factbook.collection import Connect
 from factbook.doctor.examining import examine
 from factbook.doctor.finding import Finding
 from tests.conftest import TOKEN_KEY

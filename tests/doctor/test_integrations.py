@@ -6,7 +6,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from factbook.collecting import Connect
+from factbook.collection import Connect
 from factbook.doctor import integrations as looks
 from factbook.integrations.integration import Integration
 from factbook.outbound import Client

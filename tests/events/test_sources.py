@@ -1,7 +1,7 @@
 """Events of collecting: facts that change, sources that go down and come up."""
 
-from tests.collecting.madeup import DENIED
-from tests.collecting.world import OPEN, World
+from tests.collection.madeup import DENIED
+from tests.collection.world import OPEN, World
 from tests.events.feed import events
 from tests.pauses import no_pauses
 from tests.service import Service

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from factbook import collecting
+from factbook import collection as collecting
 from factbook.clock import DAY, HOUR, MINUTE, SECOND
 from factbook.errors import FactbookError
 from factbook.facts import store

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.collecting.world import World
+from tests.collection.world import World
 from tests.pauses import no_pauses
 from tests.service import Service
 

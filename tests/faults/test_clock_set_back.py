@@ -16,8 +16,8 @@ from factbook.scheduling import engine
 from factbook.webhooks import queue
 from factbook.worker import Worker
 from tests.api.defining import define, item, latest, push, pushed
-from tests.collecting.madeup import DOWN, LIMITED
-from tests.collecting.world import OPEN, World
+from tests.collection.madeup import DOWN, LIMITED
+from tests.collection.world import OPEN, World
 from tests.service import NOON, Service, Time, component, registry
 
 YEAR = 365 * DAY

@@ -8,14 +8,14 @@ import pytest
 from structlog.testing import capture_logs
 
 from factbook.clock import HOUR, MINUTE
-from factbook.collecting import Collector
+from factbook.collection import Collector
 from factbook.facts import store
 from factbook.facts.store import Latest
 from factbook.integrations.integration import Integration
 from factbook.scheduling import runs
 from factbook.scheduling.runs import Health
 from factbook.scheduling.starts import next_start
-from tests.collecting.tools import ToolWorld
+from tests.collection.tools import ToolWorld
 from tests.datasources import asking as custom
 from tests.fakes import garbage
 from tests.fakes.fake import Fake

@@ -14,7 +14,8 @@ from typing import Any
 
 import httpx2
 
-from factbook import collecting, commands
+from factbook import collection as collecting
+from factbook import commands
 from factbook.auth.permissions import CATALOG_READ, SOURCE_READ
 from factbook.clock import DAY, HOUR
 from factbook.integrations import SOURCES
@@ -24,7 +25,7 @@ from factbook.web import cookies
 from tests.api.defining import SOURCES as DATA_SOURCES
 from tests.api.defining import define, item, of_entities, push, pushed
 from tests.api.test_connections import made
-from tests.collecting.world import World
+from tests.collection.world import World
 from tests.events.feed import page
 from tests.processes import TOKEN_KEY
 from tests.service import PUSH, Service, component, started

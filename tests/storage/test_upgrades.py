@@ -18,7 +18,7 @@ from factbook.web import cookies
 from tests.api.defining import CONNECTIONS, item
 from tests.api.defining import SOURCES as DATA_SOURCES
 from tests.api.defining import push as push_facts
-from tests.collecting.madeup import Vendor, integration
+from tests.collection.madeup import Vendor, integration
 from tests.events import feed
 from tests.processes import TOKEN_KEY
 from tests.service import PUSH, Service, component, started

@@ -22,7 +22,7 @@ from factbook.integrations.integration import Collected
 from factbook.outbound import Client, Memory
 from factbook.settings import load
 from factbook.telemetry import logs
-from tests.collecting.madeup import Vendor, integration
+from tests.collection.madeup import Vendor, integration
 
 SIZE = 5
 LATENCY = 0.02

@@ -14,12 +14,13 @@ from pathlib import Path
 
 import pytest
 
-from factbook import clock, collecting
+from factbook import clock
+from factbook import collection as collecting
 from factbook.integrations.integration import Integration
 from factbook.scheduling import runs
 from factbook.storage import Database
-from tests.collecting.madeup import Vendor, repository
-from tests.collecting.process import SIZE, made_up
+from tests.collection.madeup import Vendor, repository
+from tests.collection.process import SIZE, made_up
 from tests.conftest import StartService
 from tests.processes import clean_environment
 from tests.service import Service
@@ -30,7 +31,7 @@ ENTITIES = 300
 KILLED_AFTER = 60
 AT_ONCE = 2
 TAKEN_OVER_SECONDS = 60
-PROCESS = [sys.executable, "-m", "tests.collecting.process"]
+PROCESS = [sys.executable, "-m", "tests.collection.process"]
 ROOT = Path(__file__).parent.parent.parent
 
 

@@ -13,7 +13,7 @@ from factbook.clock import DAY, HOUR, MINUTE
 from factbook.integrations import SOURCES
 from factbook.scheduling import runs
 from factbook.worker import Worker
-from tests.collecting.tools import ToolWorld
+from tests.collection.tools import ToolWorld
 from tests.conftest import StartService
 from tests.fakes.fake import Fake
 from tests.fakes.faults import Fault, bad_gateway, cut_off, not_json, saying, unavailable

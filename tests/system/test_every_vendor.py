@@ -16,8 +16,8 @@ import httpx2
 import pytest
 from starlette.types import ASGIApp
 
-from tests.collecting.tools import TOOLS as SHAPES
-from tests.collecting.tools import leaves
+from tests.collection.tools import TOOLS as SHAPES
+from tests.collection.tools import leaves
 from tests.fakes.serving import served
 from tests.integrations.datadog import asking as datadog
 from tests.integrations.gitea import asking as gitea

@@ -9,7 +9,7 @@ from structlog.testing import capture_logs
 from factbook.clock import HOUR, MINUTE
 from factbook.facts import store
 from factbook.scheduling import runs
-from tests.collecting.tools import ToolWorld
+from tests.collection.tools import ToolWorld
 from tests.fakes import garbage
 from tests.fakes.git import FakeGit
 from tests.integrations.git.asking import APP, HOST, folders, full

@@ -19,7 +19,7 @@ import httpx2
 import pytest
 
 from factbook.storage import open_database
-from tests.collecting.madeup import repository
+from tests.collection.madeup import repository
 from tests.processes import ServerProcess
 from tests.service import PUSH
 from tests.system.load import ENTITIES, SETS, Follower, Pusher, Step, ask, load

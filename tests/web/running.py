@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.collecting.world import World
+from tests.collection.world import World
 from tests.conftest import StartService
 from tests.web.visiting import Browser, words
 

@@ -5,7 +5,7 @@ import pytest
 from factbook.clock import DAY, HOUR, MINUTE
 from factbook.outbound.outcomes import Missing, Outcome
 from tests.api.defining import define, of_entities
-from tests.collecting.madeup import DOWN
+from tests.collection.madeup import DOWN
 from tests.conftest import StartService
 from tests.service import Service, component
 from tests.web.running import HOSTILE, world

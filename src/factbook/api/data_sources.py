@@ -8,7 +8,8 @@ from factbook.api.wire_sources import NewRun, Publish
 from factbook.auth.audit import Entry
 from factbook.auth.permissions import SOURCE_WRITE
 from factbook.clock import iso
-from factbook.collecting import running, telling
+from factbook.collection import run_log as telling
+from factbook.collection import run_now as running
 from factbook.datasources import define as defining
 from factbook.datasources import definitions
 from factbook.datasources.definitions import Stored

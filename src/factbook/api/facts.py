@@ -24,7 +24,7 @@ from factbook.catalog import ref as refs
 from factbook.catalog.store import reading as catalog_reading
 from factbook.catalog.validation import deeper_than
 from factbook.clock import iso, milliseconds
-from factbook.collecting import running
+from factbook.collection import run_now as running
 from factbook.datasources import definitions
 from factbook.edge import auditing
 from factbook.edge.requests import Reply, Request, reply

@@ -1,6 +1,6 @@
 """Every data source of this server, builtin or defined by a user, as it is at this moment."""
 
-from factbook.collecting import Known
+from factbook.collection import Known
 from factbook.datasources.define import missing
 from factbook.edge.state import State
 from factbook.facts.datasource import DataSource

@@ -6,7 +6,8 @@ from msgspec import UNSET
 
 from factbook.api.parameters import SOURCE_ID
 from factbook.api.wire_sources import NewTrial
-from factbook.collecting import Answered, running
+from factbook.collection import Answered
+from factbook.collection import run_now as running
 from factbook.edge.requests import Reply, Request, decode, reply
 from factbook.edge.state import State
 

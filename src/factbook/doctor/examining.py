@@ -12,7 +12,7 @@ import httpx2
 from factbook.app import Application, application
 from factbook.clock import Clock
 from factbook.clock import now as system_clock
-from factbook.collecting import Clients, Connect, Connections, Registry
+from factbook.collection import Clients, Connect, Connections, Registry
 from factbook.doctor import configuration, integrations, key, machine, migrations, running, search
 from factbook.doctor import postgresql as servers
 from factbook.doctor import sqlite as files

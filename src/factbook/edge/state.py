@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from factbook.auth.limits import RateLimit
 from factbook.catalog.sets import Rules
 from factbook.clock import Clock
-from factbook.collecting import Connect, Registry
+from factbook.collection import Connect, Registry
 from factbook.edge.admission import Admission
 from factbook.edge.metrics import Metrics
 from factbook.edge.origins import Hosts, Proxies

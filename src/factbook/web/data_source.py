@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 from factbook.auth.audit import Entry
 from factbook.auth.permissions import CATALOG_READ, SOURCE_READ, SOURCE_RUN, SOURCE_WRITE
 from factbook.clock import DAY
-from factbook.collecting import Known
+from factbook.collection import Known
 from factbook.datasources import define as defining
 from factbook.datasources import definitions
 from factbook.datasources.custom import yaml_text as texts

@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 from markupsafe import Markup
 
 from factbook.auth.permissions import SOURCE_RUN
-from factbook.collecting import Known as Sources
+from factbook.collection import Known as Sources
 from factbook.edge.requests import offloaded
 from factbook.facts import excerpts, shapes, store
 from factbook.facts.datasource import DataSource

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from factbook.auth.permissions import CATALOG_READ, SOURCE_READ
 from factbook.catalog.store import overview, pushing
 from factbook.clock import DAY
-from factbook.collecting import Known
+from factbook.collection import Known
 from factbook.edge.requests import Reply
 from factbook.facts import health
 from factbook.facts.datasource import DataSource

@@ -5,7 +5,7 @@ from typing import Final, Literal, NamedTuple
 
 from markupsafe import Markup
 
-from factbook.collecting import Known
+from factbook.collection import Known
 from factbook.facts import health
 from factbook.facts.datasource import DataSource
 from factbook.scheduling.runs import Health, Run

@@ -5,7 +5,8 @@ from typing import Final
 
 from factbook.auth.permissions import SOURCE_READ, SOURCE_RUN
 from factbook.catalog import ref as refs
-from factbook.collecting import running, telling
+from factbook.collection import run_log as telling
+from factbook.collection import run_now as running
 from factbook.edge import auditing
 from factbook.edge.requests import Reply
 from factbook.errors import ConflictError, InputError, NotFoundError

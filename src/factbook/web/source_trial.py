@@ -4,7 +4,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from factbook.collecting import Answered, running
+from factbook.collection import Answered
+from factbook.collection import run_now as running
 from factbook.datasources.custom import Definition
 from factbook.errors import InputError
 from factbook.facts import reasons as words

@@ -7,7 +7,7 @@ import pytest
 
 from factbook.clock import DAY, iso
 from factbook.integrations import SOURCES
-from tests.collecting.tools import ToolWorld
+from tests.collection.tools import ToolWorld
 from tests.conftest import StartService
 from tests.fakes.faults import saying, unavailable
 from tests.fakes.prometheus import Server

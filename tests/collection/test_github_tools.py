@@ -7,7 +7,7 @@ import pytest
 
 from factbook.clock import DAY, HOUR, MINUTE, iso
 from factbook.integrations import SOURCES
-from tests.collecting.tools import ToolWorld
+from tests.collection.tools import ToolWorld
 from tests.conftest import StartService
 from tests.fakes.faults import unavailable
 from tests.fakes.github.state import Repository, Token

@@ -14,7 +14,7 @@ from factbook.errors import InputError, NotFoundError
 from factbook.scheduling.runs import Run
 from factbook.settings import Settings
 from factbook.worker import Worker
-from tests.collecting.madeup import DOWN, Vendor, integration, repository
+from tests.collection.madeup import DOWN, Vendor, integration, repository
 from tests.conftest import TOKEN_KEY
 from tests.processes import FACTBOOK, clean_environment
 from tests.service import Service, Time, component

@@ -10,7 +10,9 @@ import structlog
 
 from factbook.catalog.store import subjects
 from factbook.clock import MINUTE, SECOND, Clock
-from factbook.collecting import batches, planning, telling
+from factbook.collection import batches
+from factbook.collection import run_log as telling
+from factbook.collection import run_plan as planning
 from factbook.datasources.clients import Clients, Connect
 from factbook.datasources.memory import DatabaseMemory
 from factbook.errors import UnavailableError

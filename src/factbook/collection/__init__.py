@@ -1,8 +1,8 @@
 """Collecting facts: runs of the sources, and samples of what the catalog says of itself."""
 
-from factbook.collecting.asking import collect_requested
-from factbook.collecting.collector import Collector, Further
-from factbook.collecting.planning import Plan, enqueue, plan, plan_some
+from factbook.collection.collector import Collector, Further
+from factbook.collection.refresh_requests import collect_requested
+from factbook.collection.run_plan import Plan, enqueue, plan, plan_some
 from factbook.datasources.catalog_samples import sample_catalog
 from factbook.datasources.clients import Clients, Connect, Connections
 from factbook.datasources.memory import sweep as sweep_memories

@@ -10,7 +10,7 @@ from factbook.clock import DAY, HOUR, MINUTE
 from factbook.facts.datasource import Lifecycle
 from factbook.scheduling import runs
 from factbook.worker import Worker
-from tests.collecting.madeup import (
+from tests.collection.madeup import (
     DENIED,
     DOWN,
     LIMITED,

@@ -2,11 +2,11 @@
 
 import asyncio
 
-from factbook import collecting
+from factbook import collection as collecting
 from factbook.clock import DAY
 from factbook.datasources.memory import DatabaseMemory
 from factbook.scheduling import engine
-from tests.collecting.world import OPEN, World
+from tests.collection.world import OPEN, World
 from tests.service import Service
 
 

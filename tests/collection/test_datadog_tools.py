@@ -8,7 +8,7 @@ import pytest
 from factbook.clock import DAY, HOUR, MINUTE, iso
 from factbook.facts.reasons import REASONS
 from factbook.integrations import SOURCES
-from tests.collecting.tools import ToolWorld
+from tests.collection.tools import ToolWorld
 from tests.conftest import StartService
 from tests.fakes.datadog import Keys, Monitor
 from tests.fakes.faults import saying, unavailable

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from factbook.clock import MINUTE, SECOND
-from factbook.collecting import Collector
+from factbook.collection import Collector
 from factbook.storage import Transaction
-from tests.collecting.test_connecting import proof
+from tests.collection.test_connecting import proof
 from tests.conftest import StartService
 from tests.service import Service, component
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from functools import partial
 
-from factbook.collecting import planning
+from factbook.collection import run_plan as planning
 from factbook.datasources import catalog_samples as sampling
 from factbook.facts import requests
 from factbook.facts.datasource import DataSource

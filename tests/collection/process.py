@@ -1,6 +1,6 @@
 """A worker in a process of its own, with a made-up vendor that takes its time.
 
-    python -m tests.collecting.process DATABASE_URL ASKED AT_ONCE LATENCY
+    python -m tests.collection.process DATABASE_URL ASKED AT_ONCE LATENCY
 
 Every target that the vendor is asked for becomes a line of the file ASKED. Of its batches AT_ONCE
 may be under way, and each takes LATENCY seconds.
@@ -17,7 +17,7 @@ from factbook.integrations.integration import Collected, Integration
 from factbook.outbound import Client, Memory
 from factbook.settings import Settings
 from factbook.telemetry import logs
-from tests.collecting.madeup import Vendor, integration
+from tests.collection.madeup import Vendor, integration
 
 SIZE = 5
 

@@ -11,8 +11,8 @@ from factbook.integrations import SOURCES
 from factbook.scheduling import engine
 from factbook.scheduling.starts import next_start
 from factbook.worker import Worker
-from tests.collecting.madeup import Vendor, collector, integration, repository
-from tests.collecting.world import CLOSED, LATEST, OPEN, World
+from tests.collection.madeup import Vendor, collector, integration, repository
+from tests.collection.world import CLOSED, LATEST, OPEN, World
 from tests.service import NOON, Service, component, registry
 
 

@@ -2,13 +2,13 @@
 
 from typing import Any
 
-from factbook.collecting import Collector
+from factbook.collection import Collector
 from factbook.facts import store
 from factbook.facts.store import Latest
 from factbook.scheduling import runs
 from factbook.scheduling.runs import Run
 from factbook.scheduling.starts import next_start
-from tests.collecting.madeup import Vendor, collector, integration, repository
+from tests.collection.madeup import Vendor, collector, integration, repository
 from tests.service import Service
 
 OPEN, CLOSED, LATEST = "codehost.issues.open", "codehost.issues.closed", "codehost.latest"

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from factbook.clock import HOUR, MINUTE, SECOND
-from factbook.collecting import Collector, Registry
+from factbook.collection import Collector, Registry
 from factbook.scheduling import runs
 from factbook.scheduling.starts import next_start
 from factbook.storage import Transaction

@@ -10,7 +10,7 @@ import stamina
 
 from factbook.clock import DAY, MINUTE, iso
 from factbook.integrations import SOURCES
-from tests.collecting.tools import ToolWorld
+from tests.collection.tools import ToolWorld
 from tests.conftest import StartService
 from tests.fakes.faults import saying, unavailable
 from tests.fakes.git import FakeGit, commit, git, hosted

@@ -7,7 +7,7 @@ import structlog
 
 from factbook.catalog import ref as refs
 from factbook.catalog.store import subjects
-from factbook.collecting import starting
+from factbook.collection import start_run as starting
 from factbook.datasources import define as defining
 from factbook.datasources.clients import Connect
 from factbook.datasources.custom import Definition, definition

@@ -2,8 +2,8 @@
 
 from functools import partial
 
-from factbook.collecting import planning
-from factbook.collecting.planning import Plan
+from factbook.collection import run_plan as planning
+from factbook.collection.run_plan import Plan
 from factbook.integrations.integration import Integration
 from factbook.scheduling.engine import Begun
 from factbook.storage import Database, Transaction, Write

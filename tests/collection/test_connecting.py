@@ -9,11 +9,11 @@ from functools import partial
 import pytest
 
 from factbook import clock
-from factbook.collecting import Connections
+from factbook.collection import Connections
 from factbook.outbound import Client, Credential
 from factbook.outbound.outcomes import Outcome
 from factbook.settings import Settings
-from tests.collecting.madeup import Vendor, integration
+from tests.collection.madeup import Vendor, integration
 
 SETTINGS = Settings(outgoing_networks=["127.0.0.0/8"])
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from factbook.collecting import Collector
+from factbook.collection import Collector
 from factbook.scheduling.starts import next_start
 from tests.integrations.asking import Asking
 from tests.service import Service

@@ -4,14 +4,8 @@ from typing import Any
 
 from factbook.clock import HOUR, MINUTE
 from factbook.integrations import SOURCES
-from tests.collecting.madeup import (
-    DENIED,
-    DOWN,
-    LIMITED,
-    Vendor,
-    integration,
-)
-from tests.collecting.world import CLOSED, LATEST, OPEN, World
+from tests.collection.madeup import DENIED, DOWN, LIMITED, Vendor, integration
+from tests.collection.world import CLOSED, LATEST, OPEN, World
 from tests.service import NOON
 
 
