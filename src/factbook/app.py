@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, TypeVar
 import structlog
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from factbook import clock, traces, web
+from factbook import clock, web
+from factbook import observability as traces
 from factbook.api import mcp_answers
 from factbook.api import routes as api
 from factbook.auth.keys import token_key
@@ -31,8 +32,6 @@ from factbook.collection import (
 )
 from factbook.datasources import custom
 from factbook.edge.admission import Admission
-from factbook.edge.load import CountedDatabase
-from factbook.edge.metrics import Metrics
 from factbook.edge.origins import Hosts, Proxies
 from factbook.edge.refusals import Refusals
 from factbook.edge.routing import router
@@ -41,13 +40,15 @@ from factbook.edge.tasks import Tasks
 from factbook.facts.datasource import DataSource
 from factbook.integrations import SOURCES, configured
 from factbook.integrations.integration import Integration
+from factbook.observability import Tracing
+from factbook.observability.load import CountedDatabase
+from factbook.observability.metrics import Metrics
 from factbook.outbound import Client
 from factbook.settings import Settings, load
 from factbook.storage import Database, open_database
 from factbook.storage.migrations import migrate as migrate_database
 from factbook.telemetry import logs
 from factbook.tools import TOOLS, Tool
-from factbook.traces import Tracing
 from factbook.webhooks import Courier, GuardedPost
 from factbook.worker import Worker
 

@@ -12,9 +12,9 @@ from starlette.types import Message
 
 from factbook.edge import requests
 from factbook.edge.admission import Admission
-from factbook.edge.metrics import Metrics
 from factbook.edge.requests import Request
 from factbook.errors import OverloadedError
+from factbook.observability.metrics import Metrics
 from tests.api.defining import FACTS, define, pushed
 from tests.conftest import StartService
 from tests.service import PUSH, TOOLS, Service, call, component

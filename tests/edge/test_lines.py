@@ -7,9 +7,9 @@ import time
 import pytest
 
 from factbook.edge.admission import Admission
-from factbook.edge.metrics import Metrics
 from factbook.edge.requests import Request
 from factbook.errors import OverloadedError
+from factbook.observability.metrics import Metrics
 from tests.api.test_overload import request
 
 PLACES = 3

@@ -4,11 +4,11 @@ from contextlib import suppress
 
 from prometheus_client.core import Metric
 
-from factbook.edge import stored
-from factbook.edge.metrics import of_sources
 from factbook.edge.requests import Reply, Request, reply
 from factbook.edge.state import State
 from factbook.errors import NotFoundError, UnavailableError
+from factbook.observability import stored_metrics as stored
+from factbook.observability.metrics import of_sources
 from factbook.scheduling import runs
 from factbook.storage import migrations
 

@@ -11,8 +11,8 @@ from factbook.auth import audit
 from factbook.auth.audit import Record
 from factbook.auth.limits import RateLimit
 from factbook.clock import Clock
-from factbook.edge.metrics import Metrics
 from factbook.errors import UnavailableError
+from factbook.observability.metrics import Metrics
 from factbook.storage import Database
 
 log = structlog.get_logger("factbook.audit")

@@ -9,10 +9,10 @@ from factbook.catalog.sets import Rules
 from factbook.clock import Clock
 from factbook.collection import Connect, Registry
 from factbook.edge.admission import Admission
-from factbook.edge.metrics import Metrics
 from factbook.edge.origins import Hosts, Proxies
 from factbook.edge.refusals import Refusals
 from factbook.facts.datasource import DataSource
+from factbook.observability.metrics import Metrics
 from factbook.settings import Settings
 from factbook.storage import Database
 from factbook.telemetry.spans import Tracer

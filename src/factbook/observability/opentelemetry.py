@@ -5,11 +5,13 @@ from collections.abc import Mapping
 
 from starlette.types import ASGIApp
 
+from factbook.observability import exporting
+from factbook.observability import otel_spans as making
+from factbook.observability import traced_requests as requests
+from factbook.observability.traced_database import TracedDatabase
 from factbook.storage import Database
 from factbook.telemetry.spans import Tracer
 from factbook.tools import Tool
-from factbook.traces import exporting, making, requests
-from factbook.traces.statements import TracedDatabase
 
 
 class OpenTelemetry:

@@ -7,7 +7,7 @@ from typing import Final, TypeVar
 
 from prometheus_client.core import GaugeMetricFamily, Metric
 
-from factbook.edge.durations import Durations
+from factbook.observability.durations import Durations
 from factbook.storage import Database, Transaction
 
 T = TypeVar("T")

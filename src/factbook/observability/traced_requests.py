@@ -12,10 +12,10 @@ from opentelemetry.trace import Span, SpanKind, Tracer
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from factbook.observability.otel_spans import SpanMaker, around, failed
 from factbook.telemetry.spans import Attributes
 from factbook.tools import Context as ToolContext
 from factbook.tools import Tool
-from factbook.traces.making import SpanMaker, around, failed
 
 # They are asked for all the time, by machines.
 UNTRACED: Final = frozenset({"/healthz", "/readyz", "/metrics", "/static/{name}"})

@@ -21,10 +21,10 @@ from prometheus_client.process_collector import ProcessCollector
 
 from factbook import __version__
 from factbook.clock import SECOND
-from factbook.edge.durations import Durations
-from factbook.edge.load import Load
 from factbook.facts.datasource import DataSource
 from factbook.facts.health import interval, next_run
+from factbook.observability.durations import Durations
+from factbook.observability.load import Load
 from factbook.scheduling.runs import Health
 
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"})

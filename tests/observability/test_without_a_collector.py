@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from factbook import traces
+from factbook import observability as traces
 from factbook.api import routes as api
 from factbook.errors import ConfigurationError
 from factbook.settings import Settings

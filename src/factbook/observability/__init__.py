@@ -93,7 +93,7 @@ def start(settings: Settings, environ: Mapping[str, str] = os.environ) -> Tracin
                 "take on port 4318."
             )
     try:
-        from factbook.traces.opentelemetry import OpenTelemetry  # noqa: PLC0415 - may be missing
+        from factbook.observability.opentelemetry import OpenTelemetry  # noqa: PLC0415 - may be missing
     except ImportError as error:
         raise ConfigurationError(
             f"traces is on, and {error.name} is not installed: pip install 'factbook[traces]'."

@@ -13,9 +13,9 @@ from typing import Any, Final, TypeVar
 
 from opentelemetry.trace import Span, SpanKind, Tracer, get_current_span
 
+from factbook.observability.otel_spans import around, ending
 from factbook.storage import Database, Row, Transaction
 from factbook.storage.database import Dialect, Moment, Parameters
-from factbook.traces.making import around, ending
 
 T = TypeVar("T")
 

@@ -12,8 +12,8 @@ import pytest
 from starlette.responses import Response
 
 from tests.fakes.collector import Collector, Span
+from tests.observability.traced import PARENT, TECH_INSIGHTS, VENDOR_SECRET, World, tracing
 from tests.service import PUSH, TOOLS, call
-from tests.traces.traced import PARENT, TECH_INSIGHTS, VENDOR_SECRET, World, tracing
 from tests.webhooks.receiver import receiving
 
 PUT_SET = f"PUT {PUSH}/sets/{{set_id}}"
