@@ -10,8 +10,8 @@ from factbook.app import Application
 from factbook.auth import permissions as known
 from factbook.auth import store, tokens
 from factbook.collection import HostFiles, Registry
-from factbook.edge.state import State
 from factbook.facts.datasource import DataSource
+from factbook.http.context import State
 from factbook.integrations import SOURCES
 from factbook.integrations.integration import Integration
 from factbook.settings import Settings

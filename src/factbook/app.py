@@ -31,13 +31,13 @@ from factbook.collection import (
     Registry,
 )
 from factbook.datasources import custom
-from factbook.edge.admission import Admission
-from factbook.edge.origins import Hosts, Proxies
-from factbook.edge.refusals import Refusals
-from factbook.edge.routing import router
-from factbook.edge.state import State
-from factbook.edge.tasks import Tasks
 from factbook.facts.datasource import DataSource
+from factbook.http.admission import Admission
+from factbook.http.background_tasks import Tasks
+from factbook.http.context import State
+from factbook.http.refusal_log import Refusals
+from factbook.http.router import router
+from factbook.http.trusted_hosts import Hosts, Proxies
 from factbook.integrations import SOURCES, configured
 from factbook.integrations.integration import Integration
 from factbook.observability import Tracing

@@ -21,10 +21,11 @@ from factbook.catalog import ref as refs
 from factbook.catalog.store import subjects
 from factbook.clock import Clock, now
 from factbook.collection import start_run as starting
-from factbook.edge import auditing, links
 from factbook.errors import InputError, NotFoundError
 from factbook.facts import health
 from factbook.facts.datasource import DataSource
+from factbook.http import audit as auditing
+from factbook.http import urls as links
 from factbook.integrations.integration import Integration
 from factbook.scheduling import runs
 from factbook.scheduling.runs import Health, Run

@@ -42,7 +42,7 @@ def serve(settings: Settings) -> None:
         port=settings.port,
         workers=settings.workers,
         loop="uvloop",
-        http="factbook.edge.connection:Connection",
+        http="factbook.http.uvicorn_protocol:Connection",
         ws="none",
         lifespan="on",
         access_log=False,

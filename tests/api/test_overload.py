@@ -10,10 +10,10 @@ import msgspec
 import pytest
 from starlette.types import Message
 
-from factbook.edge import requests
-from factbook.edge.admission import Admission
-from factbook.edge.requests import Request
 from factbook.errors import OverloadedError
+from factbook.http import requests
+from factbook.http.admission import Admission
+from factbook.http.requests import Request
 from factbook.observability.metrics import Metrics
 from tests.api.defining import FACTS, define, pushed
 from tests.conftest import StartService

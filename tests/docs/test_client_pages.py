@@ -3,7 +3,7 @@
 import re
 
 from factbook.client import Client
-from factbook.edge.agents import AGENTS
+from factbook.http.client_configs import AGENTS
 from tests.docs.parts import DOCS
 
 CONNECT = (DOCS / "how-to" / "connect.md").read_text()

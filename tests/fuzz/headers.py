@@ -8,8 +8,8 @@ import httpx2
 from factbook.api import cursors, jsonrpc, parameters
 from factbook.api.cursors import AfterCursor, QueryCursor
 from factbook.api.parameter import Parameter
-from factbook.edge.origins import Hosts, Proxies
-from factbook.edge.requests import Request
+from factbook.http.requests import Request
+from factbook.http.trusted_hosts import Hosts, Proxies
 from factbook.outbound.address_guard import Guard, literal
 from factbook.outbound.answers import Answer, Reply
 from factbook.outbound.credential import expiry

@@ -6,7 +6,7 @@ from html import unescape
 import pytest
 
 from factbook.auth import roles
-from factbook.edge.agents import AGENTS
+from factbook.http.client_configs import AGENTS
 from tests.conftest import StartService
 from tests.service import TOOLS, Service
 from tests.web.visiting import Browser, browser, signed_in, words

@@ -9,8 +9,8 @@ from factbook.api.parameters import FACTS_LIMIT
 from factbook.api.wire import Time, Wire
 from factbook.auth import audit, audit_lines
 from factbook.auth.audit import ACTIONS, LONGEST
-from factbook.edge.requests import Reply, Request, reply
-from factbook.edge.state import State
+from factbook.http.context import State
+from factbook.http.requests import Reply, Request, reply
 
 _PAGE = 100
 NDJSON: Final = "application/x-ndjson"

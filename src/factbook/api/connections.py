@@ -8,9 +8,9 @@ from factbook.clock import iso
 from factbook.datasources import connections
 from factbook.datasources.connection_store import Wanted
 from factbook.datasources.connections import Shown
-from factbook.edge import auditing
-from factbook.edge.requests import Reply, Request, decode, reply
-from factbook.edge.state import State
+from factbook.http import audit as auditing
+from factbook.http.context import State
+from factbook.http.requests import Reply, Request, decode, reply
 
 _LARGEST = 256 * 1024
 

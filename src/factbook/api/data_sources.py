@@ -13,10 +13,10 @@ from factbook.collection import run_now as running
 from factbook.datasources import define as defining
 from factbook.datasources import definitions
 from factbook.datasources.definitions import Stored
-from factbook.edge import auditing
-from factbook.edge.requests import Reply, Request, decode, reply
-from factbook.edge.state import State
 from factbook.facts.datasource import DataSource
+from factbook.http import audit as auditing
+from factbook.http.context import State
+from factbook.http.requests import Reply, Request, decode, reply
 from factbook.scheduling import runs
 from factbook.scheduling.runs import Run
 

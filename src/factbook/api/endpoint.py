@@ -12,12 +12,13 @@ from starlette.types import Receive, Scope, Send
 
 from factbook.api.parameter import AnswerHeader, Parameter
 from factbook.auth.permissions import AUDIT_READ, CATALOG_READ, EVENTS_READ, SOURCE_READ
-from factbook.edge import auditing, errors
-from factbook.edge.authentication import authenticate, authorize
-from factbook.edge.requests import ClientGoneError, Reply, Request
-from factbook.edge.sending import begun, send_reply
-from factbook.edge.state import State
 from factbook.errors import FactbookError, MethodNotAllowedError
+from factbook.http import audit as auditing
+from factbook.http import error_responses as errors
+from factbook.http.authentication import authenticate, authorize
+from factbook.http.context import State
+from factbook.http.requests import ClientGoneError, Reply, Request
+from factbook.http.responses import begun, send_reply
 
 Handler = Callable[[Request, State], Awaitable[Reply]]
 ErrorForm = Callable[[FactbookError, Request], Reply]

@@ -20,10 +20,10 @@ from factbook.catalog.store import pushing, querying, reading
 from factbook.catalog.store.conditions import AllOf
 from factbook.catalog.store.querying import Order, Query, Stored
 from factbook.catalog.store.writing import Actor
-from factbook.edge import auditing
-from factbook.edge.requests import Reply, Request
-from factbook.edge.state import State
 from factbook.errors import NotFoundError
+from factbook.http import audit as auditing
+from factbook.http.context import State
+from factbook.http.requests import Reply, Request
 
 # Bytes of a list of references: those of some hundred thousand.
 _LARGEST_LIST = 16 * 1024 * 1024

@@ -6,9 +6,9 @@ from typing import Any
 import msgspec
 
 from factbook.catalog import location, strict, validation
-from factbook.edge.requests import Reply, Request, offloaded, reply
-from factbook.edge.state import State
 from factbook.errors import InputError
+from factbook.http.context import State
+from factbook.http.requests import Reply, Request, offloaded, reply
 from factbook.telemetry.logs import without_secrets
 
 _MOST = 1000

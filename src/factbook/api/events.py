@@ -9,11 +9,11 @@ from factbook.api.parameter import Integer, Text, Texts
 from factbook.api.parameters import FACTS_LIMIT
 from factbook.catalog import ref as refs
 from factbook.clock import iso
-from factbook.edge.requests import Reply, Request, reply
-from factbook.edge.state import State
 from factbook.events import store
 from factbook.events.event import TYPES, Event, Place
 from factbook.events.store import Page, Wanted
+from factbook.http.context import State
+from factbook.http.requests import Reply, Request, reply
 
 _PAGE: Final = 100
 _NOW: Final = "now"

@@ -9,8 +9,8 @@ from factbook.api.wire import Predicate, Wire
 from factbook.catalog import filters, predicates
 from factbook.catalog.store import facets
 from factbook.catalog.store.conditions import EVERYTHING, Condition
-from factbook.edge.requests import Reply, Request, reply
-from factbook.edge.state import State
+from factbook.http.context import State
+from factbook.http.requests import Reply, Request, reply
 
 
 class Facets(Struct, forbid_unknown_fields=True):

@@ -26,14 +26,14 @@ from factbook.catalog.validation import deeper_than
 from factbook.clock import iso, milliseconds
 from factbook.collection import run_now as running
 from factbook.datasources import definitions
-from factbook.edge import auditing
-from factbook.edge.requests import Reply, Request, reply
-from factbook.edge.state import State
 from factbook.errors import ConflictError, InputError
 from factbook.facts import pushing, reading, store
 from factbook.facts.datasource import DataSource
 from factbook.facts.pushing import Item, Outcome
 from factbook.facts.reading import Entry, Place
+from factbook.http import audit as auditing
+from factbook.http.context import State
+from factbook.http.requests import Reply, Request, reply
 from factbook.integrations import catalog
 from factbook.storage import Transaction
 

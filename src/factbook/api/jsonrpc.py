@@ -5,7 +5,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from factbook.edge.requests import Reply
+from factbook.http.requests import Reply
 
 PARSE_ERROR = -32700
 INVALID_REQUEST = -32600

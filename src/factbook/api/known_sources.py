@@ -2,8 +2,8 @@
 
 from factbook.collection import Known
 from factbook.datasources.define import missing
-from factbook.edge.state import State
 from factbook.facts.datasource import DataSource
+from factbook.http.context import State
 
 __all__ = ["known", "missing", "one"]
 

@@ -6,9 +6,9 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from factbook.api.queries import PageInfo
 from factbook.api.wire import Wire
-from factbook.edge.requests import Reply, Request, reply
-from factbook.edge.state import State
 from factbook.errors import NotFoundError, UnsupportedError
+from factbook.http.context import State
+from factbook.http.requests import Reply, Request, reply
 
 _PUSH = (
     "This catalog does not read entities from locations: push them with "

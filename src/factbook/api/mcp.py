@@ -22,8 +22,6 @@ from factbook.api.mcp_answers import (
     MODERN_EXTRA,
     initialized,
 )
-from factbook.edge.requests import Reply, Request
-from factbook.edge.state import State
 from factbook.errors import (
     FactbookError,
     NotAcceptableError,
@@ -31,6 +29,8 @@ from factbook.errors import (
     UnavailableError,
     UnsupportedMediaTypeError,
 )
+from factbook.http.context import State
+from factbook.http.requests import Reply, Request
 from factbook.tools import Context, Tool
 
 log = structlog.get_logger("factbook.mcp")

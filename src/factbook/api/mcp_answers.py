@@ -6,7 +6,7 @@ from typing import Any, Final
 import msgspec
 
 from factbook import __version__
-from factbook.edge.state import Lists
+from factbook.http.context import Lists
 from factbook.tools import Tool
 
 MODERN: Final = "2026-07-28"

@@ -19,8 +19,6 @@ from factbook.api.parameters import PATH
 from factbook.api.predicate_schema import PREDICATE
 from factbook.api.wire import ErrorAnswer
 from factbook.auth.permissions import TITLES
-from factbook.edge.requests import Reply, Request
-from factbook.edge.state import State
 from factbook.errors import (
     AuthenticationError,
     FactbookError,
@@ -31,6 +29,8 @@ from factbook.errors import (
     TooManyRequestsError,
     UnavailableError,
 )
+from factbook.http.context import State
+from factbook.http.requests import Reply, Request
 
 _PART = re.compile(r"{(\w+)(?::path)?}")
 _SCHEMAS = "#/components/schemas/"

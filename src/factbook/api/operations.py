@@ -4,9 +4,9 @@ from contextlib import suppress
 
 from prometheus_client.core import Metric
 
-from factbook.edge.requests import Reply, Request, reply
-from factbook.edge.state import State
 from factbook.errors import NotFoundError, UnavailableError
+from factbook.http.context import State
+from factbook.http.requests import Reply, Request, reply
 from factbook.observability import stored_metrics as stored
 from factbook.observability.metrics import of_sources
 from factbook.scheduling import runs

@@ -7,8 +7,8 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from factbook.api import patterns
 from factbook.clock import milliseconds
-from factbook.edge.requests import Request
 from factbook.errors import InputError
+from factbook.http.requests import Request
 
 Schema = dict[str, Any]
 T = TypeVar("T")

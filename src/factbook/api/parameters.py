@@ -22,8 +22,8 @@ from factbook.api.parameter import (
     Text,
     Texts,
 )
-from factbook.edge.requests import Request
 from factbook.errors import InputError, NotFoundError
+from factbook.http.requests import Request
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -25,9 +25,9 @@ from factbook.catalog import filters, predicates
 from factbook.catalog.store import querying
 from factbook.catalog.store.conditions import AllOf, Condition, Contains
 from factbook.catalog.store.querying import Found, Order, Query
-from factbook.edge.requests import Reply, Request, decode
-from factbook.edge.state import State
 from factbook.errors import InputError
+from factbook.http.context import State
+from factbook.http.requests import Reply, Request, decode
 from factbook.storage import Database
 
 _LIMIT = 200

@@ -27,9 +27,9 @@ from factbook.auth.permissions import (
     SOURCE_READ,
     TOKEN_MANAGE,
 )
-from factbook.edge import errors
-from factbook.edge.state import State
 from factbook.errors import ConflictError, PreconditionFailedError
+from factbook.http import error_responses as errors
+from factbook.http.context import State
 from factbook.settings import Settings
 
 TOOL_CALLS = "/api/mcp/v1/tech-insights-facts"

@@ -13,10 +13,10 @@ from factbook.catalog.store import pushing
 from factbook.catalog.store.pushing import Item, Outcome
 from factbook.catalog.store.writing import Actor, Written
 from factbook.clock import iso
-from factbook.edge import auditing
-from factbook.edge.requests import Reply, Request, offloaded, reply
-from factbook.edge.state import State
 from factbook.errors import InputError, NotFoundError
+from factbook.http import audit as auditing
+from factbook.http.context import State
+from factbook.http.requests import Reply, Request, offloaded, reply
 
 log = structlog.get_logger("factbook.push")
 

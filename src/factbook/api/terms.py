@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from factbook.api.parameters import DRY_RUN, IF_MATCH, MAX_REMOVALS, ON_CONFLICT
 from factbook.catalog.store.planning import Guards
-from factbook.edge.requests import Request
+from factbook.http.requests import Request
 
 
 class Terms(NamedTuple):

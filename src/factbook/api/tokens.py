@@ -10,9 +10,9 @@ from factbook.auth import granting, permissions, store, tokens
 from factbook.auth.granting import Wish
 from factbook.auth.store import Token
 from factbook.clock import iso
-from factbook.edge import auditing
-from factbook.edge.requests import Reply, Request, reply
-from factbook.edge.state import State
+from factbook.http import audit as auditing
+from factbook.http.context import State
+from factbook.http.requests import Reply, Request, reply
 
 
 class NewToken(msgspec.Struct, forbid_unknown_fields=True):

@@ -8,8 +8,8 @@ from factbook.api.parameters import SOURCE_ID
 from factbook.api.wire_sources import NewTrial
 from factbook.collection import Answered
 from factbook.collection import run_now as running
-from factbook.edge.requests import Reply, Request, decode, reply
-from factbook.edge.state import State
+from factbook.http.context import State
+from factbook.http.requests import Reply, Request, decode, reply
 
 _LARGEST = 512 * 1024
 

@@ -8,8 +8,8 @@ import typer
 from factbook.cli.connection import DEFAULT_SERVER, Server, Token, connected
 from factbook.cli.failures import USAGE, Failure
 from factbook.cli.output import note, print_table
-from factbook.edge.agents import AGENTS, PATH, VARIABLE, Agent, is_address
 from factbook.errors import InputError
+from factbook.http.client_configs import AGENTS, PATH, VARIABLE, Agent, is_address
 
 _TOKEN = re.compile(r"[A-Za-z0-9\-._~+/]+=*")  # RFC 6750, section 2.1
 

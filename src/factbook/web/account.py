@@ -7,8 +7,8 @@ from factbook.auth import invitations, passwords, people, roles, sessions
 from factbook.auth.audit import Entry
 from factbook.auth.permissions import TITLES
 from factbook.clock import DAY, SECOND
-from factbook.edge.requests import Reply
 from factbook.errors import InputError, NotFoundError
+from factbook.http.requests import Reply
 from factbook.storage import Transaction
 from factbook.web import cookies
 from factbook.web.endpoint import Page

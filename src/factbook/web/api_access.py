@@ -19,9 +19,9 @@ from factbook.auth.permissions import (
 )
 from factbook.auth.store import Token
 from factbook.clock import DAY
-from factbook.edge import auditing
-from factbook.edge.requests import Reply
 from factbook.errors import ConflictError, FactbookError, InputError, NotAllowedError, NotFoundError
+from factbook.http import audit as auditing
+from factbook.http.requests import Reply
 from factbook.web import addresses
 from factbook.web.endpoint import Page
 from factbook.web.token_uses import uses

@@ -5,8 +5,8 @@ from functools import cache
 from importlib.resources import files
 from typing import NamedTuple
 
-from factbook.edge.requests import Reply
 from factbook.errors import NotFoundError
+from factbook.http.requests import Reply
 
 _FOREVER = "public, max-age=31536000, immutable"
 _FOLDER = files(__package__) / "static"

@@ -12,9 +12,9 @@ from factbook.auth import audit, audit_lines, people
 from factbook.auth.audit import ACTIONS, COMMAND_LINE, LONGEST, Place, Record
 from factbook.auth.permissions import AUDIT_READ, TOKEN_MANAGE
 from factbook.clock import DAY, SECOND
-from factbook.edge.requests import Reply
-from factbook.edge.sending import begun
 from factbook.errors import FactbookError, InputError, UnavailableError
+from factbook.http.requests import Reply
+from factbook.http.responses import begun
 from factbook.web import words
 from factbook.web.endpoint import Page
 from factbook.web.visit import Visit

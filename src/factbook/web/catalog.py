@@ -13,8 +13,8 @@ from factbook.catalog import ref as refs
 from factbook.catalog.store import listing
 from factbook.catalog.store.listing import Choice, Filter, Listed
 from factbook.clock import SECOND
-from factbook.edge.requests import Reply
 from factbook.errors import InputError
+from factbook.http.requests import Reply
 from factbook.web import addresses, positions, words
 from factbook.web.endpoint import Page
 from factbook.web.visit import Visit

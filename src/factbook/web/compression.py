@@ -3,7 +3,7 @@
 import gzip
 from functools import lru_cache
 
-from factbook.edge.requests import Reply, Request, offloaded
+from factbook.http.requests import Reply, Request, offloaded
 
 _SMALLEST = 1_400  # fits into one packet
 _LARGE = 256 * 1024  # others would wait for it

@@ -5,9 +5,9 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from factbook.auth.permissions import TITLES
-from factbook.edge.agents import AGENTS, PATH, VARIABLE, is_address
-from factbook.edge.requests import Reply
 from factbook.errors import NotFoundError
+from factbook.http.client_configs import AGENTS, PATH, VARIABLE, is_address
+from factbook.http.requests import Reply
 from factbook.web import addresses, endpoint_check
 from factbook.web.endpoint import Page
 from factbook.web.endpoint_check import READS, Step

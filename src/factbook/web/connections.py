@@ -9,9 +9,9 @@ from typing import Final
 from factbook.auth.permissions import SOURCE_WRITE
 from factbook.datasources import connections
 from factbook.datasources.connections import Shown
-from factbook.edge import auditing
-from factbook.edge.requests import Reply
 from factbook.errors import ConflictError, InvalidItemsError
+from factbook.http import audit as auditing
+from factbook.http.requests import Reply
 from factbook.web.connection_form import ConnectionForm
 from factbook.web.endpoint import Page
 from factbook.web.visit import Visit

@@ -4,7 +4,7 @@ import base64
 import binascii
 from typing import Final
 
-from factbook.edge.requests import Request
+from factbook.http.requests import Request
 
 # With the prefix browsers refuse one that was set without TLS or for other hosts too (RFC 6265bis).
 _HOST: Final = "__Host-"

@@ -11,9 +11,9 @@ from factbook.datasources import define as defining
 from factbook.datasources import definitions
 from factbook.datasources.custom import yaml_text as texts
 from factbook.datasources.definitions import Stored
-from factbook.edge.requests import Reply
 from factbook.facts import glance
 from factbook.facts.glance import Failures
+from factbook.http.requests import Reply
 from factbook.scheduling import runs
 from factbook.web import source_rows, source_words
 from factbook.web.endpoint import Page

@@ -5,8 +5,8 @@ from typing import Final, NamedTuple
 from urllib.parse import urlencode
 
 from factbook.auth.permissions import SOURCE_READ, SOURCE_WRITE
-from factbook.edge.requests import Reply
 from factbook.facts import glance
+from factbook.http.requests import Reply
 from factbook.scheduling import runs
 from factbook.web import source_rows, source_words
 from factbook.web.endpoint import Page

@@ -12,10 +12,6 @@ from urllib.parse import quote
 
 from starlette.types import Receive, Scope, Send
 
-from factbook.edge import auditing, errors
-from factbook.edge.authentication import client_address
-from factbook.edge.requests import ClientGoneError, Reply, Request
-from factbook.edge.sending import send_reply
 from factbook.errors import (
     AuthenticationError,
     ConflictError,
@@ -28,6 +24,11 @@ from factbook.errors import (
     PreconditionFailedError,
     TooManyRequestsError,
 )
+from factbook.http import audit as auditing
+from factbook.http import error_responses as errors
+from factbook.http.authentication import client_address
+from factbook.http.requests import ClientGoneError, Reply, Request
+from factbook.http.responses import send_reply
 from factbook.web import forms, session
 from factbook.web.compression import compressed
 from factbook.web.site import Site

@@ -16,9 +16,9 @@ from factbook import __version__
 from factbook.auth import store, tokens
 from factbook.auth.permissions import CATALOG_READ, SOURCE_READ
 from factbook.clock import MINUTE
-from factbook.edge import inside
-from factbook.edge.agents import PATH
-from factbook.edge.inside import Answer
+from factbook.http import internal_requests as inside
+from factbook.http.client_configs import PATH
+from factbook.http.internal_requests import Answer
 from factbook.web import words
 from factbook.web.visit import Visit
 

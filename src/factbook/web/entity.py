@@ -11,9 +11,9 @@ from factbook.catalog.ref import EntityRef
 from factbook.catalog.store import reading, showing
 from factbook.catalog.store.showing import Shown
 from factbook.datasources.custom import yaml_text as texts
-from factbook.edge.requests import Reply, offloaded
 from factbook.errors import InputError, UnsupportedError
 from factbook.facts import store
+from factbook.http.requests import Reply, offloaded
 from factbook.integrations import catalog
 from factbook.scheduling import runs
 from factbook.web import entity_facts, entity_relations, source_words, words

@@ -7,7 +7,6 @@ from markupsafe import Markup
 
 from factbook.auth.permissions import SOURCE_RUN
 from factbook.collection import Known as Sources
-from factbook.edge.requests import offloaded
 from factbook.facts import excerpts, shapes, store
 from factbook.facts.datasource import DataSource
 from factbook.facts.entity_filter import EntityFilter, Matcher
@@ -15,6 +14,7 @@ from factbook.facts.keeping import Latest, reason_of
 from factbook.facts.reasons import NEVER_COLLECTED
 from factbook.facts.schema import Fact
 from factbook.facts.shape import Group as ShapeGroup
+from factbook.http.requests import offloaded
 from factbook.integrations import catalog
 from factbook.scheduling import runs
 from factbook.web import fact_reasons, fact_values

@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from factbook.catalog.store import showing
 from factbook.catalog.store.showing import Named, Shown
-from factbook.edge.requests import offloaded
+from factbook.http.requests import offloaded
 from factbook.storage import Database
 from factbook.web.pictures.graph import Edge, Node, caption, relation_rows, relations_graph
 from factbook.web.words import entity_path, name_of, naturally

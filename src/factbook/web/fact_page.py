@@ -9,7 +9,6 @@ from markupsafe import Markup
 
 from factbook.auth.permissions import CATALOG_READ, SOURCE_READ
 from factbook.clock import DAY
-from factbook.edge.requests import Reply
 from factbook.errors import InputError, NotFoundError
 from factbook.facts import excerpts, reading, store
 from factbook.facts.datasource import DataSource
@@ -18,6 +17,7 @@ from factbook.facts.keeping import Latest, reason_of
 from factbook.facts.reading import Place
 from factbook.facts.reasons import NEVER_COLLECTED
 from factbook.facts.schema import Fact
+from factbook.http.requests import Reply
 from factbook.integrations import catalog
 from factbook.web import entity, fact_reasons, fact_values
 from factbook.web.endpoint import Page

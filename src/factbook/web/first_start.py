@@ -4,7 +4,7 @@ import asyncio
 
 from factbook import clock
 from factbook.auth import invitations, people
-from factbook.edge import links
+from factbook.http import urls as links
 from factbook.settings import Settings
 from factbook.storage import Database, open_database
 

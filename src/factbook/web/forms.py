@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from urllib.parse import parse_qsl
 
-from factbook.edge.requests import Request
 from factbook.errors import InputError, UnsupportedMediaTypeError
+from factbook.http.requests import Request
 
 _LARGEST = 512 * 1024
 _MOST_FIELDS = 1000

@@ -7,9 +7,9 @@ from factbook.auth.permissions import CATALOG_READ, SOURCE_READ
 from factbook.catalog.store import overview, pushing
 from factbook.clock import DAY
 from factbook.collection import Known
-from factbook.edge.requests import Reply
 from factbook.facts import health
 from factbook.facts.datasource import DataSource
+from factbook.http.requests import Reply
 from factbook.scheduling import runs
 from factbook.scheduling.runs import Health
 from factbook.web import compliance, words

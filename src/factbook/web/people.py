@@ -8,9 +8,9 @@ from factbook.auth.audit import About, Entry
 from factbook.auth.invitations import Invitation
 from factbook.auth.people import Person
 from factbook.auth.permissions import TITLES, TOKEN_MANAGE
-from factbook.edge import links
-from factbook.edge.requests import Reply
 from factbook.errors import ConflictError, InputError, NotFoundError
+from factbook.http import urls as links
+from factbook.http.requests import Reply
 from factbook.storage import Transaction
 from factbook.web import addresses
 from factbook.web.endpoint import Page

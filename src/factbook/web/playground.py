@@ -9,11 +9,11 @@ from urllib.parse import urlencode
 import msgspec
 
 from factbook.catalog.store import reading
-from factbook.edge.agents import PATH as ENDPOINT
-from factbook.edge.agents import VARIABLE
-from factbook.edge.requests import Reply
 from factbook.errors import NotFoundError, ToolError, UnavailableError
 from factbook.facts.reasons import REASONS
+from factbook.http.client_configs import PATH as ENDPOINT
+from factbook.http.client_configs import VARIABLE
+from factbook.http.requests import Reply
 from factbook.tools import Context, Tool
 from factbook.web import addresses, schema_forms, words
 from factbook.web.endpoint import Page

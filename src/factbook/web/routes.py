@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from factbook.edge.requests import Reply
 from factbook.errors import NotFoundError
+from factbook.http.requests import Reply
 from factbook.web import static
 from factbook.web.account import ACCOUNT
 from factbook.web.api_access import API_ACCESS

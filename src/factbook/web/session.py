@@ -9,8 +9,8 @@ from factbook.auth.audit import Caller, Entry
 from factbook.auth.sessions import Session
 from factbook.auth.tokens import digest
 from factbook.clock import SECOND
-from factbook.edge.authentication import is_noted
 from factbook.errors import NotAllowedError
+from factbook.http.authentication import is_noted
 from factbook.storage import Transaction
 from factbook.web import cookies, forgery
 from factbook.web.forms import CSRF

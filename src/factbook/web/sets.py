@@ -8,9 +8,9 @@ from factbook.catalog.store import changes, pushing
 from factbook.catalog.store.planning import Guards
 from factbook.catalog.store.pushing import SetSummary
 from factbook.catalog.store.writing import Actor
-from factbook.edge import auditing
-from factbook.edge.requests import Reply, offloaded
 from factbook.errors import ConflictError, InputError, NotFoundError, PreconditionFailedError
+from factbook.http import audit as auditing
+from factbook.http.requests import Reply, offloaded
 from factbook.web import addresses, words
 from factbook.web.differences import difference
 from factbook.web.endpoint import Page

@@ -9,8 +9,6 @@ from typing import NamedTuple
 from factbook.auth import audit, invitations, passwords, people
 from factbook.auth.audit import Caller, Entry
 from factbook.auth.invitations import Invitation
-from factbook.edge import auditing, links
-from factbook.edge.requests import Reply
 from factbook.errors import (
     ConflictError,
     FactbookError,
@@ -18,6 +16,9 @@ from factbook.errors import (
     NotFoundError,
     TooManyRequestsError,
 )
+from factbook.http import audit as auditing
+from factbook.http import urls as links
+from factbook.http.requests import Reply
 from factbook.storage import Transaction
 from factbook.web import session
 from factbook.web.endpoint import OPEN, Page

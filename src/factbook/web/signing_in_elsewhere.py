@@ -8,8 +8,6 @@ from factbook.auth import audit, people, roles
 from factbook.auth.audit import Caller, Entry
 from factbook.auth.people import Person
 from factbook.clock import SECOND
-from factbook.edge import auditing
-from factbook.edge.requests import Reply
 from factbook.errors import (
     ConflictError,
     InputError,
@@ -17,6 +15,8 @@ from factbook.errors import (
     SignInError,
     TooManyRequestsError,
 )
+from factbook.http import audit as auditing
+from factbook.http.requests import Reply
 from factbook.storage import Transaction, Write
 from factbook.web import addresses, cookies, session
 from factbook.web.endpoint import OPEN, Page

@@ -9,7 +9,7 @@ from starlette.types import ASGIApp
 
 from factbook.auth.limits import RateLimit
 from factbook.clock import MINUTE, SECOND
-from factbook.edge.state import State
+from factbook.http.context import State
 
 if TYPE_CHECKING:
     # Heavy to import, and few configure a provider.

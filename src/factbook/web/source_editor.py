@@ -15,10 +15,10 @@ from factbook.datasources.custom import Definition
 from factbook.datasources.custom import starters as skeletons
 from factbook.datasources.custom import yaml_text as texts
 from factbook.datasources.definitions import Stored
-from factbook.edge import auditing
-from factbook.edge.requests import Reply
 from factbook.errors import ConflictError, FactbookError, InputError, InvalidItemsError
 from factbook.facts import glance
+from factbook.http import audit as auditing
+from factbook.http.requests import Reply
 from factbook.storage import Transaction, Write
 from factbook.web import source_words
 from factbook.web.data_source import path_of

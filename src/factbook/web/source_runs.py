@@ -7,9 +7,9 @@ from factbook.auth.permissions import SOURCE_READ, SOURCE_RUN
 from factbook.catalog import ref as refs
 from factbook.collection import run_log as telling
 from factbook.collection import run_now as running
-from factbook.edge import auditing
-from factbook.edge.requests import Reply
 from factbook.errors import ConflictError, InputError, NotFoundError
+from factbook.http import audit as auditing
+from factbook.http.requests import Reply
 from factbook.scheduling import runs
 from factbook.scheduling.runs import Run
 from factbook.web import data_source, source_rows

@@ -1,6 +1,6 @@
 """What pages refer to beside each other."""
 
-from factbook.edge.requests import Reply
+from factbook.http.requests import Reply
 from factbook.web import assets
 from factbook.web.visit import Visit
 

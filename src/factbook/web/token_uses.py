@@ -4,7 +4,7 @@ import shlex
 from typing import NamedTuple
 
 from factbook.auth.permissions import CATALOG_READ, FACT_WRITE, SET_WRITE, SOURCE_READ
-from factbook.edge import agents
+from factbook.http import client_configs as agents
 
 
 class Use(NamedTuple):

@@ -8,9 +8,9 @@ from factbook.auth import audit
 from factbook.auth.audit import About, Caller, Entry
 from factbook.auth.permissions import TITLES
 from factbook.auth.sessions import Session
-from factbook.edge.requests import Reply, Request
-from factbook.edge.state import State
 from factbook.errors import NotAllowedError
+from factbook.http.context import State
+from factbook.http.requests import Reply, Request
 from factbook.storage import Write
 from factbook.web import cookies, forgery, navigation, rendering
 from factbook.web.forms import Form

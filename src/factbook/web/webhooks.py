@@ -5,10 +5,10 @@ from typing import Final, get_args
 
 from factbook import webhooks
 from factbook.auth.permissions import EVENTS_READ, TOKEN_MANAGE
-from factbook.edge import auditing
-from factbook.edge.requests import Reply
 from factbook.errors import ConflictError, InputError
 from factbook.events.event import TYPES, EventType
+from factbook.http import audit as auditing
+from factbook.http.requests import Reply
 from factbook.web.endpoint import Page
 from factbook.web.visit import Visit
 from factbook.web.words import segment

@@ -8,10 +8,10 @@ from factbook.auth.limits import RateLimit
 from factbook.catalog.sets import Rules
 from factbook.clock import Clock
 from factbook.collection import Connect, Registry
-from factbook.edge.admission import Admission
-from factbook.edge.origins import Hosts, Proxies
-from factbook.edge.refusals import Refusals
 from factbook.facts.datasource import DataSource
+from factbook.http.admission import Admission
+from factbook.http.refusal_log import Refusals
+from factbook.http.trusted_hosts import Hosts, Proxies
 from factbook.observability.metrics import Metrics
 from factbook.settings import Settings
 from factbook.storage import Database

@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 import structlog
 from starlette.types import Send
 
-from factbook.edge.requests import Reply
 from factbook.errors import UnavailableError
+from factbook.http.requests import Reply
 
 log = structlog.get_logger("factbook.api")
 

@@ -4,7 +4,6 @@ from typing import Any
 
 import structlog
 
-from factbook.edge.requests import Reply, Request, reply
 from factbook.errors import (
     AuthenticationError,
     FactbookError,
@@ -12,6 +11,7 @@ from factbook.errors import (
     TooManyRequestsError,
     UnavailableError,
 )
+from factbook.http.requests import Reply, Request, reply
 from factbook.telemetry.logs import without_secrets
 
 log = structlog.get_logger("factbook.api")

@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.types import Receive, Scope, Send
 
-from factbook.edge.connection import Connection
+from factbook.http.uvicorn_protocol import Connection
 
 LARGE = b"x" * 32 * 1024 * 1024
 # What a client is to notice, within seconds of this.

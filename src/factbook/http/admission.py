@@ -17,9 +17,9 @@ from typing import Final, Literal
 
 import structlog
 
-from factbook.edge.lines import Line
-from factbook.edge.requests import Request
 from factbook.errors import OverloadedError
+from factbook.http.lines import Line
+from factbook.http.requests import Request
 from factbook.observability.metrics import Metrics
 
 log = structlog.get_logger("factbook.api")

@@ -4,9 +4,9 @@ from factbook.auth import store, tokens
 from factbook.auth.permissions import TITLES
 from factbook.auth.store import Grant
 from factbook.clock import MINUTE
-from factbook.edge.requests import Request
-from factbook.edge.state import State
 from factbook.errors import AuthenticationError, NotAllowedError, TooManyRequestsError
+from factbook.http.context import State
+from factbook.http.requests import Request
 
 
 async def authenticate(request: Request, state: State) -> Grant:

@@ -6,9 +6,9 @@ import time
 
 import pytest
 
-from factbook.edge.admission import Admission
-from factbook.edge.requests import Request
 from factbook.errors import OverloadedError
+from factbook.http.admission import Admission
+from factbook.http.requests import Request
 from factbook.observability.metrics import Metrics
 from tests.api.test_overload import request
 

@@ -11,11 +11,11 @@ from factbook.catalog.sets import Push
 from factbook.catalog.store.pushing import Outcome
 from factbook.datasources.connection_store import StoredConnection
 from factbook.datasources.definitions import Stored
-from factbook.edge.authentication import client_address
-from factbook.edge.requests import Request
-from factbook.edge.state import State
 from factbook.errors import FactbookError, NotAllowedError
 from factbook.facts import pushing
+from factbook.http.authentication import client_address
+from factbook.http.context import State
+from factbook.http.requests import Request
 from factbook.scheduling.engine import Begun
 from factbook.storage import Write
 from factbook.webhooks import Webhook

@@ -11,8 +11,8 @@ import msgspec
 from starlette.types import Receive, Scope
 
 from factbook.auth.store import Grant
-from factbook.edge.lines import Line
 from factbook.errors import InputError, PayloadTooLargeError, TooSlowError
+from factbook.http.lines import Line
 
 JSON = b"application/json; charset=utf-8"
 
