@@ -10,9 +10,11 @@ from typing import NamedTuple
 import structlog
 
 from factbook.app import Application, settle_memory
-from factbook.auth import audit, audit_lines, granting, invitations, people, roles, store, tokens
+from factbook.audit import json_lines as audit_lines
+from factbook.audit import trail as audit
+from factbook.audit.trail import COMMAND_LINE, About, Caller, Entry, Place
+from factbook.auth import granting, invitations, people, roles, store, tokens
 from factbook.auth import permissions as known_permissions
-from factbook.auth.audit import COMMAND_LINE, About, Caller, Entry, Place
 from factbook.auth.granting import Wish
 from factbook.auth.keys import token_key
 from factbook.auth.people import Person

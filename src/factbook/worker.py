@@ -12,7 +12,8 @@ from functools import partial
 import structlog
 
 from factbook import collection as collecting
-from factbook.auth import audit, invitations, sessions
+from factbook.audit import trail as audit
+from factbook.auth import invitations, sessions
 from factbook.catalog.store import pushing
 from factbook.clock import DAY, HOUR, MINUTE, SECOND, Clock, Pace
 from factbook.collection import Collector, Registry

@@ -2,7 +2,7 @@
 
 import pytest
 
-from factbook.auth.audit import ACTIONS
+from factbook.audit.trail import ACTIONS
 from factbook.auth.permissions import AUDIT_READ, NAMES
 from factbook.clock import DAY, MINUTE
 from factbook.worker import sweep

@@ -6,7 +6,7 @@ import pytest
 
 from factbook.api.endpoint import Route
 from factbook.api.routes import all_routes
-from factbook.auth.audit import ACTIONS
+from factbook.audit.trail import ACTIONS
 from factbook.settings import Settings
 from tests.api.audited import READS, REFUSED_ALWAYS, every_write
 from tests.api.auditing import TESTER, Watch

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from factbook import commands
-from factbook.auth import audit
-from factbook.auth.audit import Caller, Entry
+from factbook.audit import trail as audit
+from factbook.audit.trail import Caller, Entry
 from factbook.auth.permissions import AUDIT_READ, NAMES
 from factbook.clock import DAY, HOUR, MINUTE, SECOND
 from factbook.errors import InputError

@@ -7,8 +7,9 @@ from typing import Any, NoReturn
 import msgspec
 import pytest
 
-from factbook.auth import audit, tokens
-from factbook.auth.audit import ACTIONS, LONGEST, Caller, Entry, Place, Record
+from factbook.audit import trail as audit
+from factbook.audit.trail import ACTIONS, LONGEST, Caller, Entry, Place, Record
+from factbook.auth import tokens
 from factbook.clock import DAY, MINUTE, Pace
 from factbook.storage import Database, Transaction
 from tests.service import NOON

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from factbook.auth import audit
+from factbook.audit import trail as audit
 from factbook.facts.datasource import DataSource
 from factbook.facts.schema import Fact
 from factbook.integrations import SOURCES

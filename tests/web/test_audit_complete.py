@@ -2,7 +2,7 @@
 
 import pytest
 
-from factbook.auth.audit import ACTIONS
+from factbook.audit.trail import ACTIONS
 from factbook.web.endpoint import OPEN
 from factbook.web.routes import PAGES
 from tests.api.auditing import Watch

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from factbook.auth import audit
-from factbook.auth.audit import Caller, Entry
+from factbook.audit import trail as audit
+from factbook.audit.trail import Caller, Entry
 from factbook.clock import DAY
 from tests.service import NOON, Service, component
 from tests.web.visiting import browser, signed_in, with_password, words

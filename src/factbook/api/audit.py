@@ -7,8 +7,9 @@ from msgspec import UNSET, UnsetType
 from factbook.api.parameter import Choice, Moment, Text
 from factbook.api.parameters import FACTS_LIMIT
 from factbook.api.wire import Time, Wire
-from factbook.auth import audit, audit_lines
-from factbook.auth.audit import ACTIONS, LONGEST
+from factbook.audit import json_lines as audit_lines
+from factbook.audit import trail as audit
+from factbook.audit.trail import ACTIONS, LONGEST
 from factbook.http.context import State
 from factbook.http.requests import Reply, Request, reply
 

@@ -5,7 +5,7 @@ from typing import Any
 from factbook.api import known_sources
 from factbook.api.parameters import SOURCE_CURSOR, SOURCE_ID, SOURCE_LIMIT
 from factbook.api.wire_sources import NewRun, Publish
-from factbook.auth.audit import Entry
+from factbook.audit.trail import Entry
 from factbook.auth.permissions import SOURCE_WRITE
 from factbook.clock import iso
 from factbook.collection import run_log as telling

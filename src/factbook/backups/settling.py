@@ -1,7 +1,8 @@
 """What has to end when a database goes back in time, for those who know what came after."""
 
-from factbook.auth import audit, invitations, sessions
-from factbook.auth.audit import COMMAND_LINE, Caller, Entry
+from factbook.audit import trail as audit
+from factbook.audit.trail import COMMAND_LINE, Caller, Entry
+from factbook.auth import invitations, sessions
 from factbook.events import restarting
 from factbook.storage import Transaction
 from factbook.webhooks import store as webhooks

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any, Final
 
-from factbook.auth import audit
-from factbook.auth.audit import About, Caller, Entry
+from factbook.audit import trail as audit
+from factbook.audit.trail import About, Caller, Entry
 from factbook.auth.store import Token
 from factbook.catalog.sets import Push
 from factbook.catalog.store.pushing import Outcome

@@ -7,8 +7,8 @@ from typing import Any
 
 import structlog
 
-from factbook.auth import audit
-from factbook.auth.audit import Record
+from factbook.audit import trail as audit
+from factbook.audit.trail import Record
 from factbook.auth.limits import RateLimit
 from factbook.clock import Clock
 from factbook.errors import UnavailableError

@@ -3,8 +3,8 @@
 import asyncio
 from collections.abc import Sequence
 
+from factbook.audit.trail import Entry
 from factbook.auth import invitations, passwords, people, roles, sessions
-from factbook.auth.audit import Entry
 from factbook.auth.permissions import TITLES
 from factbook.clock import DAY, SECOND
 from factbook.errors import InputError, NotFoundError

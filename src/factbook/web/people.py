@@ -3,8 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple, TypeVar
 
+from factbook.audit.trail import About, Entry
 from factbook.auth import invitations, people, roles, sessions, store
-from factbook.auth.audit import About, Entry
 from factbook.auth.invitations import Invitation
 from factbook.auth.people import Person
 from factbook.auth.permissions import TITLES, TOKEN_MANAGE

@@ -4,8 +4,9 @@ import hmac
 from collections.abc import Callable
 from http import HTTPStatus
 
-from factbook.auth import audit, people, sessions
-from factbook.auth.audit import Caller, Entry
+from factbook.audit import trail as audit
+from factbook.audit.trail import Caller, Entry
+from factbook.auth import people, sessions
 from factbook.auth.sessions import Session
 from factbook.auth.tokens import digest
 from factbook.clock import SECOND

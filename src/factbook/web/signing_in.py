@@ -6,8 +6,9 @@ from functools import partial
 from http import HTTPStatus
 from typing import NamedTuple
 
-from factbook.auth import audit, invitations, passwords, people
-from factbook.auth.audit import Caller, Entry
+from factbook.audit import trail as audit
+from factbook.audit.trail import Caller, Entry
+from factbook.auth import invitations, passwords, people
 from factbook.auth.invitations import Invitation
 from factbook.errors import (
     ConflictError,

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
-from factbook.auth import audit, people, roles
-from factbook.auth.audit import Caller, Entry
+from factbook.audit import trail as audit
+from factbook.audit.trail import Caller, Entry
+from factbook.auth import people, roles
 from factbook.auth.people import Person
 from factbook.clock import SECOND
 from factbook.errors import (

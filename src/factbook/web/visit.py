@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any
 
-from factbook.auth import audit
-from factbook.auth.audit import About, Caller, Entry
+from factbook.audit import trail as audit
+from factbook.audit.trail import About, Caller, Entry
 from factbook.auth.permissions import TITLES
 from factbook.auth.sessions import Session
 from factbook.errors import NotAllowedError

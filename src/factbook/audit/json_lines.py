@@ -5,8 +5,8 @@ from typing import Any, Final
 
 import msgspec
 
-from factbook.auth import audit
-from factbook.auth.audit import Place, Record
+from factbook.audit import trail as audit
+from factbook.audit.trail import Place, Record
 from factbook.clock import MINUTE, iso
 from factbook.storage import Database
 
