@@ -13,12 +13,14 @@ from factbook.app import Application, settle_memory
 from factbook.audit import json_lines as audit_lines
 from factbook.audit import trail as audit
 from factbook.audit.trail import COMMAND_LINE, About, Caller, Entry, Place
-from factbook.auth import granting, invitations, people, roles, store, tokens
+from factbook.auth import invitations, roles, store, tokens
 from factbook.auth import permissions as known_permissions
-from factbook.auth.granting import Wish
+from factbook.auth import token_rules as granting
+from factbook.auth import users as people
 from factbook.auth.keys import token_key
-from factbook.auth.people import Person
 from factbook.auth.store import Token
+from factbook.auth.token_rules import Wish
+from factbook.auth.users import Person
 from factbook.catalog import ref as refs
 from factbook.catalog.store import subjects
 from factbook.clock import Clock, now

@@ -2,8 +2,9 @@
 
 from typing import Any
 
-from factbook.auth import invitations, people, permissions, roles, sessions, store
-from factbook.auth.people import Person
+from factbook.auth import invitations, permissions, roles, sessions, store
+from factbook.auth import users as people
+from factbook.auth.users import Person
 from factbook.clock import DAY
 from factbook.storage import Database
 from tests.service import NOON

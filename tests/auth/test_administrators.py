@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from factbook.auth import people, roles, sessions
+from factbook.auth import roles, sessions
+from factbook.auth import users as people
 from factbook.errors import ConflictError
 from factbook.storage import Database
 from tests.auth.accounts import KIM, LOU, add, add_session, change_role, disable

@@ -5,10 +5,12 @@ from typing import Any
 
 import pytest
 
-from factbook.auth import granting, people, store
-from factbook.auth.granting import Wish
+from factbook.auth import store
+from factbook.auth import token_rules as granting
+from factbook.auth import users as people
 from factbook.auth.permissions import CATALOG_READ, NAMES, SET_WRITE, SOURCE_READ
 from factbook.auth.store import Token
+from factbook.auth.token_rules import Wish
 from factbook.errors import ConflictError, NotAllowedError, NotFoundError
 from factbook.storage import Database
 from tests.service import NOON

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from factbook.auth import invitations, people, roles
+from factbook.auth import invitations, roles
+from factbook.auth import users as people
 from factbook.auth.invitations import Invitation
 from factbook.clock import DAY
 from factbook.errors import InputError, NotFoundError

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from factbook.auth import invitations, people, permissions, roles, sessions
+from factbook.auth import invitations, permissions, roles, sessions
+from factbook.auth import users as people
 from factbook.storage import Database, Transaction
 from tests.auth.accounts import (
     KIM,

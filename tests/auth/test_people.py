@@ -5,8 +5,9 @@ from collections.abc import Callable
 
 import pytest
 
-from factbook.auth import people, permissions, roles, sessions
-from factbook.auth.people import Person
+from factbook.auth import permissions, roles, sessions
+from factbook.auth import users as people
+from factbook.auth.users import Person
 from factbook.errors import ConflictError, InputError, NotFoundError
 from factbook.storage import Database, Transaction
 from tests.auth.accounts import (

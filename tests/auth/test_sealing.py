@@ -2,8 +2,9 @@
 
 import pytest
 
-from factbook.auth import sealing, tokens
-from factbook.auth.sealing import NotOpenedError
+from factbook.auth import encryption as sealing
+from factbook.auth import tokens
+from factbook.auth.encryption import NotOpenedError
 
 KEY = tokens.key("k" * 32, None)
 SECRET = b"Bearer a-secret-of-a-connection"

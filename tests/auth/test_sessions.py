@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from factbook.auth import people, permissions, roles, sessions
+from factbook.auth import permissions, roles, sessions
+from factbook.auth import users as people
 from factbook.auth.sessions import Listed, Session
 from factbook.clock import DAY, MINUTE
 from factbook.settings import Settings

@@ -9,7 +9,7 @@ import httpx2
 import msgspec
 from starlette.responses import Response
 
-from factbook.auth import sealing
+from factbook.auth import encryption as sealing
 from factbook.client import ClientError, responses
 from factbook.datasources.custom import Connection
 from factbook.errors import ConfigurationError, SignInError

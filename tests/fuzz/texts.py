@@ -2,7 +2,8 @@
 
 from urllib.parse import unquote
 
-from factbook.auth import people, tokens
+from factbook.auth import tokens
+from factbook.auth import users as people
 from factbook.catalog import annotations, filters, location, ref, strict, url
 from factbook.clock import DAY, iso, milliseconds
 from factbook.integrations import locations

@@ -2,7 +2,7 @@
 
 import pytest
 
-from factbook.auth import people
+from factbook.auth import users as people
 from tests.service import Service
 from tests.web.visiting import PASSWORD, Browser, add_person, browser, signed_in, words
 

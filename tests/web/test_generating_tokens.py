@@ -4,7 +4,8 @@ from html import unescape
 
 import pytest
 
-from factbook.auth import people, store
+from factbook.auth import store
+from factbook.auth import users as people
 from factbook.auth.permissions import CATALOG_READ, NAMES, SET_WRITE, SOURCE_READ, TITLES
 from factbook.clock import DAY, HOUR
 from tests.service import Service

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from factbook.auth import invitations, people
+from factbook.auth import invitations
+from factbook.auth import users as people
 from factbook.clock import DAY
 from tests.service import Service
 from tests.web.visiting import PASSWORD, add_person, browser, words

@@ -5,7 +5,8 @@ from html import unescape
 
 import pytest
 
-from factbook.auth import invitations, people
+from factbook.auth import invitations
+from factbook.auth import users as people
 from factbook.clock import DAY
 from factbook.storage import Transaction
 from factbook.web.people import PATH

@@ -5,7 +5,7 @@ import asyncio
 import httpx2
 import pytest
 
-from factbook.auth import people
+from factbook.auth import users as people
 from factbook.auth.sessions import IDLE, LIFETIME
 from factbook.clock import DAY
 from tests.conftest import StartService

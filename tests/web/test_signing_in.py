@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from factbook.auth import people
+from factbook.auth import users as people
 from tests.service import Service
 from tests.web.visiting import PASSWORD, add_person, browser, signed_in, with_password
 

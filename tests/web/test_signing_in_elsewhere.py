@@ -5,7 +5,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from factbook.auth import people
+from factbook.auth import users as people
 from factbook.clock import MINUTE
 from tests.conftest import StartService
 from tests.service import Service

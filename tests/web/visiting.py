@@ -7,7 +7,8 @@ from typing import Any
 
 import httpx2
 
-from factbook.auth import passwords, people, sessions
+from factbook.auth import passwords, sessions
+from factbook.auth import users as people
 from factbook.storage import Transaction
 from factbook.web import cookies
 from tests.service import Service

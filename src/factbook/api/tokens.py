@@ -6,9 +6,10 @@ import msgspec
 
 from factbook.api import patterns
 from factbook.api.wire import PermissionName
-from factbook.auth import granting, permissions, store, tokens
-from factbook.auth.granting import Wish
+from factbook.auth import permissions, store, tokens
+from factbook.auth import token_rules as granting
 from factbook.auth.store import Token
+from factbook.auth.token_rules import Wish
 from factbook.clock import iso
 from factbook.http import audit as auditing
 from factbook.http.context import State

@@ -10,7 +10,7 @@ from factbook.cli.output import Json, note, print_json, print_table, say
 from factbook.clock import iso
 
 if TYPE_CHECKING:
-    from factbook.auth.people import Person
+    from factbook.auth.users import Person
 
 app = typer.Typer(
     no_args_is_help=True,

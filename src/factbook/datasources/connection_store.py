@@ -11,8 +11,8 @@ from typing import Final, NamedTuple
 import msgspec
 import structlog
 
-from factbook.auth import sealing
-from factbook.auth.sealing import NotOpenedError
+from factbook.auth import encryption as sealing
+from factbook.auth.encryption import NotOpenedError
 from factbook.datasources import connection_usage as connection_users
 from factbook.datasources import definitions
 from factbook.datasources.custom import Connection, Unusable

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Final
 
 from factbook.auth import tokens
-from factbook.auth.sealing import NotOpenedError
+from factbook.auth.encryption import NotOpenedError
 from factbook.datasources import connection_store
 from factbook.datasources.custom import Unusable
 from factbook.doctor.finding import Finding, ok, problem

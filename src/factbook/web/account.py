@@ -4,7 +4,8 @@ import asyncio
 from collections.abc import Sequence
 
 from factbook.audit.trail import Entry
-from factbook.auth import invitations, passwords, people, roles, sessions
+from factbook.auth import invitations, passwords, roles, sessions
+from factbook.auth import users as people
 from factbook.auth.permissions import TITLES
 from factbook.clock import DAY, SECOND
 from factbook.errors import InputError, NotFoundError

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
-from factbook.auth import granting, permissions, store, tokens
-from factbook.auth.granting import Wish
+from factbook.auth import permissions, store, tokens
+from factbook.auth import token_rules as granting
 from factbook.auth.permissions import (
     CATALOG_READ,
     PERMISSIONS,
@@ -18,6 +18,7 @@ from factbook.auth.permissions import (
     Permission,
 )
 from factbook.auth.store import Token
+from factbook.auth.token_rules import Wish
 from factbook.clock import DAY
 from factbook.errors import ConflictError, FactbookError, InputError, NotAllowedError, NotFoundError
 from factbook.http import audit as auditing

@@ -11,7 +11,7 @@ import msgspec
 from factbook.audit import json_lines as audit_lines
 from factbook.audit import trail as audit
 from factbook.audit.trail import ACTIONS, COMMAND_LINE, LONGEST, Place, Record
-from factbook.auth import people
+from factbook.auth import users as people
 from factbook.auth.permissions import AUDIT_READ, TOKEN_MANAGE
 from factbook.clock import DAY, SECOND
 from factbook.errors import FactbookError, InputError, UnavailableError

@@ -3,7 +3,8 @@
 import asyncio
 
 from factbook import clock
-from factbook.auth import invitations, people
+from factbook.auth import invitations
+from factbook.auth import users as people
 from factbook.http import urls as links
 from factbook.settings import Settings
 from factbook.storage import Database, open_database

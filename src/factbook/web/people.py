@@ -4,10 +4,11 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple, TypeVar
 
 from factbook.audit.trail import About, Entry
-from factbook.auth import invitations, people, roles, sessions, store
+from factbook.auth import invitations, roles, sessions, store
+from factbook.auth import users as people
 from factbook.auth.invitations import Invitation
-from factbook.auth.people import Person
 from factbook.auth.permissions import TITLES, TOKEN_MANAGE
+from factbook.auth.users import Person
 from factbook.errors import ConflictError, InputError, NotFoundError
 from factbook.http import urls as links
 from factbook.http.requests import Reply

@@ -6,7 +6,8 @@ from http import HTTPStatus
 
 from factbook.audit import trail as audit
 from factbook.audit.trail import Caller, Entry
-from factbook.auth import people, sessions
+from factbook.auth import sessions
+from factbook.auth import users as people
 from factbook.auth.sessions import Session
 from factbook.auth.tokens import digest
 from factbook.clock import SECOND

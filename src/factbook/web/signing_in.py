@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 from factbook.audit import trail as audit
 from factbook.audit.trail import Caller, Entry
-from factbook.auth import invitations, passwords, people
+from factbook.auth import invitations, passwords
+from factbook.auth import users as people
 from factbook.auth.invitations import Invitation
 from factbook.errors import (
     ConflictError,

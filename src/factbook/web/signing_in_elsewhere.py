@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from factbook.audit import trail as audit
 from factbook.audit.trail import Caller, Entry
-from factbook.auth import people, roles
-from factbook.auth.people import Person
+from factbook.auth import roles
+from factbook.auth import users as people
+from factbook.auth.users import Person
 from factbook.clock import SECOND
 from factbook.errors import (
     ConflictError,

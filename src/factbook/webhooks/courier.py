@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 import structlog
 
-from factbook.auth.sealing import NotOpenedError
+from factbook.auth.encryption import NotOpenedError
 from factbook.clock import SECOND, Clock, iso
 from factbook.errors import GoneError, UnavailableError
 from factbook.events import numbering

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import structlog
 
-from factbook.auth.sealing import NotOpenedError
+from factbook.auth.encryption import NotOpenedError
 from factbook.errors import ConflictError
 from factbook.events import store as events
 from factbook.storage import Database, Transaction, Write

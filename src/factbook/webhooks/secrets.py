@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from factbook.auth import sealing
+from factbook.auth import encryption as sealing
 
 _LABEL: Final = "webhooks"
 

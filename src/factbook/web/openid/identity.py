@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from factbook.auth import people, roles
+from factbook.auth import roles
+from factbook.auth import users as people
 from factbook.errors import InputError
 from factbook.web.openid.options import NO_ROLE, Options
 

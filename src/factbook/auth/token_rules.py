@@ -6,7 +6,8 @@ A token never exceeds who makes it, nor what its owner may do at that moment.
 import uuid
 from typing import NamedTuple
 
-from factbook.auth import people, store, tokens
+from factbook.auth import store, tokens
+from factbook.auth import users as people
 from factbook.auth.store import Token
 from factbook.errors import InputError, NotAllowedError, NotFoundError
 from factbook.storage import Transaction
