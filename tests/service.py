@@ -9,13 +9,13 @@ import httpx2
 from factbook.app import Application
 from factbook.auth import permissions as known
 from factbook.auth import store, tokens
+from factbook.auth.oidc.client import OpenID
 from factbook.collection import HostFiles, Registry
 from factbook.facts.datasource import DataSource
 from factbook.http.context import State
 from factbook.integrations import SOURCES
 from factbook.integrations.integration import Integration
 from factbook.settings import Settings
-from factbook.web.openid.client import OpenID
 
 NOON = 1_795_262_400_000  # 2026-11-21T12:00:00Z
 PUSH = "/api/catalog/factbook-entities"

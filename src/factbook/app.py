@@ -53,7 +53,7 @@ from factbook.webhooks import Courier, GuardedPost
 from factbook.worker import Worker
 
 if TYPE_CHECKING:
-    from factbook.web.openid.client import OpenID
+    from factbook.auth.oidc.client import OpenID
 
 log = structlog.get_logger("factbook")
 
@@ -234,7 +234,7 @@ class Application:
         if self._openid is not None or not self.settings.openid:
             return self._openid
         # Heavy to import, and few configure a provider.
-        from factbook.web.openid.client import connected  # noqa: PLC0415
+        from factbook.auth.oidc.client import connected  # noqa: PLC0415
 
         return connected(self.settings, self._clock)
 

@@ -18,6 +18,7 @@ from factbook.api.endpoint import Route
 from factbook.api.routes import PUSH_ROUTES
 from factbook.api.tech_insights_routes import TECH_INSIGHTS_ROUTES
 from factbook.auth import roles as known_roles
+from factbook.auth.oidc.options import Options as OpenIDOptions
 from factbook.auth.permissions import NAMES, PERMISSIONS
 from factbook.cli import app
 from factbook.errors import FactbookError
@@ -27,7 +28,6 @@ from factbook.facts.shapes import Group, Shape
 from factbook.outbound import SIGNS
 from factbook.outbound.outcomes import MEANINGS
 from factbook.tools import TOOLS, Tool
-from factbook.web.openid.options import Options as OpenIDOptions
 from tests.docs.settings import options, settings
 from tests.docs.tables import code, table
 

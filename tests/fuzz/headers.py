@@ -8,6 +8,7 @@ import httpx2
 from factbook.api import cursors, jsonrpc, parameters
 from factbook.api.cursors import AfterCursor, QueryCursor
 from factbook.api.parameter import Parameter
+from factbook.auth.oidc import attempt
 from factbook.http.requests import Request
 from factbook.http.trusted_hosts import Hosts, Proxies
 from factbook.outbound.address_guard import Guard, literal
@@ -18,7 +19,6 @@ from factbook.outbound.rate_limits import Governor, allowance_of, retry_at
 from factbook.outbound.urls import address, moved
 from factbook.settings import Settings
 from factbook.web import cookies, forms
-from factbook.web.openid import attempt
 from tests.fuzz.promises import check_told, lines, text, tried
 from tests.fuzz.target import Target
 from tests.service import NOON

@@ -10,6 +10,7 @@ import msgspec
 from starlette.responses import Response
 
 from factbook.auth import encryption as sealing
+from factbook.auth.oidc.options import Options as OpenIDOptions
 from factbook.client import ClientError, responses
 from factbook.datasources.custom import Connection
 from factbook.errors import ConfigurationError, SignInError
@@ -29,7 +30,6 @@ from factbook.outbound.outcomes import Missing, Outcome
 from factbook.settings import Settings, load
 from factbook.settings import option_tables as configuring
 from factbook.settings.loader import environment
-from factbook.web.openid.options import Options as OpenIDOptions
 from factbook.webhooks import signing
 from tests.fuzz.folders import folder
 from tests.fuzz.promises import check_told, json, lines, text, tried

@@ -11,11 +11,11 @@ from urllib.parse import parse_qsl, urljoin, urlsplit
 import httpx2
 import pytest
 
+from factbook.auth.oidc.attempt import Attempt
+from factbook.auth.oidc.client import OpenID, connected
+from factbook.auth.oidc.identity import Identity, role_of
 from factbook.errors import SignInError
 from factbook.settings import Settings
-from factbook.web.openid.attempt import Attempt
-from factbook.web.openid.client import OpenID, connected
-from factbook.web.openid.identity import Identity, role_of
 from tests.contracts.node import HERE, NODE
 
 pytestmark = pytest.mark.system

@@ -20,12 +20,12 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
 
+from factbook.auth.oidc.client import OpenID
+from factbook.auth.oidc.fetch import MOST_BYTES, MOST_SECONDS
+from factbook.auth.oidc.identity import Identity
+from factbook.auth.oidc.options import configured
 from factbook.errors import SignInError
 from factbook.outbound.sender import Sender
-from factbook.web.openid.client import OpenID
-from factbook.web.openid.fetch import MOST_BYTES, MOST_SECONDS
-from factbook.web.openid.identity import Identity
-from factbook.web.openid.options import configured
 from tests.service import Time
 
 ISSUER = "https://id.example.com"

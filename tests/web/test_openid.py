@@ -6,11 +6,11 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from starlette.responses import JSONResponse
 
+from factbook.auth.oidc.client import connected
+from factbook.auth.oidc.fetch import MOST_BYTES
 from factbook.clock import HOUR, MINUTE, SECOND
 from factbook.errors import SignInError
 from factbook.settings import Settings
-from factbook.web.openid.client import connected
-from factbook.web.openid.fetch import MOST_BYTES
 from tests.fakes.serving import served
 from tests.web.openid_provider import (
     ACCESS_TOKEN,

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 from starlette.responses import JSONResponse, RedirectResponse, Response
 
+from factbook.auth.oidc.attempt import Attempt
+from factbook.auth.oidc.fetch import MOST_BYTES
+from factbook.auth.oidc.identity import Identity
 from factbook.errors import SignInError
-from factbook.web.openid.attempt import Attempt
-from factbook.web.openid.fetch import MOST_BYTES
-from factbook.web.openid.identity import Identity
 from tests.web.openid_provider import (
     DISCOVERY,
     ISSUER,

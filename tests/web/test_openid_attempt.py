@@ -4,7 +4,7 @@ import base64
 
 import pytest
 
-from factbook.web.openid.attempt import Attempt, opened, seal
+from factbook.auth.oidc.attempt import Attempt, opened, seal
 from tests.service import NOON
 
 KEY = b"k" * 64

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
+from factbook.auth.oidc.identity import Identity, identity_of, role_of
+from factbook.auth.oidc.options import Options, configured
 from factbook.errors import ConfigurationError
 from factbook.settings import load
-from factbook.web.openid.identity import Identity, identity_of, role_of
-from factbook.web.openid.options import Options, configured
 
 TABLE = {"issuer": "https://id.example.com", "client_id": "factbook"}
 

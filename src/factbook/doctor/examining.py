@@ -197,9 +197,9 @@ async def _provider(settings: Settings, clock: Clock) -> AsyncIterator[Finding]:
     if not settings.openid:
         return
     # Heavy to import, and few configure a provider.
-    from factbook.web.openid.fetch import GuardedFetch  # noqa: PLC0415
-    from factbook.web.openid.options import configured  # noqa: PLC0415
-    from factbook.web.openid.provider import Provider  # noqa: PLC0415
+    from factbook.auth.oidc.fetch import GuardedFetch  # noqa: PLC0415
+    from factbook.auth.oidc.options import configured  # noqa: PLC0415
+    from factbook.auth.oidc.provider import Provider  # noqa: PLC0415
 
     try:
         options = configured(settings.openid)

@@ -8,6 +8,8 @@ from factbook.audit import trail as audit
 from factbook.audit.trail import Caller, Entry
 from factbook.auth import roles
 from factbook.auth import users as people
+from factbook.auth.oidc import attempt as attempts
+from factbook.auth.oidc.identity import Identity, role_of
 from factbook.auth.users import Person
 from factbook.clock import SECOND
 from factbook.errors import (
@@ -22,13 +24,11 @@ from factbook.http.requests import Reply
 from factbook.storage import Transaction, Write
 from factbook.web import addresses, cookies, session
 from factbook.web.endpoint import OPEN, Page
-from factbook.web.openid import attempt as attempts
-from factbook.web.openid.identity import Identity, role_of
 from factbook.web.signing_in import safe_path
 from factbook.web.visit import Visit
 
 if TYPE_CHECKING:
-    from factbook.web.openid.client import OpenID
+    from factbook.auth.oidc.client import OpenID
 
 _PATH = "/sign-in/openid"
 _NEXT = "factbook-next"

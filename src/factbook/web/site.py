@@ -13,7 +13,7 @@ from factbook.http.context import State
 
 if TYPE_CHECKING:
     # Heavy to import, and few configure a provider.
-    from factbook.web.openid.client import OpenID
+    from factbook.auth.oidc.client import OpenID
 
 # Wrong passwords for one name; what one address may try is a setting.
 _WRONG_PASSWORDS = 10

@@ -12,9 +12,9 @@ from joserfc.jwk import JWKRegistry, Key
 from joserfc.jws import CompactSignature, JWSRegistry
 from msgspec import Meta
 
+from factbook.auth.oidc.provider import Keys
 from factbook.clock import SECOND
 from factbook.errors import SignInError
-from factbook.web.openid.provider import Keys
 
 # None with a shared secret, and not `none`.
 ALGORITHMS: Final = frozenset(

@@ -5,8 +5,8 @@ from typing import Any, Final, NamedTuple
 
 from factbook.auth import roles
 from factbook.auth import users as people
+from factbook.auth.oidc.options import NO_ROLE, Options
 from factbook.errors import InputError
-from factbook.web.openid.options import NO_ROLE, Options
 
 _LONGEST: Final = 200
 

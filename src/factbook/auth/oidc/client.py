@@ -11,18 +11,18 @@ from typing import Any, Final
 
 import msgspec
 
+from factbook.auth.oidc import token as id_token
+from factbook.auth.oidc.attempt import LIFETIME, Attempt
+from factbook.auth.oidc.fetch import HEADERS, Fetch, GuardedFetch, decoded
+from factbook.auth.oidc.identity import Identity, identity_of
+from factbook.auth.oidc.options import Options, configured
+from factbook.auth.oidc.provider import Document, Provider
+from factbook.auth.oidc.requests import authorization_url, token_request
+from factbook.auth.oidc.token import Expected, NoKeyError, Signed
 from factbook.clock import Clock, now
 from factbook.errors import SignInError
 from factbook.outbound import Reply
 from factbook.settings import Settings
-from factbook.web.openid import token as id_token
-from factbook.web.openid.attempt import LIFETIME, Attempt
-from factbook.web.openid.fetch import HEADERS, Fetch, GuardedFetch, decoded
-from factbook.web.openid.identity import Identity, identity_of
-from factbook.web.openid.options import Options, configured
-from factbook.web.openid.provider import Document, Provider
-from factbook.web.openid.requests import authorization_url, token_request
-from factbook.web.openid.token import Expected, NoKeyError, Signed
 
 # The codes of RFC 6749 and OpenID Connect Core 1.0; no other text of an answer is repeated.
 _CODES: Final = frozenset(

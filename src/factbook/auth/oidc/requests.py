@@ -7,11 +7,11 @@ from urllib.parse import quote_plus
 from authlib.oauth2.rfc6749.parameters import prepare_grant_uri, prepare_token_request
 from authlib.oauth2.rfc7636 import create_s256_code_challenge
 
+from factbook.auth.oidc.attempt import Attempt
+from factbook.auth.oidc.fetch import HEADERS
+from factbook.auth.oidc.options import Options
+from factbook.auth.oidc.provider import Document
 from factbook.errors import SignInError
-from factbook.web.openid.attempt import Attempt
-from factbook.web.openid.fetch import HEADERS
-from factbook.web.openid.options import Options
-from factbook.web.openid.provider import Document
 
 _FORM: Final = {**HEADERS, "content-type": "application/x-www-form-urlencoded"}
 

@@ -5,10 +5,10 @@ from typing import Annotated, Any, Final
 import msgspec
 from msgspec import Meta
 
+from factbook.auth.oidc.fetch import HEADERS, Fetch, decoded
+from factbook.auth.oidc.options import is_secure
 from factbook.clock import HOUR, MINUTE, Clock
 from factbook.errors import SignInError
-from factbook.web.openid.fetch import HEADERS, Fetch, decoded
-from factbook.web.openid.options import is_secure
 
 _KEPT: Final = HOUR
 _BETWEEN_RENEWALS: Final = MINUTE
