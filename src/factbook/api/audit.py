@@ -6,12 +6,12 @@ from msgspec import UNSET, UnsetType
 
 from factbook.api.parameter import Choice, Moment, Text
 from factbook.api.parameters import FACTS_LIMIT
-from factbook.api.wire import Time, Wire
 from factbook.audit import json_lines as audit_lines
 from factbook.audit import trail as audit
 from factbook.audit.trail import ACTIONS, LONGEST
 from factbook.http.context import State
 from factbook.http.requests import Reply, Request, reply
+from factbook.schemas.common import Time, Wire
 
 _PAGE = 100
 NDJSON: Final = "application/x-ndjson"

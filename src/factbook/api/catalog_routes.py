@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from factbook.api import entities, entity_validation, facets, locations, queries, refreshing, wire
+from factbook.api import entities, entity_validation, facets, locations, queries, refreshing
 from factbook.api.endpoint import Route
 from factbook.api.parameters import (
     AFTER,
@@ -22,6 +22,7 @@ from factbook.api.parameters import (
 )
 from factbook.auth.permissions import CATALOG_READ, SET_WRITE, SOURCE_RUN
 from factbook.errors import NotFoundError
+from factbook.schemas import common as wire
 
 _READ = (CATALOG_READ,)
 _WRITE = (SET_WRITE,)

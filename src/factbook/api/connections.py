@@ -3,7 +3,6 @@
 from typing import Any
 
 from factbook.api.parameters import CONNECTION
-from factbook.api.wire_connections import NewConnection
 from factbook.clock import iso
 from factbook.datasources import connections
 from factbook.datasources.connection_store import Wanted
@@ -11,6 +10,7 @@ from factbook.datasources.connections import Shown
 from factbook.http import audit as auditing
 from factbook.http.context import State
 from factbook.http.requests import Reply, Request, decode, reply
+from factbook.schemas.connections import NewConnection
 
 _LARGEST = 256 * 1024
 

@@ -4,7 +4,6 @@ from typing import Any
 
 from factbook.api import known_sources
 from factbook.api.parameters import SOURCE_CURSOR, SOURCE_ID, SOURCE_LIMIT
-from factbook.api.wire_sources import NewRun, Publish
 from factbook.audit.trail import Entry
 from factbook.auth.permissions import SOURCE_WRITE
 from factbook.clock import iso
@@ -19,6 +18,7 @@ from factbook.http.context import State
 from factbook.http.requests import Reply, Request, decode, reply
 from factbook.scheduling import runs
 from factbook.scheduling.runs import Run
+from factbook.schemas.sources import NewRun, Publish
 
 _LARGEST = 256 * 1024
 _SMALL = 16 * 1024

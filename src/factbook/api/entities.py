@@ -12,7 +12,6 @@ from factbook.api import cursors
 from factbook.api.cursors import AfterCursor
 from factbook.api.parameters import AFTER, FIELDS, FILTER, LIMIT, OFFSET, ORDER
 from factbook.api.projection import Projection, array
-from factbook.api.wire import AnyRef, FieldPath, Predicate
 from factbook.catalog import filters, predicates
 from factbook.catalog import ref as refs
 from factbook.catalog.ref import EntityRef
@@ -24,6 +23,7 @@ from factbook.errors import NotFoundError
 from factbook.http import audit as auditing
 from factbook.http.context import State
 from factbook.http.requests import Reply, Request
+from factbook.schemas.common import AnyRef, FieldPath, Predicate
 
 # Bytes of a list of references: those of some hundred thousand.
 _LARGEST_LIST = 16 * 1024 * 1024

@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 
-from factbook.api import events, webhooks, wire_events
+from factbook.api import events, webhooks
 from factbook.api.endpoint import Route
 from factbook.auth.permissions import EVENTS_READ, TOKEN_MANAGE
 from factbook.errors import ConflictError, GoneError
+from factbook.schemas import events as wire_events
 
 # A webhook takes events out of the service, and outlives the token of whoever made it.
 _HOOKS = (EVENTS_READ, TOKEN_MANAGE)

@@ -4,7 +4,6 @@ import asyncio
 import re
 from typing import Any, Final
 
-from factbook.api import patterns
 from factbook.api.parameter import Integer, Text, Texts
 from factbook.api.parameters import FACTS_LIMIT
 from factbook.catalog import ref as refs
@@ -14,6 +13,7 @@ from factbook.events.event import TYPES, Event, Place
 from factbook.events.store import Page, Wanted
 from factbook.http.context import State
 from factbook.http.requests import Reply, Request, reply
+from factbook.schemas import patterns
 
 _PAGE: Final = 100
 _NOW: Final = "now"

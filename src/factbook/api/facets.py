@@ -5,12 +5,12 @@ from typing import Annotated
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from factbook.api.parameters import FACET, FILTER
-from factbook.api.wire import Predicate, Wire
 from factbook.catalog import filters, predicates
 from factbook.catalog.store import facets
 from factbook.catalog.store.conditions import EVERYTHING, Condition
 from factbook.http.context import State
 from factbook.http.requests import Reply, Request, reply
+from factbook.schemas.common import Predicate, Wire
 
 
 class Facets(Struct, forbid_unknown_fields=True):

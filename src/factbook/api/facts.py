@@ -19,7 +19,6 @@ from factbook.api.parameters import (
     HISTORY_START,
     SOURCE_ID,
 )
-from factbook.api.wire_facts import NewFacts, NewItems
 from factbook.catalog import ref as refs
 from factbook.catalog.store import reading as catalog_reading
 from factbook.catalog.validation import deeper_than
@@ -35,6 +34,7 @@ from factbook.http import audit as auditing
 from factbook.http.context import State
 from factbook.http.requests import Reply, Request, reply
 from factbook.integrations import catalog
+from factbook.schemas.facts import NewFacts, NewItems
 from factbook.storage import Transaction
 
 log = structlog.get_logger("factbook.facts")

@@ -5,10 +5,10 @@ from typing import Annotated, Any
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from factbook.api.queries import PageInfo
-from factbook.api.wire import Wire
 from factbook.errors import NotFoundError, UnsupportedError
 from factbook.http.context import State
 from factbook.http.requests import Reply, Request, reply
+from factbook.schemas.common import Wire
 
 _PUSH = (
     "This catalog does not read entities from locations: push them with "

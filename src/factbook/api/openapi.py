@@ -17,7 +17,6 @@ from factbook.api.endpoint import Handler, Route
 from factbook.api.parameter import AnswerHeader, Parameter, Schema
 from factbook.api.parameters import PATH
 from factbook.api.predicate_schema import PREDICATE
-from factbook.api.wire import ErrorAnswer
 from factbook.auth.permissions import TITLES
 from factbook.errors import (
     AuthenticationError,
@@ -31,6 +30,7 @@ from factbook.errors import (
 )
 from factbook.http.context import State
 from factbook.http.requests import Reply, Request
+from factbook.schemas.common import ErrorAnswer
 
 _PART = re.compile(r"{(\w+)(?::path)?}")
 _SCHEMAS = "#/components/schemas/"

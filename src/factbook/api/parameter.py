@@ -5,10 +5,10 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, TypeVar
 
-from factbook.api import patterns
 from factbook.clock import milliseconds
 from factbook.errors import InputError
 from factbook.http.requests import Request
+from factbook.schemas import patterns
 
 Schema = dict[str, Any]
 T = TypeVar("T")

@@ -8,7 +8,6 @@ import re
 from dataclasses import dataclass
 from typing import Any, Final
 
-from factbook.api import patterns
 from factbook.api.parameter import (
     AnswerHeader,
     Choice,
@@ -24,6 +23,7 @@ from factbook.api.parameter import (
 )
 from factbook.errors import InputError, NotFoundError
 from factbook.http.requests import Request
+from factbook.schemas import patterns
 
 
 @dataclass(frozen=True, kw_only=True)

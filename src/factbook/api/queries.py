@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from factbook.api import cursors, patterns
+from factbook.api import cursors
 from factbook.api.cursors import MOST_ORDERS, MOST_TEXT_FIELDS, FullTextFilter, OrderBy, QueryCursor
 from factbook.api.parameters import (
     CURSOR_TEXT,
@@ -20,7 +20,6 @@ from factbook.api.parameters import (
     TOTAL_ITEMS,
 )
 from factbook.api.projection import Projection, array
-from factbook.api.wire import EntityParts, FieldPath, Predicate, Wire
 from factbook.catalog import filters, predicates
 from factbook.catalog.store import querying
 from factbook.catalog.store.conditions import AllOf, Condition, Contains
@@ -28,6 +27,8 @@ from factbook.catalog.store.querying import Found, Order, Query
 from factbook.errors import InputError
 from factbook.http.context import State
 from factbook.http.requests import Reply, Request, decode
+from factbook.schemas import patterns
+from factbook.schemas.common import EntityParts, FieldPath, Predicate, Wire
 from factbook.storage import Database
 
 _LIMIT = 200

@@ -2,13 +2,13 @@
 
 from msgspec import UNSET, Struct, UnsetType
 
-from factbook.api.wire import AnyRef
 from factbook.catalog import ref as refs
 from factbook.errors import NotFoundError
 from factbook.facts import requests
 from factbook.http import audit as auditing
 from factbook.http.context import State
 from factbook.http.requests import Reply, Request
+from factbook.schemas.common import AnyRef
 
 
 class Refresh(Struct, forbid_unknown_fields=True, rename="camel"):

@@ -5,7 +5,7 @@ from functools import partial
 
 from starlette.types import ASGIApp
 
-from factbook.api import audit, mcp, openapi, operations, sets, tokens, wire, wire_push
+from factbook.api import audit, mcp, openapi, operations, sets, tokens
 from factbook.api.catalog_routes import CATALOG_ROUTES
 from factbook.api.endpoint import Endpoint, Route
 from factbook.api.event_routes import EVENT_ROUTES
@@ -30,6 +30,8 @@ from factbook.auth.permissions import (
 from factbook.errors import ConflictError, PreconditionFailedError
 from factbook.http import error_responses as errors
 from factbook.http.context import State
+from factbook.schemas import common as wire
+from factbook.schemas import push as wire_push
 from factbook.settings import Settings
 
 TOOL_CALLS = "/api/mcp/v1/tech-insights-facts"

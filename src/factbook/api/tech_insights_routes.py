@@ -2,15 +2,7 @@
 
 from collections.abc import Sequence
 
-from factbook.api import (
-    connections,
-    data_sources,
-    facts,
-    trials,
-    wire_connections,
-    wire_facts,
-    wire_sources,
-)
+from factbook.api import connections, data_sources, facts, trials
 from factbook.api.endpoint import Route
 from factbook.api.parameters import (
     CONNECTION,
@@ -34,6 +26,9 @@ from factbook.auth.permissions import (
     SOURCE_WRITE,
 )
 from factbook.errors import ConflictError, NotFoundError
+from factbook.schemas import connections as wire_connections
+from factbook.schemas import facts as wire_facts
+from factbook.schemas import sources as wire_sources
 
 _READ = (SOURCE_READ,)
 _WRITE = (SOURCE_WRITE,)

@@ -4,8 +4,6 @@ from typing import Annotated, Any
 
 import msgspec
 
-from factbook.api import patterns
-from factbook.api.wire import PermissionName
 from factbook.auth import permissions, store, tokens
 from factbook.auth import token_rules as granting
 from factbook.auth.store import Token
@@ -14,6 +12,8 @@ from factbook.clock import iso
 from factbook.http import audit as auditing
 from factbook.http.context import State
 from factbook.http.requests import Reply, Request, reply
+from factbook.schemas import patterns
+from factbook.schemas.common import PermissionName
 
 
 class NewToken(msgspec.Struct, forbid_unknown_fields=True):

@@ -5,11 +5,11 @@ from typing import Any
 from msgspec import UNSET
 
 from factbook.api.parameters import SOURCE_ID
-from factbook.api.wire_sources import NewTrial
 from factbook.collection import Answered
 from factbook.collection import run_now as running
 from factbook.http.context import State
 from factbook.http.requests import Reply, Request, decode, reply
+from factbook.schemas.sources import NewTrial
 
 _LARGEST = 512 * 1024
 

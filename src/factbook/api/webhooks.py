@@ -4,11 +4,11 @@ from typing import Any, Final
 
 from factbook import webhooks
 from factbook.api.parameter import PathPart
-from factbook.api.wire_events import NewWebhook
 from factbook.clock import iso
 from factbook.http import audit as auditing
 from factbook.http.context import State
 from factbook.http.requests import Reply, Request, reply
+from factbook.schemas.events import NewWebhook
 from factbook.webhooks import GivenUp, Webhook
 
 _LARGEST: Final = 16 * 1024

@@ -4,8 +4,8 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct, field
 
-from factbook.api.wire import Count, Time, Wire
 from factbook.events.event import EventType
+from factbook.schemas.common import Count, Time, Wire
 from factbook.webhooks.posting import LONGEST
 
 _Types = Annotated[

@@ -4,8 +4,8 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, UnsetType
 
-from factbook.api import patterns
-from factbook.api.wire import Count, Link, Ref, Text, Time, Uuid, Wire
+from factbook.schemas import patterns
+from factbook.schemas.common import Count, Link, Ref, Text, Time, Uuid, Wire
 
 # Entities as they are pushed
 

@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, UnsetType
 
-from factbook.api.wire import Ref, Time, Wire
+from factbook.schemas.common import Ref, Time, Wire
 
 
 class NewFacts(Wire, forbid_unknown_fields=True):

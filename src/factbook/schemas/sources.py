@@ -4,8 +4,8 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, UnsetType
 
-from factbook.api import patterns
-from factbook.api.wire import Count, Ref, Text, Time, Wire
+from factbook.schemas import patterns
+from factbook.schemas.common import Count, Ref, Text, Time, Wire
 
 SourceId = Annotated[
     str,

@@ -4,8 +4,8 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, UnsetType, field
 
-from factbook.api import patterns
-from factbook.api.wire import Time, Wire
+from factbook.schemas import patterns
+from factbook.schemas.common import Time, Wire
 
 _Method = Literal["GET", "POST"]
 _AtOnce = Annotated[int, Meta(ge=1, le=100, description="Requests under way at the same time.")]

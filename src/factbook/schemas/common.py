@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from factbook.api import patterns
 from factbook.auth.permissions import NAMES
+from factbook.schemas import patterns
 
 Text = Annotated[str, Meta(min_length=1)]
 Time = Annotated[
