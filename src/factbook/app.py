@@ -14,8 +14,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from factbook import clock, web
 from factbook import observability as traces
-from factbook.api import mcp_answers
 from factbook.api import routes as api
+from factbook.api.mcp import descriptions as mcp_answers
 from factbook.auth.keys import token_key
 from factbook.auth.limits import RateLimit
 from factbook.catalog.sets import Rules

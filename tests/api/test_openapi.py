@@ -10,7 +10,7 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from factbook import __version__
 from factbook.api.endpoint import Route
-from factbook.api.openapi import operation_id
+from factbook.api.openapi.openapi import operation_id
 from factbook.api.routes import DOCUMENTS, all_routes
 from factbook.settings import Settings
 from tests.api.openapi_calls import every_call

@@ -5,9 +5,11 @@ from typing import Any
 
 import httpx2
 
-from factbook.api import cursors, jsonrpc, parameters
+from factbook.api import cursors
 from factbook.api.cursors import AfterCursor, QueryCursor
-from factbook.api.parameter import Parameter
+from factbook.api.mcp import jsonrpc
+from factbook.api.openapi import parameters
+from factbook.api.openapi.parameter_types import Parameter
 from factbook.auth.oidc import attempt
 from factbook.http.requests import Request
 from factbook.http.trusted_hosts import Hosts, Proxies

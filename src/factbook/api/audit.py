@@ -4,8 +4,8 @@ from typing import Any, Final
 
 from msgspec import UNSET, UnsetType
 
-from factbook.api.parameter import Choice, Moment, Text
-from factbook.api.parameters import FACTS_LIMIT
+from factbook.api.openapi.parameter_types import Choice, Moment, Text
+from factbook.api.openapi.parameters import FACTS_LIMIT
 from factbook.audit import json_lines as audit_lines
 from factbook.audit import trail as audit
 from factbook.audit.trail import ACTIONS, LONGEST

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from factbook.api import entities, entity_validation, facets, locations, queries, refreshing
 from factbook.api.endpoint import Route
-from factbook.api.parameters import (
+from factbook.api.openapi.parameters import (
     AFTER,
     CURSOR_TEXT,
     FACET,

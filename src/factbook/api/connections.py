@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from factbook.api.parameters import CONNECTION
+from factbook.api.openapi.parameters import CONNECTION
 from factbook.clock import iso
 from factbook.datasources import connections
 from factbook.datasources.connection_store import Wanted

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, TypeVar
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from factbook.api.parameters import LIMIT
+from factbook.api.openapi.parameters import LIMIT
 from factbook.catalog.store.querying import Place
 from factbook.errors import InputError
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from factbook.api import known_sources
-from factbook.api.parameters import SOURCE_CURSOR, SOURCE_ID, SOURCE_LIMIT
+from factbook.api.openapi.parameters import SOURCE_CURSOR, SOURCE_ID, SOURCE_LIMIT
 from factbook.audit.trail import Entry
 from factbook.auth.permissions import SOURCE_WRITE
 from factbook.clock import iso

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from starlette.types import Receive, Scope, Send
 
-from factbook.api.parameter import AnswerHeader, Parameter
+from factbook.api.openapi.parameter_types import AnswerHeader, Parameter
 from factbook.auth.permissions import AUDIT_READ, CATALOG_READ, EVENTS_READ, SOURCE_READ
 from factbook.errors import FactbookError, MethodNotAllowedError
 from factbook.http import audit as auditing

@@ -10,7 +10,7 @@ from msgspec import UNSET, UnsetType
 
 from factbook.api import cursors
 from factbook.api.cursors import AfterCursor
-from factbook.api.parameters import AFTER, FIELDS, FILTER, LIMIT, OFFSET, ORDER
+from factbook.api.openapi.parameters import AFTER, FIELDS, FILTER, LIMIT, OFFSET, ORDER
 from factbook.api.projection import Projection, array
 from factbook.catalog import filters, predicates
 from factbook.catalog import ref as refs

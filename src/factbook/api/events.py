@@ -4,8 +4,8 @@ import asyncio
 import re
 from typing import Any, Final
 
-from factbook.api.parameter import Integer, Text, Texts
-from factbook.api.parameters import FACTS_LIMIT
+from factbook.api.openapi.parameter_types import Integer, Text, Texts
+from factbook.api.openapi.parameters import FACTS_LIMIT
 from factbook.catalog import ref as refs
 from factbook.clock import iso
 from factbook.events import store

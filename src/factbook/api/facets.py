@@ -4,7 +4,7 @@ from typing import Annotated
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from factbook.api.parameters import FACET, FILTER
+from factbook.api.openapi.parameters import FACET, FILTER
 from factbook.catalog import filters, predicates
 from factbook.catalog.store import facets
 from factbook.catalog.store.conditions import EVERYTHING, Condition

@@ -8,7 +8,7 @@ import msgspec
 import structlog
 
 from factbook.api import known_sources
-from factbook.api.parameters import (
+from factbook.api.openapi.parameters import (
     ENTITY,
     FACTS_CURSOR,
     FACTS_LIMIT,

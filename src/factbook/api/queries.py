@@ -8,7 +8,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from factbook.api import cursors
 from factbook.api.cursors import MOST_ORDERS, MOST_TEXT_FIELDS, FullTextFilter, OrderBy, QueryCursor
-from factbook.api.parameters import (
+from factbook.api.openapi.parameters import (
     CURSOR_TEXT,
     FIELDS,
     FILTER,

@@ -5,11 +5,13 @@ from functools import partial
 
 from starlette.types import ASGIApp
 
-from factbook.api import audit, mcp, openapi, operations, sets, tokens
+from factbook.api import audit, sets, tokens
 from factbook.api.catalog_routes import CATALOG_ROUTES
 from factbook.api.endpoint import Endpoint, Route
 from factbook.api.event_routes import EVENT_ROUTES
-from factbook.api.parameters import (
+from factbook.api.mcp import endpoint as mcp
+from factbook.api.openapi import openapi, operations
+from factbook.api.openapi.parameters import (
     CURSOR,
     DRY_RUN,
     ETAG,

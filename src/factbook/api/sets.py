@@ -4,7 +4,7 @@ import msgspec
 import structlog
 
 from factbook.api import items
-from factbook.api.parameters import CURSOR, LIMIT, NUMBER, SET, SET_ID
+from factbook.api.openapi.parameters import CURSOR, LIMIT, NUMBER, SET, SET_ID
 from factbook.api.terms import Terms, guards_of, terms_of
 from factbook.catalog import ref as refs
 from factbook.catalog import sets

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from factbook.api import connections, data_sources, facts, trials
 from factbook.api.endpoint import Route
-from factbook.api.parameters import (
+from factbook.api.openapi.parameters import (
     CONNECTION,
     ENTITY,
     FACTS_CURSOR,

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-from factbook.api.parameters import DRY_RUN, IF_MATCH, MAX_REMOVALS, ON_CONFLICT
+from factbook.api.openapi.parameters import DRY_RUN, IF_MATCH, MAX_REMOVALS, ON_CONFLICT
 from factbook.catalog.store.planning import Guards
 from factbook.http.requests import Request
 

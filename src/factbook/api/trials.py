@@ -4,7 +4,7 @@ from typing import Any
 
 from msgspec import UNSET
 
-from factbook.api.parameters import SOURCE_ID
+from factbook.api.openapi.parameters import SOURCE_ID
 from factbook.collection import Answered
 from factbook.collection import run_now as running
 from factbook.http.context import State

@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 from factbook import webhooks
-from factbook.api.parameter import PathPart
+from factbook.api.openapi.parameter_types import PathPart
 from factbook.clock import iso
 from factbook.http import audit as auditing
 from factbook.http.context import State

@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 from typing import Any, Final
 
-from factbook.api.parameter import (
+from factbook.api.openapi.parameter_types import (
     AnswerHeader,
     Choice,
     Flag,

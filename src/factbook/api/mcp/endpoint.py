@@ -12,9 +12,8 @@ import msgspec
 import structlog
 from msgspec import UNSET, Struct, UnsetType
 
-from factbook.api import jsonrpc
-from factbook.api.jsonrpc import Id, Message, ProtocolError
-from factbook.api.mcp_answers import (
+from factbook.api.mcp import jsonrpc
+from factbook.api.mcp.descriptions import (
     DISCOVERED,
     LEGACY,
     META,
@@ -22,6 +21,7 @@ from factbook.api.mcp_answers import (
     MODERN_EXTRA,
     initialized,
 )
+from factbook.api.mcp.jsonrpc import Id, Message, ProtocolError
 from factbook.errors import (
     FactbookError,
     NotAcceptableError,

@@ -14,9 +14,9 @@ import msgspec
 
 from factbook import __version__
 from factbook.api.endpoint import Handler, Route
-from factbook.api.parameter import AnswerHeader, Parameter, Schema
-from factbook.api.parameters import PATH
-from factbook.api.predicate_schema import PREDICATE
+from factbook.api.openapi.parameter_types import AnswerHeader, Parameter, Schema
+from factbook.api.openapi.parameters import PATH
+from factbook.api.openapi.predicate_schema import PREDICATE
 from factbook.auth.permissions import TITLES
 from factbook.errors import (
     AuthenticationError,

@@ -1,0 +1,1 @@
+"""The endpoint of the Model Context Protocol."""
