@@ -13,7 +13,7 @@ from typing import Any
 from typer.main import get_command
 
 from factbook import errors
-from factbook.api.catalog_routes import CATALOG_ROUTES
+from factbook.api.catalog.routes import CATALOG_ROUTES
 from factbook.api.endpoint import Route
 from factbook.api.routes import PUSH_ROUTES
 from factbook.api.tech_insights_routes import TECH_INSIGHTS_ROUTES

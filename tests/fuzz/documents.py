@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from factbook.api.projection import Projection
+from factbook.api.catalog.projection import Projection
 from factbook.catalog import predicates, ref, relations, search, sets, strict, validation
 from factbook.catalog.annotations import Annotator
 from factbook.catalog.store.derived import Derived

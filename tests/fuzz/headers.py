@@ -5,8 +5,8 @@ from typing import Any
 
 import httpx2
 
-from factbook.api import cursors
-from factbook.api.cursors import AfterCursor, QueryCursor
+from factbook.api.catalog import cursors
+from factbook.api.catalog.cursors import AfterCursor, QueryCursor
 from factbook.api.mcp import jsonrpc
 from factbook.api.openapi import parameters
 from factbook.api.openapi.parameter_types import Parameter

@@ -5,8 +5,8 @@ from functools import partial
 
 from starlette.types import ASGIApp
 
-from factbook.api import audit, sets, tokens
-from factbook.api.catalog_routes import CATALOG_ROUTES
+from factbook.api import audit, tokens
+from factbook.api.catalog.routes import CATALOG_ROUTES
 from factbook.api.endpoint import Endpoint, Route
 from factbook.api.event_routes import EVENT_ROUTES
 from factbook.api.mcp import endpoint as mcp
@@ -21,6 +21,7 @@ from factbook.api.openapi.parameters import (
     ON_CONFLICT,
     SET,
 )
+from factbook.api.push import sets
 from factbook.api.tech_insights_routes import TECH_INSIGHTS_ROUTES
 from factbook.auth.permissions import (
     AUDIT_READ,

@@ -3,9 +3,9 @@
 import msgspec
 import structlog
 
-from factbook.api import items
 from factbook.api.openapi.parameters import CURSOR, LIMIT, NUMBER, SET, SET_ID
-from factbook.api.terms import Terms, guards_of, terms_of
+from factbook.api.push import wire as items
+from factbook.api.push.terms import Terms, guards_of, terms_of
 from factbook.catalog import ref as refs
 from factbook.catalog import sets
 from factbook.catalog.sets import Prepared, Push

@@ -6,8 +6,15 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from factbook.api import cursors
-from factbook.api.cursors import MOST_ORDERS, MOST_TEXT_FIELDS, FullTextFilter, OrderBy, QueryCursor
+from factbook.api.catalog import cursors
+from factbook.api.catalog.cursors import (
+    MOST_ORDERS,
+    MOST_TEXT_FIELDS,
+    FullTextFilter,
+    OrderBy,
+    QueryCursor,
+)
+from factbook.api.catalog.projection import Projection, array
 from factbook.api.openapi.parameters import (
     CURSOR_TEXT,
     FIELDS,
@@ -19,7 +26,6 @@ from factbook.api.openapi.parameters import (
     TEXT_TERM,
     TOTAL_ITEMS,
 )
-from factbook.api.projection import Projection, array
 from factbook.catalog import filters, predicates
 from factbook.catalog.store import querying
 from factbook.catalog.store.conditions import AllOf, Condition, Contains

@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from factbook.api.queries import PageInfo
+from factbook.api.catalog.queries import PageInfo
 from factbook.errors import NotFoundError, UnsupportedError
 from factbook.http.context import State
 from factbook.http.requests import Reply, Request, reply

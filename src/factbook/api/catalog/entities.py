@@ -8,10 +8,10 @@ from urllib.parse import quote, urlencode
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from factbook.api import cursors
-from factbook.api.cursors import AfterCursor
+from factbook.api.catalog import cursors
+from factbook.api.catalog.cursors import AfterCursor
+from factbook.api.catalog.projection import Projection, array
 from factbook.api.openapi.parameters import AFTER, FIELDS, FILTER, LIMIT, OFFSET, ORDER
-from factbook.api.projection import Projection, array
 from factbook.catalog import filters, predicates
 from factbook.catalog import ref as refs
 from factbook.catalog.ref import EntityRef

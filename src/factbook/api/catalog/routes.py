@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from factbook.api import entities, entity_validation, facets, locations, queries, refreshing
+from factbook.api.catalog import entities, entity_validation, facets, locations, queries, refreshing
 from factbook.api.endpoint import Route
 from factbook.api.openapi.parameters import (
     AFTER,

@@ -1,0 +1,1 @@
+"""Sets of entities over HTTP."""
