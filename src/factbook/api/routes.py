@@ -5,10 +5,10 @@ from functools import partial
 
 from starlette.types import ASGIApp
 
-from factbook.api import audit, tokens
+from factbook.api.access import audit, tokens
 from factbook.api.catalog.routes import CATALOG_ROUTES
 from factbook.api.endpoint import Endpoint, Route
-from factbook.api.event_routes import EVENT_ROUTES
+from factbook.api.events.routes import EVENT_ROUTES
 from factbook.api.mcp import endpoint as mcp
 from factbook.api.openapi import openapi, operations
 from factbook.api.openapi.parameters import (
@@ -22,7 +22,7 @@ from factbook.api.openapi.parameters import (
     SET,
 )
 from factbook.api.push import sets
-from factbook.api.tech_insights_routes import TECH_INSIGHTS_ROUTES
+from factbook.api.tech_insights.routes import TECH_INSIGHTS_ROUTES
 from factbook.auth.permissions import (
     AUDIT_READ,
     CATALOG_READ,

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from factbook.api import events, webhooks
 from factbook.api.endpoint import Route
+from factbook.api.events import events, webhooks
 from factbook.auth.permissions import EVENTS_READ, TOKEN_MANAGE
 from factbook.errors import ConflictError, GoneError
 from factbook.schemas import events as wire_events

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from factbook.api import known_sources
 from factbook.api.openapi.parameters import SOURCE_CURSOR, SOURCE_ID, SOURCE_LIMIT
+from factbook.api.tech_insights import known_sources
 from factbook.audit.trail import Entry
 from factbook.auth.permissions import SOURCE_WRITE
 from factbook.clock import iso

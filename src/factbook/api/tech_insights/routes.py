@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from factbook.api import connections, data_sources, facts, trials
 from factbook.api.endpoint import Route
 from factbook.api.openapi.parameters import (
     CONNECTION,
@@ -18,6 +17,7 @@ from factbook.api.openapi.parameters import (
     SOURCE_ID,
     SOURCE_LIMIT,
 )
+from factbook.api.tech_insights import connections, data_sources, facts, trials
 from factbook.auth.permissions import (
     CATALOG_READ,
     FACT_WRITE,

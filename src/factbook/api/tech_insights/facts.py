@@ -7,7 +7,6 @@ from typing import Any
 import msgspec
 import structlog
 
-from factbook.api import known_sources
 from factbook.api.openapi.parameters import (
     ENTITY,
     FACTS_CURSOR,
@@ -19,6 +18,7 @@ from factbook.api.openapi.parameters import (
     HISTORY_START,
     SOURCE_ID,
 )
+from factbook.api.tech_insights import known_sources
 from factbook.catalog import ref as refs
 from factbook.catalog.store import reading as catalog_reading
 from factbook.catalog.validation import deeper_than

@@ -1,0 +1,1 @@
+"""Tokens and the audit log over HTTP."""

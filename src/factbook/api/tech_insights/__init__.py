@@ -1,0 +1,1 @@
+"""Data sources, facts and connections over HTTP."""
