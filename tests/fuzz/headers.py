@@ -20,7 +20,7 @@ from factbook.outbound.outcomes import Outcome
 from factbook.outbound.rate_limits import Governor, allowance_of, retry_at
 from factbook.outbound.urls import address, moved
 from factbook.settings import Settings
-from factbook.web import cookies, forms
+from factbook.web.site import cookies, forms
 from tests.fuzz.promises import check_told, lines, text, tried
 from tests.fuzz.target import Target
 from tests.service import NOON

@@ -21,7 +21,7 @@ from factbook.clock import DAY, HOUR
 from factbook.integrations import SOURCES
 from factbook.settings import Settings
 from factbook.storage.migrations import names
-from factbook.web import cookies
+from factbook.web.site import cookies
 from tests.api.defining import SOURCES as DATA_SOURCES
 from tests.api.defining import define, item, of_entities, push, pushed
 from tests.api.test_connections import made

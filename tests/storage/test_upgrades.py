@@ -14,7 +14,7 @@ from factbook.facts.schema import Fact
 from factbook.integrations import SOURCES
 from factbook.scheduling import runs
 from factbook.settings import Settings
-from factbook.web import cookies
+from factbook.web.site import cookies
 from tests.api.defining import CONNECTIONS, item
 from tests.api.defining import SOURCES as DATA_SOURCES
 from tests.api.defining import push as push_facts

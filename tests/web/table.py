@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterator
 
-from factbook.web.endpoint import OPEN, Page
 from factbook.web.routes import PAGES
+from factbook.web.site.endpoint import OPEN, Page
 from tests.service import Service
 
 

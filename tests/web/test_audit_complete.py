@@ -3,8 +3,8 @@
 import pytest
 
 from factbook.audit.trail import ACTIONS
-from factbook.web.endpoint import OPEN
 from factbook.web.routes import PAGES
+from factbook.web.site.endpoint import OPEN
 from tests.api.auditing import Watch
 from tests.service import Service, component
 from tests.web.audited import ACCOUNT, NEW, NO_WRITES, every_form

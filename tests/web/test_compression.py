@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from factbook.web import forgery
+from factbook.web.site import csrf as forgery
 from tests.service import Service
 from tests.web.visiting import browser, signed_in
 

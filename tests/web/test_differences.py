@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from factbook.web.differences import Line, difference
+from factbook.web.site.diff import Line, difference
 
 
 def document(**members: object) -> str:

@@ -10,7 +10,7 @@ import httpx2
 from factbook.auth import passwords, sessions
 from factbook.auth import users as people
 from factbook.storage import Transaction
-from factbook.web import cookies
+from factbook.web.site import cookies
 from tests.service import Service
 
 PASSWORD = "correct horse battery"

@@ -2,6 +2,6 @@
 
 from factbook.web import first_start
 from factbook.web.routes import endpoints, nowhere
-from factbook.web.site import Site
+from factbook.web.site.site import Site
 
 __all__ = ["Site", "endpoints", "first_start", "nowhere"]

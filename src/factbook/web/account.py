@@ -11,9 +11,9 @@ from factbook.clock import DAY, SECOND
 from factbook.errors import InputError, NotFoundError
 from factbook.http.requests import Reply
 from factbook.storage import Transaction
-from factbook.web import cookies
-from factbook.web.endpoint import Page
-from factbook.web.visit import THEMES, Visit
+from factbook.web.site import cookies
+from factbook.web.site.endpoint import Page
+from factbook.web.site.page_context import THEMES, Visit
 
 PATH = "/administration/account"
 _YEAR_SECONDS = 365 * DAY // SECOND

@@ -17,9 +17,9 @@ from factbook.clock import DAY, SECOND
 from factbook.errors import FactbookError, InputError, UnavailableError
 from factbook.http.requests import Reply
 from factbook.http.responses import begun
-from factbook.web import words
-from factbook.web.endpoint import Page
-from factbook.web.visit import Visit
+from factbook.web.site import formatting as words
+from factbook.web.site.endpoint import Page
+from factbook.web.site.page_context import Visit
 
 PATH: Final = "/administration/audit"
 _PAGE = 50

@@ -15,9 +15,10 @@ from factbook.catalog.store.listing import Choice, Filter, Listed
 from factbook.clock import SECOND
 from factbook.errors import InputError
 from factbook.http.requests import Reply
-from factbook.web import addresses, positions, words
-from factbook.web.endpoint import Page
-from factbook.web.visit import Visit
+from factbook.web.site import addresses, positions
+from factbook.web.site import formatting as words
+from factbook.web.site.endpoint import Page
+from factbook.web.site.page_context import Visit
 
 PATH = "/catalog"
 _ITEMS = 40

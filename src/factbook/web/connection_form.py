@@ -7,7 +7,7 @@ from typing import Final, NamedTuple, Self
 
 from factbook.datasources.connection_store import Wanted
 from factbook.datasources.connections import Shown
-from factbook.web.forms import Form
+from factbook.web.site.forms import Form
 
 # Rows without a header yet.
 _EMPTY: Final = 3

@@ -13,9 +13,9 @@ from factbook.errors import ConflictError, InvalidItemsError
 from factbook.http import audit as auditing
 from factbook.http.requests import Reply
 from factbook.web.connection_form import ConnectionForm
-from factbook.web.endpoint import Page
-from factbook.web.visit import Visit
-from factbook.web.words import segment
+from factbook.web.site.endpoint import Page
+from factbook.web.site.formatting import segment
+from factbook.web.site.page_context import Visit
 
 PATH: Final = "/administration/connections"
 _ONE: Final = f"{PATH}/{{name}}"

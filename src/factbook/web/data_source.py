@@ -16,11 +16,11 @@ from factbook.facts.glance import Failures
 from factbook.http.requests import Reply
 from factbook.scheduling import runs
 from factbook.web import source_rows, source_words
-from factbook.web.endpoint import Page
+from factbook.web.site.endpoint import Page
+from factbook.web.site.formatting import segment
+from factbook.web.site.page_context import Visit
 from factbook.web.source_rows import Row
 from factbook.web.source_vendors import VENDORS
-from factbook.web.visit import Visit
-from factbook.web.words import segment
 
 _PATH: Final = "/data-sources/{id}"
 _RUNS: Final = 10

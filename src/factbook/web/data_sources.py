@@ -9,10 +9,10 @@ from factbook.facts import glance
 from factbook.http.requests import Reply
 from factbook.scheduling import runs
 from factbook.web import source_rows, source_words
-from factbook.web.endpoint import Page
+from factbook.web.site.endpoint import Page
+from factbook.web.site.page_context import Visit
 from factbook.web.source_rows import Row
 from factbook.web.source_vendors import VENDORS
-from factbook.web.visit import Visit
 
 PATH: Final = "/data-sources"
 _PAGE: Final = 50

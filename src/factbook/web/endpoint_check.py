@@ -19,8 +19,8 @@ from factbook.clock import MINUTE
 from factbook.http import internal_requests as inside
 from factbook.http.client_configs import PATH
 from factbook.http.internal_requests import Answer
-from factbook.web import words
-from factbook.web.visit import Visit
+from factbook.web.site import formatting as words
+from factbook.web.site.page_context import Visit
 
 READS: Final = (CATALOG_READ, SOURCE_READ)
 

@@ -16,12 +16,13 @@ from factbook.facts import store
 from factbook.http.requests import Reply, offloaded
 from factbook.integrations import catalog
 from factbook.scheduling import runs
-from factbook.web import entity_facts, entity_relations, source_words, words
+from factbook.web import entity_facts, entity_relations, source_words
 from factbook.web.catalog import owner_reference
-from factbook.web.endpoint import Page
 from factbook.web.entity_about import about
 from factbook.web.pictures.graph import Node
-from factbook.web.visit import Visit
+from factbook.web.site import formatting as words
+from factbook.web.site.endpoint import Page
+from factbook.web.site.page_context import Visit
 
 PATH = "/catalog/{kind}/{namespace}/{name}"
 

@@ -23,8 +23,8 @@ from factbook.web.fact_values import Value
 from factbook.web.pictures import scales
 from factbook.web.pictures.charts import sparkline
 from factbook.web.pictures.svg import ident_of
-from factbook.web.visit import Visit
-from factbook.web.words import entity_path, segment
+from factbook.web.site.formatting import entity_path, segment
+from factbook.web.site.page_context import Visit
 
 _CARDS: Final = 30
 _OTHERS: Final = 100

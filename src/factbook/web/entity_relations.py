@@ -13,7 +13,7 @@ from factbook.catalog.store.showing import Named, Shown
 from factbook.http.requests import offloaded
 from factbook.storage import Database
 from factbook.web.pictures.graph import Edge, Node, caption, relation_rows, relations_graph
-from factbook.web.words import entity_path, name_of, naturally
+from factbook.web.site.formatting import entity_path, name_of, naturally
 
 # Of these the titles are looked up, and whether they exist.
 _LOOKED_UP = 200

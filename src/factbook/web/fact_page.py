@@ -20,15 +20,15 @@ from factbook.facts.schema import Fact
 from factbook.http.requests import Reply
 from factbook.integrations import catalog
 from factbook.web import entity, fact_reasons, fact_values
-from factbook.web.endpoint import Page
 from factbook.web.entity import Subject
 from factbook.web.entity_facts import placed
 from factbook.web.fact_reasons import Reason
 from factbook.web.fact_values import Value
 from factbook.web.pictures import scales
 from factbook.web.pictures.charts import line_chart
-from factbook.web.visit import Visit
-from factbook.web.words import segment
+from factbook.web.site.endpoint import Page
+from factbook.web.site.formatting import segment
+from factbook.web.site.page_context import Visit
 
 _POINTS: Final = 500
 _ROWS: Final = 50

@@ -12,11 +12,12 @@ from factbook.facts.datasource import DataSource
 from factbook.http.requests import Reply
 from factbook.scheduling import runs
 from factbook.scheduling.runs import Health
-from factbook.web import compliance, words
-from factbook.web.endpoint import Page
+from factbook.web import compliance
 from factbook.web.pictures import shares
 from factbook.web.pictures.shares import Part
-from factbook.web.visit import Visit
+from factbook.web.site import formatting as words
+from factbook.web.site.endpoint import Page
+from factbook.web.site.page_context import Visit
 
 _WEEK = 7 * DAY
 _CHANGES = 6

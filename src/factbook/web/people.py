@@ -13,9 +13,9 @@ from factbook.errors import ConflictError, InputError, NotFoundError
 from factbook.http import urls as links
 from factbook.http.requests import Reply
 from factbook.storage import Transaction
-from factbook.web import addresses
-from factbook.web.endpoint import Page
-from factbook.web.visit import Visit
+from factbook.web.site import addresses
+from factbook.web.site.endpoint import Page
+from factbook.web.site.page_context import Visit
 
 T = TypeVar("T")
 

@@ -15,11 +15,13 @@ from factbook.http.client_configs import PATH as ENDPOINT
 from factbook.http.client_configs import VARIABLE
 from factbook.http.requests import Reply
 from factbook.tools import Context, Tool
-from factbook.web import addresses, schema_forms, words
-from factbook.web.endpoint import Page
+from factbook.web import schema_forms
 from factbook.web.endpoint_check import READS
 from factbook.web.schema_forms import Field
-from factbook.web.visit import Visit
+from factbook.web.site import addresses
+from factbook.web.site import formatting as words
+from factbook.web.site.endpoint import Page
+from factbook.web.site.page_context import Visit
 
 PATH: Final = "/connect/tools"
 RUN: Final = "run"  # the parameter that asks for the call, beside those of the tool

@@ -6,7 +6,6 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from factbook.errors import NotFoundError
 from factbook.http.requests import Reply
-from factbook.web import static
 from factbook.web.account import ACCOUNT
 from factbook.web.api_access import API_ACCESS
 from factbook.web.audit import AUDIT
@@ -15,7 +14,6 @@ from factbook.web.connect import CONNECT
 from factbook.web.connections import CONNECTIONS
 from factbook.web.data_source import DATA_SOURCE
 from factbook.web.data_sources import DATA_SOURCES
-from factbook.web.endpoint import OPEN, Page, PageEndpoint
 from factbook.web.entity import ENTITY
 from factbook.web.fact_page import FACTS
 from factbook.web.overview import OVERVIEW
@@ -24,10 +22,12 @@ from factbook.web.playground import PLAYGROUND
 from factbook.web.sets import SETS
 from factbook.web.signing_in import SIGNING_IN
 from factbook.web.signing_in_elsewhere import SIGNING_IN_ELSEWHERE
-from factbook.web.site import Site
+from factbook.web.site import static_files as static
+from factbook.web.site.endpoint import OPEN, Page, PageEndpoint
+from factbook.web.site.page_context import Visit
+from factbook.web.site.site import Site
 from factbook.web.source_editor import SOURCE_EDITOR
 from factbook.web.source_runs import SOURCE_RUNS
-from factbook.web.visit import Visit
 from factbook.web.webhooks import WEBHOOKS
 
 PAGES: Sequence[Page] = (

@@ -11,10 +11,11 @@ from factbook.catalog.store.writing import Actor
 from factbook.errors import ConflictError, InputError, NotFoundError, PreconditionFailedError
 from factbook.http import audit as auditing
 from factbook.http.requests import Reply, offloaded
-from factbook.web import addresses, words
-from factbook.web.differences import difference
-from factbook.web.endpoint import Page
-from factbook.web.visit import Visit
+from factbook.web.site import addresses
+from factbook.web.site import formatting as words
+from factbook.web.site.diff import difference
+from factbook.web.site.endpoint import Page
+from factbook.web.site.page_context import Visit
 
 _ITEMS = 100
 _CHANGES = 25

@@ -22,9 +22,9 @@ from factbook.http import audit as auditing
 from factbook.http import urls as links
 from factbook.http.requests import Reply
 from factbook.storage import Transaction
-from factbook.web import session
-from factbook.web.endpoint import OPEN, Page
-from factbook.web.visit import Visit
+from factbook.web.site import session
+from factbook.web.site.endpoint import OPEN, Page
+from factbook.web.site.page_context import Visit
 
 _WRONG = "The name or the password is wrong."
 

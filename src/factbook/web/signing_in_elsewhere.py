@@ -22,10 +22,10 @@ from factbook.errors import (
 from factbook.http import audit as auditing
 from factbook.http.requests import Reply
 from factbook.storage import Transaction, Write
-from factbook.web import addresses, cookies, session
-from factbook.web.endpoint import OPEN, Page
 from factbook.web.signing_in import safe_path
-from factbook.web.visit import Visit
+from factbook.web.site import addresses, cookies, session
+from factbook.web.site.endpoint import OPEN, Page
+from factbook.web.site.page_context import Visit
 
 if TYPE_CHECKING:
     from factbook.auth.oidc.client import OpenID

@@ -22,9 +22,9 @@ from factbook.http.requests import Reply
 from factbook.storage import Transaction, Write
 from factbook.web import source_words
 from factbook.web.data_source import path_of
-from factbook.web.endpoint import Page
+from factbook.web.site.endpoint import Page
+from factbook.web.site.page_context import Visit
 from factbook.web.source_trial import Trial, tried
-from factbook.web.visit import Visit
 
 T = TypeVar("T")
 

@@ -10,7 +10,7 @@ from factbook.facts import health
 from factbook.facts.datasource import DataSource
 from factbook.scheduling.runs import Health, Run
 from factbook.web.pictures.svg import element
-from factbook.web.words import percent, span
+from factbook.web.site.formatting import percent, span
 
 Way = Literal["collected", "pushed", "read"]
 

@@ -13,9 +13,9 @@ from factbook.http.requests import Reply
 from factbook.scheduling import runs
 from factbook.scheduling.runs import Run
 from factbook.web import data_source, source_rows
-from factbook.web.endpoint import Page
 from factbook.web.signing_in import safe_path
-from factbook.web.visit import Visit
+from factbook.web.site.endpoint import Page
+from factbook.web.site.page_context import Visit
 
 _PATH: Final = "/data-sources/{id}/runs"
 _MOST: Final = 2 * runs.KEPT

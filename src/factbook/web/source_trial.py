@@ -11,7 +11,7 @@ from factbook.errors import InputError
 from factbook.facts import reasons as words
 from factbook.facts.keeping import reason_of
 from factbook.facts.schema import Fact
-from factbook.web.visit import Visit
+from factbook.web.site.page_context import Visit
 
 
 class Brought(NamedTuple):

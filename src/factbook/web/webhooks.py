@@ -9,9 +9,9 @@ from factbook.errors import ConflictError, InputError
 from factbook.events.event import TYPES, EventType
 from factbook.http import audit as auditing
 from factbook.http.requests import Reply
-from factbook.web.endpoint import Page
-from factbook.web.visit import Visit
-from factbook.web.words import segment
+from factbook.web.site.endpoint import Page
+from factbook.web.site.formatting import segment
+from factbook.web.site.page_context import Visit
 
 PATH: Final = "/administration/webhooks"
 _ONE: Final = f"{PATH}/{{id}}"

@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from factbook.web.pictures.glyphs import kind_shape
 from factbook.web.pictures.svg import element, ident_of, label, link, number, picture
-from factbook.web.words import naturally
+from factbook.web.site.formatting import naturally
 
 # For each type of relation of the catalog, how it reads after the entity's name. The order is
 # that of the groups.

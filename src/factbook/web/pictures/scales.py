@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from factbook.clock import DAY, HOUR, MINUTE
-from factbook.web import words
+from factbook.web.site import formatting as words
 
 Point = tuple[int, float | None]
 

@@ -5,7 +5,6 @@ from typing import Literal, NamedTuple
 
 from markupsafe import Markup
 
-from factbook.web import words
 from factbook.web.pictures import scales
 from factbook.web.pictures.svg import (
     element,
@@ -17,6 +16,7 @@ from factbook.web.pictures.svg import (
     picture,
     text_width,
 )
+from factbook.web.site import formatting as words
 
 _SIZE = 13.0
 _WIDTH = 400.0

@@ -9,7 +9,7 @@ from factbook.errors import NotFoundError
 from factbook.http.requests import Reply
 
 _FOREVER = "public, max-age=31536000, immutable"
-_FOLDER = files(__package__) / "static"
+_FOLDER = files("factbook.web") / "static"
 
 
 class Asset(NamedTuple):

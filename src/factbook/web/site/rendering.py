@@ -7,8 +7,9 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from factbook import __version__
-from factbook.web import assets, words
 from factbook.web.pictures.glyphs import kind_glyph, kind_shape
+from factbook.web.site import assets
+from factbook.web.site import formatting as words
 
 
 def rendered(template: str, values: Mapping[str, Any]) -> bytes:
@@ -19,7 +20,7 @@ def rendered(template: str, values: Mapping[str, Any]) -> bytes:
 @cache
 def _environment() -> Environment:
     environment = Environment(
-        loader=PackageLoader(__package__),
+        loader=PackageLoader("factbook.web"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

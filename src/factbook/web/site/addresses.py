@@ -1,6 +1,6 @@
 """The addresses that people copy: of this service, as they reach it."""
 
-from factbook.web.visit import Visit
+from factbook.web.site.page_context import Visit
 
 
 def server(visit: Visit) -> str:

@@ -29,10 +29,10 @@ from factbook.http import error_responses as errors
 from factbook.http.authentication import client_address
 from factbook.http.requests import ClientGoneError, Reply, Request
 from factbook.http.responses import send_reply
-from factbook.web import forms, session
-from factbook.web.compression import compressed
-from factbook.web.site import Site
-from factbook.web.visit import Visit
+from factbook.web.site import forms, session
+from factbook.web.site.compression import compressed
+from factbook.web.site.page_context import Visit
+from factbook.web.site.site import Site
 
 Handler = Callable[[Visit], Awaitable[Reply]]
 

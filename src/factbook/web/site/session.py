@@ -14,9 +14,10 @@ from factbook.clock import SECOND
 from factbook.errors import NotAllowedError
 from factbook.http.authentication import is_noted
 from factbook.storage import Transaction
-from factbook.web import cookies, forgery
-from factbook.web.forms import CSRF
-from factbook.web.visit import Visit
+from factbook.web.site import cookies
+from factbook.web.site import csrf as forgery
+from factbook.web.site.forms import CSRF
+from factbook.web.site.page_context import Visit
 
 Check = Callable[[Transaction], None]
 

@@ -8,7 +8,7 @@ import msgspec
 from factbook.catalog.store import listing
 from factbook.catalog.store.listing import Order, Place
 from factbook.errors import InputError
-from factbook.web.visit import Visit
+from factbook.web.site.page_context import Visit
 
 _LONGEST = 4_000
 

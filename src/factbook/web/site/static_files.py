@@ -1,8 +1,8 @@
 """What pages refer to beside each other."""
 
 from factbook.http.requests import Reply
-from factbook.web import assets
-from factbook.web.visit import Visit
+from factbook.web.site import assets
+from factbook.web.site.page_context import Visit
 
 
 async def show(visit: Visit) -> Reply:

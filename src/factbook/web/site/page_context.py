@@ -12,9 +12,10 @@ from factbook.errors import NotAllowedError
 from factbook.http.context import State
 from factbook.http.requests import Reply, Request
 from factbook.storage import Write
-from factbook.web import cookies, forgery, navigation, rendering
-from factbook.web.forms import Form
-from factbook.web.site import Site
+from factbook.web.site import cookies, navigation, rendering
+from factbook.web.site import csrf as forgery
+from factbook.web.site.forms import Form
+from factbook.web.site.site import Site
 
 _NOTICE_SECONDS = 60
 

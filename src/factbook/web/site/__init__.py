@@ -1,0 +1,1 @@
+"""Parts that all pages share: layout, forms, sessions, static files."""
