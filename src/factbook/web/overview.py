@@ -12,7 +12,7 @@ from factbook.facts.datasource import DataSource
 from factbook.http.requests import Reply
 from factbook.scheduling import runs
 from factbook.scheduling.runs import Health
-from factbook.web import compliance
+from factbook.web.entity import compliance
 from factbook.web.pictures import shares
 from factbook.web.pictures.shares import Part
 from factbook.web.site import formatting as words

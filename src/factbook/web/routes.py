@@ -9,17 +9,17 @@ from factbook.http.requests import Reply
 from factbook.web.account import ACCOUNT
 from factbook.web.api_access import API_ACCESS
 from factbook.web.audit import AUDIT
-from factbook.web.catalog import CATALOG
 from factbook.web.connect import CONNECT
 from factbook.web.connections import CONNECTIONS
 from factbook.web.data_source import DATA_SOURCE
 from factbook.web.data_sources import DATA_SOURCES
-from factbook.web.entity import ENTITY
-from factbook.web.fact_page import FACTS
+from factbook.web.entity.fact_history import FACTS
+from factbook.web.entity.list import CATALOG
+from factbook.web.entity.page import ENTITY
+from factbook.web.entity.sets import SETS
 from factbook.web.overview import OVERVIEW
 from factbook.web.people import PEOPLE
 from factbook.web.playground import PLAYGROUND
-from factbook.web.sets import SETS
 from factbook.web.signing_in import SIGNING_IN
 from factbook.web.signing_in_elsewhere import SIGNING_IN_ELSEWHERE
 from factbook.web.site import static_files as static

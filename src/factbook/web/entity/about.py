@@ -7,7 +7,7 @@ from factbook.catalog import ref as refs
 from factbook.catalog.relations import FIELDS
 from factbook.catalog.store.showing import Shown
 from factbook.errors import InputError
-from factbook.web import compliance, fact_values
+from factbook.web.entity import compliance, fact_values
 from factbook.web.site import formatting as words
 
 _ITEMS = 20  # of a list of the spec
