@@ -5,7 +5,7 @@ import pytest
 
 from factbook.datasources.custom import starters as skeletons
 from factbook.datasources.custom import yaml_text as texts
-from factbook.web import source_words
+from factbook.web.data_sources import source_labels as source_words
 from tests.api.defining import define, of_entities, shown
 from tests.service import Service
 from tests.web.editing import EDIT, TEXT, seen, send

@@ -6,8 +6,8 @@ import pytest
 
 from factbook.clock import HOUR
 from factbook.integrations import VENDORS, vendor
+from factbook.integrations.vendors import VENDORS as SHOWN
 from factbook.outbound.outcomes import Missing, Outcome
-from factbook.web.source_vendors import VENDORS as SHOWN
 from tests.api.defining import define, item, of_entities, push, pushed
 from tests.conftest import StartService
 from tests.service import Service, component

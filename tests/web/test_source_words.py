@@ -4,7 +4,7 @@ import pytest
 
 from factbook.facts import shapes
 from factbook.tools import TOOLS
-from factbook.web import source_words
+from factbook.web.data_sources import source_labels as source_words
 
 
 def test_every_shape_has_a_tool_that_there_is() -> None:

@@ -11,8 +11,10 @@ from factbook.web.api_access import API_ACCESS
 from factbook.web.audit import AUDIT
 from factbook.web.connect import CONNECT
 from factbook.web.connections import CONNECTIONS
-from factbook.web.data_source import DATA_SOURCE
-from factbook.web.data_sources import DATA_SOURCES
+from factbook.web.data_sources.detail import DATA_SOURCE
+from factbook.web.data_sources.editor import SOURCE_EDITOR
+from factbook.web.data_sources.list import DATA_SOURCES
+from factbook.web.data_sources.runs import SOURCE_RUNS
 from factbook.web.entity.fact_history import FACTS
 from factbook.web.entity.list import CATALOG
 from factbook.web.entity.page import ENTITY
@@ -26,8 +28,6 @@ from factbook.web.site import static_files as static
 from factbook.web.site.endpoint import OPEN, Page, PageEndpoint
 from factbook.web.site.page_context import Visit
 from factbook.web.site.site import Site
-from factbook.web.source_editor import SOURCE_EDITOR
-from factbook.web.source_runs import SOURCE_RUNS
 from factbook.web.webhooks import WEBHOOKS
 
 PAGES: Sequence[Page] = (

@@ -16,7 +16,7 @@ from factbook.facts import store
 from factbook.http.requests import Reply, offloaded
 from factbook.integrations import catalog
 from factbook.scheduling import runs
-from factbook.web import source_words
+from factbook.web.data_sources import source_labels as source_words
 from factbook.web.entity import facts as entity_facts
 from factbook.web.entity import relation_list as entity_relations
 from factbook.web.entity.about import about

@@ -14,13 +14,14 @@ from factbook.datasources.definitions import Stored
 from factbook.facts import glance
 from factbook.facts.glance import Failures
 from factbook.http.requests import Reply
+from factbook.integrations.vendors import VENDORS
 from factbook.scheduling import runs
-from factbook.web import source_rows, source_words
+from factbook.web.data_sources import source_labels as source_words
+from factbook.web.data_sources import table_rows as source_rows
+from factbook.web.data_sources.table_rows import Row
 from factbook.web.site.endpoint import Page
 from factbook.web.site.formatting import segment
 from factbook.web.site.page_context import Visit
-from factbook.web.source_rows import Row
-from factbook.web.source_vendors import VENDORS
 
 _PATH: Final = "/data-sources/{id}"
 _RUNS: Final = 10

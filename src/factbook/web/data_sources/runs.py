@@ -12,7 +12,8 @@ from factbook.http import audit as auditing
 from factbook.http.requests import Reply
 from factbook.scheduling import runs
 from factbook.scheduling.runs import Run
-from factbook.web import data_source, source_rows
+from factbook.web.data_sources import detail as data_source
+from factbook.web.data_sources import table_rows as source_rows
 from factbook.web.signing_in import safe_path
 from factbook.web.site.endpoint import Page
 from factbook.web.site.page_context import Visit

@@ -20,11 +20,11 @@ from factbook.facts import glance
 from factbook.http import audit as auditing
 from factbook.http.requests import Reply
 from factbook.storage import Transaction, Write
-from factbook.web import source_words
-from factbook.web.data_source import path_of
+from factbook.web.data_sources import source_labels as source_words
+from factbook.web.data_sources.detail import path_of
+from factbook.web.data_sources.trial import Trial, tried
 from factbook.web.site.endpoint import Page
 from factbook.web.site.page_context import Visit
-from factbook.web.source_trial import Trial, tried
 
 T = TypeVar("T")
 

@@ -7,12 +7,13 @@ from urllib.parse import urlencode
 from factbook.auth.permissions import SOURCE_READ, SOURCE_WRITE
 from factbook.facts import glance
 from factbook.http.requests import Reply
+from factbook.integrations.vendors import VENDORS
 from factbook.scheduling import runs
-from factbook.web import source_rows, source_words
+from factbook.web.data_sources import source_labels as source_words
+from factbook.web.data_sources import table_rows as source_rows
+from factbook.web.data_sources.table_rows import Row
 from factbook.web.site.endpoint import Page
 from factbook.web.site.page_context import Visit
-from factbook.web.source_rows import Row
-from factbook.web.source_vendors import VENDORS
 
 PATH: Final = "/data-sources"
 _PAGE: Final = 50
