@@ -5,7 +5,7 @@ import re
 import xml.etree.ElementTree as ET
 from typing import Any, Final
 
-from factbook.web.pictures import charts, graph, shares
+from factbook.web.charts import charts, graph, shares
 from tests.fuzz.promises import text
 from tests.fuzz.target import Target
 from tests.service import NOON

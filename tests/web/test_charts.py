@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from factbook.clock import DAY, HOUR, MINUTE
-from factbook.web.pictures import scales
-from factbook.web.pictures.charts import line_chart, line_rows, sparkline
+from factbook.web.charts import scales
+from factbook.web.charts.charts import line_chart, line_rows, sparkline
 from tests.service import NOON
 from tests.web.pictures import (
     CSS,

@@ -8,15 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from factbook.catalog import relations
-from factbook.web.pictures.glyphs import kind_glyph
-from factbook.web.pictures.graph import (
-    INCOMING,
-    OUTGOING,
-    Edge,
-    Node,
-    relation_rows,
-    relations_graph,
-)
+from factbook.web.charts.glyphs import kind_glyph
+from factbook.web.charts.graph import INCOMING, OUTGOING, Edge, Node, relation_rows, relations_graph
 from tests.web.pictures import HOSTILE, NAMES, Element, of_class, points, read, texts, title, value
 
 TYPES = st.one_of(st.sampled_from([*INCOMING, *OUTGOING]), NAMES)

@@ -10,7 +10,7 @@ import pytest
 from starlette.routing import compile_path
 
 from factbook.auth import passwords
-from factbook.web.account import PATH as ACCOUNT
+from factbook.web.admin.account import PATH as ACCOUNT
 from factbook.web.routes import PAGES
 from tests.api.defining import CONNECTIONS, define, item, of_entities, push, pushed
 from tests.conftest import StartService

@@ -9,7 +9,7 @@ from factbook.auth import invitations
 from factbook.auth import users as people
 from factbook.clock import DAY
 from factbook.storage import Transaction
-from factbook.web.people import PATH
+from factbook.web.admin.people import PATH
 from tests.conftest import StartService
 from tests.service import Service
 from tests.web.visiting import (

@@ -8,7 +8,7 @@ import pytest
 
 from factbook.auth import roles
 from factbook.tools import TOOLS
-from factbook.web import schema_forms
+from factbook.web.connect import schema_forms
 from tests.conftest import StartService
 from tests.service import Service, component, resource
 from tests.web.calling import SOURCE, answer, called, value_of

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from factbook.clock import DAY, HOUR, MINUTE
-from factbook.web.pictures import scales
+from factbook.web.charts import scales
 from tests.service import NOON
 from tests.web.pictures import FINITE
 

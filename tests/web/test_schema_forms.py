@@ -1,6 +1,6 @@
 """Forms of schemas that no tool has yet."""
 
-from factbook.web import schema_forms
+from factbook.web.connect import schema_forms
 
 
 def test_other_schemas_get_their_controls_and_values() -> None:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from factbook.web.pictures.shares import Kind, bars, share, stack
+from factbook.web.charts.shares import Kind, bars, share, stack
 from tests.web.pictures import FINITE, HOSTILE, NAMES, of_class, read, texts, title, value
 
 KINDS: list[Kind] = ["good", "warn", "bad", "unknown"]

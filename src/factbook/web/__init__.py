@@ -1,7 +1,7 @@
 """Pages for people, rendered on the server; they work without a script."""
 
-from factbook.web import first_start
 from factbook.web.routes import endpoints, nowhere
+from factbook.web.sign_in import first_start
 from factbook.web.site.site import Site
 
 __all__ = ["Site", "endpoints", "first_start", "nowhere"]

@@ -12,9 +12,9 @@ from factbook.facts.datasource import DataSource
 from factbook.http.requests import Reply
 from factbook.scheduling import runs
 from factbook.scheduling.runs import Health
+from factbook.web.charts import shares
+from factbook.web.charts.shares import Part
 from factbook.web.entity import compliance
-from factbook.web.pictures import shares
-from factbook.web.pictures.shares import Part
 from factbook.web.site import formatting as words
 from factbook.web.site.endpoint import Page
 from factbook.web.site.page_context import Visit

@@ -6,11 +6,14 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from factbook.errors import NotFoundError
 from factbook.http.requests import Reply
-from factbook.web.account import ACCOUNT
-from factbook.web.api_access import API_ACCESS
-from factbook.web.audit import AUDIT
-from factbook.web.connect import CONNECT
-from factbook.web.connections import CONNECTIONS
+from factbook.web.admin.account import ACCOUNT
+from factbook.web.admin.api_access import API_ACCESS
+from factbook.web.admin.audit import AUDIT
+from factbook.web.admin.connections import CONNECTIONS
+from factbook.web.admin.people import PEOPLE
+from factbook.web.admin.webhooks import WEBHOOKS
+from factbook.web.connect.page import CONNECT
+from factbook.web.connect.playground import PLAYGROUND
 from factbook.web.data_sources.detail import DATA_SOURCE
 from factbook.web.data_sources.editor import SOURCE_EDITOR
 from factbook.web.data_sources.list import DATA_SOURCES
@@ -20,15 +23,12 @@ from factbook.web.entity.list import CATALOG
 from factbook.web.entity.page import ENTITY
 from factbook.web.entity.sets import SETS
 from factbook.web.overview import OVERVIEW
-from factbook.web.people import PEOPLE
-from factbook.web.playground import PLAYGROUND
-from factbook.web.signing_in import SIGNING_IN
-from factbook.web.signing_in_elsewhere import SIGNING_IN_ELSEWHERE
+from factbook.web.sign_in.openid_sign_in import SIGNING_IN_ELSEWHERE
+from factbook.web.sign_in.password_sign_in import SIGNING_IN
 from factbook.web.site import static_files as static
 from factbook.web.site.endpoint import OPEN, Page, PageEndpoint
 from factbook.web.site.page_context import Visit
 from factbook.web.site.site import Site
-from factbook.web.webhooks import WEBHOOKS
 
 PAGES: Sequence[Page] = (
     Page("GET", "/static/{name}", static.show, OPEN),

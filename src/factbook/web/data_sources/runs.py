@@ -14,7 +14,7 @@ from factbook.scheduling import runs
 from factbook.scheduling.runs import Run
 from factbook.web.data_sources import detail as data_source
 from factbook.web.data_sources import table_rows as source_rows
-from factbook.web.signing_in import safe_path
+from factbook.web.sign_in.password_sign_in import safe_path
 from factbook.web.site.endpoint import Page
 from factbook.web.site.page_context import Visit
 

@@ -9,7 +9,7 @@ from factbook.collection import Known
 from factbook.facts import health
 from factbook.facts.datasource import DataSource
 from factbook.scheduling.runs import Health, Run
-from factbook.web.pictures.svg import element
+from factbook.web.charts.svg import element
 from factbook.web.site.formatting import percent, span
 
 Way = Literal["collected", "pushed", "read"]

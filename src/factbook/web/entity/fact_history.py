@@ -19,14 +19,14 @@ from factbook.facts.reasons import NEVER_COLLECTED
 from factbook.facts.schema import Fact
 from factbook.http.requests import Reply
 from factbook.integrations import catalog
+from factbook.web.charts import scales
+from factbook.web.charts.charts import line_chart
 from factbook.web.entity import fact_reasons, fact_values
 from factbook.web.entity import page as entity
 from factbook.web.entity.fact_reasons import Reason
 from factbook.web.entity.fact_values import Value
 from factbook.web.entity.facts import placed
 from factbook.web.entity.page import Subject
-from factbook.web.pictures import scales
-from factbook.web.pictures.charts import line_chart
 from factbook.web.site.endpoint import Page
 from factbook.web.site.formatting import segment
 from factbook.web.site.page_context import Visit

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any, Final, Literal, NamedTuple
 
 from factbook.facts.schema import Fact
-from factbook.web.pictures import scales
+from factbook.web.charts import scales
 from factbook.web.site import formatting as words
 
 _LONG = 160  # characters of a text that is shown whole at once

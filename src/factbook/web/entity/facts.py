@@ -17,12 +17,12 @@ from factbook.facts.shape import Group as ShapeGroup
 from factbook.http.requests import offloaded
 from factbook.integrations import catalog
 from factbook.scheduling import runs
+from factbook.web.charts import scales
+from factbook.web.charts.charts import sparkline
+from factbook.web.charts.svg import ident_of
 from factbook.web.entity import fact_reasons, fact_values
 from factbook.web.entity.fact_reasons import Reason
 from factbook.web.entity.fact_values import Value
-from factbook.web.pictures import scales
-from factbook.web.pictures.charts import sparkline
-from factbook.web.pictures.svg import ident_of
 from factbook.web.site.formatting import entity_path, segment
 from factbook.web.site.page_context import Visit
 

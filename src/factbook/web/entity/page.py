@@ -16,12 +16,12 @@ from factbook.facts import store
 from factbook.http.requests import Reply, offloaded
 from factbook.integrations import catalog
 from factbook.scheduling import runs
+from factbook.web.charts.graph import Node
 from factbook.web.data_sources import source_labels as source_words
 from factbook.web.entity import facts as entity_facts
 from factbook.web.entity import relation_list as entity_relations
 from factbook.web.entity.about import about
 from factbook.web.entity.list import owner_reference
-from factbook.web.pictures.graph import Node
 from factbook.web.site import formatting as words
 from factbook.web.site.endpoint import Page
 from factbook.web.site.page_context import Visit

@@ -12,7 +12,7 @@ from factbook.catalog.store import showing
 from factbook.catalog.store.showing import Named, Shown
 from factbook.http.requests import offloaded
 from factbook.storage import Database
-from factbook.web.pictures.graph import Edge, Node, caption, relation_rows, relations_graph
+from factbook.web.charts.graph import Edge, Node, caption, relation_rows, relations_graph
 from factbook.web.site.formatting import entity_path, name_of, naturally
 
 # Of these the titles are looked up, and whether they exist.

@@ -7,7 +7,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from factbook import __version__
-from factbook.web.pictures.glyphs import kind_glyph, kind_shape
+from factbook.web.charts.glyphs import kind_glyph, kind_shape
 from factbook.web.site import assets
 from factbook.web.site import formatting as words
 

@@ -15,9 +15,9 @@ from factbook.http.client_configs import PATH as ENDPOINT
 from factbook.http.client_configs import VARIABLE
 from factbook.http.requests import Reply
 from factbook.tools import Context, Tool
-from factbook.web import schema_forms
-from factbook.web.endpoint_check import READS
-from factbook.web.schema_forms import Field
+from factbook.web.connect import schema_forms
+from factbook.web.connect.endpoint_check import READS
+from factbook.web.connect.schema_forms import Field
 from factbook.web.site import addresses
 from factbook.web.site import formatting as words
 from factbook.web.site.endpoint import Page

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from factbook.web.pictures.glyphs import kind_shape
-from factbook.web.pictures.svg import element, ident_of, label, link, number, picture
+from factbook.web.charts.glyphs import kind_shape
+from factbook.web.charts.svg import element, ident_of, label, link, number, picture
 from factbook.web.site.formatting import naturally
 
 # For each type of relation of the catalog, how it reads after the entity's name. The order is

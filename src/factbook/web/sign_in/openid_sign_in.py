@@ -22,7 +22,7 @@ from factbook.errors import (
 from factbook.http import audit as auditing
 from factbook.http.requests import Reply
 from factbook.storage import Transaction, Write
-from factbook.web.signing_in import safe_path
+from factbook.web.sign_in.password_sign_in import safe_path
 from factbook.web.site import addresses, cookies, session
 from factbook.web.site.endpoint import OPEN, Page
 from factbook.web.site.page_context import Visit

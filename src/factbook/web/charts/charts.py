@@ -12,9 +12,9 @@ from typing import NamedTuple
 from markupsafe import Markup
 
 from factbook.clock import HOUR
-from factbook.web.pictures import scales
-from factbook.web.pictures.scales import Point
-from factbook.web.pictures.svg import element, ident_of, label, number, picture, text_width
+from factbook.web.charts import scales
+from factbook.web.charts.scales import Point
+from factbook.web.charts.svg import element, ident_of, label, number, picture, text_width
 
 _SIZE = 12.0  # the font size of axes
 _FEW = 40  # so many points can be told apart as dots

@@ -2,7 +2,7 @@
 
 from markupsafe import Markup
 
-from factbook.web.pictures.svg import element, number
+from factbook.web.charts.svg import element, number
 
 # Strokes within 16 by 16.
 _PATHS = {

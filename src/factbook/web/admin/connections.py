@@ -12,7 +12,7 @@ from factbook.datasources.connections import Shown
 from factbook.errors import ConflictError, InvalidItemsError
 from factbook.http import audit as auditing
 from factbook.http.requests import Reply
-from factbook.web.connection_form import ConnectionForm
+from factbook.web.admin.connection_form import ConnectionForm
 from factbook.web.site.endpoint import Page
 from factbook.web.site.formatting import segment
 from factbook.web.site.page_context import Visit

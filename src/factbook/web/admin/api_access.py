@@ -23,10 +23,10 @@ from factbook.clock import DAY
 from factbook.errors import ConflictError, FactbookError, InputError, NotAllowedError, NotFoundError
 from factbook.http import audit as auditing
 from factbook.http.requests import Reply
+from factbook.web.admin.token_uses import uses
 from factbook.web.site import addresses
 from factbook.web.site.endpoint import Page
 from factbook.web.site.page_context import Visit
-from factbook.web.token_uses import uses
 
 PATH = "/administration/account/api-access"
 _PAGE = 50

@@ -5,8 +5,8 @@ from typing import Literal, NamedTuple
 
 from markupsafe import Markup
 
-from factbook.web.pictures import scales
-from factbook.web.pictures.svg import (
+from factbook.web.charts import scales
+from factbook.web.charts.svg import (
     element,
     fitted,
     ident_of,

@@ -8,8 +8,8 @@ from factbook.auth.permissions import TITLES
 from factbook.errors import NotFoundError
 from factbook.http.client_configs import AGENTS, PATH, VARIABLE, is_address
 from factbook.http.requests import Reply
-from factbook.web import endpoint_check
-from factbook.web.endpoint_check import READS, Step
+from factbook.web.connect import endpoint_check
+from factbook.web.connect.endpoint_check import READS, Step
 from factbook.web.site import addresses
 from factbook.web.site.endpoint import Page
 from factbook.web.site.page_context import Visit

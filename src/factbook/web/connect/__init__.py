@@ -1,0 +1,1 @@
+"""Pages on connecting agents, and the playground."""
