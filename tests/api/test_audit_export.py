@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from factbook import commands
 from factbook.audit import trail as audit
 from factbook.audit.trail import Caller, Entry
 from factbook.auth.permissions import AUDIT_READ, NAMES
 from factbook.clock import DAY, HOUR, MINUTE, SECOND
 from factbook.errors import InputError
+from factbook.operations import commands
 from tests.api.auditing import AUDIT, records
 from tests.processes import ServerProcess
 from tests.service import NOON, Service, component

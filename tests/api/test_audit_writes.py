@@ -2,9 +2,9 @@
 
 import pytest
 
-from factbook import commands
 from factbook.auth.permissions import CATALOG_READ, SOURCE_READ
 from factbook.clock import SECOND
+from factbook.operations import commands
 from tests.api.auditing import ENTITIES, TESTER, TOKENS, Watch, records, token_id
 from tests.api.defining import FACTS, SOURCES, item, of_entities, pushed
 from tests.service import PUSH, TOOLS, Service, call, component

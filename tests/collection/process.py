@@ -11,9 +11,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from factbook import commands
 from factbook.app import Application
 from factbook.integrations.integration import Collected, Integration
+from factbook.operations import commands
 from factbook.outbound import Client, Memory
 from factbook.settings import Settings
 from factbook.telemetry import logs

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from factbook import commands
 from factbook.app import Application
 from factbook.cli.collecting import _row, _status
 from factbook.errors import InputError, NotFoundError
+from factbook.operations import commands
 from factbook.scheduling.runs import Run
 from factbook.settings import Settings
 from factbook.worker import Worker

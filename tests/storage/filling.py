@@ -15,10 +15,10 @@ from typing import Any
 import httpx2
 
 from factbook import collection as collecting
-from factbook import commands
 from factbook.auth.permissions import CATALOG_READ, SOURCE_READ
 from factbook.clock import DAY, HOUR
 from factbook.integrations import SOURCES
+from factbook.operations import commands
 from factbook.settings import Settings
 from factbook.storage.migrations import names
 from factbook.web.site import cookies

@@ -16,9 +16,9 @@ from pathlib import Path
 
 import uvicorn
 
-from factbook import commands
 from factbook.app import Application
 from factbook.integrations.integration import Collected
+from factbook.operations import commands
 from factbook.outbound import Client, Memory
 from factbook.settings import load
 from factbook.telemetry import logs

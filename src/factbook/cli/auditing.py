@@ -51,7 +51,7 @@ def export(
     import asyncio
 
     from factbook import app as application
-    from factbook import commands
+    from factbook.operations import commands
 
     service = application.application(settings_from(database_url))
     if follow and until is not None:

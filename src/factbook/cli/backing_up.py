@@ -10,7 +10,7 @@ from factbook.cli.output import note, progress_bar, say
 from factbook.errors import InputError
 
 if TYPE_CHECKING:
-    from factbook.backups.restoring import Restored
+    from factbook.operations.backups.restoration import Restored
 
 
 def backup(
@@ -36,7 +36,7 @@ def backup(
       factbook backup /var/backups/factbook --keep 14
       factbook backup before-upgrade.db
     """
-    from factbook.backups import commanding
+    from factbook.operations.backups import backup_commands as commanding
 
     settings = settings_from(database_url)
     with progress_bar("Copying") as show:
@@ -85,12 +85,12 @@ def restore(
         import asyncio
 
         from factbook import app
-        from factbook.backups import commanding
+        from factbook.operations.backups import backup_commands as commanding
 
         place = asyncio.run(commanding.settle(app.application(settings)))
         say(f"Settled: the feed of events begins anew at {place}.0.")
         return
-    from factbook.backups import commanding
+    from factbook.operations.backups import backup_commands as commanding
 
     with progress_bar("Copying") as show:
         done, fits = commanding.restore(settings, file, show=show, replace=force)

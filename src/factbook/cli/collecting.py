@@ -11,7 +11,7 @@ from factbook.cli.output import Json, print_json, print_table, progress_bar, say
 from factbook.clock import iso, now
 
 if TYPE_CHECKING:
-    from factbook.commands import Status
+    from factbook.operations.commands import Status
     from factbook.scheduling.runs import Run
 
 
@@ -28,7 +28,8 @@ def worker(database_url: DatabaseUrl = None) -> None:
     """
     import uvloop
 
-    from factbook import app, commands
+    from factbook import app
+    from factbook.operations import commands
 
     uvloop.run(commands.work(app.traced(settings_from(database_url))))
 
@@ -52,7 +53,8 @@ def collect(
     """
     import asyncio
 
-    from factbook import app, commands
+    from factbook import app
+    from factbook.operations import commands
 
     # How the run ends is what the command itself says.
     settings = msgspec.structs.replace(settings_from(database_url), log_level="error")
@@ -86,7 +88,8 @@ def sources(database_url: DatabaseUrl = None, as_json: Json = False) -> None:
     """
     import asyncio
 
-    from factbook import app, commands
+    from factbook import app
+    from factbook.operations import commands
 
     service = app.application(settings_from(database_url))
     found = asyncio.run(commands.statuses(service))

@@ -9,7 +9,7 @@ from factbook.cli.local import DatabaseUrl
 from factbook.cli.output import Json, print_json, progress, say, say_coloured
 
 if TYPE_CHECKING:
-    from factbook.doctor.finding import Finding
+    from factbook.operations.doctor.findings import Finding
 
 _COLOURS = {"ok": "green", "warning": "yellow", "problem": "red"}
 
@@ -34,7 +34,7 @@ def doctor(
     """
     import asyncio
 
-    from factbook.doctor.examining import examine
+    from factbook.operations.doctor.examination import examine
     from factbook.telemetry import logs
 
     found: list[Finding] = []

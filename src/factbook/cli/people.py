@@ -40,7 +40,8 @@ def list_(database_url: DatabaseUrl = None, as_json: Json = False) -> None:
     # See serving.serve.
     import asyncio
 
-    from factbook import app, commands
+    from factbook import app
+    from factbook.operations import commands
 
     service = app.application(settings_from(database_url))
     found = asyncio.run(commands.list_people(service))
@@ -73,7 +74,8 @@ def invite(
     """
     import asyncio
 
-    from factbook import app, commands
+    from factbook import app
+    from factbook.operations import commands
 
     service = app.application(settings_from(database_url))
     link, given = asyncio.run(commands.invite(service, role, server))
@@ -99,7 +101,8 @@ def reset(
     """
     import asyncio
 
-    from factbook import app, commands
+    from factbook import app
+    from factbook.operations import commands
 
     service = app.application(settings_from(database_url))
     link = asyncio.run(commands.reset_password(service, name, server))

@@ -26,7 +26,7 @@ def serve(
       factbook serve --database-url postgresql://factbook@db/factbook
     """
     # The service is imported by the commands that are part of it, not by those that talk to one.
-    from factbook import serving
+    from factbook.operations import server as serving
 
     serving.serve(settings_from(database_url, host=host, port=port, workers=workers))
 
@@ -48,7 +48,7 @@ def migrate(
       factbook migrate --check
       factbook migrate --database-url postgresql://factbook@db/factbook
     """
-    from factbook import serving
+    from factbook.operations import server as serving
 
     settings = settings_from(database_url)
     listed = serving.pending(settings) if check else serving.migrate(settings)

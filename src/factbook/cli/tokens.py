@@ -41,7 +41,8 @@ def create(
     # See serving.serve.
     import asyncio
 
-    from factbook import app, commands
+    from factbook import app
+    from factbook.operations import commands
 
     service = app.application(settings_from(database_url))
     work = commands.create_token(service, name, user, permission or [], expires)
@@ -61,7 +62,8 @@ def list_(database_url: DatabaseUrl = None, as_json: Json = False) -> None:
     """
     import asyncio
 
-    from factbook import app, commands
+    from factbook import app
+    from factbook.operations import commands
 
     service = app.application(settings_from(database_url))
     tokens = asyncio.run(commands.list_tokens(service))
@@ -85,7 +87,8 @@ def revoke(
     """
     import asyncio
 
-    from factbook import app, commands
+    from factbook import app
+    from factbook.operations import commands
 
     service = app.application(settings_from(database_url))
     name = asyncio.run(commands.revoke_token(service, token))

@@ -3,8 +3,8 @@
 from typing import Final
 
 from factbook import __version__
-from factbook.doctor.finding import Finding, ok, problem, warning
 from factbook.errors import FactbookError
+from factbook.operations.doctor.findings import Finding, ok, problem, warning
 from factbook.storage import Database
 from factbook.storage.migrations import has_record, names, pending
 

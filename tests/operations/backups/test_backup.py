@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from factbook.backups import commanding, files
 from factbook.clock import HOUR, SECOND
 from factbook.errors import ConflictError, InputError, UnavailableError
+from factbook.operations.backups import backup_commands as commanding
+from factbook.operations.backups import files
 from factbook.settings import Settings
-from tests.backups.conftest import Installation, rows
+from tests.operations.backups.conftest import Installation, rows
 from tests.service import NOON, Service, component
 
 SETS, SIZE, BACKUPS = 4, 40, 6

@@ -4,7 +4,7 @@ from typing import Final
 
 from factbook.catalog.store.derived import Derived
 from factbook.catalog.store.documents import DOCUMENT
-from factbook.doctor.finding import Finding, ok, problem
+from factbook.operations.doctor.findings import Finding, ok, problem
 from factbook.storage import Database
 from factbook.storage.database import Moment
 

@@ -5,12 +5,13 @@ from typing import Final
 
 from factbook.app import Application
 from factbook.auth import tokens
-from factbook.backups import files, restoring
-from factbook.backups.copying import Show
-from factbook.backups.restoring import Restored
-from factbook.backups.settling import settled
 from factbook.clock import Clock, now
 from factbook.errors import InputError
+from factbook.operations.backups import files
+from factbook.operations.backups import restoration as restoring
+from factbook.operations.backups.database_copy import Show
+from factbook.operations.backups.invalidation import settled
+from factbook.operations.backups.restoration import Restored
 from factbook.settings import Settings
 from factbook.storage.opening import sqlite_path
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from factbook.doctor.finding import Finding, ok, warning
+from factbook.operations.doctor.findings import Finding, ok, warning
 from factbook.settings import Settings
 
 TOPIC: Final = "machine"

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from factbook.doctor import machine, running, sqlite
+from factbook.operations.doctor import machine, sqlite
+from factbook.operations.doctor import runtime as running
 from factbook.settings import Settings
 
 

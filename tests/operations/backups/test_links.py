@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.backups.conftest import Installation, answers, rows
+from tests.operations.backups.conftest import Installation, answers, rows
 from tests.service import component
 
 

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator
 from typing import Final
 
-from factbook.doctor.finding import Finding, ok, problem, warning
+from factbook.operations.doctor.findings import Finding, ok, problem, warning
 from factbook.settings import Settings
 from factbook.storage import Database
 from factbook.telemetry.logs import without_secrets

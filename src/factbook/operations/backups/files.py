@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from factbook import __version__
-from factbook.backups import copying
-from factbook.backups.copying import Show
 from factbook.clock import SECOND
 from factbook.errors import ConflictError, InputError, UnavailableError
+from factbook.operations.backups import database_copy as copying
+from factbook.operations.backups.database_copy import Show
 
 _PATTERN: Final = re.compile(r"factbook-\d{8}T\d{6}Z\.db")
 _TABLE: Final = "factbook_backup"

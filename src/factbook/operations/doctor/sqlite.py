@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
-from factbook.doctor.finding import Finding, ok, problem, warning
 from factbook.errors import UnavailableError
+from factbook.operations.doctor.findings import Finding, ok, problem, warning
 from factbook.storage.sqlite_file import DatabaseFile, advice_of
 
 TOPIC: Final = "database"

@@ -6,9 +6,9 @@ from typing import Final
 
 from factbook.datasources import probe as checking
 from factbook.datasources.probe import Checked, Shown
-from factbook.doctor.finding import Finding, ok, problem, warning
 from factbook.errors import FactbookError
 from factbook.integrations.integration import Integration
+from factbook.operations.doctor.findings import Finding, ok, problem, warning
 from factbook.outbound import Client
 from factbook.outbound.outcomes import Outcome
 from factbook.storage import Database

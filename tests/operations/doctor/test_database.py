@@ -13,13 +13,13 @@ import pytest
 
 from factbook import clock
 from factbook.clock import DAY, HOUR
-from factbook.doctor import postgresql
 from factbook.integrations.integration import Integration
+from factbook.operations.doctor import postgresql
 from factbook.outbound import Client
 from factbook.outbound.sender import Sender
 from factbook.storage import Database
 from tests.conftest import StartService
-from tests.doctor.conftest import Look, is_well, nobody, of, only
+from tests.operations.doctor.conftest import Look, is_well, nobody, of, only
 from tests.service import NOON, component
 from tests.storage import first_schema
 

@@ -13,11 +13,12 @@ from factbook.app import Application, application
 from factbook.clock import Clock
 from factbook.clock import now as system_clock
 from factbook.collection import Clients, Connect, Connections, Registry
-from factbook.doctor import configuration, integrations, key, machine, migrations, running, search
-from factbook.doctor import postgresql as servers
-from factbook.doctor import sqlite as files
-from factbook.doctor.finding import Finding, ok, problem, warning
 from factbook.errors import ConfigurationError, FactbookError, SignInError
+from factbook.operations.doctor import configuration, integrations, key, machine, migrations, search
+from factbook.operations.doctor import postgresql as servers
+from factbook.operations.doctor import runtime as running
+from factbook.operations.doctor import sqlite as files
+from factbook.operations.doctor.findings import Finding, ok, problem, warning
 from factbook.settings import Settings
 from factbook.storage import Database, open_database
 from factbook.storage.opening import sqlite_path

@@ -8,8 +8,8 @@ from factbook.auth import tokens
 from factbook.auth.encryption import NotOpenedError
 from factbook.datasources import connection_store
 from factbook.datasources.custom import Unusable
-from factbook.doctor.finding import Finding, ok, problem
 from factbook.errors import ConfigurationError
+from factbook.operations.doctor.findings import Finding, ok, problem
 from factbook.settings import Settings
 from factbook.storage import Database
 from factbook.storage.opening import sqlite_path

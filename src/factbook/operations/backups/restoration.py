@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from factbook.app import migrate
-from factbook.backups import copying, files
-from factbook.backups.copying import Show
-from factbook.backups.files import Note
-from factbook.backups.settling import settled
 from factbook.clock import SECOND
 from factbook.errors import ConflictError, InputError, UnavailableError
+from factbook.operations.backups import database_copy as copying
+from factbook.operations.backups import files
+from factbook.operations.backups.database_copy import Show
+from factbook.operations.backups.files import Note
+from factbook.operations.backups.invalidation import settled
 from factbook.storage import open_database
 from factbook.storage.migrations import names
 

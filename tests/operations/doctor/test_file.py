@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from factbook.doctor import sqlite
+from factbook.operations.doctor import sqlite
 from tests.conftest import StartService
-from tests.doctor.conftest import Look, is_well, only
+from tests.operations.doctor.conftest import Look, is_well, only
 from tests.service import component
 
 pytestmark = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from factbook.doctor.finding import Finding, ok, problem, warning
 from factbook.errors import ConfigurationError
+from factbook.operations.doctor.findings import Finding, ok, problem, warning
 from factbook.settings import Settings, load
 from factbook.settings.table import TABLES
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from factbook.doctor import configuration, key
+from factbook.operations.doctor import configuration, key
 from factbook.settings import Settings
 
 SAFE = {"public_url": "https://factbook.example.com", "trusted_proxies": ["10.0.0.1"]}

@@ -7,13 +7,12 @@ import httpx2
 import pytest
 
 from factbook.collection import Connect
-from factbook.doctor import integrations as looks
 from factbook.integrations.integration import Integration
+from factbook.operations.doctor import integrations as looks
 from factbook.outbound import Client
 from factbook.outbound.sender import Sender
 from tests.api.defining import define, of_entities
 from tests.conftest import StartService
-from tests.doctor.conftest import Look, is_well, of, only
 from tests.fakes import pagerduty as pagerduties
 from tests.fakes.gitea.state import Token as GiteaToken
 from tests.fakes.github.state import Token as GitHubToken
@@ -28,6 +27,7 @@ from tests.integrations.gitlab import asking as gitlab
 from tests.integrations.pagerduty import asking as pagerduty
 from tests.integrations.prometheus import asking as prometheus
 from tests.integrations.snyk import asking as snyk
+from tests.operations.doctor.conftest import Look, is_well, of, only
 from tests.service import NOON, component
 from tests.web.openid_provider import OpenIDProvider
 

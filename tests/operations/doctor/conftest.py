@@ -8,8 +8,8 @@ import httpx2
 import pytest
 
 from factbook.collection import Connect
-from factbook.doctor.examining import examine
-from factbook.doctor.finding import Finding
+from factbook.operations.doctor.examination import examine
+from factbook.operations.doctor.findings import Finding
 from tests.conftest import TOKEN_KEY
 from tests.service import NOON
 

@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from factbook.backups import commanding, copying
 from factbook.errors import ConflictError, UnavailableError
 from factbook.events import numbering
-from tests.backups.conftest import HOUR_LATER, Installation, answers, backed_up, rows
+from factbook.operations.backups import backup_commands as commanding
+from factbook.operations.backups import database_copy as copying
 from tests.conftest import StartService
 from tests.events.feed import EVENTS, events, page
+from tests.operations.backups.conftest import HOUR_LATER, Installation, answers, backed_up, rows
 from tests.service import NOON, component
 from tests.storage import first_schema
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from factbook.backups import commanding
-from factbook.backups.restoring import Restored
+from factbook.operations.backups import backup_commands as commanding
+from factbook.operations.backups.restoration import Restored
 from factbook.settings import Settings
 from tests.service import NOON, Service, component, started
 

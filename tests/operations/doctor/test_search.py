@@ -4,10 +4,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from factbook.doctor import search
+from factbook.operations.doctor import search
 from factbook.storage.database import Moment
 from tests.conftest import StartService
-from tests.doctor.conftest import Look, only
+from tests.operations.doctor.conftest import Look, only
 from tests.service import Service, component
 
 PUSHES = 3

@@ -8,7 +8,7 @@ import pytest
 
 from factbook.errors import FactbookError, UnavailableError
 from factbook.storage.sqlite_file import advice_of
-from tests.backups.conftest import Installation, backed_up
+from tests.operations.backups.conftest import Installation, backed_up
 from tests.service import component
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from factbook.errors import InputError
-from tests.backups.conftest import Installation, answers, backed_up
+from tests.operations.backups.conftest import Installation, answers, backed_up
 
 
 def newer(file: Path) -> None:

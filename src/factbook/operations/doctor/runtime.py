@@ -9,9 +9,9 @@ from urllib.parse import urlsplit
 import httpx2
 
 from factbook.clock import DAY, HOUR, MINUTE, SECOND, iso
-from factbook.doctor.finding import Finding, ok, problem, warning
 from factbook.facts import health
 from factbook.facts.datasource import DataSource
+from factbook.operations.doctor.findings import Finding, ok, problem, warning
 from factbook.scheduling import runs
 from factbook.settings import Settings
 from factbook.storage import Database

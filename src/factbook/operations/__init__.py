@@ -1,0 +1,1 @@
+"""Operations: server, local commands, doctor and backups."""
