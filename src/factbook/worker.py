@@ -14,7 +14,7 @@ import structlog
 from factbook import collection as collecting
 from factbook.audit import trail as audit
 from factbook.auth import invitations, sessions
-from factbook.catalog.store import pushing
+from factbook.catalog.store import stored_sets as pushing
 from factbook.clock import DAY, HOUR, MINUTE, SECOND, Clock, Pace
 from factbook.collection import Collector, Registry
 from factbook.errors import OutdatedError, UnavailableError

@@ -12,9 +12,9 @@ from factbook.catalog import compliance, relations
 from factbook.catalog.annotations import Annotator
 from factbook.catalog.search import flatten
 from factbook.catalog.sets import Rules, prepare, prepare_one
-from factbook.catalog.store import pushing
-from factbook.catalog.store.planning import Guards
-from factbook.catalog.store.writing import Actor
+from factbook.catalog.store import stored_sets as pushing
+from factbook.catalog.store.apply import Actor
+from factbook.catalog.store.diff import Guards
 from factbook.errors import ConflictError, NotFoundError
 from factbook.storage import Database
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from factbook.catalog.store import subjects
+from factbook.catalog.store import collectable as subjects
 from factbook.facts import store
 from factbook.facts.datasource import DataSource, Handler
 from factbook.facts.keeping import Observation

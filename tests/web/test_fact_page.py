@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from factbook.catalog.store import subjects
+from factbook.catalog.store import collectable as subjects
 from factbook.clock import DAY, HOUR, MINUTE
 from factbook.facts.schema import Fact
 from factbook.integrations import SOURCES as CATALOGS

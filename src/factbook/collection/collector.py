@@ -8,7 +8,7 @@ from weakref import WeakKeyDictionary
 
 import structlog
 
-from factbook.catalog.store import subjects
+from factbook.catalog.store import collectable as subjects
 from factbook.clock import MINUTE, SECOND, Clock
 from factbook.collection import batches
 from factbook.collection import run_log as telling

@@ -6,7 +6,7 @@ from typing import Any
 import structlog
 
 from factbook.catalog import ref as refs
-from factbook.catalog.store import subjects
+from factbook.catalog.store import collectable as subjects
 from factbook.collection import start_run as starting
 from factbook.datasources import define as defining
 from factbook.datasources.clients import Connect

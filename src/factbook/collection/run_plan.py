@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import msgspec
 import structlog
 
-from factbook.catalog.store import subjects
+from factbook.catalog.store import collectable as subjects
 from factbook.catalog.store.conditions import SQL
 from factbook.clock import MINUTE
 from factbook.facts import entity_filter, store

@@ -5,7 +5,7 @@ from functools import partial
 
 import msgspec
 
-from factbook.catalog.store import reading
+from factbook.catalog.store import by_ref as reading
 from factbook.facts import history
 from factbook.facts.datasource import DataSource
 from factbook.integrations import catalog

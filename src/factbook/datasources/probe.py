@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from email.utils import parsedate_to_datetime
 from typing import Final, NamedTuple
 
-from factbook.catalog.store import subjects
+from factbook.catalog.store import collectable as subjects
 from factbook.clock import SECOND
 from factbook.datasources.memory import DatabaseMemory
 from factbook.facts import entity_filter

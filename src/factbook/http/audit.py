@@ -8,7 +8,7 @@ from factbook.audit import trail as audit
 from factbook.audit.trail import About, Caller, Entry
 from factbook.auth.store import Token
 from factbook.catalog.sets import Push
-from factbook.catalog.store.pushing import Outcome
+from factbook.catalog.store.stored_sets import Outcome
 from factbook.datasources.connection_store import StoredConnection
 from factbook.datasources.definitions import Stored
 from factbook.errors import FactbookError, NotAllowedError

@@ -6,7 +6,7 @@ from contextlib import suppress
 
 from prometheus_client.core import GaugeMetricFamily, Metric
 
-from factbook.catalog.store import pushing
+from factbook.catalog.store import stored_sets as pushing
 from factbook.clock import SECOND
 from factbook.events import store as events
 from factbook.scheduling import engine

@@ -22,7 +22,7 @@ from factbook.auth.store import Token
 from factbook.auth.token_rules import Wish
 from factbook.auth.users import Person
 from factbook.catalog import ref as refs
-from factbook.catalog.store import subjects
+from factbook.catalog.store import collectable as subjects
 from factbook.clock import Clock, now
 from factbook.collection import start_run as starting
 from factbook.errors import InputError, NotFoundError

@@ -7,7 +7,7 @@ from typing import Annotated, NamedTuple
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from factbook.catalog.store import reading
+from factbook.catalog.store import by_ref as reading
 from factbook.clock import iso
 from factbook.errors import ToolError
 from factbook.facts import store

@@ -6,7 +6,7 @@ from typing import Annotated, Any, NamedTuple
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from factbook.catalog.store import subjects
+from factbook.catalog.store import collectable as subjects
 from factbook.clock import iso
 from factbook.errors import ToolError
 from factbook.facts import reading

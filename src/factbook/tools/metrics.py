@@ -6,7 +6,7 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
 from factbook.catalog import ref as refs
-from factbook.catalog.store import reading
+from factbook.catalog.store import by_ref as reading
 from factbook.facts import filling, shapes, store
 from factbook.facts.shapes import Shape
 from factbook.tools.tool import (

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from factbook.catalog import ref as refs
-from factbook.catalog.store import reading
+from factbook.catalog.store import by_ref as reading
 from factbook.errors import InputError, ToolError
 from factbook.facts.datasource import DataSource
 from factbook.storage import Database

@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from factbook.auth.permissions import CATALOG_READ, SOURCE_READ
-from factbook.catalog.store import overview, pushing
+from factbook.catalog.store import overview
+from factbook.catalog.store import stored_sets as pushing
 from factbook.clock import DAY
 from factbook.collection import Known
 from factbook.facts import health

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from factbook.api.openapi.parameters import LIMIT
-from factbook.catalog.store.querying import Place
+from factbook.catalog.store.entity_query import Place
 from factbook.errors import InputError
 
 T = TypeVar("T")

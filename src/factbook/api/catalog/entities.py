@@ -15,10 +15,12 @@ from factbook.api.openapi.parameters import AFTER, FIELDS, FILTER, LIMIT, OFFSET
 from factbook.catalog import filters, predicates
 from factbook.catalog import ref as refs
 from factbook.catalog.ref import EntityRef
-from factbook.catalog.store import pushing, querying, reading
+from factbook.catalog.store import by_ref as reading
+from factbook.catalog.store import entity_query as querying
+from factbook.catalog.store import stored_sets as pushing
+from factbook.catalog.store.apply import Actor
 from factbook.catalog.store.conditions import AllOf
-from factbook.catalog.store.querying import Order, Query, Stored
-from factbook.catalog.store.writing import Actor
+from factbook.catalog.store.entity_query import Order, Query, Stored
 from factbook.errors import NotFoundError
 from factbook.http import audit as auditing
 from factbook.http.context import State

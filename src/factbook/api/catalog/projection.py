@@ -5,7 +5,7 @@ from typing import Any, Self
 
 import msgspec
 
-from factbook.catalog.store.querying import Stored
+from factbook.catalog.store.entity_query import Stored
 from factbook.errors import InputError
 
 _MISSING = object()

@@ -27,9 +27,9 @@ from factbook.api.openapi.parameters import (
     TOTAL_ITEMS,
 )
 from factbook.catalog import filters, predicates
-from factbook.catalog.store import querying
+from factbook.catalog.store import entity_query as querying
 from factbook.catalog.store.conditions import AllOf, Condition, Contains
-from factbook.catalog.store.querying import Found, Order, Query
+from factbook.catalog.store.entity_query import Found, Order, Query
 from factbook.errors import InputError
 from factbook.http.context import State
 from factbook.http.requests import Reply, Request, decode

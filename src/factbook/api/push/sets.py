@@ -9,9 +9,9 @@ from factbook.api.push.terms import Terms, guards_of, terms_of
 from factbook.catalog import ref as refs
 from factbook.catalog import sets
 from factbook.catalog.sets import Prepared, Push
-from factbook.catalog.store import pushing
-from factbook.catalog.store.pushing import Item, Outcome
-from factbook.catalog.store.writing import Actor, Written
+from factbook.catalog.store import stored_sets as pushing
+from factbook.catalog.store.apply import Actor, Written
+from factbook.catalog.store.stored_sets import Item, Outcome
 from factbook.clock import iso
 from factbook.errors import InputError, NotFoundError
 from factbook.http import audit as auditing

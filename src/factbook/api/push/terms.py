@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from factbook.api.openapi.parameters import DRY_RUN, IF_MATCH, MAX_REMOVALS, ON_CONFLICT
-from factbook.catalog.store.planning import Guards
+from factbook.catalog.store.diff import Guards
 from factbook.http.requests import Request
 
 

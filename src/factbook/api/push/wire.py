@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Iterable, Iterator
 
 import msgspec
 
-from factbook.catalog.store.pushing import Item
+from factbook.catalog.store.stored_sets import Item
 from factbook.clock import iso
 
 _PIECE = 256 * 1024

@@ -20,7 +20,7 @@ from factbook.api.openapi.parameters import (
 )
 from factbook.api.tech_insights import known_sources
 from factbook.catalog import ref as refs
-from factbook.catalog.store import reading as catalog_reading
+from factbook.catalog.store import by_ref as catalog_reading
 from factbook.catalog.validation import deeper_than
 from factbook.clock import iso, milliseconds
 from factbook.collection import run_now as running

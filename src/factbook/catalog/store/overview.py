@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from factbook.catalog.store import counting
-from factbook.catalog.store.reading import narrowed
+from factbook.catalog.store.by_ref import narrowed
 from factbook.storage import Database
 
 

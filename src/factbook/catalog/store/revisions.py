@@ -5,8 +5,8 @@ from itertools import groupby, islice
 from operator import itemgetter
 from typing import NamedTuple
 
+from factbook.catalog.store.diff import Plan, SetRow
 from factbook.catalog.store.documents import DOCUMENT
-from factbook.catalog.store.planning import Plan, SetRow
 from factbook.errors import NotFoundError
 from factbook.storage import Database, Row, Transaction
 

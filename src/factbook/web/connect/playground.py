@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from factbook.catalog.store import reading
+from factbook.catalog.store import by_ref as reading
 from factbook.errors import NotFoundError, ToolError, UnavailableError
 from factbook.facts.reasons import REASONS
 from factbook.http.client_configs import PATH as ENDPOINT

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from factbook.catalog import ref as refs
 from factbook.catalog.relations import FIELDS
-from factbook.catalog.store.showing import Shown
+from factbook.catalog.store.detail import Shown
 from factbook.errors import InputError
 from factbook.web.entity import compliance, fact_values
 from factbook.web.site import formatting as words

@@ -10,8 +10,8 @@ import msgspec
 
 from factbook.auth.permissions import CATALOG_READ
 from factbook.catalog import ref as refs
-from factbook.catalog.store import listing
-from factbook.catalog.store.listing import Choice, Filter, Listed
+from factbook.catalog.store import browse as listing
+from factbook.catalog.store.browse import Choice, Filter, Listed
 from factbook.clock import SECOND
 from factbook.errors import InputError
 from factbook.http.requests import Reply

@@ -8,8 +8,9 @@ import msgspec
 
 from factbook.auth.permissions import CATALOG_READ, SOURCE_READ
 from factbook.catalog.ref import EntityRef
-from factbook.catalog.store import reading, showing
-from factbook.catalog.store.showing import Shown
+from factbook.catalog.store import by_ref as reading
+from factbook.catalog.store import detail as showing
+from factbook.catalog.store.detail import Shown
 from factbook.datasources.custom import yaml_text as texts
 from factbook.errors import InputError, UnsupportedError
 from factbook.facts import store

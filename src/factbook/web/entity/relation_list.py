@@ -8,8 +8,8 @@ from urllib.parse import quote
 import msgspec
 from markupsafe import Markup
 
-from factbook.catalog.store import showing
-from factbook.catalog.store.showing import Named, Shown
+from factbook.catalog.store import detail as showing
+from factbook.catalog.store.detail import Named, Shown
 from factbook.http.requests import offloaded
 from factbook.storage import Database
 from factbook.web.charts.graph import Edge, Node, caption, relation_rows, relations_graph

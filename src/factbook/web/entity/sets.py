@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from urllib.parse import quote, urlencode
 
 from factbook.auth.permissions import CATALOG_READ, SET_WRITE
-from factbook.catalog.store import changes, pushing
-from factbook.catalog.store.planning import Guards
-from factbook.catalog.store.pushing import SetSummary
-from factbook.catalog.store.writing import Actor
+from factbook.catalog.store import changes
+from factbook.catalog.store import stored_sets as pushing
+from factbook.catalog.store.apply import Actor
+from factbook.catalog.store.diff import Guards
+from factbook.catalog.store.stored_sets import SetSummary
 from factbook.errors import ConflictError, InputError, NotFoundError, PreconditionFailedError
 from factbook.http import audit as auditing
 from factbook.http.requests import Reply, offloaded

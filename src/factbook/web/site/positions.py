@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from factbook.catalog.store import listing
-from factbook.catalog.store.listing import Order, Place
+from factbook.catalog.store import browse as listing
+from factbook.catalog.store.browse import Order, Place
 from factbook.errors import InputError
 from factbook.web.site.page_context import Visit
 

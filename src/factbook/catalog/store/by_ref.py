@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 from typing import NamedTuple
 
 from factbook.catalog.store.conditions import Condition
-from factbook.catalog.store.querying import COLUMNS, Stored
+from factbook.catalog.store.entity_query import COLUMNS, Stored
 from factbook.storage import Database, Transaction
 
 

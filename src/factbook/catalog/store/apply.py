@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 from factbook.catalog import compliance, relations
 from factbook.catalog.sets import Prepared
-from factbook.catalog.store import revisions, telling
+from factbook.catalog.store import revisions
+from factbook.catalog.store import write_events as telling
 from factbook.catalog.store.derived import (
     Derived,
     EntitySearchRow,
@@ -19,8 +20,8 @@ from factbook.catalog.store.derived import (
     rendered,
     take_ids,
 )
+from factbook.catalog.store.diff import Existing, Plan, SetRow
 from factbook.catalog.store.documents import DOCUMENT, split
-from factbook.catalog.store.planning import Existing, Plan, SetRow
 from factbook.events import store as events
 from factbook.storage import Transaction
 

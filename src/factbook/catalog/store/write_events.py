@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from factbook.catalog.store.derived import portions
-from factbook.catalog.store.planning import Existing, Plan, SetRow
+from factbook.catalog.store.diff import Existing, Plan, SetRow
 from factbook.events import event
 from factbook.events.event import Change, Told
 

@@ -8,7 +8,7 @@ from factbook.catalog import search
 from factbook.catalog.store import counting, documents
 from factbook.catalog.store.conditions import COLUMNS as KEY_COLUMNS
 from factbook.catalog.store.conditions import EVERYTHING, AllOf, Condition, Has, only_key
-from factbook.catalog.store.frequency import frequent
+from factbook.catalog.store.selectivity import frequent
 from factbook.storage import Database, Row
 
 COLUMNS = "e.ref, e.head, e.uid, e.etag, e.body, e.relations, e.problems"

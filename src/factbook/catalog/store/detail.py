@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from factbook.catalog.store.querying import COLUMNS, Stored
+from factbook.catalog.store.entity_query import COLUMNS, Stored
 from factbook.storage import Database
 
 # A document that is longer is not read for a name alone.

@@ -9,11 +9,13 @@ from typing import NamedTuple
 
 from factbook.catalog import sets
 from factbook.catalog.sets import Prepared, Push, Rules
-from factbook.catalog.store import planning, revisions, writing
+from factbook.catalog.store import apply as writing
+from factbook.catalog.store import diff as planning
+from factbook.catalog.store import revisions
+from factbook.catalog.store.apply import Actor, Written
+from factbook.catalog.store.diff import Guards, Plan
 from factbook.catalog.store.documents import DOCUMENT
-from factbook.catalog.store.planning import Guards, Plan
 from factbook.catalog.store.revisions import Revision
-from factbook.catalog.store.writing import Actor, Written
 from factbook.errors import NotFoundError
 from factbook.storage import Database, Row, Transaction, Write
 
