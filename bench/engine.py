@@ -12,8 +12,8 @@ import time
 from functools import partial
 
 from factbook.clock import now
-from factbook.scheduling import engine
-from factbook.scheduling.engine import Batch, Figures, Order, Queue
+from factbook.scheduling import run_queue as engine
+from factbook.scheduling.run_queue import Batch, Figures, Order, Queue
 from factbook.storage import Database, open_database
 from factbook.storage.migrations import migrate
 from tests.postgresql import PostgreSQLServer

@@ -19,9 +19,11 @@ from factbook.clock import DAY, HOUR, MINUTE, SECOND, Clock, Pace
 from factbook.collection import Collector, Registry
 from factbook.errors import OutdatedError, UnavailableError
 from factbook.events import store as events
-from factbook.facts import store, trimming
+from factbook.facts import retention as trimming
+from factbook.facts import store
 from factbook.facts.datasource import DataSource
-from factbook.scheduling import engine, lease, runs
+from factbook.scheduling import lease, runs
+from factbook.scheduling import run_queue as engine
 from factbook.settings import Settings
 from factbook.storage import Database, Transaction, migrations
 from factbook.webhooks import Courier

@@ -4,7 +4,7 @@ from typing import Any
 
 from factbook.clock import HOUR, MINUTE, SECOND
 from factbook.integrations.integration import Integration
-from factbook.scheduling.starts import next_start
+from factbook.scheduling.schedule import next_start
 from tests.collection.madeup import DOWN, LIMITED, collector
 from tests.collection.world import CLOSED, LATEST, OPEN, World
 from tests.service import NOON, Service

@@ -8,7 +8,7 @@ import pytest
 from factbook.clock import HOUR, MINUTE, SECOND
 from factbook.collection import Collector, Registry
 from factbook.scheduling import runs
-from factbook.scheduling.starts import next_start
+from factbook.scheduling.schedule import next_start
 from factbook.storage import Transaction
 from tests.service import Service, Time, component, registry
 

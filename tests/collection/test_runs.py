@@ -8,8 +8,8 @@ import pytest
 from factbook.clock import DAY, MINUTE, SECOND
 from factbook.facts.store import Latest
 from factbook.integrations import SOURCES
-from factbook.scheduling import engine
-from factbook.scheduling.starts import next_start
+from factbook.scheduling import run_queue as engine
+from factbook.scheduling.schedule import next_start
 from factbook.worker import Worker
 from tests.collection.madeup import Vendor, collector, integration, repository
 from tests.collection.world import CLOSED, LATEST, OPEN, World

@@ -5,7 +5,7 @@ import asyncio
 from factbook import collection as collecting
 from factbook.clock import DAY
 from factbook.datasources.memory import DatabaseMemory
-from factbook.scheduling import engine
+from factbook.scheduling import run_queue as engine
 from tests.collection.world import OPEN, World
 from tests.service import Service
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from factbook.collection import Collector
-from factbook.scheduling.starts import next_start
+from factbook.scheduling.schedule import next_start
 from tests.integrations.asking import Asking
 from tests.service import Service
 from tests.tools.checks import structured

@@ -7,7 +7,7 @@ from factbook.facts import store
 from factbook.facts.store import Latest
 from factbook.scheduling import runs
 from factbook.scheduling.runs import Run
-from factbook.scheduling.starts import next_start
+from factbook.scheduling.schedule import next_start
 from tests.collection.madeup import Vendor, collector, integration, repository
 from tests.service import Service
 

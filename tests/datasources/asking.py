@@ -20,7 +20,7 @@ from factbook.outbound import Client
 from factbook.outbound.sender import Sender
 from factbook.scheduling import runs
 from factbook.scheduling.runs import Run
-from factbook.scheduling.starts import next_start
+from factbook.scheduling.schedule import next_start
 from tests.fakes.fake import Fake, path_of
 from tests.fakes.faults import as_json
 from tests.service import Service, component

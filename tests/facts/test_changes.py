@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 
-from factbook.facts import reading, store
+from factbook.facts import history_queries as reading
+from factbook.facts import store
 from factbook.facts.datasource import DataSource
-from factbook.facts.keeping import Observation
-from factbook.facts.reading import Change, ChangePlace, differences
+from factbook.facts.history_queries import Change, ChangePlace, differences
+from factbook.facts.merge import Observation
 from factbook.facts.schema import Fact
 from factbook.storage import Database
 from tests.facts.test_store import NOW, add_entities

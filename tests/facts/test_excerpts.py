@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from factbook.clock import HOUR, MINUTE
-from factbook.facts import excerpts
+from factbook.facts import time_series as excerpts
 from factbook.storage import Database
 from tests.service import NOON
 

@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 
 from factbook.clock import HOUR
-from factbook.facts import glance, store
+from factbook.facts import source_overview as glance
+from factbook.facts import store
 from factbook.facts.datasource import DataSource
-from factbook.facts.keeping import Observation
+from factbook.facts.merge import Observation
 from factbook.facts.schema import Fact
 from factbook.storage import Transaction
 from tests.api.defining import define, item, push, pushed

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from factbook.clock import DAY, HOUR
 from factbook.facts.datasource import DataSource
-from factbook.facts.keeping import Latest, Observation, merge, reason_of
+from factbook.facts.merge import Latest, Observation, merge, reason_of
 from factbook.facts.schema import Fact
 
 NOW = 1_795_262_400_000

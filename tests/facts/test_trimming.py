@@ -3,9 +3,11 @@
 import pytest
 
 from factbook.clock import DAY, HOUR, MINUTE
-from factbook.facts import pushing, store, trimming
+from factbook.facts import pushed_facts as pushing
+from factbook.facts import retention as trimming
+from factbook.facts import store
 from factbook.facts.datasource import DataSource, Lifecycle
-from factbook.facts.pushing import Item
+from factbook.facts.pushed_facts import Item
 from factbook.storage import Database
 from tests.facts.test_store import NOW, SOURCE, add_entities, history, record
 

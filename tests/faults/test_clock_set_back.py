@@ -12,7 +12,7 @@ from factbook.clock import DAY, HOUR, MINUTE, SECOND, milliseconds
 from factbook.events import numbering
 from factbook.outbound import Governor
 from factbook.outbound.answers import Reply
-from factbook.scheduling import engine
+from factbook.scheduling import run_queue as engine
 from factbook.webhooks import queue
 from factbook.worker import Worker
 from tests.api.defining import define, item, latest, push, pushed

@@ -14,7 +14,7 @@ from factbook.facts.store import Latest
 from factbook.integrations.integration import Integration
 from factbook.scheduling import runs
 from factbook.scheduling.runs import Health
-from factbook.scheduling.starts import next_start
+from factbook.scheduling.schedule import next_start
 from tests.collection.tools import ToolWorld
 from tests.datasources import asking as custom
 from tests.fakes import garbage

@@ -7,7 +7,7 @@ from factbook.auth import users as people
 from factbook.catalog import annotations, filters, location, ref, strict, url
 from factbook.clock import DAY, iso, milliseconds
 from factbook.integrations import locations
-from factbook.scheduling import cadence
+from factbook.scheduling import crontab as cadence
 from factbook.tools import pages, times
 from tests.fuzz.promises import lines, text, tried
 from tests.fuzz.target import Target

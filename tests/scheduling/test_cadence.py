@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from factbook.clock import DAY, HOUR, MINUTE
 from factbook.errors import InputError
-from factbook.scheduling.cadence import due, following, parse
+from factbook.scheduling.crontab import due, following, parse
 
 
 def at(text: str) -> int:

@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from factbook.clock import HOUR, MINUTE, SECOND
-from factbook.scheduling import engine
-from factbook.scheduling.engine import HELD, Figures, LostBatchError, Queue
+from factbook.scheduling import run_queue as engine
+from factbook.scheduling.run_queue import HELD, Figures, LostBatchError, Queue
 from factbook.storage import Database, Transaction
 from tests.scheduling.work import NOW, begin, claim, finish, rows, the_run
 

@@ -4,7 +4,7 @@ import asyncio
 
 from factbook.clock import DAY, HOUR, MINUTE
 from factbook.scheduling import runs
-from factbook.scheduling.engine import Figures, Queue
+from factbook.scheduling.run_queue import Figures, Queue
 from factbook.storage import Database
 from tests.scheduling.work import NOW, begin, claim, finish, rows, the_run
 

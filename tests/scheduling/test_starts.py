@@ -4,8 +4,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from factbook.clock import DAY, HOUR, MINUTE
-from factbook.scheduling.cadence import following, parse
-from factbook.scheduling.starts import SPREAD, due, next_start, nexts
+from factbook.scheduling.crontab import following, parse
+from factbook.scheduling.schedule import SPREAD, due, next_start, nexts
 from tests.scheduling.test_cadence import LINES, MOMENTS, at
 
 NAMES = st.text(st.characters(codec="ascii", categories=("L", "N")), min_size=1, max_size=8)

@@ -1,8 +1,9 @@
 """Runs of made-up work: begun, claimed by holders and finished at given times."""
 
 from factbook.clock import HOUR
-from factbook.scheduling import engine, runs
-from factbook.scheduling.engine import Batch, Figures, Order, Queue
+from factbook.scheduling import run_queue as engine
+from factbook.scheduling import runs
+from factbook.scheduling.run_queue import Batch, Figures, Order, Queue
 from factbook.scheduling.runs import Run
 from factbook.storage import Database
 

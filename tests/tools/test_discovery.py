@@ -6,7 +6,7 @@ import pytest
 
 from factbook.facts.schema import TYPES
 from factbook.integrations import SOURCES
-from factbook.scheduling import cadence
+from factbook.scheduling import crontab as cadence
 from tests.conftest import StartService
 from tests.service import Service, component
 from tests.tools.checks import TIME, structured

@@ -14,7 +14,7 @@ from factbook.facts.store import Observation
 from factbook.integrations.integration import Collected, Integration
 from factbook.outbound import Client, Health, Memory
 from factbook.outbound.outcomes import Missing, Outcome
-from factbook.scheduling.engine import Batch
+from factbook.scheduling.run_queue import Batch
 
 log = structlog.get_logger("factbook.collecting")
 

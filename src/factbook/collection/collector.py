@@ -19,8 +19,11 @@ from factbook.errors import UnavailableError
 from factbook.facts import store
 from factbook.integrations.integration import Integration
 from factbook.outbound import Client
-from factbook.scheduling import clocks, engine, lease, runs, starts
-from factbook.scheduling.engine import Batch, Begun, Figures, LostBatchError, Order, Queue
+from factbook.scheduling import clock_repair as clocks
+from factbook.scheduling import lease, runs
+from factbook.scheduling import run_queue as engine
+from factbook.scheduling import schedule as starts
+from factbook.scheduling.run_queue import Batch, Begun, Figures, LostBatchError, Order, Queue
 from factbook.scheduling.runs import Ended
 from factbook.storage import Database, Transaction
 from factbook.telemetry.spans import NO_TRACER, Span, Tracer

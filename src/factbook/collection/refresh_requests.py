@@ -5,7 +5,7 @@ from functools import partial
 
 from factbook.collection import run_plan as planning
 from factbook.datasources import catalog_samples as sampling
-from factbook.facts import requests
+from factbook.facts import refresh_requests as requests
 from factbook.facts.datasource import DataSource
 from factbook.integrations.integration import Integration
 from factbook.storage import Database, Transaction

@@ -2,7 +2,7 @@
 
 import structlog
 
-from factbook.scheduling.engine import Batch
+from factbook.scheduling.run_queue import Batch
 from factbook.scheduling.runs import Ended
 from factbook.telemetry.spans import Attributes, Tracer, Work
 

@@ -15,8 +15,8 @@ from factbook.facts.datasource import DataSource, milliseconds
 from factbook.facts.store import Last, Observation
 from factbook.integrations.integration import Integration, Subject
 from factbook.outbound.outcomes import Missing, Outcome
-from factbook.scheduling import engine
-from factbook.scheduling.engine import Begun, Order, Queue
+from factbook.scheduling import run_queue as engine
+from factbook.scheduling.run_queue import Begun, Order, Queue
 from factbook.storage import Database, Transaction
 
 log = structlog.get_logger("factbook.collecting")

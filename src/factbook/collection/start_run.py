@@ -5,7 +5,7 @@ from functools import partial
 from factbook.collection import run_plan as planning
 from factbook.collection.run_plan import Plan
 from factbook.integrations.integration import Integration
-from factbook.scheduling.engine import Begun
+from factbook.scheduling.run_queue import Begun
 from factbook.storage import Database, Transaction, Write
 
 

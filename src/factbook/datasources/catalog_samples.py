@@ -9,7 +9,8 @@ from factbook.catalog.store import by_ref as reading
 from factbook.facts import history
 from factbook.facts.datasource import DataSource
 from factbook.integrations import catalog
-from factbook.scheduling import cadence, lease
+from factbook.scheduling import crontab as cadence
+from factbook.scheduling import lease
 from factbook.storage import Database, Transaction
 
 _LEASE = "catalog-sample"

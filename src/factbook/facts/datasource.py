@@ -11,7 +11,7 @@ from factbook.errors import InputError, InvalidItemsError
 from factbook.facts import entity_filter
 from factbook.facts.entity_filter import EntityFilter
 from factbook.facts.schema import TYPES, Checked, Fact, FactType, check
-from factbook.scheduling import cadence
+from factbook.scheduling import crontab as cadence
 
 # How many of each unit, e.g. `{"minutes": 20}`.
 Duration = Mapping[str, int]

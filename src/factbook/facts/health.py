@@ -4,9 +4,9 @@ from typing import Any
 
 from factbook.clock import SECOND, iso
 from factbook.facts.datasource import DataSource
-from factbook.scheduling.clocks import AHEAD
+from factbook.scheduling.clock_repair import AHEAD
 from factbook.scheduling.runs import Health
-from factbook.scheduling.starts import next_start
+from factbook.scheduling.schedule import next_start
 
 
 def render(source: DataSource, health: Health, now: int) -> dict[str, Any]:

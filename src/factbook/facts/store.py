@@ -6,10 +6,11 @@ from typing import Any, NamedTuple
 import msgspec
 
 from factbook.catalog.store.conditions import SQL
-from factbook.facts import entity_filter, noticing
+from factbook.facts import changes as noticing
+from factbook.facts import entity_filter
+from factbook.facts.changes import Before
 from factbook.facts.datasource import DataSource
-from factbook.facts.keeping import Brought, Latest, Observation, merge
-from factbook.facts.noticing import Before
+from factbook.facts.merge import Brought, Latest, Observation, merge
 from factbook.storage import Database, Transaction
 
 __all__ = [

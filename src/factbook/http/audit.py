@@ -12,11 +12,11 @@ from factbook.catalog.store.stored_sets import Outcome
 from factbook.datasources.connection_store import StoredConnection
 from factbook.datasources.definitions import Stored
 from factbook.errors import FactbookError, NotAllowedError
-from factbook.facts import pushing
+from factbook.facts import pushed_facts as pushing
 from factbook.http.authentication import client_address
 from factbook.http.context import State
 from factbook.http.requests import Request
-from factbook.scheduling.engine import Begun
+from factbook.scheduling.run_queue import Begun
 from factbook.storage import Write
 from factbook.webhooks import Webhook
 

@@ -9,7 +9,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from factbook.catalog.store import stored_sets as pushing
 from factbook.clock import SECOND
 from factbook.events import store as events
-from factbook.scheduling import engine
+from factbook.scheduling import run_queue as engine
 from factbook.storage import Database, migrations
 from factbook.storage.opening import sqlite_path
 from factbook.webhooks import store as webhooks

@@ -6,9 +6,9 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
 from factbook.clock import iso
-from factbook.facts import reading
-from factbook.facts.keeping import reason_of
-from factbook.facts.reading import Change, ChangePlace
+from factbook.facts import history_queries as reading
+from factbook.facts.history_queries import Change, ChangePlace
+from factbook.facts.merge import reason_of
 from factbook.tools import sources, times
 from factbook.tools.entity_facts import EVERY_KIND
 from factbook.tools.pages import CUT_NOTE, MOST_READS, Page, cursor, place, shortened

@@ -9,9 +9,9 @@ from msgspec import UNSET, UnsetType
 from factbook.catalog.store import collectable as subjects
 from factbook.clock import iso
 from factbook.errors import ToolError
-from factbook.facts import reading
-from factbook.facts.keeping import reason_of
-from factbook.facts.reading import Entry, Place
+from factbook.facts import history_queries as reading
+from factbook.facts.history_queries import Entry, Place
+from factbook.facts.merge import reason_of
 from factbook.tools import sources, times
 from factbook.tools.pages import CUT_NOTE, MOST_READS, Page, cursor, place, shortened
 from factbook.tools.tool import (

@@ -7,7 +7,8 @@ from msgspec import UNSET, Struct, UnsetType
 
 from factbook.catalog import ref as refs
 from factbook.catalog.store import by_ref as reading
-from factbook.facts import filling, shapes, store
+from factbook.facts import fill_shape as filling
+from factbook.facts import shapes, store
 from factbook.facts.shapes import Shape
 from factbook.tools.tool import (
     SIZE_NOTE,

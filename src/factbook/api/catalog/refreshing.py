@@ -4,7 +4,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from factbook.catalog import ref as refs
 from factbook.errors import NotFoundError
-from factbook.facts import requests
+from factbook.facts import refresh_requests as requests
 from factbook.http import audit as auditing
 from factbook.http.context import State
 from factbook.http.requests import Reply, Request

@@ -26,10 +26,12 @@ from factbook.clock import iso, milliseconds
 from factbook.collection import run_now as running
 from factbook.datasources import definitions
 from factbook.errors import ConflictError, InputError
-from factbook.facts import pushing, reading, store
+from factbook.facts import history_queries as reading
+from factbook.facts import pushed_facts as pushing
+from factbook.facts import store
 from factbook.facts.datasource import DataSource
-from factbook.facts.pushing import Item, Outcome
-from factbook.facts.reading import Entry, Place
+from factbook.facts.history_queries import Entry, Place
+from factbook.facts.pushed_facts import Item, Outcome
 from factbook.http import audit as auditing
 from factbook.http.context import State
 from factbook.http.requests import Reply, Request, reply

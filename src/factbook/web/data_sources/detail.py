@@ -11,8 +11,8 @@ from factbook.datasources import define as defining
 from factbook.datasources import definitions
 from factbook.datasources.custom import yaml_text as texts
 from factbook.datasources.definitions import Stored
-from factbook.facts import glance
-from factbook.facts.glance import Failures
+from factbook.facts import source_overview as glance
+from factbook.facts.source_overview import Failures
 from factbook.http.requests import Reply
 from factbook.integrations.vendors import VENDORS
 from factbook.scheduling import runs

@@ -16,7 +16,7 @@ from factbook.datasources.custom import starters as skeletons
 from factbook.datasources.custom import yaml_text as texts
 from factbook.datasources.definitions import Stored
 from factbook.errors import ConflictError, FactbookError, InputError, InvalidItemsError
-from factbook.facts import glance
+from factbook.facts import source_overview as glance
 from factbook.http import audit as auditing
 from factbook.http.requests import Reply
 from factbook.storage import Transaction, Write

@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 from urllib.parse import urlencode
 
 from factbook.auth.permissions import SOURCE_READ, SOURCE_WRITE
-from factbook.facts import glance
+from factbook.facts import source_overview as glance
 from factbook.http.requests import Reply
 from factbook.integrations.vendors import VENDORS
 from factbook.scheduling import runs

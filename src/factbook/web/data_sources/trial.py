@@ -9,7 +9,7 @@ from factbook.collection import run_now as running
 from factbook.datasources.custom import Definition
 from factbook.errors import InputError
 from factbook.facts import reasons as words
-from factbook.facts.keeping import reason_of
+from factbook.facts.merge import reason_of
 from factbook.facts.schema import Fact
 from factbook.web.site.page_context import Visit
 

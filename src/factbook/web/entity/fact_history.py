@@ -10,13 +10,15 @@ from markupsafe import Markup
 from factbook.auth.permissions import CATALOG_READ, SOURCE_READ
 from factbook.clock import DAY
 from factbook.errors import InputError, NotFoundError
-from factbook.facts import excerpts, reading, store
+from factbook.facts import history_queries as reading
+from factbook.facts import store
+from factbook.facts import time_series as excerpts
 from factbook.facts.datasource import DataSource
-from factbook.facts.excerpts import Excerpt, Point
-from factbook.facts.keeping import Latest, reason_of
-from factbook.facts.reading import Place
+from factbook.facts.history_queries import Place
+from factbook.facts.merge import Latest, reason_of
 from factbook.facts.reasons import NEVER_COLLECTED
 from factbook.facts.schema import Fact
+from factbook.facts.time_series import Excerpt, Point
 from factbook.http.requests import Reply
 from factbook.integrations import catalog
 from factbook.web.charts import scales

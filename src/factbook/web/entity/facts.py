@@ -7,10 +7,11 @@ from markupsafe import Markup
 
 from factbook.auth.permissions import SOURCE_RUN
 from factbook.collection import Known as Sources
-from factbook.facts import excerpts, shapes, store
+from factbook.facts import shapes, store
+from factbook.facts import time_series as excerpts
 from factbook.facts.datasource import DataSource
 from factbook.facts.entity_filter import EntityFilter, Matcher
-from factbook.facts.keeping import Latest, reason_of
+from factbook.facts.merge import Latest, reason_of
 from factbook.facts.reasons import NEVER_COLLECTED
 from factbook.facts.schema import Fact
 from factbook.facts.shape import Group as ShapeGroup

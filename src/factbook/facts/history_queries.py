@@ -5,7 +5,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from factbook.facts.keeping import reason_of
+from factbook.facts.merge import reason_of
 from factbook.storage import Database
 
 # Rows of history that one page of changes looks at.

@@ -8,7 +8,7 @@ clock gets there once more, which may take years.
 from typing import Final
 
 from factbook.clock import DAY, MINUTE
-from factbook.scheduling.engine import HELD
+from factbook.scheduling.run_queue import HELD
 from factbook.storage import Database, Transaction
 
 # By how much the clocks of machines may differ.

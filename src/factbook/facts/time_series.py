@@ -8,9 +8,9 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from factbook.facts import reading
-from factbook.facts.keeping import reason_of
-from factbook.facts.reading import Entry
+from factbook.facts import history_queries as reading
+from factbook.facts.history_queries import Entry
+from factbook.facts.merge import reason_of
 from factbook.storage import Database
 
 # Of stored JSON, in one question.

@@ -9,7 +9,7 @@ from typing import Any
 from factbook.clock import iso
 from factbook.facts import entity_filter, shapes
 from factbook.facts.datasource import DataSource
-from factbook.facts.keeping import Latest, reason_of
+from factbook.facts.merge import Latest, reason_of
 from factbook.facts.reasons import NEVER_COLLECTED, NO_ANNOTATION, NOT_CONFIGURED, word
 from factbook.facts.shapes import Shape
 

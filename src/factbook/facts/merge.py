@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from factbook.clock import DAY
 from factbook.facts.datasource import DataSource
 from factbook.facts.reasons import EXPIRED, PASSING, word
-from factbook.scheduling.starts import next_start
+from factbook.scheduling.schedule import next_start
 
 # The run after that many failed ones keeps a value no longer.
 _FAILED_RUNS = 3

@@ -5,8 +5,8 @@ from functools import lru_cache
 from hashlib import sha256
 
 from factbook.clock import MINUTE, SECOND
-from factbook.scheduling import cadence
-from factbook.scheduling.cadence import Cadence
+from factbook.scheduling import crontab as cadence
+from factbook.scheduling.crontab import Cadence
 
 # Sources of one cadence start within this time after its moment, or within half of the time to
 # the next moment where that is shorter.

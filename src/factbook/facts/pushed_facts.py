@@ -12,7 +12,9 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from factbook.clock import MINUTE
-from factbook.facts import entity_filter, noticing, trimming
+from factbook.facts import changes as noticing
+from factbook.facts import entity_filter
+from factbook.facts import retention as trimming
 from factbook.facts.datasource import DataSource
 from factbook.facts.reasons import NOT_APPLICABLE
 from factbook.storage import Transaction
