@@ -17,7 +17,7 @@ from bench import catalog
 from bench.processes import MIB, Cores
 from bench.run import Options, Run
 from bench.service import Client, Factbook
-from factbook.storage.opening import sqlite_path
+from factbook.storage.database_url import sqlite_path
 
 _EVERY = 0.05  # seconds between two small pushes
 _QUIET = 10.0  # seconds of pushes alone

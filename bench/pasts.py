@@ -17,7 +17,7 @@ from bench.databases import Database
 from bench.run import Run
 from bench.service import Factbook
 from factbook.clock import DAY, now
-from factbook.storage.opening import sqlite_path
+from factbook.storage.database_url import sqlite_path
 
 TOGETHER = 10  # sources about the same entities
 PUSHED = "pushed"

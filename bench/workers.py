@@ -14,7 +14,7 @@ import psycopg
 from bench.databases import Database
 from bench.processes import Server, on_core
 from factbook.clock import DAY, now
-from factbook.storage.opening import sqlite_path
+from factbook.storage.database_url import sqlite_path
 
 _COMMAND = [str(Path(sys.executable).with_name("factbook")), "worker"]
 _START_SECONDS = 30

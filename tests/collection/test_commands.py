@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from factbook.app import Application
-from factbook.cli.collecting import _row, _status
+from factbook.cli.collection import _row, _status
 from factbook.errors import InputError, NotFoundError
 from factbook.operations import commands
 from factbook.scheduling.runs import Run

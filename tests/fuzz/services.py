@@ -30,7 +30,7 @@ from factbook.outbound.outcomes import Missing, Outcome
 from factbook.settings import Settings, load
 from factbook.settings import option_tables as configuring
 from factbook.settings.loader import environment
-from factbook.webhooks import signing
+from factbook.webhooks import signatures as signing
 from tests.fuzz.folders import folder
 from tests.fuzz.promises import check_told, json, lines, text, tried
 from tests.fuzz.target import Target

@@ -2,7 +2,7 @@
 
 from base64 import b64decode
 
-from factbook.webhooks import signing
+from factbook.webhooks import signatures as signing
 
 # The example of the Standard Webhooks specification.
 SECRET = b64decode("plJ3nmyCDGBKInavdOK15jsl")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from factbook.auth import tokens
 from factbook.settings import Settings
-from factbook.storage.opening import sqlite_path
+from factbook.storage.database_url import sqlite_path
 
 
 def token_key(settings: Settings) -> bytes:

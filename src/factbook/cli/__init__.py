@@ -9,17 +9,18 @@ from typing import Annotated
 import typer
 
 from factbook import __version__
-from factbook.cli import auditing, people, sources, tokens, webhooks
-from factbook.cli.asking import call, entities, facets, facts
-from factbook.cli.backing_up import backup, restore
-from factbook.cli.collecting import collect, worker
-from factbook.cli.connecting import connect
-from factbook.cli.doctoring import doctor
+from factbook.cli import audit as auditing
+from factbook.cli import people, sources, tokens, webhooks
+from factbook.cli.agent_setup import connect
+from factbook.cli.backups import backup, restore
+from factbook.cli.collection import collect, worker
+from factbook.cli.diagnosis import doctor
+from factbook.cli.entity_push import push, sets, validate
 from factbook.cli.events import events
+from factbook.cli.fact_push import push_facts
 from factbook.cli.failures import EXIT_CODES, Commands
-from factbook.cli.pushing import push, sets, validate
-from factbook.cli.pushing_facts import push_facts
-from factbook.cli.serving import migrate, serve
+from factbook.cli.query import call, entities, facets, facts
+from factbook.cli.service import migrate, serve
 
 COMMANDS = (
     serve,

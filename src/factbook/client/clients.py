@@ -6,14 +6,8 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 import httpx2
 
-from factbook.client import (
-    calls,
-    catalog_calls,
-    event_calls,
-    sending,
-    source_calls,
-    tool_calls,
-)
+from factbook.client import calls, catalog_calls, event_calls, source_calls, tool_calls
+from factbook.client import http_requests as sending
 from factbook.client.answers import Entity
 from factbook.client.calls import Call
 from factbook.client.catalog_calls import Page

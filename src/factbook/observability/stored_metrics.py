@@ -11,7 +11,7 @@ from factbook.clock import SECOND
 from factbook.events import store as events
 from factbook.scheduling import run_queue as engine
 from factbook.storage import Database, migrations
-from factbook.storage.opening import sqlite_path
+from factbook.storage.database_url import sqlite_path
 from factbook.webhooks import store as webhooks
 
 

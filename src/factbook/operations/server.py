@@ -13,7 +13,7 @@ from factbook import app, clock, web
 from factbook.auth.keys import token_key
 from factbook.settings import Settings, environment
 from factbook.storage import Database, migrations, open_database
-from factbook.storage.opening import is_there
+from factbook.storage.database_url import is_there
 from factbook.telemetry import logs
 
 _STOP_SECONDS = 30

@@ -6,7 +6,7 @@ from msgspec import Meta, Struct, field
 
 from factbook.events.event import EventType
 from factbook.schemas.common import Count, Time, Wire
-from factbook.webhooks.posting import LONGEST
+from factbook.webhooks.transport import LONGEST
 
 _Types = Annotated[
     list[EventType], Meta(description="Only events of these types; empty for every type.")

@@ -29,7 +29,7 @@ from factbook.storage.database import (
     Row,
     Transaction,
 )
-from factbook.storage.finding import Finder
+from factbook.storage.point_reads import Finder
 from factbook.storage.postgresql_connections import SOON_SECONDS, WAIT_SECONDS, WRITERS, Pools
 from factbook.storage.postgresql_errors import AGAIN, is_lost
 from factbook.storage.searching import LONGEST_SEARCH, in_time

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from factbook.cli import collecting
+from factbook.cli import collection as collecting
 from factbook.cli.connection import DEFAULT_SERVER, Server, Token, connected
 from factbook.cli.failures import EXIT_CODES, REFUSED, Failure
 from factbook.cli.local import DatabaseUrl
@@ -17,7 +17,7 @@ from factbook.cli.sources.types import Type
 from factbook.errors import InputError
 
 if TYPE_CHECKING:
-    from factbook.cli.sources.planning import Step
+    from factbook.cli.sources.change_plan import Step
     from factbook.client import Client
 
 # `plan` ends with it, so that a script can tell a difference from a mistake.
@@ -112,7 +112,7 @@ def plan(
       factbook sources plan builds.yaml coverage.yaml
       factbook sources plan sources/ --prune || test $? = 5
     """
-    from factbook.cli.sources import planning
+    from factbook.cli.sources import change_plan as planning
 
     steps = _steps(partial(connected, context, server, token), places, draft, prune)
     if as_json:
@@ -150,7 +150,7 @@ def apply(
       factbook sources apply sources/ --yes --prune
       factbook sources apply builds.yaml --draft
     """
-    from factbook.cli.sources import planning
+    from factbook.cli.sources import change_plan as planning
 
     connect = partial(connected, context, server, token)
     steps = _steps(connect, places, draft, prune)
@@ -228,7 +228,8 @@ def _steps(
     prune: bool,
 ) -> list["Step"]:
     """What differs from the server."""
-    from factbook.cli.sources import files, planning
+    from factbook.cli.sources import change_plan as planning
+    from factbook.cli.sources import files
 
     with progress("Reading") as show:
         read = files.read(places)

@@ -13,7 +13,7 @@ from factbook.operations.backups.database_copy import Show
 from factbook.operations.backups.invalidation import settled
 from factbook.operations.backups.restoration import Restored
 from factbook.settings import Settings
-from factbook.storage.opening import sqlite_path
+from factbook.storage.database_url import sqlite_path
 
 _WITH_POSTGRESQL: Final = (
     "PostgreSQL has its own tools: make backups with pg_dump or with its archive of the log, and "

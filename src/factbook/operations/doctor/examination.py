@@ -21,7 +21,7 @@ from factbook.operations.doctor import sqlite as files
 from factbook.operations.doctor.findings import Finding, ok, problem, warning
 from factbook.settings import Settings
 from factbook.storage import Database, open_database
-from factbook.storage.opening import sqlite_path
+from factbook.storage.database_url import sqlite_path
 
 # Told what is being looked at.
 Show = Callable[[str], None]

@@ -12,7 +12,7 @@ from factbook.errors import ConfigurationError
 from factbook.operations.doctor.findings import Finding, ok, problem
 from factbook.settings import Settings
 from factbook.storage import Database
-from factbook.storage.opening import sqlite_path
+from factbook.storage.database_url import sqlite_path
 from factbook.webhooks import secrets
 
 TOPIC: Final = "key"

@@ -25,9 +25,10 @@ from factbook.outbound import Reply
 from factbook.outbound.client import USER_AGENT
 from factbook.storage import Database
 from factbook.telemetry.spans import NO_TRACER, Attributes, Tracer
-from factbook.webhooks import queue, secrets, signing
-from factbook.webhooks.posting import Post
+from factbook.webhooks import queue, secrets
+from factbook.webhooks import signatures as signing
 from factbook.webhooks.queue import Claimed, Message, Sent
+from factbook.webhooks.transport import Post
 
 log = structlog.get_logger("factbook.webhooks")
 

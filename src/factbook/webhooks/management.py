@@ -11,10 +11,12 @@ from factbook.auth.encryption import NotOpenedError
 from factbook.errors import ConflictError
 from factbook.events import store as events
 from factbook.storage import Database, Transaction, Write
-from factbook.webhooks import courier, secrets, signing, store
-from factbook.webhooks.posting import Post
+from factbook.webhooks import secrets, store
+from factbook.webhooks import sender as courier
+from factbook.webhooks import signatures as signing
 from factbook.webhooks.queue import Message
 from factbook.webhooks.store import GivenUp, Webhook
+from factbook.webhooks.transport import Post
 
 log = structlog.get_logger("factbook.webhooks")
 
