@@ -18,7 +18,7 @@ from factbook.api import routes as api
 from factbook.api.mcp import descriptions as mcp_answers
 from factbook.auth.keys import token_key
 from factbook.auth.limits import RateLimit
-from factbook.catalog.sets import Rules
+from factbook.catalog.sets import PushRules
 from factbook.catalog.store import derived
 from factbook.clock import Clock
 from factbook.collection import (
@@ -162,7 +162,7 @@ class Application:
             database=database,
             clock=clock,
             token_key=token_key(settings),
-            rules=Rules.of(settings),
+            rules=PushRules.of(settings),
             calls=RateLimit(settings.token_rate, settings.token_burst, clock),
             failures=RateLimit(settings.failed_logins / 60, settings.failed_logins, clock),
             hosts=Hosts(settings),

@@ -11,14 +11,14 @@ import pytest
 from factbook.catalog import compliance, relations
 from factbook.catalog.annotations import Annotator
 from factbook.catalog.search import flatten
-from factbook.catalog.sets import Rules, prepare, prepare_one
+from factbook.catalog.sets import PushRules, prepare, prepare_one
 from factbook.catalog.store import stored_sets as pushing
 from factbook.catalog.store.apply import Actor
 from factbook.catalog.store.diff import Guards
 from factbook.errors import ConflictError, NotFoundError
 from factbook.storage import Database
 
-RULES = Rules(Annotator("factbook", "factbook"))
+RULES = PushRules(Annotator("factbook", "factbook"))
 SETS = ("one", "two", "three")
 KINDS = ("Component", "Resource", "Group", "User", "Unknown")
 STEPS = 45

@@ -7,14 +7,14 @@ import msgspec
 import pytest
 
 from factbook.catalog.annotations import Annotator
-from factbook.catalog.sets import Push, Rules, decode_body, prepare
+from factbook.catalog.sets import PreparedPush, PushRules, decode_body, prepare
 from factbook.errors import InputError, InvalidItemsError, PayloadTooLargeError
 from tests.service import component, resource
 
-RULES = Rules(Annotator("factbook", "factbook"))
+RULES = PushRules(Annotator("factbook", "factbook"))
 
 
-def prepared(*items: Any, rules: Rules = RULES) -> Push:
+def prepared(*items: Any, rules: PushRules = RULES) -> PreparedPush:
     return prepare([msgspec.Raw(json.dumps(item).encode()) for item in items], "first", rules)
 
 
@@ -108,4 +108,6 @@ def test_what_a_known_kind_lacks_is_a_warning_and_a_status_but_no_refusal() -> N
 
 def test_more_items_than_a_set_may_hold_are_too_large() -> None:
     with pytest.raises(PayloadTooLargeError, match="max_set_items is 2"):
-        prepared(*(component(name) for name in "abc"), rules=Rules(RULES.annotator, max_items=2))
+        prepared(
+            *(component(name) for name in "abc"), rules=PushRules(RULES.annotator, max_items=2)
+        )

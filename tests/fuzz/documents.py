@@ -27,7 +27,7 @@ from tests.fuzz.folders import folder
 from tests.fuzz.promises import check_told, json, lines, text, tried
 from tests.fuzz.target import Target
 
-_RULES = sets.Rules(Annotator("factbook", "factbook"))
+_RULES = sets.PushRules(Annotator("factbook", "factbook"))
 _ENTITY: dict[str, Any] = {
     "kind": "Component",
     "metadata": {"name": "web", "annotations": {"ci/id": "7", "far": "../../x"}, "tags": ["a", ""]},

@@ -13,21 +13,21 @@ _CONTROLS_AND_SPACE = "".join(map(chr, range(0x21)))
 _IGNORED_IN_SCHEMES = str.maketrans("", "", "\t\n\r")
 
 
-class Location(NamedTuple):
+class LocationRef(NamedTuple):
     """Where something comes from: a type such as `url`, and what it is of that type."""
 
     type: str
     target: str
 
 
-def parse(text: str) -> Location:
+def parse(text: str) -> LocationRef:
     """The location that `text` means; the first colon ends the type.
 
     Raises InputError for an empty part, for an address that lacks its type, and for a target
     that a browser would run as a script.
     """
     before, _, after = text.partition(":")
-    location = Location(before.strip(BLANKS), after.strip(BLANKS))
+    location = LocationRef(before.strip(BLANKS), after.strip(BLANKS))
     if not (location.type and location.target):
         raise InputError(f"{_shown(text)} {_FORM}")
     if location.type in ("http", "https"):

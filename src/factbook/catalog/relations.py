@@ -27,37 +27,37 @@ REVERSE = {
 REVERSE |= {reverse: forward for forward, reverse in REVERSE.items()}
 
 
-class _Field(NamedTuple):
+class _RelationField(NamedTuple):
     name: str
     target_kind: str | None  # of a reference without a kind; None: the reference needs one
     type: str
 
 
-_OWNER = _Field("owner", "group", "ownedBy")
-_SYSTEM = _Field("system", "system", "partOf")
-_DEPENDS_ON = _Field("dependsOn", None, "dependsOn")
-_DEPENDENCY_OF = _Field("dependencyOf", None, "dependencyOf")
+_OWNER = _RelationField("owner", "group", "ownedBy")
+_SYSTEM = _RelationField("system", "system", "partOf")
+_DEPENDS_ON = _RelationField("dependsOn", None, "dependsOn")
+_DEPENDENCY_OF = _RelationField("dependencyOf", None, "dependencyOf")
 
-FIELDS: dict[str, tuple[_Field, ...]] = {
+FIELDS: dict[str, tuple[_RelationField, ...]] = {
     "component": (
         _OWNER,
         _SYSTEM,
-        _Field("subcomponentOf", "component", "partOf"),
-        _Field("providesApis", "api", "providesApi"),
-        _Field("consumesApis", "api", "consumesApi"),
+        _RelationField("subcomponentOf", "component", "partOf"),
+        _RelationField("providesApis", "api", "providesApi"),
+        _RelationField("consumesApis", "api", "consumesApi"),
         _DEPENDS_ON,
         _DEPENDENCY_OF,
     ),
     "api": (_OWNER, _SYSTEM),
     "resource": (_OWNER, _SYSTEM, _DEPENDS_ON, _DEPENDENCY_OF),
-    "system": (_OWNER, _Field("domain", "domain", "partOf")),
-    "domain": (_OWNER, _Field("subdomainOf", "domain", "partOf")),
+    "system": (_OWNER, _RelationField("domain", "domain", "partOf")),
+    "domain": (_OWNER, _RelationField("subdomainOf", "domain", "partOf")),
     "group": (
-        _Field("parent", "group", "childOf"),
-        _Field("children", "group", "parentOf"),
-        _Field("members", "user", "hasMember"),
+        _RelationField("parent", "group", "childOf"),
+        _RelationField("children", "group", "parentOf"),
+        _RelationField("members", "user", "hasMember"),
     ),
-    "user": (_Field("memberOf", "group", "memberOf"),),
+    "user": (_RelationField("memberOf", "group", "memberOf"),),
 }
 
 # The types that entities state; what is left of REVERSE shows only at the other end.

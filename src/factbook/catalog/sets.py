@@ -36,7 +36,7 @@ class Warning(msgspec.Struct, frozen=True):
     entity_ref: str = msgspec.field(name="entityRef")
 
 
-class Push(msgspec.Struct, frozen=True):
+class PreparedPush(msgspec.Struct, frozen=True):
     """The entities of one push, in the order of the request."""
 
     items: list[Prepared]
@@ -53,7 +53,7 @@ _body = msgspec.json.Decoder(Body)
 
 
 @dataclass(frozen=True)
-class Rules:
+class PushRules:
     """How pushed entities are checked and annotated."""
 
     annotator: Annotator
@@ -72,7 +72,7 @@ class Rules:
         )
 
 
-def decode_body(body: bytes | bytearray, rules: Rules) -> list[msgspec.Raw]:
+def decode_body(body: bytes | bytearray, rules: PushRules) -> list[msgspec.Raw]:
     """The items of `{"items": [entity]}`; raises InputError for anything else."""
     try:
         return _body.decode(body).items
@@ -89,7 +89,7 @@ def raw(document: str) -> msgspec.Raw:
     return msgspec.Raw(document.encode())
 
 
-def prepare(items: Sequence[msgspec.Raw], set_name: str | None, rules: Rules) -> Push:
+def prepare(items: Sequence[msgspec.Raw], set_name: str | None, rules: PushRules) -> PreparedPush:
     """The entities to store.
 
     Raises InvalidItemsError with every problem of every item, each with its JSON path, and
@@ -102,24 +102,24 @@ def prepare(items: Sequence[msgspec.Raw], set_name: str | None, rules: Rules) ->
     return preparing.push()
 
 
-def prepare_one(item: msgspec.Raw, set_name: str | None, rules: Rules) -> Push:
+def prepare_one(item: msgspec.Raw, set_name: str | None, rules: PushRules) -> PreparedPush:
     """The one entity to store; raises InvalidItemsError, whose paths begin at the entity."""
     preparing = _Preparing(set_name, rules)
     preparing.add(None, item)
     return preparing.push()
 
 
-def check_size(count: int, rules: Rules) -> None:
+def check_size(count: int, rules: PushRules) -> None:
     """Raise PayloadTooLargeError when a set may not hold so many items."""
     if count > rules.max_items:
         raise PayloadTooLargeError(
             f"{count} items are more than a set may hold: "
-            f"max_set_items is {rules.max_items}, by default {Rules.max_items}."
+            f"max_set_items is {rules.max_items}, by default {PushRules.max_items}."
         )
 
 
 class _Preparing:
-    def __init__(self, set_name: str | None, rules: Rules) -> None:
+    def __init__(self, set_name: str | None, rules: PushRules) -> None:
         self._set_name = set_name
         self._rules = rules
         self._seen: dict[str, int | None] = {}
@@ -127,10 +127,10 @@ class _Preparing:
         self.problems: list[dict[str, str]] = []
         self.warnings: list[Warning] = []
 
-    def push(self) -> Push:
+    def push(self) -> PreparedPush:
         if self.problems:
             raise InvalidItemsError(self.problems)
-        return Push(self.items, self.warnings)
+        return PreparedPush(self.items, self.warnings)
 
     def add(self, position: int | None, item: msgspec.Raw) -> None:
         try:

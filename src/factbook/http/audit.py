@@ -7,7 +7,7 @@ from typing import Any, Final
 from factbook.audit import trail as audit
 from factbook.audit.trail import About, Caller, Entry
 from factbook.auth.store import Token
-from factbook.catalog.sets import Push
+from factbook.catalog.sets import PreparedPush
 from factbook.catalog.store.stored_sets import Outcome
 from factbook.datasources.connection_store import StoredConnection
 from factbook.datasources.definitions import Stored
@@ -99,7 +99,7 @@ def of_set(action: str, name: str) -> About:
 def of_restored(name: str, number: int) -> About:
     """A set that is made what it was at a revision."""
 
-    def about(result: tuple[Push, Outcome]) -> Entry:
+    def about(result: tuple[PreparedPush, Outcome]) -> Entry:
         return Entry("set.restore", name, {"restored": number, **_changes(result[1])})
 
     return about

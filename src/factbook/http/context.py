@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from factbook.auth.limits import RateLimit
-from factbook.catalog.sets import Rules
+from factbook.catalog.sets import PushRules
 from factbook.clock import Clock
 from factbook.collection import Connect, Registry
 from factbook.facts.datasource import DataSource
@@ -35,7 +35,7 @@ class State:
     database: Database
     clock: Clock
     token_key: bytes
-    rules: Rules
+    rules: PushRules
     calls: RateLimit
     failures: RateLimit
     hosts: Hosts

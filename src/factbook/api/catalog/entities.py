@@ -20,7 +20,7 @@ from factbook.catalog.store import entity_query as querying
 from factbook.catalog.store import stored_sets as pushing
 from factbook.catalog.store.apply import Actor
 from factbook.catalog.store.conditions import AllOf
-from factbook.catalog.store.entity_query import Order, Query, Stored
+from factbook.catalog.store.entity_query import Query, SortField, StoredEntity
 from factbook.errors import NotFoundError
 from factbook.http import audit as auditing
 from factbook.http.context import State
@@ -80,7 +80,7 @@ async def get_ancestry(request: Request, state: State) -> Reply:
     return Reply(f'{{"rootEntityRef":{ref},"items":[{item}]}}'.encode())
 
 
-async def _named(request: Request, state: State) -> Stored:
+async def _named(request: Request, state: State) -> StoredEntity:
     kind, namespace, name = (request.parameter(part) for part in ("kind", "namespace", "name"))
     found = await reading.entity(state.database, str(EntityRef.of(kind, namespace, name)))
     if found is None:
@@ -133,13 +133,13 @@ async def _by_refs(asked: Refs, request: Request, state: State) -> Reply:
     return Reply(b'{"items":[' + b",".join(rendered) + b"]}")
 
 
-def _orders(texts: list[str]) -> list[Order]:
+def _orders(texts: list[str]) -> list[SortField]:
     """The orders that texts such as `asc:metadata.name` mean."""
     parts = (text.partition(":") for text in texts)
-    return [Order(field, direction == "desc") for direction, _, field in parts]
+    return [SortField(field, direction == "desc") for direction, _, field in parts]
 
 
-def _continued(text: str, order: Sequence[Order]) -> AfterCursor:
+def _continued(text: str, order: Sequence[SortField]) -> AfterCursor:
     cursor = cursors.decode(text, AfterCursor, "after")
     cursors.check_place(cursor.after, order, "after")
     return cursor

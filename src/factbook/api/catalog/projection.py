@@ -5,7 +5,7 @@ from typing import Any, Self
 
 import msgspec
 
-from factbook.catalog.store.entity_query import Stored
+from factbook.catalog.store.entity_query import StoredEntity
 from factbook.errors import InputError
 
 _MISSING = object()
@@ -45,7 +45,7 @@ class Projection:
         return msgspec.json.encode(kept)
 
 
-def array(items: Sequence[Stored], projection: Projection) -> bytes:
+def array(items: Sequence[StoredEntity], projection: Projection) -> bytes:
     """Entities as a JSON array."""
     if projection.keeps_all:
         return f"[{','.join([item.render() for item in items])}]".encode()

@@ -29,7 +29,7 @@ from factbook.api.openapi.parameters import (
 from factbook.catalog import filters, predicates
 from factbook.catalog.store import entity_query as querying
 from factbook.catalog.store.conditions import AllOf, Condition, Contains
-from factbook.catalog.store.entity_query import Found, Order, Query
+from factbook.catalog.store.entity_query import Query, SortField, StoredEntityPage
 from factbook.errors import InputError
 from factbook.http.context import State
 from factbook.http.requests import Reply, Request, decode
@@ -139,7 +139,7 @@ async def _answer(state: State, asked: _Asked, projection: Projection) -> Reply:
     condition = _condition(question)
     query = Query(
         condition,
-        [Order(item.field, item.order == "desc") for item in question.order_fields],
+        [SortField(item.field, item.order == "desc") for item in question.order_fields],
         asked.limit,
         asked.offset,
         question.order_field_values if asked.continued else None,
@@ -169,7 +169,9 @@ def _condition(question: QueryCursor) -> Condition:
     return AllOf([condition, Contains(fields or ordered or _TEXT_FIELDS, term)])
 
 
-async def _total(database: Database, asked: _Asked, condition: Condition, found: Found) -> int:
+async def _total(
+    database: Database, asked: _Asked, condition: Condition, found: StoredEntityPage
+) -> int:
     if not asked.counts:
         return 0
     # The last page tells how many there are, unless it begins behind them all.
@@ -178,7 +180,7 @@ async def _total(database: Database, asked: _Asked, condition: Condition, found:
     return await querying.total(database, condition)
 
 
-def _page_info(asked: _Asked, found: Found) -> PageInfo:
+def _page_info(asked: _Asked, found: StoredEntityPage) -> PageInfo:
     if not found.items:
         return PageInfo()
     back = asked.question.is_previous

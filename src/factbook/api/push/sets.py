@@ -8,10 +8,10 @@ from factbook.api.push import wire as items
 from factbook.api.push.terms import Terms, guards_of, terms_of
 from factbook.catalog import ref as refs
 from factbook.catalog import sets
-from factbook.catalog.sets import Prepared, Push
+from factbook.catalog.sets import Prepared, PreparedPush
 from factbook.catalog.store import stored_sets as pushing
-from factbook.catalog.store.apply import Actor, Written
-from factbook.catalog.store.stored_sets import Item, Outcome
+from factbook.catalog.store.apply import Actor, WriteResult
+from factbook.catalog.store.stored_sets import Outcome, StoredItem
 from factbook.clock import iso
 from factbook.errors import InputError, NotFoundError
 from factbook.http import audit as auditing
@@ -38,11 +38,11 @@ async def put_set(request: Request, state: State) -> Reply:
 async def delete_set(request: Request, state: State) -> Reply:
     """Remove every entity of a set; the same as replacing it with nothing."""
     name, terms = SET_ID.of(request), terms_of(request)
-    return await _replace(request, state, name, Push([], []), terms, "set.delete")
+    return await _replace(request, state, name, PreparedPush([], []), terms, "set.delete")
 
 
 async def _replace(
-    request: Request, state: State, name: str, push: Push, terms: Terms, action: str
+    request: Request, state: State, name: str, push: PreparedPush, terms: Terms, action: str
 ) -> Reply:
     outcome = await pushing.replace(
         state.database,
@@ -189,7 +189,7 @@ async def refuse_set_id(request: Request, state: State) -> Reply:
 async def _put_one(request: Request, state: State, name: str | None) -> Reply:
     async with state.admission.room_for_body(request, state.settings.max_body_bytes):
         body = await request.body(state.settings.max_body_bytes, "max_body_bytes")
-        push: Push = await offloaded(sets.prepare_one, msgspec.Raw(body), name, state.rules)
+        push: PreparedPush = await offloaded(sets.prepare_one, msgspec.Raw(body), name, state.rules)
     [item] = push.items
     outcome = await pushing.put_one(
         state.database,
@@ -212,7 +212,7 @@ def _etag(revision: int) -> dict[str, str]:
     return {"etag": f'"{revision}"'}
 
 
-def _prepare(body: bytes | bytearray, name: str, state: State) -> Push:
+def _prepare(body: bytes | bytearray, name: str, state: State) -> PreparedPush:
     return sets.prepare(sets.decode_body(body, state.rules), name, state.rules)
 
 
@@ -227,7 +227,7 @@ def _uid(request: Request) -> str:
     return uid
 
 
-def _difference(name: str, push: Push, outcome: Outcome) -> Reply:
+def _difference(name: str, push: PreparedPush, outcome: Outcome) -> Reply:
     plan = outcome.plan
     return reply(
         {
@@ -241,7 +241,9 @@ def _difference(name: str, push: Push, outcome: Outcome) -> Reply:
     )
 
 
-def _answer(request: Request, state: State, name: str, push: Push, outcome: Outcome) -> Reply:
+def _answer(
+    request: Request, state: State, name: str, push: PreparedPush, outcome: Outcome
+) -> Reply:
     written = _note(request, state, name, outcome)
     head = {
         "set": name,
@@ -253,7 +255,7 @@ def _answer(request: Request, state: State, name: str, push: Push, outcome: Outc
     return Reply(items.streamed(items.pieces(head, shown)), headers=_etag(written.revision))
 
 
-def _note(request: Request, state: State, name: str | None, outcome: Outcome) -> Written:
+def _note(request: Request, state: State, name: str | None, outcome: Outcome) -> WriteResult:
     """Count and log what was written; what that was."""
     changes, written = outcome.plan.changes, outcome.written
     assert written is not None
@@ -264,4 +266,4 @@ def _note(request: Request, state: State, name: str | None, outcome: Outcome) ->
 
 def _written(item: Prepared, name: str | None, written: dict[str, tuple[str, str, int]]) -> bytes:
     uid, updated_by, updated_at = written[item.ref]
-    return items.render(Item(uid, item.ref, item.document, name, updated_by, updated_at))
+    return items.render(StoredItem(uid, item.ref, item.document, name, updated_by, updated_at))

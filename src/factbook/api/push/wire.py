@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Iterable, Iterator
 
 import msgspec
 
-from factbook.catalog.store.stored_sets import Item
+from factbook.catalog.store.stored_sets import StoredItem
 from factbook.clock import iso
 
 _PIECE = 256 * 1024
@@ -12,7 +12,7 @@ _PIECE = 256 * 1024
 _string = msgspec.json.Encoder().encode
 
 
-def render(item: Item) -> bytes:
+def render(item: StoredItem) -> bytes:
     """A set item as the push interface shows it; `rawData` repeats `entity`."""
     set_name = _string(item.set).decode()
     return (
@@ -43,7 +43,7 @@ async def streamed(parts: Iterator[bytes]) -> AsyncIterator[bytes]:
 
 
 async def whole(
-    head: dict[str, object], portions: AsyncIterator[list[Item]]
+    head: dict[str, object], portions: AsyncIterator[list[StoredItem]]
 ) -> AsyncIterator[bytes]:
     """The same as `pieces`, for items that come in portions from the database."""
     yield msgspec.json.encode(head)[:-1] + (b',"items":[' if head else b'"items":[')

@@ -20,7 +20,7 @@ from factbook.catalog.store.derived import (
     rendered,
     take_ids,
 )
-from factbook.catalog.store.diff import Existing, Plan, SetRow
+from factbook.catalog.store.diff import Existing, SetRow, WritePlan
 from factbook.catalog.store.documents import DOCUMENT, split
 from factbook.events import store as events
 from factbook.storage import Transaction
@@ -42,7 +42,7 @@ class Actor(NamedTuple):
     now: int
 
 
-class Written(NamedTuple):
+class WriteResult(NamedTuple):
     """The set's revision, and uid, updated_by and updated_at of every entity of the plan."""
 
     revision: int
@@ -55,15 +55,15 @@ def lock(transaction: Transaction) -> None:
 
 
 def apply(
-    transaction: Transaction, plan: Plan, actor: Actor, *, restored: int | None = None
-) -> Written:
+    transaction: Transaction, plan: WritePlan, actor: Actor, *, restored: int | None = None
+) -> WriteResult:
     """Carry out a plan; a new revision of the set when it changes something."""
     items = {item.ref: (item.uid, item.updated_by, item.updated_at) for item in plan.unchanged}
     target = plan.set
     if plan.is_empty:
         if plan.order is not None and target is not None:
             _write_order(transaction, target.id, plan.order)
-        return Written(target.revision if target else 0, items)
+        return WriteResult(target.revision if target else 0, items)
     if target is not None and not target.id:
         target = _create_set(transaction, target.name, actor)
     _leave_other_sets(transaction, [existing for _, existing in plan.taken], actor)
@@ -78,7 +78,7 @@ def apply(
         _write_membership(transaction, target.id, plan, changed.ids)
     events.append(transaction, telling.of_plan(target, plan, actor.ref, restored), actor.now)
     items |= {ref: (uid, actor.ref, actor.now) for ref, uid in changed.uids.items()}
-    return Written(target.revision if target else 0, items)
+    return WriteResult(target.revision if target else 0, items)
 
 
 class _Changes:
@@ -232,13 +232,15 @@ def _leave_other_sets(transaction: Transaction, taken: Sequence[Existing], actor
     for ref, *columns in rows:
         losers.setdefault(SetRow(*columns), []).append(by_ref[ref])
     for loser, lost in losers.items():
-        left = revisions.record(transaction, loser, Plan(loser, removed=lost), actor.ref, actor.now)
+        left = revisions.record(
+            transaction, loser, WritePlan(loser, removed=lost), actor.ref, actor.now
+        )
         events.append(transaction, [telling.of_loss(left, lost, actor.ref)], actor.now)
         _leave(transaction, loser.id, lost)
 
 
 def _write_membership(
-    transaction: Transaction, set_id: int, plan: Plan, ids: dict[str, int]
+    transaction: Transaction, set_id: int, plan: WritePlan, ids: dict[str, int]
 ) -> None:
     if plan.order is not None:
         _write_order(transaction, set_id, plan.order)

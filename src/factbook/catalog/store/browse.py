@@ -89,7 +89,7 @@ class Filter:
             yield Contains(_TEXT_FIELDS, self.text)
 
 
-class Listed(NamedTuple):
+class EntityRow(NamedTuple):
     """An entity in a list; `document` is the JSON of what was pushed."""
 
     ref: str
@@ -97,10 +97,10 @@ class Listed(NamedTuple):
     updated_at: int
 
 
-class Page(NamedTuple):
+class BrowsePage(NamedTuple):
     """Entities in their order, with their places; whether there are more on either side."""
 
-    items: list[Listed]
+    items: list[EntityRow]
     places: list[Place]
     before: bool
     after: bool
@@ -109,8 +109,8 @@ class Page(NamedTuple):
 class Found(NamedTuple):
     """A page, and how many entities of each kind the rest of the filter leaves."""
 
-    page: Page
-    kinds: list["Choice"]
+    page: BrowsePage
+    kinds: list["FilterChoice"]
 
 
 async def find(
@@ -129,9 +129,9 @@ async def find(
     more, came = len(rows) > limit, place is not None
     if backward:
         kept.reverse()
-    items = [Listed(*row[:3]) for row in kept]
+    items = [EntityRow(*row[:3]) for row in kept]
     places = [_place(row, order) for row in kept]
-    found = Page(items, places, more if backward else came, came if backward else more)
+    found = BrowsePage(items, places, more if backward else came, came if backward else more)
     return Found(found, sorted(kinds, key=lambda kind: (-kind.entities, kind.value)))
 
 
@@ -163,7 +163,7 @@ class _Part(NamedTuple):
         return f"({named}) {sign} ({marks})", list(self.place)
 
 
-_Rows = tuple[list[Row], list["Choice"]]
+_Rows = tuple[list[Row], list["FilterChoice"]]
 
 
 async def _walk(database: Database, wanted: Filter, part: _Part) -> _Rows:
@@ -179,7 +179,7 @@ async def _walk(database: Database, wanted: Filter, part: _Part) -> _Rows:
     )
     ask = database.search if part.order == "updated" else database.all
     rows = await ask(sql, [*parameters, *values])
-    return rows, [Choice(*row) for row in (await counting.by_kind(database)).items()]
+    return rows, [FilterChoice(*row) for row in (await counting.by_kind(database)).items()]
 
 
 async def _look(database: Database, wanted: Filter, part: _Part) -> _Rows:
@@ -199,7 +199,7 @@ async def _look(database: Database, wanted: Filter, part: _Part) -> _Rows:
     found = [row[:4] for row in rows if row[4] is None]
     # Both databases compare texts as Python does.
     found.sort(key=lambda row: _place(row, part.order), reverse=part.is_downward)
-    return found, [Choice(row[0], row[4]) for row in rows if row[4] is not None]
+    return found, [FilterChoice(row[0], row[4]) for row in rows if row[4] is not None]
 
 
 def _place(row: Row, order: Order) -> Place:
@@ -218,31 +218,31 @@ def is_place(place: Sequence[object], order: Order) -> bool:
     )
 
 
-class Choice(NamedTuple):
+class FilterChoice(NamedTuple):
     """A value to choose, and how many entities have it."""
 
     value: str
     entities: int
 
 
-async def namespaces(database: Database, limit: int) -> list[Choice]:
+async def namespaces(database: Database, limit: int) -> list[FilterChoice]:
     """The most frequent namespaces."""
-    return [Choice(*row) for row in await database.search(_NAMESPACES, (limit,))]
+    return [FilterChoice(*row) for row in await database.search(_NAMESPACES, (limit,))]
 
 
-async def owners(database: Database, limit: int) -> list[Choice]:
+async def owners(database: Database, limit: int) -> list[FilterChoice]:
     """The references that most entities have as their owner, whether they exist or not."""
-    return [Choice(*row) for row in await database.search(_OWNERS, (limit,))]
+    return [FilterChoice(*row) for row in await database.search(_OWNERS, (limit,))]
 
 
-async def tags(database: Database, limit: int) -> list[Choice]:
+async def tags(database: Database, limit: int) -> list[FilterChoice]:
     """The most frequent tags."""
-    return [Choice(*row) for row in await database.search(_TAGS, (limit,))]
+    return [FilterChoice(*row) for row in await database.search(_TAGS, (limit,))]
 
 
-async def sets(database: Database, limit: int) -> list[Choice]:
+async def sets(database: Database, limit: int) -> list[FilterChoice]:
     """The largest sets."""
-    return [Choice(*row) for row in await database.all(_SETS, (limit,))]
+    return [FilterChoice(*row) for row in await database.all(_SETS, (limit,))]
 
 
 async def revision(database: Database) -> tuple[int, int]:

@@ -4,35 +4,35 @@ from collections.abc import AsyncIterator
 from typing import NamedTuple
 
 from factbook.catalog.store.conditions import Condition
-from factbook.catalog.store.entity_query import COLUMNS, Stored
+from factbook.catalog.store.entity_query import COLUMNS, StoredEntity
 from factbook.storage import Database, Transaction
 
 
-async def entity(database: Database, ref: str) -> Stored | None:
+async def entity(database: Database, ref: str) -> StoredEntity | None:
     """The entity with this canonical reference."""
     row = await database.find(
         f"SELECT {COLUMNS} FROM entities e WHERE e.ref IN LIST(?)",
         ref,
     )
-    return Stored(*row) if row else None
+    return StoredEntity(*row) if row else None
 
 
-async def entity_by_uid(database: Database, uid: str) -> Stored | None:
+async def entity_by_uid(database: Database, uid: str) -> StoredEntity | None:
     """The entity with this uid."""
     row = await database.one(f"SELECT {COLUMNS} FROM entities e WHERE e.uid = ?", (uid,))
-    return Stored(*row) if row else None
+    return StoredEntity(*row) if row else None
 
 
 async def entities_by_refs(
     database: Database, wanted: list[str], condition: Condition
-) -> dict[str, Stored]:
+) -> dict[str, StoredEntity]:
     """Those of the references that exist and meet the condition."""
     where, parameters = condition.sql()
     rows = await database.all(
         f"SELECT {COLUMNS} FROM entities e WHERE e.ref IN LIST(?) AND ({where})",
         [wanted, *parameters],
     )
-    return {row[0]: Stored(*row) for row in rows}
+    return {row[0]: StoredEntity(*row) for row in rows}
 
 
 async def nearest(database: Database, kind: str, name: str, limit: int = 100) -> list[str]:

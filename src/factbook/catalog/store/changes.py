@@ -3,7 +3,7 @@
 from typing import Literal, NamedTuple
 
 from factbook.catalog.store.documents import DOCUMENT
-from factbook.catalog.store.revisions import COLUMNS, Revision
+from factbook.catalog.store.revisions import COLUMNS, SetRevision
 from factbook.errors import NotFoundError
 from factbook.storage import Database
 
@@ -25,15 +25,17 @@ class Changed(NamedTuple):
         return "removed" if self.after is None else "updated"
 
 
-class Changes(NamedTuple):
+class RevisionChanges(NamedTuple):
     """A page of the entities that a revision changed, by reference; `more`: others follow."""
 
-    revision: Revision
+    revision: SetRevision
     items: list[Changed]
     more: bool
 
 
-async def page(database: Database, name: str, number: int, after: str, limit: int) -> Changes:
+async def page(
+    database: Database, name: str, number: int, after: str, limit: int
+) -> RevisionChanges:
     """Up to `limit` entities behind the reference `after` that revision `number` changed.
 
     Raises NotFoundError for a set that never was and a revision that is not kept.
@@ -50,7 +52,7 @@ async def page(database: Database, name: str, number: int, after: str, limit: in
     now: dict[str, str] = dict(await database.all(_NOW, (set_id, rest)))
     since = {**now, **dict(later)}
     items = [Changed(ref, document, since.get(ref)) for ref, document in before.items()]
-    return Changes(Revision(*revision), items, len(rows) > limit)
+    return RevisionChanges(SetRevision(*revision), items, len(rows) > limit)
 
 
 _REVISION = f"""

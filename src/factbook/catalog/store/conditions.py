@@ -132,7 +132,7 @@ class Contains:
         return " OR ".join(sql for sql, _ in parts) or "1 = 0", _parameters(parts)
 
 
-class Written(Protocol):
+class CustomCondition(Protocol):
     """A condition of another module."""
 
     def sql(self) -> SQL:
@@ -149,7 +149,9 @@ def only_key(condition: "Condition") -> str | None:
     return None
 
 
-Condition: TypeAlias = AllOf | AnyOf | Not | Apart | Has | HasPrefix | Related | Contains | Written
+Condition: TypeAlias = (
+    AllOf | AnyOf | Not | Apart | Has | HasPrefix | Related | Contains | CustomCondition
+)
 
 EVERYTHING = AllOf()
 

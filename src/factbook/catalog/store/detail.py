@@ -5,17 +5,17 @@ from typing import NamedTuple
 
 import msgspec
 
-from factbook.catalog.store.entity_query import COLUMNS, Stored
+from factbook.catalog.store.entity_query import COLUMNS, StoredEntity
 from factbook.storage import Database
 
 # A document that is longer is not read for a name alone.
 _LONGEST = 20_000
 
 
-class Shown(NamedTuple):
+class EntityDetail(NamedTuple):
     """An entity and what is known beside its document; `set` is None outside any set."""
 
-    stored: Stored
+    stored: StoredEntity
     id: int
     set: str | None
     updated_by: str
@@ -23,21 +23,21 @@ class Shown(NamedTuple):
     compliance: int
 
 
-class Named(NamedTuple):
+class DisplayName(NamedTuple):
     """An entity as others are shown that are related to it: its title, else its name as written."""
 
     title: str
     name: str
 
 
-async def entity(database: Database, ref: str) -> Shown | None:
+async def entity(database: Database, ref: str) -> EntityDetail | None:
     """The entity with this canonical reference."""
     row = await database.one(_SHOWN, (ref,))
-    width = len(Stored._fields)
-    return Shown(Stored(*row[:width]), *row[width:]) if row else None
+    width = len(StoredEntity._fields)
+    return EntityDetail(StoredEntity(*row[:width]), *row[width:]) if row else None
 
 
-async def names(database: Database, refs: Sequence[str]) -> dict[str, Named]:
+async def names(database: Database, refs: Sequence[str]) -> dict[str, DisplayName]:
     """How those of the entities are called that are in the catalog, by their references."""
     rows = await database.all(_NAMES, (_LONGEST, list(refs)))
     return {ref: _named(ref, document) for ref, document in rows}
@@ -49,24 +49,24 @@ async def same_name(database: Database, name: str, limit: int) -> list[str]:
     return [row[0] for row in rows]
 
 
-class _Metadata(msgspec.Struct):
+class _NameMetadata(msgspec.Struct):
     name: str = ""
     title: str = ""
 
 
 class _Document(msgspec.Struct):
-    metadata: _Metadata
+    metadata: _NameMetadata
 
 
 _read = msgspec.json.Decoder(_Document).decode
 
 
-def _named(ref: str, document: str | None) -> Named:
+def _named(ref: str, document: str | None) -> DisplayName:
     name = ref.rpartition("/")[2]
     if document is None:
-        return Named(name, name)
+        return DisplayName(name, name)
     metadata = _read(document).metadata
-    return Named(metadata.title or metadata.name or name, metadata.name or name)
+    return DisplayName(metadata.title or metadata.name or name, metadata.name or name)
 
 
 _SHOWN = (

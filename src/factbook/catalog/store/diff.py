@@ -40,7 +40,7 @@ class Guards(NamedTuple):
 
 
 @dataclass
-class Plan:
+class WritePlan:
     """What a write adds, updates, removes and leaves alone.
 
     `set` is None for entities outside any set. `order` holds every reference of the set in its new
@@ -89,7 +89,7 @@ def set_row(transaction: Transaction, name: str) -> SetRow:
 
 def replacement(
     transaction: Transaction, name: str, wanted: Sequence[Prepared], guards: Guards
-) -> Plan:
+) -> WritePlan:
     """The plan that makes `wanted` the whole content of a set.
 
     Raises PreconditionFailedError or ConflictError when a guard, or another owner, forbids it.
@@ -97,7 +97,7 @@ def replacement(
     target = set_row(transaction, name)
     _check_revision(target, guards.if_match)
     current = _members(transaction, target.id)
-    plan = Plan(target)
+    plan = WritePlan(target)
     _sort_out(transaction, plan, wanted, current, take=guards.take)
     refs = [item.ref for item in wanted]
     kept = set(refs)
@@ -109,12 +109,14 @@ def replacement(
     return plan
 
 
-def addition(transaction: Transaction, name: str | None, item: Prepared, guards: Guards) -> Plan:
+def addition(
+    transaction: Transaction, name: str | None, item: Prepared, guards: Guards
+) -> WritePlan:
     """The plan that adds or updates one entity in a set, or outside any set when `name` is None."""
     target = set_row(transaction, name) if name is not None else None
     if target is not None:
         _check_revision(target, guards.if_match)
-    plan = Plan(target)
+    plan = WritePlan(target)
     set_id = target.id if target else None
     owned = "set_id = ?" if set_id is not None else "set_id IS NULL"
     rows = transaction.all(
@@ -126,7 +128,7 @@ def addition(transaction: Transaction, name: str | None, item: Prepared, guards:
     return plan
 
 
-def removal(transaction: Transaction, uid: str) -> Plan | None:
+def removal(transaction: Transaction, uid: str) -> WritePlan | None:
     """The plan that removes one entity from wherever it is; None when there is no such entity."""
     row = transaction.one(
         "SELECT e.ref, e.id, e.uid, e.etag, e.updated_by, e.updated_at, s.name "
@@ -137,7 +139,7 @@ def removal(transaction: Transaction, uid: str) -> Plan | None:
         return None
     name = row[-1]
     target = set_row(transaction, name) if name is not None else None
-    return Plan(target, removed=[Existing(*row[:-1])])
+    return WritePlan(target, removed=[Existing(*row[:-1])])
 
 
 def _members(transaction: Transaction, set_id: int) -> dict[str, Existing]:
@@ -151,7 +153,7 @@ def _members(transaction: Transaction, set_id: int) -> dict[str, Existing]:
 
 def _sort_out(
     transaction: Transaction,
-    plan: Plan,
+    plan: WritePlan,
     wanted: Iterable[Prepared],
     current: dict[str, Existing],
     *,
@@ -211,7 +213,7 @@ def _check_revision(target: SetRow, if_match: str | None) -> None:
         )
 
 
-def _check_removals(plan: Plan, guards: Guards) -> None:
+def _check_removals(plan: WritePlan, guards: Guards) -> None:
     if guards.max_removals is None or plan.set is None:
         return
     most = guards.max_removals(plan.set.item_count)

@@ -21,7 +21,7 @@ _LARGEST_WINDOW = 10_000
 Place = list[str | None]  # a row's sort values and, last, its reference
 
 
-class Stored(NamedTuple):
+class StoredEntity(NamedTuple):
     """An entity as it is stored; `relations` and `problems` are JSON, the rest as in documents."""
 
     ref: str
@@ -37,7 +37,7 @@ class Stored(NamedTuple):
         return documents.rendered(*self[1:])
 
 
-class Order(NamedTuple):
+class SortField(NamedTuple):
     """One field to order by; entities that lack it come last in both directions."""
 
     field: str
@@ -60,7 +60,7 @@ class Query:
     """
 
     condition: Condition = EVERYTHING
-    order: Sequence[Order] = ()
+    order: Sequence[SortField] = ()
     limit: int | None = None
     offset: int = 0
     after: Place | None = None
@@ -169,7 +169,7 @@ def _kind(condition: Condition) -> str | None:
     return None
 
 
-def _sorts(order: Sequence[Order], backward: bool) -> tuple[str, list[_Sort], list[object]]:
+def _sorts(order: Sequence[SortField], backward: bool) -> tuple[str, list[_Sort], list[object]]:
     joins, sorts, parameters = "", list[_Sort](), list[object]()
     for position, item in enumerate(order):
         name, descending = item.field.lower(), item.descending is not backward
@@ -227,26 +227,26 @@ def _after(sorts: list[_Sort], after: Place, backward: bool) -> tuple[str, list[
     return sql, parameters
 
 
-class Found(NamedTuple):
+class StoredEntityPage(NamedTuple):
     """One page of a query in its order; `more` says whether something follows in its direction."""
 
-    items: list[Stored]
+    items: list[StoredEntity]
     places: list[Place]
     more: bool
 
 
-async def page(database: Database, query: Query) -> Found:
+async def page(database: Database, query: Query) -> StoredEntityPage:
     """At most `query.limit` entities."""
     assert query.limit is not None
-    width = len(Stored._fields)
+    width = len(StoredEntity._fields)
     wanted = replace(query, limit=query.limit + 1)
     rows = await _rows(database, wanted)
     kept = rows[: query.limit]
     if query.backward:
         kept.reverse()
-    items = [Stored(*row[:width]) for row in kept]
+    items = [StoredEntity(*row[:width]) for row in kept]
     places: list[Place] = [[*row[width:], row[0]] for row in kept]
-    return Found(items, places, len(rows) > query.limit)
+    return StoredEntityPage(items, places, len(rows) > query.limit)
 
 
 async def _rows(database: Database, query: Query) -> list[Row]:
@@ -265,11 +265,11 @@ async def _rows(database: Database, query: Query) -> list[Row]:
     return await database.search(*replace(query, condition=found.apart).sql())
 
 
-async def stream(database: Database, query: Query) -> AsyncIterator[list[Stored]]:
+async def stream(database: Database, query: Query) -> AsyncIterator[list[StoredEntity]]:
     """Every entity of a query, in portions, all of one moment."""
-    width = len(Stored._fields)
+    width = len(StoredEntity._fields)
     async for rows in database.pages(*query.sql()):
-        yield [Stored(*row[:width]) for row in rows]
+        yield [StoredEntity(*row[:width]) for row in rows]
 
 
 def stream_text(database: Database, query: Query) -> AsyncIterator[bytes]:

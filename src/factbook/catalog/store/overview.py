@@ -7,7 +7,7 @@ from factbook.catalog.store.by_ref import narrowed
 from factbook.storage import Database
 
 
-class Change(NamedTuple):
+class RevisionTotals(NamedTuple):
     """A revision among the largest: how many entities it added, updated and removed."""
 
     set: str
@@ -34,7 +34,7 @@ async def compliance(database: Database, kind: str | None) -> dict[int, int]:
     return dict(rows)
 
 
-async def largest_changes(database: Database, since: int, limit: int) -> list[Change]:
+async def largest_changes(database: Database, since: int, limit: int) -> list[RevisionTotals]:
     """The revisions since a time that changed the most entities, the largest first."""
     rows = await database.search(
         "SELECT s.name, r.number, r.created_by, r.created_at, r.added, r.updated, r.removed "
@@ -42,4 +42,4 @@ async def largest_changes(database: Database, since: int, limit: int) -> list[Ch
         "ORDER BY r.added + r.updated + r.removed DESC, r.created_at DESC LIMIT ?",
         (since, limit),
     )
-    return [Change(*row) for row in rows]
+    return [RevisionTotals(*row) for row in rows]

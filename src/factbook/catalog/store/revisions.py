@@ -5,13 +5,13 @@ from itertools import groupby, islice
 from operator import itemgetter
 from typing import NamedTuple
 
-from factbook.catalog.store.diff import Plan, SetRow
+from factbook.catalog.store.diff import SetRow, WritePlan
 from factbook.catalog.store.documents import DOCUMENT
 from factbook.errors import NotFoundError
 from factbook.storage import Database, Row, Transaction
 
 
-class Revision(NamedTuple):
+class SetRevision(NamedTuple):
     """One revision of a set; `restored` is the revision that it put back."""
 
     number: int
@@ -24,13 +24,13 @@ class Revision(NamedTuple):
     restored: int | None
 
 
-COLUMNS = Revision._fields
+COLUMNS = SetRevision._fields
 
 
 def record(
     transaction: Transaction,
     target: SetRow,
-    plan: Plan,
+    plan: WritePlan,
     actor: str,
     now: int,
     restored: int | None = None,
@@ -116,13 +116,13 @@ def _check_known(transaction: Transaction, target: SetRow, number: int) -> None:
         raise NotFoundError(f"The set {target.name} has no revision {number} that is still kept.")
 
 
-async def listed(database: Database, set_id: int) -> list[Revision]:
+async def listed(database: Database, set_id: int) -> list[SetRevision]:
     """The revisions of a set that are kept, newest first."""
     rows = await database.all(
         f"SELECT {', '.join(COLUMNS)} FROM revisions WHERE set_id = ? ORDER BY number DESC",
         (set_id,),
     )
-    return [Revision(*row) for row in rows]
+    return [SetRevision(*row) for row in rows]
 
 
 def trim(transaction: Transaction, kept: int, before: int) -> int:

@@ -8,19 +8,19 @@ from collections.abc import AsyncIterator, Sequence
 from typing import NamedTuple
 
 from factbook.catalog import sets
-from factbook.catalog.sets import Prepared, Push, Rules
+from factbook.catalog.sets import Prepared, PreparedPush, PushRules
 from factbook.catalog.store import apply as writing
 from factbook.catalog.store import diff as planning
 from factbook.catalog.store import revisions
-from factbook.catalog.store.apply import Actor, Written
-from factbook.catalog.store.diff import Guards, Plan
+from factbook.catalog.store.apply import Actor, WriteResult
+from factbook.catalog.store.diff import Guards, WritePlan
 from factbook.catalog.store.documents import DOCUMENT
-from factbook.catalog.store.revisions import Revision
+from factbook.catalog.store.revisions import SetRevision
 from factbook.errors import NotFoundError
 from factbook.storage import Database, Row, Transaction, Write
 
 
-class SetSummary(NamedTuple):
+class StoredSet(NamedTuple):
     """A set as a list shows it."""
 
     id: str
@@ -30,7 +30,7 @@ class SetSummary(NamedTuple):
     updated_at: int
 
 
-class Item(NamedTuple):
+class StoredItem(NamedTuple):
     """A pushed entity; `document` is JSON text, `set` None for one outside any set."""
 
     uid: str
@@ -44,8 +44,8 @@ class Item(NamedTuple):
 class Outcome(NamedTuple):
     """What a push did; `written` is None when it was only tried."""
 
-    plan: Plan
-    written: Written | None
+    plan: WritePlan
+    written: WriteResult | None
 
 
 _ITEM = (
@@ -86,7 +86,7 @@ async def put_one(
     item: Prepared,
     actor: Actor,
     guards: Guards,
-    rules: Rules,
+    rules: PushRules,
     *,
     kept: int,
     write: Write | None = None,
@@ -125,17 +125,17 @@ async def restore(
     number: int,
     actor: Actor,
     guards: Guards,
-    rules: Rules,
+    rules: PushRules,
     *,
     kept: int,
     write: Write | None = None,
-) -> tuple[Push, Outcome]:
+) -> tuple[PreparedPush, Outcome]:
     """Make a set what it was after revision `number`, as a new revision.
 
     Raises NotFoundError when that revision is not kept, and what `replace` raises.
     """
 
-    def work(transaction: Transaction) -> tuple[Push, Outcome]:
+    def work(transaction: Transaction) -> tuple[PreparedPush, Outcome]:
         writing.lock(transaction)
         target = planning.set_row(transaction, name)
         documents = revisions.documents_at(transaction, target, number)
@@ -147,7 +147,7 @@ async def restore(
 
 
 def _carry_out(
-    transaction: Transaction, plan: Plan, actor: Actor, kept: int, restored: int | None = None
+    transaction: Transaction, plan: WritePlan, actor: Actor, kept: int, restored: int | None = None
 ) -> Outcome:
     written = writing.apply(transaction, plan, actor, restored=restored)
     if plan.set is not None and not plan.is_empty:
@@ -155,13 +155,13 @@ def _carry_out(
     return Outcome(plan, written)
 
 
-async def summaries(database: Database) -> list[SetSummary]:
+async def summaries(database: Database) -> list[StoredSet]:
     """Every set that has items, by name."""
     rows = await database.all(
         "SELECT name, item_count, revision, updated_by, updated_at FROM sets "
         "WHERE item_count > 0 ORDER BY name"
     )
-    return [SetSummary(*row) for row in rows]
+    return [StoredSet(*row) for row in rows]
 
 
 class Size(NamedTuple):
@@ -180,7 +180,7 @@ async def size(database: Database) -> Size:
     return Size(row[0], int(row[1] or 0) + outside[0])
 
 
-async def emptied(database: Database, limit: int) -> list[SetSummary]:
+async def emptied(database: Database, limit: int) -> list[StoredSet]:
     """Sets that have no items any more and can still be restored, the last emptied first."""
     rows = await database.all(
         "SELECT name, item_count, revision, updated_by, updated_at FROM sets WHERE item_count = 0 "
@@ -188,10 +188,10 @@ async def emptied(database: Database, limit: int) -> list[SetSummary]:
         "ORDER BY updated_at DESC, name LIMIT ?",
         (limit,),
     )
-    return [SetSummary(*row) for row in rows]
+    return [StoredSet(*row) for row in rows]
 
 
-async def summary(database: Database, name: str) -> SetSummary:
+async def summary(database: Database, name: str) -> StoredSet:
     """One set, also when it is empty now; raises NotFoundError for one that never was."""
     row = await database.one(
         "SELECT name, item_count, revision, updated_by, updated_at FROM sets WHERE name = ?",
@@ -199,10 +199,10 @@ async def summary(database: Database, name: str) -> SetSummary:
     )
     if row is None:
         raise _no_set(name)
-    return SetSummary(*row)
+    return StoredSet(*row)
 
 
-async def set_revisions(database: Database, name: str) -> list[Revision]:
+async def set_revisions(database: Database, name: str) -> list[SetRevision]:
     """The revisions of a set, newest first, also when it is empty now; raises NotFoundError."""
     row = await database.one("SELECT id FROM sets WHERE name = ?", (name,))
     if row is None:
@@ -224,11 +224,11 @@ _CONTENT = (
 )
 
 
-class Page(NamedTuple):
+class SetContentPage(NamedTuple):
     """Some items of a set in order; `more` is the position behind which the next page begins."""
 
     revision: int
-    items: list[Item]
+    items: list[StoredItem]
     more: int | None
 
 
@@ -236,16 +236,16 @@ class Content(NamedTuple):
     """A whole set, its items in portions."""
 
     revision: int
-    portions: AsyncIterator[list[Item]]
+    portions: AsyncIterator[list[StoredItem]]
 
 
-async def page(database: Database, name: str, limit: int, after: int = -1) -> Page:
+async def page(database: Database, name: str, limit: int, after: int = -1) -> SetContentPage:
     """Up to `limit` items behind the position `after`; raises NotFoundError for no such set."""
     rows = await database.all(f"{_CONTENT} LIMIT ?", (after, name, limit + 1))
     if not rows:
         raise _no_set(name)
     more = rows[limit - 1][1] if len(rows) > limit else None
-    return Page(rows[0][0], _items(rows[:limit]), more)
+    return SetContentPage(rows[0][0], _items(rows[:limit]), more)
 
 
 async def content(database: Database, name: str) -> Content:
@@ -255,7 +255,7 @@ async def content(database: Database, name: str) -> Content:
     if first is None:
         raise _no_set(name)
 
-    async def portions() -> AsyncIterator[list[Item]]:
+    async def portions() -> AsyncIterator[list[StoredItem]]:
         yield _items(first)
         async for rows in pages:
             yield _items(rows)
@@ -263,26 +263,26 @@ async def content(database: Database, name: str) -> Content:
     return Content(first[0][0], portions())
 
 
-def _items(rows: list[Row]) -> list[Item]:
-    return [Item(*columns) for _, position, *columns in rows if position is not None]
+def _items(rows: list[Row]) -> list[StoredItem]:
+    return [StoredItem(*columns) for _, position, *columns in rows if position is not None]
 
 
-async def all_items(database: Database) -> AsyncIterator[list[Item]]:
+async def all_items(database: Database) -> AsyncIterator[list[StoredItem]]:
     """Every pushed entity, by reference, in portions."""
     async for rows in database.pages(f"{_ITEM} ORDER BY e.ref"):
-        yield [Item(*row) for row in rows]
+        yield [StoredItem(*row) for row in rows]
 
 
-async def item_by_uid(database: Database, uid: str) -> Item | None:
+async def item_by_uid(database: Database, uid: str) -> StoredItem | None:
     """The pushed entity with this uid."""
     row = await database.one(f"{_ITEM} WHERE e.uid = ?", (uid,))
-    return Item(*row) if row else None
+    return StoredItem(*row) if row else None
 
 
-async def item_by_ref(database: Database, ref: str) -> Item | None:
+async def item_by_ref(database: Database, ref: str) -> StoredItem | None:
     """The pushed entity with this canonical reference."""
     row = await database.one(f"{_ITEM} WHERE e.ref = ?", (ref,))
-    return Item(*row) if row else None
+    return StoredItem(*row) if row else None
 
 
 def sweep(

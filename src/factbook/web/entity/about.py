@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from factbook.catalog import ref as refs
 from factbook.catalog.relations import FIELDS
-from factbook.catalog.store.detail import Shown
+from factbook.catalog.store.detail import EntityDetail
 from factbook.errors import InputError
 from factbook.web.entity import compliance, fact_values
 from factbook.web.site import formatting as words
@@ -85,7 +85,7 @@ class About(NamedTuple):
         return sum(check.met is True for check in self.checks)
 
 
-def about(shown: Shown, entity: Mapping[str, Any]) -> About:
+def about(shown: EntityDetail, entity: Mapping[str, Any]) -> About:
     """What the entity, as the catalog shows it, says of itself."""
     metadata: Mapping[str, Any] = entity["metadata"]
     spec: Mapping[str, Any] = entity.get("spec") or {}
@@ -154,7 +154,7 @@ def _path_of(text: str, kind: str | None, namespace: str) -> str | None:
         return None
 
 
-def _checks(shown: Shown, kind: str) -> list[Check]:
+def _checks(shown: EntityDetail, kind: str) -> list[Check]:
     path = words.entity_path(shown.stored.ref)
     owned = any(field.type == "ownedBy" for field in FIELDS.get(kind, ()))
     found = []

@@ -11,7 +11,7 @@ import msgspec
 from factbook.auth.permissions import CATALOG_READ
 from factbook.catalog import ref as refs
 from factbook.catalog.store import browse as listing
-from factbook.catalog.store.browse import Choice, Filter, Listed
+from factbook.catalog.store.browse import EntityRow, Filter, FilterChoice
 from factbook.clock import SECOND
 from factbook.errors import InputError
 from factbook.http.requests import Reply
@@ -104,7 +104,7 @@ async def show(visit: Visit) -> Reply:
         wanted, owner_problem = None, "That is no name or reference of an owner."
     choices = _choices(visit)
     if wanted is None:
-        found, kinds = listing.Page([], [], False, False), list[Choice]()
+        found, kinds = listing.BrowsePage([], [], False, False), list[FilterChoice]()
         namespaces, owners, tags, sets = await choices
     else:
         (found, kinds), (namespaces, owners, tags, sets) = await asyncio.gather(
@@ -141,7 +141,7 @@ class _Choices(NamedTuple):
 
     revision: tuple[int, int]
     at: int
-    values: Sequence[list[Choice]]
+    values: Sequence[list[FilterChoice]]
 
 
 class _Remembered:
@@ -150,7 +150,7 @@ class _Remembered:
     choices: _Choices | None = None
 
 
-async def _choices(visit: Visit) -> Sequence[list[Choice]]:
+async def _choices(visit: Visit) -> Sequence[list[FilterChoice]]:
     """What there is to choose from: namespaces, owners, tags and sets.
 
     Nothing for the script, which takes the results alone from the page.
@@ -172,7 +172,7 @@ async def _choices(visit: Visit) -> Sequence[list[Choice]]:
     return known.values
 
 
-def _options(choices: Sequence[Choice], chosen: str, nothing: str) -> list[tuple[str, str]]:
+def _options(choices: Sequence[FilterChoice], chosen: str, nothing: str) -> list[tuple[str, str]]:
     """The options of a select, in order of their names; what is chosen is among them."""
     options = {each.value: f"{each.value} ({each.entities:,})" for each in choices}
     if chosen:
@@ -200,7 +200,7 @@ class _Document(msgspec.Struct):
 _read = msgspec.json.Decoder(_Document).decode
 
 
-def _row(listed: Listed) -> Row:
+def _row(listed: EntityRow) -> Row:
     metadata, spec = (document := _read(listed.document)).metadata, document.spec
     kind, _, rest = listed.ref.partition(":")
     owner = spec.owner if isinstance(spec.owner, str) else ""

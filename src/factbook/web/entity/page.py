@@ -10,7 +10,7 @@ from factbook.auth.permissions import CATALOG_READ, SOURCE_READ
 from factbook.catalog.ref import EntityRef
 from factbook.catalog.store import by_ref as reading
 from factbook.catalog.store import detail as showing
-from factbook.catalog.store.detail import Shown
+from factbook.catalog.store.detail import EntityDetail
 from factbook.datasources.custom import yaml_text as texts
 from factbook.errors import InputError, UnsupportedError
 from factbook.facts import store
@@ -39,7 +39,7 @@ _RAW = 200_000  # characters of a document that are shown; all of it can be down
 class Subject(NamedTuple):
     """The entity that a page is about, as it is stored and as the catalog shows it."""
 
-    shown: Shown
+    shown: EntityDetail
     entity: dict[str, Any]
 
     @property

@@ -9,7 +9,7 @@ import msgspec
 from markupsafe import Markup
 
 from factbook.catalog.store import detail as showing
-from factbook.catalog.store.detail import Named, Shown
+from factbook.catalog.store.detail import DisplayName, EntityDetail
 from factbook.http.requests import offloaded
 from factbook.storage import Database
 from factbook.web.charts.graph import Edge, Node, caption, relation_rows, relations_graph
@@ -37,7 +37,7 @@ class Picture(NamedTuple):
 _read = msgspec.json.Decoder(list[Relation]).decode
 
 
-def of(shown: Shown) -> list[Relation]:
+def of(shown: EntityDetail) -> list[Relation]:
     """Every relation of the entity, by type and target."""
     return _read(shown.stored.relations)
 
@@ -54,7 +54,7 @@ async def picture(
     refs = sorted({each.target_ref for each in chosen})
     names = await showing.names(database, refs)
     if len(chosen) < len(relations):
-        names = {ref: Named(name_of(ref), name_of(ref)) for ref in names}
+        names = {ref: DisplayName(name_of(ref), name_of(ref)) for ref in names}
     edges = [Edge(each.type, node(each.target_ref, names)) for each in chosen]
     shown = _first_of_each(edges)
     counts = {type_: count for type_, _, count in types(relations)}
@@ -78,7 +78,7 @@ def types(relations: Sequence[Relation]) -> list[tuple[str, str, int]]:
     return [(type_, caption(type_), count) for type_, count in sorted(counts.items())]
 
 
-def node(ref: str, names: Mapping[str, Named]) -> Node:
+def node(ref: str, names: Mapping[str, DisplayName]) -> Node:
     """An entity in the picture; one without a name is not in the catalog."""
     found, named = _unknown(ref), names.get(ref)
     return found._replace(title=named.title) if named else found._replace(exists=False)

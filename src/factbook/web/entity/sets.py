@@ -8,7 +8,7 @@ from factbook.catalog.store import changes
 from factbook.catalog.store import stored_sets as pushing
 from factbook.catalog.store.apply import Actor
 from factbook.catalog.store.diff import Guards
-from factbook.catalog.store.stored_sets import SetSummary
+from factbook.catalog.store.stored_sets import StoredSet
 from factbook.errors import ConflictError, InputError, NotFoundError, PreconditionFailedError
 from factbook.http import audit as auditing
 from factbook.http.requests import Reply, offloaded
@@ -130,7 +130,7 @@ def _counted(changes: dict[str, int]) -> str:
     return ", ".join(f"{changes[kind]:,} {kind}" for kind in ("added", "updated", "removed"))
 
 
-async def _set(visit: Visit) -> SetSummary:
+async def _set(visit: Visit) -> StoredSet:
     return await pushing.summary(visit.state.database, visit.request.parameter("set_id"))
 
 
