@@ -13,7 +13,7 @@ from functools import partial
 
 from factbook.clock import now
 from factbook.scheduling import run_queue as engine
-from factbook.scheduling.run_queue import Batch, Figures, Order, Queue
+from factbook.scheduling.run_queue import Batch, BatchFigures, Queue, RunOrder
 from factbook.storage import Database, open_database
 from factbook.storage.migrations import migrate
 from tests.postgresql import PostgreSQLServer
@@ -32,7 +32,7 @@ async def fill(url: str, batches: int) -> None:
     await migrate(database, now())
     for source in SOURCES:
         works = [f"work {number}" for number in range(batches)]
-        order = Order(source, Queue(source), works, "cadence", True, now() + FAR, batches)
+        order = RunOrder(source, Queue(source), works, "cadence", True, now() + FAR, batches)
         await database.write(partial(engine.enqueue, order=order, now=now()))
     await database.close()
 
@@ -52,7 +52,9 @@ async def _drain(database: Database, holder: str, latency: float) -> int:
 
     async def do(batch: Batch) -> None:
         await asyncio.sleep(latency)
-        await database.write(partial(engine.finish, batch=batch, figures=Figures(1), now=now()))
+        await database.write(
+            partial(engine.finish, batch=batch, figures=BatchFigures(1), now=now())
+        )
 
     while True:
         claim = partial(

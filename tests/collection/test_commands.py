@@ -11,7 +11,7 @@ from factbook.app import Application
 from factbook.cli.collection import _row, _status
 from factbook.errors import InputError, NotFoundError
 from factbook.operations import commands
-from factbook.scheduling.runs import Run
+from factbook.scheduling.runs import RunRecord
 from factbook.settings import Settings
 from factbook.worker import Worker
 from tests.collection.madeup import DOWN, Vendor, integration, repository
@@ -87,7 +87,9 @@ async def test_a_server_that_is_told_not_to_collect_leaves_it_to_workers(
 # factbook collect
 
 
-async def collect(app: Application, time: Time, ref: str | None = None) -> tuple[Run, list[int]]:
+async def collect(
+    app: Application, time: Time, ref: str | None = None
+) -> tuple[RunRecord, list[int]]:
     shown: list[int] = []
     run = await commands.collect(
         app, "vendor-0", ref, lambda run: shown.append(run.covered), clock=time

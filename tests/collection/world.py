@@ -6,7 +6,7 @@ from factbook.collection import Collector
 from factbook.facts import store
 from factbook.facts.store import Latest
 from factbook.scheduling import runs
-from factbook.scheduling.runs import Run
+from factbook.scheduling.runs import RunRecord
 from factbook.scheduling.schedule import next_start
 from tests.collection.madeup import Vendor, collector, integration, repository
 from tests.service import Service
@@ -53,10 +53,10 @@ class World:
         found = await self.facts(name)
         return {} if found is None else found.reasons
 
-    async def health(self) -> runs.Health:
+    async def health(self) -> runs.SourceHealth:
         return (await runs.health(self.database))["vendor"]
 
-    async def last(self) -> Run:
+    async def last(self) -> RunRecord:
         found = (await self.health()).last
         assert found is not None
         return found

@@ -19,7 +19,7 @@ from factbook.integrations.integration import Integration
 from factbook.outbound import Client
 from factbook.outbound.sender import Sender
 from factbook.scheduling import runs
-from factbook.scheduling.runs import Run
+from factbook.scheduling.runs import RunRecord
 from factbook.scheduling.schedule import next_start
 from tests.fakes.fake import Fake, path_of
 from tests.fakes.faults import as_json
@@ -109,7 +109,7 @@ class Custom:
         found = await store.latest_of_ref(self.database, f"component:default/{name}")
         return found[source]
 
-    async def last(self, source: str = "builds") -> Run:
+    async def last(self, source: str = "builds") -> RunRecord:
         """The last run that has ended."""
         found = (await runs.health(self.database))[source].last
         assert found is not None

@@ -24,7 +24,7 @@ from factbook.cli import app
 from factbook.errors import FactbookError
 from factbook.facts import shapes
 from factbook.facts.reasons import REASONS
-from factbook.facts.shapes import Group, Shape
+from factbook.facts.shapes import LeafGroup, Shape
 from factbook.outbound import SIGNS
 from factbook.outbound.outcomes import MEANINGS
 from factbook.tools import TOOLS, Tool
@@ -122,7 +122,7 @@ def leaves(shape: Shape) -> str:
     )
 
 
-def _leaf_type(member: Group | shapes.Leaf, leaf: shapes.Leaf) -> str:
+def _leaf_type(member: LeafGroup | shapes.Leaf, leaf: shapes.Leaf) -> str:
     if leaf.optional:
         return f"{leaf.type}, optional"
     return f"{leaf.type}, in an optional group" if member.optional else leaf.type

@@ -11,12 +11,12 @@ from factbook.storage import Database, Transaction
 from tests.service import NOON
 
 
-def told(name: str) -> event.Told:
+def told(name: str) -> event.EventRow:
     return event.of_source(name, "down", None)
 
 
 async def all_events(database: Database) -> list[str]:
-    found = await store.page(database, None, store.Wanted(), 1000)
+    found = await store.page(database, None, store.EventFilter(), 1000)
     assert not found.more
     return [one.subject for one in found.events]
 
@@ -36,11 +36,11 @@ async def test_a_transaction_that_commits_late_comes_behind_what_was_read(
     slow = asyncio.create_task(database.write(late))
     assert await asyncio.to_thread(begun.wait, 30)
     await database.write(lambda tx: store.append(tx, [told("early")], NOON))
-    read = await store.page(database, None, store.Wanted(), 10)
+    read = await store.page(database, None, store.EventFilter(), 10)
     assert [one.subject for one in read.events] == ["early"]
     may_end.set()
     await slow
-    rest = await store.page(database, read.next, store.Wanted(), 10)
+    rest = await store.page(database, read.next, store.EventFilter(), 10)
     assert [one.subject for one in rest.events] == ["late"]
 
 
@@ -74,7 +74,7 @@ async def test_readers_of_many_writers_see_every_event_once_and_in_order(
     async def read() -> None:
         place = None
         while writing or place != await store.end(database):
-            page = await store.page(database, place, store.Wanted(), 7)
+            page = await store.page(database, place, store.EventFilter(), 7)
             place = page.next
             seen.extend(one.place for one in page.events)
             names.extend(one.subject for one in page.events)
@@ -100,7 +100,7 @@ async def test_positions_have_no_gaps_and_go_on_after_everything_was_forgotten(
     assert await database.all("SELECT position FROM events ORDER BY position") == [(1,), (2,)]
     assert await store.sweep(database, NOON + 1, Pace()) == 2
     await database.write(lambda tx: store.append(tx, [told("c")], NOON))
-    found = await store.page(database, None, store.Wanted(), 10)
+    found = await store.page(database, None, store.EventFilter(), 10)
     assert [(one.place.position, one.subject) for one in found.events] == [(3, "c")]
 
 

@@ -8,7 +8,7 @@ import pytest
 from factbook.facts import history_queries as reading
 from factbook.facts import store
 from factbook.facts.datasource import DataSource
-from factbook.facts.history_queries import Change, ChangePlace, differences
+from factbook.facts.history_queries import ChangePosition, FactChange, differences
 from factbook.facts.merge import Observation
 from factbook.facts.schema import Fact
 from factbook.storage import Database
@@ -45,8 +45,8 @@ async def every(
     limit: int = 100,
 ) -> list[tuple[str, str, int, dict[str, Any]]]:
     """Source, reference, hour and facts of every change, page by page."""
-    found: list[Change] = []
-    place: ChangePlace | None = None
+    found: list[FactChange] = []
+    place: ChangePosition | None = None
     while True:
         page = await reading.changes_page(database, NOW + since * HOUR, source, kind, place, limit)
         assert len(page.changes) <= limit
@@ -172,7 +172,7 @@ async def test_a_page_looks_at_a_bounded_number_of_rows(database: Database) -> N
     for source in ("coverage", None):
         first = await reading.changes_page(database, NOW, source, None, None, 10)
         assert first.changes == []
-        assert first.more == ChangePlace(NOW + reading.SCANNED - 1, "coverage", 1)
+        assert first.more == ChangePosition(NOW + reading.SCANNED - 1, "coverage", 1)
         second = await reading.changes_page(database, NOW, source, None, first.more, 10)
         assert [(c.written_at - NOW, c.facts) for c in second.changes] == [
             (count, {"lines": (0, 1)})

@@ -14,8 +14,8 @@ from factbook.facts.shapes import (
     OBSERVABILITY,
     REPOSITORY,
     SECURITY,
-    Group,
     Leaf,
+    LeafGroup,
     Shape,
     facts,
     schema,
@@ -26,7 +26,7 @@ from tests.facts.shapes import by_name, everything
 def outline(shape: Shape) -> dict[str, Any]:
     """Groups and leaves with their types, an optional one with a question mark."""
 
-    def mark(member: Group | Leaf) -> str:
+    def mark(member: LeafGroup | Leaf) -> str:
         return f"{member.name}?" if member.optional else member.name
 
     return {

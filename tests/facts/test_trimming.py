@@ -7,7 +7,7 @@ from factbook.facts import pushed_facts as pushing
 from factbook.facts import retention as trimming
 from factbook.facts import store
 from factbook.facts.datasource import DataSource, Lifecycle
-from factbook.facts.pushed_facts import Item
+from factbook.facts.pushed_facts import FactItem
 from factbook.storage import Database
 from tests.facts.test_store import NOW, SOURCE, add_entities, history, record
 
@@ -33,7 +33,7 @@ async def hourly(database: Database, entity_id: int, *hours: int) -> None:
 
 
 async def push(database: Database, hour: int) -> None:
-    item = Item(WEB, {"lines": hour}, NOW + hour * HOUR)
+    item = FactItem(WEB, {"lines": hour}, NOW + hour * HOUR)
     [outcome] = await database.write(lambda tx: pushing.push(tx, SOURCE, [item], NOW))
     assert outcome.accepted
 

@@ -13,7 +13,7 @@ from factbook.facts import store
 from factbook.facts.store import Latest
 from factbook.integrations.integration import Integration
 from factbook.scheduling import runs
-from factbook.scheduling.runs import Health
+from factbook.scheduling.runs import SourceHealth
 from factbook.scheduling.schedule import next_start
 from tests.collection.tools import ToolWorld
 from tests.datasources import asking as custom
@@ -51,7 +51,7 @@ class Upstream(NamedTuple):
         found = await store.latest_of_ref(self.service.state.database, "component:default/app")
         return found[self.integration.source.id]
 
-    async def health(self) -> Health:
+    async def health(self) -> SourceHealth:
         return (await runs.health(self.service.state.database))[self.integration.source.id]
 
     async def pass_by(self, duration: int) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from factbook.clock import HOUR, MINUTE, SECOND
 from factbook.scheduling import run_queue as engine
-from factbook.scheduling.run_queue import HELD, Figures, LostBatchError, Queue
+from factbook.scheduling.run_queue import HELD, BatchFigures, LostBatchError, Queue
 from factbook.storage import Database, Transaction
 from tests.scheduling.work import NOW, begin, claim, finish, rows, the_run
 
@@ -20,7 +20,7 @@ async def test_batches_of_a_queue_are_done_one_after_another(database: Database)
     assert await finish(database, first) is None
     [second] = await claim(database, "b")
     assert (first.work, second.work) == ("work 0", "work 1")
-    ended = await finish(database, second, Figures(1, 2, 7, 900, "forbidden"), NOW + 5)
+    ended = await finish(database, second, BatchFigures(1, 2, 7, 900, "forbidden"), NOW + 5)
     assert ended is not None
     assert ended.run == await the_run(database, run_id)
     run = ended.run
@@ -119,7 +119,7 @@ async def test_what_is_stored_with_a_lost_batch_is_undone(database: Database) ->
 
     def store(transaction: Transaction) -> None:
         transaction.run("INSERT INTO leases VALUES ('mine', 'a', 1)")
-        engine.finish(transaction, lost, Figures(1), NOW)
+        engine.finish(transaction, lost, BatchFigures(1), NOW)
 
     with pytest.raises(LostBatchError):
         await database.write(store)
@@ -134,7 +134,7 @@ async def test_what_is_left_of_a_batch_waits_and_keeps_the_run_open(database: Da
     [batch] = await claim(database)
     later = NOW + MINUTE
     await database.write(
-        lambda tx: engine.finish(tx, batch, Figures(1), NOW, left=["x", "y"], next_at=later)
+        lambda tx: engine.finish(tx, batch, BatchFigures(1), NOW, left=["x", "y"], next_at=later)
     )
     assert (await the_run(database, run_id)).state == "running"
     assert await claim(database, now=later - 1) == []

@@ -3,12 +3,12 @@
 from factbook.clock import HOUR
 from factbook.scheduling import run_queue as engine
 from factbook.scheduling import runs
-from factbook.scheduling.run_queue import Batch, Figures, Order, Queue
-from factbook.scheduling.runs import Run
+from factbook.scheduling.run_queue import Batch, BatchFigures, Queue, RunOrder
+from factbook.scheduling.runs import RunRecord
 from factbook.storage import Database
 
 NOW = 1_795_262_400_000
-DONE = Figures(1)
+DONE = BatchFigures(1)
 TOKEN = Queue("token")
 
 
@@ -24,7 +24,7 @@ async def begin(
     limit: int = HOUR,
 ) -> int | None:
     works = [f"work {number}" for number in range(count)]
-    order = Order(source, queue, works, "cadence", whole, now + limit, count)
+    order = RunOrder(source, queue, works, "cadence", whole, now + limit, count)
     begun = await database.write(lambda tx: engine.enqueue(tx, order, now, since=since))
     return None if begun is None else begun.run_id
 
@@ -41,12 +41,12 @@ async def claim(
 
 
 async def finish(
-    database: Database, batch: Batch, figures: Figures = DONE, now: int = NOW
+    database: Database, batch: Batch, figures: BatchFigures = DONE, now: int = NOW
 ) -> runs.Ended | None:
     return await database.write(lambda tx: engine.finish(tx, batch, figures, now))
 
 
-async def the_run(database: Database, run_id: int | None) -> Run:
+async def the_run(database: Database, run_id: int | None) -> RunRecord:
     assert run_id is not None
     found = await runs.run(database, run_id)
     assert found is not None

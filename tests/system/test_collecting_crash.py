@@ -149,7 +149,7 @@ async def test_workers_in_several_processes_share_a_run(
 
 
 async def _begun(
-    database: Database, integration: Integration, plan: collecting.Plan, now: int
+    database: Database, integration: Integration, plan: collecting.RunPlan, now: int
 ) -> bool:
     """Whether a run begins; the workers' first one, of an empty catalog, may be in the way."""
     begin = partial(collecting.enqueue, integration=integration, plan=plan, now=now, whole=True)

@@ -12,7 +12,7 @@ from factbook.clock import iso, now
 
 if TYPE_CHECKING:
     from factbook.operations.commands import Status
-    from factbook.scheduling.runs import Run
+    from factbook.scheduling.runs import RunRecord
 
 
 def worker(database_url: DatabaseUrl = None) -> None:
@@ -63,7 +63,7 @@ def collect(
         progress_bar(f"Collecting {source}") as show,
     ):
 
-        def shown(run: "Run") -> None:
+        def shown(run: "RunRecord") -> None:
             show(run.covered + run.failed, run.entities)
 
         run = asyncio.run(commands.collect(service, source, entity, shown))
@@ -141,7 +141,7 @@ def _status(status: "Status") -> dict[str, Any]:
     return shown | {"health": health.render(source, known, now())}
 
 
-def _run(run: "Run") -> dict[str, Any]:
+def _run(run: "RunRecord") -> dict[str, Any]:
     return {
         "source": run.source_id,
         "state": run.state,

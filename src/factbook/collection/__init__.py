@@ -2,7 +2,7 @@
 
 from factbook.collection.collector import Collector, Further
 from factbook.collection.refresh_requests import collect_requested
-from factbook.collection.run_plan import Plan, enqueue, plan, plan_some
+from factbook.collection.run_plan import RunPlan, enqueue, plan, plan_some
 from factbook.datasources.catalog_samples import sample_catalog
 from factbook.datasources.clients import Clients, Connect, Connections
 from factbook.datasources.memory import sweep as sweep_memories
@@ -19,7 +19,7 @@ __all__ = [
     "Further",
     "HostFiles",
     "Known",
-    "Plan",
+    "RunPlan",
     "Registry",
     "Tried",
     "collect_requested",

@@ -23,7 +23,14 @@ from factbook.scheduling import clock_repair as clocks
 from factbook.scheduling import lease, runs
 from factbook.scheduling import run_queue as engine
 from factbook.scheduling import schedule as starts
-from factbook.scheduling.run_queue import Batch, Begun, Figures, LostBatchError, Order, Queue
+from factbook.scheduling.run_queue import (
+    Batch,
+    BatchFigures,
+    Begun,
+    LostBatchError,
+    Queue,
+    RunOrder,
+)
 from factbook.scheduling.runs import Ended
 from factbook.storage import Database, Transaction
 from factbook.telemetry.spans import NO_TRACER, Span, Tracer
@@ -257,13 +264,13 @@ class Collector:
             if ended is not None:
                 telling.tell(ended, self._tracer)
 
-    def _figures(self, client: Client, result: batches.Result) -> Figures:
+    def _figures(self, client: Client, result: batches.Result) -> BatchFigures:
         health = client.health
         # Of calls made for several batches at once, each is counted with the first to end.
         calls = health.calls - self._counted.get(client, 0)
         self._counted[client] = health.calls
         left = min((one.remaining for one in health.allowances.values()), default=None)
-        return Figures(result.covered, result.failed, calls, left, result.error)
+        return BatchFigures(result.covered, result.failed, calls, left, result.error)
 
 
 def _finish(
@@ -272,7 +279,7 @@ def _finish(
     integration: Integration,
     batch: Batch,
     result: batches.Result,
-    figures: Figures,
+    figures: BatchFigures,
     memory: DatabaseMemory,
     expires_at: int | None,
     now: int,
@@ -301,5 +308,5 @@ def _fail(
     """A run that could not even be planned."""
     queue = Queue(integration.credential, integration.at_once)
     error = "upstream-error: the run could not be planned; the log has more"
-    order = Order(integration.source.id, queue, (), "cadence", True, now, 0, error=error)
+    order = RunOrder(integration.source.id, queue, (), "cadence", True, now, 0, error=error)
     return engine.enqueue(transaction, order, now, since=since)

@@ -15,7 +15,7 @@ from factbook.datasources.registry import Known, Registry
 from factbook.datasources.trial import Tried, tried
 from factbook.errors import ConflictError, NotFoundError
 from factbook.scheduling import runs
-from factbook.scheduling.runs import Run
+from factbook.scheduling.runs import RunRecord
 from factbook.storage import Database, Write
 
 log = structlog.get_logger("factbook.data_sources")
@@ -30,7 +30,7 @@ async def run(
     actor: str,
     now: int,
     write: Write | None = None,
-) -> Run:
+) -> RunRecord:
     """Begin to collect a source now, of every entity or of the one with this reference.
 
     `write` is as in `defining`. Raises InputError, NotFoundError, and ConflictError when the source

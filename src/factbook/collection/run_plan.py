@@ -16,7 +16,7 @@ from factbook.facts.store import Last, Observation
 from factbook.integrations.integration import Integration, Subject
 from factbook.outbound.outcomes import Missing, Outcome
 from factbook.scheduling import run_queue as engine
-from factbook.scheduling.run_queue import Begun, Order, Queue
+from factbook.scheduling.run_queue import Begun, Queue, RunOrder
 from factbook.storage import Database, Transaction
 
 log = structlog.get_logger("factbook.collecting")
@@ -28,7 +28,7 @@ _TIMEOUT = 20 * MINUTE
 Targets = dict[str, list[int]]
 
 
-class Plan(NamedTuple):
+class RunPlan(NamedTuple):
     """The batches of a run, and why entities have no place in one, where that is new."""
 
     works: list[str]
@@ -38,7 +38,7 @@ class Plan(NamedTuple):
     failed: int = 0
 
 
-async def plan(database: Database, integration: Integration) -> Plan:
+async def plan(database: Database, integration: Integration) -> RunPlan:
     """The plan for every entity that the source is about; what was never collected comes first."""
     last = await store.last(database, integration.source.id)
     targets, missing = Targets(), list[Observation]()
@@ -48,7 +48,7 @@ async def plan(database: Database, integration: Integration) -> Plan:
     return _planned(integration, targets, missing, last)
 
 
-def plan_some(transaction: Transaction, integration: Integration, ids: list[int]) -> Plan:
+def plan_some(transaction: Transaction, integration: Integration, ids: list[int]) -> RunPlan:
     """The plan for those of the entities that the source is about."""
     rows = transaction.all(*subjects.among(_where(integration.source), ids))
     targets, missing = Targets(), list[Observation]()
@@ -59,7 +59,7 @@ def plan_some(transaction: Transaction, integration: Integration, ids: list[int]
 def enqueue(
     transaction: Transaction,
     integration: Integration,
-    plan: Plan,
+    plan: RunPlan,
     now: int,
     *,
     whole: bool = False,
@@ -68,7 +68,7 @@ def enqueue(
 ) -> Begun | None:
     """Make a run of the plan; None when a run of everything is in the way."""
     source = integration.source
-    order = Order(
+    order = RunOrder(
         source.id,
         Queue(integration.credential, integration.at_once),
         plan.works,
@@ -139,7 +139,7 @@ def _planned(
     targets: Targets,
     missing: list[Observation],
     last: Mapping[int, Last],
-) -> Plan:
+) -> RunPlan:
     def oldest(target: str) -> int:
         return min(last[id_].written_at if id_ in last else 0 for id_ in targets[target])
 
@@ -148,7 +148,7 @@ def _planned(
     new = [one for one in missing if one.passing or not _is_known(one, last)]
     failed = sum(bool(one.passing) for one in missing)
     count = sum(map(len, targets.values()))
-    return Plan(works, count, new, len(missing) - failed, failed)
+    return RunPlan(works, count, new, len(missing) - failed, failed)
 
 
 def _is_known(one: Observation, last: Mapping[int, Last]) -> bool:

@@ -3,7 +3,7 @@
 from functools import partial
 
 from factbook.collection import run_plan as planning
-from factbook.collection.run_plan import Plan
+from factbook.collection.run_plan import RunPlan
 from factbook.integrations.integration import Integration
 from factbook.scheduling.run_queue import Begun
 from factbook.storage import Database, Transaction, Write
@@ -47,7 +47,7 @@ def _begin_one(
 
 
 def _begin_whole(
-    transaction: Transaction, *, integration: Integration, plan: Plan, now: int
+    transaction: Transaction, *, integration: Integration, plan: RunPlan, now: int
 ) -> Begun:
     return _begun(planning.enqueue(transaction, integration, plan, now, whole=True))
 

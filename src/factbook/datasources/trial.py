@@ -9,7 +9,7 @@ from factbook.datasources import custom
 from factbook.datasources.custom import Connection, Definition, File, Files, Unusable, repositories
 from factbook.datasources.custom import fact_extraction as taking
 from factbook.datasources.custom import http_source as requests
-from factbook.facts.schema import Checked
+from factbook.facts.schema import CheckedValues
 from factbook.integrations.integration import Collected, Integration
 from factbook.outbound import Client
 from factbook.outbound.outcomes import Missing
@@ -114,7 +114,7 @@ def _tried(
     request: Mapping[str, Any] | None,
     answer: Answered | None,
 ) -> Tried:
-    checked: Checked = definition.source.check(found.values)
+    checked: CheckedValues = definition.source.check(found.values)
     return Tried(request, answer, checked.stored, {**checked.reasons, **found.reasons})
 
 

@@ -34,17 +34,17 @@ TYPES: Final[Mapping[EventType, tuple[Topic, str]]] = {
 Change = Literal["added", "updated", "removed"]
 
 
-class Place(NamedTuple):
+class FeedPosition(NamedTuple):
     """A place in the feed: the position of a row, and of an event in it."""
 
     position: int
     item: int
 
 
-class Event(NamedTuple):
+class FeedEvent(NamedTuple):
     """Something that changed; `subject` is the set, entity or source, `at` in ms of the epoch."""
 
-    place: Place
+    place: FeedPosition
     type: str
     at: int
     subject: str
@@ -56,7 +56,7 @@ class Event(NamedTuple):
         return f"{self.place.position}-{self.place.item}"
 
 
-class Told(NamedTuple):
+class EventRow(NamedTuple):
     """A row of the store before it is written: what is told of a topic."""
 
     topic: Topic
@@ -64,7 +64,7 @@ class Told(NamedTuple):
     content: dict[str, Any]
 
 
-class Row(NamedTuple):
+class NumberedEventRow(NamedTuple):
     """A row of the store with its position."""
 
     position: int
@@ -81,39 +81,39 @@ def of_set(
     item_count: int,
     changes: Mapping[str, int],
     restored: int | None,
-) -> Told:
+) -> EventRow:
     """A set has a new revision, made `by` a user; `restored` is the one that it put back."""
     content = {"revision": revision, "by": by, "itemCount": item_count, "changes": changes}
     if restored is not None:
         content["restored"] = restored
-    return Told("set", name, content)
+    return EventRow("set", name, content)
 
 
 def of_entities(
     set_name: str | None, revision: int, by: str, refs: Mapping[Change, Sequence[str]]
-) -> Told:
+) -> EventRow:
     """Entities that a write of the catalog changed, by what became of them."""
     content: dict[str, Any] = {"revision": revision, "by": by}
     for change, found in refs.items():
         content[change] = found
-    return Told("entity", set_name or "", content)
+    return EventRow("entity", set_name or "", content)
 
 
-def of_facts(source_id: str, changes: list[msgspec.Raw]) -> Told:
+def of_facts(source_id: str, changes: list[msgspec.Raw]) -> EventRow:
     """Entities of which a source wrote other facts: pairs of a reference and what is told."""
-    return Told("fact", source_id, {"changes": changes})
+    return EventRow("fact", source_id, {"changes": changes})
 
 
-def of_source(source_id: str, change: Literal["down", "up"], reason: str | None) -> Told:
+def of_source(source_id: str, change: Literal["down", "up"], reason: str | None) -> EventRow:
     """A source that went down, and why, or came up."""
-    return Told("source", source_id, {"change": change, "reason": reason})
+    return EventRow("source", source_id, {"change": change, "reason": reason})
 
 
-def events(row: Row) -> Iterator[Event]:
+def events(row: NumberedEventRow) -> Iterator[FeedEvent]:
     """What a row tells of."""
     content = msgspec.json.decode(row.content)
     for item, (type_, subject, data) in enumerate(_TELL[row.topic](row.about, content)):
-        yield Event(Place(row.position, item), type_, row.at, subject, data)
+        yield FeedEvent(FeedPosition(row.position, item), type_, row.at, subject, data)
 
 
 _Said = tuple[str, str, dict[str, Any]]

@@ -2,14 +2,14 @@
 
 from typing import Final
 
-from factbook.events.event import Place
+from factbook.events.event import FeedPosition
 from factbook.events.numbering import COUNTER
 from factbook.storage import Transaction
 
 _FORGOTTEN: Final = "event_forgotten"
 
 
-def restart(transaction: Transaction, above: int) -> Place:
+def restart(transaction: Transaction, above: int) -> FeedPosition:
     """Forget every event, and go on at a place that is higher than `above` and any given here.
 
     For a database that was put back: what was told after the backup is told under none of the ids
@@ -21,4 +21,4 @@ def restart(transaction: Transaction, above: int) -> Place:
     transaction.run("DELETE FROM events")
     for name in (COUNTER, _FORGOTTEN):
         transaction.run("UPDATE counters SET value = ? WHERE name = ?", (last, name))
-    return Place(last + 1, 0)
+    return FeedPosition(last + 1, 0)

@@ -14,7 +14,15 @@ import msgspec
 from factbook.clock import Pace
 from factbook.errors import GoneError, UnavailableError
 from factbook.events import numbering
-from factbook.events.event import TYPES, Event, Place, Row, Told, Topic, events
+from factbook.events.event import (
+    TYPES,
+    EventRow,
+    FeedEvent,
+    FeedPosition,
+    NumberedEventRow,
+    Topic,
+    events,
+)
 from factbook.storage import Database, Transaction
 
 # Rows that one page looks at: with a condition that few events meet it holds few.
@@ -22,7 +30,7 @@ SCANNED: Final = 1_000
 _SWEPT_AT_ONCE: Final = 1_000
 
 
-class Wanted(NamedTuple):
+class EventFilter(NamedTuple):
     """Which events are asked for; everything that is None or empty does not matter."""
 
     types: Sequence[str] = ()
@@ -34,8 +42,8 @@ class Wanted(NamedTuple):
 class Page(NamedTuple):
     """Events in their order, the place behind them, and whether more rows are there already."""
 
-    events: list[Event]
-    next: Place
+    events: list[FeedEvent]
+    next: FeedPosition
     more: bool
 
 
@@ -53,13 +61,15 @@ async def newest(database: Database) -> Newest:
     return Newest(position, row[0] if row else None)
 
 
-def append(transaction: Transaction, told: Iterable[Told], now: int) -> None:
+def append(transaction: Transaction, told: Iterable[EventRow], now: int) -> None:
     """Add rows; no other transaction waits for that."""
     rows = [(now, one.topic, one.about, _json(one.content)) for one in told]
     transaction.many(_APPEND, rows)
 
 
-async def page(database: Database, after: Place | None, wanted: Wanted, limit: int) -> Page:
+async def page(
+    database: Database, after: FeedPosition | None, wanted: EventFilter, limit: int
+) -> Page:
     """Up to `limit` events from a place on, or from the oldest that is kept.
 
     Raises GoneError when events from this place on are not kept any more, or never were there.
@@ -68,18 +78,18 @@ async def page(database: Database, after: Place | None, wanted: Wanted, limit: i
     with suppress(UnavailableError):
         await numbering.catch_up(database)
     last = await _counter(database, numbering.COUNTER)
-    place = after or Place(await _counter(database, _FORGOTTEN) + 1, 0)
+    place = after or FeedPosition(await _counter(database, _FORGOTTEN) + 1, 0)
     end = min(place.position + SCANNED, last + 1)
     sql, parameters = _condition(wanted)
     keys = (place.position, end, *parameters, limit + 1)
-    rows = [Row(*row) for row in await database.search(_PAGE.replace("{}", sql), keys)]
+    rows = [NumberedEventRow(*row) for row in await database.search(_PAGE.replace("{}", sql), keys)]
     # Looked at after the rows, which might have been forgotten in between.
     if place.position <= await _counter(database, _FORGOTTEN) or place.position > last + 1:
         raise GoneError(
             "This cursor is of events that are not kept any more. Begin anew without `after`, "
             "and read what changed meanwhile from the catalog."
         )
-    found: list[Event] = []
+    found: list[FeedEvent] = []
     for row in rows:
         for event in events(row):
             if event.place >= place and _meets(event, wanted):
@@ -89,18 +99,18 @@ async def page(database: Database, after: Place | None, wanted: Wanted, limit: i
     # All of the rows were looked at, though not all that there are.
     if len(rows) > limit:
         end = rows[-1].position + 1
-    return Page(found, Place(end, 0), more=end <= last)
+    return Page(found, FeedPosition(end, 0), more=end <= last)
 
 
-async def end(database: Database) -> Place:
+async def end(database: Database) -> FeedPosition:
     """The place behind everything that has happened until now."""
     await numbering.catch_up(database)
-    return Place(await _counter(database, numbering.COUNTER) + 1, 0)
+    return FeedPosition(await _counter(database, numbering.COUNTER) + 1, 0)
 
 
-async def start(database: Database) -> Place:
+async def start(database: Database) -> FeedPosition:
     """The place of the oldest event that is kept."""
-    return Place(await _counter(database, _FORGOTTEN) + 1, 0)
+    return FeedPosition(await _counter(database, _FORGOTTEN) + 1, 0)
 
 
 async def sweep(database: Database, before: int, pace: Pace) -> int:
@@ -130,7 +140,7 @@ async def _counter(database: Database, name: str) -> int:
     return int(row[0]) if row else 0
 
 
-def _condition(wanted: Wanted) -> tuple[str, list[object]]:
+def _condition(wanted: EventFilter) -> tuple[str, list[object]]:
     """What rows have to meet of which some events may be wanted."""
     topics = _topics(wanted)
     sql, parameters = " AND topic IN LIST(?)", list[object]([sorted(topics)])
@@ -147,7 +157,7 @@ def _condition(wanted: Wanted) -> tuple[str, list[object]]:
     return sql, parameters
 
 
-def _topics(wanted: Wanted) -> set[Topic]:
+def _topics(wanted: EventFilter) -> set[Topic]:
     topics = {
         topic for type_, (topic, _) in TYPES.items() if not wanted.types or type_ in wanted.types
     }
@@ -160,7 +170,7 @@ def _topics(wanted: Wanted) -> set[Topic]:
     return topics
 
 
-def _meets(event: Event, wanted: Wanted) -> bool:
+def _meets(event: FeedEvent, wanted: EventFilter) -> bool:
     return (not wanted.types or event.type in wanted.types) and (
         wanted.entity is None or event.subject == wanted.entity
     )

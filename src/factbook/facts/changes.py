@@ -11,7 +11,7 @@ import msgspec
 
 from factbook.events import event
 from factbook.events import store as events
-from factbook.events.event import Told
+from factbook.events.event import EventRow
 from factbook.storage import Transaction
 
 # Bytes of JSON: of a value that is told, of all those of an entity, and of a row of events.
@@ -84,7 +84,7 @@ def _bounded(told: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
     return told
 
 
-def _rows(source_id: str, found: Iterable[bytes]) -> Iterator[Told]:
+def _rows(source_id: str, found: Iterable[bytes]) -> Iterator[EventRow]:
     some: list[msgspec.Raw] = []
     size = 0
     for text in found:

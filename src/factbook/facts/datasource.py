@@ -10,7 +10,7 @@ from factbook.clock import DAY, HOUR, MINUTE, SECOND, iso
 from factbook.errors import InputError, InvalidItemsError
 from factbook.facts import entity_filter
 from factbook.facts.entity_filter import EntityFilter
-from factbook.facts.schema import TYPES, Checked, Fact, FactType, check
+from factbook.facts.schema import TYPES, CheckedValues, Fact, FactType, check
 from factbook.scheduling import crontab as cadence
 
 # How many of each unit, e.g. `{"minutes": 20}`.
@@ -86,7 +86,7 @@ class DataSource:
     entity_filter: EntityFilter | None = None
     schema: tuple[Fact, ...] = ()
 
-    def check(self, values: Mapping[str, object]) -> Checked:
+    def check(self, values: Mapping[str, object]) -> CheckedValues:
         """The values that may be stored, and why the others may not be."""
         return check(self.schema, values)
 
@@ -276,7 +276,7 @@ def _fact(name: str, value: object, path: str, report: _Report) -> Fact:
     return Fact(_string(name, path, report), cast(FactType, type_), **texts)
 
 
-class _Field(NamedTuple):
+class _DocumentField(NamedTuple):
     key: str
     attribute: str
     read: Callable[[object, str, _Report], Any]
@@ -284,17 +284,17 @@ class _Field(NamedTuple):
 
 
 _FIELDS = (
-    _Field("id", "id", _id, required=True),
-    _Field("title", "title", _string, required=True),
-    _Field("description", "description", _text),
-    _Field("cadence", "cadence", _cadence),
-    _Field("lifecycle", "lifecycle", _lifecycle),
-    _Field("createdAt", "created_at", _time),
-    _Field("updatedAt", "updated_at", _time),
-    _Field("handlerDefinition", "handler", _handler),
-    _Field("timeout", "timeout", _timeout),
-    _Field("draft", "draft", _boolean),
-    _Field("version", "version", _version),
-    _Field("entityFilter", "entity_filter", entity_filter.read),
-    _Field("schema", "schema", _schema),
+    _DocumentField("id", "id", _id, required=True),
+    _DocumentField("title", "title", _string, required=True),
+    _DocumentField("description", "description", _text),
+    _DocumentField("cadence", "cadence", _cadence),
+    _DocumentField("lifecycle", "lifecycle", _lifecycle),
+    _DocumentField("createdAt", "created_at", _time),
+    _DocumentField("updatedAt", "updated_at", _time),
+    _DocumentField("handlerDefinition", "handler", _handler),
+    _DocumentField("timeout", "timeout", _timeout),
+    _DocumentField("draft", "draft", _boolean),
+    _DocumentField("version", "version", _version),
+    _DocumentField("entityFilter", "entity_filter", entity_filter.read),
+    _DocumentField("schema", "schema", _schema),
 )

@@ -5,11 +5,11 @@ from typing import Any
 from factbook.clock import SECOND, iso
 from factbook.facts.datasource import DataSource
 from factbook.scheduling.clock_repair import AHEAD
-from factbook.scheduling.runs import Health
+from factbook.scheduling.runs import SourceHealth
 from factbook.scheduling.schedule import next_start
 
 
-def render(source: DataSource, health: Health, now: int) -> dict[str, Any]:
+def render(source: DataSource, health: SourceHealth, now: int) -> dict[str, Any]:
     """The health of a source in camel case, without what is not known; times in ISO 8601.
 
     `lastRun` with its figures is the last collection of everything that ended.
@@ -39,14 +39,14 @@ def render(source: DataSource, health: Health, now: int) -> dict[str, Any]:
     return _known(shown)
 
 
-def state(health: Health) -> str:
+def state(health: SourceHealth) -> str:
     """`up`, `down` since a run brought nothing, or `new` before the first has ended."""
     if health.down_since is not None:
         return "down"
     return "up" if health.succeeded_at is not None else "new"
 
 
-def next_run(source: DataSource, health: Health | None, now: int) -> int | None:
+def next_run(source: DataSource, health: SourceHealth | None, now: int) -> int | None:
     """When the source is collected next: a time, maybe past; None when only on demand."""
     if source.cadence is None or source.draft:
         return None

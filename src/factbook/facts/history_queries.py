@@ -17,14 +17,14 @@ _BEFORE = 5
 _LAST = 2**63 - 1
 
 
-class Place(NamedTuple):
+class HistoryPosition(NamedTuple):
     """Where a page of an entity's history ended."""
 
     written_at: int
     source_id: str
 
 
-class Entry(NamedTuple):
+class HistoryEntry(NamedTuple):
     """A row of history, and the version of the source that wrote it.
 
     `facts` and `reasons` are the stored JSON, which passes on unread.
@@ -37,7 +37,7 @@ class Entry(NamedTuple):
     reasons: msgspec.Raw
 
 
-class ChangePlace(NamedTuple):
+class ChangePosition(NamedTuple):
     """Where a page of changes ended."""
 
     written_at: int
@@ -45,13 +45,13 @@ class ChangePlace(NamedTuple):
     entity_id: int
 
 
-class Change(NamedTuple):
+class FactChange(NamedTuple):
     """What one row of history changed: by fact, its value before and since; None is no value.
 
     `reasons` are the row's: why a fact has no value, by its name or a place above it.
     """
 
-    place: ChangePlace
+    place: ChangePosition
     ref: str
     version: str
     facts: dict[str, tuple[Any, Any]]
@@ -71,8 +71,8 @@ class Change(NamedTuple):
 class Changes(NamedTuple):
     """A page of changes; `more` is None when it is the last, which may hold few or none."""
 
-    changes: list[Change]
-    more: ChangePlace | None
+    changes: list[FactChange]
+    more: ChangePosition | None
 
 
 async def history_page(
@@ -81,21 +81,21 @@ async def history_page(
     entity_id: int,
     start: int | None,
     end: int | None,
-    after: Place | None,
+    after: HistoryPosition | None,
     limit: int,
-) -> list[Entry]:
+) -> list[HistoryEntry]:
     """Up to `limit` rows about an entity from `start` to `end`, both included, the newest first.
 
     They are of these sources, or of every one. `after` is the last row of the page before.
     """
-    last = Place(_LAST if end is None else end + 1, "")
+    last = HistoryPosition(_LAST if end is None else end + 1, "")
     last = last if after is None else min(last, after)
     among, sources = _among(source_ids)
     rows = await database.all(
         _HISTORY.replace("{}", among), (entity_id, *sources, start or 0, *last, limit)
     )
     return [
-        Entry(source, time, version, msgspec.Raw(facts), msgspec.Raw(reasons))
+        HistoryEntry(source, time, version, msgspec.Raw(facts), msgspec.Raw(reasons))
         for source, time, version, facts, reasons in rows
     ]
 
@@ -105,7 +105,7 @@ async def changes_page(
     since: int,
     source_id: str | None,
     kind: str | None,
-    after: ChangePlace | None,
+    after: ChangePosition | None,
     limit: int,
 ) -> Changes:
     """Up to `limit` rows at or after `since` that changed a fact, the oldest first.
@@ -113,7 +113,7 @@ async def changes_page(
     A change is what differs from the row of the same source and entity before it; the first row of
     both changes nothing. A page looks at `SCANNED` rows at most, so that it may hold few.
     """
-    place = after or ChangePlace(since, "", -1)
+    place = after or ChangePosition(since, "", -1)
     scan, parameters = _scan(source_id, place)
     of_kind, kinds = ("", ()) if kind is None else (" AND e.kind = ?", (kind,))
     sql = _CHANGED.replace("{scan}", scan).replace("{kind}", of_kind)
@@ -121,13 +121,13 @@ async def changes_page(
     changed = [row for row in rows if row[3] is not None]
     found = [await _change(database, *row) for row in changed[:limit]]
     if len(changed) > limit:
-        more: ChangePlace | None = ChangePlace(*changed[limit - 1][:3])
+        more: ChangePosition | None = ChangePosition(*changed[limit - 1][:3])
     else:
-        more = ChangePlace(*rows[-1][:3]) if len(rows) == SCANNED else None
+        more = ChangePosition(*rows[-1][:3]) if len(rows) == SCANNED else None
     return Changes([change for change in found if change.facts], more)
 
 
-def _scan(source_id: str | None, place: ChangePlace) -> tuple[str, tuple[Any, ...]]:
+def _scan(source_id: str | None, place: ChangePosition) -> tuple[str, tuple[Any, ...]]:
     if source_id is None:
         return _SCAN_ALL, (*place, SCANNED)
     return _SCAN_ONE, (source_id, place.written_at, place.entity_id, SCANNED)
@@ -135,14 +135,14 @@ def _scan(source_id: str | None, place: ChangePlace) -> tuple[str, tuple[Any, ..
 
 async def _change(
     database: Database, written_at: int, source_id: str, entity_id: int, ref: str, version: str
-) -> Change:
+) -> FactChange:
     keys = (source_id, entity_id, written_at, _BEFORE + 1)
     rows = [
         (msgspec.json.decode(facts), msgspec.json.decode(reasons))
         for facts, reasons in await database.all(_WINDOW, keys)
     ]
-    place = ChangePlace(written_at, source_id, entity_id)
-    return Change(place, ref, version, differences(rows), rows[0][1])
+    place = ChangePosition(written_at, source_id, entity_id)
+    return FactChange(place, ref, version, differences(rows), rows[0][1])
 
 
 Said = tuple[Mapping[str, Any], Mapping[str, str]]  # facts, and why others have no value

@@ -48,20 +48,22 @@ class Latest(NamedTuple):
     kept: Mapping[str, int] = _NOTHING
 
 
-class Brought(NamedTuple):
+class MergeResult(NamedTuple):
     """What an observation comes to: the new latest facts, and whether it said anything itself."""
 
     latest: Latest
     is_news: bool
 
 
-def merge(source: DataSource, observation: Observation, before: Latest | None, now: int) -> Brought:
+def merge(
+    source: DataSource, observation: Observation, before: Latest | None, now: int
+) -> MergeResult:
     """The latest facts after the observation; only if some of it passes does `before` matter."""
     checked = source.check(observation.values)
     reasons = checked.reasons | dict(observation.reasons)
     passing = observation.passing & reasons.keys()
     if not passing:
-        return Brought(Latest(checked.stored, reasons, source.version, now), is_news=True)
+        return MergeResult(Latest(checked.stored, reasons, source.version, now), is_news=True)
     is_news = bool(checked.stored) or len(passing) < len(reasons)
     before = before or Latest({}, {}, source.version, 0)
     facts, kept = dict(checked.stored), dict[str, int]()
@@ -74,7 +76,7 @@ def merge(source: DataSource, observation: Observation, before: Latest | None, n
     written_at = now if is_news else before.written_at
     older = {path: time for path, time in kept.items() if time != written_at}
     in_order = {fact.name: facts[fact.name] for fact in source.schema if fact.name in facts}
-    return Brought(Latest(in_order, reasons, source.version, written_at, older), is_news)
+    return MergeResult(Latest(in_order, reasons, source.version, written_at, older), is_news)
 
 
 def reason_of(path: str, reasons: Mapping[str, str]) -> str | None:

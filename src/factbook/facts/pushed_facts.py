@@ -29,7 +29,7 @@ AHEAD: Final = 5 * MINUTE
 _LEFT_OUT = f"{NOT_APPLICABLE}: the push left it out"
 
 
-class Item(NamedTuple):
+class FactItem(NamedTuple):
     """Facts about an entity at a time."""
 
     ref: str
@@ -38,7 +38,7 @@ class Item(NamedTuple):
 
 
 @dataclass
-class Outcome:
+class FactItemResult:
     """What became of an item; problems are by their place in it.
 
     `accepted`: history has it. `stored` are the names of the facts that have a value. `latest`:
@@ -59,13 +59,13 @@ class _Row(NamedTuple):
 
 
 def push(
-    transaction: Transaction, source: DataSource, items: Sequence[Item], now: int
-) -> list[Outcome]:
+    transaction: Transaction, source: DataSource, items: Sequence[FactItem], now: int
+) -> list[FactItemResult]:
     """Store what can be stored of the items; what became of each, in their order."""
-    outcomes = [Outcome() for _ in items]
+    outcomes = [FactItemResult() for _ in items]
     ids = _ids(transaction, {item.ref for item in items})
     left_out = _left_out(transaction, source, list(ids.values()))
-    found: list[tuple[_Row, Outcome]] = []
+    found: list[tuple[_Row, FactItemResult]] = []
     for item, outcome in zip(items, outcomes, strict=True):
         entity_id = ids.get(item.ref)
         if entity_id is None:
@@ -92,7 +92,9 @@ def _left_out(transaction: Transaction, source: DataSource, ids: list[int]) -> s
     return set(ids) - {row[0] for row in transaction.all(sql, (ids, *values))}
 
 
-def _row(source: DataSource, entity_id: int, item: Item, outcome: Outcome) -> _Row | None:
+def _row(
+    source: DataSource, entity_id: int, item: FactItem, outcome: FactItemResult
+) -> _Row | None:
     """What to store of an item; None where that is nothing."""
     declared = {fact.name for fact in source.schema}
     given = {name: value for name, value in item.facts.items() if name in declared}
@@ -119,12 +121,12 @@ def _row(source: DataSource, entity_id: int, item: Item, outcome: Outcome) -> _R
 
 
 def _store(
-    transaction: Transaction, source: DataSource, found: list[tuple[_Row, Outcome]], now: int
+    transaction: Transaction, source: DataSource, found: list[tuple[_Row, FactItemResult]], now: int
 ) -> None:
     """Store the rows that are new, and tell of those that others of their time rule out."""
     there = _there(transaction, source.id, [row for row, _ in found])
     new: dict[tuple[int, int], _Row] = {}
-    good: list[tuple[_Row, Outcome]] = []
+    good: list[tuple[_Row, FactItemResult]] = []
     for row, outcome in found:
         key = (row.entity_id, row.written_at)
         before = there.get(key)

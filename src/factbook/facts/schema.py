@@ -34,20 +34,20 @@ class Fact:
         return {"type": self.type, **description, "metadata": {"key": self.name}, **unit}
 
 
-class Checked(NamedTuple):
+class CheckedValues(NamedTuple):
     """Values of the declared types, and by fact name why there is no value."""
 
     stored: dict[str, Any]
     reasons: dict[str, str]
 
 
-def check(schema: Iterable[Fact], values: Mapping[str, object]) -> Checked:
+def check(schema: Iterable[Fact], values: Mapping[str, object]) -> CheckedValues:
     """The values that may be stored, in the order of the schema, and why the others may not be.
 
     None is no value. A name that the schema lacks, or a value of the wrong type, gets a reason
     that starts with `upstream-error`.
     """
-    checked = Checked({}, {})
+    checked = CheckedValues({}, {})
     facts = {fact.name: fact for fact in schema}
     for name, fact in facts.items():
         if name in values:
@@ -58,7 +58,7 @@ def check(schema: Iterable[Fact], values: Mapping[str, object]) -> Checked:
     return checked
 
 
-def _check_one(fact: Fact, value: object, checked: Checked) -> None:
+def _check_one(fact: Fact, value: object, checked: CheckedValues) -> None:
     type_ = TYPES[fact.type]
     if value is None:
         checked.reasons[fact.name] = f"{NOT_APPLICABLE}: no value was given"
@@ -115,19 +115,19 @@ def _is_json(value: object) -> bool:
     return value is None or _is_boolean(value) or _is_number(value) or _is_string(value)
 
 
-class _Type(NamedTuple):
+class _ValueType(NamedTuple):
     words: str
     holds: Callable[[object], bool]
 
 
-TYPES: dict[FactType, _Type] = {
-    "integer": _Type("an integer", _is_integer),
-    "float": _Type("a number", _is_number),
-    "string": _Type("a string", _is_string),
-    "boolean": _Type("a boolean", _is_boolean),
-    "datetime": _Type("an ISO 8601 date and time with a UTC offset", _is_datetime),
-    "set": _Type("a list of distinct strings or numbers", _is_set),
-    "object": _Type("a JSON object or array", _is_object),
+TYPES: dict[FactType, _ValueType] = {
+    "integer": _ValueType("an integer", _is_integer),
+    "float": _ValueType("a number", _is_number),
+    "string": _ValueType("a string", _is_string),
+    "boolean": _ValueType("a boolean", _is_boolean),
+    "datetime": _ValueType("an ISO 8601 date and time with a UTC offset", _is_datetime),
+    "set": _ValueType("a list of distinct strings or numbers", _is_set),
+    "object": _ValueType("a JSON object or array", _is_object),
 }
 
 

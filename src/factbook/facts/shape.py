@@ -29,7 +29,7 @@ LeafType = Literal[
 Paths = tuple[tuple[str, "Leaf"], ...]
 
 
-class _Type(NamedTuple):
+class _LeafType(NamedTuple):
     schema: dict[str, Any]
     fact: FactType
     stand_in: str | tuple[()] | None
@@ -39,14 +39,14 @@ def _or_unknown(type_: str) -> dict[str, Any]:
     return {"anyOf": [{"type": type_}, {"type": "string", "const": UNKNOWN}]}
 
 
-_TYPES: dict[LeafType, _Type] = {
-    "number|unknown": _Type(_or_unknown("number"), "float", UNKNOWN),
-    "boolean|unknown": _Type(_or_unknown("boolean"), "boolean", UNKNOWN),
-    "string|unknown": _Type({"type": "string"}, "string", UNKNOWN),
-    "string[]": _Type({"type": "array", "items": {"type": "string"}}, "set", ()),
-    "number": _Type({"type": "number"}, "float", None),
-    "boolean": _Type({"type": "boolean"}, "boolean", None),
-    "string": _Type({"type": "string"}, "string", None),
+_TYPES: dict[LeafType, _LeafType] = {
+    "number|unknown": _LeafType(_or_unknown("number"), "float", UNKNOWN),
+    "boolean|unknown": _LeafType(_or_unknown("boolean"), "boolean", UNKNOWN),
+    "string|unknown": _LeafType({"type": "string"}, "string", UNKNOWN),
+    "string[]": _LeafType({"type": "array", "items": {"type": "string"}}, "set", ()),
+    "number": _LeafType({"type": "number"}, "float", None),
+    "boolean": _LeafType({"type": "boolean"}, "boolean", None),
+    "string": _LeafType({"type": "string"}, "string", None),
 }
 
 
@@ -85,7 +85,7 @@ class Leaf:
 
 
 @dataclass(frozen=True)
-class Group:
+class LeafGroup:
     """Values that belong together; an optional group is left out when it is not known."""
 
     name: str
@@ -109,7 +109,7 @@ class Shape:
 
     name: str
     title: str
-    members: tuple[Group | Leaf, ...]
+    members: tuple[LeafGroup | Leaf, ...]
 
 
 def facts(shape: Shape) -> tuple[Fact, ...]:
@@ -162,7 +162,7 @@ def absent(shape: Shape, reason: str) -> dict[str, object]:
     return fill(shape, {}, {"": reason}, {})
 
 
-def _gap(member: Group | Leaf, lacking: list[str]) -> str | None:
+def _gap(member: LeafGroup | Leaf, lacking: list[str]) -> str | None:
     """The first path without which the member cannot be in the result."""
     for path, leaf in member.paths:
         needed = leaf.stand_in is None and (leaf is member or not leaf.optional)
@@ -171,7 +171,9 @@ def _gap(member: Group | Leaf, lacking: list[str]) -> str | None:
     return None
 
 
-def _place(member: Group | Leaf, values: Mapping[str, object], result: dict[str, object]) -> None:
+def _place(
+    member: LeafGroup | Leaf, values: Mapping[str, object], result: dict[str, object]
+) -> None:
     """Put the member, with stand-ins for what has no value, into the result."""
     filled: dict[str, object] = {}
     for path, leaf in member.paths:
@@ -197,7 +199,7 @@ def _unavailable(shape: Shape, path: str, reason: str) -> ToolError:
     )
 
 
-def _object_schema(members: tuple[Group | Leaf, ...]) -> dict[str, Any]:
+def _object_schema(members: tuple[LeafGroup | Leaf, ...]) -> dict[str, Any]:
     return {
         "type": "object",
         "properties": {member.name: member.schema() for member in members},

@@ -3,7 +3,7 @@
 Source: the mission, sections 2.5 to 2.10. Last month means the 30 days before the collection.
 """
 
-from factbook.facts.shape import Group, Leaf, Shape, absent, facts, fill, schema
+from factbook.facts.shape import Leaf, LeafGroup, Shape, absent, facts, fill, schema
 
 __all__ = [
     "CODEHOST",
@@ -13,7 +13,7 @@ __all__ = [
     "REPOSITORY",
     "SECURITY",
     "SHAPES",
-    "Group",
+    "LeafGroup",
     "Leaf",
     "Shape",
     "absent",
@@ -47,7 +47,7 @@ CODEHOST = Shape(
     "codehost",
     "Code-host metrics",
     (
-        Group(
+        LeafGroup(
             "pullRequests",
             "Pull requests of the repository.",
             (
@@ -58,7 +58,7 @@ CODEHOST = Shape(
                 _number("mergedLastMonth", "Pull requests merged in the last 30 days."),
             ),
         ),
-        Group(
+        LeafGroup(
             "mergeTime",
             "Time from opening a pull request to merging it, of the 100 merged most recently and "
             "of every one merged in the last 30 days.",
@@ -71,7 +71,7 @@ CODEHOST = Shape(
                 _number("maxLastMonthHours", "Longest of those merged in the last month.", HOURS),
             ),
         ),
-        Group(
+        LeafGroup(
             "issues",
             "Issues of the repository, without pull requests.",
             (
@@ -81,7 +81,7 @@ CODEHOST = Shape(
                 _number("closedLastMonth", "Issues closed in the last 30 days."),
             ),
         ),
-        Group(
+        LeafGroup(
             "latestMergedPR",
             "The pull request merged last.",
             (
@@ -89,7 +89,7 @@ CODEHOST = Shape(
                 Leaf("author", "string|unknown", "User name of its author."),
             ),
         ),
-        Group(
+        LeafGroup(
             "collaboration",
             "Who works in the repository, and in which languages.",
             (
@@ -98,7 +98,7 @@ CODEHOST = Shape(
                 _number("collaboratorCount", "Number of those with access."),
             ),
         ),
-        Group(
+        LeafGroup(
             "branchProtection",
             "Protection of the default branch.",
             (
@@ -111,7 +111,7 @@ CODEHOST = Shape(
                 _boolean("requiredSignatures", "Commits have to be signed."),
             ),
         ),
-        Group(
+        LeafGroup(
             "codeReview",
             "Rules for reviews on the default branch, and code owners.",
             (
@@ -135,7 +135,7 @@ SECURITY = Shape(
     "security",
     "Security metrics",
     (
-        Group(
+        LeafGroup(
             "scannerIssues",
             "Open issues that the security scanner found.",
             (
@@ -147,7 +147,7 @@ SECURITY = Shape(
             ),
             optional=True,
         ),
-        Group(
+        LeafGroup(
             "dependencyAlerts",
             "Alerts about vulnerable dependencies.",
             (
@@ -165,7 +165,7 @@ INCIDENT = Shape(
     "incident",
     "Incident metrics",
     (
-        Group(
+        LeafGroup(
             "incidentMetrics",
             "Incidents of the service, in windows that end at the collection.",
             (
@@ -196,7 +196,7 @@ INCIDENT = Shape(
             ),
             optional=True,
         ),
-        Group(
+        LeafGroup(
             "serviceInfo",
             "How the service is set up for incidents.",
             (
@@ -228,7 +228,7 @@ COMPLIANCE = Shape(
     "compliance",
     "Compliance facts",
     (
-        Group(
+        LeafGroup(
             "metadata",
             "What the entity's metadata says.",
             (
@@ -238,12 +238,12 @@ COMPLIANCE = Shape(
                 _boolean("hasOwner", "The entity names an owner (`spec.owner`)."),
             ),
         ),
-        Group(
+        LeafGroup(
             "techdocs",
             "Documentation.",
             (_boolean("hasTechdocsRef", "An annotation points to documentation."),),
         ),
-        Group(
+        LeafGroup(
             "ownership",
             "The entity's relations in the catalog.",
             (
@@ -264,7 +264,7 @@ REPOSITORY = Shape(
         Leaf("filePaths", "string[]", "Paths of all files of the default branch, sorted."),
         _count("totalFiles", "Number of files of the default branch."),
         Leaf("inCatalog", "boolean", "There is a catalog-info file.", optional=True),
-        Group(
+        LeafGroup(
             "fileTypes",
             "Number of files by type; a file may count in several.",
             (

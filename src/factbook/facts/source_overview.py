@@ -16,7 +16,7 @@ SCANNED: Final = 5_000
 COUNTED: Final = 10_000
 
 
-class Failure(NamedTuple):
+class EntityFailure(NamedTuple):
     """An entity about which the last run brought nothing.
 
     `reasons` say why by the place of the facts, "" for all of them. Without reasons the values of
@@ -31,7 +31,7 @@ class Failure(NamedTuple):
 class Failures(NamedTuple):
     """A page of failures, maybe empty; `more` is where the next one begins, None at the end."""
 
-    failures: list[Failure]
+    failures: list[EntityFailure]
     more: int | None
 
 
@@ -55,7 +55,7 @@ async def failures(
     A page looks at `SCANNED` rows at most, so that it may hold few.
     """
     rows = await database.search(_FAILURES, (source_id, after, SCANNED, since, limit + 1))
-    found = [Failure(ref, _read(reasons), at) for _, ref, reasons, at in rows[:limit]]
+    found = [EntityFailure(ref, _read(reasons), at) for _, ref, reasons, at in rows[:limit]]
     if len(rows) > limit:
         return Failures(found, rows[limit - 1][0])
     last = await database.one(_PLACE, (source_id, after, SCANNED - 1))

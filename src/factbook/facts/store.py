@@ -10,7 +10,7 @@ from factbook.facts import changes as noticing
 from factbook.facts import entity_filter
 from factbook.facts.changes import Before
 from factbook.facts.datasource import DataSource
-from factbook.facts.merge import Brought, Latest, Observation, merge
+from factbook.facts.merge import Latest, MergeResult, Observation, merge
 from factbook.storage import Database, Transaction
 
 __all__ = [
@@ -197,7 +197,7 @@ def _row(source_id: str, entity_id: int, latest: Latest) -> tuple[Any, ...]:
     return (source_id, entity_id, written_at, *texts)
 
 
-def _news(source: DataSource, row: Observation, brought: Brought, now: int) -> tuple[Any, ...]:
+def _news(source: DataSource, row: Observation, brought: MergeResult, now: int) -> tuple[Any, ...]:
     latest = brought.latest
     facts = {name: latest.facts[name] for name in latest.facts if name not in latest.kept}
     return (source.id, row.entity_id, now, _json(facts), _json(latest.reasons), source.version)

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from factbook.facts import history_queries as reading
-from factbook.facts.history_queries import Entry
+from factbook.facts.history_queries import HistoryEntry
 from factbook.facts.merge import reason_of
 from factbook.storage import Database
 
@@ -25,7 +25,7 @@ class Excerpt(NamedTuple):
     `start` is that of all history, None without any; `is_whole` says whether no row is left out.
     """
 
-    rows: list[Entry]
+    rows: list[HistoryEntry]
     start: int | None
     step: int
     is_whole: bool
@@ -38,7 +38,7 @@ async def recent(
     facts: Mapping[str, object],
     most: int,
     size: int = _BYTES,
-) -> list[Entry]:
+) -> list[HistoryEntry]:
     """The newest rows, the oldest of them first. `facts` are the latest: they tell the length."""
     limit = bounded(facts, most, size)
     rows = await reading.history_page(database, [source_id], entity_id, None, None, None, limit)
@@ -67,7 +67,7 @@ async def spread(
     step = max(1, (end - begin) // bounded(facts, most))
     found = await database.all(_SPREAD, (*keys, begin, end, *keys, step, end, *keys))
     rows = [
-        Entry(source_id, at, version, msgspec.Raw(given), msgspec.Raw(reasons))
+        HistoryEntry(source_id, at, version, msgspec.Raw(given), msgspec.Raw(reasons))
         for at, version, given, reasons in found
     ]
     counted = await database.one(_COUNT, (*keys, begin, end, len(rows) + 1))
@@ -79,7 +79,7 @@ def bounded(facts: Mapping[str, object], most: int, size: int = _BYTES) -> int:
     return max(2, min(most, size // max(1, len(msgspec.json.encode(facts)))))
 
 
-def points(rows: Iterable[Entry], names: Sequence[str]) -> dict[str, list[Point]]:
+def points(rows: Iterable[HistoryEntry], names: Sequence[str]) -> dict[str, list[Point]]:
     """The values of facts in rows of history; a row that says nothing of a fact left it as it was.
 
     Everything else in the rows is passed over unread.

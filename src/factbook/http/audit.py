@@ -164,7 +164,7 @@ def of_source(action: str, now: int) -> About:
 def of_facts(source_id: str) -> About:
     """Facts that were pushed to a source, by its version and what became of the items."""
 
-    def about(result: tuple[str, list[pushing.Outcome]]) -> Entry:
+    def about(result: tuple[str, list[pushing.FactItemResult]]) -> Entry:
         version, outcomes = result
         accepted = sum(outcome.accepted for outcome in outcomes)
         detail = {"version": version, "items": len(outcomes), "accepted": accepted}

@@ -25,7 +25,7 @@ from factbook.facts.datasource import DataSource
 from factbook.facts.health import interval, next_run
 from factbook.observability.durations import Durations
 from factbook.observability.load import Load
-from factbook.scheduling.runs import Health
+from factbook.scheduling.runs import SourceHealth
 
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"})
 
@@ -132,7 +132,7 @@ class Metrics:
 
 
 def of_sources(
-    sources: Mapping[str, DataSource], known: Mapping[str, Health], now: int
+    sources: Mapping[str, DataSource], known: Mapping[str, SourceHealth], now: int
 ) -> Iterator[Metric]:
     """How each source is doing that has been collected. Alerts go by the times."""
     for name, about, value in _SOURCE_GAUGES:
@@ -159,7 +159,7 @@ def _seconds(milliseconds: int | None) -> float | None:
     return None if milliseconds is None else milliseconds / SECOND
 
 
-_Value = Callable[[DataSource, Health, int], float | None]
+_Value = Callable[[DataSource, SourceHealth, int], float | None]
 _SOURCE_GAUGES: tuple[tuple[str, str, _Value], ...] = (
     (
         "up",

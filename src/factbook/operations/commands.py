@@ -32,20 +32,20 @@ from factbook.http import audit as auditing
 from factbook.http import urls as links
 from factbook.integrations.integration import Integration
 from factbook.scheduling import runs
-from factbook.scheduling.runs import Health, Run
+from factbook.scheduling.runs import RunRecord, SourceHealth
 from factbook.storage import Database, Transaction, Write
 
 log = structlog.get_logger("factbook.worker")
 
 # Told again and again how far a run has come.
-Show = Callable[[Run], None]
+Show = Callable[[RunRecord], None]
 
 
 class Status(NamedTuple):
     """A source that is collected, how it is doing (None before its first run), and what is next."""
 
     source: DataSource
-    health: Health | None
+    health: SourceHealth | None
     next_run: int | None
 
 
@@ -67,7 +67,7 @@ async def work(app: Application) -> None:
 
 async def collect(
     app: Application, source_id: str, ref: str | None, show: Show, clock: Clock = now
-) -> Run:
+) -> RunRecord:
     """Collect one source now, for one entity or for all; how it ended.
 
     Follows the run of all entities that is under way, if there is one. Raises InputError for a
@@ -275,7 +275,7 @@ async def _entity_id(database: Database, ref: str) -> int:
     return found
 
 
-async def _run(database: Database, run_id: int) -> Run:
+async def _run(database: Database, run_id: int) -> RunRecord:
     found = await runs.run(database, run_id)
     assert found is not None
     return found

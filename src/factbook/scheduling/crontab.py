@@ -26,7 +26,7 @@ LONGEST = 500
 _LONGEST = {month: monthrange(2024, month)[1] for month in range(1, 13)}
 
 
-class _Field(NamedTuple):
+class _CronField(NamedTuple):
     name: str
     lowest: int
     highest: int
@@ -38,12 +38,12 @@ def _numbered(names: str, first: int) -> dict[str, int]:
 
 
 _FIELDS = (
-    _Field("minute", 0, 59, {}),
-    _Field("hour", 0, 23, {}),
-    _Field("day of the month", 1, 31, {}),
-    _Field("month", 1, 12, _numbered("jan feb mar apr may jun jul aug sep oct nov dec", 1)),
+    _CronField("minute", 0, 59, {}),
+    _CronField("hour", 0, 23, {}),
+    _CronField("day of the month", 1, 31, {}),
+    _CronField("month", 1, 12, _numbered("jan feb mar apr may jun jul aug sep oct nov dec", 1)),
     # Sunday is 0 and 7.
-    _Field("day of the week", 0, 7, _numbered("sun mon tue wed thu fri sat", 0)),
+    _CronField("day of the week", 0, 7, _numbered("sun mon tue wed thu fri sat", 0)),
 )
 
 
@@ -115,7 +115,7 @@ def _days(cadence: Cadence, start: date) -> Iterator[date]:
                 yield day
 
 
-def _expand(part: str, field: _Field, problems: list[str]) -> frozenset[int]:
+def _expand(part: str, field: _CronField, problems: list[str]) -> frozenset[int]:
     """The numbers that one field means; what is wrong with it goes to `problems`."""
     numbers: set[int] = set()
     for item in part.split(","):
@@ -126,7 +126,7 @@ def _expand(part: str, field: _Field, problems: list[str]) -> frozenset[int]:
     return frozenset(numbers)
 
 
-def _range(item: str, field: _Field) -> range:
+def _range(item: str, field: _CronField) -> range:
     span, slash, step = item.partition("/")
     low, dash, high = span.partition("-")
     if span == "*":
@@ -140,14 +140,14 @@ def _range(item: str, field: _Field) -> range:
     return range(first, last + 1, _step(step, field) if slash else 1)
 
 
-def _number(text: str, field: _Field) -> int:
+def _number(text: str, field: _CronField) -> int:
     number = field.names.get(text, int(text) if text.isascii() and text.isdigit() else -1)
     if not field.lowest <= number <= field.highest:
         raise ValueError(f'"{text}" is not between {field.lowest} and {field.highest}')
     return number
 
 
-def _step(text: str, field: _Field) -> int:
+def _step(text: str, field: _CronField) -> int:
     step = int(text) if text.isascii() and text.isdigit() else 0
     if not 1 <= step <= field.highest:
         raise ValueError(f'the step "{text}" is not between 1 and {field.highest}')

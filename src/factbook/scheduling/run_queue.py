@@ -34,7 +34,7 @@ class Queue(NamedTuple):
     at_once: int = 1
 
 
-class Order(NamedTuple):
+class RunOrder(NamedTuple):
     """A run to make. `whole`: of everything that the source is about."""
 
     source_id: str
@@ -74,7 +74,7 @@ class Batch(NamedTuple):
     holder: str
 
 
-class Figures(NamedTuple):
+class BatchFigures(NamedTuple):
     """What became of a batch; of a run they add up."""
 
     covered: int = 0
@@ -85,7 +85,7 @@ class Figures(NamedTuple):
 
 
 def enqueue(
-    transaction: Transaction, order: Order, now: int, *, since: int = NEVER
+    transaction: Transaction, order: RunOrder, now: int, *, since: int = NEVER
 ) -> Begun | None:
     """Make a run with a batch for each of the works.
 
@@ -168,7 +168,7 @@ def release(transaction: Transaction, holder: str) -> None:
 def finish(
     transaction: Transaction,
     batch: Batch,
-    figures: Figures,
+    figures: BatchFigures,
     now: int,
     *,
     left: Sequence[str] = (),

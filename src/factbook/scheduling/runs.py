@@ -14,7 +14,7 @@ KEPT = 50
 _ABANDONED = HOUR
 
 
-class Run(NamedTuple):
+class RunRecord(NamedTuple):
     """A run and its figures; `covered`, `failed` and `skipped` count entities."""
 
     id: int
@@ -50,15 +50,15 @@ class Run(NamedTuple):
 class Ended(NamedTuple):
     """A run that has just ended, and whether its source went down with it or came back up."""
 
-    run: Run
+    run: RunRecord
     change: Literal["down", "up"] | None
 
 
-class Health(NamedTuple):
+class SourceHealth(NamedTuple):
     """A source: its run under way, the last that ended, and how it has been doing."""
 
-    running: Run | None
-    last: Run | None
+    running: RunRecord | None
+    last: RunRecord | None
     succeeded_at: int | None
     down_since: int | None
     credential_expires_at: int | None
@@ -90,13 +90,13 @@ async def starts(database: Database, until: int) -> Starts:
     return Starts(dict(rows), frozenset(source_id for (source_id,) in running))
 
 
-async def run(database: Database, run_id: int) -> Run | None:
+async def run(database: Database, run_id: int) -> RunRecord | None:
     """The run with this id."""
     row = await database.one(f"SELECT {_COLUMNS} FROM runs WHERE id = ?", (run_id,))
     return _run(row) if row else None
 
 
-async def recent(database: Database, source_id: str, limit: int) -> list[Run]:
+async def recent(database: Database, source_id: str, limit: int) -> list[RunRecord]:
     """The last runs of a source, newest first."""
     return [_run(row) for row in await database.all(_RECENT, (source_id, limit))]
 
@@ -107,14 +107,14 @@ def under_way(transaction: Transaction, source_id: str) -> int | None:
     return row[0] if row else None
 
 
-async def health(database: Database) -> dict[str, Health]:
+async def health(database: Database) -> dict[str, SourceHealth]:
     """The health of every source that ever ran, by its id."""
     states = {row[0]: row[1:] for row in await database.all(_STATES)}
-    newest: dict[str, list[Run]] = {}
+    newest: dict[str, list[RunRecord]] = {}
     for row in await database.all(_NEWEST):
         newest.setdefault(row[1], []).append(_run(row))
     return {
-        source_id: Health(
+        source_id: SourceHealth(
             next((one for one in found if one.finished_at is None), None),
             next((one for one in found if one.finished_at is not None), None),
             *states.get(source_id, (None, None, None)),
@@ -123,13 +123,13 @@ async def health(database: Database) -> dict[str, Health]:
     }
 
 
-async def health_of(database: Database, source_id: str) -> Health | None:
+async def health_of(database: Database, source_id: str) -> SourceHealth | None:
     """The health of one source; None when it never ran."""
     found = [_run(row) for row in await database.all(_NEWEST_OF_ONE, (source_id,))]
     state = await database.one(f"{_STATES} WHERE source_id = ?", (source_id,))
     if not found and state is None:
         return None
-    return Health(
+    return SourceHealth(
         next((one for one in found if one.finished_at is None), None),
         next((one for one in found if one.finished_at is not None), None),
         *(state[1:] if state else (None, None, None)),
@@ -164,7 +164,7 @@ def _sweep(transaction: Transaction, given_up: list[int], old: list[int], now: i
     transaction.run("DELETE FROM runs WHERE id IN LIST(?)", (old,))
 
 
-def _change(transaction: Transaction, ended: Run, now: int) -> Literal["down", "up"] | None:
+def _change(transaction: Transaction, ended: RunRecord, now: int) -> Literal["down", "up"] | None:
     """Note how the source is doing; what is new about it."""
     row = transaction.one(
         "SELECT down_since FROM source_health WHERE source_id = ?", (ended.source_id,)
@@ -182,12 +182,12 @@ def _change(transaction: Transaction, ended: Run, now: int) -> Literal["down", "
     return change
 
 
-def _run(row: tuple[object, ...]) -> Run:
-    found = Run(*row)  # type: ignore[arg-type]
+def _run(row: tuple[object, ...]) -> RunRecord:
+    found = RunRecord(*row)  # type: ignore[arg-type]
     return found._replace(whole=bool(found.whole))
 
 
-_COLUMNS = ", ".join(Run._fields)
+_COLUMNS = ", ".join(RunRecord._fields)
 
 _END = f"""
 UPDATE runs SET finished_at = ? WHERE id = ? AND finished_at IS NULL

@@ -7,7 +7,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from factbook.clock import iso
 from factbook.facts import history_queries as reading
-from factbook.facts.history_queries import Change, ChangePlace
+from factbook.facts.history_queries import ChangePosition, FactChange
 from factbook.facts.merge import reason_of
 from factbook.tools import sources, times
 from factbook.tools.entity_facts import EVERY_KIND
@@ -68,7 +68,7 @@ async def run(arguments: Arguments, context: Context) -> str:
     after = None
     if arguments.cursor is not UNSET:
         # With `since` as a duration, what was the first place may be too early by now.
-        after = max(ChangePlace(*place(arguments.cursor, 3)), ChangePlace(since, "", -1))
+        after = max(ChangePosition(*place(arguments.cursor, 3)), ChangePosition(since, "", -1))
     page = Page(arguments.limit)
     asked = _Asked(since, source_id, _kind(arguments))
     last = await _fill(page, asked, after, context)
@@ -83,8 +83,8 @@ def _kind(arguments: Arguments) -> str | None:
 
 
 async def _fill(
-    page: Page, asked: _Asked, last: ChangePlace | None, context: Context
-) -> ChangePlace | None:
+    page: Page, asked: _Asked, last: ChangePosition | None, context: Context
+) -> ChangePosition | None:
     """Put changes into the page; where it ended, None when nothing follows."""
     for _ in range(MOST_READS):
         found = await reading.changes_page(context.database, *asked, last, page.wanted)
@@ -98,7 +98,7 @@ async def _fill(
     return last
 
 
-def _entry(change: Change, context: Context) -> dict[str, Any]:
+def _entry(change: FactChange, context: Context) -> dict[str, Any]:
     draft = sources.is_draft(context.sources[change.source_id], change.version)
     reasons = {
         name: reason_of(name, change.reasons)

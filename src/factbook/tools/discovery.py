@@ -43,7 +43,7 @@ def _is_builtin(source: DataSource) -> bool:
     return source.handler is not None and source.handler.builtin_id is not None
 
 
-def _health(source: DataSource, known: runs.Health | None, now: int) -> dict[str, Any]:
+def _health(source: DataSource, known: runs.SourceHealth | None, now: int) -> dict[str, Any]:
     return {} if known is None else {"health": health.render(source, known, now)}
 
 

@@ -10,7 +10,7 @@ from factbook.catalog.store import collectable as subjects
 from factbook.clock import iso
 from factbook.errors import ToolError
 from factbook.facts import history_queries as reading
-from factbook.facts.history_queries import Entry, Place
+from factbook.facts.history_queries import HistoryEntry, HistoryPosition
 from factbook.facts.merge import reason_of
 from factbook.tools import sources, times
 from factbook.tools.pages import CUT_NOTE, MOST_READS, Page, cursor, place, shortened
@@ -94,7 +94,7 @@ async def run(arguments: Arguments, context: Context) -> str:
     end = None if arguments.end is UNSET else times.end(arguments.end, "to")
     if start is not None and end is not None and start > end:
         raise ToolError("from is later than to. Give from the earlier of the two times.")
-    after = None if arguments.cursor is UNSET else Place(*place(arguments.cursor, 2))
+    after = None if arguments.cursor is UNSET else HistoryPosition(*place(arguments.cursor, 2))
     ref = arguments.ref()
     entity_id = await subjects.id_of(context.database, ref)
     if entity_id is None:
@@ -117,7 +117,9 @@ def _sources(
     return [source.id], names
 
 
-async def _fill(page: Page, asked: _Asked, last: Place | None, context: Context) -> Place | None:
+async def _fill(
+    page: Page, asked: _Asked, last: HistoryPosition | None, context: Context
+) -> HistoryPosition | None:
     """Put rows into the page; where it ended, None when nothing follows."""
     ids, names, entity_id, start, end = asked
     for _ in range(MOST_READS):
@@ -127,13 +129,15 @@ async def _fill(page: Page, asked: _Asked, last: Place | None, context: Context)
             entry = _entry(row, names, context)
             if entry is not None and not page.add(entry):
                 return last
-            last = Place(row.written_at, row.source_id)
+            last = HistoryPosition(row.written_at, row.source_id)
         if len(rows) < most:
             return None
     return last
 
 
-def _entry(row: Entry, names: frozenset[str] | None, context: Context) -> dict[str, Any] | None:
+def _entry(
+    row: HistoryEntry, names: frozenset[str] | None, context: Context
+) -> dict[str, Any] | None:
     """The row as it is shown; None when it says nothing of what is asked for."""
     source = context.sources.get(row.source_id)
     if source is None:  # no longer configured

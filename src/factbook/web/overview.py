@@ -12,7 +12,7 @@ from factbook.facts import health
 from factbook.facts.datasource import DataSource
 from factbook.http.requests import Reply
 from factbook.scheduling import runs
-from factbook.scheduling.runs import Health
+from factbook.scheduling.runs import SourceHealth
 from factbook.web.charts import shares
 from factbook.web.charts.shares import Part
 from factbook.web.entity import compliance
@@ -74,7 +74,7 @@ async def show(visit: Visit) -> Reply:
     )
 
 
-def freshness(known: Known, healths: Mapping[str, Health], now: int) -> list[Freshness]:
+def freshness(known: Known, healths: Mapping[str, SourceHealth], now: int) -> list[Freshness]:
     """The sources that are collected on a cadence, those with problems first."""
     found = [
         _freshness(one.source, healths.get(id_), now)
@@ -85,7 +85,7 @@ def freshness(known: Known, healths: Mapping[str, Health], now: int) -> list[Fre
     return sorted(found, key=lambda one: (order.index(one.kind), one.source.id))
 
 
-def _freshness(source: DataSource, found: Health | None, now: int) -> Freshness:
+def _freshness(source: DataSource, found: SourceHealth | None, now: int) -> Freshness:
     last = found.last if found else None
     covered, entities = (last.covered, last.entities) if last else (0, 0)
     succeeded = found.succeeded_at if found else None
@@ -94,7 +94,7 @@ def _freshness(source: DataSource, found: Health | None, now: int) -> Freshness:
     return Freshness(source, said, kind, succeeded, covered, entities, error)
 
 
-def _said(source: DataSource, found: Health | None, now: int) -> tuple[str, str]:
+def _said(source: DataSource, found: SourceHealth | None, now: int) -> tuple[str, str]:
     if found is None or (found.succeeded_at is None and found.down_since is None):
         return "not collected yet", ""
     if found.down_since is not None:

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from zlib import crc32
 
 from factbook.clock import HOUR, MINUTE, SECOND
-from factbook.events.event import Place
+from factbook.events.event import FeedPosition
 from factbook.storage import Database, Transaction
 from factbook.webhooks.store import types_of
 
@@ -40,7 +40,7 @@ class Claimed(NamedTuple):
     url: str
     types: tuple[str, ...]
     secret: bytes
-    next: Place
+    next: FeedPosition
     holder: str
     held_until: int
     due: list[Message]
@@ -76,12 +76,20 @@ def claim(transaction: Transaction, id_: str, holder: str, now: int, most: int) 
     room = min(most - len(again), WINDOW - waiting)
     url, types, sealed, *place = row
     return Claimed(
-        id_, url, types_of(types), bytes(sealed), Place(*place), holder, held_until, again, room
+        id_,
+        url,
+        types_of(types),
+        bytes(sealed),
+        FeedPosition(*place),
+        holder,
+        held_until,
+        again,
+        room,
     )
 
 
 def finish(
-    transaction: Transaction, claimed: Claimed, sent: Sequence[Sent], place: Place, now: int
+    transaction: Transaction, claimed: Claimed, sent: Sequence[Sent], place: FeedPosition, now: int
 ) -> bool | None:
     """Store what was sent, and that the feed is read up to `place`, and let others have it.
 

@@ -19,8 +19,8 @@ from factbook.clock import SECOND, Clock, iso
 from factbook.errors import GoneError, UnavailableError
 from factbook.events import numbering
 from factbook.events import store as events
-from factbook.events.event import Event, Place
-from factbook.events.store import Wanted
+from factbook.events.event import FeedEvent, FeedPosition
+from factbook.events.store import EventFilter
 from factbook.outbound import Reply
 from factbook.outbound.client import USER_AGENT
 from factbook.storage import Database
@@ -129,11 +129,11 @@ class Courier:
             log.error("webhook.disabled", webhook=id_, reason=error)
         return disabled is False and (more or len(claimed.due) == ROUND)
 
-    async def _new(self, claimed: Claimed) -> tuple[list[Event], Place, bool]:
+    async def _new(self, claimed: Claimed) -> tuple[list[FeedEvent], FeedPosition, bool]:
         """Events that were not tried yet, the place behind them, and whether there are more."""
         if claimed.room <= 0:
             return [], claimed.next, False
-        wanted, place = Wanted(claimed.types), claimed.next
+        wanted, place = EventFilter(claimed.types), claimed.next
         try:
             page = await events.page(self._database, place, wanted, claimed.room)
         except GoneError:
@@ -185,7 +185,7 @@ def body(type_: str, at: int, data: object) -> str:
     return msgspec.json.encode({"type": type_, "timestamp": iso(at), "data": data}).decode()
 
 
-def _message(event: Event, now: int) -> Message:
+def _message(event: FeedEvent, now: int) -> Message:
     return Message(event.id, event.type, body(event.type, event.at, event.data), now, 0)
 
 

@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from factbook.errors import ConflictError, NotFoundError
-from factbook.events.event import Place
+from factbook.events.event import FeedPosition
 from factbook.storage import Database, Row, Transaction
 
 MOST: Final = 50
@@ -60,7 +60,7 @@ async def figures(database: Database) -> Figures:
     return Figures(enabled, disabled, waiting, given_up, oldest)
 
 
-def add(transaction: Transaction, hook: Webhook, secret: bytes, place: Place) -> None:
+def add(transaction: Transaction, hook: Webhook, secret: bytes, place: FeedPosition) -> None:
     """Store a webhook, `secret` sealed, that gets the events from `place` on.
 
     Raises ConflictError when there are too many.
@@ -117,7 +117,7 @@ def enable(transaction: Transaction, id_: str, now: int) -> Webhook:
     return found._replace(disabled_at=None)
 
 
-def begin_at(transaction: Transaction, place: Place) -> None:
+def begin_at(transaction: Transaction, place: FeedPosition) -> None:
     """Let every webhook go on with the events from `place` on, and forget all messages."""
     transaction.run("DELETE FROM webhook_retries")
     transaction.run("UPDATE webhooks SET next_position = ?, next_item = ?", place)

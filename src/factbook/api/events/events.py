@@ -9,8 +9,8 @@ from factbook.api.openapi.parameters import FACTS_LIMIT
 from factbook.catalog import ref as refs
 from factbook.clock import iso
 from factbook.events import store
-from factbook.events.event import TYPES, Event, Place
-from factbook.events.store import Page, Wanted
+from factbook.events.event import TYPES, FeedEvent, FeedPosition
+from factbook.events.store import EventFilter, Page
 from factbook.http.context import State
 from factbook.http.requests import Reply, Request, reply
 from factbook.schemas import patterns
@@ -77,17 +77,17 @@ async def list_events(request: Request, state: State) -> Reply:
     return reply(_shown(page))
 
 
-def _wanted(request: Request) -> Wanted:
+def _wanted(request: Request) -> EventFilter:
     entity = ENTITY.of(request)
     ref = None if entity is None else str(refs.parse(entity))
-    return Wanted(TYPE.of(request), SET.of(request), SOURCE.of(request), ref)
+    return EventFilter(TYPE.of(request), SET.of(request), SOURCE.of(request), ref)
 
 
-def _place(cursor: str | None) -> Place | None:
+def _place(cursor: str | None) -> FeedPosition | None:
     if cursor is None:
         return None
     position, _, item = cursor.partition(".")
-    return Place(int(position), int(item))
+    return FeedPosition(int(position), int(item))
 
 
 def _shown(page: Page) -> dict[str, Any]:
@@ -98,7 +98,7 @@ def _shown(page: Page) -> dict[str, Any]:
     }
 
 
-def _event(event: Event) -> dict[str, Any]:
+def _event(event: FeedEvent) -> dict[str, Any]:
     return {
         "id": event.id,
         "type": event.type,

@@ -31,7 +31,7 @@ async def readyz(request: Request, state: State) -> Reply:
 
 async def metrics(request: Request, state: State) -> Reply:
     """Counts and durations for Prometheus; what is stored only while the database answers."""
-    known: dict[str, runs.Health] = {}
+    known: dict[str, runs.SourceHealth] = {}
     sources = state.registry.fixed.sources
     kept: list[Metric] = []
     with suppress(UnavailableError):

@@ -17,7 +17,7 @@ from factbook.http import audit as auditing
 from factbook.http.context import State
 from factbook.http.requests import Reply, Request, decode, reply
 from factbook.scheduling import runs
-from factbook.scheduling.runs import Run
+from factbook.scheduling.runs import RunRecord
 from factbook.schemas.sources import NewRun, Publish
 
 _LARGEST = 256 * 1024
@@ -176,7 +176,7 @@ def _place(found: list[DataSource], cursor: str, state: State) -> int:
     return sum(id_ in state.sources or id_ < cursor for id_ in ids)
 
 
-def _run(found: Run) -> dict[str, Any]:
+def _run(found: RunRecord) -> dict[str, Any]:
     return {
         "id": found.id,
         "whole": found.whole,

@@ -30,8 +30,8 @@ from factbook.facts import history_queries as reading
 from factbook.facts import pushed_facts as pushing
 from factbook.facts import store
 from factbook.facts.datasource import DataSource
-from factbook.facts.history_queries import Entry, Place
-from factbook.facts.pushed_facts import Item, Outcome
+from factbook.facts.history_queries import HistoryEntry, HistoryPosition
+from factbook.facts.pushed_facts import FactItem, FactItemResult
 from factbook.http import audit as auditing
 from factbook.http.context import State
 from factbook.http.requests import Reply, Request, reply
@@ -131,7 +131,7 @@ def _check_pushed(source: DataSource) -> None:
 
 
 # What was read of an item: the item, or the problems because of which there is none.
-_Read = Item | dict[str, str]
+_Read = FactItem | dict[str, str]
 
 
 def _item(given: NewFacts, depth: int, now: int) -> _Read:
@@ -153,26 +153,29 @@ def _item(given: NewFacts, depth: int, now: int) -> _Read:
             written_at = moment
     if deeper_than(given.facts, depth):
         problems["facts"] = f"is nested more than {depth} deep"
-    return problems or Item(ref, given.facts, written_at)
+    return problems or FactItem(ref, given.facts, written_at)
 
 
 def _store(
     transaction: Transaction, *, source_id: str, read: list[_Read], now: int
-) -> tuple[str, list[Outcome]]:
+) -> tuple[str, list[FactItemResult]]:
     """Store the items; the version of the source, and what became of each item."""
     stored = definitions.read(transaction, source_id)
     if stored is None:  # deleted a moment ago
         raise known_sources.missing(source_id)
     source = definitions.shown(stored)
     _check_pushed(source)
-    items = [each for each in read if isinstance(each, Item)]
+    items = [each for each in read if isinstance(each, FactItem)]
     found = iter(pushing.push(transaction, source, items, now))
-    outcomes = [next(found) if isinstance(each, Item) else Outcome(problems=each) for each in read]
+    outcomes = [
+        next(found) if isinstance(each, FactItem) else FactItemResult(problems=each)
+        for each in read
+    ]
     return source.version, outcomes
 
 
-def _outcome(position: int, read: _Read, outcome: Outcome) -> dict[str, Any]:
-    item = read if isinstance(read, Item) else None
+def _outcome(position: int, read: _Read, outcome: FactItemResult) -> dict[str, Any]:
+    item = read if isinstance(read, FactItem) else None
     return {
         "entity": item.ref if item else "",
         "timestamp": iso(item.written_at) if item else None,
@@ -235,14 +238,14 @@ def _parts(text: str) -> Iterable[str]:
     return filter(None, (part.strip() for part in text.split(",")))
 
 
-def _place(cursor: str | None) -> Place | None:
+def _place(cursor: str | None) -> HistoryPosition | None:
     if cursor is None:
         return None
     time, _, source_id = cursor.partition("/")
-    return Place(int(time), source_id)
+    return HistoryPosition(int(time), source_id)
 
 
-def _past(entry: Entry) -> dict[str, Any]:
+def _past(entry: HistoryEntry) -> dict[str, Any]:
     draft = {"draft": True} if entry.version == definitions.UNPUBLISHED else {}
     return {
         "dataSourceId": entry.source_id,

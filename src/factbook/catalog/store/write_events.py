@@ -5,12 +5,12 @@ from collections.abc import Iterator, Sequence
 from factbook.catalog.store.derived import portions
 from factbook.catalog.store.diff import Existing, SetRow, WritePlan
 from factbook.events import event
-from factbook.events.event import Change, Told
+from factbook.events.event import Change, EventRow
 
 
 def of_plan(
     target: SetRow | None, plan: WritePlan, by: str, restored: int | None
-) -> Iterator[Told]:
+) -> Iterator[EventRow]:
     """The set as it is after the plan, if there is one, and every entity that changed."""
     if target is not None:
         yield _of_set(target, plan, by, restored)
@@ -25,12 +25,12 @@ def of_plan(
             yield event.of_entities(name, revision, by, {change: some})
 
 
-def of_loss(target: SetRow, lost: Sequence[Existing], by: str) -> Told:
+def of_loss(target: SetRow, lost: Sequence[Existing], by: str) -> EventRow:
     """A set that has lost entities to another one."""
     return _of_set(target, WritePlan(target, removed=list(lost)), by, None)
 
 
-def _of_set(target: SetRow, plan: WritePlan, by: str, restored: int | None) -> Told:
+def _of_set(target: SetRow, plan: WritePlan, by: str, restored: int | None) -> EventRow:
     changes = plan.changes
     del changes["unchanged"]
     return event.of_set(

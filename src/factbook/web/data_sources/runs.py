@@ -11,7 +11,7 @@ from factbook.errors import ConflictError, InputError, NotFoundError
 from factbook.http import audit as auditing
 from factbook.http.requests import Reply
 from factbook.scheduling import runs
-from factbook.scheduling.runs import Run
+from factbook.scheduling.runs import RunRecord
 from factbook.web.data_sources import detail as data_source
 from factbook.web.data_sources import table_rows as source_rows
 from factbook.web.sign_in.password_sign_in import safe_path
@@ -76,7 +76,7 @@ async def show(visit: Visit) -> Reply:
     )
 
 
-async def _begun(visit: Visit, source_id: str, entity: str) -> Run:
+async def _begun(visit: Visit, source_id: str, entity: str) -> RunRecord:
     state = visit.state
     ref = str(refs.parse(entity, kind="component")) if entity else None
     run = await running.run(
@@ -92,7 +92,7 @@ async def _begun(visit: Visit, source_id: str, entity: str) -> Run:
     return run
 
 
-def _is_stuck(run: Run, elapsed: int) -> bool:
+def _is_stuck(run: RunRecord, elapsed: int) -> bool:
     is_waiting = run.finished_at is None and not (run.covered or run.failed)
     return is_waiting and elapsed >= _PATIENCE
 

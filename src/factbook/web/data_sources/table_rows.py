@@ -8,7 +8,7 @@ from markupsafe import Markup
 from factbook.collection import Known
 from factbook.facts import health
 from factbook.facts.datasource import DataSource
-from factbook.scheduling.runs import Health, Run
+from factbook.scheduling.runs import RunRecord, SourceHealth
 from factbook.web.charts.svg import element
 from factbook.web.site.formatting import percent, span
 
@@ -30,18 +30,18 @@ class Row(NamedTuple):
     is_builtin: bool
     way: Way
     doing: Doing
-    health: Health | None
+    health: SourceHealth | None
     problem: str | None
     next_run: int | None
     pushed_at: int | None
 
     @property
-    def last(self) -> Run | None:
+    def last(self) -> RunRecord | None:
         """The last collection of everything that ended."""
         return self.health and self.health.last
 
     @property
-    def running(self) -> Run | None:
+    def running(self) -> RunRecord | None:
         """The collection of everything that is under way."""
         return self.health and self.health.running
 
@@ -54,7 +54,7 @@ class Row(NamedTuple):
 
 
 def row(
-    known: Known, source_id: str, health_: Health | None, pushed_at: int | None, now: int
+    known: Known, source_id: str, health_: SourceHealth | None, pushed_at: int | None, now: int
 ) -> Row:
     """How the source with this id is doing; its definition may be unusable."""
     source = known.sources.get(source_id) or DataSource(id=source_id, title=source_id, draft=True)
@@ -82,7 +82,7 @@ def _way(known: Known, source_id: str) -> Way:
 def _doing(
     source: DataSource,
     way: Way,
-    found: Health | None,
+    found: SourceHealth | None,
     problem: str | None,
     pushed_at: int | None,
     now: int,
@@ -98,7 +98,7 @@ def _doing(
     return _NEW if found is None else _of_runs(found, now)
 
 
-def _of_runs(found: Health, now: int) -> Doing:
+def _of_runs(found: SourceHealth, now: int) -> Doing:
     if found.down_since is not None:
         return Doing(f"down for {span(now - found.down_since)}", "bad", 0)
     if found.last is not None and found.last.state == "partial":
@@ -113,7 +113,7 @@ def _of_runs(found: Health, now: int) -> Doing:
 _NEW: Final = Doing("new", "", 2)
 
 
-def bar(run: Run, place: str) -> Markup:
+def bar(run: RunRecord, place: str) -> Markup:
     """The entities of a run as one bar: covered, failed, skipped, and those still to come.
 
     It is stretched to its place. `place` makes its ids others than those of the same bar elsewhere
@@ -140,7 +140,7 @@ def bar(run: Run, place: str) -> Markup:
     )
 
 
-def parts_of(run: Run) -> Mapping[str, int]:
+def parts_of(run: RunRecord) -> Mapping[str, int]:
     """The entities of a run by what became of them."""
     done = {"covered": run.covered, "failed": run.failed, "skipped": run.skipped}
     if run.finished_at is not None:
@@ -148,7 +148,7 @@ def parts_of(run: Run) -> Mapping[str, int]:
     return done | {"to come": max(0, run.entities - run.covered - run.failed)}
 
 
-def figures(run: Run) -> str:
+def figures(run: RunRecord) -> str:
     """What became of the entities, in words: `1,204 covered, 3 failed`."""
     parts = {name: count for name, count in parts_of(run).items() if count}
     return ", ".join(f"{count:,} {name}" for name, count in parts.items()) or "no entities"

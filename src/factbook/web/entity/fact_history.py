@@ -14,7 +14,7 @@ from factbook.facts import history_queries as reading
 from factbook.facts import store
 from factbook.facts import time_series as excerpts
 from factbook.facts.datasource import DataSource
-from factbook.facts.history_queries import Place
+from factbook.facts.history_queries import HistoryPosition
 from factbook.facts.merge import Latest, reason_of
 from factbook.facts.reasons import NEVER_COLLECTED
 from factbook.facts.schema import Fact
@@ -210,7 +210,7 @@ async def _table(
 ) -> tuple[list[Written], int | None]:
     """The last rows that were written, before a time; the time to go on from."""
     limit = excerpts.bounded(asked.facts, _ROWS, _TABLE_BYTES)
-    after = None if before is None else Place(before, "")
+    after = None if before is None else HistoryPosition(before, "")
     rows = await reading.history_page(
         visit.state.database, [asked.source.id], asked.subject.shown.id,
         None, None, after, limit + 1,

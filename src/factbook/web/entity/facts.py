@@ -14,7 +14,7 @@ from factbook.facts.entity_filter import EntityFilter, Matcher
 from factbook.facts.merge import Latest, reason_of
 from factbook.facts.reasons import NEVER_COLLECTED
 from factbook.facts.schema import Fact
-from factbook.facts.shape import Group as ShapeGroup
+from factbook.facts.shape import LeafGroup as ShapeGroup
 from factbook.http.requests import offloaded
 from factbook.integrations import catalog
 from factbook.scheduling import runs
