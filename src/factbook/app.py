@@ -22,10 +22,10 @@ from factbook.catalog.sets import PushRules
 from factbook.catalog.store import derived
 from factbook.clock import Clock
 from factbook.collection import (
+    ClientFactory,
     Clients,
     Collector,
     Connect,
-    Connections,
     Further,
     HostFiles,
     Registry,
@@ -240,7 +240,7 @@ class Application:
 
     def _connect_to(self, integration: Integration) -> Client:
         if self._connect is None:
-            self._connect = Connections(self.settings, self._clock, self._tracer).client
+            self._connect = ClientFactory(self.settings, self._clock, self._tracer).client
         return self._connect(integration)
 
 

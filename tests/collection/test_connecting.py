@@ -9,7 +9,7 @@ from functools import partial
 import pytest
 
 from factbook import clock
-from factbook.collection import Connections
+from factbook.collection import ClientFactory
 from factbook.outbound import Client, Credential
 from factbook.outbound.outcomes import Outcome
 from factbook.settings import Settings
@@ -50,7 +50,7 @@ async def test_each_host_is_sent_the_credential_configured_for_it_and_no_other(s
             base_url=one,
             further={two: partial(proving, secret)},
         )
-        client = Connections(SETTINGS, clock.now).client(asking)
+        client = ClientFactory(SETTINGS, clock.now).client(asking)
         stack.push_async_callback(client.aclose)
         assert (await client.get("/x")).ok
         assert (await client.further[two].get("/y")).ok
@@ -72,7 +72,7 @@ async def test_calls_with_one_credential_do_not_wait_for_those_with_another() ->
 
     server = await asyncio.start_server(answer, "127.0.0.1", 0)
     url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-    connections = Connections(SETTINGS, clock.now)
+    connections = ClientFactory(SETTINGS, clock.now)
     async with server, AsyncExitStack() as stack:
         clients = [
             connections.client(replace(integration(Vendor(), str(n)), base_url=url, at_once=each))

@@ -12,7 +12,7 @@ from starlette.types import ASGIApp
 from factbook.clock import Clock
 from factbook.collection import Collector
 from factbook.datasources import custom
-from factbook.datasources.custom import Connection, Definition
+from factbook.datasources.custom import CustomSourceDefinition, SourceConnection
 from factbook.facts import store
 from factbook.facts.store import Latest
 from factbook.integrations.integration import Integration
@@ -28,7 +28,7 @@ from tests.service import Service, component
 KEY = "acme.test/build"
 CADENCE = "0 * * * *"
 SECRET = "the-secret-of-a-connection"
-CI = Connection(base_url="https://ci.test/api", headers={"X-Token": SECRET})
+CI = SourceConnection(base_url="https://ci.test/api", headers={"X-Token": SECRET})
 BUILD = f'{{{{ metadata.annotations."{KEY}" }}}}'
 PASSED = {"ok": True, "took": 7, "tags": ["x", "y"]}
 
@@ -135,7 +135,7 @@ def definition(
     *,
     members: Mapping[str, Any] | None = None,
     **config: Any,
-) -> Definition:
+) -> CustomSourceDefinition:
     """A source; facts are a type and a JMESPath each, or a pattern between slashes."""
     if type_ == "http":
         config = {"connection": "ci"} | config
@@ -177,14 +177,16 @@ class NoFiles:
     read = paths = locate
 
 
-def integration(of: Definition, *, ci: Connection = CI) -> Integration:
+def integration(of: CustomSourceDefinition, *, ci: SourceConnection = CI) -> Integration:
     """What the collector works on, of a source that asks the connection `ci` if it asks any."""
     found = custom.integration(of, {"ci": ci}, NoFiles())
     assert found is not None
     return found
 
 
-def collecting(service: Service, api: Api, *sources: Definition, ci: Connection = CI) -> Custom:
+def collecting(
+    service: Service, api: Api, *sources: CustomSourceDefinition, ci: SourceConnection = CI
+) -> Custom:
     """The collector of these sources, which ask an API of the user's own."""
     connect = connecting(service, Hosts(ci=api, other=api))
     return Custom(service, connect, *(integration(one, ci=ci) for one in sources))

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from factbook.datasources import custom
-from factbook.datasources.custom import Connection, Definition
+from factbook.datasources.custom import CustomSourceDefinition, SourceConnection
 from factbook.integrations.integration import Integration
 from factbook.outbound import Client
 from factbook.outbound.transport import Network
@@ -67,13 +67,13 @@ class Beside:
         self.world: Custom
 
     async def run(
-        self, source: Definition, base_url: str = "https://nowhere.test", **options: Any
+        self, source: CustomSourceDefinition, base_url: str = "https://nowhere.test", **options: Any
     ) -> dict[str, dict[str, str]]:
         """The reasons that are stored for each entity, once both sources have run."""
         good = await self._serve(saying(whole(b'{"ok": true}')))
         connections = {
-            "evil": Connection(base_url=base_url, headers={"x-token": SECRET}),
-            "good": Connection(base_url=f"http://127.0.0.1:{good}"),
+            "evil": SourceConnection(base_url=base_url, headers={"x-token": SECRET}),
+            "good": SourceConnection(base_url=f"http://127.0.0.1:{good}"),
         }
         other = definition("http", "good", connection="good", path="/{{ metadata.name }}")
         clock = Ticking()
@@ -100,7 +100,7 @@ class Beside:
             assert (await self.world.latest(name, "good")).facts == {"ok": True}
 
 
-def evil(**options: Any) -> Definition:
+def evil(**options: Any) -> CustomSourceDefinition:
     """A source that has no time to be tried again by the collector."""
     members = {"timeout": {"seconds": 20}}
     options = {"connection": "evil", "path": "/{{ metadata.name }}"} | options

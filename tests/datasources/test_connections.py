@@ -6,7 +6,7 @@ import pytest
 import structlog
 
 from factbook.datasources import custom
-from factbook.datasources.custom import Connection
+from factbook.datasources.custom import SourceConnection
 from factbook.errors import ConfigurationError, InputError
 from tests.datasources.asking import (
     BUILD,
@@ -43,7 +43,7 @@ def test_a_table_becomes_a_connection_also_from_texts_as_variables_have_them() -
         }
     )
     headers = {"Authorization": f"Bearer {SECRET}"}
-    expected = Connection(
+    expected = SourceConnection(
         base_url="https://ci.test/api", headers=headers, methods=("GET", "POST"), at_once=2
     )
     assert found == {"ci": expected}
@@ -100,7 +100,7 @@ async def test_a_secret_goes_to_its_origin_and_appears_nowhere_else(service: Ser
     api.fail("/api/jobs/denied", saying({"message": SECRET}, 403), times=9)
     source = definition(path=f"/jobs/{BUILD}", members={"timeout": {"seconds": 20}})
     ours = integration(source)
-    open_ = Connection(base_url="https://other.test/api")
+    open_ = SourceConnection(base_url="https://other.test/api")
     theirs = custom.integration(
         definition(id_="others", connection="open", path="/x"), {"open": open_}, NoFiles()
     )

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from factbook.datasources.custom import Definition
+from factbook.datasources.custom import CustomSourceDefinition
 from tests.datasources.hostile import CHUNKED, DEEP, HEAD, MB, PIECE, Beside, everyone, evil, whole
 from tests.outbound.conftest import Serve, Talk
 from tests.outbound.talking import endless, heard, saying
@@ -106,7 +106,7 @@ TOO_SLOW = "127.0.0.1: no answer within 0.3 seconds"
     ],
 )
 async def test_a_hostile_host_ends_in_a_clear_error_and_costs_no_other_source(
-    beside: Beside, serve: Serve, talk: Talk, source: Definition, detail: str
+    beside: Beside, serve: Serve, talk: Talk, source: CustomSourceDefinition, detail: str
 ) -> None:
     port = await serve(talk)
     reasons = await beside.run(source, f"http://127.0.0.1:{port}")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from factbook.datasources.custom import Connection, extraction
+from factbook.datasources.custom import SourceConnection, extraction
 from factbook.errors import InputError, InvalidItemsError
 from factbook.outbound import address
 from tests.datasources.asking import definition
@@ -77,6 +77,6 @@ def test_a_header_that_names_another_path_is_refused(name: str) -> None:
 )
 def test_a_secret_is_known_again_however_it_is_escaped(body: bytes) -> None:
     headers = {"authorization": "Bearer ab+cd/ef<gh==", "cookie": "session=0123456789; lang=en"}
-    connection = Connection(base_url="https://ci.test", headers=headers)
+    connection = SourceConnection(base_url="https://ci.test", headers=headers)
     assert connection.is_repeated(body)
     assert not connection.is_repeated(b'{"authorization": "Bearer", "session": true}')

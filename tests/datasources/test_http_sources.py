@@ -3,7 +3,7 @@
 import pytest
 
 from factbook.clock import HOUR
-from factbook.datasources.custom import Connection
+from factbook.datasources.custom import SourceConnection
 from tests.datasources.asking import BUILD, CI, KEY, PASSED, Api, built, collecting, definition
 from tests.fakes.faults import saying
 from tests.service import NOON, Service, component
@@ -95,7 +95,7 @@ async def test_a_request_is_made_as_the_source_says(service: Service) -> None:
         headers={"X-Build": BUILD, "Accept": "application/vnd.acme+json"},
         body={"ids": [BUILD, 7], "nested": {"live": None}},
     )
-    posting = Connection(base_url=CI.base_url, headers=CI.headers, methods=("GET", "POST"))
+    posting = SourceConnection(base_url=CI.base_url, headers=CI.headers, methods=("GET", "POST"))
     world = collecting(service, api, source, ci=posting)
     await world.run(built("web", "a b&c=/?"))
     [asked] = api.asked

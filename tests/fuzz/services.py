@@ -12,7 +12,7 @@ from starlette.responses import Response
 from factbook.auth import encryption as sealing
 from factbook.auth.oidc.options import Options as OpenIDOptions
 from factbook.client import ClientError, responses
-from factbook.datasources.custom import Connection
+from factbook.datasources.custom import SourceConnection
 from factbook.errors import ConfigurationError, SignInError
 from factbook.integrations import VENDORS, vendor
 from factbook.integrations import file_tree as trees
@@ -69,7 +69,7 @@ def options(data: bytes) -> None:
     if not isinstance(given, dict):
         return
     table = {str(key): value for key, value in given.items()}
-    types: list[Any] = [*(vendor(id_).options for id_ in VENDORS), Connection, OpenIDOptions]
+    types: list[Any] = [*(vendor(id_).options for id_ in VENDORS), SourceConnection, OpenIDOptions]
     for type_ in types:
         for values in (table, table | {"token": f"{_MARK}\n", "client_secret": [_MARK]}):
             try:

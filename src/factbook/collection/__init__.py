@@ -4,24 +4,24 @@ from factbook.collection.collector import Collector, Further
 from factbook.collection.refresh_requests import collect_requested
 from factbook.collection.run_plan import RunPlan, enqueue, plan, plan_some
 from factbook.datasources.catalog_samples import sample_catalog
-from factbook.datasources.clients import Clients, Connect, Connections
+from factbook.datasources.clients import ClientFactory, Clients, Connect
 from factbook.datasources.memory import sweep as sweep_memories
 from factbook.datasources.registry import Known, Registry
 from factbook.datasources.repository_files import HostFiles
-from factbook.datasources.trial import Answered, Tried, tried
+from factbook.datasources.trial import TrialResponse, TrialResult, tried
 
 __all__ = [
-    "Answered",
+    "TrialResponse",
     "Clients",
     "Collector",
     "Connect",
-    "Connections",
+    "ClientFactory",
     "Further",
     "HostFiles",
     "Known",
     "RunPlan",
     "Registry",
-    "Tried",
+    "TrialResult",
     "collect_requested",
     "enqueue",
     "plan",

@@ -10,9 +10,9 @@ from factbook.catalog.store import collectable as subjects
 from factbook.collection import start_run as starting
 from factbook.datasources import define as defining
 from factbook.datasources.clients import Connect
-from factbook.datasources.custom import Definition, definition
+from factbook.datasources.custom import CustomSourceDefinition, definition
 from factbook.datasources.registry import Known, Registry
-from factbook.datasources.trial import Tried, tried
+from factbook.datasources.trial import TrialResult, tried
 from factbook.errors import ConflictError, NotFoundError
 from factbook.scheduling import runs
 from factbook.scheduling.runs import RunRecord
@@ -58,8 +58,12 @@ async def run(
 
 
 async def trial(
-    database: Database, registry: Registry, connect: Connect, made: Definition, entity: str
-) -> tuple[str, Tried]:
+    database: Database,
+    registry: Registry,
+    connect: Connect,
+    made: CustomSourceDefinition,
+    entity: str,
+) -> tuple[str, TrialResult]:
     """The entity's whole reference, and what comes of collecting for it; nothing is stored.
 
     Raises InputError for a connection that does not let it, NotFoundError.
@@ -78,7 +82,7 @@ async def to_try(
     source_id: str,
     document: dict[str, Any] | None,
     max_depth: int,
-) -> Definition:
+) -> CustomSourceDefinition:
     """The definition in a document, or what is stored of the source, its draft first.
 
     Raises what `defining.checked` does, NotFoundError.

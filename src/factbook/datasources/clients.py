@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 Connect = Callable[[Integration], Client]
 
 
-class Connections:
+class ClientFactory:
     """Makes clients, all with the network that the settings describe.
 
     The clients of one credential share a governor, and the connections to a host.

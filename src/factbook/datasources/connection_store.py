@@ -15,7 +15,7 @@ from factbook.auth import encryption as sealing
 from factbook.auth.encryption import NotOpenedError
 from factbook.datasources import connection_usage as connection_users
 from factbook.datasources import definitions
-from factbook.datasources.custom import Connection, Unusable
+from factbook.datasources.custom import SourceConnection, Unusable
 from factbook.datasources.custom.definition import HEADER, NOT_A_HEADER
 from factbook.errors import (
     ConfigurationError,
@@ -39,7 +39,7 @@ _LABEL: Final = "connections"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wanted:
+class ConnectionInput:
     """A connection as somebody wants it; a header without a value keeps the one that it has."""
 
     base_url: str
@@ -48,7 +48,7 @@ class Wanted:
     headers: Mapping[str, str | None] = field(default_factory=dict, repr=False)
 
 
-class Options(msgspec.Struct, frozen=True):
+class ConnectionOptions(msgspec.Struct, frozen=True):
     """What is stored in the clear; `headers` says by name when the value was set."""
 
     base_url: str
@@ -61,7 +61,7 @@ class StoredConnection(NamedTuple):
     """A connection without its secrets."""
 
     name: str
-    options: Options
+    options: ConnectionOptions
     created_at: int
     created_by: str
     updated_at: int
@@ -73,7 +73,7 @@ async def listed(database: Database) -> list[StoredConnection]:
     return [_stored(row) for row in await database.all(_EVERY)]
 
 
-async def usable(database: Database, key: Key) -> dict[str, Connection | Unusable]:
+async def usable(database: Database, key: Key) -> dict[str, SourceConnection | Unusable]:
     """The stored connections by name, with their secrets, or why one cannot be used."""
     rows = await database.all(_EVERY)
     return {row[0]: _usable(row, key) for row in rows}
@@ -86,7 +86,7 @@ def read(transaction: Transaction, name: str) -> StoredConnection | None:
 
 
 def put(
-    transaction: Transaction, name: str, wanted: Wanted, key: bytes, actor: str, now: int
+    transaction: Transaction, name: str, wanted: ConnectionInput, key: bytes, actor: str, now: int
 ) -> StoredConnection:
     """Make a connection, or change it; a header that is not named is removed.
 
@@ -101,7 +101,7 @@ def put(
     kept = _kept(wanted.base_url, headers, row, key)
     connection = _connection(wanted, {**kept, **_given(headers)})
     times = {} if before is None else before.options.headers
-    options = Options(
+    options = ConnectionOptions(
         connection.base_url,
         connection.methods,
         connection.at_once,
@@ -126,7 +126,7 @@ def delete(transaction: Transaction, name: str) -> StoredConnection:
     return found
 
 
-def _headers(name: str, wanted: Wanted) -> dict[str, str | None]:
+def _headers(name: str, wanted: ConnectionInput) -> dict[str, str | None]:
     """The headers by their names in lower case; raises InvalidItemsError."""
     problems = []
     if not configuring.NAME.fullmatch(name):
@@ -183,7 +183,7 @@ def _kept(
     return {header: values[header] for header in keeping}
 
 
-def _connection(wanted: Wanted, values: Mapping[str, str]) -> Connection:
+def _connection(wanted: ConnectionInput, values: Mapping[str, str]) -> SourceConnection:
     """The connection; raises InvalidItemsError where one of the settings would be refused."""
     options = {
         "base_url": wanted.base_url,
@@ -192,7 +192,7 @@ def _connection(wanted: Wanted, values: Mapping[str, str]) -> Connection:
         "headers": dict(values),
     }
     try:
-        return msgspec.convert(options, Connection)
+        return msgspec.convert(options, SourceConnection)
     except msgspec.ValidationError as error:
         raise InvalidItemsError([_problem("", str(error))]) from None
     except ConfigurationError as error:
@@ -201,11 +201,11 @@ def _connection(wanted: Wanted, values: Mapping[str, str]) -> Connection:
         raise InvalidItemsError([_problem(_PATHS.get(option, option), what)]) from None
 
 
-def _usable(row: Row, key: Key) -> Connection | Unusable:
+def _usable(row: Row, key: Key) -> SourceConnection | Unusable:
     options = _stored(row).options
     try:
         values = _values(row, key()) if row[2] is not None else {}
-        return Connection(
+        return SourceConnection(
             base_url=options.base_url,
             methods=options.methods,
             at_once=options.at_once,
@@ -226,7 +226,7 @@ def _not_opened(name: str) -> str:
     )
 
 
-def _sealed(name: str, connection: Connection, key: bytes) -> bytes | None:
+def _sealed(name: str, connection: SourceConnection, key: bytes) -> bytes | None:
     if not connection.headers:
         return None
     content = msgspec.json.encode(connection.headers)
@@ -251,7 +251,7 @@ def _row(transaction: Transaction, name: str) -> Row | None:
 
 def _stored(row: Row) -> StoredConnection:
     name, options, _, *rest = row
-    return StoredConnection(name, msgspec.json.decode(options, type=Options), *rest)
+    return StoredConnection(name, msgspec.json.decode(options, type=ConnectionOptions), *rest)
 
 
 def _problem(path: str, message: str) -> dict[str, str]:

@@ -25,19 +25,19 @@ def _asked(row: Row) -> set[str]:
     return {one.config.connection for one in handlers if one.type == "http"}
 
 
-class _Config(msgspec.Struct):
+class _ConnectionConfig(msgspec.Struct):
     connection: str = ""
 
 
 class _Handler(msgspec.Struct):
     type: str
-    config: _Config
+    config: _ConnectionConfig
 
 
-class _Document(msgspec.Struct, rename="camel"):
+class _HandlerDocument(msgspec.Struct, rename="camel"):
     handler_definition: _Handler
 
 
-_decoder = msgspec.json.Decoder(_Document)
+_decoder = msgspec.json.Decoder(_HandlerDocument)
 
 _DOCUMENTS = "SELECT id, draft, published FROM data_sources ORDER BY id"

@@ -7,8 +7,8 @@ import structlog
 
 from factbook.datasources import connection_store
 from factbook.datasources import connection_usage as connection_users
-from factbook.datasources.connection_store import StoredConnection, Wanted
-from factbook.datasources.custom import Connection, Unusable
+from factbook.datasources.connection_store import ConnectionInput, StoredConnection
+from factbook.datasources.custom import SourceConnection, Unusable
 from factbook.datasources.registry import Registry
 from factbook.errors import ConflictError, NotFoundError
 from factbook.storage import Database, Transaction, Write
@@ -16,7 +16,7 @@ from factbook.storage import Database, Transaction, Write
 log = structlog.get_logger("factbook.connections")
 
 
-class Shown(NamedTuple):
+class ConnectionDetail(NamedTuple):
     """A connection without its secrets.
 
     `headers` says by name when the value was set. Of a connection of the settings nobody knows, and
@@ -33,7 +33,7 @@ class Shown(NamedTuple):
     problem: str | None = None
 
 
-async def listed(database: Database, registry: Registry) -> list[Shown]:
+async def listed(database: Database, registry: Registry) -> list[ConnectionDetail]:
     """Every connection, of the settings or stored, by its name."""
     await registry.latest()
     users = await connection_users.everything(database)
@@ -47,7 +47,7 @@ async def listed(database: Database, registry: Registry) -> list[Shown]:
     return sorted(found, key=lambda one: one.name)
 
 
-async def one(database: Database, registry: Registry, name: str) -> Shown:
+async def one(database: Database, registry: Registry, name: str) -> ConnectionDetail:
     """The connection with this name; raises NotFoundError."""
     for found in await listed(database, registry):
         if found.name == name:
@@ -60,12 +60,12 @@ async def put(
     registry: Registry,
     key: bytes,
     name: str,
-    wanted: Wanted,
+    wanted: ConnectionInput,
     *,
     actor: str,
     now: int,
     write: Write | None = None,
-) -> Shown:
+) -> ConnectionDetail:
     """Make or change a connection, whose secrets are sealed under the key of the tokens.
 
     Raises InvalidItemsError, which names no value, and ConflictError when it is one of the
@@ -104,14 +104,14 @@ def _check(name: str, registry: Registry) -> None:
         raise ConflictError(f"The connection {name} is one of the settings: change it there.")
 
 
-def _configured(name: str, one: Connection, users: Sequence[str]) -> Shown:
+def _configured(name: str, one: SourceConnection, users: Sequence[str]) -> ConnectionDetail:
     headers = dict.fromkeys(sorted(map(str.lower, one.headers)))
-    return Shown(name, one.base_url, one.methods, one.at_once, headers, users)
+    return ConnectionDetail(name, one.base_url, one.methods, one.at_once, headers, users)
 
 
-def _shown(stored: StoredConnection, users: Sequence[str], problem: str | None) -> Shown:
+def _shown(stored: StoredConnection, users: Sequence[str], problem: str | None) -> ConnectionDetail:
     options = stored.options
-    return Shown(
+    return ConnectionDetail(
         stored.name,
         options.base_url,
         options.methods,

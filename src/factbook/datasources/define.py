@@ -11,9 +11,9 @@ import structlog
 
 from factbook.catalog.validation import deeper_than, too_deep
 from factbook.datasources import definitions
-from factbook.datasources.custom import Definition
+from factbook.datasources.custom import CustomSourceDefinition
 from factbook.datasources.custom import validation as mistakes
-from factbook.datasources.definitions import Stored
+from factbook.datasources.definitions import StoredSource
 from factbook.datasources.registry import Registry
 from factbook.errors import ConflictError, InputError, InvalidItemsError, NotFoundError
 from factbook.facts import history
@@ -38,7 +38,7 @@ async def checked(
 
 async def read(
     document: Document, registry: Registry, max_depth: int, source_id: str | None = None
-) -> Definition:
+) -> CustomSourceDefinition:
     """The definition in a document; raises what `checked` does."""
     if deeper_than(document, max_depth):
         raise InputError(f"{too_deep(max_depth)}.")
@@ -69,7 +69,7 @@ def missing(source_id: str) -> NotFoundError:
     return NotFoundError(f'There is no data source "{source_id}".')
 
 
-async def existing(database: Database, source_id: str) -> Stored:
+async def existing(database: Database, source_id: str) -> StoredSource:
     """The custom source with this id; raises NotFoundError."""
     stored = await definitions.one(database, source_id)
     if stored is None:
@@ -77,7 +77,7 @@ async def existing(database: Database, source_id: str) -> Stored:
     return stored
 
 
-async def problem(registry: Registry, stored: Stored) -> str | None:
+async def problem(registry: Registry, stored: StoredSource) -> str | None:
     """Why a source that is stored so cannot be collected on this server; None when it can."""
     await registry.latest()
     return await asyncio.to_thread(registry.problem, stored)
@@ -91,10 +91,10 @@ async def create(
     actor: str,
     now: int,
     write: Write | None = None,
-) -> Stored:
+) -> StoredSource:
     """Store a document that was checked as a new draft; raises ConflictError when it is not new."""
 
-    def work(transaction: Transaction) -> Stored:
+    def work(transaction: Transaction) -> StoredSource:
         return definitions.create(transaction, document, actor, now)
 
     stored = await (write or database.write)(work)
@@ -109,13 +109,13 @@ async def replace(
     actor: str,
     now: int,
     write: Write | None = None,
-) -> Stored:
+) -> StoredSource:
     """Make a document that was checked the draft of its source, which is made when there is none.
 
     What says the same as what is there changes nothing.
     """
 
-    def work(transaction: Transaction) -> Stored:
+    def work(transaction: Transaction) -> StoredSource:
         if definitions.read(transaction, document["id"]) is None:
             return definitions.create(transaction, document, actor, now)
         return definitions.replace(transaction, document, actor, now)
@@ -133,7 +133,7 @@ async def publish(
     now: int,
     force: bool = False,
     write: Write | None = None,
-) -> Stored:
+) -> StoredSource:
     """Publish the draft under the next version; without a draft nothing changes.
 
     Raises NotFoundError, and ConflictError for a builtin source and, unless forced, when a fact was
@@ -142,7 +142,7 @@ async def publish(
     check_custom(source_id, registry)
     await existing(database, source_id)
 
-    def work(transaction: Transaction) -> Stored:
+    def work(transaction: Transaction) -> StoredSource:
         return definitions.publish(transaction, source_id, actor, now, force=force)
 
     stored = await (write or database.write)(work)
@@ -175,7 +175,7 @@ async def delete(
     log.info("data_source.deleted", source=source_id, actor=actor)
 
 
-def _noted(event: str, stored: Stored, registry: Registry, actor: str) -> Stored:
+def _noted(event: str, stored: StoredSource, registry: Registry, actor: str) -> StoredSource:
     registry.forget()
     log.info(f"data_source.{event}", source=stored.id, version=stored.version, actor=actor)
     return stored

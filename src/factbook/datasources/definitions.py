@@ -25,7 +25,7 @@ SERVICE_SET: Final = ("version", "draft", "createdAt", "updatedAt")
 _AT_ONCE = 1_000
 
 
-class Stored(NamedTuple):
+class StoredSource(NamedTuple):
     """A source as it is stored; `draft` is None when everything is published."""
 
     id: str
@@ -45,7 +45,7 @@ class Stored(NamedTuple):
         return self.published or self.draft or {}
 
 
-class Version(NamedTuple):
+class DefinitionVersion(NamedTuple):
     """That a document was published once."""
 
     version: str
@@ -62,7 +62,7 @@ def service_set(document: Document) -> list[dict[str, str]]:
     ]
 
 
-def shown(stored: Stored) -> DataSource:
+def shown(stored: StoredSource) -> DataSource:
     """The source as everybody sees it: with its version and times, and whether it is a draft."""
     return changed(
         datasource.parse(stored.current),
@@ -84,31 +84,31 @@ def raise_revision(transaction: Transaction) -> None:
     transaction.run("UPDATE counters SET value = value + 1 WHERE name = 'data_source'")
 
 
-async def everything(database: Database) -> list[Stored]:
+async def everything(database: Database) -> list[StoredSource]:
     """Every source, by its id."""
     return [_stored(row) async for rows in database.pages(_EVERY, size=100) for row in rows]
 
 
-async def one(database: Database, source_id: str) -> Stored | None:
+async def one(database: Database, source_id: str) -> StoredSource | None:
     """The source with this id."""
     row = await database.one(_ONE, (source_id,))
     return _stored(row) if row else None
 
 
-async def versions(database: Database, source_id: str) -> list[Version]:
+async def versions(database: Database, source_id: str) -> list[DefinitionVersion]:
     """Every version that was published, the newest first."""
-    found = [Version(*row) for row in await database.all(_VERSIONS, (source_id,))]
+    found = [DefinitionVersion(*row) for row in await database.all(_VERSIONS, (source_id,))]
     return sorted(found, key=lambda one: _numbers(one.version), reverse=True)
 
 
-def read(transaction: Transaction, source_id: str) -> Stored | None:
+def read(transaction: Transaction, source_id: str) -> StoredSource | None:
     """The source with this id, which nobody else changes until the end of the transaction."""
     transaction.lock(f"data source {source_id}")
     row = transaction.one(_ONE, (source_id,))
     return _stored(row) if row else None
 
 
-def create(transaction: Transaction, document: Document, actor: str, now: int) -> Stored:
+def create(transaction: Transaction, document: Document, actor: str, now: int) -> StoredSource:
     """Store a new source as a draft; raises ConflictError when there is one with its id."""
     source_id = document["id"]
     if read(transaction, source_id) is not None:
@@ -118,7 +118,7 @@ def create(transaction: Transaction, document: Document, actor: str, now: int) -
     return _again(transaction, source_id)
 
 
-def replace(transaction: Transaction, document: Document, actor: str, now: int) -> Stored:
+def replace(transaction: Transaction, document: Document, actor: str, now: int) -> StoredSource:
     """Make the document the draft of its source; one that says nothing new changes nothing.
 
     What says the same as the published one ends the draft. Raises NotFoundError for no source.
@@ -135,7 +135,7 @@ def replace(transaction: Transaction, document: Document, actor: str, now: int) 
 
 def publish(
     transaction: Transaction, source_id: str, actor: str, now: int, *, force: bool = False
-) -> Stored:
+) -> StoredSource:
     """Publish the draft under the next version; without a draft nothing changes.
 
     Raises NotFoundError for no source, and ConflictError, unless forced, when a fact was removed or
@@ -165,14 +165,14 @@ def delete(transaction: Transaction, source_id: str) -> bool:
     return True
 
 
-def _existing(transaction: Transaction, source_id: str) -> Stored:
+def _existing(transaction: Transaction, source_id: str) -> StoredSource:
     found = read(transaction, source_id)
     if found is None:
         raise NotFoundError(f"There is no data source {source_id} that was defined here.")
     return found
 
 
-def _again(transaction: Transaction, source_id: str) -> Stored:
+def _again(transaction: Transaction, source_id: str) -> StoredSource:
     """The source after a change, which is counted."""
     raise_revision(transaction)
     return _existing(transaction, source_id)
@@ -196,7 +196,7 @@ def _breaking(lost: Mapping[str, str]) -> ConflictError:
     )
 
 
-def _next(before: Stored, lost: Mapping[str, str]) -> str:
+def _next(before: StoredSource, lost: Mapping[str, str]) -> str:
     """The version of what is published next."""
     if before.published is None:
         return "1.0.0"
@@ -245,9 +245,9 @@ def _json(value: object) -> str:
     return msgspec.json.encode(value).decode()
 
 
-def _stored(row: tuple[Any, ...]) -> Stored:
+def _stored(row: tuple[Any, ...]) -> StoredSource:
     draft, published = (None if text is None else msgspec.json.decode(text) for text in row[1:3])
-    return Stored(row[0], draft, published, *row[3:])
+    return StoredSource(row[0], draft, published, *row[3:])
 
 
 _EVERY = """

@@ -19,7 +19,7 @@ from factbook.storage import Database
 _LOOKED_AT: Final = 200
 
 
-class Shown(NamedTuple):
+class ProbeResult(NamedTuple):
     """What one question showed: the right, and why there is no answer (None: there is one).
 
     `facts` are the places of which nothing is known without it. `ahead` is by how many milliseconds
@@ -32,31 +32,33 @@ class Shown(NamedTuple):
     ahead: int | None = None
 
 
-class Checked(NamedTuple):
+class CredentialCheck(NamedTuple):
     """What the questions showed; `example` is the entity that was collected for, if there was one.
 
     `missing` says why facts about the example are not known, by place, as it is stored.
     """
 
-    shown: list[Shown]
+    shown: list[ProbeResult]
     example: str | None
     missing: dict[str, Missing]
 
 
-async def check(database: Database, integration: Integration, client: Client, now: int) -> Checked:
+async def check(
+    database: Database, integration: Integration, client: Client, now: int
+) -> CredentialCheck:
     """Ask; nothing is stored. Facts of an example are asked for where probes do not show enough."""
     probes = integration.probes
     shown = list(await asyncio.gather(*(_shown(client, probe, now) for probe in probes)))
     refused = any(one.missing is not None and "" in one.facts for one in shown)
     if refused or not _depends(integration):
-        return Checked(shown, None, {})
+        return CredentialCheck(shown, None, {})
     found = await _example(database, integration)
     if found is None:
-        return Checked(shown, None, {})
+        return CredentialCheck(shown, None, {})
     ref, target = found
     memory = DatabaseMemory(database, integration.source.id, now)
     collected = await integration.collect([target], client, memory, now)
-    return Checked(shown, ref, collected.get(target, Collected()).missing)
+    return CredentialCheck(shown, ref, collected.get(target, Collected()).missing)
 
 
 def _depends(integration: Integration) -> bool:
@@ -64,7 +66,7 @@ def _depends(integration: Integration) -> bool:
     return integration.read is not None or not integration.probes
 
 
-async def _shown(client: Client, probe: Probe, now: int) -> Shown:
+async def _shown(client: Client, probe: Probe, now: int) -> ProbeResult:
     asked = client.further[probe.further] if probe.further else client
     method = "GET" if probe.json is None else "POST"
     answer = await asked.request(
@@ -77,7 +79,9 @@ async def _shown(client: Client, probe: Probe, now: int) -> Shown:
         attempts=1,
     )
     fine = answer.ok or answer.status in probe.also
-    return Shown(probe.right, None if fine else answer.missing, probe.facts, _ahead(answer, now))
+    return ProbeResult(
+        probe.right, None if fine else answer.missing, probe.facts, _ahead(answer, now)
+    )
 
 
 async def _example(database: Database, integration: Integration) -> tuple[str, str] | None:

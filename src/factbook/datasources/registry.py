@@ -10,8 +10,8 @@ import structlog
 from factbook.clock import SECOND, Clock
 from factbook.datasources import connection_store, custom, definitions
 from factbook.datasources.connection_store import Key
-from factbook.datasources.custom import Connection, Definition, Files, Unusable
-from factbook.datasources.definitions import Stored
+from factbook.datasources.custom import CustomSourceDefinition, Files, SourceConnection, Unusable
+from factbook.datasources.definitions import StoredSource
 from factbook.errors import FactbookError, InputError
 from factbook.facts.datasource import DataSource
 from factbook.integrations.integration import Integration
@@ -31,7 +31,7 @@ class Known(NamedTuple):
 
     sources: dict[str, DataSource]
     integrations: dict[str, Integration]
-    definitions: dict[str, Definition]
+    definitions: dict[str, CustomSourceDefinition]
     problems: dict[str, str]
 
 
@@ -41,11 +41,11 @@ class _Read(NamedTuple):
     `connection` is the one that it asks, as it was.
     """
 
-    stored: Stored
-    definition: Definition | None = None
+    stored: StoredSource
+    definition: CustomSourceDefinition | None = None
     integration: Integration | None = None
     problem: str | None = None
-    connection: Connection | Unusable | None = None
+    connection: SourceConnection | Unusable | None = None
 
 
 class Registry:
@@ -56,7 +56,7 @@ class Registry:
         database: Database,
         sources: Sequence[DataSource],
         integrations: Sequence[Integration],
-        connections: Mapping[str, Connection],
+        connections: Mapping[str, SourceConnection],
         files: Files,
         clock: Clock,
         key: Key,
@@ -67,7 +67,7 @@ class Registry:
         """
         self._database = database
         self._configured = connections
-        self._connections: Mapping[str, Connection | Unusable] = connections
+        self._connections: Mapping[str, SourceConnection | Unusable] = connections
         self._key = key
         self._files = files
         self._clock = clock
@@ -92,12 +92,12 @@ class Registry:
         return self._fixed
 
     @property
-    def configured(self) -> Mapping[str, Connection]:
+    def configured(self) -> Mapping[str, SourceConnection]:
         """The connections of the settings, by name."""
         return self._configured
 
     @property
-    def connections(self) -> Mapping[str, Connection | Unusable]:
+    def connections(self) -> Mapping[str, SourceConnection | Unusable]:
         """What custom sources may ask, by name, as it was found last; those of the settings win."""
         return self._connections
 
@@ -119,7 +119,7 @@ class Registry:
         self.forget()
         return await self.current()
 
-    def problem(self, stored: Stored) -> str | None:
+    def problem(self, stored: StoredSource) -> str | None:
         """Why a source that is stored so cannot be collected; None when it can."""
         return self._read_one(stored).problem
 
@@ -149,7 +149,7 @@ class Registry:
         self._custom = {id_: made[id_] for id_ in self._known.definitions if id_ in made}
         self._revision = revision
 
-    async def _read_all(self, stored: Sequence[Stored]) -> dict[str, _Read]:
+    async def _read_all(self, stored: Sequence[StoredSource]) -> dict[str, _Read]:
         """What each definition comes to; what has not changed is not read again."""
         found = {}
         for one in stored:
@@ -161,15 +161,17 @@ class Registry:
             found[one.id] = before
         return found
 
-    def _holds(self, read: _Read, stored: Stored) -> bool:
+    def _holds(self, read: _Read, stored: StoredSource) -> bool:
         """Whether what was read once is still so."""
         return read.stored == stored and read.connection == self._asked(read.definition)
 
-    def _asked(self, definition: Definition | None) -> Connection | Unusable | None:
+    def _asked(
+        self, definition: CustomSourceDefinition | None
+    ) -> SourceConnection | Unusable | None:
         request = definition and definition.request
         return self._connections.get(request.connection) if request else None
 
-    def _read_one(self, stored: Stored) -> _Read:
+    def _read_one(self, stored: StoredSource) -> _Read:
         definition = _parsed(stored)
         if isinstance(definition, str):
             return _Read(stored, problem=definition)
@@ -196,7 +198,7 @@ def _known(fixed: Known, read: Mapping[str, _Read]) -> Known:
     return known
 
 
-def _parsed(stored: Stored) -> Definition | str:
+def _parsed(stored: StoredSource) -> CustomSourceDefinition | str:
     """A definition with what the service knows of it, or why it cannot be used any more."""
     try:
         definition = custom.parse(stored.published or stored.draft)

@@ -6,7 +6,14 @@ from typing import Any, NamedTuple
 import msgspec
 
 from factbook.datasources import custom
-from factbook.datasources.custom import Connection, Definition, File, Files, Unusable, repositories
+from factbook.datasources.custom import (
+    CustomSourceDefinition,
+    File,
+    Files,
+    SourceConnection,
+    Unusable,
+    repositories,
+)
 from factbook.datasources.custom import fact_extraction as taking
 from factbook.datasources.custom import http_source as requests
 from factbook.facts.schema import CheckedValues
@@ -18,7 +25,7 @@ from factbook.outbound.outcomes import Missing
 SHOWN = 64 * 1024
 
 
-class Answered(NamedTuple):
+class TrialResponse(NamedTuple):
     """What a source was answered: `status` of HTTP where there is one, and the body as text."""
 
     status: int | None
@@ -27,35 +34,37 @@ class Answered(NamedTuple):
     truncated: bool
 
 
-class Tried(NamedTuple):
+class TrialResult(NamedTuple):
     """What came of a trial; `reasons` says by fact, or "" for all of them, why there is no value.
 
     `request` is without what the connection adds to it.
     """
 
     request: Mapping[str, Any] | None
-    answer: Answered | None
+    answer: TrialResponse | None
     facts: Mapping[str, Any]
     reasons: Mapping[str, str]
 
 
 async def tried(
-    definition: Definition,
+    definition: CustomSourceDefinition,
     entity: Mapping[str, Any],
-    connections: Mapping[str, Connection | Unusable],
+    connections: Mapping[str, SourceConnection | Unusable],
     files: Files,
     connect: Callable[[Integration], Client],
-) -> Tried:
+) -> TrialResult:
     """Collect for one entity, and store nothing.
 
     Raises InputError when the definition's connection is not configured, or does not allow it.
     """
     integration = custom.integration(definition, connections, files)
     if integration is None:
-        return Tried(None, None, {}, {"": "not-applicable: the facts of this source are pushed"})
+        return TrialResult(
+            None, None, {}, {"": "not-applicable: the facts of this source are pushed"}
+        )
     target = integration.target(entity)
     if isinstance(target, Missing):
-        return Tried(None, None, {}, {"": target.reason})
+        return TrialResult(None, None, {}, {"": target.reason})
     if definition.type == "http":
         assert definition.request is not None, "an http source has a request"
         connection = requests.connection_of(definition.request, connections)
@@ -68,8 +77,8 @@ async def tried(
 
 
 async def _asked(
-    definition: Definition, target: str, client: Client, connection: Connection
-) -> Tried:
+    definition: CustomSourceDefinition, target: str, client: Client, connection: SourceConnection
+) -> TrialResult:
     request = msgspec.json.decode(target)
     answer = await requests.ask(target, client, connection)
     shown = _shown(answer.body, answer.status, answer.headers.get("content-type"))
@@ -81,7 +90,7 @@ async def _asked(
     return _tried(definition, found, request, shown if answer.status else None)
 
 
-async def _read(definition: Definition, target: str, files: Files) -> Tried:
+async def _read(definition: CustomSourceDefinition, target: str, files: Files) -> TrialResult:
     place = File(*msgspec.json.decode(target, type=tuple[str, str, str]))
     request = {"path": place.path}
     body = await files.read(place)
@@ -91,7 +100,7 @@ async def _read(definition: Definition, target: str, files: Files) -> Tried:
     return _tried(definition, found, request, _shown(body))
 
 
-async def _listed(definition: Definition, target: str, files: Files) -> Tried:
+async def _listed(definition: CustomSourceDefinition, target: str, files: Files) -> TrialResult:
     ref, directory = msgspec.json.decode(target, type=tuple[str, str])
     request = {"path": directory}
     paths = await files.paths(ref)
@@ -101,23 +110,25 @@ async def _listed(definition: Definition, target: str, files: Files) -> Tried:
 
 
 async def _of_document(
-    definition: Definition, document: Any, request: Mapping[str, Any] | None
-) -> Tried:
+    definition: CustomSourceDefinition, document: Any, request: Mapping[str, Any] | None
+) -> TrialResult:
     found = await taking.in_thread(taking.from_document, definition, document)
     body = msgspec.json.encode(document)
     return _tried(definition, found, request, _shown(body, content_type="application/json"))
 
 
 def _tried(
-    definition: Definition,
+    definition: CustomSourceDefinition,
     found: Collected,
     request: Mapping[str, Any] | None,
-    answer: Answered | None,
-) -> Tried:
+    answer: TrialResponse | None,
+) -> TrialResult:
     checked: CheckedValues = definition.source.check(found.values)
-    return Tried(request, answer, checked.stored, {**checked.reasons, **found.reasons})
+    return TrialResult(request, answer, checked.stored, {**checked.reasons, **found.reasons})
 
 
-def _shown(body: bytes, status: int | None = None, content_type: str | None = None) -> Answered:
+def _shown(
+    body: bytes, status: int | None = None, content_type: str | None = None
+) -> TrialResponse:
     text = body[:SHOWN].decode("utf-8", errors="replace")
-    return Answered(status, content_type, text, len(body) > SHOWN)
+    return TrialResponse(status, content_type, text, len(body) > SHOWN)

@@ -10,7 +10,7 @@ from factbook.auth.store import Token
 from factbook.catalog.sets import PreparedPush
 from factbook.catalog.store.stored_sets import Outcome
 from factbook.datasources.connection_store import StoredConnection
-from factbook.datasources.definitions import Stored
+from factbook.datasources.definitions import StoredSource
 from factbook.errors import FactbookError, NotAllowedError
 from factbook.facts import pushed_facts as pushing
 from factbook.http.authentication import client_address
@@ -154,7 +154,7 @@ def of_token(action: str) -> About:
 def of_source(action: str, now: int) -> About:
     """A change of a data source at this time, unless it says that nothing changed."""
 
-    def about(stored: Stored) -> Entry:
+    def about(stored: StoredSource) -> Entry:
         at = stored.published_at if action == "data-source.publish" else stored.updated_at
         return Entry(action, stored.id, {"version": stored.version, "changed": at == now})
 

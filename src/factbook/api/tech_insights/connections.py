@@ -5,8 +5,8 @@ from typing import Any
 from factbook.api.openapi.parameters import CONNECTION
 from factbook.clock import iso
 from factbook.datasources import connections
-from factbook.datasources.connection_store import Wanted
-from factbook.datasources.connections import Shown
+from factbook.datasources.connection_store import ConnectionInput
+from factbook.datasources.connections import ConnectionDetail
 from factbook.http import audit as auditing
 from factbook.http.context import State
 from factbook.http.requests import Reply, Request, decode, reply
@@ -35,7 +35,7 @@ async def put(request: Request, state: State) -> Reply:
     name = CONNECTION.of(request)
     body = await request.body(_LARGEST, "a connection")
     given: NewConnection = decode(body, NewConnection)
-    wanted = Wanted(
+    wanted = ConnectionInput(
         base_url=given.base_url,
         methods=tuple(given.methods),
         at_once=given.at_once,
@@ -62,7 +62,7 @@ async def delete(request: Request, state: State) -> Reply:
     return Reply(status=204)
 
 
-def _render(shown: Shown) -> dict[str, Any]:
+def _render(shown: ConnectionDetail) -> dict[str, Any]:
     found: dict[str, Any] = {
         "name": shown.name,
         "baseUrl": shown.base_url,

@@ -11,7 +11,7 @@ from factbook.collection import run_log as telling
 from factbook.collection import run_now as running
 from factbook.datasources import define as defining
 from factbook.datasources import definitions
-from factbook.datasources.definitions import Stored
+from factbook.datasources.definitions import StoredSource
 from factbook.facts.datasource import DataSource
 from factbook.http import audit as auditing
 from factbook.http.context import State
@@ -139,7 +139,7 @@ async def _document(request: Request, state: State, source_id: str | None = None
     return await defining.checked(decode(body, Document), state.registry, depth, source_id)
 
 
-async def _one(request: Request, state: State, stored: Stored, status: int = 200) -> Reply:
+async def _one(request: Request, state: State, stored: StoredSource, status: int = 200) -> Reply:
     versions = await definitions.versions(state.database, stored.id)
     about: dict[str, Any] = {
         "pending": stored.draft is not None,

@@ -5,7 +5,7 @@ from typing import Any
 from msgspec import UNSET
 
 from factbook.api.openapi.parameters import SOURCE_ID
-from factbook.collection import Answered
+from factbook.collection import TrialResponse
 from factbook.collection import run_now as running
 from factbook.http.context import State
 from factbook.http.requests import Reply, Request, decode, reply
@@ -38,7 +38,7 @@ async def create(request: Request, state: State) -> Reply:
     )
 
 
-def _answer(answer: Answered) -> dict[str, Any]:
+def _answer(answer: TrialResponse) -> dict[str, Any]:
     return {
         "status": answer.status,
         "contentType": answer.content_type,

@@ -14,7 +14,7 @@ from factbook.cli.connection import count
 from factbook.cli.documents import STDIN, parse
 from factbook.cli.failures import USAGE, Failure
 from factbook.datasources import custom, definitions
-from factbook.datasources.custom import Definition, plain_yaml
+from factbook.datasources.custom import CustomSourceDefinition, plain_yaml
 from factbook.datasources.custom.documents import UnreadableError
 from factbook.errors import InputError, InvalidItemsError
 
@@ -27,7 +27,7 @@ _SUFFIXES: Final = (".yaml", ".yml", ".json")
 class Read(NamedTuple):
     """A valid definition, and where it was read, e.g. `builds.yaml document 1 (line 1)`."""
 
-    definition: Definition
+    definition: CustomSourceDefinition
     origin: str
 
     @property
@@ -116,7 +116,7 @@ def _definitions(file: str, problems: list[str]) -> list[Read]:
     return found
 
 
-def _definition(document: dict[str, Any]) -> Definition:
+def _definition(document: dict[str, Any]) -> CustomSourceDefinition:
     if problems := definitions.service_set(document):
         raise InvalidItemsError(problems)
     return custom.parse(document)

@@ -10,7 +10,7 @@ import msgspec
 from factbook.catalog.ref import EntityRef
 from factbook.cli.sources import files
 from factbook.client import Tried, TriedAnswer
-from factbook.datasources.custom import Definition, repositories
+from factbook.datasources.custom import CustomSourceDefinition, repositories
 from factbook.datasources.custom import fact_extraction as taking
 from factbook.datasources.custom import http_source as asking
 from factbook.errors import InputError
@@ -46,7 +46,9 @@ def load(file: Path) -> Recording | None:
         raise InputError(f"{file} is no recording; --record makes a new one.") from None
 
 
-def save(file: Path, definition: Definition, entity: Mapping[str, Any], tried: Tried) -> None:
+def save(
+    file: Path, definition: CustomSourceDefinition, entity: Mapping[str, Any], tried: Tried
+) -> None:
     """Record a trial; raises InputError for one that could not be replayed."""
     answer = tried.answer
     if answer is None:
@@ -68,7 +70,7 @@ def save(file: Path, definition: Definition, entity: Mapping[str, Any], tried: T
         raise InputError(f"{file} cannot be written: {error.strerror}.") from None
 
 
-def replayed(recording: Recording, definition: Definition) -> Tried:
+def replayed(recording: Recording, definition: CustomSourceDefinition) -> Tried:
     """The trial again, with the definition as it is now.
 
     Raises InputError when the definition asks for something else now.
@@ -89,7 +91,9 @@ def replayed(recording: Recording, definition: Definition) -> Tried:
     return Tried(request, recording.answer, checked.stored, reasons)
 
 
-def _request(definition: Definition, entity: Mapping[str, Any]) -> dict[str, Any] | Missing | None:
+def _request(
+    definition: CustomSourceDefinition, entity: Mapping[str, Any]
+) -> dict[str, Any] | Missing | None:
     """What the definition asks for now, as it is recorded."""
     if definition.request is not None:
         rendered = asking.rendered(definition.request, entity)
@@ -102,7 +106,7 @@ def _request(definition: Definition, entity: Mapping[str, Any]) -> dict[str, Any
     return None
 
 
-def _collected(recording: Recording, definition: Definition) -> Collected | None:
+def _collected(recording: Recording, definition: CustomSourceDefinition) -> Collected | None:
     """What the definition takes out of the answer; None for an answer that was a failure."""
     status, body = recording.answer.status, recording.answer.body.encode()
     if status is not None and not 200 <= status < 300:

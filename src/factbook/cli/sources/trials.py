@@ -11,7 +11,7 @@ from factbook.cli.output import note, print_table, say
 from factbook.cli.sources import recordings
 from factbook.cli.sources.files import Read
 from factbook.client import Client, Tried, TriedAnswer
-from factbook.datasources.custom import Definition
+from factbook.datasources.custom import CustomSourceDefinition
 from factbook.facts import reasons
 
 _LINES: Final = 12
@@ -75,7 +75,7 @@ def has_failed(one: Read, trial: Tried) -> bool:
     return not trial.facts or bool(words - _FINE)
 
 
-def _asked(client: Client, definition: Definition, ref: EntityRef) -> Tried:
+def _asked(client: Client, definition: CustomSourceDefinition, ref: EntityRef) -> Tried:
     found = client.test_data_source(definition.document, str(ref))
     return msgspec.structs.replace(found, request=recordings.shown(found.request))
 
@@ -96,7 +96,7 @@ def _show_answer(answer: TriedAnswer) -> None:
         say("  …")
 
 
-def _rows(definition: Definition, trial: Tried) -> list[tuple[object, ...]]:
+def _rows(definition: CustomSourceDefinition, trial: Tried) -> list[tuple[object, ...]]:
     rows: list[tuple[object, ...]] = []
     for fact in definition.source.schema:
         known = fact.name in trial.facts

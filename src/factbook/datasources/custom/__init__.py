@@ -4,14 +4,14 @@ from collections.abc import Mapping
 
 from factbook.datasources.custom import entities, repositories
 from factbook.datasources.custom import http_source as asking
-from factbook.datasources.custom.connections import Connection, Unusable, configured
-from factbook.datasources.custom.definition import Definition, parse
+from factbook.datasources.custom.connections import SourceConnection, Unusable, configured
+from factbook.datasources.custom.definition import CustomSourceDefinition, parse
 from factbook.datasources.custom.files import File, Files
 from factbook.integrations.integration import Integration
 
 __all__ = [
-    "Connection",
-    "Definition",
+    "SourceConnection",
+    "CustomSourceDefinition",
     "File",
     "Files",
     "Unusable",
@@ -22,7 +22,9 @@ __all__ = [
 
 
 def integration(
-    definition: Definition, connections: Mapping[str, Connection | Unusable], files: Files
+    definition: CustomSourceDefinition,
+    connections: Mapping[str, SourceConnection | Unusable],
+    files: Files,
 ) -> Integration | None:
     """What collects a source; None for one that is pushed.
 

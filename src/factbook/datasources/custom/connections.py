@@ -27,7 +27,7 @@ _NAME: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", re.ASCII)
 _VALUE: Final = re.compile(r"[\x20-\x7e]*")
 
 
-class Connection(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class SourceConnection(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One host with one credential; a source can only append a path to its address."""
 
     base_url: Annotated[str, Meta(description="Address that paths of sources are appended to.")]
@@ -93,9 +93,9 @@ def _forms(secret: str) -> set[str]:
     return {secret, slash, *plus, escaped, upper, html.escape(secret), quote(secret, safe="")}
 
 
-def configured(tables: Mapping[str, Mapping[str, Any]]) -> dict[str, Connection]:
+def configured(tables: Mapping[str, Mapping[str, Any]]) -> dict[str, SourceConnection]:
     """The connections of the settings; raises ConfigurationError naming the table."""
     return {
-        name: configuring.read_table(f"connections.{name}", name, values, Connection)
+        name: configuring.read_table(f"connections.{name}", name, values, SourceConnection)
         for name, values in tables.items()
     }

@@ -55,7 +55,7 @@ _Body = Template | dict[str, Any] | list[Any] | int | float | bool | None
 
 
 @dataclass(frozen=True, kw_only=True)
-class Request:
+class RequestTemplate:
     """What an http source asks its connection for; `body` holds templates where it has texts."""
 
     connection: str
@@ -67,7 +67,7 @@ class Request:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Definition:
+class CustomSourceDefinition:
     """A custom source. `request` is an http source's; `path` a repository-file's or -directory's.
 
     `document` is the definition as it was given.
@@ -78,11 +78,11 @@ class Definition:
     document: Mapping[str, Any]
     extractors: Mapping[str, Extractor]
     format: Format = "json"
-    request: Request | None = None
+    request: RequestTemplate | None = None
     path: Template | None = None
 
 
-def parse(document: Any) -> Definition:
+def parse(document: Any) -> CustomSourceDefinition:
     """The definition in a document; raises InvalidItemsError with every problem and its path."""
     source = datasource.parse(document)
     problems: list[dict[str, str]] = []
@@ -119,7 +119,7 @@ class _Reader:
         self._config = dict(handler.config)
         self._work = 0
 
-    def definition(self) -> Definition:
+    def definition(self) -> CustomSourceDefinition:
         type_ = self._one_of("handlerDefinition.type", self._type, TYPES)
         self._check_source(type_)
         self._check_members()
@@ -133,7 +133,7 @@ class _Reader:
             format_ = self._one_of(_at("format"), self._take("format", str, "json"), FORMATS)
         for name in self._config:
             self._report(_at(name), f"is not a setting of a source of type {self._type}")
-        return Definition(
+        return CustomSourceDefinition(
             source=replace(self._source, handler=_shown(self._source)),
             type=type_,
             document=self._document,
@@ -167,8 +167,8 @@ class _Reader:
             for member in given.keys() - _MEMBERS:
                 self._report(f"schema.{name}.{member}", "is not a member of a fact")
 
-    def _request(self) -> Request:
-        return Request(
+    def _request(self) -> RequestTemplate:
+        return RequestTemplate(
             connection=self._take("connection", str, "") or self._needed("connection", ""),
             method=self._one_of(_at("method"), self._take("method", str, "GET"), METHODS),
             path=self._request_path(),

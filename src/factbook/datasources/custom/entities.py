@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from factbook.datasources.custom import fact_extraction as taking
-from factbook.datasources.custom.definition import Definition
+from factbook.datasources.custom.definition import CustomSourceDefinition
 from factbook.datasources.custom.extraction import Expression
 from factbook.integrations.integration import Collected, Integration, asking_nobody, portions
 from factbook.outbound import Client, Memory
@@ -21,7 +21,7 @@ _WIDE: Final = re.compile(r"[@*\\]")
 _IsSeen = Callable[[str], bool]
 
 
-def integration(definition: Definition) -> Integration:
+def integration(definition: CustomSourceDefinition) -> Integration:
     """What collects the source."""
     return asking_nobody(
         definition.source,
@@ -42,7 +42,11 @@ def target(is_seen: _IsSeen, entity: Mapping[str, Any]) -> str:
 
 
 async def collect(
-    definition: Definition, targets: Sequence[str], _client: Client, _memory: Memory, _now: int
+    definition: CustomSourceDefinition,
+    targets: Sequence[str],
+    _client: Client,
+    _memory: Memory,
+    _now: int,
 ) -> dict[str, Collected]:
     """The facts in the targets."""
 
@@ -53,7 +57,7 @@ async def collect(
     return {target: await one(target) for target in targets}
 
 
-def _is_seen(definition: Definition) -> _IsSeen:
+def _is_seen(definition: CustomSourceDefinition) -> _IsSeen:
     """Which members of an entity the extractors may look at."""
     extractors = definition.extractors.values()
     texts = [one.text for one in extractors if isinstance(one, Expression)]

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, Final
 
 from factbook.datasources.custom import documents, extraction
-from factbook.datasources.custom.definition import Definition
+from factbook.datasources.custom.definition import CustomSourceDefinition
 from factbook.datasources.custom.documents import UnreadableError
 from factbook.integrations.integration import Collected
 from factbook.outbound.outcomes import Missing, Outcome
@@ -23,14 +23,16 @@ _one_large = threading.Lock()
 
 
 async def in_thread(
-    take: Callable[[Definition, Any], Collected], definition: Definition, given: Any
+    take: Callable[[CustomSourceDefinition, Any], Collected],
+    definition: CustomSourceDefinition,
+    given: Any,
 ) -> Collected:
     """What `from_body` or `from_document` returns, without keeping others waiting."""
     work = partial(take, definition, given)
     return await asyncio.get_running_loop().run_in_executor(_THREADS, work)
 
 
-def from_body(definition: Definition, body: bytes) -> Collected:
+def from_body(definition: CustomSourceDefinition, body: bytes) -> Collected:
     """The facts in an answer's body."""
     with _one_large if len(body) > _LARGE else nullcontext():
         try:
@@ -39,7 +41,7 @@ def from_body(definition: Definition, body: bytes) -> Collected:
             return nothing(Missing(Outcome.TRANSIENT, f"the answer {error}"))
 
 
-def from_document(definition: Definition, document: Any) -> Collected:
+def from_document(definition: CustomSourceDefinition, document: Any) -> Collected:
     """The facts in a document."""
     collected = Collected()
     for name, value in extraction.extract(definition.extractors, document).items():

@@ -10,8 +10,8 @@ import msgspec
 
 from factbook.datasources.custom import fact_extraction as taking
 from factbook.datasources.custom import templates
-from factbook.datasources.custom.connections import Connection, Unusable
-from factbook.datasources.custom.definition import Definition, Request
+from factbook.datasources.custom.connections import SourceConnection, Unusable
+from factbook.datasources.custom.definition import CustomSourceDefinition, RequestTemplate
 from factbook.datasources.custom.templates import NoValueError, Template
 from factbook.errors import InputError
 from factbook.integrations.integration import Collected, Integration, portions
@@ -38,7 +38,7 @@ class Rendered(msgspec.Struct, frozen=True):
 
 
 def integration(
-    definition: Definition, connections: Mapping[str, Connection | Unusable]
+    definition: CustomSourceDefinition, connections: Mapping[str, SourceConnection | Unusable]
 ) -> Integration:
     """What collects an http source; raises InputError when its connection does not let it."""
     request = definition.request
@@ -60,7 +60,9 @@ def integration(
     )
 
 
-def connection_of(request: Request, connections: Mapping[str, Connection | Unusable]) -> Connection:
+def connection_of(
+    request: RequestTemplate, connections: Mapping[str, SourceConnection | Unusable]
+) -> SourceConnection:
     """The connection of a request; raises InputError when there is none that allows it."""
     connection = connections.get(request.connection)
     if connection is None:
@@ -76,7 +78,7 @@ def connection_of(request: Request, connections: Mapping[str, Connection | Unusa
     return connection
 
 
-def rendered(request: Request, entity: Mapping[str, Any]) -> Rendered | Missing:
+def rendered(request: RequestTemplate, entity: Mapping[str, Any]) -> Rendered | Missing:
     """The request for an entity, or which value it lacks."""
     try:
         path = request.path.render(entity, templates.in_path)
@@ -95,7 +97,7 @@ def rendered(request: Request, entity: Mapping[str, Any]) -> Rendered | Missing:
     return Rendered(request.method, whole, headers, body)
 
 
-async def ask(target: str, client: Client, connection: Connection) -> Answer:
+async def ask(target: str, client: Client, connection: SourceConnection) -> Answer:
     """What the connection answers to a target, unless that repeats its secrets."""
     asked = msgspec.json.decode(target, type=Rendered)
     answer = await client.request(
@@ -114,8 +116,8 @@ async def ask(target: str, client: Client, connection: Connection) -> Answer:
 
 
 async def _collect(
-    definition: Definition,
-    connection: Connection,
+    definition: CustomSourceDefinition,
+    connection: SourceConnection,
     targets: Sequence[str],
     client: Client,
     _memory: Memory,
@@ -130,7 +132,7 @@ async def _collect(
     return {target: await one(target) for target in targets}
 
 
-def _target(request: Request, entity: Mapping[str, Any]) -> str | Missing:
+def _target(request: RequestTemplate, entity: Mapping[str, Any]) -> str | Missing:
     found = rendered(request, entity)
     return found if isinstance(found, Missing) else found.target
 

@@ -8,7 +8,7 @@ import msgspec
 
 from factbook.catalog.ref import DEFAULT_NAMESPACE, EntityRef
 from factbook.datasources.custom import fact_extraction as taking
-from factbook.datasources.custom.definition import Definition
+from factbook.datasources.custom.definition import CustomSourceDefinition
 from factbook.datasources.custom.files import File, Files
 from factbook.datasources.custom.templates import NoValueError, as_it_is
 from factbook.integrations.integration import Collected, Integration, asking_nobody, portions
@@ -21,7 +21,7 @@ _DIRECTORIES: Final = 50
 _AT_ONCE: Final = 4
 
 
-def of_files(definition: Definition, files: Files) -> Integration:
+def of_files(definition: CustomSourceDefinition, files: Files) -> Integration:
     """What collects a repository-file source."""
     return asking_nobody(
         definition.source,
@@ -33,7 +33,7 @@ def of_files(definition: Definition, files: Files) -> Integration:
     )
 
 
-def of_directories(definition: Definition, files: Files) -> Integration:
+def of_directories(definition: CustomSourceDefinition, files: Files) -> Integration:
     """What collects a repository-directory source."""
     return asking_nobody(
         definition.source,
@@ -51,7 +51,7 @@ def document_of(paths: Sequence[str], directory: str) -> dict[str, Any]:
     return {"paths": below, "count": len(below)}
 
 
-def path_of(definition: Definition, entity: Mapping[str, Any]) -> str | Missing:
+def path_of(definition: CustomSourceDefinition, entity: Mapping[str, Any]) -> str | Missing:
     """The path that the source looks at in the repository of an entity."""
     assert definition.path is not None, "a source of files has a path"
     try:
@@ -63,7 +63,9 @@ def path_of(definition: Definition, entity: Mapping[str, Any]) -> str | Missing:
     return Missing(Outcome.NO_ANNOTATION, "a path that cannot be") if "\0" in path else path
 
 
-def _file(definition: Definition, files: Files, entity: Mapping[str, Any]) -> str | Missing:
+def _file(
+    definition: CustomSourceDefinition, files: Files, entity: Mapping[str, Any]
+) -> str | Missing:
     place = files.locate(entity)
     if isinstance(place, Missing):
         return place
@@ -71,7 +73,9 @@ def _file(definition: Definition, files: Files, entity: Mapping[str, Any]) -> st
     return path if isinstance(path, Missing) else _text(*place, path)
 
 
-def _directory(definition: Definition, files: Files, entity: Mapping[str, Any]) -> str | Missing:
+def _directory(
+    definition: CustomSourceDefinition, files: Files, entity: Mapping[str, Any]
+) -> str | Missing:
     place = files.locate(entity)
     if isinstance(place, Missing):
         return place
@@ -90,7 +94,7 @@ def _text(*parts: str) -> str:
 
 
 async def _collect_files(
-    definition: Definition,
+    definition: CustomSourceDefinition,
     files: Files,
     targets: Sequence[str],
     _client: Client,
@@ -107,7 +111,7 @@ async def _collect_files(
 
 
 async def _collect_directories(
-    definition: Definition,
+    definition: CustomSourceDefinition,
     files: Files,
     targets: Sequence[str],
     _client: Client,

@@ -7,7 +7,7 @@ first fails, what it could not read is left out, so that the second can tell of 
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from factbook.datasources.custom.definition import Definition, parse
+from factbook.datasources.custom.definition import CustomSourceDefinition, parse
 from factbook.errors import InvalidItemsError
 
 Problem = dict[str, str]
@@ -19,7 +19,7 @@ _PLACE: Final = "x"
 _REQUIRED: Final = ("id", "title")
 
 
-def read(document: Any) -> Definition:
+def read(document: Any) -> CustomSourceDefinition:
     """The definition in a document; raises InvalidItemsError with all that is wrong with it."""
     try:
         return parse(document)

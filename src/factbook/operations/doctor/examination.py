@@ -12,7 +12,7 @@ import httpx2
 from factbook.app import Application, application
 from factbook.clock import Clock
 from factbook.clock import now as system_clock
-from factbook.collection import Clients, Connect, Connections, Registry
+from factbook.collection import ClientFactory, Clients, Connect, Registry
 from factbook.errors import ConfigurationError, FactbookError, SignInError
 from factbook.operations.doctor import configuration, integrations, key, machine, migrations, search
 from factbook.operations.doctor import postgresql as servers
@@ -163,7 +163,7 @@ class _Examination:
         ahead = {}
         if database.dialect == "postgresql":
             ahead["PostgreSQL"] = await servers.clock(database, self._clock())
-        connect = self._connect or Connections(self._settings, self._clock).client
+        connect = self._connect or ClientFactory(self._settings, self._clock).client
         clients = Clients(connect)
         try:
             found, hosts = await integrations.check(

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from factbook.datasources import probe as checking
-from factbook.datasources.probe import Checked, Shown
+from factbook.datasources.probe import CredentialCheck, ProbeResult
 from factbook.errors import FactbookError
 from factbook.integrations.integration import Integration
 from factbook.operations.doctor.findings import Finding, ok, problem, warning
@@ -38,7 +38,7 @@ async def check(
 
 async def _one(
     database: Database, integration: Integration, client: Callable[[Integration], Client], now: int
-) -> tuple[list[Finding], Checked | None]:
+) -> tuple[list[Finding], CredentialCheck | None]:
     topic = f"integration {integration.source.id}"
     try:
         async with asyncio.timeout(_SECONDS):
@@ -57,7 +57,7 @@ async def _one(
     return findings or [_fine(topic, checked)], checked
 
 
-def _fine(topic: str, checked: Checked) -> Finding:
+def _fine(topic: str, checked: CredentialCheck) -> Finding:
     rights = ", ".join(shown.right for shown in checked.shown)
     if checked.example is not None:
         return ok(topic, f"Everything about {checked.example} can be read.")
@@ -67,7 +67,7 @@ def _fine(topic: str, checked: Checked) -> Finding:
     return ok(topic, f"It may read: {rights}.")
 
 
-def _probed(topic: str, shown: Shown) -> Finding:
+def _probed(topic: str, shown: ProbeResult) -> Finding:
     assert shown.missing is not None
     places = ", ".join(place or "everything" for place in shown.facts)
     what = f"{shown.right}: {shown.missing.reason}. Unknown without it: {places}."
@@ -80,7 +80,7 @@ def _probed(topic: str, shown: Shown) -> Finding:
     return problem(topic, what, "Look at the address in its table, and whether it can be reached.")
 
 
-def _of_example(topic: str, checked: Checked) -> list[Finding]:
+def _of_example(topic: str, checked: CredentialCheck) -> list[Finding]:
     found = []
     denied = checking.of_reason(checked.missing, ("forbidden",))
     for reason, places in denied.items():

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple, Self
 
-from factbook.datasources.connection_store import Wanted
-from factbook.datasources.connections import Shown
+from factbook.datasources.connection_store import ConnectionInput
+from factbook.datasources.connections import ConnectionDetail
 from factbook.web.site.forms import Form
 
 # Rows without a header yet.
@@ -39,7 +39,7 @@ class ConnectionForm:
         return cls(rows=_padded([HeaderRow("authorization")]))
 
     @classmethod
-    def shown(cls, connection: Shown) -> Self:
+    def shown(cls, connection: ConnectionDetail) -> Self:
         """The form of a connection as it is."""
         return cls(
             name=connection.name,
@@ -83,9 +83,9 @@ class ConnectionForm:
             found.append(_problem(what, "is given twice"))
         return found
 
-    def wanted(self) -> Wanted:
+    def wanted(self) -> ConnectionInput:
         """The connection that the form asks for; an empty value keeps the one that there is."""
-        return Wanted(
+        return ConnectionInput(
             base_url=self.base_url,
             methods=self.methods,
             at_once=int(self.at_once),

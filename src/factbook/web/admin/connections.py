@@ -8,7 +8,7 @@ from typing import Final
 
 from factbook.auth.permissions import SOURCE_WRITE
 from factbook.datasources import connections
-from factbook.datasources.connections import Shown
+from factbook.datasources.connections import ConnectionDetail
 from factbook.errors import ConflictError, InvalidItemsError
 from factbook.http import audit as auditing
 from factbook.http.requests import Reply
@@ -68,7 +68,7 @@ async def delete(visit: Visit) -> Reply:
     return visit.redirect(PATH, f"The connection {name} was deleted.")
 
 
-async def _put(visit: Visit, found: Shown | None, form: ConnectionForm) -> Reply:
+async def _put(visit: Visit, found: ConnectionDetail | None, form: ConnectionForm) -> Reply:
     state = visit.state
     if problems := form.problems():
         return _form(visit, found, form, 400, problems)
@@ -96,7 +96,7 @@ async def _list(visit: Visit, status: int = 200, problem: str = "") -> Reply:
     return visit.page("connections.html", status, connections=found, problem=problem, path=PATH)
 
 
-async def _stored(visit: Visit) -> Shown:
+async def _stored(visit: Visit) -> ConnectionDetail:
     """The connection of the address; raises NotFoundError, ConflictError for the settings' own."""
     state, name = visit.state, visit.request.parameter("name")
     found = await connections.one(state.database, state.registry, name)
@@ -107,7 +107,7 @@ async def _stored(visit: Visit) -> Shown:
 
 def _form(
     visit: Visit,
-    found: Shown | None,
+    found: ConnectionDetail | None,
     form: ConnectionForm,
     status: int = 200,
     problems: Sequence[dict[str, str]] = (),

@@ -10,7 +10,7 @@ from factbook.collection import Known
 from factbook.datasources import define as defining
 from factbook.datasources import definitions
 from factbook.datasources.custom import yaml_text as texts
-from factbook.datasources.definitions import Stored
+from factbook.datasources.definitions import StoredSource
 from factbook.facts import source_overview as glance
 from factbook.facts.source_overview import Failures
 from factbook.http.requests import Reply
@@ -38,7 +38,7 @@ class Subject(NamedTuple):
     """The source that a page is about; `stored` is how it is defined, of custom ones."""
 
     row: Row
-    stored: Stored | None
+    stored: StoredSource | None
     known: Known
 
     @property
@@ -154,7 +154,7 @@ def _groups(found: Subject) -> list[tuple[str | None, list[Any]]]:
     return list(groups.items())
 
 
-def _texts(stored: Stored | None) -> Mapping[str, str]:
+def _texts(stored: StoredSource | None) -> Mapping[str, str]:
     """How a custom source is defined, by what the text is."""
     if stored is None:
         return {}

@@ -11,10 +11,10 @@ from typing import Any, Final, TypeVar
 from factbook.auth.permissions import CATALOG_READ, SOURCE_WRITE
 from factbook.datasources import connections, definitions
 from factbook.datasources import define as defining
-from factbook.datasources.custom import Definition
+from factbook.datasources.custom import CustomSourceDefinition
 from factbook.datasources.custom import starters as skeletons
 from factbook.datasources.custom import yaml_text as texts
-from factbook.datasources.definitions import Stored
+from factbook.datasources.definitions import StoredSource
 from factbook.errors import ConflictError, FactbookError, InputError, InvalidItemsError
 from factbook.facts import source_overview as glance
 from factbook.http import audit as auditing
@@ -39,11 +39,11 @@ class _Editing:
 
     text: str
     seen: str
-    definition: Definition | None = None
+    definition: CustomSourceDefinition | None = None
     entity: str = ""
     problems: Sequence[dict[str, str]] = ()
     lost: Sequence[dict[str, str]] = ()
-    conflict: Stored | None = None
+    conflict: StoredSource | None = None
     trial: Trial | None = None
     trial_problem: str = ""
     status: int = 200
@@ -52,7 +52,7 @@ class _Editing:
 class _OvertakenError(ConflictError):
     """Somebody else has changed the draft meanwhile."""
 
-    def __init__(self, newer: Stored | None) -> None:
+    def __init__(self, newer: StoredSource | None) -> None:
         self.newer = newer
         super().__init__("The data source was deleted meanwhile." if newer is None else None)
 
@@ -99,7 +99,7 @@ async def publish(visit: Visit) -> Reply:
     return await _publish(visit, stored, editing, force=sent.one("force") == "yes")
 
 
-async def _answer(visit: Visit, stored: Stored | None) -> Reply:
+async def _answer(visit: Visit, stored: StoredSource | None) -> Reply:
     sent = visit.sent
     editing = _Editing(sent.raw("text"), sent.one("seen"), entity=sent.one("entity"))
     try:
@@ -117,7 +117,7 @@ async def _answer(visit: Visit, stored: Stored | None) -> Reply:
 
 
 async def _save(
-    visit: Visit, stored: Stored | None, editing: _Editing, document: dict[str, Any]
+    visit: Visit, stored: StoredSource | None, editing: _Editing, document: dict[str, Any]
 ) -> Reply:
     sent, state = visit.sent, visit.state
     action = "data-source.create" if stored is None else "data-source.replace"
@@ -144,7 +144,7 @@ async def _save(
     return visit.redirect(f"{path_of(saved.id)}/edit", _saved(saved))
 
 
-async def _publish(visit: Visit, stored: Stored, editing: _Editing, *, force: bool) -> Reply:
+async def _publish(visit: Visit, stored: StoredSource, editing: _Editing, *, force: bool) -> Reply:
     state, now = visit.state, visit.now
     write = visit.writing(auditing.of_source("data-source.publish", now))
     try:
@@ -169,7 +169,7 @@ async def _publish(visit: Visit, stored: Stored, editing: _Editing, *, force: bo
 
 
 async def _overtaken(
-    visit: Visit, stored: Stored | None, editing: _Editing, error: _OvertakenError
+    visit: Visit, stored: StoredSource | None, editing: _Editing, error: _OvertakenError
 ) -> Reply:
     """The editor with the text as it was sent, and whose draft it would have overwritten."""
     editing.status, editing.conflict = error.status, error.newer
@@ -178,7 +178,7 @@ async def _overtaken(
     return await _editor(visit, error.newer or stored, editing)
 
 
-async def _try(visit: Visit, stored: Stored | None, editing: _Editing) -> Reply:
+async def _try(visit: Visit, stored: StoredSource | None, editing: _Editing) -> Reply:
     visit.require(CATALOG_READ)
     assert editing.definition is not None
     try:
@@ -190,7 +190,7 @@ async def _try(visit: Visit, stored: Stored | None, editing: _Editing) -> Reply:
     return await _editor(visit, stored, editing)
 
 
-async def _editor(visit: Visit, stored: Stored | None, editing: _Editing) -> Reply:
+async def _editor(visit: Visit, stored: StoredSource | None, editing: _Editing) -> Reply:
     state, definition = visit.state, editing.definition
     suggestions = []
     if definition is not None and visit.may(CATALOG_READ):
@@ -220,14 +220,16 @@ def _kinds(visit: Visit, type_: str, source_id: str = "", problem: str = "") -> 
     )
 
 
-async def _stored(visit: Visit) -> Stored:
+async def _stored(visit: Visit) -> StoredSource:
     """The custom source of the address; raises NotFoundError, ConflictError for a builtin one."""
     source_id = visit.request.parameter("id")
     defining.check_custom(source_id, visit.state.registry)
     return await defining.existing(visit.state.database, source_id)
 
 
-async def _read(visit: Visit, document: dict[str, Any], stored: Stored | None) -> Definition:
+async def _read(
+    visit: Visit, document: dict[str, Any], stored: StoredSource | None
+) -> CustomSourceDefinition:
     depth, source_id = visit.state.settings.max_json_depth, stored and stored.id
     return await defining.read(document, visit.state.registry, depth, source_id)
 
@@ -270,12 +272,12 @@ def _unless_overtaken(write: Write, source_id: str, seen: str) -> Write:
     return guarded
 
 
-def _edition(stored: Stored) -> str:
+def _edition(stored: StoredSource) -> str:
     """Which draft it is."""
     return str(stored.updated_at)
 
 
-def _saved(stored: Stored) -> str:
+def _saved(stored: StoredSource) -> str:
     if stored.draft is None:
         return "Nothing differs from what is published."
     return "The draft is saved. It is collected only on demand until it is published."

@@ -4,9 +4,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from factbook.collection import Answered
+from factbook.collection import TrialResponse
 from factbook.collection import run_now as running
-from factbook.datasources.custom import Definition
+from factbook.datasources.custom import CustomSourceDefinition
 from factbook.errors import InputError
 from factbook.facts import reasons as words
 from factbook.facts.merge import reason_of
@@ -28,7 +28,7 @@ class Trial(NamedTuple):
 
     ref: str
     request: Any
-    answer: Answered | None
+    answer: TrialResponse | None
     brought: list[Brought]
     whole: str
 
@@ -43,7 +43,7 @@ class Trial(NamedTuple):
         return sum(one.value is not None for one in self.brought)
 
 
-async def tried(visit: Visit, definition: Definition, entity: str) -> Trial:
+async def tried(visit: Visit, definition: CustomSourceDefinition, entity: str) -> Trial:
     """Collect for the entity, and store nothing.
 
     Raises InputError for a reference that is none and for a connection that does not let it,
