@@ -185,7 +185,7 @@ class GitHub(FakeGitHub):
         return self._part(("batch", name, ""), queries.batch(1), variables, "r0")
 
     def _page(self, kind: str, id_: str, cursor: str) -> msgspec.Raw:
-        page = queries.Page(kind, id_, cursor)
+        page = queries.GithubPageRequest(kind, id_, cursor)
         variables = queries.pages_variables([page], [], self._since)
         return self._part((kind, id_, cursor), queries.pages((kind,), False), variables, "p0")
 

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from factbook.clock import HOUR, MINUTE
-from factbook.integrations.gitea.answers import Rule
+from factbook.integrations.gitea.answers import ProtectionRule
 from factbook.integrations.gitea.client import BATCH
 from tests.fakes import faults
 from tests.fakes.faults import saying
@@ -95,7 +95,7 @@ async def test_every_request_fits_the_description(description: Json) -> None:
 def test_the_words_of_rules_are_those_of_the_description(description: Json) -> None:
     schemas = description["components"]["schemas"]
     known = schemas["CreateBranchProtectionOption"]["properties"]
-    read = {field.name for field in msgspec.structs.fields(Rule)}
+    read = {field.name for field in msgspec.structs.fields(ProtectionRule)}
     assert read - known.keys() == {"apply_to_admins"}
     for name, value in RULE.items():
         jsonschema.validate(value, known[name])

@@ -7,7 +7,7 @@ import pytest
 from factbook.errors import ConfigurationError
 from factbook.facts import datasource
 from factbook.integrations.github import INTEGRATION
-from factbook.integrations.github.options import Options
+from factbook.integrations.github.options import GithubOptions
 from factbook.settings.option_tables import read
 
 SECRET = "ghp_a_secret_of_tests"
@@ -35,7 +35,7 @@ SECRET = "ghp_a_secret_of_tests"
     ],
 )
 def test_addresses_follow_from_the_host(table: dict[str, Any], rest: str, graphql: str) -> None:
-    options = read("github", "default", {"token": SECRET, **table}, Options)
+    options = read("github", "default", {"token": SECRET, **table}, GithubOptions)
     assert (options.rest, options.graphql) == (rest, graphql)
 
 
@@ -82,7 +82,7 @@ def test_a_mistake_is_named_without_a_value(table: dict[str, Any], message: str)
 
 def test_no_secret_is_shown() -> None:
     integration = INTEGRATION.configured("default", {"token": SECRET})
-    options = Options(app_id="1", installation_id="2", private_key=SECRET)
+    options = GithubOptions(app_id="1", installation_id="2", private_key=SECRET)
     assert SECRET not in f"{integration!r} {integration.source.render()} {options!r}"
 
 

@@ -12,7 +12,7 @@ Slug = Annotated[str, Meta(pattern=r"\A(?!\.{1,2}/)[\w.-]+/(?!\.{1,2}\Z)[\w.-]+\
 Commit = Annotated[str, Meta(pattern=r"\A(?:[0-9a-f]{40}|[0-9a-f]{64})\Z")]
 
 
-class Repository(msgspec.Struct):
+class GiteaRepository(msgspec.Struct):
     """A repository; `full_name` is its present one."""
 
     id: int
@@ -32,7 +32,7 @@ class User(msgspec.Struct):
     id: int = 0
 
 
-class Pull(msgspec.Struct):
+class GiteaPullRequest(msgspec.Struct):
     """A pull request; `merged_at` is None when it was not merged."""
 
     number: int
@@ -49,7 +49,7 @@ class PullOfIssue(msgspec.Struct):
     merged: bool
 
 
-class Issue(msgspec.Struct):
+class GiteaIssue(msgspec.Struct):
     """An issue, or a pull request where `pull_request` is not None."""
 
     number: int
@@ -63,7 +63,7 @@ class BranchCommit(msgspec.Struct):
     id: Commit
 
 
-class Branch(msgspec.Struct):
+class GiteaBranch(msgspec.Struct):
     """A branch as everybody who may read the code sees it.
 
     `effective_branch_protection_name` is empty unless the credential may administer the repository.
@@ -76,7 +76,7 @@ class Branch(msgspec.Struct):
     effective_branch_protection_name: str = ""
 
 
-class Rule(msgspec.Struct):
+class ProtectionRule(msgspec.Struct):
     """A rule that protects branches; None for what this version does not have.
 
     `block_admin_merge_override` is Gitea's word and `apply_to_admins` Forgejo's.
@@ -95,7 +95,7 @@ class Rule(msgspec.Struct):
     apply_to_admins: bool | None = None
 
 
-class Entry(msgspec.Struct):
+class GiteaTreeEntry(msgspec.Struct):
     """An entry of a tree: a file (`blob`), a folder (`tree`) or a submodule (`commit`)."""
 
     path: str
@@ -105,5 +105,5 @@ class Entry(msgspec.Struct):
 class Tree(msgspec.Struct):
     """A page of a tree; `truncated` when there are more."""
 
-    tree: list[Entry]
+    tree: list[GiteaTreeEntry]
     truncated: bool = False

@@ -35,7 +35,7 @@ class Rows(NamedTuple, Generic[Row]):
         return not self.rows or (self.total is not None and read >= self.total)
 
 
-class Api:
+class GiteaApi:
     """One host, and the time of one collection."""
 
     def __init__(self, client: Client, options: Options, memory: Memory, now: int) -> None:

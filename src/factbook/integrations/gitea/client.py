@@ -6,9 +6,15 @@ from typing import Final
 
 from factbook.integrations import merge_times as merging
 from factbook.integrations.gitea import facts, protection, pulls, trees
-from factbook.integrations.gitea.answers import Branch, Issue, Repository, Rule, User
-from factbook.integrations.gitea.api import PAGE, Api
-from factbook.integrations.gitea.facts import Collaborators, Known
+from factbook.integrations.gitea.answers import (
+    GiteaBranch,
+    GiteaIssue,
+    GiteaRepository,
+    ProtectionRule,
+    User,
+)
+from factbook.integrations.gitea.api import PAGE, GiteaApi
+from factbook.integrations.gitea.facts import Collaborators, GiteaSnapshot
 from factbook.integrations.gitea.options import Options
 from factbook.integrations.integration import Collected
 from factbook.outbound import Client, Memory, path
@@ -28,24 +34,24 @@ async def collect(
     options: Options, targets: Sequence[str], client: Client, memory: Memory, now: int
 ) -> dict[str, Collected]:
     """The facts about each target (`owner/name`) at this time, or why there are none."""
-    api = Api(client, options, memory, now)
+    api = GiteaApi(client, options, memory, now)
     async with asyncio.TaskGroup() as group:
         tasks = {target: group.create_task(_collected(api, target)) for target in targets}
     return {target: task.result() for target, task in tasks.items()}
 
 
-async def _collected(api: Api, target: str) -> Collected:
+async def _collected(api: GiteaApi, target: str) -> Collected:
     # An old name leads to the repository; it is asked for by its present one from then on.
-    found = await api.one(path("repos", *target.split("/")), Repository, None)
+    found = await api.one(path("repos", *target.split("/")), GiteaRepository, None)
     if isinstance(found, Missing):
         return Collected(missing={"": found})
     return facts.collected(await _known(api, found))
 
 
-async def _known(api: Api, repository: Repository) -> Known:
+async def _known(api: GiteaApi, repository: GiteaRepository) -> GiteaSnapshot:
     """Everything that is asked about one repository."""
     cutoff = api.now - merging.MONTH
-    known = Known(repository, cutoff)
+    known = GiteaSnapshot(repository, cutoff)
     own = path("repos", *repository.full_name.split("/"))
     if not facts.without_pulls(repository):
         known.closed_pulls = await pulls.closed(api, repository, cutoff)
@@ -58,16 +64,16 @@ async def _known(api: Api, repository: Repository) -> Known:
     known.languages = await api.one(f"{own}/languages", dict[str, int])
     known.collaborators = await _collaborators(api, f"{own}/collaborators")
     known.branch = await _branch(api, own, repository)
-    if isinstance(known.branch, Branch) and known.branch.protected:
+    if isinstance(known.branch, GiteaBranch) and known.branch.protected:
         known.rule = await _rule(api, own, repository, known.branch)
     known.paths = await trees.paths(api, repository, known.branch)
     return known
 
 
-async def _closed_last_month(api: Api, target: str, cutoff: int) -> int | Missing:
+async def _closed_last_month(api: GiteaApi, target: str, cutoff: int) -> int | Missing:
     """Issues closed since; what was closed was updated then, so nothing is left out."""
     since = pulls.timestamp(cutoff)
-    found = await api.pages(target, list[Issue], type="issues", state="closed", since=since)
+    found = await api.pages(target, list[GiteaIssue], type="issues", state="closed", since=since)
     if isinstance(found, Missing):
         return found
     issues, whole = found
@@ -84,7 +90,7 @@ async def _closed_last_month(api: Api, target: str, cutoff: int) -> int | Missin
     )
 
 
-async def _collaborators(api: Api, target: str) -> Collaborators | Missing:
+async def _collaborators(api: GiteaApi, target: str) -> Collaborators | Missing:
     most = MOST_COLLABORATORS // PAGE
     found = await api.pages(target, list[User], _COLLABORATORS_HIDDEN, most=most)
     if isinstance(found, Missing):
@@ -95,17 +101,19 @@ async def _collaborators(api: Api, target: str) -> Collaborators | Missing:
     return Collaborators(logins, count if users.total is None else users.total)
 
 
-async def _branch(api: Api, own: str, repository: Repository) -> Branch | Missing:
+async def _branch(api: GiteaApi, own: str, repository: GiteaRepository) -> GiteaBranch | Missing:
     name = repository.default_branch
     if repository.empty:
         return _NO_BRANCH
     if name in {"", ".", ".."}:
         return UNUSABLE
-    return await api.one(f"{own}{path('branches', name)}", Branch, _BRANCH_HIDDEN)
+    return await api.one(f"{own}{path('branches', name)}", GiteaBranch, _BRANCH_HIDDEN)
 
 
-async def _rule(api: Api, own: str, repository: Repository, branch: Branch) -> Rule | Missing:
-    rules = await api.one(f"{own}/branch_protections", list[Rule], _RULES_HIDDEN)
+async def _rule(
+    api: GiteaApi, own: str, repository: GiteaRepository, branch: GiteaBranch
+) -> ProtectionRule | Missing:
+    rules = await api.one(f"{own}/branch_protections", list[ProtectionRule], _RULES_HIDDEN)
     if isinstance(rules, Missing):
         return rules
     return protection.effective(branch, repository.default_branch, rules)

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 from factbook.integrations import file_types as files
 from factbook.integrations import merge_times as merging
 from factbook.integrations.gitea import protection
-from factbook.integrations.gitea.answers import Branch, Repository, Rule
+from factbook.integrations.gitea.answers import GiteaBranch, GiteaRepository, ProtectionRule
 from factbook.integrations.gitea.pulls import Closed
 from factbook.integrations.integration import Collected
 from factbook.outbound.outcomes import Missing, Outcome
@@ -41,10 +41,10 @@ class Collaborators(NamedTuple):
 
 
 @dataclass
-class Known:
+class GiteaSnapshot:
     """Everything that was asked about one repository; `cutoff` is 30 days ago."""
 
-    repository: Repository
+    repository: GiteaRepository
     cutoff: int
     closed_pulls: Closed | Missing = _NOT_ASKED
     open_pulls: int | Missing = _NOT_ASKED
@@ -53,8 +53,8 @@ class Known:
     closed_last_month: int | Missing = _NOT_ASKED
     languages: dict[str, int] | Missing = _NOT_ASKED
     collaborators: Collaborators | Missing = _NOT_ASKED
-    branch: Branch | Missing = _NOT_ASKED
-    rule: Rule | Missing = _NOT_ASKED
+    branch: GiteaBranch | Missing = _NOT_ASKED
+    rule: ProtectionRule | Missing = _NOT_ASKED
     paths: list[str] | Missing = _NOT_ASKED
 
     @cached_property
@@ -74,26 +74,26 @@ class Known:
         return branch if isinstance(branch, Missing) else protection.leaves(branch, self.rule)
 
 
-def without_pulls(repository: Repository) -> Missing | None:
+def without_pulls(repository: GiteaRepository) -> Missing | None:
     """Why the repository has no pull requests, if it cannot have any."""
     if not repository.has_pull_requests:
         return _PULLS_OFF
     return _NO_PULLS if repository.mirror or repository.empty else None
 
 
-def without_issues(repository: Repository) -> Missing | None:
+def without_issues(repository: GiteaRepository) -> Missing | None:
     """Why the repository has no issues, if it cannot have any."""
     if not repository.has_issues:
         return _ISSUES_OFF
     return None if repository.external_tracker is None else _ISSUES_ELSEWHERE
 
 
-def collected(known: Known) -> Collected:
+def collected(known: GiteaSnapshot) -> Collected:
     """The facts of all shapes that Gitea fills."""
     return Collected.of({place: group(known) for place, group in _GROUPS.items()})
 
 
-def _pull_requests(known: Known) -> Leaves | Missing:
+def _pull_requests(known: GiteaSnapshot) -> Leaves | Missing:
     if off := without_pulls(known.repository):
         return off
     closed, found = known.closed_pulls, known.merging
@@ -110,17 +110,17 @@ def _pull_requests(known: Known) -> Leaves | Missing:
     }
 
 
-def _merge_time(known: Known) -> Leaves | Missing:
+def _merge_time(known: GiteaSnapshot) -> Leaves | Missing:
     found = known.merging
     return found if isinstance(found, Missing) else found["mergeTime"]
 
 
-def _latest(known: Known) -> Leaves | Missing:
+def _latest(known: GiteaSnapshot) -> Leaves | Missing:
     found = known.merging
     return found if isinstance(found, Missing) else found["latestMergedPR"]
 
 
-def _issues(known: Known) -> Leaves | Missing:
+def _issues(known: GiteaSnapshot) -> Leaves | Missing:
     return without_issues(known.repository) or {
         "total": _sum(known.open_issues, known.closed_issues),
         "open": known.open_issues,
@@ -129,7 +129,7 @@ def _issues(known: Known) -> Leaves | Missing:
     }
 
 
-def _collaboration(known: Known) -> Leaves:
+def _collaboration(known: GiteaSnapshot) -> Leaves:
     sizes, who = known.languages, known.collaborators
     return {
         "languages": (
@@ -142,12 +142,12 @@ def _collaboration(known: Known) -> Leaves:
     }
 
 
-def _branch_protection(known: Known) -> Leaves | Missing:
+def _branch_protection(known: GiteaSnapshot) -> Leaves | Missing:
     found = known.protection
     return found if isinstance(found, Missing) else found.protection
 
 
-def _code_review(known: Known) -> Leaves:
+def _code_review(known: GiteaSnapshot) -> Leaves:
     found = known.protection
     if isinstance(found, Missing):
         rules = dict.fromkeys(protection.UNPROTECTED.review, found)
@@ -165,13 +165,13 @@ def _codeowners(paths: list[str] | Missing) -> Leaves:
     return dict(zip(leaves, (False, False, 0), strict=True))
 
 
-def _security(known: Known) -> Leaves:
+def _security(known: GiteaSnapshot) -> Leaves:
     found = known.protection
     enabled = found if isinstance(found, Missing) else found.protection["enabled"]
     return {"branchProtection": enabled}
 
 
-def _repository(known: Known) -> Leaves | Missing:
+def _repository(known: GiteaSnapshot) -> Leaves | Missing:
     return known.paths if isinstance(known.paths, Missing) else files.facts(known.paths)
 
 
@@ -181,7 +181,7 @@ def _sum(one: int | Missing, other: int | Missing) -> int | Missing:
     return other if isinstance(other, Missing) else one + other
 
 
-_GROUPS: Final[dict[str, Callable[[Known], Leaves | Missing]]] = {
+_GROUPS: Final[dict[str, Callable[[GiteaSnapshot], Leaves | Missing]]] = {
     "codehost.pullRequests": _pull_requests,
     "codehost.mergeTime": _merge_time,
     "codehost.issues": _issues,

@@ -7,7 +7,7 @@ description 1.27; of Forgejo's words only `apply_to_admins` differs.
 from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
-from factbook.integrations.gitea.answers import Branch, Rule
+from factbook.integrations.gitea.answers import GiteaBranch, ProtectionRule
 from factbook.outbound.outcomes import Missing, Outcome
 
 _NO_SUCH_RULE: Final = Missing(Outcome.NOT_APPLICABLE, "Gitea has no such rule")
@@ -44,21 +44,23 @@ UNPROTECTED: Final = Leaves(
 )
 
 
-def effective(branch: Branch, name: str, rules: Iterable[Rule]) -> Rule | Missing:
+def effective(
+    branch: GiteaBranch, name: str, rules: Iterable[ProtectionRule]
+) -> ProtectionRule | Missing:
     """The rule that protects the branch of this name, among those of the repository."""
     wanted = branch.effective_branch_protection_name or name
     found = (rule for rule in rules if wanted in {rule.rule_name, rule.branch_name})
     return next(found, _NOT_LISTED)
 
 
-def leaves(branch: Branch, rule: Rule | Missing) -> Leaves:
+def leaves(branch: GiteaBranch, rule: ProtectionRule | Missing) -> Leaves:
     """What holds for the branch; `rule` is not looked at when it is not protected."""
     if not branch.protected:
         return UNPROTECTED
     return Leaves(_protection(rule), _review(branch, rule))
 
 
-def _protection(rule: Rule | Missing) -> dict[str, Any]:
+def _protection(rule: ProtectionRule | Missing) -> dict[str, Any]:
     return {
         "enabled": True,
         "enforceAdmins": _admins_bound(rule),
@@ -74,7 +76,7 @@ def _protection(rule: Rule | Missing) -> dict[str, Any]:
     }
 
 
-def _review(branch: Branch, rule: Rule | Missing) -> dict[str, Any]:
+def _review(branch: GiteaBranch, rule: ProtectionRule | Missing) -> dict[str, Any]:
     required = branch.required_approvals
     return {
         "dismissStaleReviews": _said(rule, "dismiss_stale_approvals"),
@@ -88,7 +90,7 @@ def _review(branch: Branch, rule: Rule | Missing) -> dict[str, Any]:
     }
 
 
-def _strict(branch: Branch, rule: Rule | Missing) -> bool | Missing:
+def _strict(branch: GiteaBranch, rule: ProtectionRule | Missing) -> bool | Missing:
     """Checks are required, and so is a branch that is up to date."""
     if branch.enable_status_check is False:
         return False
@@ -99,14 +101,14 @@ def _strict(branch: Branch, rule: Rule | Missing) -> bool | Missing:
     return next((one for one in (checks, outdated) if isinstance(one, Missing)), True)
 
 
-def _admins_bound(rule: Rule | Missing) -> bool | Missing:
+def _admins_bound(rule: ProtectionRule | Missing) -> bool | Missing:
     bound: bool | Missing = _said(rule, "block_admin_merge_override")
     if bound is _NOT_SAID:
         bound = _said(rule, "apply_to_admins")
     return bound
 
 
-def _said(rule: Rule | Missing, name: str) -> Any:
+def _said(rule: ProtectionRule | Missing, name: str) -> Any:
     if isinstance(rule, Missing):
         return rule
     value = getattr(rule, name)

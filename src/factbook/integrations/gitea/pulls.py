@@ -15,8 +15,8 @@ import msgspec
 
 from factbook.clock import DAY, SECOND
 from factbook.integrations import merge_times as merging
-from factbook.integrations.gitea.answers import Issue, Pull, Repository
-from factbook.integrations.gitea.api import MOST_PAGES, PAGE, Api
+from factbook.integrations.gitea.answers import GiteaIssue, GiteaPullRequest, GiteaRepository
+from factbook.integrations.gitea.api import MOST_PAGES, PAGE, GiteaApi
 from factbook.integrations.merge_times import MergedPull
 from factbook.outbound import path
 from factbook.outbound.outcomes import TOO_MANY, Missing, Outcome
@@ -49,7 +49,7 @@ class Closed(NamedTuple):
 class _Recent:
     """Pull requests from the one updated last on; `whole` when they are all that are closed."""
 
-    pulls: dict[int, Pull] = field(default_factory=dict)
+    pulls: dict[int, GiteaPullRequest] = field(default_factory=dict)
     total: int | None = None
     whole: bool = False
 
@@ -63,7 +63,7 @@ class _Recent:
         return [merging.milliseconds(pull.updated_at) for pull in self.pulls.values()]
 
 
-class _Kept(msgspec.Struct, array_like=True):
+class _StoredMerges(msgspec.Struct, array_like=True):
     """The numbers of merged pull requests, of all that were not updated after `until`.
 
     `since` is when all were listed.
@@ -74,7 +74,7 @@ class _Kept(msgspec.Struct, array_like=True):
     numbers: list[int]
 
 
-async def closed(api: Api, repository: Repository, cutoff: int) -> Closed | Missing:
+async def closed(api: GiteaApi, repository: GiteaRepository, cutoff: int) -> Closed | Missing:
     """What the closed pull requests of a repository say, or why they cannot be read."""
     recent = await _recent(api, repository, cutoff)
     if isinstance(recent, Missing):
@@ -83,14 +83,19 @@ async def closed(api: Api, repository: Repository, cutoff: int) -> Closed | Miss
     return Closed(recent.merged, total, await _count(api, repository, recent))
 
 
-async def _recent(api: Api, repository: Repository, cutoff: int) -> _Recent | Missing:
+async def _recent(api: GiteaApi, repository: GiteaRepository, cutoff: int) -> _Recent | Missing:
     """As many as merge times need."""
     target = path("repos", *repository.full_name.split("/"), "pulls")
     found = _Recent()
     read = 0
     for number in range(1, MOST_PAGES + 1):
         page = await api.page(
-            target, list[Pull], state="closed", sort="recentupdate", page=number, limit=PAGE
+            target,
+            list[GiteaPullRequest],
+            state="closed",
+            sort="recentupdate",
+            page=number,
+            limit=PAGE,
         )
         if isinstance(page, Missing):
             return page
@@ -105,7 +110,7 @@ async def _recent(api: Api, repository: Repository, cutoff: int) -> _Recent | Mi
     return TOO_MANY
 
 
-async def _count(api: Api, repository: Repository, recent: _Recent) -> int | Missing:
+async def _count(api: GiteaApi, repository: GiteaRepository, recent: _Recent) -> int | Missing:
     """How many pull requests were ever merged."""
     total = recent.total
     if recent.whole:
@@ -121,21 +126,21 @@ async def _count(api: Api, repository: Repository, recent: _Recent) -> int | Mis
         numbers = changed.union(kept.numbers)
         # Were there more merged than closed ones, some would have been deleted.
         if total is None or len(numbers) <= total:
-            await _keep(api, key, _Kept(kept.since, until, sorted(numbers)), kept)
+            await _keep(api, key, _StoredMerges(kept.since, until, sorted(numbers)), kept)
             return len(numbers)
     if uncountable:
         return _UNCOUNTABLE
     listed = await _numbers(api, repository, 0)
     if not isinstance(listed, Missing):
-        await _keep(api, key, _Kept(api.now, until, sorted(listed)))
+        await _keep(api, key, _StoredMerges(api.now, until, sorted(listed)))
     return listed if isinstance(listed, Missing) else len(listed)
 
 
-async def _numbers(api: Api, repository: Repository, since: int) -> set[int] | Missing:
+async def _numbers(api: GiteaApi, repository: GiteaRepository, since: int) -> set[int] | Missing:
     """The numbers of the merged pull requests that were updated since."""
     target = path("repos", *repository.full_name.split("/"), "issues")
     found = await api.pages(
-        target, list[Issue], _HIDDEN, type="pulls", state="closed", since=timestamp(since)
+        target, list[GiteaIssue], _HIDDEN, type="pulls", state="closed", since=timestamp(since)
     )
     if isinstance(found, Missing):
         return found
@@ -147,7 +152,9 @@ async def _numbers(api: Api, repository: Repository, since: int) -> set[int] | M
     return {one.number for one in issues.rows if one.pull_request and one.pull_request.merged}
 
 
-async def _keep(api: Api, key: str, new: _Kept, old: _Kept | None = None) -> None:
+async def _keep(
+    api: GiteaApi, key: str, new: _StoredMerges, old: _StoredMerges | None = None
+) -> None:
     if new != old:
         await api.memory.put(key, zlib.compress(msgspec.json.encode(new), level=1))
 
@@ -157,7 +164,7 @@ def timestamp(moment: int) -> str:
     return datetime.fromtimestamp(moment // SECOND, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def _merged(pull: Pull, merged_at: int) -> MergedPull:
+def _merged(pull: GiteaPullRequest, merged_at: int) -> MergedPull:
     gone = pull.user is None or pull.user.id < 0
     return MergedPull(
         pull.number,
@@ -170,11 +177,11 @@ def _merged(pull: Pull, merged_at: int) -> MergedPull:
     )
 
 
-def _decode(stored: bytes | None) -> _Kept | None:
+def _decode(stored: bytes | None) -> _StoredMerges | None:
     """What was kept; what this version cannot read counts as nothing."""
     if stored is None:
         return None
     try:
-        return msgspec.json.decode(zlib.decompress(stored), type=_Kept)
+        return msgspec.json.decode(zlib.decompress(stored), type=_StoredMerges)
     except (zlib.error, msgspec.DecodeError, UnicodeDecodeError):
         return None

@@ -4,8 +4,8 @@ from typing import Final
 
 from factbook.integrations import file_tree as trees
 from factbook.integrations.file_tree import Paths
-from factbook.integrations.gitea.answers import Branch, Repository, Tree
-from factbook.integrations.gitea.api import Api
+from factbook.integrations.gitea.answers import GiteaBranch, GiteaRepository, Tree
+from factbook.integrations.gitea.api import GiteaApi
 from factbook.outbound import path
 from factbook.outbound.outcomes import Missing, Outcome
 
@@ -17,7 +17,9 @@ _HIDDEN: Final = Missing(Outcome.DENIED, "the credential may not read the conten
 _TOO_LARGE: Final = Missing(Outcome.TRANSIENT, f"the tree has more than {MOST_PAGES} pages")
 
 
-async def paths(api: Api, repository: Repository, branch: Branch | Missing) -> Paths | Missing:
+async def paths(
+    api: GiteaApi, repository: GiteaRepository, branch: GiteaBranch | Missing
+) -> Paths | Missing:
     """The paths of all files of the default branch, in no order; none of an empty repository."""
     if repository.empty:
         return []
@@ -33,7 +35,7 @@ async def paths(api: Api, repository: Repository, branch: Branch | Missing) -> P
     return read
 
 
-async def _read(api: Api, target: str) -> Paths | Missing:
+async def _read(api: GiteaApi, target: str) -> Paths | Missing:
     found: Paths = []
     for number in range(1, MOST_PAGES + 1):
         tree = await api.one(target, Tree, _HIDDEN, recursive="true", page=number, per_page=_PAGE)

@@ -11,7 +11,7 @@ from factbook.facts.shapes import CODEHOST, REPOSITORY, SECURITY
 from factbook.integrations.github.client import BATCH, collect
 from factbook.integrations.github.contents import read
 from factbook.integrations.github.credentials import credential
-from factbook.integrations.github.options import GITHUB, Options
+from factbook.integrations.github.options import GITHUB, GithubOptions
 from factbook.integrations.github.targets import SLUG, target
 from factbook.integrations.integration import Integration, Vendor, facts_of, portions, source_of
 from factbook.integrations.locations import SOURCE_LOCATION
@@ -43,7 +43,7 @@ def configured(name: str, values: Mapping[str, Any], *, clock: Clock = now) -> I
     The one named `default` is the source `github`, another one `github-<name>`. Raises
     ConfigurationError for what is wrong with the table.
     """
-    options = configuring.read(ID, name, values, Options)
+    options = configuring.read(ID, name, values, GithubOptions)
     id_ = configuring.source_id(ID, name)
     return Integration(
         source=_source(id_, configuring.title("GitHub", name), options),
@@ -60,7 +60,7 @@ def configured(name: str, values: Mapping[str, Any], *, clock: Clock = now) -> I
     )
 
 
-def _source(id_: str, title: str, options: Options) -> DataSource:
+def _source(id_: str, title: str, options: GithubOptions) -> DataSource:
     keys = [SLUG, SOURCE_LOCATION]
     if options.host != GITHUB:
         keys.append(options.slug)
@@ -75,5 +75,5 @@ def _source(id_: str, title: str, options: Options) -> DataSource:
 
 
 INTEGRATION: Final = Vendor(
-    id=ID, title="GitHub", options=Options, facts=FACTS, fills=FILLS, configured=configured
+    id=ID, title="GitHub", options=GithubOptions, facts=FACTS, fills=FILLS, configured=configured
 )

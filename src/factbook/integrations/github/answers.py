@@ -26,7 +26,7 @@ class Wire(msgspec.Struct, rename="camel"):
     """Names in camel case; what was not asked for is ignored."""
 
 
-class Count(Wire):
+class GithubCount(Wire):
     """The size of a connection."""
 
     total_count: int
@@ -52,14 +52,14 @@ class Connection(Wire, Generic[T]):
         return [node for node in self.nodes if node is not None]
 
 
-class Actor(Wire):
+class GithubActor(Wire):
     """Whoever did something."""
 
     login: str
     typename: str = msgspec.field(name="__typename")
 
 
-class Pull(Wire):
+class GithubPullRequest(Wire):
     """A merged pull request."""
 
     number: int
@@ -67,10 +67,10 @@ class Pull(Wire):
     created_at: datetime
     merged_at: datetime
     updated_at: datetime
-    author: Actor | None
+    author: GithubActor | None
 
 
-class Issue(Wire):
+class GithubIssue(Wire):
     """A closed issue."""
 
     number: int
@@ -155,17 +155,17 @@ class UpdateRule(Wire):
     required_approving_review_count: int | None
 
 
-class Commit(Wire):
+class GithubCommit(Wire):
     """What a branch points to."""
 
     oid: Oid
 
 
-class Branch(Wire):
+class GithubBranch(Wire):
     """The default branch."""
 
     name: BranchName
-    target: Commit | None
+    target: GithubCommit | None
     branch_protection_rule: BranchRule | None
     ref_update_rule: UpdateRule | None
     rules: Connection[RuleNode] | None
@@ -183,23 +183,23 @@ class Repository(Wire):
     languages: Languages | None = None
     collaborators: Connection[Login] | None = None
     codeowners: Codeowners | None = None
-    open_alerts: Count | None = None
-    fixed_alerts: Count | None = None
-    dismissed_alerts: Count | None = None
-    default_branch_ref: Branch | None = None
-    pull_requests: Count | None = None
-    open_pulls: Count | None = None
-    merged_pulls: Connection[Pull] | None = None
-    open_issues: Count | None = None
-    all_closed_issues: Count | None = None
-    closed_issues: Connection[Issue] | None = None
+    open_alerts: GithubCount | None = None
+    fixed_alerts: GithubCount | None = None
+    dismissed_alerts: GithubCount | None = None
+    default_branch_ref: GithubBranch | None = None
+    pull_requests: GithubCount | None = None
+    open_pulls: GithubCount | None = None
+    merged_pulls: Connection[GithubPullRequest] | None = None
+    open_issues: GithubCount | None = None
+    all_closed_issues: GithubCount | None = None
+    closed_issues: Connection[GithubIssue] | None = None
 
 
 class Bypassed(Wire):
     """A ruleset, and how many may bypass it."""
 
     id: str
-    bypass_actors: Count | None
+    bypass_actors: GithubCount | None
 
 
 class Paged(Wire, Generic[T]):
@@ -220,8 +220,8 @@ class PagedBranch(Wire):
 
 
 PAGES: Final[dict[str, Any]] = {
-    PULLS: Paged[Pull],
-    ISSUES: Paged[Issue],
+    PULLS: Paged[GithubPullRequest],
+    ISSUES: Paged[GithubIssue],
     COLLABORATORS: Paged[Login],
     RULES: PagedBranch,
 }
@@ -231,7 +231,7 @@ _HARMLESS: Final = frozenset({"author", "repositoryRuleset"})
 
 
 @dataclass
-class Found:
+class RepositoryData:
     """One repository, and by field (`collaborators`, `defaultBranchRef.rules`) what is not told."""
 
     repository: Repository

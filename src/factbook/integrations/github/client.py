@@ -7,9 +7,9 @@ from typing import Final
 
 from factbook.clock import SECOND
 from factbook.integrations.github import facts, pages, probes, repositories, trees
-from factbook.integrations.github.answers import Found
-from factbook.integrations.github.graphql import Api
-from factbook.integrations.github.options import Options
+from factbook.integrations.github.answers import RepositoryData
+from factbook.integrations.github.graphql import GithubApi
+from factbook.integrations.github.options import GithubOptions
 from factbook.integrations.integration import Collected
 from factbook.integrations.merge_times import MONTH
 from factbook.outbound import Client, Memory
@@ -20,15 +20,15 @@ BATCH: Final = 3 * repositories.AT_ONCE
 
 
 async def collect(
-    options: Options, targets: Sequence[str], client: Client, memory: Memory, now: int
+    options: GithubOptions, targets: Sequence[str], client: Client, memory: Memory, now: int
 ) -> dict[str, Collected]:
     """The facts about each target (`owner/name`) at this time, or why there are none."""
-    api = Api(client, options, memory, now)
+    api = GithubApi(client, options, memory, now)
     cutoff = now - MONTH
     since = datetime.fromtimestamp(cutoff // SECOND, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     bots = not options.exclude_bots
     read = await repositories.read(api, targets, since)
-    found = [one for one in read.values() if isinstance(one, Found)]
+    found = [one for one in read.values() if isinstance(one, RepositoryData)]
     bypassed = await pages.complete(api, found, since, cutoff, bots=bots)
     collected = {
         target: Collected(missing={"": one})
@@ -39,7 +39,7 @@ async def collect(
         tasks = {
             target: group.create_task(_known(api, one, cutoff, bypassed, bots=bots))
             for target, one in read.items()
-            if isinstance(one, Found)
+            if isinstance(one, RepositoryData)
         }
     for target, task in tasks.items():
         collected[target] = facts.collected(task.result())
@@ -47,10 +47,12 @@ async def collect(
 
 
 async def _known(
-    api: Api, found: Found, cutoff: int, bypassed: pages.Bypasses, *, bots: bool
-) -> facts.Known:
+    api: GithubApi, found: RepositoryData, cutoff: int, bypassed: pages.Bypasses, *, bots: bool
+) -> facts.GithubSnapshot:
     """What is known of a repository after the questions that only REST answers."""
-    known = facts.Known(found, await trees.paths(api, found), cutoff, bypassed=bypassed, bots=bots)
+    known = facts.GithubSnapshot(
+        found, await trees.paths(api, found), cutoff, bypassed=bypassed, bots=bots
+    )
     repository = found.repository
     if probes.needs_protection(found) and repository.default_branch_ref:
         branch = repository.default_branch_ref.name

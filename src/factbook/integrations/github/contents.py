@@ -1,10 +1,12 @@
 """One file of a repository's default branch."""
 
-from factbook.integrations.github.options import Options
+from factbook.integrations.github.options import GithubOptions
 from factbook.outbound import Answer, Client, Memory, path
 
 
-async def read(options: Options, target: str, file: str, client: Client, memory: Memory) -> Answer:
+async def read(
+    options: GithubOptions, target: str, file: str, client: Client, memory: Memory
+) -> Answer:
     """The file with this path, its bytes as the body; not asked for again while it is the same."""
     url = f"{options.rest}{path('repos', *target.split('/'), 'contents', *file.split('/'))}"
     raw = {"accept": "application/vnd.github.raw+json"}

@@ -12,7 +12,7 @@ from typing import Final
 import jwt
 
 from factbook.clock import MINUTE, SECOND, Clock
-from factbook.integrations.github.options import Options
+from factbook.integrations.github.options import GithubOptions
 from factbook.outbound import Answer, Client, Credential, path
 from factbook.outbound.outcomes import Outcome
 
@@ -22,18 +22,18 @@ _VALID: Final = 9 * 60
 _RENEWED_BEFORE: Final = MINUTE
 
 
-def credential(name: str, options: Options, clock: Clock, anonymous: Client) -> Credential:
+def credential(name: str, options: GithubOptions, clock: Clock, anonymous: Client) -> Credential:
     """What proves who asks; an app gets its tokens through the anonymous client."""
     if options.token:
         return Credential.fixed(name, {"authorization": f"Bearer {options.token}"})
-    tokens = _Tokens(options, clock, anonymous)
+    tokens = _InstallationToken(options, clock, anonymous)
     return Credential(name, f"app {options.app_id} {options.installation_id}", tokens.authorize)
 
 
-class _Tokens:
+class _InstallationToken:
     """The token of one app's installation, kept until a minute before it expires."""
 
-    def __init__(self, options: Options, clock: Clock, anonymous: Client) -> None:
+    def __init__(self, options: GithubOptions, clock: Clock, anonymous: Client) -> None:
         self._options = options
         self._clock = clock
         self._anonymous = anonymous

@@ -11,7 +11,7 @@ from typing import Any, Final
 from factbook.integrations import file_types as files
 from factbook.integrations import merge_times as merging
 from factbook.integrations.github import protection
-from factbook.integrations.github.answers import Branch, Found, RuleNode
+from factbook.integrations.github.answers import GithubBranch, RepositoryData, RuleNode
 from factbook.integrations.github.pages import MOST_COLLABORATORS, Bypasses, merged_pulls
 from factbook.integrations.github.protection import Classic
 from factbook.integrations.github.queries import COLLABORATORS, ISSUES, PULLS
@@ -33,14 +33,14 @@ _HIDDEN: Final = Missing(Outcome.DENIED, "hidden from the credential")
 
 
 @dataclass
-class Known:
+class GithubSnapshot:
     """Everything that was asked about one repository.
 
     `classic`: what a probe said of the classic rule; `no_alerts`: why a lack of alerts is not
     certain. Both None when no probe was needed or its answer was good. `cutoff` is 30 days ago.
     """
 
-    found: Found
+    found: RepositoryData
     paths: list[str] | Missing
     cutoff: int
     classic: Classic | Missing | None = None
@@ -61,12 +61,12 @@ class Known:
         return _protection(self)
 
 
-def collected(known: Known) -> Collected:
+def collected(known: GithubSnapshot) -> Collected:
     """The facts of all shapes that GitHub fills."""
     return Collected.of({place: group(known) for place, group in _GROUPS.items()})
 
 
-def _pull_requests(known: Known) -> Leaves | Missing:
+def _pull_requests(known: GithubSnapshot) -> Leaves | Missing:
     repository = known.found.repository
     total = _count(known, repository.pull_requests, "pullRequests")
     merged = _count(known, repository.merged_pulls, PULLS)
@@ -81,17 +81,17 @@ def _pull_requests(known: Known) -> Leaves | Missing:
     }
 
 
-def _merge_time(known: Known) -> Leaves | Missing:
+def _merge_time(known: GithubSnapshot) -> Leaves | Missing:
     found = known.merging
     return found if isinstance(found, Missing) else found["mergeTime"]
 
 
-def _latest(known: Known) -> Leaves | Missing:
+def _latest(known: GithubSnapshot) -> Leaves | Missing:
     found = known.merging
     return found if isinstance(found, Missing) else found["latestMergedPR"]
 
 
-def _issues(known: Known) -> Leaves | Missing:
+def _issues(known: GithubSnapshot) -> Leaves | Missing:
     repository = known.found.repository
     if repository.has_issues_enabled is False:
         return _ISSUES_OFF
@@ -105,7 +105,7 @@ def _issues(known: Known) -> Leaves | Missing:
     }
 
 
-def _closed_last_month(known: Known) -> int | Missing:
+def _closed_last_month(known: GithubSnapshot) -> int | Missing:
     connection = known.found.repository.closed_issues
     if connection is None or known.found.missing(ISSUES):
         return known.found.missing(ISSUES) or UNUSABLE
@@ -118,7 +118,7 @@ def _closed_last_month(known: Known) -> int | Missing:
     )
 
 
-def _collaboration(known: Known) -> Leaves:
+def _collaboration(known: GithubSnapshot) -> Leaves:
     repository = known.found.repository
     languages: Any = known.found.missing("languages") or UNUSABLE
     if repository.languages is not None:
@@ -127,7 +127,7 @@ def _collaboration(known: Known) -> Leaves:
     return {"languages": languages, **_collaborators(known)}
 
 
-def _collaborators(known: Known) -> Leaves:
+def _collaborators(known: GithubSnapshot) -> Leaves:
     connection = known.found.repository.collaborators
     missing = known.found.missing(COLLABORATORS)
     if connection is None or connection.total_count is None:
@@ -136,12 +136,12 @@ def _collaborators(known: Known) -> Leaves:
     return {"collaborators": missing or logins, "collaboratorCount": connection.total_count}
 
 
-def _branch_protection(known: Known) -> Leaves | Missing:
+def _branch_protection(known: GithubSnapshot) -> Leaves | Missing:
     merged = known.protection
     return merged if isinstance(merged, Missing) else merged[0]
 
 
-def _code_review(known: Known) -> Leaves:
+def _code_review(known: GithubSnapshot) -> Leaves:
     merged = known.protection
     review: Leaves
     if isinstance(merged, Missing):
@@ -151,7 +151,7 @@ def _code_review(known: Known) -> Leaves:
     return {**review, **_codeowners(known)}
 
 
-def _protection(known: Known) -> tuple[Leaves, Leaves] | Missing:
+def _protection(known: GithubSnapshot) -> tuple[Leaves, Leaves] | Missing:
     found = known.found
     branch = found.repository.default_branch_ref
     if branch is None:
@@ -173,13 +173,13 @@ def _protection(known: Known) -> tuple[Leaves, Leaves] | Missing:
     return leaves
 
 
-def _why_unreadable(known: Known, classic: Classic | Missing) -> Missing:
+def _why_unreadable(known: GithubSnapshot, classic: Classic | Missing) -> Missing:
     if isinstance(classic, Missing):
         return classic
     return known.found.missing("defaultBranchRef.rules") or _NO_RULES
 
 
-def _classic(known: Known, branch: Branch) -> Classic | Missing:
+def _classic(known: GithubSnapshot, branch: GithubBranch) -> Classic | Missing:
     """The classic rule from the best view of it; none only where that is certain."""
     if branch.branch_protection_rule is not None:
         return protection.from_graphql(branch.branch_protection_rule)
@@ -200,12 +200,12 @@ def _known(leaves: Mapping[str, Any], why: Missing) -> Leaves:
     return {name: why if value is None else value for name, value in leaves.items()}
 
 
-def _no_branch(found: Found) -> Missing:
+def _no_branch(found: RepositoryData) -> Missing:
     missing = found.missing("defaultBranchRef")
     return missing or (_NO_BRANCH if found.repository.is_empty else _NO_CONTENTS)
 
 
-def _codeowners(known: Known) -> Leaves:
+def _codeowners(known: GithubSnapshot) -> Leaves:
     leaves = ("usesCodeowners", "codeownersHasErrors", "codeownersErrorCount")
     missing = known.found.missing("codeowners")
     owners = known.found.repository.codeowners
@@ -222,7 +222,7 @@ def _codeowners(known: Known) -> Leaves:
     return dict(zip(leaves, (False, False, 0), strict=True))
 
 
-def _dependency_alerts(known: Known) -> Leaves | Missing:
+def _dependency_alerts(known: GithubSnapshot) -> Leaves | Missing:
     found = known.found
     repository = found.repository
     if missing := found.missing("openAlerts", "fixedAlerts", "dismissedAlerts"):
@@ -240,17 +240,17 @@ def _dependency_alerts(known: Known) -> Leaves | Missing:
     return read if len(read) == len(counts) else _NO_ALERTS
 
 
-def _security(known: Known) -> Leaves:
+def _security(known: GithubSnapshot) -> Leaves:
     protected = _branch_protection(known)
     enabled = protected if isinstance(protected, Missing) else protected["enabled"]
     return {"branchProtection": enabled}
 
 
-def _repository(known: Known) -> Leaves | Missing:
+def _repository(known: GithubSnapshot) -> Leaves | Missing:
     return known.paths if isinstance(known.paths, Missing) else files.facts(known.paths)
 
 
-def _count(known: Known, connection: Any, place: str) -> int | Missing:
+def _count(known: GithubSnapshot, connection: Any, place: str) -> int | Missing:
     if connection is None or connection.total_count is None:
         return known.found.missing(place) or _HIDDEN
     return int(connection.total_count)
@@ -262,7 +262,7 @@ def _sum(one: int | Missing, other: int | Missing) -> int | Missing:
     return other if isinstance(other, Missing) else one + other
 
 
-_GROUPS: Final[dict[str, Callable[[Known], Leaves | Missing]]] = {
+_GROUPS: Final[dict[str, Callable[[GithubSnapshot], Leaves | Missing]]] = {
     "codehost.pullRequests": _pull_requests,
     "codehost.mergeTime": _merge_time,
     "codehost.issues": _issues,

@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple, TypedDict
 
 import msgspec
 
-from factbook.integrations.github.options import Options
+from factbook.integrations.github.options import GithubOptions
 from factbook.outbound import Answer, Client, Memory, outcome_of_graphql_error
 from factbook.outbound.outcomes import UNUSABLE, Missing, Outcome
 
@@ -34,7 +34,7 @@ class _Body(TypedDict, total=False):
 
 
 @dataclass
-class Told:
+class GithubQueryResult:
     """The end of one question: data by field, where not null, and errors; or why there are none.
 
     `too_heavy`: a smaller question may be answered.
@@ -46,16 +46,16 @@ class Told:
     too_heavy: bool = False
 
 
-class Api:
+class GithubApi:
     """One GitHub, asked at one time by one collection."""
 
-    def __init__(self, client: Client, options: Options, memory: Memory, now: int) -> None:
+    def __init__(self, client: Client, options: GithubOptions, memory: Memory, now: int) -> None:
         self._client = client
         self._options = options
         self.memory = memory
         self.now = now
 
-    async def ask(self, document: str, variables: Mapping[str, Any]) -> Told:
+    async def ask(self, document: str, variables: Mapping[str, Any]) -> GithubQueryResult:
         """Ask GraphQL. What fails in passing is asked again, unless it was too heavy."""
         told = await self._ask(document, variables, attempts=1)
         if told.failure and told.failure.outcome is Outcome.TRANSIENT and not told.too_heavy:
@@ -77,7 +77,9 @@ class Api:
             memory=self.memory,
         )
 
-    async def _ask(self, document: str, variables: Mapping[str, Any], attempts: int) -> Told:
+    async def _ask(
+        self, document: str, variables: Mapping[str, Any], attempts: int
+    ) -> GithubQueryResult:
         answer = await self._client.post(
             self._options.graphql,
             json={"query": document, "variables": variables},
@@ -88,20 +90,20 @@ class Api:
         return _told(answer)
 
 
-def _told(answer: Answer) -> Told:
+def _told(answer: Answer) -> GithubQueryResult:
     """What an answer of GraphQL says; data beside errors are kept."""
     if not answer.ok:
-        return Told(failure=answer.missing, too_heavy=answer.status in _TOO_HEAVY)
+        return GithubQueryResult(failure=answer.missing, too_heavy=answer.status in _TOO_HEAVY)
     if not isinstance(answer.data, dict):
-        return Told(failure=UNUSABLE)
+        return GithubQueryResult(failure=UNUSABLE)
     found = answer.data.get("errors")
     listed = found if isinstance(found, list) else []
     errors = [_error(error) for error in listed if isinstance(error, dict)]
     data = answer.data.get("data")
     if isinstance(data, dict):
-        return Told({name: raw for name, raw in data.items() if raw != _NULL}, errors)
+        return GithubQueryResult({name: raw for name, raw in data.items() if raw != _NULL}, errors)
     too_heavy = any(error.too_heavy for error in errors)
-    return Told(failure=errors[0].missing if errors else UNUSABLE, too_heavy=too_heavy)
+    return GithubQueryResult(failure=errors[0].missing if errors else UNUSABLE, too_heavy=too_heavy)
 
 
 def _error(error: Mapping[str, Any]) -> Error:

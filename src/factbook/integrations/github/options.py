@@ -11,7 +11,7 @@ GITHUB: Final = "github.com"
 _TENANT: Final = ".ghe.com"
 
 
-class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class GithubOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One instance of GitHub with one credential: a token, or an app's installation."""
 
     host: Annotated[str, about("Host that people and annotations name.")] = GITHUB
@@ -65,7 +65,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         return f"{self.host.partition(':')[0]}/project-slug"
 
 
-def _problems(options: Options) -> list[str]:
+def _problems(options: GithubOptions) -> list[str]:
     app = (options.app_id, options.installation_id, options.private_key)
     problems = []
     if not HOST.fullmatch(options.host):

@@ -10,9 +10,21 @@ import msgspec
 
 from factbook.integrations import merge_times as merging
 from factbook.integrations.github import answers, queries
-from factbook.integrations.github.answers import PAGES, Bypassed, Connection, Found, Pull
-from factbook.integrations.github.graphql import Api, Told
-from factbook.integrations.github.queries import COLLABORATORS, ISSUES, PULLS, RULES, Page
+from factbook.integrations.github.answers import (
+    PAGES,
+    Bypassed,
+    Connection,
+    GithubPullRequest,
+    RepositoryData,
+)
+from factbook.integrations.github.graphql import GithubApi, GithubQueryResult
+from factbook.integrations.github.queries import (
+    COLLABORATORS,
+    ISSUES,
+    PULLS,
+    RULES,
+    GithubPageRequest,
+)
 from factbook.integrations.merge_times import MergedPull
 from factbook.outbound.outcomes import TOO_MANY, UNUSABLE, Missing, Outcome
 
@@ -24,11 +36,11 @@ MOST_PAGES: Final = 100
 
 
 Bypasses = dict[str, bool | Missing]  # by ruleset id
-_Wanted = tuple[Found, Page]
+_Wanted = tuple[RepositoryData, GithubPageRequest]
 
 
 async def complete(
-    api: Api, repositories: Sequence[Found], since: str, cutoff: int, *, bots: bool
+    api: GithubApi, repositories: Sequence[RepositoryData], since: str, cutoff: int, *, bots: bool
 ) -> Bypasses:
     """Add the pages that are lacking, or why they cannot be had, to the repositories.
 
@@ -59,14 +71,14 @@ async def complete(
     return bypassed
 
 
-def merged_pulls(found: Found) -> list[MergedPull]:
+def merged_pulls(found: RepositoryData) -> list[MergedPull]:
     """The merged pull requests read so far, each once: a list may shift between two pages."""
     connection = found.repository.merged_pulls
     pulls = connection.known if connection else []
     return list({pull.number: _merged(pull) for pull in pulls}.values())
 
 
-def _merged(pull: Pull) -> MergedPull:
+def _merged(pull: GithubPullRequest) -> MergedPull:
     return MergedPull(
         pull.number,
         pull.title,
@@ -78,7 +90,7 @@ def _merged(pull: Pull) -> MergedPull:
     )
 
 
-def _connection(found: Found, kind: str) -> Connection[Any] | None:
+def _connection(found: RepositoryData, kind: str) -> Connection[Any] | None:
     repository = found.repository
     by_kind: Mapping[str, Connection[Any] | None] = {
         PULLS: repository.merged_pulls,
@@ -89,17 +101,17 @@ def _connection(found: Found, kind: str) -> Connection[Any] | None:
     return by_kind[kind]
 
 
-def _wanted(found: Found, cutoff: int, *, bots: bool) -> Iterable[_Wanted]:
+def _wanted(found: RepositoryData, cutoff: int, *, bots: bool) -> Iterable[_Wanted]:
     for kind in PAGES:
         connection = _connection(found, kind)
         if connection is None or found.missing(_place(kind)):
             continue
         info = connection.page_info
         if info.has_next_page and info.end_cursor and _lacks(found, kind, cutoff, bots=bots):
-            yield found, Page(kind, found.repository.id, info.end_cursor)
+            yield found, GithubPageRequest(kind, found.repository.id, info.end_cursor)
 
 
-def _lacks(found: Found, kind: str, cutoff: int, *, bots: bool) -> bool:
+def _lacks(found: RepositoryData, kind: str, cutoff: int, *, bots: bool) -> bool:
     connection = _connection(found, kind)
     if connection is None or not connection.known:
         return False
@@ -111,7 +123,7 @@ def _lacks(found: Found, kind: str, cutoff: int, *, bots: bool) -> bool:
     return True
 
 
-def _add(asked: Sequence[_Wanted], told: Told) -> None:
+def _add(asked: Sequence[_Wanted], told: GithubQueryResult) -> None:
     for i, (found, page) in enumerate(asked):
         more = _page(told, f"p{i}", page.kind)
         connection = _connection(found, page.kind)
@@ -122,7 +134,7 @@ def _add(asked: Sequence[_Wanted], told: Told) -> None:
             connection.page_info = more.page_info
 
 
-def _page(told: Told, alias: str, kind: str) -> Connection[Any] | Missing:
+def _page(told: GithubQueryResult, alias: str, kind: str) -> Connection[Any] | Missing:
     if told.failure:
         return told.failure
     for error in told.errors:
@@ -137,7 +149,7 @@ def _place(kind: str) -> str:
     return "defaultBranchRef.rules" if kind == RULES else kind
 
 
-def _rulesets(repositories: Sequence[Found]) -> Iterable[str]:
+def _rulesets(repositories: Sequence[RepositoryData]) -> Iterable[str]:
     for found in repositories:
         branch = found.repository.default_branch_ref
         if branch is None or branch.branch_protection_rule is not None or branch.rules is None:
@@ -147,7 +159,7 @@ def _rulesets(repositories: Sequence[Found]) -> Iterable[str]:
                 yield rule.repository_ruleset.id
 
 
-def _bypassed(ids: Sequence[str], told: Told) -> Bypasses:
+def _bypassed(ids: Sequence[str], told: GithubQueryResult) -> Bypasses:
     unreadable = told.failure or Missing(Outcome.DENIED, "who may bypass a ruleset is hidden")
     bypassed: Bypasses = dict.fromkeys(ids, unreadable)
     for node in answers.decoded(told.data.get("rulesets", b""), list[msgspec.Raw]) or ():

@@ -9,8 +9,8 @@ import msgspec
 
 from factbook.clock import DAY
 from factbook.integrations.github import protection
-from factbook.integrations.github.answers import Found, Repository
-from factbook.integrations.github.graphql import Api
+from factbook.integrations.github.answers import Repository, RepositoryData
+from factbook.integrations.github.graphql import GithubApi
 from factbook.integrations.github.protection import Classic
 from factbook.integrations.github.rules import RestRule
 from factbook.outbound import Answer, path
@@ -22,7 +22,7 @@ _NO_ALERTS: Final = Missing(Outcome.DENIED, "the credential may not read depende
 _DISAGREE: Final = Missing(Outcome.TRANSIENT, "GitHub's two interfaces disagree")
 
 
-class _Kept(msgspec.Struct):
+class _StoredProbe(msgspec.Struct):
     """What a probe found: the classic rule, or that there are no alerts; or why it found nothing.
 
     `outcome` is None when it found that.
@@ -34,7 +34,7 @@ class _Kept(msgspec.Struct):
     detail: str = ""
 
 
-def needs_protection(found: Found) -> bool:
+def needs_protection(found: RepositoryData) -> bool:
     """Whether the lack of a classic rule in GraphQL may be for lack of rights."""
     branch = found.repository.default_branch_ref
     return (
@@ -46,7 +46,7 @@ def needs_protection(found: Found) -> bool:
     )
 
 
-def needs_alerts(found: Found) -> bool:
+def needs_alerts(found: RepositoryData) -> bool:
     """Whether there are no alerts at all, which readers without the right see too."""
     repository = found.repository
     counts = (repository.open_alerts, repository.fixed_alerts, repository.dismissed_alerts)
@@ -55,7 +55,7 @@ def needs_alerts(found: Found) -> bool:
     )
 
 
-async def classic_rule(api: Api, repository: Repository, branch: str) -> Classic | Missing:
+async def classic_rule(api: GithubApi, repository: Repository, branch: str) -> Classic | Missing:
     """The classic rule of a branch, `protection.NO_RULE`, or why that cannot be said."""
     key = f"protection:{repository.id}:{branch}"
     kept = await _kept(api, key)
@@ -67,7 +67,7 @@ async def classic_rule(api: Api, repository: Repository, branch: str) -> Classic
     return kept.classic or _why(kept)
 
 
-async def no_alerts(api: Api, repository: Repository) -> Missing | None:
+async def no_alerts(api: GithubApi, repository: Repository) -> Missing | None:
     """None when there are no alerts indeed, else why that cannot be said."""
     key = f"alerts:{repository.id}"
     kept = await _kept(api, key)
@@ -104,27 +104,27 @@ def _refused(answer: Answer, denied: Missing) -> Missing:
     return denied if hidden else answer.missing
 
 
-def _keep(now: int, found: Classic | Missing | None) -> _Kept:
+def _keep(now: int, found: Classic | Missing | None) -> _StoredProbe:
     if isinstance(found, Missing):
-        return _Kept(now, None, found.outcome, found.detail)
-    return _Kept(now, found)
+        return _StoredProbe(now, None, found.outcome, found.detail)
+    return _StoredProbe(now, found)
 
 
-def _why(kept: _Kept) -> Missing:
+def _why(kept: _StoredProbe) -> Missing:
     return Missing(kept.outcome, kept.detail) if kept.outcome else UNUSABLE
 
 
-async def _kept(api: Api, key: str) -> _Kept | None:
+async def _kept(api: GithubApi, key: str) -> _StoredProbe | None:
     stored = await api.memory.get(key)
     if stored is None:
         return None
     try:
-        kept = msgspec.json.decode(stored, type=_Kept)
+        kept = msgspec.json.decode(stored, type=_StoredProbe)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return None
     return kept if 0 <= api.now - kept.at < DAY else None
 
 
-async def _put(api: Api, key: str, kept: _Kept) -> None:
+async def _put(api: GithubApi, key: str, kept: _StoredProbe) -> None:
     if not (kept.outcome and _why(kept).passing):
         await api.memory.put(key, msgspec.json.encode(kept), days=2)

@@ -90,7 +90,7 @@ _ALL_ISSUES: Final = f"""
 _LIMIT: Final = "rateLimit { cost remaining resetAt nodeCount }"
 
 
-class Page(NamedTuple):
+class GithubPageRequest(NamedTuple):
     """A request for the next page of one repository's connection."""
 
     kind: str
@@ -169,7 +169,9 @@ def pages(kinds: tuple[str, ...], rulesets: bool) -> str:
 """
 
 
-def pages_variables(asked: Iterable[Page], rulesets: Sequence[str], since: str) -> dict[str, Any]:
+def pages_variables(
+    asked: Iterable[GithubPageRequest], rulesets: Sequence[str], since: str
+) -> dict[str, Any]:
     """The variables of `pages`."""
     variables: dict[str, Any] = {}
     for i, page in enumerate(asked):

@@ -6,8 +6,8 @@ from typing import Final
 import msgspec
 
 from factbook.integrations.github import answers, queries
-from factbook.integrations.github.answers import Found, Repository
-from factbook.integrations.github.graphql import Api, Error, Told
+from factbook.integrations.github.answers import Repository, RepositoryData
+from factbook.integrations.github.graphql import Error, GithubApi, GithubQueryResult
 from factbook.outbound.outcomes import UNUSABLE, Missing, Outcome
 
 AT_ONCE: Final = 20
@@ -25,12 +25,12 @@ _FIELDS: Final = {
     ),
 }
 
-Read = dict[str, Found | Missing]
+Read = dict[str, RepositoryData | Missing]
 
 
-async def read(api: Api, targets: Sequence[str], since: str) -> Read:
+async def read(api: GithubApi, targets: Sequence[str], since: str) -> Read:
     """Each target's repository, or why it could not be read."""
-    reading = _Reading(api, since)
+    reading = _RepositoryReader(api, since)
     waiting = list(targets)
     while waiting:
         chunk, waiting = waiting[: reading.size], waiting[reading.size :]
@@ -38,10 +38,10 @@ async def read(api: Api, targets: Sequence[str], since: str) -> Read:
     return reading.found
 
 
-class _Reading:
+class _RepositoryReader:
     """The state of one reading; `stopped` says why nothing more is asked."""
 
-    def __init__(self, api: Api, since: str) -> None:
+    def __init__(self, api: GithubApi, since: str) -> None:
         self._api = api
         self._since = since
         self._failures = 0
@@ -62,7 +62,7 @@ class _Reading:
         left_out, wiped_out = self._take(targets, told)
         if len(targets) in {len(left_out), len(wiped_out)}:
             failure = told.errors[0].missing if told.errors else UNUSABLE
-            await self._failed(targets, Told(failure=failure, too_heavy=True))
+            await self._failed(targets, GithubQueryResult(failure=failure, too_heavy=True))
             return
         self._failures = 0
         if len(left_out) > 1:
@@ -72,7 +72,7 @@ class _Reading:
         for target in wiped_out:
             await self._alone(target)
 
-    def _take(self, targets: Sequence[str], told: Told) -> tuple[list[str], list[str]]:
+    def _take(self, targets: Sequence[str], told: GithubQueryResult) -> tuple[list[str], list[str]]:
         """Keep what was answered; the targets left out for a limit, and those without an answer."""
         left_out, wiped_out = [], []
         for i, target in enumerate(targets):
@@ -90,7 +90,7 @@ class _Reading:
                 wiped_out.append(target)
         return left_out, wiped_out
 
-    async def _failed(self, targets: Sequence[str], told: Told) -> None:
+    async def _failed(self, targets: Sequence[str], told: GithubQueryResult) -> None:
         self._failures += 1
         if not told.too_heavy or self._failures >= _MOST_FAILURES:
             self._stopped = told.failure
@@ -114,7 +114,7 @@ class _Reading:
         variables = queries.batch_variables([target], self._since)
         told = await self._api.ask(queries.ALONE, variables)
         found = self.found[target] = told.failure or _together(told)
-        if isinstance(found, Found):
+        if isinstance(found, RepositoryData):
             self._failures = 0
             return
         self._failures += 1
@@ -122,18 +122,18 @@ class _Reading:
             self._stopped = found
 
 
-def _found(data: msgspec.Raw | bytes, errors: list[Error]) -> Found | Missing:
+def _found(data: msgspec.Raw | bytes, errors: list[Error]) -> RepositoryData | Missing:
     repository: Repository | None = answers.decoded(data, Repository)
     if repository is None:
         return UNUSABLE
-    found = Found(repository)
+    found = RepositoryData(repository)
     for error in errors:
         if place := answers.place_of(error.path[1:]):
             found.errors[place] = error.missing
     return found
 
 
-def _together(told: Told) -> Found | Missing:
+def _together(told: GithubQueryResult) -> RepositoryData | Missing:
     """One repository from its parts; what a failed part would have told is missing."""
     data: dict[str, msgspec.Raw] = {}
     lost: dict[str, Missing] = {}
@@ -150,7 +150,7 @@ def _together(told: Told) -> Found | Missing:
         whole = [error for error in told.errors if len(error.path) == 1]
         return _refusal(whole) or next(iter(lost.values()))
     found = _found(msgspec.json.encode(data), errors)
-    if isinstance(found, Found):
+    if isinstance(found, RepositoryData):
         found.errors |= lost
     return found
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from factbook.integrations.github.options import GITHUB, Options
+from factbook.integrations.github.options import GITHUB, GithubOptions
 from factbook.integrations.locations import Location, annotations, location
 from factbook.outbound.outcomes import Missing, Outcome
 
@@ -14,7 +14,7 @@ SLUG: Final = "github.com/project-slug"
 _SLUG: Final = re.compile(r"([a-z0-9](?:[a-z0-9_-]{0,98}))/([a-z0-9._-]{1,100})", re.ASCII)
 
 
-def target(options: Options, entity: Mapping[str, Any]) -> str | Missing:
+def target(options: GithubOptions, entity: Mapping[str, Any]) -> str | Missing:
     """`owner/name` in lower case, or why there is none at this host.
 
     A slug counts for the host that the entity's location names, else for the one in its own key.
@@ -40,7 +40,7 @@ def _is_here(place: Location | None, host: str) -> bool:
     return place is None or place.host == host
 
 
-def _repository(options: Options, slug: str) -> str | Missing:
+def _repository(options: GithubOptions, slug: str) -> str | Missing:
     found = _SLUG.fullmatch(slug.strip().lower())
     if not found or found[2] in {".", ".."}:
         return _none("what the annotation names is not owner/name")

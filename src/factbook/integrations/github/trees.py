@@ -6,8 +6,8 @@ import msgspec
 
 from factbook.integrations import file_tree as trees
 from factbook.integrations.file_tree import Paths
-from factbook.integrations.github.answers import Found, Oid, Repository
-from factbook.integrations.github.graphql import Api
+from factbook.integrations.github.answers import Oid, Repository, RepositoryData
+from factbook.integrations.github.graphql import GithubApi
 from factbook.outbound import path
 from factbook.outbound.outcomes import UNUSABLE, Missing, Outcome
 
@@ -30,7 +30,7 @@ class _Tree(msgspec.Struct):
     truncated: bool = False
 
 
-async def paths(api: Api, found: Found) -> Paths | Missing:
+async def paths(api: GithubApi, found: RepositoryData) -> Paths | Missing:
     """The paths of all files of the default branch, in no order; none of an empty repository."""
     repository = found.repository
     branch = repository.default_branch_ref
@@ -50,7 +50,7 @@ async def paths(api: Api, found: Found) -> Paths | Missing:
 class _Walk:
     """One reading of a tree, sub-tree by sub-tree where the whole is cut off."""
 
-    def __init__(self, api: Api, repository: Repository) -> None:
+    def __init__(self, api: GithubApi, repository: Repository) -> None:
         self._api = api
         self._repository = repository.name_with_owner.split("/")
         self._calls = 0

@@ -28,7 +28,7 @@ class Wire(msgspec.Struct, rename="camel"):
     """Names in camel case, as GraphQL has them; what was not asked for is ignored."""
 
 
-class Count(Wire):
+class GitlabCount(Wire):
     """The size of a connection."""
 
     count: Number
@@ -71,7 +71,7 @@ class MergeRequest(Wire):
     author: Author | None
 
 
-class User(Wire):
+class GitlabUser(Wire):
     """An account."""
 
     username: str
@@ -80,7 +80,7 @@ class User(Wire):
 class Member(Wire):
     """A membership; without a user while an invitation is open."""
 
-    user: User | None
+    user: GitlabUser | None
 
 
 class Language(Wire):
@@ -90,24 +90,24 @@ class Language(Wire):
     share: float | None = None
 
 
-class Commit(Wire):
+class GitlabCommit(Wire):
     """A commit."""
 
     sha: Annotated[str, Meta(pattern=r"^[0-9a-f]{40,64}\Z")]
 
 
-class Tree(Wire):
+class GitlabTree(Wire):
     """The root folder of the default branch."""
 
-    last_commit: Commit | None
+    last_commit: GitlabCommit | None
 
 
-class Repository(Wire):
+class GitlabRepository(Wire):
     """The repository of a project."""
 
     empty: bool
     root_ref: str | None
-    tree: Tree | None
+    tree: GitlabTree | None
 
     @property
     def head(self) -> str | None:
@@ -124,15 +124,15 @@ class Project(Wire):
     merge_requests_enabled: bool | None
     issues_enabled: bool | None
     languages: list[Language] | None
-    repository: Repository | None
-    requests: Count | None
-    open_requests: Count | None
-    last_month: Count | None
+    repository: GitlabRepository | None
+    requests: GitlabCount | None
+    open_requests: GitlabCount | None
+    last_month: GitlabCount | None
     merged: Connection[MergeRequest] | None
-    issues: Count | None
-    open_issues: Count | None
-    closed_issues: Count | None
-    closed_last_month: Count | None
+    issues: GitlabCount | None
+    open_issues: GitlabCount | None
+    closed_issues: GitlabCount | None
+    closed_last_month: GitlabCount | None
     members: Connection[Member] | None
 
     @property
@@ -142,7 +142,7 @@ class Project(Wire):
 
 
 @dataclass
-class Found:
+class ProjectData:
     """One project, and by field of `Project`, in GraphQL's spelling, what is not told.
 
     `members`: the number of members where not all of them were read.
@@ -159,7 +159,7 @@ class Validation(Wire):
     total: Number
 
 
-class Checked(Wire):
+class ValidatedRepository(Wire):
     """A repository whose CODEOWNERS file was looked at; null where the plan does not allow it."""
 
     validate_codeowner_file: Validation | None
@@ -168,7 +168,7 @@ class Checked(Wire):
 # REST
 
 
-class Settings(msgspec.Struct):
+class ProjectSettings(msgspec.Struct):
     """Those of a project; some are left out for whoever may not see them."""
 
     path_with_namespace: str
@@ -193,7 +193,7 @@ class Approvals(msgspec.Struct):
     merge_requests_disable_committers_approval: bool | None
 
 
-class Named(msgspec.Struct):
+class BranchRef(msgspec.Struct):
     """Something with a name."""
 
     name: str
@@ -205,7 +205,7 @@ class ApprovalRule(msgspec.Struct):
     approvals_required: Number
     rule_type: str = ""
     applies_to_all_protected_branches: bool = False
-    protected_branches: list[Named] = []
+    protected_branches: list[BranchRef] = []
 
 
 class PushRule(msgspec.Struct):
@@ -215,7 +215,7 @@ class PushRule(msgspec.Struct):
     reject_unsigned_commits: bool | msgspec.UnsetType | None = msgspec.UNSET
 
 
-class Entry(msgspec.Struct):
+class GitlabTreeEntry(msgspec.Struct):
     """Something in a tree: a file (`blob`), a folder (`tree`) or a submodule (`commit`)."""
 
     path: str

@@ -18,7 +18,7 @@ _NOT_SHOWN: Final = "you don't have permission"
 _UNDEFINED: Final = "undefinedField"
 
 
-class Told(NamedTuple):
+class GitlabQueryResult(NamedTuple):
     """The end of one question: data, and errors by the field of the project that they are about.
 
     `failure` says why there are no data at all.
@@ -29,7 +29,7 @@ class Told(NamedTuple):
     failure: Missing | None = None
 
 
-class Api:
+class GitlabApi:
     """One GitLab, asked by one collection."""
 
     def __init__(self, client: Client, options: Options, memory: Memory) -> None:
@@ -37,7 +37,7 @@ class Api:
         self._options = options
         self.memory = memory
 
-    async def ask(self, document: str, **variables: str) -> Told:
+    async def ask(self, document: str, **variables: str) -> GitlabQueryResult:
         """Ask GraphQL."""
         question = {"query": document, "variables": variables}
         return told(await self._client.post(self._options.graphql, json=question))
@@ -69,18 +69,18 @@ class Api:
         return TOO_MANY
 
 
-def told(answer: Answer) -> Told:
+def told(answer: Answer) -> GitlabQueryResult:
     """What an answer of GraphQL says; data beside errors are kept."""
     if not answer.ok:
-        return Told({}, {}, answer.missing)
+        return GitlabQueryResult({}, {}, answer.missing)
     if not isinstance(answer.data, dict):
-        return Told({}, {}, UNUSABLE)
+        return GitlabQueryResult({}, {}, UNUSABLE)
     listed = answer.data.get("errors")
     errors = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
     data = answer.data.get("data")
     if not isinstance(data, dict):
-        return Told({}, {}, _missing(errors[0]) if errors else UNUSABLE)
-    return Told(data, {_field(error): _missing(error) for error in errors})
+        return GitlabQueryResult({}, {}, _missing(errors[0]) if errors else UNUSABLE)
+    return GitlabQueryResult(data, {_field(error): _missing(error) for error in errors})
 
 
 def _field(error: Mapping[str, Any]) -> str:

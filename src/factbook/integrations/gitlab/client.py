@@ -8,8 +8,13 @@ from typing import Final
 from factbook.clock import SECOND
 from factbook.integrations import file_tree as trees
 from factbook.integrations.gitlab import facts, projects
-from factbook.integrations.gitlab.answers import NO_BRANCH, NO_REPOSITORY, Entry, Found
-from factbook.integrations.gitlab.api import Api
+from factbook.integrations.gitlab.answers import (
+    NO_BRANCH,
+    NO_REPOSITORY,
+    GitlabTreeEntry,
+    ProjectData,
+)
+from factbook.integrations.gitlab.api import GitlabApi
 from factbook.integrations.gitlab.options import Options
 from factbook.integrations.gitlab.rules import rules
 from factbook.integrations.integration import Collected
@@ -27,7 +32,7 @@ async def collect(
     options: Options, targets: Sequence[str], client: Client, memory: Memory, now: int
 ) -> dict[str, Collected]:
     """The facts about each target (`group/project`) at this time, or why there are none."""
-    api = Api(client, options, memory)
+    api = GitlabApi(client, options, memory)
     async with asyncio.TaskGroup() as group:
         tasks = {
             target: group.create_task(_one(api, options, target, now - MONTH)) for target in targets
@@ -35,7 +40,7 @@ async def collect(
     return {target: task.result() for target, task in tasks.items()}
 
 
-async def _one(api: Api, options: Options, target: str, cutoff: int) -> Collected:
+async def _one(api: GitlabApi, options: Options, target: str, cutoff: int) -> Collected:
     since = datetime.fromtimestamp(cutoff // SECOND, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     found = await projects.find(api, target, since)
     if isinstance(found, Missing):
@@ -47,13 +52,13 @@ async def _one(api: Api, options: Options, target: str, cutoff: int) -> Collecte
         _paths(api, found),
         rules(api, project.number),
     )
-    known = facts.Known(found, paths, told, cutoff, bots=bots)
+    known = facts.GitlabSnapshot(found, paths, told, cutoff, bots=bots)
     if known.has_codeowners:
         known.codeowners = await projects.codeowners(api, project.full_path)
     return facts.collected(known)
 
 
-async def _paths(api: Api, found: Found) -> list[str] | Missing:
+async def _paths(api: GitlabApi, found: ProjectData) -> list[str] | Missing:
     """The paths of all files of the default branch, in no order; none of an empty repository."""
     project, repository = found.project, found.project.repository
     if "repository" in found.errors or repository is None:
@@ -65,7 +70,7 @@ async def _paths(api: Api, found: Found) -> list[str] | Missing:
         return kept
     entries = await api.every(
         f"{path('projects', project.number)}/repository/tree",
-        list[Entry],
+        list[GitlabTreeEntry],
         pages=MOST_TREE_PAGES,
         ref=repository.head,
         recursive="true",

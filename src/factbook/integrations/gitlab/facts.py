@@ -18,13 +18,13 @@ from factbook.integrations.gitlab.answers import (
     NO_BRANCH,
     NO_PREMIUM,
     NO_REPOSITORY,
-    Count,
-    Found,
+    GitlabCount,
+    ProjectData,
     ProtectedBranch,
     PushRule,
 )
 from factbook.integrations.gitlab.projects import MOST_MEMBERS, merged_pulls
-from factbook.integrations.gitlab.rules import Rules
+from factbook.integrations.gitlab.rules import ProjectRules
 from factbook.integrations.integration import Collected
 from factbook.outbound.outcomes import Missing, Outcome
 
@@ -41,15 +41,15 @@ _NO_SUCH_RULE: Final = Missing(Outcome.NOT_APPLICABLE, "GitLab has no such rule"
 
 
 @dataclass
-class Known:
+class GitlabSnapshot:
     """Everything that was asked about one project; `cutoff` is 30 days ago.
 
     `codeowners`: the number of errors in the CODEOWNERS file, if there is one.
     """
 
-    found: Found
+    found: ProjectData
     paths: list[str] | Missing
-    rules: Rules
+    rules: ProjectRules
     cutoff: int
     codeowners: int | Missing = 0
     bots: bool = True
@@ -88,12 +88,12 @@ class Known:
         return branches if isinstance(branches, Missing) else rules.fitting(branches, self.branch)
 
 
-def collected(known: Known) -> Collected:
+def collected(known: GitlabSnapshot) -> Collected:
     """The facts of all shapes that GitLab fills."""
     return Collected.of({place: group(known) for place, group in _GROUPS.items()})
 
 
-def _pull_requests(known: Known) -> Leaves | Missing:
+def _pull_requests(known: GitlabSnapshot) -> Leaves | Missing:
     project = known.found.project
     if project.merge_requests_enabled is False:
         return _OFF
@@ -110,17 +110,17 @@ def _pull_requests(known: Known) -> Leaves | Missing:
     }
 
 
-def _merge_time(known: Known) -> Leaves | Missing:
+def _merge_time(known: GitlabSnapshot) -> Leaves | Missing:
     found = known.merging
     return found if isinstance(found, Missing) else found["mergeTime"]
 
 
-def _latest(known: Known) -> Leaves | Missing:
+def _latest(known: GitlabSnapshot) -> Leaves | Missing:
     found = known.merging
     return found if isinstance(found, Missing) else found["latestMergedPR"]
 
 
-def _issues(known: Known) -> Leaves | Missing:
+def _issues(known: GitlabSnapshot) -> Leaves | Missing:
     project = known.found.project
     if project.issues_enabled is False:
         return _OFF
@@ -132,7 +132,7 @@ def _issues(known: Known) -> Leaves | Missing:
     }
 
 
-def _collaboration(known: Known) -> Leaves:
+def _collaboration(known: GitlabSnapshot) -> Leaves:
     found = known.found
     languages: Any = found.errors.get("languages", HIDDEN)
     if found.project.languages is not None:
@@ -141,7 +141,7 @@ def _collaboration(known: Known) -> Leaves:
     return {"languages": languages, **_members(known)}
 
 
-def _members(known: Known) -> Leaves:
+def _members(known: GitlabSnapshot) -> Leaves:
     members = known.found.project.members
     leaves = ("collaborators", "collaboratorCount")
     if members is None or "members" in known.found.errors:
@@ -151,7 +151,7 @@ def _members(known: Known) -> Leaves:
     return dict(zip(leaves, (names[:MOST_MEMBERS], count), strict=True))
 
 
-def _branch_protection(known: Known) -> Leaves | Missing:
+def _branch_protection(known: GitlabSnapshot) -> Leaves | Missing:
     if isinstance(known.branch, Missing):
         return known.branch
     fitting, settings, push = known.protection, known.rules.settings, known.rules.push_rule
@@ -177,11 +177,11 @@ def _signed(rule: PushRule) -> bool | Missing:
     return NO_PREMIUM if demanded is msgspec.UNSET else bool(demanded)
 
 
-def _code_review(known: Known) -> Leaves:
+def _code_review(known: GitlabSnapshot) -> Leaves:
     return {**_reviews(known), **_codeowners(known)}
 
 
-def _reviews(known: Known) -> Leaves:
+def _reviews(known: GitlabSnapshot) -> Leaves:
     branch, fitting, told = known.branch, known.protection, known.rules.approvals
     if isinstance(branch, Missing):
         return dict.fromkeys(_REVIEWS, branch)
@@ -203,7 +203,7 @@ _REVIEWS: Final = (
 )
 
 
-def _strict(known: Known) -> bool | Missing:
+def _strict(known: GitlabSnapshot) -> bool | Missing:
     """Whether a pipeline has to succeed with what the branch holds by then."""
     settings = known.rules.settings
     if isinstance(settings, Missing):
@@ -215,7 +215,7 @@ def _strict(known: Known) -> bool | Missing:
     return HIDDEN if settings.merge_method is None else settings.merge_method in _UP_TO_DATE
 
 
-def _approvals(known: Known, branch: str) -> int | Missing:
+def _approvals(known: GitlabSnapshot, branch: str) -> int | Missing:
     told, fitting = known.rules.approval_rules, known.protection
     if isinstance(told, Missing):
         return told
@@ -226,7 +226,7 @@ def _approvals(known: Known, branch: str) -> int | Missing:
     return rules.approvals(told, branch, protected=bool(fitting))
 
 
-def _codeowners(known: Known) -> Leaves:
+def _codeowners(known: GitlabSnapshot) -> Leaves:
     leaves = ("usesCodeowners", "codeownersHasErrors", "codeownersErrorCount")
     if isinstance(known.paths, Missing):
         return dict.fromkeys(leaves, known.paths)
@@ -235,20 +235,20 @@ def _codeowners(known: Known) -> Leaves:
     return dict(zip(leaves, (known.has_codeowners, has_errors, errors), strict=True))
 
 
-def _security(known: Known) -> Leaves:
+def _security(known: GitlabSnapshot) -> Leaves:
     fitting = known.protection
     return {"branchProtection": fitting if isinstance(fitting, Missing) else bool(fitting)}
 
 
-def _repository(known: Known) -> Leaves | Missing:
+def _repository(known: GitlabSnapshot) -> Leaves | Missing:
     return known.paths if isinstance(known.paths, Missing) else files.facts(known.paths)
 
 
-def _count(known: Known, count: Count | None, field: str) -> int | Missing:
+def _count(known: GitlabSnapshot, count: GitlabCount | None, field: str) -> int | Missing:
     return known.found.errors.get(field, HIDDEN) if count is None else count.count
 
 
-_GROUPS: Final[dict[str, Callable[[Known], Leaves | Missing]]] = {
+_GROUPS: Final[dict[str, Callable[[GitlabSnapshot], Leaves | Missing]]] = {
     "codehost.pullRequests": _pull_requests,
     "codehost.mergeTime": _merge_time,
     "codehost.issues": _issues,

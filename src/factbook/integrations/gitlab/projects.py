@@ -8,17 +8,17 @@ from factbook.integrations import merge_times as merging
 from factbook.integrations.gitlab import queries
 from factbook.integrations.gitlab.answers import (
     NO_PREMIUM,
-    Checked,
     Connection,
-    Found,
     Member,
     MergeRequest,
     Project,
-    Settings,
+    ProjectData,
+    ProjectSettings,
+    ValidatedRepository,
     part,
     read,
 )
-from factbook.integrations.gitlab.api import Api
+from factbook.integrations.gitlab.api import GitlabApi
 from factbook.integrations.merge_times import MergedPull
 from factbook.outbound import path
 from factbook.outbound.outcomes import TOO_MANY, Missing, Outcome
@@ -33,7 +33,7 @@ MOST_PAGES: Final = 50
 _GONE: Final = Missing(Outcome.NOT_FOUND, "no such project, or hidden from the credential")
 
 
-class _Field(NamedTuple, Generic[T]):
+class _PagedField(NamedTuple, Generic[T]):
     """A connection of a project: its name, and what asks for its next page."""
 
     name: str
@@ -41,11 +41,11 @@ class _Field(NamedTuple, Generic[T]):
     type: type[Connection[T]]
 
 
-_MERGED: Final = _Field("merged", queries.MERGED, Connection[MergeRequest])
-_MEMBERS: Final = _Field("members", queries.MEMBERS, Connection[Member])
+_MERGED: Final = _PagedField("merged", queries.MERGED, Connection[MergeRequest])
+_MEMBERS: Final = _PagedField("members", queries.MEMBERS, Connection[Member])
 
 
-async def find(api: Api, name: str, since: str) -> Found | Missing:
+async def find(api: GitlabApi, name: str, since: str) -> ProjectData | Missing:
     """The project of a name, also of one that it had before, or why there is none.
 
     GraphQL does not know former names and says null for what is hidden; REST leads from them.
@@ -53,7 +53,7 @@ async def find(api: Api, name: str, since: str) -> Found | Missing:
     found = await _asked(api, name, since)
     if found is not None:
         return found
-    known = await api.one(path("projects", name), Settings)
+    known = await api.one(path("projects", name), ProjectSettings)
     if isinstance(known, Missing):
         return _GONE if known.outcome is Outcome.NOT_FOUND else known
     if known.path_with_namespace == name:
@@ -61,13 +61,13 @@ async def find(api: Api, name: str, since: str) -> Found | Missing:
     return await _asked(api, known.path_with_namespace, since) or _GONE
 
 
-async def complete(api: Api, found: Found, cutoff: int, *, bots: bool) -> None:
+async def complete(api: GitlabApi, found: ProjectData, cutoff: int, *, bots: bool) -> None:
     """Add the pages that the figures cannot do without, or why they cannot be had."""
     await _complete_merged(api, found, cutoff, bots=bots)
     await _complete_members(api, found)
 
 
-async def _complete_merged(api: Api, found: Found, cutoff: int, *, bots: bool) -> None:
+async def _complete_merged(api: GitlabApi, found: ProjectData, cutoff: int, *, bots: bool) -> None:
     for page in range(1, MOST_PAGES + 1):
         merged = found.project.merged
         if merged is None or not _lacks_merged(merged, cutoff, bots=bots):
@@ -79,7 +79,7 @@ async def _complete_merged(api: Api, found: Found, cutoff: int, *, bots: bool) -
         found.project.merged = more
 
 
-async def _complete_members(api: Api, found: Found) -> None:
+async def _complete_members(api: GitlabApi, found: ProjectData) -> None:
     for page in range(1, _MOST_MEMBER_PAGES + 1):
         members = found.project.members
         if members is None or not members.page_info.has_next_page:
@@ -94,13 +94,13 @@ async def _complete_members(api: Api, found: Found) -> None:
         found.project.members = more
 
 
-async def codeowners(api: Api, name: str) -> int | Missing:
+async def codeowners(api: GitlabApi, name: str) -> int | Missing:
     """How many errors the CODEOWNERS file has, which is there; or why that is not told."""
     told = await api.ask(queries.CODEOWNERS, path=name)
     missing = told.failure or next(iter(told.errors.values()), None)
     if missing:
         return missing
-    checked = read(part(told.data, "project", "repository"), Checked)
+    checked = read(part(told.data, "project", "repository"), ValidatedRepository)
     if isinstance(checked, Missing):
         return checked
     validation = checked.validate_codeowner_file
@@ -126,17 +126,17 @@ def _merged(one: MergeRequest, moment: datetime) -> MergedPull:
     )
 
 
-async def _asked(api: Api, name: str, since: str) -> Found | Missing | None:
+async def _asked(api: GitlabApi, name: str, since: str) -> ProjectData | Missing | None:
     """The project of this name; None when GraphQL says that there is none."""
     told = await api.ask(queries.PROJECT, path=name, since=since)
     if told.failure or told.data.get("project") is None:
         return told.failure or told.errors.get("")
     project = read(told.data["project"], Project)
-    return project if isinstance(project, Missing) else Found(project, told.errors)
+    return project if isinstance(project, Missing) else ProjectData(project, told.errors)
 
 
 async def _page(
-    api: Api, found: Found, field: _Field[T], before: Connection[T]
+    api: GitlabApi, found: ProjectData, field: _PagedField[T], before: Connection[T]
 ) -> Connection[T] | Missing:
     """The connection with its next page."""
     after = before.page_info.end_cursor or ""
@@ -150,7 +150,7 @@ async def _page(
     return Connection([*before.nodes, *more.nodes], more.page_info, before.count)
 
 
-async def _member_count(api: Api, project: Project) -> int | Missing:
+async def _member_count(api: GitlabApi, project: Project) -> int | Missing:
     """The number of members, which only REST tells, in a header and not of any number."""
     answer = await api.get(f"{path('projects', project.number)}/members/all", per_page=1)
     total = answer.headers.get("x-total", "")

@@ -8,12 +8,12 @@ from factbook.integrations.gitlab.answers import (
     NO_PREMIUM,
     ApprovalRule,
     Approvals,
+    ProjectSettings,
     ProtectedBranch,
     PushRule,
-    Settings,
     read,
 )
-from factbook.integrations.gitlab.api import Api
+from factbook.integrations.gitlab.api import GitlabApi
 from factbook.outbound import path
 from factbook.outbound.outcomes import Missing, Outcome
 
@@ -26,27 +26,27 @@ _NO_PUSH_RULE: Final = PushRule(0, None)
 
 
 @dataclass
-class Rules:
+class ProjectRules:
     """The rules of one project, or why each kind of them is not told."""
 
-    settings: Settings | Missing
+    settings: ProjectSettings | Missing
     branches: list[ProtectedBranch] | Missing
     approvals: Approvals | Missing
     approval_rules: list[ApprovalRule] | Missing
     push_rule: PushRule | Missing
 
 
-async def rules(api: Api, number: str) -> Rules:
+async def rules(api: GitlabApi, number: str) -> ProjectRules:
     """The rules of the project of this id."""
     project = path("projects", number)
     settings, branches, approvals, approval_rules, push_rule = await asyncio.gather(
-        api.one(project, Settings),
+        api.one(project, ProjectSettings),
         api.every(f"{project}/protected_branches", list[ProtectedBranch], pages=MOST_PAGES),
         api.one(f"{project}/approvals", Approvals),
         api.every(f"{project}/approval_rules", list[ApprovalRule], pages=MOST_PAGES),
         _push_rule(api, project),
     )
-    return Rules(
+    return ProjectRules(
         _refused(settings, "the project's settings"),
         _refused(branches, "protected branches"),
         _of_premium(approvals, "settings of approvals"),
@@ -109,7 +109,7 @@ def _applies(rule: ApprovalRule, branch: str, *, protected: bool) -> bool:
     return not named or any(fits(name, branch) for name in named)
 
 
-async def _push_rule(api: Api, project: str) -> PushRule | Missing:
+async def _push_rule(api: GitlabApi, project: str) -> PushRule | Missing:
     """The push rule; one that was never set is null, and demands nothing."""
     answer = await api.get(f"{project}/push_rule")
     if answer.ok and answer.data is None:
