@@ -13,7 +13,7 @@ from factbook.clock import MINUTE
 from factbook.facts import entity_filter, store
 from factbook.facts.datasource import DataSource, milliseconds
 from factbook.facts.store import Last, Observation
-from factbook.integrations.integration import Integration, Subject
+from factbook.integrations.integration import CollectionSubject, Integration
 from factbook.outbound.outcomes import Missing, Outcome
 from factbook.scheduling import run_queue as engine
 from factbook.scheduling.run_queue import Begun, Queue, RunOrder
@@ -52,7 +52,7 @@ def plan_some(transaction: Transaction, integration: Integration, ids: list[int]
     """The plan for those of the entities that the source is about."""
     rows = transaction.all(*subjects.among(_where(integration.source), ids))
     targets, missing = Targets(), list[Observation]()
-    _sort(integration, [Subject(*row) for row in subjects.read(rows)], targets, missing)
+    _sort(integration, [CollectionSubject(*row) for row in subjects.read(rows)], targets, missing)
     return _planned(integration, targets, missing, {})
 
 
@@ -98,10 +98,10 @@ def work_of(targets: Iterable[str], entities: Mapping[str, list[int]]) -> str:
     return msgspec.json.encode([(target, entities[target]) for target in targets]).decode()
 
 
-async def _every(database: Database, source: DataSource) -> AsyncIterator[list[Subject]]:
+async def _every(database: Database, source: DataSource) -> AsyncIterator[list[CollectionSubject]]:
     after = 0
     while rows := await database.all(*subjects.page(_where(source), after, _PORTION)):
-        yield [Subject(*row) for row in subjects.read(rows)]
+        yield [CollectionSubject(*row) for row in subjects.read(rows)]
         after = rows[-1][0]
 
 
@@ -113,7 +113,7 @@ def _where(source: DataSource) -> SQL:
 
 def _sort(
     integration: Integration,
-    portion: Iterable[Subject],
+    portion: Iterable[CollectionSubject],
     targets: Targets,
     missing: list[Observation],
 ) -> None:

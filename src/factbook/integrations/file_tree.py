@@ -9,7 +9,7 @@ from factbook.outbound import Memory
 Paths = list[str]
 
 
-class _Kept(msgspec.Struct, array_like=True):
+class _StoredPaths(msgspec.Struct, array_like=True):
     oid: str
     paths: Paths
 
@@ -25,7 +25,7 @@ async def kept(memory: Memory, repository: str | int, oid: str) -> Paths | None:
 
 async def keep(memory: Memory, repository: str | int, oid: str, paths: Paths) -> None:
     """Keep the paths at this commit, in the place of those at another one."""
-    text = msgspec.json.encode(_Kept(oid, paths))
+    text = msgspec.json.encode(_StoredPaths(oid, paths))
     await memory.put(_key(repository), zlib.compress(text, level=1))
 
 
@@ -33,11 +33,11 @@ def _key(repository: str | int) -> str:
     return f"tree:{repository}"
 
 
-def _decode(stored: bytes | None) -> _Kept | None:
+def _decode(stored: bytes | None) -> _StoredPaths | None:
     """What was kept; what this version cannot read counts as nothing."""
     if stored is None:
         return None
     try:
-        return msgspec.json.decode(zlib.decompress(stored), type=_Kept)
+        return msgspec.json.decode(zlib.decompress(stored), type=_StoredPaths)
     except (zlib.error, msgspec.DecodeError, UnicodeDecodeError):
         return None

@@ -20,7 +20,7 @@ from factbook.outbound import ANONYMOUS, Answer, Client, Credential, Memory
 from factbook.outbound.outcomes import Missing
 
 
-class Subject(NamedTuple):
+class CollectionSubject(NamedTuple):
     """One entity to collect for; `entity` is as the catalog shows it."""
 
     entity_id: int

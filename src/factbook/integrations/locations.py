@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 SOURCE_LOCATION: Final = "backstage.io/source-location"
 
 
-class Location(NamedTuple):
+class SourceLocation(NamedTuple):
     """An address on the web; `host` in lower case, with its port, `path` without outer slashes."""
 
     scheme: str
@@ -21,7 +21,7 @@ def annotations(entity: Mapping[str, Any]) -> Mapping[str, Any]:
     return found if isinstance(found, Mapping) else {}
 
 
-def location(entity: Mapping[str, Any]) -> Location | None:
+def location(entity: Mapping[str, Any]) -> SourceLocation | None:
     """The source location, when it is on the web."""
     text = annotations(entity).get(SOURCE_LOCATION)
     if isinstance(text, str) and text.startswith(("url:https://", "url:http://")):
@@ -29,10 +29,10 @@ def location(entity: Mapping[str, Any]) -> Location | None:
     return None
 
 
-def parsed(url: str) -> Location | None:
+def parsed(url: str) -> SourceLocation | None:
     """The location of an address; None when it is not one. A query and a fragment are left out."""
     try:
         parts = urlsplit(url)
     except ValueError:
         return None
-    return Location(parts.scheme, parts.netloc.lower(), parts.path.strip("/"))
+    return SourceLocation(parts.scheme, parts.netloc.lower(), parts.path.strip("/"))

@@ -8,7 +8,7 @@ from factbook.errors import ConfigurationError
 from factbook.facts.datasource import DataSource, Handler, Lifecycle
 from factbook.facts.schema import Fact
 from factbook.integrations.integration import Collected, Integration, Vendor, facts_of, portions
-from factbook.integrations.locations import Location, annotations, location
+from factbook.integrations.locations import SourceLocation, annotations, location
 from factbook.integrations.probes import Probe
 from factbook.outbound import ANONYMOUS, Answer, Client, Credential, Memory, path
 from factbook.outbound.outcomes import Missing, Outcome
@@ -27,7 +27,7 @@ __all__ = [
     "Handler",
     "Integration",
     "Lifecycle",
-    "Location",
+    "SourceLocation",
     "Memory",
     "Missing",
     "Outcome",

@@ -3,7 +3,7 @@
 from typing import Final, NamedTuple
 
 
-class Vendor(NamedTuple):
+class VendorSummary(NamedTuple):
     """An integration, what it brings, and the least of its settings, which may be variables."""
 
     id: str
@@ -19,27 +19,31 @@ class Vendor(NamedTuple):
 
 
 VENDORS: Final = (
-    Vendor(
+    VendorSummary(
         "github",
         "GitHub",
         "Pull requests, issues, branch protection, dependency alerts and files.",
         ("token",),
     ),
-    Vendor("gitlab", "GitLab", "Merge requests, issues, branch protection and files.", ("token",)),
-    Vendor(
+    VendorSummary(
+        "gitlab", "GitLab", "Merge requests, issues, branch protection and files.", ("token",)
+    ),
+    VendorSummary(
         "gitea",
         "Gitea or Forgejo",
         "Pull requests, issues, branch protection and files.",
         ("host", "token"),
     ),
-    Vendor("git", "Git", "The files of repositories on any host of Git.", ("host", "token")),
-    Vendor("snyk", "Snyk", "Security issues by their severity.", ("token", "organizations")),
-    Vendor("pagerduty", "PagerDuty", "Incidents and who is on call.", ("api_key",)),
-    Vendor(
+    VendorSummary("git", "Git", "The files of repositories on any host of Git.", ("host", "token")),
+    VendorSummary("snyk", "Snyk", "Security issues by their severity.", ("token", "organizations")),
+    VendorSummary("pagerduty", "PagerDuty", "Incidents and who is on call.", ("api_key",)),
+    VendorSummary(
         "datadog",
         "Datadog",
         "Monitors and service level objectives.",
         ("api_key", "application_key"),
     ),
-    Vendor("prometheus", "Prometheus", "Alerts, recording rules and up time.", ("base_url",)),
+    VendorSummary(
+        "prometheus", "Prometheus", "Alerts, recording rules and up time.", ("base_url",)
+    ),
 )

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from factbook.clock import DAY, MINUTE
-from factbook.integrations.pagerduty.analytics import Figures
+from factbook.integrations.pagerduty.analytics import IncidentFigures
 from factbook.integrations.pagerduty.facts import collected
 from factbook.outbound.outcomes import Missing, Outcome
 from tests.fakes.faults import saying
@@ -211,8 +211,10 @@ async def test_an_incident_without_an_end_or_before_its_begin_gives_no_time_to_r
 def test_of_a_service_in_doubt_only_incidents_prove_that_it_is_there() -> None:
     doubt = Missing(Outcome.TRANSIENT)
     none = Missing(Outcome.NOT_APPLICABLE)
-    assert words(collected(doubt, Figures(0, 0, 0, none, none, 100.0))) == {"": "upstream-error"}
-    seen = collected(doubt, Figures(1, 0, 0, none, none, 100.0))
+    assert words(collected(doubt, IncidentFigures(0, 0, 0, none, none, 100.0))) == {
+        "": "upstream-error"
+    }
+    seen = collected(doubt, IncidentFigures(1, 0, 0, none, none, 100.0))
     assert seen.values[f"{METRICS}.totalIncidents"] == 1
     assert words(seen)[INFO] == "upstream-error"
 

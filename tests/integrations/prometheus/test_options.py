@@ -7,7 +7,7 @@ import pytest
 from factbook.errors import ConfigurationError
 from factbook.facts import datasource
 from factbook.integrations.prometheus import INTEGRATION
-from factbook.integrations.prometheus.options import Options
+from factbook.integrations.prometheus.options import PrometheusOptions
 
 URL = "https://prometheus.example.com"
 SECRET = "a secret of tests"
@@ -58,7 +58,7 @@ def test_no_secret_is_shown() -> None:
     table = {"base_url": URL, "username": "me", "password": SECRET, "alertmanager_token": SECRET}
     table["alertmanager_url"] = "https://alerts.example.com"
     integration = INTEGRATION.configured("default", table)
-    options = Options(base_url=URL, token=SECRET)
+    options = PrometheusOptions(base_url=URL, token=SECRET)
     assert SECRET not in f"{integration!r} {integration.source.render()} {options!r}"
 
 

@@ -35,7 +35,7 @@ _NO_FILE: Final = Missing(Outcome.NOT_FOUND, "it has no such file")
 _CHANGED: Final = Missing(Outcome.TRANSIENT, "it changed while it was read, or did not come whole")
 
 
-class Commit(NamedTuple):
+class HeadCommit(NamedTuple):
     """The commit that is HEAD, and the path by which the host answers."""
 
     id: str
@@ -106,18 +106,18 @@ class Reading:
         await self._keep(note, _Note(name, mark if read is _TOO_LARGE else ""))
         return read
 
-    async def commit(self) -> Commit | Missing:
+    async def commit(self) -> HeadCommit | Missing:
         """The commit that is HEAD, or why there is none."""
         name, answer = await self._heads((await self._note()).name)
         if not answer.ok:
             return _why(answer)
         found = _HEAD.search(answer.body)
         if found:
-            return Commit(found[1].decode(), name)
+            return HeadCommit(found[1].decode(), name)
         why = await self._without_head(name)
         return why if isinstance(why, Missing) else _NO_FILE
 
-    async def contents(self, commit: Commit, file: str) -> bytes | Missing:
+    async def contents(self, commit: HeadCommit, file: str) -> bytes | Missing:
         """What a file holds; links and submodules are no files."""
         url = self._client.base_url + path(*commit.name.split("/"))
         answer = await self._git.clone(url)

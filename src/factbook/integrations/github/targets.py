@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from factbook.integrations.github.options import GITHUB, GithubOptions
-from factbook.integrations.locations import Location, annotations, location
+from factbook.integrations.locations import SourceLocation, annotations, location
 from factbook.outbound.outcomes import Missing, Outcome
 
 SLUG: Final = "github.com/project-slug"
@@ -31,12 +31,12 @@ def target(options: GithubOptions, entity: Mapping[str, Any]) -> str | Missing:
     return _repository(options, slug if isinstance(slug, str) else _slug(place))
 
 
-def _slug(place: Location) -> str:
+def _slug(place: SourceLocation) -> str:
     """The first two parts of the path: what follows is a branch and a folder."""
     return "/".join(place.path.split("/")[:2]).removesuffix(".git")
 
 
-def _is_here(place: Location | None, host: str) -> bool:
+def _is_here(place: SourceLocation | None, host: str) -> bool:
     return place is None or place.host == host
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from factbook.integrations.gitlab.options import GITLAB, Options
-from factbook.integrations.locations import Location, annotations, location
+from factbook.integrations.locations import SourceLocation, annotations, location
 from factbook.outbound.outcomes import Missing, Outcome
 
 SLUG: Final = "gitlab.com/project-slug"
@@ -38,7 +38,7 @@ def target(options: Options, entity: Mapping[str, Any]) -> str | Missing:
     return _project(options, _slug(place))
 
 
-def _host(known: Mapping[str, Any], place: Location | None) -> str | None:
+def _host(known: Mapping[str, Any], place: SourceLocation | None) -> str | None:
     """The host that a slug without one of its own is about."""
     if INSTANCE not in known:
         return place.host if place else None
@@ -46,7 +46,7 @@ def _host(known: Mapping[str, Any], place: Location | None) -> str | None:
     return named.strip().lower() if isinstance(named, str) else ""
 
 
-def _slug(place: Location) -> str:
+def _slug(place: SourceLocation) -> str:
     """The path without a branch and what is below it."""
     parts = place.path.split("/")
     end = next((i for i, part in enumerate(parts) if i >= 2 and part in _BELOW), len(parts))

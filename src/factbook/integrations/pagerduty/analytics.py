@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
 from factbook.clock import DAY
-from factbook.integrations.pagerduty.answers import Row, missing_of, post, read, stamp
+from factbook.integrations.pagerduty.answers import AnalyticsRow, missing_of, post, read, stamp
 from factbook.integrations.pagerduty.services import FEW
 from factbook.outbound import Client
 from factbook.outbound.outcomes import UNUSABLE, Missing, Outcome
@@ -21,11 +21,11 @@ NONE: Final = Missing(Outcome.NOT_APPLICABLE, "nothing in 90 days to take it of"
 NO_UPTIME: Final = Missing(Outcome.NOT_APPLICABLE, "PagerDuty gives none for this service")
 
 # By service; Missing where a row of it cannot be read.
-Window = dict[str, list[Row] | Missing]
+Window = dict[str, list[AnalyticsRow] | Missing]
 Windows = dict[int, Window]
 
 
-class Figures(NamedTuple):
+class IncidentFigures(NamedTuple):
     """The incidents of one service, or why a figure of them is not known."""
 
     total: int
@@ -81,7 +81,7 @@ def _take(rows: list[Any], window: Window) -> bool:
             continue  # of no service
         if not isinstance(id_, str):
             return False
-        row, known = read(Row, item), window.setdefault(id_, [])
+        row, known = read(AnalyticsRow, item), window.setdefault(id_, [])
         if isinstance(row, Missing) or isinstance(known, Missing):
             window[id_] = UNUSABLE
         else:
@@ -89,12 +89,12 @@ def _take(rows: list[Any], window: Window) -> bool:
     return True
 
 
-def figures(found: Windows, target: str) -> Figures | Missing:
+def figures(found: Windows, target: str) -> IncidentFigures | Missing:
     """What the windows say of one service; without a row it had no incident."""
     year, quarter, month = (found[days].get(target, []) for days in WINDOWS)
     if isinstance(year, Missing) or isinstance(quarter, Missing) or isinstance(month, Missing):
         return UNUSABLE
-    return Figures(
+    return IncidentFigures(
         _count(year),
         _count(quarter),
         _count(month),
@@ -104,11 +104,11 @@ def figures(found: Windows, target: str) -> Figures | Missing:
     )
 
 
-def _count(rows: list[Row]) -> int:
+def _count(rows: list[AnalyticsRow]) -> int:
     return sum(row.total_incident_count for row in rows)
 
 
-def _acknowledged(row: Row) -> int:
+def _acknowledged(row: AnalyticsRow) -> int:
     """How many incidents the mean time to the first acknowledgement is of."""
     known = row.total_incidents_acknowledged
     return row.total_incident_count if known is None else min(known, row.total_incident_count)
@@ -122,7 +122,7 @@ def _mean(parts: Iterable[tuple[float | None, int]]) -> float | Missing:
     return round(sum(m * weight for m, weight in known) / sum(w for _, w in known), 2)
 
 
-def _uptime(rows: list[Row]) -> float | Missing:
+def _uptime(rows: list[AnalyticsRow]) -> float | Missing:
     """The uptime; the downtimes of a service's teams add up."""
     known = [row.up_time_pct for row in rows if row.up_time_pct is not None]
     if len(known) < len(rows):

@@ -51,7 +51,7 @@ class Service(msgspec.Struct):
     alert_creation: str | None = None
 
 
-class Row(msgspec.Struct):
+class AnalyticsRow(msgspec.Struct):
     """What analytics says of a service's incidents in a window, or of those of one of its teams."""
 
     total_incident_count: Count

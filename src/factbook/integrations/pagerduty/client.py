@@ -5,7 +5,7 @@ from typing import Final
 
 from factbook.integrations.integration import Collected
 from factbook.integrations.pagerduty import analytics, facts, incidents, services
-from factbook.integrations.pagerduty.analytics import Figures
+from factbook.integrations.pagerduty.analytics import IncidentFigures
 from factbook.integrations.pagerduty.answers import BAD_KEY, HEADERS
 from factbook.integrations.probes import Probe
 from factbook.outbound import Client, Memory
@@ -50,7 +50,7 @@ async def collect(
 
 async def _figures(
     client: Client, targets: Sequence[str], now: int
-) -> dict[str, Figures | Missing]:
+) -> dict[str, IncidentFigures | Missing]:
     """The incidents of each, by analytics or, where the key may not read it, one by one."""
     windows = await analytics.windows(client, targets, now)
     if not isinstance(windows, Missing):

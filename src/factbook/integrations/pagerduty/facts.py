@@ -5,7 +5,7 @@ from typing import Any, Final
 from msgspec import UNSET
 
 from factbook.integrations.integration import Collected
-from factbook.integrations.pagerduty.analytics import Figures
+from factbook.integrations.pagerduty.analytics import IncidentFigures
 from factbook.integrations.pagerduty.answers import Service
 from factbook.outbound.outcomes import UNUSABLE, Missing, Outcome
 
@@ -14,7 +14,7 @@ Leaves = dict[str, Any]
 _NO_TYPE: Final = Missing(Outcome.NOT_APPLICABLE, "PagerDuty gives none for this service")
 
 
-def collected(service: Service | Missing, figures: Figures | Missing) -> Collected:
+def collected(service: Service | Missing, figures: IncidentFigures | Missing) -> Collected:
     """The facts of one service.
 
     Of a service that could not be read nobody knows whether it is there. If it has no incident
@@ -27,13 +27,13 @@ def collected(service: Service | Missing, figures: Figures | Missing) -> Collect
     )
 
 
-def _is_in_doubt(service: Missing, figures: Figures | Missing) -> bool:
+def _is_in_doubt(service: Missing, figures: IncidentFigures | Missing) -> bool:
     if service.outcome is Outcome.NOT_FOUND:
         return True
-    return isinstance(figures, Figures) and figures.total == 0
+    return isinstance(figures, IncidentFigures) and figures.total == 0
 
 
-def _metrics(figures: Figures | Missing) -> Leaves | Missing:
+def _metrics(figures: IncidentFigures | Missing) -> Leaves | Missing:
     if isinstance(figures, Missing):
         return figures
     return {

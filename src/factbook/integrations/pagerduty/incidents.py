@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from factbook.clock import DAY, SECOND
-from factbook.integrations.pagerduty.analytics import MONTH, NONE, QUARTER, YEAR, Figures
+from factbook.integrations.pagerduty.analytics import MONTH, NONE, QUARTER, YEAR, IncidentFigures
 from factbook.integrations.pagerduty.answers import BEYOND, Incident, pages, read, stamp
 from factbook.integrations.pagerduty.services import FEW
 from factbook.outbound import Client
@@ -26,7 +26,7 @@ Incidents = dict[str, list[Incident]]
 
 async def of(client: Client, targets: Sequence[str], now: int) -> Incidents | Missing:
     """The incidents of the last year by service, or why they cannot be counted."""
-    reading = _Reading(client, targets if len(targets) <= FEW else ())
+    reading = _IncidentReader(client, targets if len(targets) <= FEW else ())
     start = now - YEAR * DAY
     while start < now:
         end = min(start + _SPAN, now)
@@ -43,7 +43,7 @@ async def of(client: Client, targets: Sequence[str], now: int) -> Incidents | Mi
     return dict(found)
 
 
-class _Reading:
+class _IncidentReader:
     """What has been read so far, by id; only of some services where they are named."""
 
     def __init__(self, client: Client, services: Sequence[str]) -> None:
@@ -77,7 +77,7 @@ class _Reading:
         return end
 
 
-def figures(incidents: Iterable[Incident], now: int, refusal: Missing) -> Figures:
+def figures(incidents: Iterable[Incident], now: int, refusal: Missing) -> IncidentFigures:
     """What the incidents of one service say; `refusal` is why analytics says no more."""
     days = [((now - _moment(one)) / DAY, one) for one in incidents]
     quarter = [one for age, one in days if age <= QUARTER]
@@ -86,7 +86,7 @@ def figures(incidents: Iterable[Incident], now: int, refusal: Missing) -> Figure
         for one in quarter
         if one.resolved_at is not None and one.resolved_at >= one.created_at
     ]
-    return Figures(
+    return IncidentFigures(
         sum(age <= YEAR for age, _ in days),
         len(quarter),
         sum(age <= MONTH for age, _ in days),

@@ -11,7 +11,7 @@ from factbook.facts.shapes import INCIDENT, OBSERVABILITY
 from factbook.integrations.integration import Integration, Vendor, facts_of, portions, source_of
 from factbook.integrations.probes import Probe
 from factbook.integrations.prometheus.client import collect, credential
-from factbook.integrations.prometheus.options import Options
+from factbook.integrations.prometheus.options import PrometheusOptions
 from factbook.integrations.prometheus.targets import LABELS, SERVICE, target
 from factbook.settings import option_tables as configuring
 
@@ -33,7 +33,7 @@ def configured(name: str, values: Mapping[str, Any], *, clock: Clock = now) -> I
     The one named `default` is the source `prometheus`, another one `prometheus-<name>`. Raises
     ConfigurationError for what is wrong with the table.
     """
-    options = configuring.read(ID, name, values, Options)
+    options = configuring.read(ID, name, values, PrometheusOptions)
     id_ = configuring.source_id(ID, name)
     user, other = (
         partial(credential, id_, options.token, options.username, options.password),
@@ -61,7 +61,7 @@ def configured(name: str, values: Mapping[str, Any], *, clock: Clock = now) -> I
     )
 
 
-def _probes(options: Options) -> tuple[Probe, ...]:
+def _probes(options: PrometheusOptions) -> tuple[Probe, ...]:
     found = [
         Probe(right="queries", target="/api/v1/query", query={"query": "vector(1)"}),
         Probe(right="rules", target="/api/v1/rules", facts=_OF_RULES),
@@ -92,5 +92,10 @@ def _source(id_: str, title: str) -> DataSource:
 
 
 INTEGRATION: Final = Vendor(
-    id=ID, title="Prometheus", options=Options, facts=FACTS, fills=FILLS, configured=configured
+    id=ID,
+    title="Prometheus",
+    options=PrometheusOptions,
+    facts=FACTS,
+    fills=FILLS,
+    configured=configured,
 )

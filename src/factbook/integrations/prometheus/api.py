@@ -34,7 +34,7 @@ class Series(msgspec.Struct):
     values: list[tuple[float, str]]
 
 
-class Rule(msgspec.Struct):
+class PrometheusRule(msgspec.Struct):
     """A rule as it is evaluated: `alerting` or `recording`."""
 
     name: str
@@ -54,7 +54,7 @@ class Rule(msgspec.Struct):
 
 
 class _Group(msgspec.Struct):
-    rules: list[Rule]
+    rules: list[PrometheusRule]
 
 
 class _Groups(msgspec.Struct):
@@ -71,15 +71,15 @@ class _Success(msgspec.Struct, Generic[Data]):
     warnings: list[Any] | None = None
 
 
-class _Config(msgspec.Struct):
+class _AlertmanagerConfig(msgspec.Struct):
     original: Annotated[str, Meta(max_length=1024 * 1024)]
 
 
 class _Status(msgspec.Struct):
-    config: _Config
+    config: _AlertmanagerConfig
 
 
-class Api:
+class PrometheusApi:
     """Asks one Prometheus."""
 
     def __init__(self, client: Client) -> None:
@@ -106,7 +106,7 @@ class Api:
         )
         return found if isinstance(found, Missing) else set(found)
 
-    async def rules(self) -> list[Rule] | Missing:
+    async def rules(self) -> list[PrometheusRule] | Missing:
         """All rules, without the alerts that they have now where that can be asked for."""
         query = {"exclude_alerts": "true"}
         found = _read(await self._client.get("/api/v1/rules", query=query), _Groups)

@@ -10,7 +10,7 @@ from factbook.integrations.integration import Collected
 from factbook.integrations.prometheus import alert_routes as routing
 from factbook.integrations.prometheus import facts, promql
 from factbook.integrations.prometheus.alert_routes import Routing
-from factbook.integrations.prometheus.api import Api, configuration
+from factbook.integrations.prometheus.api import PrometheusApi, configuration
 from factbook.integrations.prometheus.facts import (
     DAY,
     MONTH,
@@ -18,10 +18,10 @@ from factbook.integrations.prometheus.facts import (
     WINDOWS,
     YEAR,
     Events,
-    Known,
+    PrometheusSnapshot,
     Rules,
 )
-from factbook.integrations.prometheus.options import Options
+from factbook.integrations.prometheus.options import PrometheusOptions
 from factbook.outbound import Client, Credential, Memory
 from factbook.outbound.outcomes import UNUSABLE, Missing
 
@@ -44,7 +44,7 @@ def credential(
 
 
 async def collect(
-    options: Options, targets: Sequence[str], client: Client, memory: Memory, now: int
+    options: PrometheusOptions, targets: Sequence[str], client: Client, memory: Memory, now: int
 ) -> dict[str, Collected]:
     """The facts about each target, a value of the service's label, or why there are none."""
     del memory
@@ -66,8 +66,8 @@ async def collect(
 class _Asking:
     """What is asked at one moment."""
 
-    def __init__(self, options: Options, client: Client, now: int) -> None:
-        self._api = Api(client)
+    def __init__(self, options: PrometheusOptions, client: Client, now: int) -> None:
+        self._api = PrometheusApi(client)
         self._options = options
         self._client = client
         # Where the steps of queries are too: at whole multiples of the resolution.
@@ -84,7 +84,7 @@ class _Asking:
         since = self._moment - YEAR * DAY
         return await self._api.values(self._options.label, matcher, since, self._moment)
 
-    async def known(self, services: Sequence[str], rules: Rules | Missing) -> Known:
+    async def known(self, services: Sequence[str], rules: Rules | Missing) -> PrometheusSnapshot:
         """All that is known of the services. Without any nothing is asked."""
         covered: dict[int, bool | Missing] = dict.fromkeys(WINDOWS, False)
         up: dict[str, float] | Missing = {}
@@ -93,7 +93,7 @@ class _Asking:
             covered = await self._covered()
             up, routes = await asyncio.gather(self._up(services), self._routing())
         days = max((days for days in WINDOWS if covered[days] is True), default=0)
-        return Known(
+        return PrometheusSnapshot(
             moment=self._moment,
             services=frozenset(services),
             rules=rules,

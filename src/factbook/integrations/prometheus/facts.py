@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from factbook.integrations.integration import Collected
 from factbook.integrations.prometheus.alert_routes import Routing
-from factbook.integrations.prometheus.api import Rule, Sample, Series
-from factbook.integrations.prometheus.options import Options
+from factbook.integrations.prometheus.api import PrometheusRule, Sample, Series
+from factbook.integrations.prometheus.options import PrometheusOptions
 from factbook.outbound.outcomes import Missing, Outcome
 
 Leaves = dict[str, Any]
@@ -41,13 +41,13 @@ _NOT_UP: Final = Missing(Outcome.NOT_APPLICABLE, "the up metric is not always 0 
 class Rules:
     """The rules by the service that they name; `watching`: an alert of one could be an incident."""
 
-    by_service: Mapping[str, Sequence[Rule]]
+    by_service: Mapping[str, Sequence[PrometheusRule]]
     count: int
     watching: bool
 
 
 @dataclass(frozen=True)
-class Known:
+class PrometheusSnapshot:
     """Everything that was asked about the services of a batch, or why it is not known.
 
     `moment` is when, in seconds. `covered` says of each window whether the storage reaches back to
@@ -64,9 +64,9 @@ class Known:
     routing: Routing | Missing
 
 
-def by_service(options: Options, rules: Sequence[Rule]) -> Rules:
+def by_service(options: PrometheusOptions, rules: Sequence[PrometheusRule]) -> Rules:
     """The rules, sorted by whom they name."""
-    found: dict[str, list[Rule]] = {}
+    found: dict[str, list[PrometheusRule]] = {}
     for rule in rules:
         if owner := _owner(options, rule):
             found.setdefault(owner, []).append(rule)
@@ -74,7 +74,7 @@ def by_service(options: Options, rules: Sequence[Rule]) -> Rules:
     return Rules(found, len(rules), watching)
 
 
-def events(options: Options, series: Sequence[Series]) -> Events:
+def events(options: PrometheusOptions, series: Sequence[Series]) -> Events:
     """The moments in the answer to a query for events."""
     found: dict[str, dict[str, set[int]]] = {}
     for one in series:
@@ -84,12 +84,12 @@ def events(options: Options, series: Sequence[Series]) -> Events:
     return found
 
 
-def percentages(options: Options, samples: Sequence[Sample]) -> dict[str, float]:
+def percentages(options: PrometheusOptions, samples: Sequence[Sample]) -> dict[str, float]:
     """The values of an answer by service, as they came."""
     return {one.metric.get(options.label, ""): float(one.value[1]) for one in samples}
 
 
-def collected(options: Options, known: Known, service: str) -> Collected:
+def collected(options: PrometheusOptions, known: PrometheusSnapshot, service: str) -> Collected:
     """The facts about one service."""
     if service not in known.services:
         return Collected(missing={"": UNKNOWN_SERVICE})
@@ -102,7 +102,7 @@ def collected(options: Options, known: Known, service: str) -> Collected:
     )
 
 
-def _incidents(known: Known, service: str) -> Leaves:
+def _incidents(known: PrometheusSnapshot, service: str) -> Leaves:
     return {
         "totalIncidents": _count(known, service, YEAR),
         "monthlyIncidents": _count(known, service, MONTH),
@@ -113,7 +113,7 @@ def _incidents(known: Known, service: str) -> Leaves:
     }
 
 
-def _count(known: Known, service: str, days: int) -> int | Missing:
+def _count(known: PrometheusSnapshot, service: str, days: int) -> int | Missing:
     """How often an alert of the service began firing in a window."""
     found = _window(known, service, known.began, days)
     if isinstance(found, Missing):
@@ -122,7 +122,7 @@ def _count(known: Known, service: str, days: int) -> int | Missing:
     return sum(len(moments) for moments in _merged(found, service, since).values())
 
 
-def _mean_time(known: Known, service: str) -> float | Missing:
+def _mean_time(known: PrometheusSnapshot, service: str) -> float | Missing:
     """How long alerts had been firing that ended in the last 90 days, on average, in seconds."""
     ends = _window(known, service, known.ended, QUARTER)
     if isinstance(ends, Missing):
@@ -142,7 +142,7 @@ def _mean_time(known: Known, service: str) -> float | Missing:
 
 
 def _window(
-    known: Known, service: str, chunks: Sequence[Events | Missing], days: int
+    known: PrometheusSnapshot, service: str, chunks: Sequence[Events | Missing], days: int
 ) -> list[Events] | Missing:
     """The events that a window needs, or why they are not all known."""
     covered = known.covered[days]
@@ -158,7 +158,7 @@ def _window(
     return _unwatched(known, service) or needed
 
 
-def _unwatched(known: Known, service: str) -> Missing | None:
+def _unwatched(known: PrometheusSnapshot, service: str) -> Missing | None:
     """Why it says nothing that the service had no incident: no alert could have been one."""
     if any(service in chunk for chunk in _unbroken(known.began)):
         return None
@@ -167,7 +167,7 @@ def _unwatched(known: Known, service: str) -> Missing | None:
     return None if known.rules.watching else _NO_ALERTS
 
 
-def _may_be_incident(options: Options, rule: Rule) -> bool:
+def _may_be_incident(options: PrometheusOptions, rule: PrometheusRule) -> bool:
     severity = rule.labels.get(options.severity_label, "")
     return not options.severities or severity in options.severities or "{{" in severity
 
@@ -188,7 +188,7 @@ def _merged(chunks: Sequence[Events], service: str, since: int) -> dict[str, set
     return found
 
 
-def _up(known: Known, service: str) -> float | Missing:
+def _up(known: PrometheusSnapshot, service: str) -> float | Missing:
     covered = known.covered[MONTH]
     if isinstance(covered, Missing):
         return covered
@@ -202,7 +202,7 @@ def _up(known: Known, service: str) -> float | Missing:
     return round(value, 4) if 0 <= value <= 100 else _NOT_UP
 
 
-def _service_info(options: Options, known: Known, service: str) -> Leaves:
+def _service_info(options: PrometheusOptions, known: PrometheusSnapshot, service: str) -> Leaves:
     if isinstance(known.rules, Missing):
         names = ("hasEscalationPolicy", "hasTeamsAssigned", "hasDescription")
         return {**dict.fromkeys(names, known.rules), "alertCreationType": _NO_TYPE}
@@ -220,12 +220,15 @@ def _any(flags: Iterator[bool]) -> bool | Missing:
     return any(found) if found else _NO_OWN_RULE
 
 
-def _is_described(rule: Rule) -> bool:
+def _is_described(rule: PrometheusRule) -> bool:
     return any(rule.annotations.get(name, "").strip() for name in ("description", "summary"))
 
 
 def _has_policy(
-    options: Options, known: Known, own: Sequence[Rule], service: str
+    options: PrometheusOptions,
+    known: PrometheusSnapshot,
+    own: Sequence[PrometheusRule],
+    service: str,
 ) -> bool | Missing:
     """Whether an alert as the service's rules make it, or with its label alone, is led on."""
     if isinstance(known.routing, Missing):
@@ -236,7 +239,7 @@ def _has_policy(
     return any(map(known.routing.leads_on, alerts))
 
 
-def _observability(known: Known, service: str) -> Leaves:
+def _observability(known: PrometheusSnapshot, service: str) -> Leaves:
     if isinstance(known.rules, Missing):
         return dict.fromkeys(("monitorCount", "sloCount"), known.rules)
     if not known.rules.count:
@@ -253,11 +256,11 @@ def _observability(known: Known, service: str) -> Leaves:
     }
 
 
-def _alerting(rules: Rules, service: str) -> list[Rule]:
+def _alerting(rules: Rules, service: str) -> list[PrometheusRule]:
     """The alerting rules that name the service."""
     return [rule for rule in rules.by_service.get(service, ()) if rule.is_alerting]
 
 
-def _owner(options: Options, rule: Rule) -> str:
+def _owner(options: PrometheusOptions, rule: PrometheusRule) -> str:
     """The service that a rule names; Sloth has a label of its own for it."""
     return rule.label(options.label) or rule.label("sloth_service")

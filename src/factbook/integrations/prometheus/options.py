@@ -15,7 +15,7 @@ _METRIC: Final = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]{0,199}", re.ASCII)
 _HOSTS: Final = ("", "alertmanager_")
 
 
-class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class PrometheusOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One Prometheus, or what answers like one, and the Alertmanager that it tells of alerts."""
 
     base_url: Annotated[
@@ -58,7 +58,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         return f"Options(base_url={self.base_url!r}, alertmanager_url={self.alertmanager_url!r})"
 
 
-def _problems(options: Options) -> list[str]:
+def _problems(options: PrometheusOptions) -> list[str]:
     problems = []
     if not _is_address(options.base_url):
         problems.append("base_url has to be like https://prometheus.example.com")
@@ -76,7 +76,7 @@ def _problems(options: Options) -> list[str]:
     return problems
 
 
-def _problems_of_user(options: Options, host: str) -> list[str]:
+def _problems_of_user(options: PrometheusOptions, host: str) -> list[str]:
     token, username, password = (
         getattr(options, f"{host}{name}") for name in ("token", "username", "password")
     )

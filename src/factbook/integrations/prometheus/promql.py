@@ -7,10 +7,10 @@ evaluation writes the series `ALERTS{alertstate="firing"}` with the alert's labe
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from factbook.integrations.prometheus.options import Options
+from factbook.integrations.prometheus.options import PrometheusOptions
 
 # A query by the settings, the services and the length of its window in seconds.
-Query = Callable[[Options, Sequence[str], int], str]
+Query = Callable[[PrometheusOptions, Sequence[str], int], str]
 
 # More services than fit in here are not named: then the queries are about all.
 _LONGEST: Final = 600
@@ -29,25 +29,25 @@ def one_of(label: str, values: Sequence[str]) -> str:
     return f"{label}=~{text(alternatives)}"
 
 
-def of_services(options: Options, services: Sequence[str]) -> str:
+def of_services(options: PrometheusOptions, services: Sequence[str]) -> str:
     """The matcher of series about these services; about any service when these are many."""
     matcher = one_of(options.label, services)
     return matcher if len(matcher) <= _LONGEST else f'{options.label}!=""'
 
 
-def began(options: Options, services: Sequence[str], seconds: int) -> str:
+def began(options: PrometheusOptions, services: Sequence[str], seconds: int) -> str:
     """The moments at which an alert was firing and one step before was not."""
     firing, before = _firing(options, services)
     return f"(({firing}) unless ({before}))[{seconds}s:{options.resolution}s]"
 
 
-def ended(options: Options, services: Sequence[str], seconds: int) -> str:
+def ended(options: PrometheusOptions, services: Sequence[str], seconds: int) -> str:
     """The moments at which an alert was not firing and one step before was."""
     firing, before = _firing(options, services)
     return f"(({before}) unless ({firing}))[{seconds}s:{options.resolution}s]"
 
 
-def up(options: Options, services: Sequence[str], seconds: int) -> str:
+def up(options: PrometheusOptions, services: Sequence[str], seconds: int) -> str:
     """The share of the samples that say up, in percent, by service."""
     window = f"{options.up_metric}{{{of_services(options, services)}}}[{seconds}s]"
     total, samples = (
@@ -57,13 +57,13 @@ def up(options: Options, services: Sequence[str], seconds: int) -> str:
     return f"100 * {total} / {samples}"
 
 
-def anything(options: Options, seconds: int) -> str:
+def anything(options: PrometheusOptions, seconds: int) -> str:
     """Something, if the storage has a sample of what every query is about."""
     names = one_of("__name__", ("ALERTS", options.up_metric))
     return f"count(count_over_time({{{names}}}[{seconds}s]))"
 
 
-def _firing(options: Options, services: Sequence[str]) -> tuple[str, str]:
+def _firing(options: PrometheusOptions, services: Sequence[str]) -> tuple[str, str]:
     """The alerts firing at a moment, those that differ in other labels as one, and a step before.
 
     Labels differ by instance, and by the replica of the Prometheus that evaluates the rule.

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from factbook.integrations.locations import annotations
-from factbook.integrations.prometheus.options import Options
+from factbook.integrations.prometheus.options import PrometheusOptions
 from factbook.outbound.outcomes import Missing, Outcome
 
 SERVICE: Final = "prometheus.io/service"
@@ -13,7 +13,7 @@ LABELS: Final = "prometheus.io/labels"
 LONGEST: Final = 200
 
 
-def target(options: Options, entity: Mapping[str, Any]) -> str | Missing:
+def target(options: PrometheusOptions, entity: Mapping[str, Any]) -> str | Missing:
     """The value of the service's label, or why there is none.
 
     It may hold any printable character: it is only ever a quoted text in a query.

@@ -16,16 +16,16 @@ SEVERITIES: Final = ("critical", "high", "medium", "low")
 _MOST: Final = 1_000_000_000
 
 Counts = dict[str, int]
-T = TypeVar("T", bound="Row")
+T = TypeVar("T", bound="SnykResource")
 
 
-class Row(Struct):
+class SnykResource(Struct):
     """One resource of a listing."""
 
     id: str
 
 
-class Link(Struct):
+class SnykLink(Struct):
     """A link that is more than an address."""
 
     href: str
@@ -34,10 +34,10 @@ class Link(Struct):
 class Links(Struct):
     """Where the listing goes on."""
 
-    next: str | Link | None = None
+    next: str | SnykLink | None = None
 
 
-class Page(Struct, Generic[T]):
+class SnykPage(Struct, Generic[T]):
     """A part of a listing."""
 
     data: list[T]
@@ -51,7 +51,7 @@ class TargetAttributes(Struct):
     url: str | None = None
 
 
-class Target(Struct):
+class SnykTarget(Struct):
     """What a project was made from; the attributes are there because they are asked for."""
 
     id: str
@@ -61,7 +61,7 @@ class Target(Struct):
 class TargetRelationship(Struct):
     """The relationship of a project to its target."""
 
-    data: Target | None = None
+    data: SnykTarget | None = None
 
 
 class ProjectRelationships(Struct):
@@ -84,7 +84,7 @@ class ProjectMeta(Struct):
     latest_issue_counts: Any = None
 
 
-class Project(Row):
+class SnykProject(SnykResource):
     """One file, image or folder that is scanned."""
 
     attributes: ProjectAttributes
@@ -92,7 +92,7 @@ class Project(Row):
     meta: ProjectMeta | None = None
 
     @property
-    def target(self) -> Target | None:
+    def target(self) -> SnykTarget | None:
         """What it was made from."""
         related = self.relationships.target if self.relationships else None
         return related.data if related else None
@@ -135,7 +135,7 @@ class IssueRelationships(Struct):
     scan_item: ScanItem
 
 
-class Issue(Row):
+class SnykIssue(SnykResource):
     """One issue of one project."""
 
     attributes: IssueAttributes

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from factbook.integrations.integration import Collected
-from factbook.integrations.snyk.answers import SEVERITIES, Counts, Project
+from factbook.integrations.snyk.answers import SEVERITIES, Counts, SnykProject
 from factbook.integrations.snyk.organizations import Organization
 from factbook.integrations.snyk.targets import Selector
 from factbook.outbound.outcomes import Missing, Outcome
@@ -61,7 +61,7 @@ def _sum(selector: Selector, found: Mapping[str, Organization | Missing]) -> Cou
     return total
 
 
-def _selected(selector: Selector, known: list[Organization]) -> dict[str, Project] | Missing:
+def _selected(selector: Selector, known: list[Organization]) -> dict[str, SnykProject] | Missing:
     """The active projects that count, by id; all that is named has to be there."""
     named = [
         *([_by_id(known, id_) for id_ in selector.projects]),
@@ -78,15 +78,15 @@ def _selected(selector: Selector, known: list[Organization]) -> dict[str, Projec
     return active or _INACTIVE
 
 
-def _by_id(known: Iterable[Organization], id_: str) -> list[Project]:
+def _by_id(known: Iterable[Organization], id_: str) -> list[SnykProject]:
     return [one.projects[id_] for one in known if id_ in one.projects]
 
 
-def _by_target(known: Iterable[Organization], name: str) -> list[Project]:
+def _by_target(known: Iterable[Organization], name: str) -> list[SnykProject]:
     return [project for one in known for project in one.by_target.get(name, ())]
 
 
-def _of_repository(known: Iterable[Organization], selector: Selector) -> list[Project]:
+def _of_repository(known: Iterable[Organization], selector: Selector) -> list[SnykProject]:
     return [
         project
         for project in _by_target(known, selector.slug)

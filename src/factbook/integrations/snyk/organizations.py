@@ -8,7 +8,7 @@ from typing import Final
 
 from factbook.integrations.locations import parsed
 from factbook.integrations.snyk import pages
-from factbook.integrations.snyk.answers import SEVERITIES, Counts, Issue, Page, Project
+from factbook.integrations.snyk.answers import SEVERITIES, Counts, SnykIssue, SnykPage, SnykProject
 from factbook.integrations.snyk.options import Options
 from factbook.outbound import Client, path
 from factbook.outbound.outcomes import Missing
@@ -25,8 +25,8 @@ class Organization:
     are open and not ignored, where they were counted one by one.
     """
 
-    projects: dict[str, Project] = field(default_factory=dict)
-    by_target: dict[str, list[Project]] = field(default_factory=lambda: defaultdict(list))
+    projects: dict[str, SnykProject] = field(default_factory=dict)
+    by_target: dict[str, list[SnykProject]] = field(default_factory=lambda: defaultdict(list))
     has_counts: bool = False
     open: dict[str, Counts] | None = None
 
@@ -39,7 +39,7 @@ async def read(client: Client, options: Options, id_: str) -> Organization | Mis
         "expand": "target",
     }
     found = await pages.read(
-        client, path("orgs", id_, "projects"), query, Page[Project], MOST_PROJECT_PAGES
+        client, path("orgs", id_, "projects"), query, SnykPage[SnykProject], MOST_PROJECT_PAGES
     )
     if isinstance(found, Missing):
         return found
@@ -52,7 +52,7 @@ async def read(client: Client, options: Options, id_: str) -> Organization | Mis
     return organization
 
 
-def indexed(projects: Iterable[Project]) -> Organization:
+def indexed(projects: Iterable[SnykProject]) -> Organization:
     """The organization of these projects."""
     organization = Organization()
     for project in projects:
@@ -63,7 +63,7 @@ def indexed(projects: Iterable[Project]) -> Organization:
     return organization
 
 
-def _names(project: Project) -> set[str]:
+def _names(project: SnykProject) -> set[str]:
     """What annotations may call the project's target, in lower case: its id, name, and path."""
     target = project.target
     attributes = target.attributes if target else None
@@ -100,7 +100,7 @@ async def _open_issues(client: Client, options: Options, id_: str) -> dict[str, 
 
 async def _issues(
     client: Client, options: Options, id_: str, severity: str
-) -> list[Issue] | Missing:
+) -> list[SnykIssue] | Missing:
     query = {
         "version": options.version,
         "status": "open",
@@ -108,11 +108,11 @@ async def _issues(
         "effective_severity_level": severity,
     }
     return await pages.read(
-        client, path("orgs", id_, "issues"), query, Page[Issue], MOST_ISSUE_PAGES
+        client, path("orgs", id_, "issues"), query, SnykPage[SnykIssue], MOST_ISSUE_PAGES
     )
 
 
-def _counts(issue: Issue, severity: str) -> bool:
+def _counts(issue: SnykIssue, severity: str) -> bool:
     """Whether the issue is what was asked for, and of a project."""
     attributes = issue.attributes
     return (

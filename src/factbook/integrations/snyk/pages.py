@@ -9,7 +9,7 @@ from urllib.parse import parse_qs, urlsplit
 import msgspec
 import structlog
 
-from factbook.integrations.snyk.answers import Link, Links, Page, T
+from factbook.integrations.snyk.answers import Links, SnykLink, SnykPage, T
 from factbook.outbound import Client
 from factbook.outbound.outcomes import UNUSABLE, Missing, Outcome
 
@@ -22,7 +22,7 @@ _CURSOR: Final = "starting_after"
 
 
 async def read(
-    client: Client, target: str, query: Mapping[str, str], type_: type[Page[T]], most: int
+    client: Client, target: str, query: Mapping[str, str], type_: type[SnykPage[T]], most: int
 ) -> list[T] | Missing:
     """Every row of the listing, each once, or why they are not all known.
 
@@ -55,7 +55,7 @@ async def read(
 def _cursor(links: Links | None) -> str:
     """Where the next page starts; empty when there is none. Raises ValueError for another link."""
     link = links.next if links else None
-    address = link.href if isinstance(link, Link) else link
+    address = link.href if isinstance(link, SnykLink) else link
     if not address:
         return ""
     query = parse_qs(urlsplit(address).query, keep_blank_values=True)
