@@ -43,7 +43,7 @@ from factbook.integrations.integration import Integration
 from factbook.observability import Tracing
 from factbook.observability.load import CountedDatabase
 from factbook.observability.metrics import Metrics
-from factbook.outbound import Client
+from factbook.outbound import HttpClient
 from factbook.settings import Settings, load
 from factbook.storage import Database, open_database
 from factbook.storage.migrations import migrate as migrate_database
@@ -238,7 +238,7 @@ class Application:
 
         return connected(self.settings, self._clock)
 
-    def _connect_to(self, integration: Integration) -> Client:
+    def _connect_to(self, integration: Integration) -> HttpClient:
         if self._connect is None:
             self._connect = ClientFactory(self.settings, self._clock, self._tracer).client
         return self._connect(integration)

@@ -10,7 +10,7 @@ from factbook.collection import Collector
 from factbook.facts.datasource import DataSource, Lifecycle
 from factbook.facts.schema import Fact
 from factbook.integrations.integration import Collected, Integration
-from factbook.outbound import ANONYMOUS, Client, Health, Memory
+from factbook.outbound import ANONYMOUS, Health, HttpClient, Memory
 from factbook.outbound.health import Allowance
 from factbook.outbound.outcomes import Missing, Outcome
 from factbook.outbound.sender import Sender
@@ -30,7 +30,7 @@ DENIED = Missing(Outcome.DENIED)
 Fault = Missing | Exception | dict[str, Missing] | Callable[[], Any]
 
 
-class MadeUpClient(Client):
+class MadeUpClient(HttpClient):
     """Counts what a vendor of tests says that it was called, and notes that it was closed."""
 
     def __init__(self) -> None:
@@ -61,7 +61,7 @@ class Vendor:
         self.recalled: list[bytes | None] = []
 
     async def collect(
-        self, targets: Sequence[str], client: Client, memory: Memory, now: int
+        self, targets: Sequence[str], client: HttpClient, memory: Memory, now: int
     ) -> dict[str, Collected]:
         assert client is self.client
         self.client.counted.calls += 1

@@ -14,7 +14,7 @@ from pathlib import Path
 from factbook.app import Application
 from factbook.integrations.integration import Collected, Integration
 from factbook.operations import commands
-from factbook.outbound import Client, Memory
+from factbook.outbound import HttpClient, Memory
 from factbook.settings import Settings
 from factbook.telemetry import logs
 from tests.collection.madeup import Vendor, integration
@@ -31,7 +31,7 @@ class SlowVendor(Vendor):
         self._latency = latency
 
     async def collect(
-        self, targets: Sequence[str], client: Client, memory: Memory, now: int
+        self, targets: Sequence[str], client: HttpClient, memory: Memory, now: int
     ) -> dict[str, Collected]:
         with self._asked.open("a") as file:
             file.write("".join(f"{target}\n" for target in targets))

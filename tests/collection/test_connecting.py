@@ -10,7 +10,7 @@ import pytest
 
 from factbook import clock
 from factbook.collection import ClientFactory
-from factbook.outbound import Client, Credential
+from factbook.outbound import Credential, HttpClient
 from factbook.outbound.outcomes import Outcome
 from factbook.settings import Settings
 from tests.collection.madeup import Vendor, integration
@@ -34,7 +34,7 @@ async def host(heads: list[str]) -> AsyncIterator[str]:
         yield f"http://127.0.0.1:{port}"
 
 
-def proving(secret: str, _: Client) -> Credential:
+def proving(secret: str, _: HttpClient) -> Credential:
     return Credential.fixed(secret, {"authorization": f"Bearer {secret}"} if secret else {})
 
 

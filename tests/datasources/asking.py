@@ -16,7 +16,7 @@ from factbook.datasources.custom import CustomSourceDefinition, SourceConnection
 from factbook.facts import store
 from factbook.facts.store import Latest
 from factbook.integrations.integration import Integration
-from factbook.outbound import Client
+from factbook.outbound import HttpClient
 from factbook.outbound.sender import Sender
 from factbook.scheduling import runs
 from factbook.scheduling.runs import RunRecord
@@ -81,7 +81,7 @@ class Custom:
     def __init__(
         self,
         service: Service,
-        connect: Callable[[Integration], Client],
+        connect: Callable[[Integration], HttpClient],
         *integrations: Integration | None,
         clock: Clock | None = None,
     ) -> None:
@@ -119,11 +119,11 @@ class Custom:
 def connecting(service: Service, transport: httpx2.AsyncBaseTransport) -> Any:
     """Makes clients as the service does, with the credential of each integration."""
 
-    def connect(integration: Integration) -> Client:
+    def connect(integration: Integration) -> HttpClient:
         sender = Sender(transport, seconds=5)
         url, clock = integration.base_url, service.time
-        credential = integration.authorize(Client(url, sender, clock=clock))
-        return Client(url, sender, credential=credential, clock=clock, patience=0)
+        credential = integration.authorize(HttpClient(url, sender, clock=clock))
+        return HttpClient(url, sender, credential=credential, clock=clock, patience=0)
 
     return connect
 

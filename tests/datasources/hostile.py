@@ -7,7 +7,7 @@ from typing import Any
 from factbook.datasources import custom
 from factbook.datasources.custom import CustomSourceDefinition, SourceConnection
 from factbook.integrations.integration import Integration
-from factbook.outbound import Client
+from factbook.outbound import HttpClient
 from factbook.outbound.transport import Network
 from tests.datasources.asking import SECRET, Custom, NoFiles, definition
 from tests.outbound.asking import network
@@ -46,14 +46,14 @@ class Ticking:
         return NOON + round((time.monotonic() - self._began) * 1000)
 
 
-def connecting(network: Network, clock: Ticking) -> Callable[[Integration], Client]:
+def connecting(network: Network, clock: Ticking) -> Callable[[Integration], HttpClient]:
     """Makes clients over the network, as the service does but with narrower bounds."""
 
-    def connect(integration: Integration) -> Client:
+    def connect(integration: Integration) -> HttpClient:
         url = integration.base_url
         sender = network.sender(url, seconds=0.3, most_bytes=MB)
-        credential = integration.authorize(Client(url, sender, clock=clock))
-        return Client(url, sender, credential=credential, clock=clock, patience=0)
+        credential = integration.authorize(HttpClient(url, sender, clock=clock))
+        return HttpClient(url, sender, credential=credential, clock=clock, patience=0)
 
     return connect
 

@@ -11,7 +11,7 @@ import pytest
 from factbook.clock import DAY, HOUR, MINUTE, SECOND, milliseconds
 from factbook.events import numbering
 from factbook.outbound import Governor
-from factbook.outbound.answers import Reply
+from factbook.outbound.answers import HostReply
 from factbook.scheduling import run_queue as engine
 from factbook.webhooks import queue
 from factbook.worker import Worker
@@ -116,7 +116,7 @@ async def test_a_pause_of_a_rate_limit_ends_within_its_longest_time(
 async def test_a_governor_holds_no_call_for_longer_than_a_day(step: int) -> None:
     time = Time()
     governor = Governor(clock=time)
-    governor.learn("", Reply(429, {"retry-after": "3600"}), refused=True)
+    governor.learn("", HostReply(429, {"retry-after": "3600"}), refused=True)
     assert governor.held_until() == NOON + HOUR
     time.advance(-step)
     held = governor.held_until()

@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from factbook.outbound import Reply
+from factbook.outbound import HostReply
 
 ODD: Final[tuple[Any, ...]] = (
     *(None, True, False, 0, -1, 1, 2**31, 2**63, 10**30, -0.5, 1e308, "", " ", "null", "0"),
@@ -62,7 +62,7 @@ def edits(text: str) -> list[Edit]:
     return found
 
 
-def edited(reply: Reply, wanted: list[Edit]) -> Reply:
+def edited(reply: HostReply, wanted: list[Edit]) -> HostReply:
     """The reply after the edits of it."""
     status, headers, body = reply.status, dict(reply.headers), reply.body
     for word, _, rest in wanted:
@@ -77,7 +77,7 @@ def edited(reply: Reply, wanted: list[Edit]) -> Reply:
             body = body[: _number(first)]
         elif word in {"value", "drop", "repeat", "text"}:
             body = _changed(body, word, _number(first), more)
-    return Reply(status, headers, body)
+    return HostReply(status, headers, body)
 
 
 def _changed(body: bytes, word: str, number: int, rest: str) -> bytes:

@@ -14,7 +14,7 @@ from factbook.auth.oidc import attempt
 from factbook.http.requests import Request
 from factbook.http.trusted_hosts import Hosts, Proxies
 from factbook.outbound.address_guard import Guard, literal
-from factbook.outbound.answers import Answer, Reply
+from factbook.outbound.answers import Answer, HostReply
 from factbook.outbound.credential import expiry
 from factbook.outbound.outcomes import Outcome
 from factbook.outbound.rate_limits import Governor, allowance_of, retry_at
@@ -80,7 +80,7 @@ def of_answers(data: bytes) -> None:
     expiry(found)
     for status in (200, 403, 503):
         governor = Governor(clock=lambda: NOON)
-        until = governor.learn("", Reply(status, found), refused=status == 403)
+        until = governor.learn("", HostReply(status, found), refused=status == 403)
         assert until is None or until >= NOON
     answer = Answer(Outcome.OK, 200, found)
     for relation in ("next", "last"):

@@ -21,10 +21,10 @@ from factbook.integrations.git.facts import collected as facts_of_paths
 from factbook.integrations.git.options import Options
 from factbook.integrations.prometheus import alert_routes as routing
 from factbook.integrations.prometheus import promql
-from factbook.outbound import Answer, Client, Reply
+from factbook.outbound import Answer, HostReply, HttpClient
 from factbook.outbound import caches as remembering
 from factbook.outbound.git.commands import Git
-from factbook.outbound.git.program import Ended
+from factbook.outbound.git.program import GitResult
 from factbook.outbound.git.replies import reply_of
 from factbook.outbound.outcomes import Missing, Outcome
 from factbook.settings import Settings, load
@@ -116,7 +116,7 @@ def _token(made: OpenIDProvider, token: object, header: Any, claims: Any) -> str
 def git(data: bytes) -> None:
     """What Git writes about itself says what became of it."""
     code, errors = lines(data, 2)
-    for ended in (Ended(1, b"", errors), Ended(int(code != "0"), data, errors)):
+    for ended in (GitResult(1, b"", errors), GitResult(int(code != "0"), data, errors)):
         reply = reply_of(ended, limits="100 MiB", seconds=10)
         assert reply.failure or 100 <= reply.status < 1_000
 
@@ -125,7 +125,11 @@ def repository(data: bytes) -> None:
     """A repository has the paths that Git lists, or a reason why they are not known."""
     head, _, tree = data.partition(b"\n\n")
     reading = Reading(
-        cast(Git, _GitSays(head, tree)), _GIT, cast(Client, _GitHost(head)), Memory(), "acme/app"
+        cast(Git, _GitSays(head, tree)),
+        _GIT,
+        cast(HttpClient, _GitHost(head)),
+        Memory(),
+        "acme/app",
     )
     paths = asyncio.run(reading.paths())
     assert msgspec.json.encode(facts_of_paths(paths).values)
@@ -147,11 +151,11 @@ class _GitSays:
     async def clone(self, url: str) -> Answer:
         return Answer(Outcome.OK, 200)
 
-    async def tree(self, commit: str) -> Reply:
-        return Reply(200, body=self._tree)
+    async def tree(self, commit: str) -> HostReply:
+        return HostReply(200, body=self._tree)
 
-    async def entry(self, commit: str, file: str) -> Reply:
-        return Reply(200, body=self._tree)
+    async def entry(self, commit: str, file: str) -> HostReply:
+        return HostReply(200, body=self._tree)
 
     async def blob(self, id_: str) -> Answer:
         return Answer(Outcome.OK, 200, body=self._tree)
@@ -178,7 +182,7 @@ def kept(data: bytes) -> None:
     assert found is None or isinstance(found, list)
     recalled = asyncio.run(remembering.recall(memory, "answer"))
     if recalled is not None:
-        assert recalled.confirmed(Reply(304, {})).status == 200
+        assert recalled.confirmed(HostReply(304, {})).status == 200
 
 
 def sealed(data: bytes) -> None:

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
 import factbook
-from factbook.outbound import Reply
+from factbook.outbound import HostReply
 from tests.fuzz import edits, guided, keeping, mutating, promises, requests
 from tests.fuzz.parsers import NO_PARSERS
 from tests.fuzz.target import CORPORA
@@ -133,7 +133,7 @@ def test_inputs_are_tried_at_random_where_there_is_no_atheris(
 
 def test_edits_change_the_answers_that_they_name() -> None:
     given = [edits.Edit("value", 0, "1 7"), edits.Edit("header", 0, "Link <x>")]
-    reply = edits.edited(Reply(200, {}, b'{"a":[1,2],"b":3}'), given)
+    reply = edits.edited(HostReply(200, {}, b'{"a":[1,2],"b":3}'), given)
     assert (reply.headers, reply.body) == ({"link": "<x>"}, b'{"a":9223372036854775808,"b":3}')
 
 

@@ -12,7 +12,7 @@ from starlette.types import ASGIApp
 
 from factbook.integrations import vendor
 from factbook.integrations.integration import Collected
-from factbook.outbound import Reply
+from factbook.outbound import HostReply
 from factbook.outbound.outcomes import Missing
 from factbook.outbound.sender import Sender
 from tests.fuzz.edits import Edit, edited, edits
@@ -36,7 +36,7 @@ class Recorded(Sender):
 
     def __init__(self, fake: ASGIApp) -> None:
         super().__init__(httpx2.ASGITransport(fake))
-        self._replies: dict[_Key, Reply] = {}
+        self._replies: dict[_Key, HostReply] = {}
         self._calls = 0
         self._edits: list[Edit] = []
 
@@ -46,7 +46,7 @@ class Recorded(Sender):
 
     async def send(
         self, method: str, url: str, headers: Mapping[str, str], content: bytes | None = None
-    ) -> Reply:
+    ) -> HostReply:
         """What the fake replies, after the edits of this call."""
         key = method, url, content
         if key not in self._replies:

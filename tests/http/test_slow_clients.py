@@ -12,14 +12,14 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.types import Receive, Scope, Send
 
-from factbook.http.uvicorn_protocol import Connection
+from factbook.http.uvicorn_protocol import HttpConnection
 
 LARGE = b"x" * 32 * 1024 * 1024
 # What a client is to notice, within seconds of this.
 LATEST = 20.0
 
 
-class Impatient(Connection):
+class Impatient(HttpConnection):
     """The bounds of the service, sixty times as quick."""
 
     patience = 0.5

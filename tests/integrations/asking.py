@@ -6,7 +6,7 @@ import httpx2
 from starlette.types import ASGIApp
 
 from factbook.integrations.integration import Authorize, Collected, Integration, Vendor
-from factbook.outbound import Client, Governor
+from factbook.outbound import Governor, HttpClient
 from factbook.outbound.sender import Sender
 from tests.service import Time
 
@@ -53,14 +53,14 @@ class Asking:
             self.integration.base_url, self.integration.authorize, further=further
         )
 
-    def _authorized(self, url: str, authorize: Authorize, **options: Any) -> Client:
+    def _authorized(self, url: str, authorize: Authorize, **options: Any) -> HttpClient:
         calls = max(self.integration.at_once, self.integration.calls_at_once)
         governor = Governor(at_once=calls, clock=self.time)
         credential = authorize(self._client(url))
         return self._client(url, credential=credential, governor=governor, **options)
 
-    def _client(self, url: str, **options: Any) -> Client:
-        return Client(url, self.sender, clock=self.time, patience=0, **options)
+    def _client(self, url: str, **options: Any) -> HttpClient:
+        return HttpClient(url, self.sender, clock=self.time, patience=0, **options)
 
     async def collect(self, *targets: str) -> dict[str, Collected]:
         """What one run brings for the targets, batch by batch."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import httpx2
 
-from factbook.outbound import Client
+from factbook.outbound import HttpClient
 from factbook.outbound.sender import Sender
 from factbook.outbound.transport import Network, Resolver, resolved
 from factbook.settings import Settings
@@ -62,11 +62,13 @@ class Keeper:
         self.values[key] = value
 
 
-def asking(host: Host, time: Time | None = None, *, base_url: str = BASE, **options: Any) -> Client:
+def asking(
+    host: Host, time: Time | None = None, *, base_url: str = BASE, **options: Any
+) -> HttpClient:
     """A client of the host, whose sleeps are not waited for."""
     time = time or Time()
     options.setdefault("sleep", Sleeps(time))
-    return Client(base_url, Sender(httpx2.MockTransport(host)), clock=time, **options)
+    return HttpClient(base_url, Sender(httpx2.MockTransport(host)), clock=time, **options)
 
 
 def json(status: int, value: Any, **headers: str) -> httpx2.Response:
@@ -83,11 +85,11 @@ def network(*, resolver: Resolver = resolved, **settings: Any) -> Network:
 @asynccontextmanager
 async def calling(
     base_url: str, network: Network, *, seconds: float = 5.0, most_bytes: int = 1_000_000
-) -> AsyncIterator[Client]:
+) -> AsyncIterator[HttpClient]:
     """A client over the real network, closed at the end."""
     sender = network.sender(base_url, seconds=seconds, most_bytes=most_bytes)
     try:
-        yield Client(base_url, sender)
+        yield HttpClient(base_url, sender)
     finally:
         await sender.aclose()
 

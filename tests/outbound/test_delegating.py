@@ -1,7 +1,7 @@
 """Calls that another program makes for a client."""
 
 from factbook.clock import MINUTE
-from factbook.outbound import ANONYMOUS, Client, Credential, Reply, Route
+from factbook.outbound import ANONYMOUS, Credential, HostReply, HostRoute, HttpClient
 from factbook.outbound.outcomes import Outcome
 from factbook.outbound.transport import Network
 from tests.outbound.asking import Host, Sleeps, asking, json, naming, network
@@ -15,23 +15,23 @@ PUBLIC = naming(api_example="8.8.8.8", proxy_example="127.0.0.1")
 class Program:
     """Another program that brings these replies in turn, the last one for ever."""
 
-    def __init__(self, *replies: Reply) -> None:
+    def __init__(self, *replies: HostReply) -> None:
         self.replies = list(replies)
-        self.routes: list[Route] = []
+        self.routes: list[HostRoute] = []
 
-    async def __call__(self, route: Route) -> Reply:
+    async def __call__(self, route: HostRoute) -> HostReply:
         self.routes.append(route)
         return self.replies.pop(0) if len(self.replies) > 1 else self.replies[0]
 
 
-def client(url: str, through: Network, credential: Credential = ANONYMOUS) -> Client:
+def client(url: str, through: Network, credential: Credential = ANONYMOUS) -> HttpClient:
     time = Time()
     sender = through.sender(url)
-    return Client(url, sender, credential=credential, clock=time, sleep=Sleeps(time))
+    return HttpClient(url, sender, credential=credential, clock=time, sleep=Sleeps(time))
 
 
 async def test_a_program_is_told_the_checked_addresses_and_who_asks() -> None:
-    program = Program(Reply(200, body=b"found"))
+    program = Program(HostReply(200, body=b"found"))
     asker = client("https://api.example:8443/v1", network(resolver=PUBLIC), TOKEN)
     answer = await asker.delegate(program)
     assert (answer.outcome, answer.body, asker.health.calls) == (Outcome.OK, b"found", 1)
@@ -44,7 +44,7 @@ async def test_a_program_is_told_the_checked_addresses_and_who_asks() -> None:
 
 
 async def test_behind_a_proxy_the_route_is_the_proxys() -> None:
-    program = Program(Reply(200))
+    program = Program(HostReply(200))
     through = network(resolver=PUBLIC, outgoing_proxy="http://me:secret@proxy.example")
     await client("https://unknown.example", through).delegate(program)
     [route] = program.routes
@@ -54,7 +54,7 @@ async def test_behind_a_proxy_the_route_is_the_proxys() -> None:
 
 
 async def test_without_an_allowed_address_no_program_is_run() -> None:
-    program = Program(Reply(200))
+    program = Program(HostReply(200))
     inner = naming(api_example=["8.8.8.8", "10.0.0.1"])
     refused = network(resolver=inner, outgoing_networks=[])
     for asker, detail in (
@@ -71,15 +71,17 @@ async def test_without_an_allowed_address_no_program_is_run() -> None:
 
 async def test_a_programs_reply_is_told_apart_repeated_and_held_as_any_other() -> None:
     asker = client("https://api.example", network(resolver=PUBLIC))
-    denied = await asker.delegate(Program(Reply(403)))
+    denied = await asker.delegate(Program(HostReply(403)))
     assert (denied.outcome, denied.detail) == (Outcome.DENIED, "api.example: answered 403")
-    broken = Program(Reply(0, failure="no connection", repeatable=True), Reply(503), Reply(200))
+    broken = Program(
+        HostReply(0, failure="no connection", repeatable=True), HostReply(503), HostReply(200)
+    )
     assert (await asker.delegate(broken)).ok
     assert len(broken.routes) == 3
-    assert (await asker.delegate(Program(Reply(503)), attempts=1)).status == 503
-    limited = await asker.delegate(Program(Reply(429)))
+    assert (await asker.delegate(Program(HostReply(503)), attempts=1)).status == 503
+    limited = await asker.delegate(Program(HostReply(429)))
     assert (limited.outcome, limited.retry_at) == (Outcome.RATE_LIMITED, NOON + MINUTE)
-    waiting = Program(Reply(200))
+    waiting = Program(HostReply(200))
     assert (await asker.delegate(waiting)).outcome is Outcome.RATE_LIMITED
     assert waiting.routes == []
     assert (asker.health.calls, asker.health.held) == (6, 1)

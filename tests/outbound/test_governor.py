@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from factbook.clock import DAY, MINUTE, SECOND
 from factbook.outbound import Governor
-from factbook.outbound.answers import Reply
+from factbook.outbound.answers import HostReply
 from factbook.outbound.health import Allowance
 from factbook.outbound.rate_limits import LONGEST_PAUSE, allowance_of, retry_at
 from tests.service import NOON, Time
@@ -20,9 +20,9 @@ def http_date(moment: int) -> str:
     return format_datetime(datetime.fromtimestamp(moment // SECOND, UTC), usegmt=True)
 
 
-def github(remaining: int, *, limit: int = 5000, reset: int = NOON + 30 * MINUTE) -> Reply:
+def github(remaining: int, *, limit: int = 5000, reset: int = NOON + 30 * MINUTE) -> HostReply:
     names = {"limit": limit, "remaining": remaining, "reset": reset // SECOND}
-    return Reply(200, {f"x-ratelimit-{name}": str(value) for name, value in names.items()})
+    return HostReply(200, {f"x-ratelimit-{name}": str(value) for name, value in names.items()})
 
 
 @given(st.integers(0, 86_400))
@@ -115,7 +115,7 @@ async def test_a_host_whose_clock_is_ahead_is_waited_for_by_its_own_clock() -> N
     ahead = 7 * MINUTE
     reply = github(0, reset=NOON + ahead + MINUTE)
     headers = {**reply.headers, "date": http_date(NOON + ahead)}
-    governor.learn("", Reply(200, headers), refused=False)
+    governor.learn("", HostReply(200, headers), refused=False)
     assert governor.held_until() == NOON + MINUTE
 
 
@@ -160,7 +160,7 @@ async def test_a_limit_too_small_for_a_reserve_is_used_up() -> None:
 async def test_a_pause_that_a_host_asks_for_holds_every_budget() -> None:
     time = Time()
     governor = Governor(clock=time)
-    until = governor.learn("core", Reply(429, {"retry-after": "90"}), refused=True)
+    until = governor.learn("core", HostReply(429, {"retry-after": "90"}), refused=True)
     assert until == NOON + 90 * SECOND
     assert governor.held_until("graphql") == until
     time.advance(90 * SECOND)
@@ -169,7 +169,7 @@ async def test_a_pause_that_a_host_asks_for_holds_every_budget() -> None:
 
 async def test_a_failing_host_may_ask_for_a_pause_too() -> None:
     governor = Governor(clock=Time())
-    assert governor.learn("", Reply(503, {"retry-after": "20"}), refused=False) is None
+    assert governor.learn("", HostReply(503, {"retry-after": "20"}), refused=False) is None
     assert governor.held_until() == NOON + 20 * SECOND
 
 
@@ -178,20 +178,20 @@ async def test_refusals_that_name_no_time_make_pauses_of_a_minute_that_double() 
     governor = Governor(clock=time)
     pauses = []
     for _ in range(7):
-        until = governor.learn("", Reply(403), refused=True)
+        until = governor.learn("", HostReply(403), refused=True)
         assert until is not None
         pauses.append((until - time.now) // MINUTE)
         time.now = until
     assert pauses == [1, 2, 4, 8, 15, 15, 15]
     assert LONGEST_PAUSE == 15 * MINUTE
-    governor.learn("", Reply(200), refused=False)
-    assert governor.learn("", Reply(403), refused=True) == time.now + MINUTE
+    governor.learn("", HostReply(200), refused=False)
+    assert governor.learn("", HostReply(403), refused=True) == time.now + MINUTE
 
 
 async def test_a_spent_limit_that_says_when_it_resets_holds_its_own_budget_alone() -> None:
     governor = Governor(clock=Time())
     reply = github(0)
-    assert governor.learn("core", Reply(403, reply.headers), refused=True) == NOON + 30 * MINUTE
+    assert governor.learn("core", HostReply(403, reply.headers), refused=True) == NOON + 30 * MINUTE
     assert governor.held_until("graphql") is None
 
 

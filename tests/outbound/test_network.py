@@ -6,7 +6,7 @@ import pytest
 
 from factbook.errors import ConfigurationError
 from factbook.outbound import Credential
-from factbook.outbound.client import Client
+from factbook.outbound.client import HttpClient
 from factbook.outbound.outcomes import Outcome
 from tests.outbound.asking import calling, naming, network
 from tests.outbound.conftest import Serve
@@ -152,7 +152,7 @@ async def test_a_proxy_carries_the_call_without_seeing_the_credential(
     )
     sender = through.sender("https://api.example")
     token = Credential.fixed("t", {"authorization": "Bearer secret"})
-    answer = await Client("https://api.example", sender, credential=token).get("x")
+    answer = await HttpClient("https://api.example", sender, credential=token).get("x")
     await sender.aclose()
     assert answer.data == {"a": 1}
     assert asked[0].startswith(b"CONNECT api.example:443 ")

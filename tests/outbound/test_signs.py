@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from factbook.facts.reasons import REASONS
 from factbook.outbound import SIGNS, outcome_of_graphql_error
-from factbook.outbound.answers import Reply
+from factbook.outbound.answers import HostReply
 from factbook.outbound.outcome_rules import outcome_of
 from factbook.outbound.outcomes import MEANINGS, Outcome
 from tests.outbound.asking import Host, asking, json
@@ -87,7 +87,7 @@ JSON = st.recursive(
 
 @given(st.integers(0, 999), JSON)
 def test_every_answer_has_an_outcome(status: int, data: Any) -> None:
-    outcome = outcome_of(Reply(status), data)
+    outcome = outcome_of(HostReply(status), data)
     assert outcome is Outcome.OK or MEANINGS[outcome].reason in REASONS
 
 

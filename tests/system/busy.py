@@ -19,7 +19,7 @@ import uvicorn
 from factbook.app import Application
 from factbook.integrations.integration import Collected
 from factbook.operations import commands
-from factbook.outbound import Client, Memory
+from factbook.outbound import HttpClient, Memory
 from factbook.settings import load
 from factbook.telemetry import logs
 from tests.collection.madeup import Vendor, integration
@@ -36,7 +36,7 @@ class NumberedVendor(Vendor):
         self._file = asked
 
     async def collect(
-        self, targets: Sequence[str], client: Client, memory: Memory, now: int
+        self, targets: Sequence[str], client: HttpClient, memory: Memory, now: int
     ) -> dict[str, Collected]:
         number = time.time_ns()
         with self._file.open("a") as file:

@@ -12,7 +12,7 @@ from factbook.collection.run_plan import Targets, targets_of, work_of
 from factbook.errors import FactbookError
 from factbook.facts.store import Observation
 from factbook.integrations.integration import Collected, Integration
-from factbook.outbound import Client, Health, Memory
+from factbook.outbound import Health, HttpClient, Memory
 from factbook.outbound.outcomes import Missing, Outcome
 from factbook.scheduling.run_queue import Batch
 
@@ -42,7 +42,7 @@ class Result(NamedTuple):
 
 
 async def collect(
-    integration: Integration, batch: Batch, client: Client, memory: Memory, now: int
+    integration: Integration, batch: Batch, client: HttpClient, memory: Memory, now: int
 ) -> Result:
     """Ask for the targets of a batch. Raises nothing: what goes wrong is in the result."""
     entities = targets_of(batch.work)
@@ -82,7 +82,7 @@ def _failed(reason: Missing) -> Collected:
     return Collected(missing={"": reason})
 
 
-def _split(batch: Batch, entities: Targets, client: Client, now: int) -> Result:
+def _split(batch: Batch, entities: Targets, client: HttpClient, now: int) -> Result:
     """The batch in parts, so that one target that cannot be handled keeps no other back."""
     targets = list(entities)
     if len(targets) == 1 or batch.attempts >= MOST_ATTEMPTS:
@@ -94,7 +94,7 @@ def _split(batch: Batch, entities: Targets, client: Client, now: int) -> Result:
 
 
 def _settle(
-    batch: Batch, answers: dict[str, Collected], entities: Targets, client: Client, now: int
+    batch: Batch, answers: dict[str, Collected], entities: Targets, client: HttpClient, now: int
 ) -> Result:
     """What is to be stored, and what of it is worth another attempt in this run."""
     limited = any(_has(Outcome.RATE_LIMITED, answer) for answer in answers.values())

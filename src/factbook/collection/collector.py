@@ -18,7 +18,7 @@ from factbook.datasources.memory import DatabaseMemory
 from factbook.errors import UnavailableError
 from factbook.facts import store
 from factbook.integrations.integration import Integration
-from factbook.outbound import Client
+from factbook.outbound import HttpClient
 from factbook.scheduling import clock_repair as clocks
 from factbook.scheduling import lease, runs
 from factbook.scheduling import run_queue as engine
@@ -74,7 +74,7 @@ class Collector:
         self._clients = Clients(connect)
         for one in integrations:
             self._clients.of(one)  # whose address may be wrong, which is told before any work
-        self._counted: WeakKeyDictionary[Client, int] = WeakKeyDictionary()
+        self._counted: WeakKeyDictionary[HttpClient, int] = WeakKeyDictionary()
         self._held: dict[asyncio.Task[None], Batch] = {}
         self._finishing: set[Batch] = set()
         self._renewed_at = 0
@@ -264,7 +264,7 @@ class Collector:
             if ended is not None:
                 telling.tell(ended, self._tracer)
 
-    def _figures(self, client: Client, result: batches.Result) -> BatchFigures:
+    def _figures(self, client: HttpClient, result: batches.Result) -> BatchFigures:
         health = client.health
         # Of calls made for several batches at once, each is counted with the first to end.
         calls = health.calls - self._counted.get(client, 0)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from factbook.clock import Clock
 from factbook.integrations.integration import Authorize, Integration
-from factbook.outbound import Client, Governor
+from factbook.outbound import Governor, HttpClient
 from factbook.settings import Settings
 from factbook.telemetry.spans import NO_TRACER, Tracer
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from factbook.outbound.sender import Sender
 
 # Makes the client with which an integration asks its host.
-Connect = Callable[[Integration], Client]
+Connect = Callable[[Integration], HttpClient]
 
 
 class ClientFactory:
@@ -31,7 +31,7 @@ class ClientFactory:
         self._clock = clock
         self._shared: dict[str, _Shared] = {}
 
-    def client(self, integration: Integration) -> Client:
+    def client(self, integration: Integration) -> HttpClient:
         """A client with the integration's credential, and with one for each further host.
 
         Raises ConfigurationError for a wrong address.
@@ -54,12 +54,12 @@ class ClientFactory:
         name: str,
         authorize: Authorize,
         calls: int,
-        further: Mapping[str, Client] | None = None,
-    ) -> Client:
+        further: Mapping[str, HttpClient] | None = None,
+    ) -> HttpClient:
         sender, clock = self._sender(shared, name, url), self._clock
         governor = shared.governors.setdefault(name, Governor(at_once=calls, clock=clock))
-        credential = authorize(Client(url, sender, governor=governor, clock=clock))
-        return Client(
+        credential = authorize(HttpClient(url, sender, governor=governor, clock=clock))
+        return HttpClient(
             url, sender, credential=credential, governor=governor, further=further, clock=clock
         )
 
@@ -84,10 +84,10 @@ class Clients:
 
     def __init__(self, connect: Connect) -> None:
         self._connect = connect
-        self._made: dict[str, tuple[Integration, Client]] = {}
+        self._made: dict[str, tuple[Integration, HttpClient]] = {}
         self._closing: set[asyncio.Task[None]] = set()
 
-    def of(self, integration: Integration) -> Client:
+    def of(self, integration: Integration) -> HttpClient:
         """The client; another one when the integration has changed since."""
         id_ = integration.source.id
         made = self._made.get(id_)
@@ -106,7 +106,7 @@ class Clients:
         closing = (client.aclose() for _, client in made)
         await asyncio.gather(*closing, *self._closing, return_exceptions=True)
 
-    def _let_go(self, client: Client) -> None:
+    def _let_go(self, client: HttpClient) -> None:
         """Close its connections, when no other client uses them, after the calls under way."""
         if any(client.shares(other) for _, other in self._made.values()):
             return

@@ -11,7 +11,7 @@ from factbook.datasources.memory import DatabaseMemory
 from factbook.facts import entity_filter
 from factbook.integrations.integration import Collected, Integration
 from factbook.integrations.probes import Probe
-from factbook.outbound import Answer, Client
+from factbook.outbound import Answer, HttpClient
 from factbook.outbound.outcomes import Missing
 from factbook.storage import Database
 
@@ -44,7 +44,7 @@ class CredentialCheck(NamedTuple):
 
 
 async def check(
-    database: Database, integration: Integration, client: Client, now: int
+    database: Database, integration: Integration, client: HttpClient, now: int
 ) -> CredentialCheck:
     """Ask; nothing is stored. Facts of an example are asked for where probes do not show enough."""
     probes = integration.probes
@@ -66,7 +66,7 @@ def _depends(integration: Integration) -> bool:
     return integration.read is not None or not integration.probes
 
 
-async def _shown(client: Client, probe: Probe, now: int) -> ProbeResult:
+async def _shown(client: HttpClient, probe: Probe, now: int) -> ProbeResult:
     asked = client.further[probe.further] if probe.further else client
     method = "GET" if probe.json is None else "POST"
     answer = await asked.request(

@@ -10,7 +10,7 @@ from factbook.facts import store
 from factbook.facts.merge import reason_of
 from factbook.facts.reasons import NO_ANNOTATION, word
 from factbook.integrations.integration import Integration
-from factbook.outbound import Client
+from factbook.outbound import HttpClient
 from factbook.outbound.outcomes import MEANINGS, Missing, Outcome
 from factbook.storage import Database
 
@@ -26,7 +26,7 @@ class HostFiles:
         self,
         database: Database,
         integrations: Sequence[Integration],
-        client: Callable[[Integration], Client],
+        client: Callable[[Integration], HttpClient],
         clock: Clock,
     ) -> None:
         self._database = database

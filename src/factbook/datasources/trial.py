@@ -18,7 +18,7 @@ from factbook.datasources.custom import fact_extraction as taking
 from factbook.datasources.custom import http_source as requests
 from factbook.facts.schema import CheckedValues
 from factbook.integrations.integration import Collected, Integration
-from factbook.outbound import Client
+from factbook.outbound import HttpClient
 from factbook.outbound.outcomes import Missing
 
 # Bytes of an answer that are shown.
@@ -51,7 +51,7 @@ async def tried(
     entity: Mapping[str, Any],
     connections: Mapping[str, SourceConnection | Unusable],
     files: Files,
-    connect: Callable[[Integration], Client],
+    connect: Callable[[Integration], HttpClient],
 ) -> TrialResult:
     """Collect for one entity, and store nothing.
 
@@ -77,7 +77,10 @@ async def tried(
 
 
 async def _asked(
-    definition: CustomSourceDefinition, target: str, client: Client, connection: SourceConnection
+    definition: CustomSourceDefinition,
+    target: str,
+    client: HttpClient,
+    connection: SourceConnection,
 ) -> TrialResult:
     request = msgspec.json.decode(target)
     answer = await requests.ask(target, client, connection)

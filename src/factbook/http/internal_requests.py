@@ -6,7 +6,7 @@ from typing import NamedTuple
 from starlette.types import ASGIApp, Message
 
 
-class Answer(NamedTuple):
+class InternalResponse(NamedTuple):
     """What the application answered."""
 
     status: int
@@ -15,7 +15,7 @@ class Answer(NamedTuple):
 
 async def post(
     application: ASGIApp, path: str, headers: Mapping[str, str], body: bytes, address: str
-) -> Answer:
+) -> InternalResponse:
     """What the application answers a POST that comes from this address, without any network."""
     status, received = 0, bytearray()
 
@@ -47,4 +47,4 @@ async def post(
         "server": None,
     }
     await application(scope, receive, send)
-    return Answer(status, bytes(received))
+    return InternalResponse(status, bytes(received))

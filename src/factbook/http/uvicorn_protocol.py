@@ -21,7 +21,7 @@ class _RefusedError(Exception):
     """The head of the request is not taken; the answer is written already."""
 
 
-class Connection(HttpToolsProtocol):
+class HttpConnection(HttpToolsProtocol):
     """HTTP/1.1 with bounds; a client that is slow for `patience` seconds is hung up on."""
 
     patience = 30.0

@@ -16,7 +16,7 @@ from factbook.facts.datasource import DataSource, Handler, Lifecycle
 from factbook.facts.schema import Fact
 from factbook.facts.shapes import Shape
 from factbook.integrations.probes import Probe
-from factbook.outbound import ANONYMOUS, Answer, Client, Credential, Memory
+from factbook.outbound import ANONYMOUS, Answer, Credential, HttpClient, Memory
 from factbook.outbound.outcomes import Missing
 
 
@@ -67,9 +67,9 @@ class Collected:
         return frozenset(place for place, missing in self.missing.items() if missing.passing)
 
 
-Authorize = Callable[[Client], Credential]
-Collect = Callable[[Sequence[str], Client, Memory, int], Awaitable[dict[str, Collected]]]
-Read = Callable[[str, str, Client, Memory], Awaitable[Answer]]
+Authorize = Callable[[HttpClient], Credential]
+Collect = Callable[[Sequence[str], HttpClient, Memory, int], Awaitable[dict[str, Collected]]]
+Read = Callable[[str, str, HttpClient, Memory], Awaitable[Answer]]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,14 +10,14 @@ from factbook.facts.schema import Fact
 from factbook.integrations.integration import Collected, Integration, Vendor, facts_of, portions
 from factbook.integrations.locations import SourceLocation, annotations, location
 from factbook.integrations.probes import Probe
-from factbook.outbound import ANONYMOUS, Answer, Client, Credential, Memory, path
+from factbook.outbound import ANONYMOUS, Answer, Credential, HttpClient, Memory, path
 from factbook.outbound.outcomes import Missing, Outcome
 from factbook.settings.option_tables import origin, read, source_id, title
 
 __all__ = [
     "ANONYMOUS",
     "Answer",
-    "Client",
+    "HttpClient",
     "Clock",
     "Collected",
     "ConfigurationError",

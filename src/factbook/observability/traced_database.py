@@ -15,7 +15,7 @@ from opentelemetry.trace import Span, SpanKind, Tracer, get_current_span
 
 from factbook.observability.otel_spans import around, ending
 from factbook.storage import Database, Row, Transaction
-from factbook.storage.database import Dialect, Moment, Parameters
+from factbook.storage.database import Dialect, Parameters, ReadSnapshot
 
 T = TypeVar("T")
 
@@ -104,7 +104,7 @@ class TracedDatabase:
                 yield piece
 
     @asynccontextmanager
-    async def moment(self) -> AsyncIterator[Moment]:
+    async def moment(self) -> AsyncIterator[ReadSnapshot]:
         async with self._inner.moment() as moment:
             yield _TracedMoment(moment, self._spans)
 
@@ -134,7 +134,7 @@ class TracedDatabase:
 
 
 class _TracedMoment:
-    def __init__(self, inner: Moment, spans: _Spans) -> None:
+    def __init__(self, inner: ReadSnapshot, spans: _Spans) -> None:
         self._inner = inner
         self._spans = spans
 

@@ -4,27 +4,27 @@ An integration is handed a `Client` and reads its `Answer`s. What is heavy to im
 itself, is in `sending` and `network`, for the part that makes clients.
 """
 
-from factbook.outbound.answers import Answer, Reply
+from factbook.outbound.answers import Answer, HostReply
 from factbook.outbound.caches import Memory
-from factbook.outbound.client import Client
+from factbook.outbound.client import HttpClient
 from factbook.outbound.credential import ANONYMOUS, Credential
 from factbook.outbound.health import Health
 from factbook.outbound.outcome_rules import SIGNS, outcome_of_graphql_error
 from factbook.outbound.rate_limits import Governor
-from factbook.outbound.route import Route
+from factbook.outbound.route import HostRoute
 from factbook.outbound.urls import address, climbs, host_of, path
 
 __all__ = [
     "ANONYMOUS",
     "SIGNS",
     "Answer",
-    "Client",
+    "HttpClient",
     "Credential",
     "Governor",
     "Health",
     "Memory",
-    "Reply",
-    "Route",
+    "HostReply",
+    "HostRoute",
     "address",
     "climbs",
     "host_of",

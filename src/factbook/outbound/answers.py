@@ -14,7 +14,7 @@ _RELATION = re.compile(r';\s*rel\s*=\s*(?:"([^"]*)"|([^",;\s]*))', re.IGNORECASE
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class HostReply:
     """What one call brought, or why it brought nothing: then `status` is 0 and `failure` says it.
 
     Header names are in lower case. `repeatable`: another try may bring more.

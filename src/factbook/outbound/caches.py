@@ -8,7 +8,7 @@ from typing import Final, Protocol
 
 import msgspec
 
-from factbook.outbound.answers import Reply
+from factbook.outbound.answers import HostReply
 
 DAYS_KEPT: Final = 30
 LARGEST_KEPT: Final = 8 * 1024 * 1024  # a file tree of GitHub has at most 7 MB
@@ -45,7 +45,7 @@ class Kept:
 
     etag: str
     modified: str
-    reply: Reply
+    reply: HostReply
 
     @property
     def conditions(self) -> dict[str, str]:
@@ -53,10 +53,10 @@ class Kept:
         given = {"if-none-match": self.etag, "if-modified-since": self.modified}
         return {name: value for name, value in given.items() if value}
 
-    def confirmed(self, reply: Reply) -> Reply:
+    def confirmed(self, reply: HostReply) -> HostReply:
         """The kept reply with the headers of the 304 that confirms it."""
         headers = {**self.reply.headers, **reply.headers, "etag": self.etag}
-        return Reply(self.reply.status, headers, self.reply.body)
+        return HostReply(self.reply.status, headers, self.reply.body)
 
 
 def key_of(identity: str, url: str, headers: Mapping[str, str]) -> str:
@@ -75,10 +75,10 @@ async def recall(memory: Memory, key: str) -> Kept | None:
         body = zlib.decompress(stored.body)
     except (msgspec.MsgspecError, zlib.error, UnicodeDecodeError):
         return None
-    return Kept(stored.etag, stored.modified, Reply(200, stored.headers, body))
+    return Kept(stored.etag, stored.modified, HostReply(200, stored.headers, body))
 
 
-async def keep(memory: Memory, key: str, reply: Reply) -> None:
+async def keep(memory: Memory, key: str, reply: HostReply) -> None:
     """Keep a reply that has a validator and a reasonable size."""
     etag, modified = reply.headers.get("etag", ""), reply.headers.get("last-modified", "")
     if reply.status != 200 or not (etag or modified) or len(reply.body) > LARGEST_KEPT:

@@ -10,7 +10,7 @@ import msgspec
 
 from factbook.clock import SECOND, Clock, iso, now
 from factbook.outbound import caches as remembering
-from factbook.outbound.answers import EMPTY, Answer, Reply
+from factbook.outbound.answers import EMPTY, Answer, HostReply
 from factbook.outbound.caches import Kept, Memory
 from factbook.outbound.credential import ANONYMOUS, Credential, expiry
 from factbook.outbound.health import Health
@@ -61,10 +61,10 @@ class _Call(NamedTuple):
 
 
 # Makes a call, given the headers that prove who asks.
-_Send = Callable[[Mapping[str, str]], Awaitable[Reply]]
+_Send = Callable[[Mapping[str, str]], Awaitable[HostReply]]
 
 
-class Client:
+class HttpClient:
     """Asks one host with one credential; never another host.
 
     `further` are clients for other hosts, by base URL, each with a credential of its own. They
@@ -87,7 +87,7 @@ class Client:
         credential: Credential = ANONYMOUS,
         governor: Governor | None = None,
         headers: Mapping[str, str] = EMPTY,
-        further: "Mapping[str, Client] | None" = None,
+        further: "Mapping[str, HttpClient] | None" = None,
         patience: float = PATIENCE,
         clock: Clock = now,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
@@ -110,7 +110,7 @@ class Client:
         for client in self.further.values():
             await client.aclose(idle=idle)
 
-    def shares(self, other: "Client") -> bool:
+    def shares(self, other: "HttpClient") -> bool:
         """Whether both use the same connections."""
         return self._sender is other._sender
 
@@ -171,10 +171,12 @@ class Client:
         kept = await remembering.recall(memory, key)
         answer = await self._persistently(call, kept, partial(self._sent, call, kept))
         if answer.ok and not answer.remembered:
-            await remembering.keep(memory, key, Reply(answer.status, answer.headers, answer.body))
+            await remembering.keep(
+                memory, key, HostReply(answer.status, answer.headers, answer.body)
+            )
         return answer
 
-    async def _sent(self, call: _Call, kept: Kept | None, proof: Mapping[str, str]) -> Reply:
+    async def _sent(self, call: _Call, kept: Kept | None, proof: Mapping[str, str]) -> HostReply:
         headers = {**self._headers_of(call), **(kept.conditions if kept else {})}
         for name, value in proof.items():
             headers.setdefault(name.lower(), value)
@@ -225,7 +227,7 @@ class Client:
             await self._sleep(seconds)
         return None
 
-    def _answer(self, call: _Call, reply: Reply, kept: Kept | None) -> Answer:
+    def _answer(self, call: _Call, reply: HostReply, kept: Kept | None) -> Answer:
         remembered = reply.status == 304
         if remembered:
             if kept is None:
@@ -250,7 +252,7 @@ class Client:
             remembered=remembered,
         )
 
-    def _failed(self, what: str, reply: Reply | None = None) -> Answer:
+    def _failed(self, what: str, reply: HostReply | None = None) -> Answer:
         status, headers = (reply.status, reply.headers) if reply else (0, EMPTY)
         return Answer(Outcome.TRANSIENT, status, headers, detail=f"{self.host}: {what}")
 
@@ -267,7 +269,7 @@ class Client:
         return headers | {name.lower(): value for name, value in given.items()}
 
 
-def _decoded(reply: Reply, form: Any) -> tuple[Any, bool]:
+def _decoded(reply: HostReply, form: Any) -> tuple[Any, bool]:
     """The body's JSON, and whether it is what its status promises."""
     if not reply.body:
         return None, reply.status in {204, 205}
@@ -286,7 +288,7 @@ def _moves(call: _Call, answer: Answer) -> bool:
     return call.method in {"GET", "HEAD"} or answer.status in {307, 308}
 
 
-def _may_be_repeated(answer: Answer, reply: Reply) -> bool:
+def _may_be_repeated(answer: Answer, reply: HostReply) -> bool:
     """Whether another try may end better: nothing came, or the host failed, or what came broke."""
     if answer.outcome is not Outcome.TRANSIENT:
         return False

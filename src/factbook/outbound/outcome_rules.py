@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
-from factbook.outbound.answers import Reply
+from factbook.outbound.answers import HostReply
 from factbook.outbound.outcomes import Outcome
 
 _LIMIT_TEXT: Final = re.compile(
@@ -109,7 +109,7 @@ REPEATABLE: Final = frozenset({408, 425, 500, 502, 503, 504})
 """Statuses after which another try may bring more."""
 
 
-def outcome_of(reply: Reply, data: Any, *, readable: bool = True) -> Outcome:
+def outcome_of(reply: HostReply, data: Any, *, readable: bool = True) -> Outcome:
     """The outcome of a reply whose body decodes to `data`, if it is `readable`."""
     text, types = _text(reply.status, data), _graphql_types(data)
     signs = Signs(reply.status, reply.headers, text, types, readable)

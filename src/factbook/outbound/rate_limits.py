@@ -10,7 +10,7 @@ from typing import Final
 
 from factbook.clock import DAY, MINUTE, SECOND, Clock
 from factbook.clock import now as system_clock
-from factbook.outbound.answers import Reply
+from factbook.outbound.answers import HostReply
 from factbook.outbound.health import Allowance
 
 RESERVE: Final = 0.10
@@ -61,7 +61,7 @@ class Governor:
         # No limit lasts longer than a day: such a one is of a clock that was set back since.
         return until if now < until <= now + DAY else None
 
-    def learn(self, budget: str, reply: Reply, *, refused: bool) -> int | None:
+    def learn(self, budget: str, reply: HostReply, *, refused: bool) -> int | None:
         """Take to heart what a reply says of limits.
 
         `refused`: the host said that a rate limit is reached. Returns when it may go on, or None

@@ -3,11 +3,11 @@
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from factbook.outbound.answers import EMPTY, Reply
+from factbook.outbound.answers import EMPTY, HostReply
 
 
 @dataclass(frozen=True, slots=True)
-class Route:
+class HostRoute:
     """Where a program may connect to, and what it has to show and to trust there.
 
     `url` is the client's base URL. `name` and `port` are those of its host, or of the proxy that
@@ -27,4 +27,4 @@ class Route:
 
 # Makes one call on a route. What the host says is a reply with the status of HTTP that stands for
 # it; all else is one with a failure. It ends in time by itself, and raises nothing.
-Exchange = Callable[[Route], Awaitable[Reply]]
+Exchange = Callable[[HostRoute], Awaitable[HostReply]]

@@ -12,8 +12,8 @@ import httpx2
 import stamina
 import stamina.instrumentation
 
-from factbook.outbound.answers import Answer, Reply
-from factbook.outbound.route import Exchange, Route
+from factbook.outbound.answers import Answer, HostReply
+from factbook.outbound.route import Exchange, HostRoute
 from factbook.telemetry.spans import NO_TRACER, Attributes, Span, Tracer
 
 T = TypeVar("T")
@@ -52,7 +52,7 @@ class Sender:
         *,
         seconds: float = MOST_SECONDS,
         most_bytes: int = MOST_BYTES,
-        find_route: Callable[[], Awaitable[Route]] | None = None,
+        find_route: Callable[[], Awaitable[HostRoute]] | None = None,
         tracer: Tracer = NO_TRACER,
     ) -> None:
         """`find_route` raises httpx2.TransportError; without it there are no routes."""
@@ -78,7 +78,7 @@ class Sender:
 
     async def send(
         self, method: str, url: str, headers: Mapping[str, str], content: bytes | None = None
-    ) -> Reply:
+    ) -> HostReply:
         """What the host replies, or why nothing came."""
         self._under_way += 1
         try:
@@ -92,43 +92,45 @@ class Sender:
             if self._closed and not self._under_way:
                 await self._transport.aclose()
 
-    async def route(self) -> Route | Reply:
+    async def route(self) -> HostRoute | HostReply:
         """The way to the host for another program, or why there is none."""
         if self._find_route is None:
-            return Reply(0, failure="other programs have no way to it")
+            return HostReply(0, failure="other programs have no way to it")
         return await self._ended(self._find_route())
 
-    async def delegated(self, exchange: Exchange, proof: Mapping[str, str]) -> Reply:
+    async def delegated(self, exchange: Exchange, proof: Mapping[str, str]) -> HostReply:
         """What another program brings from the host, shown the headers that prove who asks."""
         route = await self.route()
-        if isinstance(route, Reply):
+        if isinstance(route, HostReply):
             return route
         with self._tracer.span("exchange", _place(route.url), outgoing=True) as span:
             reply = await exchange(replace(route, headers=proof))
             _note(span, reply)
         return reply
 
-    async def _ended(self, asking: Awaitable[T]) -> T | Reply:
+    async def _ended(self, asking: Awaitable[T]) -> T | HostReply:
         """What comes of it within the seconds, or why nothing did."""
         try:
             async with asyncio.timeout(self._seconds):
                 return await asking
         except (TimeoutError, httpx2.TimeoutException):
             failure = f"no answer within {self._seconds:g} seconds"
-            return Reply(0, failure=failure, repeatable=True)
+            return HostReply(0, failure=failure, repeatable=True)
         except RefusedError as error:
-            return Reply(0, failure=str(error))
+            return HostReply(0, failure=str(error))
         except _UnreadableError as error:
-            return Reply(0, failure=str(error))
+            return HostReply(0, failure=str(error))
         except httpx2.TransportError as error:
             return _broken(error)
         except (UnicodeEncodeError, httpx2.InvalidURL):
             # Their texts repeat what could not be sent, which may be the credential.
-            return Reply(0, failure="the address or a header has a character that cannot be sent")
+            return HostReply(
+                0, failure="the address or a header has a character that cannot be sent"
+            )
 
     async def _exchanged(
         self, method: str, url: str, headers: Mapping[str, str], content: bytes | None
-    ) -> Reply:
+    ) -> HostReply:
         request = httpx2.Request(
             method,
             url,
@@ -144,7 +146,7 @@ class Sender:
         finally:
             await response.aclose()
         found = {name.lower(): value for name, value in response.headers.items()}
-        return Reply(response.status_code, found, body)
+        return HostReply(response.status_code, found, body)
 
     async def repeat(
         self, once: Callable[[], Awaitable[tuple[Answer, bool]]], attempts: int
@@ -177,7 +179,7 @@ def _place(url: str) -> Attributes:
     return {"url.scheme": parts.scheme, "server.address": host, "server.port": port}
 
 
-def _note(span: Span, reply: Reply) -> None:
+def _note(span: Span, reply: HostReply) -> None:
     if reply.status:
         span.note({"http.response.status_code": reply.status})
     if not reply.status or reply.status >= 400:
@@ -214,19 +216,19 @@ def _unpacked(unpacker: "zlib._Decompress | None", chunk: bytes, room: int) -> b
         raise _UnreadableError("the answer is not compressed as it says") from None
 
 
-def _broken(error: httpx2.TransportError) -> Reply:
+def _broken(error: httpx2.TransportError) -> HostReply:
     if _caused_by_certificate(error):
         text = "its certificate is not trusted; outgoing_ca_file can name a private authority"
-        return Reply(0, failure=text)
+        return HostReply(0, failure=text)
     if isinstance(error, httpx2.ProxyError):
-        return Reply(0, failure="the proxy did not let the call through", repeatable=True)
+        return HostReply(0, failure="the proxy did not let the call through", repeatable=True)
     if isinstance(error, httpx2.LocalProtocolError | httpx2.UnsupportedProtocol):
-        return Reply(0, failure="the call cannot be put into HTTP")
+        return HostReply(0, failure="the call cannot be put into HTTP")
     if isinstance(error, httpx2.RemoteProtocolError):
-        return Reply(0, failure="what came is not whole HTTP", repeatable=True)
+        return HostReply(0, failure="what came is not whole HTTP", repeatable=True)
     if isinstance(error, httpx2.ConnectError):
-        return Reply(0, failure="no connection", repeatable=True)
-    return Reply(0, failure="the connection broke", repeatable=True)
+        return HostReply(0, failure="no connection", repeatable=True)
+    return HostReply(0, failure="the connection broke", repeatable=True)
 
 
 def _caused_by_certificate(error: BaseException | None) -> bool:

@@ -15,7 +15,7 @@ import httpx2
 
 from factbook.errors import ConfigurationError
 from factbook.outbound.address_guard import Guard, literal
-from factbook.outbound.route import Route
+from factbook.outbound.route import HostRoute
 from factbook.outbound.sender import MOST_BYTES, MOST_SECONDS, RefusedError, Sender
 from factbook.settings import Settings
 from factbook.telemetry.spans import NO_TRACER, Tracer
@@ -85,7 +85,7 @@ class Network:
             tracer=self._tracer,
         )
 
-    async def _route(self, base_url: str, backend: "GuardedBackend") -> Route:
+    async def _route(self, base_url: str, backend: "GuardedBackend") -> HostRoute:
         """The way to the host of the base URL. Raises httpx2.TransportError."""
         host = urlsplit(base_url).hostname or ""
         _refuse_inner(self._guard, host)
@@ -94,7 +94,7 @@ class Network:
         name, port = place.hostname or "", place.port or PORTS[place.scheme]
         with _as_transport_errors():
             addresses = await backend.checked(name, port)
-        return Route(base_url, name, port, addresses, proxy, self._pem)
+        return HostRoute(base_url, name, port, addresses, proxy, self._pem)
 
     @cached_property
     def _pem(self) -> str:

@@ -51,7 +51,7 @@ class Write(Protocol):
         """What the function returns."""
 
 
-class Moment(Protocol):
+class ReadSnapshot(Protocol):
     """Several reads that all see the database as it was at the first of them."""
 
     async def columns(self, sql: str, parameters: Parameters = ()) -> list[list[Any]]:
@@ -123,7 +123,7 @@ class Database(Protocol):
         All of one moment. The quickest way to a long answer that only has to be put together.
         """
 
-    def moment(self) -> AbstractAsyncContextManager[Moment]:
+    def moment(self) -> AbstractAsyncContextManager[ReadSnapshot]:
         """A moment to read at, until the end of the block."""
 
     async def write(self, function: Callable[[Transaction], T]) -> T:

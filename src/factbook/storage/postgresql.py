@@ -22,9 +22,9 @@ from factbook.errors import UnavailableError
 from factbook.storage import dialects
 from factbook.storage.database import (
     Dialect,
-    Moment,
     Parameters,
     Reads,
+    ReadSnapshot,
     Remembered,
     Row,
     Transaction,
@@ -141,13 +141,13 @@ class PostgreSQL:
             yield "".join(chain.from_iterable(rows)).encode()
 
     @asynccontextmanager
-    async def moment(self) -> AsyncIterator[Moment]:
+    async def moment(self) -> AsyncIterator[ReadSnapshot]:
         begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
         with self._pools.telling():
             async with self._long_read(), self._reads.connection() as connection:
                 await _answered(connection.execute(begin))
                 try:
-                    yield _PostgreSQLMoment(connection)
+                    yield _PostgreSQLSnapshot(connection)
                 finally:
                     await connection.execute("COMMIT")
 
@@ -233,7 +233,7 @@ async def _answered(answer: Awaitable[T], seconds: float = _SILENT_SECONDS) -> T
         raise UnavailableError(_SILENT) from error
 
 
-class _PostgreSQLMoment:
+class _PostgreSQLSnapshot:
     def __init__(self, connection: psycopg.AsyncConnection[Row]) -> None:
         self._connection = connection
 

@@ -20,9 +20,9 @@ from factbook.storage import dialects
 from factbook.storage import sqlite_statements as statements
 from factbook.storage.database import (
     Dialect,
-    Moment,
     Parameters,
     Reads,
+    ReadSnapshot,
     Remembered,
     Row,
     Transaction,
@@ -156,7 +156,7 @@ class SQLite:
                 connection.text_factory = str
 
     @asynccontextmanager
-    async def moment(self) -> AsyncIterator[Moment]:
+    async def moment(self) -> AsyncIterator[ReadSnapshot]:
         async with self._long_reads.one() as connection:
             statements.execute(connection, "BEGIN", ())
             try:

@@ -21,7 +21,7 @@ from factbook.events import numbering
 from factbook.events import store as events
 from factbook.events.event import FeedEvent, FeedPosition
 from factbook.events.store import EventFilter
-from factbook.outbound import Reply
+from factbook.outbound import HostReply
 from factbook.outbound.client import USER_AGENT
 from factbook.storage import Database
 from factbook.telemetry.spans import NO_TRACER, Attributes, Tracer
@@ -169,7 +169,7 @@ class Courier:
         return Sent(message, error, reply.status == _GONE, now + _asked_pause(reply))
 
 
-async def send(post: Post, url: str, secret: bytes, message: Message, now: int) -> Reply:
+async def send(post: Post, url: str, secret: bytes, message: Message, now: int) -> HostReply:
     """Send a message, signed as of now."""
     body = message.body.encode()
     headers = {
@@ -189,7 +189,7 @@ def _message(event: FeedEvent, now: int) -> Message:
     return Message(event.id, event.type, body(event.type, event.at, event.data), now, 0)
 
 
-def _asked_pause(reply: Reply) -> int:
+def _asked_pause(reply: HostReply) -> int:
     """For how long the receiver wants nothing, as far as it says so in seconds."""
     text = reply.headers.get("retry-after", "")
     return int(text) * SECOND if text.isascii() and text.isdigit() and len(text) < 8 else 0

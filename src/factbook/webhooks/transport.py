@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from urllib.parse import urlsplit
 
 from factbook.errors import ConfigurationError, InputError
-from factbook.outbound import Reply
+from factbook.outbound import HostReply
 from factbook.settings import Settings
 from factbook.settings.option_tables import origin
 from factbook.telemetry.spans import NO_TRACER, Tracer
@@ -21,7 +21,7 @@ LONGEST: Final = 2_000
 class Post(Protocol):
     """Sends messages, follows no redirect and never raises."""
 
-    async def __call__(self, url: str, headers: Mapping[str, str], body: bytes) -> Reply:
+    async def __call__(self, url: str, headers: Mapping[str, str], body: bytes) -> HostReply:
         """What the receiver replies, or why nothing came."""
 
     async def check(self, url: str) -> None:
@@ -39,12 +39,12 @@ class GuardedPost:
         self._tracer = tracer
         self._senders: dict[str, Sender] = {}
 
-    async def __call__(self, url: str, headers: Mapping[str, str], body: bytes) -> Reply:
+    async def __call__(self, url: str, headers: Mapping[str, str], body: bytes) -> HostReply:
         """What the receiver replies, or why nothing came."""
         try:
             sender = self._sender(url)
         except ConfigurationError as error:
-            return Reply(0, failure=error.message)
+            return HostReply(0, failure=error.message)
         return await sender.send("POST", url, headers, body)
 
     async def check(self, url: str) -> None:
@@ -55,7 +55,7 @@ class GuardedPost:
         except ConfigurationError as error:
             raise InputError(f"url: {error.message}") from None
         # A name that is not known now may be later, and then its addresses are looked at again.
-        if isinstance(route, Reply) and not route.repeatable:
+        if isinstance(route, HostReply) and not route.repeatable:
             raise InputError(f"url: {route.failure}.")
 
     async def aclose(self) -> None:

@@ -15,7 +15,7 @@ from factbook import clock
 from factbook.clock import DAY, HOUR
 from factbook.integrations.integration import Integration
 from factbook.operations.doctor import postgresql
-from factbook.outbound import Client
+from factbook.outbound import HttpClient
 from factbook.outbound.sender import Sender
 from factbook.storage import Database
 from tests.conftest import StartService
@@ -278,8 +278,8 @@ async def test_a_source_that_is_down_late_or_about_to_lose_its_credential_is_tol
     assert "and was not" in await state(started_at=NOON - 2 * DAY)
 
 
-def _refuse(integration: Integration) -> Client:
-    return Client(integration.base_url, Sender(httpx2.MockTransport(nobody), seconds=5))
+def _refuse(integration: Integration) -> HttpClient:
+    return HttpClient(integration.base_url, Sender(httpx2.MockTransport(nobody), seconds=5))
 
 
 _SNYK = {"token": "t", "organizations": ["00000000-0000-4000-8000-000000000001"]}

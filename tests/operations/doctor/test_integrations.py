@@ -9,7 +9,7 @@ import pytest
 from factbook.collection import Connect
 from factbook.integrations.integration import Integration
 from factbook.operations.doctor import integrations as looks
-from factbook.outbound import Client
+from factbook.outbound import HttpClient
 from factbook.outbound.sender import Sender
 from tests.api.defining import define, of_entities
 from tests.conftest import StartService
@@ -39,7 +39,7 @@ def by(*askings: Asking) -> Connect:
     """The clients of these, in the place of the network."""
     clients = {asking.integration.base_url: asking.client for asking in askings}
 
-    def connect(integration: Integration) -> Client:
+    def connect(integration: Integration) -> HttpClient:
         return clients[integration.base_url]
 
     return connect
@@ -146,8 +146,8 @@ async def test_a_host_whose_clock_is_wrong_is_told(look: Look) -> None:
         headers = {"date": "Sat, 21 Nov 2026 11:58:00 GMT"}
         return httpx2.Response(200, json=[], headers=headers)
 
-    def connect(integration: Integration) -> Client:
-        return Client(integration.base_url, Sender(httpx2.MockTransport(late), seconds=5))
+    def connect(integration: Integration) -> HttpClient:
+        return HttpClient(integration.base_url, Sender(httpx2.MockTransport(late), seconds=5))
 
     table = {"datadog": {"default": datadog.KEYS}}
     found = only(await look(connect=connect, integrations=table, now=NOON), "clock")
@@ -161,8 +161,8 @@ async def test_a_host_that_does_not_answer_in_time_keeps_nobody_waiting(
         await asyncio.Event().wait()
         raise AssertionError
 
-    def connect(integration: Integration) -> Client:
-        return Client(integration.base_url, Sender(httpx2.MockTransport(never), seconds=600))
+    def connect(integration: Integration) -> HttpClient:
+        return HttpClient(integration.base_url, Sender(httpx2.MockTransport(never), seconds=600))
 
     # Nobody wants to wait for as long as the doctor does.
     monkeypatch.setattr(looks, "_SECONDS", 0.05)
@@ -177,7 +177,7 @@ async def test_an_integration_that_fails_unexpectedly_keeps_nobody_from_the_othe
     _, asking = datadog.started()
     others = by(asking)
 
-    def connect(integration: Integration) -> Client:
+    def connect(integration: Integration) -> HttpClient:
         if integration.source.id == "snyk":
             raise RuntimeError("nobody foresaw this")
         return others(integration)
@@ -211,8 +211,8 @@ async def test_a_custom_source_is_asked_about_an_entity(start: StartService, loo
         asked.append(request.url.path)
         return httpx2.Response(status, json={"spec": {"owner": "me"}})
 
-    def connect(integration: Integration) -> Client:
-        return Client(integration.base_url, Sender(httpx2.MockTransport(answer), seconds=5))
+    def connect(integration: Integration) -> HttpClient:
+        return HttpClient(integration.base_url, Sender(httpx2.MockTransport(answer), seconds=5))
 
     status = 200
     assert is_well(await look(connect=connect, connections=connections), "integration builds")

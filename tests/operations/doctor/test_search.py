@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from factbook.operations.doctor import search
-from factbook.storage.database import Moment
+from factbook.storage.database import ReadSnapshot
 from tests.conftest import StartService
 from tests.operations.doctor.conftest import Look, only
 from tests.service import Service, component
@@ -28,7 +28,7 @@ class Pushed:
         return await self.then_pushed(await self._inner.all(sql, parameters))
 
     @asynccontextmanager
-    async def moment(self) -> AsyncIterator[Moment]:
+    async def moment(self) -> AsyncIterator[ReadSnapshot]:
         async with self._inner.moment() as moment:
             yield _Pushed(self, moment)
 
@@ -41,7 +41,7 @@ class Pushed:
 
 
 class _Pushed:
-    def __init__(self, database: Pushed, inner: Moment) -> None:
+    def __init__(self, database: Pushed, inner: ReadSnapshot) -> None:
         self._database = database
         self._inner = inner
 

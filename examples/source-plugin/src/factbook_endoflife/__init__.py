@@ -72,14 +72,14 @@ def target(entity: Mapping[str, Any]) -> str | kit.Missing:
 
 
 async def collect(
-    targets: Sequence[str], client: kit.Client, memory: kit.Memory, now: int
+    targets: Sequence[str], client: kit.HttpClient, memory: kit.Memory, now: int
 ) -> dict[str, kit.Collected]:
     """The facts about each target, or why there are none."""
     return {one: await _collected(one, client, memory, now) for one in targets}
 
 
 async def _collected(
-    target: str, client: kit.Client, memory: kit.Memory, now: int
+    target: str, client: kit.HttpClient, memory: kit.Memory, now: int
 ) -> kit.Collected:
     product, release = target.split("@")
     # With the memory, what has not changed since is confirmed and not sent again.

@@ -21,7 +21,7 @@ from factbook.auth.oidc.requests import authorization_url, token_request
 from factbook.auth.oidc.token import Expected, NoKeyError, Signed
 from factbook.clock import Clock, now
 from factbook.errors import SignInError
-from factbook.outbound import Reply
+from factbook.outbound import HostReply
 from factbook.settings import Settings
 
 # The codes of RFC 6749 and OpenID Connect Core 1.0; no other text of an answer is repeated.
@@ -175,7 +175,7 @@ def _code(query: Mapping[str, str], document: Document) -> str:
     return query["code"]
 
 
-def _error_in(reply: Reply) -> str:
+def _error_in(reply: HostReply) -> str:
     try:
         return msgspec.json.decode(reply.body, type=_Failure).error
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

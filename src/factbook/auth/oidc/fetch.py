@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from factbook.errors import ConfigurationError, SignInError
-from factbook.outbound import Reply
+from factbook.outbound import HostReply
 from factbook.outbound.client import USER_AGENT
 from factbook.outbound.sender import Sender
 from factbook.outbound.transport import Network
@@ -25,7 +25,7 @@ class Fetch(Protocol):
 
     def __call__(
         self, method: str, url: str, headers: Mapping[str, str], content: bytes | None = None
-    ) -> Awaitable[Reply]:
+    ) -> Awaitable[HostReply]:
         """What the host replies, or why nothing came."""
 
 
@@ -38,12 +38,12 @@ class GuardedFetch:
 
     async def __call__(
         self, method: str, url: str, headers: Mapping[str, str], content: bytes | None = None
-    ) -> Reply:
+    ) -> HostReply:
         """What the host replies, or why nothing came."""
         try:
             sender = self._sender(url)
         except ConfigurationError as error:
-            return Reply(0, failure=error.message)
+            return HostReply(0, failure=error.message)
         return await sender.send(method, url, headers, content)
 
     async def aclose(self) -> None:
@@ -62,7 +62,7 @@ class GuardedFetch:
         return self._senders[origin]
 
 
-def decoded(reply: Reply, what: str, form: type[T]) -> T:
+def decoded(reply: HostReply, what: str, form: type[T]) -> T:
     """The JSON of a good reply. Raises SignInError, which says nothing that the provider sent."""
     if reply.failure:
         raise SignInError(f"The provider's {what} did not come: {reply.failure}.")

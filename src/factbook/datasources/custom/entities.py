@@ -11,7 +11,7 @@ from factbook.datasources.custom import fact_extraction as taking
 from factbook.datasources.custom.definition import CustomSourceDefinition
 from factbook.datasources.custom.extraction import Expression
 from factbook.integrations.integration import Collected, Integration, asking_nobody, portions
-from factbook.outbound import Client, Memory
+from factbook.outbound import HttpClient, Memory
 
 # So few that a batch ends in its time, however long each takes.
 _BATCH: Final = 50
@@ -44,7 +44,7 @@ def target(is_seen: _IsSeen, entity: Mapping[str, Any]) -> str:
 async def collect(
     definition: CustomSourceDefinition,
     targets: Sequence[str],
-    _client: Client,
+    _client: HttpClient,
     _memory: Memory,
     _now: int,
 ) -> dict[str, Collected]:

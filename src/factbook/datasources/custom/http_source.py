@@ -15,7 +15,7 @@ from factbook.datasources.custom.definition import CustomSourceDefinition, Reque
 from factbook.datasources.custom.templates import NoValueError, Template
 from factbook.errors import InputError
 from factbook.integrations.integration import Collected, Integration, portions
-from factbook.outbound import Answer, Client, Memory
+from factbook.outbound import Answer, HttpClient, Memory
 from factbook.outbound.outcomes import Missing, Outcome
 
 # One after another, so that one body is in memory, and a host that lets every call run into its
@@ -97,7 +97,7 @@ def rendered(request: RequestTemplate, entity: Mapping[str, Any]) -> Rendered | 
     return Rendered(request.method, whole, headers, body)
 
 
-async def ask(target: str, client: Client, connection: SourceConnection) -> Answer:
+async def ask(target: str, client: HttpClient, connection: SourceConnection) -> Answer:
     """What the connection answers to a target, unless that repeats its secrets."""
     asked = msgspec.json.decode(target, type=Rendered)
     answer = await client.request(
@@ -119,7 +119,7 @@ async def _collect(
     definition: CustomSourceDefinition,
     connection: SourceConnection,
     targets: Sequence[str],
-    client: Client,
+    client: HttpClient,
     _memory: Memory,
     _now: int,
 ) -> dict[str, Collected]:

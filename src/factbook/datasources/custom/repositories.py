@@ -12,7 +12,7 @@ from factbook.datasources.custom.definition import CustomSourceDefinition
 from factbook.datasources.custom.files import File, Files
 from factbook.datasources.custom.templates import NoValueError, as_it_is
 from factbook.integrations.integration import Collected, Integration, asking_nobody, portions
-from factbook.outbound import Client, Memory
+from factbook.outbound import HttpClient, Memory
 from factbook.outbound.outcomes import Missing, Outcome
 
 # One after another, so that one body is in memory, and a batch ends in its time.
@@ -97,7 +97,7 @@ async def _collect_files(
     definition: CustomSourceDefinition,
     files: Files,
     targets: Sequence[str],
-    _client: Client,
+    _client: HttpClient,
     _memory: Memory,
     _now: int,
 ) -> dict[str, Collected]:
@@ -114,7 +114,7 @@ async def _collect_directories(
     definition: CustomSourceDefinition,
     files: Files,
     targets: Sequence[str],
-    _client: Client,
+    _client: HttpClient,
     _memory: Memory,
     _now: int,
 ) -> dict[str, Collected]:

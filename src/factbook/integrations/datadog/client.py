@@ -15,7 +15,7 @@ from factbook.integrations.datadog.facts import Listed
 from factbook.integrations.datadog.options import Options
 from factbook.integrations.datadog.targets import written
 from factbook.integrations.integration import Collected
-from factbook.outbound import Client, Credential, Memory
+from factbook.outbound import Credential, HttpClient, Memory
 from factbook.outbound.outcomes import TOO_MANY, UNUSABLE, Missing, Outcome
 
 # Half of what Datadog allows: a page with long messages stays below the largest answer read.
@@ -55,7 +55,7 @@ class _Listing(NamedTuple):
     read: Callable[[Any], _Page | Missing]
 
 
-def credential(name: str, options: Options, _: Client) -> Credential:
+def credential(name: str, options: Options, _: HttpClient) -> Credential:
     """What proves who asks: both keys."""
     return Credential.fixed(
         name, {"dd-api-key": options.api_key, "dd-application-key": options.application_key}
@@ -63,7 +63,7 @@ def credential(name: str, options: Options, _: Client) -> Credential:
 
 
 async def collect(
-    targets: Sequence[str], client: Client, _: Memory, __: int
+    targets: Sequence[str], client: HttpClient, _: Memory, __: int
 ) -> dict[str, Collected]:
     """The facts about each target, or why there are none."""
     async with asyncio.TaskGroup() as group:
@@ -72,7 +72,7 @@ async def collect(
     return facts.collected(targets, monitors.result(), objectives.result())
 
 
-async def _listed(client: Client, listing: _Listing) -> Listed | Missing:
+async def _listed(client: HttpClient, listing: _Listing) -> Listed | Missing:
     """The tags of everything in a listing, or why it is not known whole.
 
     The last page is a short one: the count that comes with a page is of that page alone. What moves

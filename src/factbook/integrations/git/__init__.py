@@ -15,7 +15,7 @@ from factbook.integrations.git.options import Options
 from factbook.integrations.git.targets import target
 from factbook.integrations.integration import Integration, Vendor, facts_of, portions, source_of
 from factbook.integrations.locations import SOURCE_LOCATION
-from factbook.outbound import ANONYMOUS, Client, Credential
+from factbook.outbound import ANONYMOUS, Credential, HttpClient
 from factbook.outbound.git import program
 from factbook.settings import option_tables as configuring
 
@@ -49,7 +49,7 @@ def configured(name: str, values: Mapping[str, Any], *, clock: Clock = now) -> I
     )
 
 
-def _credential(name: str, options: Options, _client: Client) -> Credential:
+def _credential(name: str, options: Options, _client: HttpClient) -> Credential:
     if not options.token:
         return ANONYMOUS
     pair = base64.b64encode(f"{options.username or 'git'}:{options.token}".encode()).decode()

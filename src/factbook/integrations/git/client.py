@@ -14,7 +14,7 @@ from factbook.integrations.file_tree import Paths
 from factbook.integrations.git import facts
 from factbook.integrations.git.options import Options
 from factbook.integrations.integration import Collected
-from factbook.outbound import Answer, Client, Memory, path
+from factbook.outbound import Answer, HttpClient, Memory, path
 from factbook.outbound.git.commands import Git
 from factbook.outbound.git.replies import NOT_GIT, TOO_LARGE
 from factbook.outbound.outcomes import Missing, Outcome
@@ -53,7 +53,7 @@ async def collect(
     program: str,
     options: Options,
     targets: Sequence[str],
-    client: Client,
+    client: HttpClient,
     memory: Memory,
     _now: int,
 ) -> dict[str, Collected]:
@@ -78,7 +78,7 @@ class Reading:
     """One reading of one repository."""
 
     def __init__(
-        self, git: Git, options: Options, client: Client, memory: Memory, target: str
+        self, git: Git, options: Options, client: HttpClient, memory: Memory, target: str
     ) -> None:
         self._git = git
         self._client = client

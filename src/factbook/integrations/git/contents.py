@@ -7,7 +7,7 @@ import msgspec
 
 from factbook.integrations.git.client import Reading, folder
 from factbook.integrations.git.options import Options
-from factbook.outbound import Answer, Client, Memory
+from factbook.outbound import Answer, HttpClient, Memory
 from factbook.outbound.git.commands import Git
 from factbook.outbound.outcomes import Missing, Outcome
 
@@ -24,7 +24,7 @@ class _Kept(msgspec.Struct, array_like=True):
 
 
 async def read(
-    program: str, options: Options, target: str, file: str, client: Client, memory: Memory
+    program: str, options: Options, target: str, file: str, client: HttpClient, memory: Memory
 ) -> Answer:
     """The file with this path, its bytes as the body; not fetched again while HEAD is the same."""
     with folder() as place:

@@ -9,7 +9,7 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar
 import msgspec
 
 from factbook.integrations.gitea.options import Options
-from factbook.outbound import Client, Memory
+from factbook.outbound import HttpClient, Memory
 from factbook.outbound.outcomes import UNUSABLE, Missing, Outcome
 
 Form = TypeVar("Form")
@@ -38,7 +38,7 @@ class Rows(NamedTuple, Generic[Row]):
 class GiteaApi:
     """One host, and the time of one collection."""
 
-    def __init__(self, client: Client, options: Options, memory: Memory, now: int) -> None:
+    def __init__(self, client: HttpClient, options: Options, memory: Memory, now: int) -> None:
         self._client = client
         self._base = options.rest
         self.host = options.host

@@ -17,7 +17,7 @@ from factbook.integrations.gitea.api import PAGE, GiteaApi
 from factbook.integrations.gitea.facts import Collaborators, GiteaSnapshot
 from factbook.integrations.gitea.options import Options
 from factbook.integrations.integration import Collected
-from factbook.outbound import Client, Memory, path
+from factbook.outbound import HttpClient, Memory, path
 from factbook.outbound.outcomes import TOO_MANY, UNUSABLE, Missing, Outcome
 
 # So few that a host which lets every call run into its timeout is given up within a batch's time.
@@ -31,7 +31,7 @@ _COLLABORATORS_HIDDEN: Final = Missing(Outcome.DENIED, "collaborators need write
 
 
 async def collect(
-    options: Options, targets: Sequence[str], client: Client, memory: Memory, now: int
+    options: Options, targets: Sequence[str], client: HttpClient, memory: Memory, now: int
 ) -> dict[str, Collected]:
     """The facts about each target (`owner/name`) at this time, or why there are none."""
     api = GiteaApi(client, options, memory, now)

@@ -12,7 +12,7 @@ from factbook.integrations.github.graphql import GithubApi
 from factbook.integrations.github.options import GithubOptions
 from factbook.integrations.integration import Collected
 from factbook.integrations.merge_times import MONTH
-from factbook.outbound import Client, Memory
+from factbook.outbound import HttpClient, Memory
 from factbook.outbound.outcomes import Missing
 
 # Three questions of twenty, and one for the further pages of all of them.
@@ -20,7 +20,7 @@ BATCH: Final = 3 * repositories.AT_ONCE
 
 
 async def collect(
-    options: GithubOptions, targets: Sequence[str], client: Client, memory: Memory, now: int
+    options: GithubOptions, targets: Sequence[str], client: HttpClient, memory: Memory, now: int
 ) -> dict[str, Collected]:
     """The facts about each target (`owner/name`) at this time, or why there are none."""
     api = GithubApi(client, options, memory, now)

@@ -13,7 +13,7 @@ import jwt
 
 from factbook.clock import MINUTE, SECOND, Clock
 from factbook.integrations.github.options import GithubOptions
-from factbook.outbound import Answer, Client, Credential, path
+from factbook.outbound import Answer, Credential, HttpClient, path
 from factbook.outbound.outcomes import Outcome
 
 # Clocks differ: the documentation advises to date the issue a minute back.
@@ -22,7 +22,9 @@ _VALID: Final = 9 * 60
 _RENEWED_BEFORE: Final = MINUTE
 
 
-def credential(name: str, options: GithubOptions, clock: Clock, anonymous: Client) -> Credential:
+def credential(
+    name: str, options: GithubOptions, clock: Clock, anonymous: HttpClient
+) -> Credential:
     """What proves who asks; an app gets its tokens through the anonymous client."""
     if options.token:
         return Credential.fixed(name, {"authorization": f"Bearer {options.token}"})
@@ -33,7 +35,7 @@ def credential(name: str, options: GithubOptions, clock: Clock, anonymous: Clien
 class _InstallationToken:
     """The token of one app's installation, kept until a minute before it expires."""
 
-    def __init__(self, options: GithubOptions, clock: Clock, anonymous: Client) -> None:
+    def __init__(self, options: GithubOptions, clock: Clock, anonymous: HttpClient) -> None:
         self._options = options
         self._clock = clock
         self._anonymous = anonymous

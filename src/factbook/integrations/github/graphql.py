@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple, TypedDict
 import msgspec
 
 from factbook.integrations.github.options import GithubOptions
-from factbook.outbound import Answer, Client, Memory, outcome_of_graphql_error
+from factbook.outbound import Answer, HttpClient, Memory, outcome_of_graphql_error
 from factbook.outbound.outcomes import UNUSABLE, Missing, Outcome
 
 # What GitHub answers to a query that takes more than its ten seconds.
@@ -49,7 +49,9 @@ class GithubQueryResult:
 class GithubApi:
     """One GitHub, asked at one time by one collection."""
 
-    def __init__(self, client: Client, options: GithubOptions, memory: Memory, now: int) -> None:
+    def __init__(
+        self, client: HttpClient, options: GithubOptions, memory: Memory, now: int
+    ) -> None:
         self._client = client
         self._options = options
         self.memory = memory

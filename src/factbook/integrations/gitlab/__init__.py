@@ -15,7 +15,7 @@ from factbook.integrations.gitlab.targets import SLUG, target
 from factbook.integrations.integration import Integration, Vendor, facts_of, portions, source_of
 from factbook.integrations.locations import SOURCE_LOCATION
 from factbook.integrations.probes import Probe
-from factbook.outbound import Client, Credential
+from factbook.outbound import Credential, HttpClient
 from factbook.settings import option_tables as configuring
 
 ID: Final = "gitlab"
@@ -53,7 +53,7 @@ def configured(name: str, values: Mapping[str, Any], *, clock: Clock = now) -> I
     )
 
 
-def _credential(name: str, options: Options, _: Client) -> Credential:
+def _credential(name: str, options: Options, _: HttpClient) -> Credential:
     return Credential.fixed(name, {"authorization": f"Bearer {options.token}"})
 
 

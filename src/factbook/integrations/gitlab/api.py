@@ -6,7 +6,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from factbook.integrations.gitlab.answers import HIDDEN, NO_PREMIUM, read
 from factbook.integrations.gitlab.options import Options
-from factbook.outbound import Answer, Client, Memory, outcome_of_graphql_error
+from factbook.outbound import Answer, HttpClient, Memory, outcome_of_graphql_error
 from factbook.outbound.outcomes import TOO_MANY, UNUSABLE, Missing, Outcome
 
 T = TypeVar("T")
@@ -32,7 +32,7 @@ class GitlabQueryResult(NamedTuple):
 class GitlabApi:
     """One GitLab, asked by one collection."""
 
-    def __init__(self, client: Client, options: Options, memory: Memory) -> None:
+    def __init__(self, client: HttpClient, options: Options, memory: Memory) -> None:
         self._client = client
         self._options = options
         self.memory = memory

@@ -19,7 +19,7 @@ from factbook.integrations.gitlab.options import Options
 from factbook.integrations.gitlab.rules import rules
 from factbook.integrations.integration import Collected
 from factbook.integrations.merge_times import MONTH
-from factbook.outbound import Client, Memory, path
+from factbook.outbound import HttpClient, Memory, path
 from factbook.outbound.outcomes import Missing, Outcome
 
 # Projects share no request; so many of them are soon asked about.
@@ -29,7 +29,7 @@ MOST_TREE_PAGES: Final = 200
 
 
 async def collect(
-    options: Options, targets: Sequence[str], client: Client, memory: Memory, now: int
+    options: Options, targets: Sequence[str], client: HttpClient, memory: Memory, now: int
 ) -> dict[str, Collected]:
     """The facts about each target (`group/project`) at this time, or why there are none."""
     api = GitlabApi(client, options, memory)

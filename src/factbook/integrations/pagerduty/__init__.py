@@ -12,7 +12,7 @@ from factbook.integrations.integration import Integration, Vendor, facts_of, por
 from factbook.integrations.pagerduty.client import PROBES, collect
 from factbook.integrations.pagerduty.options import Options
 from factbook.integrations.pagerduty.targets import INTEGRATION_KEY, SERVICE_ID, target
-from factbook.outbound import Client, Credential
+from factbook.outbound import Credential, HttpClient
 from factbook.settings import option_tables as configuring
 
 ID: Final = "pagerduty"
@@ -42,7 +42,7 @@ def configured(name: str, values: Mapping[str, Any], *, clock: Clock = now) -> I
     )
 
 
-def _credential(name: str, options: Options, _: Client) -> Credential:
+def _credential(name: str, options: Options, _: HttpClient) -> Credential:
     return Credential.fixed(name, {"authorization": f"Token token={options.api_key}"})
 
 

@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 from factbook.clock import DAY
 from factbook.integrations.pagerduty.answers import AnalyticsRow, missing_of, post, read, stamp
 from factbook.integrations.pagerduty.services import FEW
-from factbook.outbound import Client
+from factbook.outbound import HttpClient
 from factbook.outbound.outcomes import UNUSABLE, Missing, Outcome
 
 MONTH: Final = 30
@@ -36,7 +36,7 @@ class IncidentFigures(NamedTuple):
     uptime: float | Missing
 
 
-async def windows(client: Client, targets: Sequence[str], now: int) -> Windows | Missing:
+async def windows(client: HttpClient, targets: Sequence[str], now: int) -> Windows | Missing:
     """The rows of every window that ends now; one that cannot be read makes the others useless."""
     portions: list[Sequence[str]] = [targets] if len(targets) <= FEW else [()]
     found = Windows()
@@ -53,7 +53,7 @@ async def windows(client: Client, targets: Sequence[str], now: int) -> Windows |
 
 
 async def _window(
-    client: Client, portions: Iterable[Sequence[str]], days: int, now: int
+    client: HttpClient, portions: Iterable[Sequence[str]], days: int, now: int
 ) -> Window | Missing | None:
     """One window, asked for in portions of services, () being all; None when that is refused."""
     found: Window = {}

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from factbook.clock import SECOND
-from factbook.outbound import Answer, Client
+from factbook.outbound import Answer, HttpClient
 from factbook.outbound.outcomes import UNUSABLE, Missing, Outcome
 
 T = TypeVar("T")
@@ -89,19 +89,21 @@ def stamp(milliseconds: int) -> str:
     return datetime.fromtimestamp(milliseconds // SECOND, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-async def get(client: Client, target: str, query: Sequence[tuple[str, str | int]] = ()) -> Answer:
+async def get(
+    client: HttpClient, target: str, query: Sequence[tuple[str, str | int]] = ()
+) -> Answer:
     """Ask with GET; a key of the query may be there several times."""
     address = f"{target}?{urlencode(query)}" if query else target
     return await client.get(address, headers=HEADERS, budget="rest")
 
 
-async def post(client: Client, target: str, body: Mapping[str, Any]) -> Answer:
+async def post(client: HttpClient, target: str, body: Mapping[str, Any]) -> Answer:
     """Ask analytics, whose limit may be one of its own."""
     return await client.post(target, json=body, headers=HEADERS, budget="analytics")
 
 
 async def pages(
-    client: Client, member: str, query: Sequence[tuple[str, str | int]]
+    client: HttpClient, member: str, query: Sequence[tuple[str, str | int]]
 ) -> AsyncIterator[list[Any] | Missing]:
     """The pages of the list of this name; a last Missing says why more could not be read.
 

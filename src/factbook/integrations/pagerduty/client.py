@@ -8,7 +8,7 @@ from factbook.integrations.pagerduty import analytics, facts, incidents, service
 from factbook.integrations.pagerduty.analytics import IncidentFigures
 from factbook.integrations.pagerduty.answers import BAD_KEY, HEADERS
 from factbook.integrations.probes import Probe
-from factbook.outbound import Client, Memory
+from factbook.outbound import HttpClient, Memory
 from factbook.outbound.outcomes import Missing, Outcome
 
 # After these nothing more is asked.
@@ -35,7 +35,7 @@ _REFUSED: Final = frozenset({Outcome.DENIED, Outcome.FEATURE_OFF})
 
 
 async def collect(
-    targets: Sequence[str], client: Client, _: Memory, now: int
+    targets: Sequence[str], client: HttpClient, _: Memory, now: int
 ) -> dict[str, Collected]:
     """The facts about each target (the id of a service) at this time, or why there are none."""
     found = await services.of(client, targets)
@@ -49,7 +49,7 @@ async def collect(
 
 
 async def _figures(
-    client: Client, targets: Sequence[str], now: int
+    client: HttpClient, targets: Sequence[str], now: int
 ) -> dict[str, IncidentFigures | Missing]:
     """The incidents of each, by analytics or, where the key may not read it, one by one."""
     windows = await analytics.windows(client, targets, now)

@@ -11,7 +11,7 @@ from factbook.clock import DAY, SECOND
 from factbook.integrations.pagerduty.analytics import MONTH, NONE, QUARTER, YEAR, IncidentFigures
 from factbook.integrations.pagerduty.answers import BEYOND, Incident, pages, read, stamp
 from factbook.integrations.pagerduty.services import FEW
-from factbook.outbound import Client
+from factbook.outbound import HttpClient
 from factbook.outbound.outcomes import Missing, Outcome
 
 MOST_PAGES: Final = 200
@@ -24,7 +24,7 @@ _TOO_MANY: Final = Missing(
 Incidents = dict[str, list[Incident]]
 
 
-async def of(client: Client, targets: Sequence[str], now: int) -> Incidents | Missing:
+async def of(client: HttpClient, targets: Sequence[str], now: int) -> Incidents | Missing:
     """The incidents of the last year by service, or why they cannot be counted."""
     reading = _IncidentReader(client, targets if len(targets) <= FEW else ())
     start = now - YEAR * DAY
@@ -46,7 +46,7 @@ async def of(client: Client, targets: Sequence[str], now: int) -> Incidents | Mi
 class _IncidentReader:
     """What has been read so far, by id; only of some services where they are named."""
 
-    def __init__(self, client: Client, services: Sequence[str]) -> None:
+    def __init__(self, client: HttpClient, services: Sequence[str]) -> None:
         self._client = client
         self._services = services
         self._pages = 0

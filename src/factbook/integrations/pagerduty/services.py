@@ -13,7 +13,7 @@ from factbook.integrations.pagerduty.answers import (
     pages,
     read,
 )
-from factbook.outbound import Client, path
+from factbook.outbound import HttpClient, path
 from factbook.outbound.outcomes import UNUSABLE, Missing, Outcome
 
 # So many are asked for one by one rather than by a listing of unknown length.
@@ -27,7 +27,7 @@ NOT_FOUND: Final = Missing(Outcome.NOT_FOUND, "no service of this id in the acco
 Services = dict[str, Service | Missing]
 
 
-async def of(client: Client, targets: Sequence[str]) -> Services:
+async def of(client: HttpClient, targets: Sequence[str]) -> Services:
     """Each target's service, or why it is not known."""
     listed, end = Services(), None
     if len(targets) > FEW:
@@ -38,7 +38,7 @@ async def of(client: Client, targets: Sequence[str]) -> Services:
     return found | await _alone(client, [one for one in targets if one not in found], end)
 
 
-async def _listed(client: Client) -> tuple[Services, Missing | None]:
+async def _listed(client: HttpClient) -> tuple[Services, Missing | None]:
     """The services by id, and why there are more of them, if there are.
 
     A listing ends after 10,000. One in the opposite order shows as many from the other end.
@@ -70,7 +70,7 @@ def _read(page: list[Any]) -> dict[str | None, Service | Missing]:
     return found
 
 
-async def _alone(client: Client, targets: Sequence[str], end: Missing | None) -> Services:
+async def _alone(client: HttpClient, targets: Sequence[str], end: Missing | None) -> Services:
     """Each of these asked for alone, as far as that may be."""
     found = Services()
     failures = 0
@@ -84,7 +84,7 @@ async def _alone(client: Client, targets: Sequence[str], end: Missing | None) ->
     return found | dict.fromkeys(targets[MOST_ALONE:], end or NOT_FOUND)
 
 
-async def _one(client: Client, target: str) -> Service | Missing:
+async def _one(client: HttpClient, target: str) -> Service | Missing:
     answer = await get(client, path("services", target))
     if answer.outcome is Outcome.NOT_FOUND:
         return NOT_FOUND

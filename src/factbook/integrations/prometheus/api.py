@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final, Generic, Literal, TypeVar
 import msgspec
 from msgspec import Meta
 
-from factbook.outbound import Answer, Client, path
+from factbook.outbound import Answer, HttpClient, path
 from factbook.outbound.outcomes import UNUSABLE, Missing, Outcome
 
 Data = TypeVar("Data")
@@ -82,7 +82,7 @@ class _Status(msgspec.Struct):
 class PrometheusApi:
     """Asks one Prometheus."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: HttpClient) -> None:
         self._client = client
 
     async def samples(self, expression: str, moment: int) -> list[Sample] | Missing:
@@ -119,7 +119,7 @@ class PrometheusApi:
         return await self._client.get("/api/v1/query", query=query)
 
 
-async def configuration(client: Client) -> str | Missing:
+async def configuration(client: HttpClient) -> str | Missing:
     """The configuration that an Alertmanager works by, in YAML, without its secrets."""
     answer = await client.get("/api/v2/status")
     if not answer.ok:

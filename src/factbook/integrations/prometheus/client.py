@@ -22,7 +22,7 @@ from factbook.integrations.prometheus.facts import (
     Rules,
 )
 from factbook.integrations.prometheus.options import PrometheusOptions
-from factbook.outbound import Client, Credential, Memory
+from factbook.outbound import Credential, HttpClient, Memory
 from factbook.outbound.outcomes import UNUSABLE, Missing
 
 # A storage reaches back to a moment when it has a sample from about then.
@@ -30,7 +30,7 @@ _SLACK: Final = 3_600
 
 
 def credential(
-    name: str, token: str, username: str, password: str, anonymous: Client
+    name: str, token: str, username: str, password: str, anonymous: HttpClient
 ) -> Credential:
     """What proves who asks: a token, a user, or nothing."""
     del anonymous
@@ -44,7 +44,7 @@ def credential(
 
 
 async def collect(
-    options: PrometheusOptions, targets: Sequence[str], client: Client, memory: Memory, now: int
+    options: PrometheusOptions, targets: Sequence[str], client: HttpClient, memory: Memory, now: int
 ) -> dict[str, Collected]:
     """The facts about each target, a value of the service's label, or why there are none."""
     del memory
@@ -66,7 +66,7 @@ async def collect(
 class _Asking:
     """What is asked at one moment."""
 
-    def __init__(self, options: PrometheusOptions, client: Client, now: int) -> None:
+    def __init__(self, options: PrometheusOptions, client: HttpClient, now: int) -> None:
         self._api = PrometheusApi(client)
         self._options = options
         self._client = client

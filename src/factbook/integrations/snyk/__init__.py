@@ -12,7 +12,7 @@ from factbook.integrations.integration import Integration, Vendor, facts_of, por
 from factbook.integrations.snyk.client import collect, probes
 from factbook.integrations.snyk.options import Options
 from factbook.integrations.snyk.targets import SELECTING, target
-from factbook.outbound import Client, Credential
+from factbook.outbound import Credential, HttpClient
 from factbook.settings import option_tables as configuring
 
 ID: Final = "snyk"
@@ -45,7 +45,7 @@ def configured(name: str, values: Mapping[str, Any], *, clock: Clock = now) -> I
     )
 
 
-def _credential(name: str, options: Options, _: Client) -> Credential:
+def _credential(name: str, options: Options, _: HttpClient) -> Credential:
     return Credential.fixed(name, {"authorization": f"token {options.token}"})
 
 

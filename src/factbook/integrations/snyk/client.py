@@ -7,11 +7,11 @@ from factbook.integrations.integration import Collected
 from factbook.integrations.probes import Probe
 from factbook.integrations.snyk import facts, organizations, pages, targets
 from factbook.integrations.snyk.options import Options
-from factbook.outbound import Client, Memory, path
+from factbook.outbound import HttpClient, Memory, path
 
 
 async def collect(
-    options: Options, wanted: Sequence[str], client: Client, _: Memory, __: int
+    options: Options, wanted: Sequence[str], client: HttpClient, _: Memory, __: int
 ) -> dict[str, Collected]:
     """The facts about each target, or why there are none."""
     selectors = {text: targets.read(text) for text in wanted}

@@ -10,7 +10,7 @@ from factbook.integrations.locations import parsed
 from factbook.integrations.snyk import pages
 from factbook.integrations.snyk.answers import SEVERITIES, Counts, SnykIssue, SnykPage, SnykProject
 from factbook.integrations.snyk.options import Options
-from factbook.outbound import Client, path
+from factbook.outbound import HttpClient, path
 from factbook.outbound.outcomes import Missing
 
 MOST_PROJECT_PAGES: Final = 500
@@ -31,7 +31,7 @@ class Organization:
     open: dict[str, Counts] | None = None
 
 
-async def read(client: Client, options: Options, id_: str) -> Organization | Missing:
+async def read(client: HttpClient, options: Options, id_: str) -> Organization | Missing:
     """The organization, or why it is not known."""
     query = {
         "version": options.version,
@@ -79,7 +79,9 @@ def _names(project: SnykProject) -> set[str]:
     return {name.strip().lower() for name in names} - {""}
 
 
-async def _open_issues(client: Client, options: Options, id_: str) -> dict[str, Counts] | Missing:
+async def _open_issues(
+    client: HttpClient, options: Options, id_: str
+) -> dict[str, Counts] | Missing:
     """The issues that are open and not ignored, by project and severity."""
     async with asyncio.TaskGroup() as group:
         tasks = [
@@ -99,7 +101,7 @@ async def _open_issues(client: Client, options: Options, id_: str) -> dict[str, 
 
 
 async def _issues(
-    client: Client, options: Options, id_: str, severity: str
+    client: HttpClient, options: Options, id_: str, severity: str
 ) -> list[SnykIssue] | Missing:
     query = {
         "version": options.version,

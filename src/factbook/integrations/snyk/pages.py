@@ -10,7 +10,7 @@ import msgspec
 import structlog
 
 from factbook.integrations.snyk.answers import Links, SnykLink, SnykPage, T
-from factbook.outbound import Client
+from factbook.outbound import HttpClient
 from factbook.outbound.outcomes import UNUSABLE, Missing, Outcome
 
 log = structlog.get_logger("factbook.sources.snyk")
@@ -22,7 +22,7 @@ _CURSOR: Final = "starting_after"
 
 
 async def read(
-    client: Client, target: str, query: Mapping[str, str], type_: type[SnykPage[T]], most: int
+    client: HttpClient, target: str, query: Mapping[str, str], type_: type[SnykPage[T]], most: int
 ) -> list[T] | Missing:
     """Every row of the listing, each once, or why they are not all known.
 

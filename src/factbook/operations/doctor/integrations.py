@@ -9,7 +9,7 @@ from factbook.datasources.probe import CredentialCheck, ProbeResult
 from factbook.errors import FactbookError
 from factbook.integrations.integration import Integration
 from factbook.operations.doctor.findings import Finding, ok, problem, warning
-from factbook.outbound import Client
+from factbook.outbound import HttpClient
 from factbook.outbound.outcomes import Outcome
 from factbook.storage import Database
 from factbook.telemetry.logs import without_secrets
@@ -22,7 +22,7 @@ _MOST_SHOWN: Final = 8
 async def check(
     database: Database,
     integrations: Sequence[Integration],
-    client: Callable[[Integration], Client],
+    client: Callable[[Integration], HttpClient],
     now: int,
 ) -> tuple[list[Finding], dict[str, int]]:
     """What was found of all of them, asked side by side; and by how much hosts are ahead."""
@@ -37,7 +37,10 @@ async def check(
 
 
 async def _one(
-    database: Database, integration: Integration, client: Callable[[Integration], Client], now: int
+    database: Database,
+    integration: Integration,
+    client: Callable[[Integration], HttpClient],
+    now: int,
 ) -> tuple[list[Finding], CredentialCheck | None]:
     topic = f"integration {integration.source.id}"
     try:

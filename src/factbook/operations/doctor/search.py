@@ -6,7 +6,7 @@ from factbook.catalog.store.derived import Derived
 from factbook.catalog.store.documents import DOCUMENT
 from factbook.operations.doctor.findings import Finding, ok, problem
 from factbook.storage import Database
-from factbook.storage.database import Moment
+from factbook.storage.database import ReadSnapshot
 
 TOPIC: Final = "search"
 _SAMPLE: Final = 50
@@ -30,7 +30,7 @@ async def check(database: Database) -> Finding:
     return ok(TOPIC, f"Filters agree with the documents of {len(rows)} entities.")
 
 
-async def _found(moment: Moment, id_: int, ref: str, document: str) -> bool:
+async def _found(moment: ReadSnapshot, id_: int, ref: str, document: str) -> bool:
     """Whether every row that the document gives rise to is there: each is looked up by its key."""
     for row in Derived.of(ref, document).search:
         [stored] = await moment.columns(_STORED, (*row, id_))

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from factbook.integrations.git.options import MIB, Options
-from factbook.outbound import Answer, Client, Reply, Route
+from factbook.outbound import Answer, HostReply, HostRoute, HttpClient
 from factbook.outbound.git.program import Bounds, run
 from factbook.outbound.git.replies import reply_of
 
@@ -45,7 +45,7 @@ _CONFIG: Final = (
 class Git:
     """The commands for one repository, with a folder of their own, until its time is over."""
 
-    def __init__(self, program: str, options: Options, client: Client, folder: str) -> None:
+    def __init__(self, program: str, options: Options, client: HttpClient, folder: str) -> None:
         self._program = program
         self._options = options
         self._client = client
@@ -66,7 +66,7 @@ class Git:
         call = partial(self._call, arguments, float(self._options.seconds))
         return await self._client.delegate(call, attempts=1)
 
-    async def tree(self, commit: str) -> Reply:
+    async def tree(self, commit: str) -> HostReply:
         """Everything below the commit, each ended by NUL; asks nobody.
 
         `<mode> <type> <id>`, a tab and the path: with a format of its own, Git quotes paths.
@@ -74,7 +74,7 @@ class Git:
         arguments = ("--git-dir=repository", "ls-tree", "-r", "-z", "--full-tree", commit)
         return await self._run(arguments, (), float(self._options.seconds))
 
-    async def entry(self, commit: str, file: str) -> Reply:
+    async def entry(self, commit: str, file: str) -> HostReply:
         """What is at a path of the commit, in the form of `tree`; empty when nothing is."""
         arguments = (
             *("--literal-pathspecs", "--git-dir=repository", "ls-tree", "-z", "--full-tree"),
@@ -89,8 +89,8 @@ class Git:
         return await self._client.delegate(call, attempts=1)
 
     async def _call(
-        self, arguments: Sequence[str], seconds: float, route: Route, *, fetches: bool = False
-    ) -> Reply:
+        self, arguments: Sequence[str], seconds: float, route: HostRoute, *, fetches: bool = False
+    ) -> HostReply:
         config = route_config(route, self._folder)
         return await self._run(arguments, config, seconds, fetches=fetches)
 
@@ -101,7 +101,7 @@ class Git:
         seconds: float,
         *,
         fetches: bool = False,
-    ) -> Reply:
+    ) -> HostReply:
         options = self._options
         left = self._deadline - asyncio.get_running_loop().time()
         bounds = Bounds(max(0.0, min(seconds, left)), options.megabytes * MIB, options.most_files)
@@ -115,7 +115,7 @@ class Git:
         return reply_of(ended, limits=limits, seconds=min(seconds, options.seconds))
 
 
-def route_config(route: Route, folder: str) -> list[tuple[str, str]]:
+def route_config(route: HostRoute, folder: str) -> list[tuple[str, str]]:
     """What leads Git to the route's addresses and nowhere else; writes its authorities down."""
     scheme = route.url.partition(":")[0]
     addresses = ",".join(f"[{one}]" if ":" in one else one for one in route.addresses)

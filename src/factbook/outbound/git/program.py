@@ -36,7 +36,7 @@ class Bounds(NamedTuple):
     records: int
 
 
-class Ended(NamedTuple):
+class GitResult(NamedTuple):
     """How a command ended: by itself with a code, or `stopped` by TIME or SIZE, or at its START.
 
     `errors` is the end of what it wrote about itself; it may repeat what the host sent.
@@ -72,7 +72,7 @@ def find() -> str:
 
 async def run(
     command: Sequence[str], environment: Mapping[str, str], folder: str, bounds: Bounds
-) -> Ended:
+) -> GitResult:
     """How the command ended, which works in a folder; no process of it is left, even cancelled."""
     try:
         async with _started(command, environment, folder) as process:
@@ -88,10 +88,10 @@ async def run(
                 for task in tasks:
                     task.cancel()
                 await asyncio.gather(*tasks, return_exceptions=True)
-            ended = next((task.result() for task in tasks if task in done), Ended(stopped=TIME))
-            return Ended(stopped=SIZE) if _size(folder) > bounds.room else ended
+            ended = next((task.result() for task in tasks if task in done), GitResult(stopped=TIME))
+            return GitResult(stopped=SIZE) if _size(folder) > bounds.room else ended
     except OSError:
-        return Ended(stopped=START)
+        return GitResult(stopped=START)
 
 
 @asynccontextmanager
@@ -134,7 +134,7 @@ async def _end(process: asyncio.subprocess.Process) -> None:
     await process.wait()
 
 
-async def _whole(process: asyncio.subprocess.Process, bounds: Bounds) -> Ended:
+async def _whole(process: asyncio.subprocess.Process, bounds: Bounds) -> GitResult:
     assert process.stdout is not None
     assert process.stderr is not None
     too_much = False
@@ -146,8 +146,8 @@ async def _whole(process: asyncio.subprocess.Process, bounds: Bounds) -> Ended:
     except* _TooMuchError:
         too_much = True
     if too_much:
-        return Ended(stopped=SIZE)
-    return Ended(code.result(), output.result(), errors.result().decode("utf-8", "replace"))
+        return GitResult(stopped=SIZE)
+    return GitResult(code.result(), output.result(), errors.result().decode("utf-8", "replace"))
 
 
 async def _read(pipe: asyncio.StreamReader, records: int) -> bytes:
@@ -168,11 +168,11 @@ async def _last(pipe: asyncio.StreamReader) -> bytes:
     return found
 
 
-async def _watch(folder: str, room: int) -> Ended:
+async def _watch(folder: str, room: int) -> GitResult:
     """Ends when the files in the folder take more room."""
     while True:
         if _size(folder) > room:
-            return Ended(stopped=SIZE)
+            return GitResult(stopped=SIZE)
         await asyncio.sleep(_WATCH_SECONDS)
 
 

@@ -7,8 +7,8 @@ itself says is in lines that begin with `remote:`, or behind `remote error:`.
 import re
 from typing import Final
 
-from factbook.outbound import Reply
-from factbook.outbound.git.program import SIZE, START, TIME, Ended
+from factbook.outbound import HostReply
+from factbook.outbound.git.program import SIZE, START, TIME, GitResult
 
 TOO_LARGE: Final = 413
 NOT_GIT: Final = "it does not answer as Git's smart HTTP does"
@@ -40,27 +40,27 @@ _FAILURES: Final = tuple(
 _BROKEN: Final = "what came is not whole"
 
 
-def reply_of(ended: Ended, *, limits: str, seconds: float) -> Reply:
+def reply_of(ended: GitResult, *, limits: str, seconds: float) -> HostReply:
     """The reply that stands for it: with the output, or with a status or failure that says why."""
     if ended.stopped == TIME:
-        return Reply(0, failure=f"no answer within {seconds:.0f} seconds")
+        return HostReply(0, failure=f"no answer within {seconds:.0f} seconds")
     if ended.stopped == SIZE:
-        return Reply(TOO_LARGE, failure=f"the repository is larger than {limits}")
+        return HostReply(TOO_LARGE, failure=f"the repository is larger than {limits}")
     if ended.stopped == START:
-        return Reply(0, failure="the program git could not be started")
+        return HostReply(0, failure="the program git could not be started")
     if ended.code == 0:
-        return Reply(200, body=ended.output)
+        return HostReply(200, body=ended.output)
     # Of the addresses in it, parts are what people chose.
     return _refusal(_QUOTED.sub("", "\n".join(_OURS.findall(ended.errors))))
 
 
-def _refusal(text: str) -> Reply:
+def _refusal(text: str) -> HostReply:
     if found := _STATUS.search(text):
-        return Reply(int(found[1]))
+        return HostReply(int(found[1]))
     for pattern, status in _STATUSES:
         if pattern.search(text):
-            return Reply(status)
+            return HostReply(status)
     for pattern, failure, repeatable in _FAILURES:
         if pattern.search(text):
-            return Reply(0, failure=failure, repeatable=repeatable)
-    return Reply(0, failure=_BROKEN, repeatable=True)
+            return HostReply(0, failure=failure, repeatable=repeatable)
+    return HostReply(0, failure=_BROKEN, repeatable=True)

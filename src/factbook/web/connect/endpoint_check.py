@@ -18,7 +18,7 @@ from factbook.auth.permissions import CATALOG_READ, SOURCE_READ
 from factbook.clock import MINUTE
 from factbook.http import internal_requests as inside
 from factbook.http.client_configs import PATH
-from factbook.http.internal_requests import Answer
+from factbook.http.internal_requests import InternalResponse
 from factbook.web.site import formatting as words
 from factbook.web.site.page_context import Visit
 
@@ -125,7 +125,7 @@ def _host(visit: Visit) -> str:
     return visit.request.header(b"host") or ""
 
 
-def _result(answer: Answer) -> dict[str, Any]:
+def _result(answer: InternalResponse) -> dict[str, Any]:
     """The result in an answer; raises _FailedError."""
     try:
         body = msgspec.json.decode(answer.body, type=dict[str, Any])
@@ -141,7 +141,7 @@ def _result(answer: Answer) -> dict[str, Any]:
     raise _FailedError(f"{_meaning(answer)} {told or ''}".rstrip())
 
 
-def _meaning(answer: Answer) -> str:
+def _meaning(answer: InternalResponse) -> str:
     return _MEANINGS.get(answer.status, "The endpoint answered with an error.")
 
 
