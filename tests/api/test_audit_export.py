@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from factbook.audit import trail as audit
-from factbook.audit.trail import Caller, Entry
+from factbook.audit.trail import AuditEntry, Caller
 from factbook.auth.permissions import AUDIT_READ, NAMES
 from factbook.clock import DAY, HOUR, MINUTE, SECOND
 from factbook.errors import InputError
@@ -24,7 +24,7 @@ ON_SQLITE = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 async def add(service: Service, *times: int) -> None:
     """A record at each time."""
     made = [
-        audit.record(Caller("user:default/kim", at), Entry("set.push", f"set {at - NOON}"))
+        audit.record(Caller("user:default/kim", at), AuditEntry("set.push", f"set {at - NOON}"))
         for at in times
     ]
     await service.state.database.write(lambda transaction: audit.append_all(transaction, made))

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from factbook.audit import trail as audit
-from factbook.audit.trail import ACTIONS, LONGEST, Caller, Entry, Place, Record
+from factbook.audit.trail import ACTIONS, LONGEST, AuditEntry, AuditPosition, Caller, Record
 from factbook.auth import tokens
 from factbook.clock import DAY, MINUTE, Pace
 from factbook.storage import Database, Transaction
@@ -22,7 +22,7 @@ def made(
     actor: str = KIM, action: str = "set.push", object: str = "a", at: int = NOON, **detail: Any
 ) -> Record:
     """A record of something done."""
-    return audit.record(Caller(actor, at, "192.0.2.1", "t1"), Entry(action, object, detail))
+    return audit.record(Caller(actor, at, "192.0.2.1", "t1"), AuditEntry(action, object, detail))
 
 
 async def add(database: Database, *records: Record) -> None:
@@ -54,7 +54,7 @@ async def test_records_of_one_moment_stay_in_their_order_and_each_is_on_one_page
         page, more = await audit.page(database, after=after, limit=4)
         assert len(page) == 4 or not more
         found += page
-        after = Place(page[-1].at, page[-1].id)
+        after = AuditPosition(page[-1].at, page[-1].id)
     assert found == records[::-1]
 
 
@@ -139,7 +139,7 @@ async def test_work_that_fails_leaves_no_record(database: Database) -> None:
     def fail(transaction: Transaction) -> NoReturn:
         raise RuntimeError
 
-    caller, entry = Caller(KIM, NOON), Entry("set.push", "a")
+    caller, entry = Caller(KIM, NOON), AuditEntry("set.push", "a")
     with pytest.raises(RuntimeError):
         await audit.writing(database, caller, entry)(fail)
     assert await all_of(database) == []

@@ -9,8 +9,8 @@ from factbook.auth import store
 from factbook.auth import token_rules as granting
 from factbook.auth import users as people
 from factbook.auth.permissions import CATALOG_READ, NAMES, SET_WRITE, SOURCE_READ
-from factbook.auth.store import Token
-from factbook.auth.token_rules import Wish
+from factbook.auth.store import StoredToken
+from factbook.auth.token_rules import TokenRequest
 from factbook.errors import ConflictError, NotAllowedError, NotFoundError
 from factbook.storage import Database
 from tests.service import NOON
@@ -26,8 +26,8 @@ async def add_viewer(database: Database) -> None:
     )
 
 
-async def make(database: Database, *permissions: str, **given: Any) -> Token:
-    wish = Wish(given.pop("name", "ci"), frozenset(permissions), None)
+async def make(database: Database, *permissions: str, **given: Any) -> StoredToken:
+    wish = TokenRequest(given.pop("name", "ci"), frozenset(permissions), None)
     digest = str(len(await store.listed(database)))
     fields: dict[str, Any] = {"digest": digest, "owner": VIC, "held": NAMES}
     fields |= {"created_by": "test", "now": NOON, **given}

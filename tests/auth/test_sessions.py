@@ -4,7 +4,7 @@ from typing import Any
 
 from factbook.auth import permissions, roles, sessions
 from factbook.auth import users as people
-from factbook.auth.sessions import Listed, Session
+from factbook.auth.sessions import Session, SessionSummary
 from factbook.clock import DAY, MINUTE
 from factbook.settings import Settings
 from factbook.storage import Database
@@ -104,8 +104,8 @@ async def test_sessions_are_listed_by_an_id_that_opens_nothing_last_used_first(
     await start(database, "d2" * 32, now=NOON + 1, lifetime=5, agent="x" * 500)
     await start(database, "d3" * 32, ref=LOU)
     assert await sessions.listed(database, KIM) == [
-        Listed("d2" * 8, NOON + 1, NOON + 1, NOON + 6, "192.0.2.7", "x" * 200),
-        Listed("d1" * 8, NOON, NOON, NOON + 14 * DAY, "192.0.2.7", "a browser"),
+        SessionSummary("d2" * 8, NOON + 1, NOON + 1, NOON + 6, "192.0.2.7", "x" * 200),
+        SessionSummary("d1" * 8, NOON, NOON, NOON + 14 * DAY, "192.0.2.7", "a browser"),
     ]
     session = await found(database, "d2" * 32)
     assert session is not None

@@ -9,7 +9,9 @@ from factbook.storage import Database
 from tests.service import NOON
 
 
-async def create(database: Database, name: str, digest: str, **given: int | None) -> store.Token:
+async def create(
+    database: Database, name: str, digest: str, **given: int | None
+) -> store.StoredToken:
     """A new token of Kim's that may read entities."""
     lifetime = given.get("lifetime")
     return await database.write(

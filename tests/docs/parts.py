@@ -18,7 +18,7 @@ from factbook.api.endpoint import Route
 from factbook.api.routes import PUSH_ROUTES
 from factbook.api.tech_insights.routes import TECH_INSIGHTS_ROUTES
 from factbook.auth import roles as known_roles
-from factbook.auth.oidc.options import Options as OpenIDOptions
+from factbook.auth.oidc.options import ProviderOptions as OpenIDOptions
 from factbook.auth.permissions import NAMES, PERMISSIONS
 from factbook.cli import app
 from factbook.errors import FactbookError

@@ -10,7 +10,7 @@ import msgspec
 from starlette.responses import Response
 
 from factbook.auth import encryption as sealing
-from factbook.auth.oidc.options import Options as OpenIDOptions
+from factbook.auth.oidc.options import ProviderOptions as OpenIDOptions
 from factbook.client import ClientError, responses
 from factbook.datasources.custom import SourceConnection
 from factbook.errors import ConfigurationError, SignInError

@@ -31,7 +31,7 @@ async def made(visitor: Browser, **fields: Any) -> str:
     return found[0]
 
 
-async def the_token(service: Service, name: str = "ci") -> store.Token:
+async def the_token(service: Service, name: str = "ci") -> store.StoredToken:
     [found] = [one for one in await store.listed(service.state.database) if one.name == name]
     return found
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from factbook.audit import trail as audit
-from factbook.audit.trail import Caller, Entry
+from factbook.audit.trail import AuditEntry, Caller
 from factbook.clock import DAY
 from tests.service import NOON, Service, component
 from tests.web.visiting import browser, signed_in, with_password, words
@@ -20,7 +20,7 @@ ON_SQLITE = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 async def recorded(service: Service, *entries: tuple[str, int, str, str]) -> None:
     """Rows of an actor at a time (milliseconds after noon), an action and an object."""
     records = [
-        audit.record(Caller(actor, NOON + after, "192.0.2.1"), Entry(action, object))
+        audit.record(Caller(actor, NOON + after, "192.0.2.1"), AuditEntry(action, object))
         for actor, after, action, object in entries
     ]
     await service.state.database.write(lambda tx: audit.append_all(tx, records))
@@ -162,7 +162,7 @@ async def test_what_is_recorded_is_text_and_nothing_else(service: Service) -> No
     ada = await signed_in(service)
     evil = "<script>alert(1)</script>"
     record = audit.record(
-        Caller(evil, NOON, evil), Entry("set.push", f'"{evil}', {"name": evil, evil: [evil]})
+        Caller(evil, NOON, evil), AuditEntry("set.push", f'"{evil}', {"name": evil, evil: [evil]})
     )
     await service.state.database.write(lambda tx: audit.append(tx, record))
     page = await ada.text(PATH, actor=evil, object=f'"{evil}')

@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 
 from factbook.auth.oidc.identity import Identity, identity_of, role_of
-from factbook.auth.oidc.options import Options, configured
+from factbook.auth.oidc.options import ProviderOptions, configured
 from factbook.errors import ConfigurationError
 from factbook.settings import load
 
 TABLE = {"issuer": "https://id.example.com", "client_id": "factbook"}
 
 
-def options(**more: Any) -> Options:
+def options(**more: Any) -> ProviderOptions:
     found = configured({**TABLE, **more})
     assert found is not None
     return found
@@ -32,7 +32,7 @@ def test_options_come_from_the_file_and_from_variables(tmp_path: Path) -> None:
         "FACTBOOK_OPENID__ADMINISTRATOR_GROUPS": "platform, on call",
     }
     found = configured(load({}, variables, file).openid)
-    assert found == Options(
+    assert found == ProviderOptions(
         issuer="https://id.example.com",
         client_id="variable",
         client_secret="a secret",

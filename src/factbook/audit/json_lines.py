@@ -6,7 +6,7 @@ from typing import Any, Final
 import msgspec
 
 from factbook.audit import trail as audit
-from factbook.audit.trail import Place, Record
+from factbook.audit.trail import AuditPosition, Record
 from factbook.clock import MINUTE, iso
 from factbook.storage import Database
 
@@ -25,7 +25,7 @@ class ClockWatch:
         self._warn = warn
         self._is_back = False
 
-    def look(self, now: int, last: Place | None) -> None:
+    def look(self, now: int, last: AuditPosition | None) -> None:
         """Warn when the clock has been set back so far since the last look."""
         was_back, self._is_back = self._is_back, last is not None and now < last.at
         if last is not None and self._is_back and not was_back:
@@ -41,10 +41,10 @@ def cursor(record: Record) -> str:
     return f"{record.at}/{record.id}"
 
 
-def place(cursor: str) -> Place:
+def place(cursor: str) -> AuditPosition:
     """The place that a text names which fits CURSOR."""
     at, _, id_ = cursor.partition("/")
-    return Place(int(at), id_)
+    return AuditPosition(int(at), id_)
 
 
 def shown(record: Record) -> dict[str, Any]:

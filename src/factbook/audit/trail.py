@@ -84,7 +84,7 @@ class Caller(NamedTuple):
     token: str = ""
 
 
-class Entry(NamedTuple):
+class AuditEntry(NamedTuple):
     """What was done to what."""
 
     action: str
@@ -92,7 +92,7 @@ class Entry(NamedTuple):
     detail: Mapping[str, Any] = {}
 
 
-class Place(NamedTuple):
+class AuditPosition(NamedTuple):
     """Where a page ended."""
 
     at: int
@@ -100,10 +100,10 @@ class Place(NamedTuple):
 
 
 # What to record of a write, told from its result; None for nothing.
-About = Callable[[Any], Entry | None]
+About = Callable[[Any], AuditEntry | None]
 
 
-def record(caller: Caller, entry: Entry, outcome: Outcome = "done", status: int = 0) -> Record:
+def record(caller: Caller, entry: AuditEntry, outcome: Outcome = "done", status: int = 0) -> Record:
     """The row of an entry: its texts without secrets, what is too long cut.
 
     The status is that of the answer over HTTP.
@@ -143,13 +143,13 @@ def append_all(transaction: Transaction, records: Iterable[Record]) -> None:
 
 
 def audited(
-    work: Callable[[Transaction], T], caller: Caller, about: Entry | About, status: int = 0
+    work: Callable[[Transaction], T], caller: Caller, about: AuditEntry | About, status: int = 0
 ) -> Callable[[Transaction], T]:
     """The same work, which is recorded in its transaction."""
 
     def recorded(transaction: Transaction) -> T:
         result = work(transaction)
-        entry = about if isinstance(about, Entry) else about(result)
+        entry = about if isinstance(about, AuditEntry) else about(result)
         if entry is not None:
             append(transaction, record(caller, entry, status=status))
         return result
@@ -157,7 +157,9 @@ def audited(
     return recorded
 
 
-def writing(database: Database, caller: Caller, about: Entry | About, status: int = 0) -> Write:
+def writing(
+    database: Database, caller: Caller, about: AuditEntry | About, status: int = 0
+) -> Write:
     """What writes to the database, and records it in the same transaction."""
 
     def write(function: Callable[[Transaction], T]) -> Awaitable[T]:
@@ -175,7 +177,7 @@ async def page(
     outcome: str | None = None,
     since: int | None = None,
     until: int | None = None,
-    after: Place | None = None,
+    after: AuditPosition | None = None,
     limit: int,
 ) -> tuple[list[Record], bool]:
     """Up to `limit` rows behind the place, newest first, and whether there are more.
@@ -183,7 +185,7 @@ async def page(
     `since` and `until` are within. Raises UnavailableError when it takes longer than a search may.
     """
     condition, values = _conditions(actor=actor, action=action, object=object, outcome=outcome)
-    end = Place(_LAST if until is None else until + 1, "")
+    end = AuditPosition(_LAST if until is None else until + 1, "")
     if after is not None:
         end = min(end, after)
     rows = await database.search(
@@ -197,7 +199,7 @@ async def export(
     *,
     since: int | None = None,
     until: int | None = None,
-    after: Place | None = None,
+    after: AuditPosition | None = None,
     **wanted: str | None,
 ) -> AsyncIterator[list[Record]]:
     """The rows behind the place, the oldest first, as they are at one moment; some at a time.
@@ -205,7 +207,7 @@ async def export(
     `wanted` is an actor, an action, an object or an outcome. `since` and `until` are within.
     """
     condition, values = _conditions(**wanted)
-    begin = max(Place(since or 0, ""), after or Place(0, ""))
+    begin = max(AuditPosition(since or 0, ""), after or AuditPosition(0, ""))
     end = _LAST if until is None else until
     sql = _EXPORT.replace("{}", condition)
     async for rows in database.pages(sql, (*begin, end, *values)):

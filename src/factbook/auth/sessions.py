@@ -41,7 +41,7 @@ class Session(NamedTuple):
         return now < self.ends_at and now < self.used_at + IDLE and self.disabled_at is None
 
 
-class Listed(NamedTuple):
+class SessionSummary(NamedTuple):
     """A session as the person it belongs to sees it; times in milliseconds since the epoch."""
 
     id: str
@@ -74,14 +74,14 @@ async def find(database: Database, digest: str) -> Session | None:
     return Session(*row) if row else None
 
 
-async def listed(database: Database, ref: str) -> list[Listed]:
+async def listed(database: Database, ref: str) -> list[SessionSummary]:
     """The person's sessions, the last used first."""
     rows = await database.all(
         "SELECT substr(hash, 1, ?), created_at, used_at, ends_at, address, agent "
         "FROM sessions WHERE person = ? ORDER BY used_at DESC, hash",
         (_ID, ref),
     )
-    return [Listed(*row) for row in rows]
+    return [SessionSummary(*row) for row in rows]
 
 
 def start(

@@ -23,7 +23,7 @@ class Grant(NamedTuple):
     revoked_at: int | None
 
 
-class Token(NamedTuple):
+class StoredToken(NamedTuple):
     """A token as it is stored; times in milliseconds since the epoch."""
 
     id: str
@@ -60,7 +60,7 @@ def create(
     now: int,
     lifetime: int | None,
     id: str | None = None,
-) -> Token:
+) -> StoredToken:
     """Store a new token; `lifetime` is in milliseconds, None for ever.
 
     Raises ConflictError when there is, or was, a token with this id; without one it gets its own.
@@ -74,7 +74,7 @@ def create(
     )
     if not made:
         raise ConflictError(f'The token "{name}" was made already.')
-    return Token(id_, name, owner, permissions, created_by, now, expires, None, None)
+    return StoredToken(id_, name, owner, permissions, created_by, now, expires, None, None)
 
 
 async def find(database: Database, digest: str) -> Grant | None:
@@ -86,7 +86,7 @@ async def find(database: Database, digest: str) -> Grant | None:
     return Grant(id_, owner, _read(permissions), expires_at, last_used_at, revoked_at)
 
 
-async def listed(database: Database) -> list[Token]:
+async def listed(database: Database) -> list[StoredToken]:
     """Every token that was not revoked, newest first."""
     rows = await database.all(
         f"SELECT {_COLUMNS} FROM tokens WHERE revoked_at IS NULL ORDER BY created_at DESC, id"
@@ -96,7 +96,7 @@ async def listed(database: Database) -> list[Token]:
 
 async def page(
     database: Database, *, owner: str | None, after: tuple[int, str] | None, limit: int
-) -> list[Token]:
+) -> list[StoredToken]:
     """Up to `limit` tokens that were not revoked, of one owner or of all, newest first.
 
     `after` is the time and the id of the last token of the page before.
@@ -120,7 +120,7 @@ async def counts(database: Database, owners: Sequence[str]) -> dict[str, int]:
     return dict(rows)
 
 
-def revoke(transaction: Transaction, id_or_name: str, now: int) -> Token:
+def revoke(transaction: Transaction, id_or_name: str, now: int) -> StoredToken:
     """Revoke a token for the very next request; raises NotFoundError."""
     rows = transaction.all(
         f"SELECT {_COLUMNS} FROM tokens WHERE (id = ? OR name = ?) AND revoked_at IS NULL",
@@ -164,9 +164,9 @@ def touch(transaction: Transaction, id_: str, now: int) -> None:
     )
 
 
-def _token(row: Row) -> Token:
+def _token(row: Row) -> StoredToken:
     id_, name, owner, permissions, *rest = row
-    return Token(id_, name, owner, _read(permissions), *rest)
+    return StoredToken(id_, name, owner, _read(permissions), *rest)
 
 
 def _text(permissions: frozenset[str]) -> str:

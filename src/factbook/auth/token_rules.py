@@ -8,14 +8,14 @@ from typing import NamedTuple
 
 from factbook.auth import store, tokens
 from factbook.auth import users as people
-from factbook.auth.store import Token
+from factbook.auth.store import StoredToken
 from factbook.errors import InputError, NotAllowedError, NotFoundError
 from factbook.storage import Transaction
 
 LONGEST_NAME = 200
 
 
-class Wish(NamedTuple):
+class TokenRequest(NamedTuple):
     """What somebody wants a token to be; `lifetime` is in milliseconds, None for ever."""
 
     name: str
@@ -33,7 +33,7 @@ def name_checked(text: str) -> str:
 
 def make(
     transaction: Transaction,
-    wish: Wish,
+    wish: TokenRequest,
     *,
     digest: str,
     owner: str,
@@ -41,7 +41,7 @@ def make(
     created_by: str,
     now: int,
     id: str | None = None,
-) -> Token:
+) -> StoredToken:
     """Store a token for its owner, made by who holds these permissions.
 
     Raises NotAllowedError where it would exceed what is held, or what the owner may do, which is
@@ -72,7 +72,7 @@ def id_of(request: str, owner: str, key: bytes) -> str:
     return str(uuid.UUID(hex=tokens.digest(f"token {owner} {request}", key)[:32], version=4))
 
 
-def revoke(transaction: Transaction, id_: str, owner: str | None, now: int) -> Token:
+def revoke(transaction: Transaction, id_: str, owner: str | None, now: int) -> StoredToken:
     """Revoke a token by its id: of this owner, or whoever's for None; raises NotFoundError."""
     token = store.revoke(transaction, id_, now)
     if token.id != id_ or owner not in {None, token.owner}:

@@ -10,7 +10,7 @@ from factbook.cli.output import Json, note, print_json, print_table, say
 from factbook.clock import iso, now
 
 if TYPE_CHECKING:
-    from factbook.auth.store import Token
+    from factbook.auth.store import StoredToken
 
 app = typer.Typer(no_args_is_help=True, help="Make, list and revoke API tokens.", epilog=EXIT_CODES)
 
@@ -95,7 +95,7 @@ def revoke(
     say(f"Revoked: {name}")
 
 
-def _row(token: "Token") -> tuple[object, ...]:
+def _row(token: "StoredToken") -> tuple[object, ...]:
     return (
         token.id,
         token.name,
@@ -108,12 +108,12 @@ def _row(token: "Token") -> tuple[object, ...]:
     )
 
 
-def _state(token: "Token") -> str:
+def _state(token: "StoredToken") -> str:
     expired = token.expires_at is not None and token.expires_at <= now()
     return "expired" if expired else "valid"
 
 
-def _as_json(token: "Token") -> dict[str, Any]:
+def _as_json(token: "StoredToken") -> dict[str, Any]:
     return {
         "id": token.id,
         "name": token.name,

@@ -5,8 +5,8 @@ from http import HTTPStatus
 from typing import Any, Final
 
 from factbook.audit import trail as audit
-from factbook.audit.trail import About, Caller, Entry
-from factbook.auth.store import Token
+from factbook.audit.trail import About, AuditEntry, Caller
+from factbook.auth.store import StoredToken
 from factbook.catalog.sets import PreparedPush
 from factbook.catalog.store.stored_sets import Outcome
 from factbook.datasources.connection_store import StoredConnection
@@ -37,7 +37,7 @@ def caller(request: Request, state: State) -> Caller:
 
 
 def writing(
-    request: Request, state: State, about: Entry | About, status: int = HTTPStatus.OK
+    request: Request, state: State, about: AuditEntry | About, status: int = HTTPStatus.OK
 ) -> Write:
     """What writes to the database, and records in the same transaction who asked for it."""
     return audit.writing(state.database, caller(request, state), about, status)
@@ -59,7 +59,7 @@ def refused(
     `object` and `detail` must not hold what people typed where a secret may have slipped in.
     """
     who = Caller(actor, state.clock(), address, token)
-    record = audit.record(who, Entry(action, object, detail or {}), "refused", status)
+    record = audit.record(who, AuditEntry(action, object, detail or {}), "refused", status)
     state.refusals.add(record)
 
 
@@ -90,8 +90,8 @@ def refusal(request: Request, state: State, error: FactbookError, *, writes: boo
 def of_set(action: str, name: str) -> About:
     """The push of a whole set; nothing when it was only tried."""
 
-    def about(outcome: Outcome) -> Entry | None:
-        return Entry(action, name, _changes(outcome)) if outcome.written else None
+    def about(outcome: Outcome) -> AuditEntry | None:
+        return AuditEntry(action, name, _changes(outcome)) if outcome.written else None
 
     return about
 
@@ -99,8 +99,8 @@ def of_set(action: str, name: str) -> About:
 def of_restored(name: str, number: int) -> About:
     """A set that is made what it was at a revision."""
 
-    def about(result: tuple[PreparedPush, Outcome]) -> Entry:
-        return Entry("set.restore", name, {"restored": number, **_changes(result[1])})
+    def about(result: tuple[PreparedPush, Outcome]) -> AuditEntry:
+        return AuditEntry("set.restore", name, {"restored": number, **_changes(result[1])})
 
     return about
 
@@ -108,7 +108,7 @@ def of_restored(name: str, number: int) -> About:
 def of_entity(action: str) -> About:
     """A change of one entity; nothing when there was none to remove."""
 
-    def about(outcome: Outcome | None) -> Entry | None:
+    def about(outcome: Outcome | None) -> AuditEntry | None:
         if outcome is None:
             return None
         plan = outcome.plan
@@ -117,7 +117,7 @@ def of_entity(action: str) -> About:
             item.ref for item in (*plan.removed, *plan.unchanged)
         ]
         inside = {"set": plan.set.name} if plan.set else {}
-        return Entry(action, ref, {**inside, **_changes(outcome)})
+        return AuditEntry(action, ref, {**inside, **_changes(outcome)})
 
     return about
 
@@ -131,8 +131,8 @@ def _changes(outcome: Outcome) -> dict[str, int]:
 def of_request(ref: str) -> About:
     """Somebody asked for an entity's facts; nothing when there is no such entity."""
 
-    def about(known: bool) -> Entry | None:
-        return Entry("entity.refresh", ref) if known else None
+    def about(known: bool) -> AuditEntry | None:
+        return AuditEntry("entity.refresh", ref) if known else None
 
     return about
 
@@ -140,13 +140,13 @@ def of_request(ref: str) -> About:
 def of_token(action: str) -> About:
     """A token that is made or revoked."""
 
-    def about(token: Token) -> Entry:
+    def about(token: StoredToken) -> AuditEntry:
         detail = {
             "name": token.name,
             "owner": token.owner,
             "permissions": sorted(token.permissions),
         }
-        return Entry(action, token.id, detail)
+        return AuditEntry(action, token.id, detail)
 
     return about
 
@@ -154,9 +154,9 @@ def of_token(action: str) -> About:
 def of_source(action: str, now: int) -> About:
     """A change of a data source at this time, unless it says that nothing changed."""
 
-    def about(stored: StoredSource) -> Entry:
+    def about(stored: StoredSource) -> AuditEntry:
         at = stored.published_at if action == "data-source.publish" else stored.updated_at
-        return Entry(action, stored.id, {"version": stored.version, "changed": at == now})
+        return AuditEntry(action, stored.id, {"version": stored.version, "changed": at == now})
 
     return about
 
@@ -164,11 +164,11 @@ def of_source(action: str, now: int) -> About:
 def of_facts(source_id: str) -> About:
     """Facts that were pushed to a source, by its version and what became of the items."""
 
-    def about(result: tuple[str, list[pushing.FactItemResult]]) -> Entry:
+    def about(result: tuple[str, list[pushing.FactItemResult]]) -> AuditEntry:
         version, outcomes = result
         accepted = sum(outcome.accepted for outcome in outcomes)
         detail = {"version": version, "items": len(outcomes), "accepted": accepted}
-        return Entry("facts.push", source_id, detail)
+        return AuditEntry("facts.push", source_id, detail)
 
     return about
 
@@ -176,11 +176,11 @@ def of_facts(source_id: str) -> About:
 def of_connection(*, deleted: bool = False) -> About:
     """A change of a connection: where it leads, and which headers it sends, never their values."""
 
-    def about(stored: StoredConnection) -> Entry:
+    def about(stored: StoredConnection) -> AuditEntry:
         options, new = stored.options, stored.created_at == stored.updated_at
         action = f"connection.{'delete' if deleted else 'create' if new else 'replace'}"
         detail = {"baseUrl": options.base_url, "headers": sorted(options.headers)}
-        return Entry(action, stored.name, detail)
+        return AuditEntry(action, stored.name, detail)
 
     return about
 
@@ -188,8 +188,8 @@ def of_connection(*, deleted: bool = False) -> About:
 def of_webhook(action: str) -> About:
     """A change of a webhook: where it leads, and what it gets."""
 
-    def about(webhook: Webhook) -> Entry:
-        return Entry(action, webhook.id, {"url": webhook.url, "types": list(webhook.types)})
+    def about(webhook: Webhook) -> AuditEntry:
+        return AuditEntry(action, webhook.id, {"url": webhook.url, "types": list(webhook.types)})
 
     return about
 
@@ -197,8 +197,8 @@ def of_webhook(action: str) -> About:
 def of_run(source_id: str, entity: str | None) -> About:
     """A run that was begun, of everything or of one entity."""
 
-    def about(begun: Begun) -> Entry:
+    def about(begun: Begun) -> AuditEntry:
         one = {} if entity is None else {"entity": entity}
-        return Entry("data-source.run", source_id, {"run": begun.run_id, **one})
+        return AuditEntry("data-source.run", source_id, {"run": begun.run_id, **one})
 
     return about

@@ -12,14 +12,14 @@ import structlog
 from factbook.app import Application, settle_memory
 from factbook.audit import json_lines as audit_lines
 from factbook.audit import trail as audit
-from factbook.audit.trail import COMMAND_LINE, About, Caller, Entry, Place
+from factbook.audit.trail import COMMAND_LINE, About, AuditEntry, AuditPosition, Caller
 from factbook.auth import invitations, roles, store, tokens
 from factbook.auth import permissions as known_permissions
 from factbook.auth import token_rules as granting
 from factbook.auth import users as people
 from factbook.auth.keys import token_key
-from factbook.auth.store import Token
-from factbook.auth.token_rules import Wish
+from factbook.auth.store import StoredToken
+from factbook.auth.token_rules import TokenRequest
 from factbook.auth.users import Person
 from factbook.catalog import ref as refs
 from factbook.catalog.store import collectable as subjects
@@ -106,11 +106,11 @@ async def create_token(
     Raises NotAllowedError where the owner is a person who may not do as much.
     """
     value, duration = tokens.generate(), tokens.lifetime(lifetime)
-    wish = Wish(name, known_permissions.checked(permissions), duration)
+    wish = TokenRequest(name, known_permissions.checked(permissions), duration)
     user = str(refs.parse(owner, kind="user"))
     digest = tokens.digest(value, token_key(app.settings))
 
-    def create(transaction: Transaction) -> Token:
+    def create(transaction: Transaction) -> StoredToken:
         return granting.make(
             transaction,
             wish,
@@ -126,7 +126,7 @@ async def create_token(
     return value
 
 
-async def list_tokens(app: Application) -> list[Token]:
+async def list_tokens(app: Application) -> list[StoredToken]:
     """Every token that was not revoked, newest first."""
     async with app.opened() as database:
         return await store.listed(database)
@@ -169,7 +169,7 @@ async def export_audit(
                 watch.look(clock(), place)
             async for records in audit.export(database, since=since, until=end, after=place):
                 write(audit_lines.encoded(records))
-                place = Place(records[-1].at, records[-1].id)
+                place = AuditPosition(records[-1].at, records[-1].id)
             if not follow:
                 return
             await asyncio.sleep(every)
@@ -190,7 +190,7 @@ async def invite(app: Application, role: str | None, server: str | None) -> tupl
     address, secret, at = _address(app, server), invitations.generate(), now()
     digest = invitations.digest(secret, token_key(app.settings))
 
-    def work(transaction: Transaction) -> Entry:
+    def work(transaction: Transaction) -> AuditEntry:
         given, lifetime = role or roles.ADMINISTRATOR, invitations.LIFETIME
         # Such a link ends with the first person, whoever becomes that.
         first = given == roles.ADMINISTRATOR
@@ -204,7 +204,7 @@ async def invite(app: Application, role: str | None, server: str | None) -> tupl
                 now=at,
                 lifetime=lifetime,
             )
-        return Entry("person.invite", digest[: invitations.ID], {"role": given})
+        return AuditEntry("person.invite", digest[: invitations.ID], {"role": given})
 
     async with app.opened() as database:
         entry = await _writing(database, lambda made: made, at)(work)
@@ -220,7 +220,7 @@ async def reset_password(app: Application, name: str, server: str | None) -> str
     address, secret, at = _address(app, server), invitations.generate(), now()
     ref = people.reference(name.removeprefix("user:default/"))
     digest = invitations.digest(secret, token_key(app.settings))
-    entry = Entry("person.change", ref, {"changed": "link to set a password"})
+    entry = AuditEntry("person.change", ref, {"changed": "link to set a password"})
     async with app.opened() as database:
         await _writing(database, entry, at)(
             lambda tx: people.reset(tx, ref, digest=digest, made_by=COMMAND_LINE, now=at)
@@ -235,7 +235,7 @@ def _address(app: Application, server: str | None) -> str:
     return address
 
 
-def _writing(database: Database, about: Entry | About, now: int) -> Write:
+def _writing(database: Database, about: AuditEntry | About, now: int) -> Write:
     """What writes to the database, and records it as done on the command line."""
     return audit.writing(database, Caller(COMMAND_LINE, now), about)
 

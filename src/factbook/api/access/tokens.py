@@ -6,8 +6,8 @@ import msgspec
 
 from factbook.auth import permissions, store, tokens
 from factbook.auth import token_rules as granting
-from factbook.auth.store import Token
-from factbook.auth.token_rules import Wish
+from factbook.auth.store import StoredToken
+from factbook.auth.token_rules import TokenRequest
 from factbook.clock import iso
 from factbook.http import audit as auditing
 from factbook.http.context import State
@@ -36,7 +36,7 @@ async def create(request: Request, state: State) -> Reply:
     caller = request.token
     assert caller is not None
     wanted = permissions.checked(asked.permissions or caller.permissions)
-    wish = Wish(asked.name, wanted, tokens.lifetime(asked.expires))
+    wish = TokenRequest(asked.name, wanted, tokens.lifetime(asked.expires))
     value = tokens.generate()
     write = auditing.writing(request, state, auditing.of_token("token.create"), 201)
     token = await write(
@@ -66,7 +66,7 @@ async def revoke(request: Request, state: State) -> Reply:
     return Reply(status=204)
 
 
-def _render(token: Token) -> dict[str, Any]:
+def _render(token: StoredToken) -> dict[str, Any]:
     return {
         "id": token.id,
         "name": token.name,

@@ -4,7 +4,7 @@ from typing import Any
 
 from factbook.api.openapi.parameters import SOURCE_CURSOR, SOURCE_ID, SOURCE_LIMIT
 from factbook.api.tech_insights import known_sources
-from factbook.audit.trail import Entry
+from factbook.audit.trail import AuditEntry
 from factbook.auth.permissions import SOURCE_WRITE
 from factbook.clock import iso
 from factbook.collection import run_log as telling
@@ -81,7 +81,7 @@ async def replace(request: Request, state: State) -> Reply:
 async def delete(request: Request, state: State) -> Reply:
     """Remove a data source with its facts, their history and its runs."""
     source_id = SOURCE_ID.of(request)
-    write = auditing.writing(request, state, Entry("data-source.delete", source_id), 204)
+    write = auditing.writing(request, state, AuditEntry("data-source.delete", source_id), 204)
     await defining.delete(
         state.database, state.registry, source_id, actor=request.actor, write=write
     )

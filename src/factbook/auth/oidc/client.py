@@ -15,8 +15,8 @@ from factbook.auth.oidc import token as id_token
 from factbook.auth.oidc.attempt import LIFETIME, Attempt
 from factbook.auth.oidc.fetch import HEADERS, Fetch, GuardedFetch, decoded
 from factbook.auth.oidc.identity import Identity, identity_of
-from factbook.auth.oidc.options import Options, configured
-from factbook.auth.oidc.provider import Document, Provider
+from factbook.auth.oidc.options import ProviderOptions, configured
+from factbook.auth.oidc.provider import DiscoveryDocument, Provider
 from factbook.auth.oidc.requests import authorization_url, token_request
 from factbook.auth.oidc.token import Expected, NoKeyError, Signed
 from factbook.clock import Clock, now
@@ -35,7 +35,7 @@ _CODES: Final = frozenset(
 )
 
 
-class _Tokens(msgspec.Struct):
+class _TokenResponse(msgspec.Struct):
     """The members of a token response that are used (as above, section 3.1.3.3)."""
 
     id_token: str
@@ -56,7 +56,7 @@ class OpenID:
 
     def __init__(
         self,
-        options: Options,
+        options: ProviderOptions,
         fetch: Fetch,
         clock: Clock = now,
         close: Callable[[], Awaitable[None]] | None = None,
@@ -110,18 +110,18 @@ class OpenID:
         return identity_of({**more, **token.claims}, self.options)
 
     async def _tokens(
-        self, document: Document, attempt: Attempt, redirect_uri: str, code: str
-    ) -> _Tokens:
+        self, document: DiscoveryDocument, attempt: Attempt, redirect_uri: str, code: str
+    ) -> _TokenResponse:
         headers, body = token_request(document, self.options, attempt, redirect_uri, code)
         reply = await self._fetch("POST", document.token_endpoint, headers, body)
         if reply.status in {400, 401, 403}:
             raise SignInError(f"The provider did not take the code{_told(_error_in(reply))}.")
-        tokens = decoded(reply, "answer to the code", _Tokens)
+        tokens = decoded(reply, "answer to the code", _TokenResponse)
         if tokens.token_type.lower() != "bearer":
             raise SignInError("The provider's answer to the code has a token of another type.")
         return tokens
 
-    async def _signed(self, token: str, document: Document) -> Signed:
+    async def _signed(self, token: str, document: DiscoveryDocument) -> Signed:
         """The token's claims; keys that do not know it may be older than the provider's."""
         supported = document.id_token_signing_alg_values_supported
         try:
@@ -134,7 +134,7 @@ class OpenID:
             raise SignInError("The provider's ID token is not signed by any of its keys.") from None
 
     async def _user_info(
-        self, document: Document, access_token: str, claims: Mapping[str, Any]
+        self, document: DiscoveryDocument, access_token: str, claims: Mapping[str, Any]
     ) -> dict[str, Any]:
         """Further claims, when some that are used are missing (as above, section 5.3)."""
         used = {self.options.name_claim, "name", "email"}
@@ -163,7 +163,7 @@ def connected(settings: Settings, clock: Clock = now) -> OpenID | None:
     return OpenID(options, fetch, clock, fetch.aclose)
 
 
-def _code(query: Mapping[str, str], document: Document) -> str:
+def _code(query: Mapping[str, str], document: DiscoveryDocument) -> str:
     """The code of an answer that is the provider's own (RFC 9207)."""
     sent = document.authorization_response_iss_parameter_supported
     if (sent or "iss" in query) and query.get("iss") != document.issuer:

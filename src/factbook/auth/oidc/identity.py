@@ -5,7 +5,7 @@ from typing import Any, Final, NamedTuple
 
 from factbook.auth import roles
 from factbook.auth import users as people
-from factbook.auth.oidc.options import NO_ROLE, Options
+from factbook.auth.oidc.options import NO_ROLE, ProviderOptions
 from factbook.errors import InputError
 
 _LONGEST: Final = 200
@@ -28,7 +28,7 @@ class Identity(NamedTuple):
     groups: tuple[str, ...]
 
 
-def identity_of(claims: Mapping[str, Any], options: Options) -> Identity:
+def identity_of(claims: Mapping[str, Any], options: ProviderOptions) -> Identity:
     """The identity that checked claims give (OpenID Connect Core 1.0, section 5.1)."""
     subject: str = claims["sub"]
     # Some providers write it as a text.
@@ -45,7 +45,7 @@ def identity_of(claims: Mapping[str, Any], options: Options) -> Identity:
     )
 
 
-def role_of(identity: Identity, options: Options) -> str | None:
+def role_of(identity: Identity, options: ProviderOptions) -> str | None:
     """The role that a new person gets; None when only people who are there may sign in.
 
     Members of an administrators' group are administrators in any case.

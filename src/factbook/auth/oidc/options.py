@@ -17,7 +17,7 @@ NO_ROLE: Final = "none"
 _ODD: Final = re.compile(r"[^!-~]|\\")
 
 
-class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ProviderOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The options of the table. Raises ConfigurationError for what cannot be used."""
 
     issuer: Annotated[
@@ -68,12 +68,12 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         return f"Options(issuer={self.issuer!r}, client_id={self.client_id!r})"
 
 
-def configured(table: Mapping[str, Any]) -> Options | None:
+def configured(table: Mapping[str, Any]) -> ProviderOptions | None:
     """The options of the settings, None when the table is empty.
 
     Raises ConfigurationError naming the option, and never a value.
     """
-    return read_table("openid", "openid", table, Options) if table else None
+    return read_table("openid", "openid", table, ProviderOptions) if table else None
 
 
 def is_secure(url: str) -> bool:

@@ -17,7 +17,7 @@ Address = Annotated[str, Meta(min_length=1)]
 Keys = list[dict[str, Any]]
 
 
-class Document(msgspec.Struct, frozen=True, kw_only=True):
+class DiscoveryDocument(msgspec.Struct, frozen=True, kw_only=True):
     """The members of the discovery document that are used (OpenID Connect Discovery 1.0, 3)."""
 
     issuer: str
@@ -42,17 +42,17 @@ class Provider:
         self._issuer = issuer
         self._fetch = fetch
         self._clock = clock
-        self._document: tuple[int, Document] | None = None
+        self._document: tuple[int, DiscoveryDocument] | None = None
         self._keys: tuple[int, Keys] | None = None
         self._renewed_at: int | None = None
 
-    async def document(self) -> Document:
+    async def document(self) -> DiscoveryDocument:
         """The discovery document, which has to be the issuer's own."""
         if self._document and self._is_fresh(self._document[0]):
             return self._document[1]
         url = f"{self._issuer.rstrip('/')}/.well-known/openid-configuration"
         reply = await self._fetch("GET", url, HEADERS)
-        found = decoded(reply, "discovery document", Document)
+        found = decoded(reply, "discovery document", DiscoveryDocument)
         self._check(found)
         self._document = self._clock(), found
         return found
@@ -77,7 +77,7 @@ class Provider:
         self._keys = self._clock(), found
         return found
 
-    def _check(self, document: Document) -> None:
+    def _check(self, document: DiscoveryDocument) -> None:
         if document.issuer != self._issuer:
             raise SignInError("The provider's discovery document is of another issuer.")
         endpoints = (

@@ -9,15 +9,15 @@ from authlib.oauth2.rfc7636 import create_s256_code_challenge
 
 from factbook.auth.oidc.attempt import Attempt
 from factbook.auth.oidc.fetch import HEADERS
-from factbook.auth.oidc.options import Options
-from factbook.auth.oidc.provider import Document
+from factbook.auth.oidc.options import ProviderOptions
+from factbook.auth.oidc.provider import DiscoveryDocument
 from factbook.errors import SignInError
 
 _FORM: Final = {**HEADERS, "content-type": "application/x-www-form-urlencoded"}
 
 
 def authorization_url(
-    document: Document, options: Options, attempt: Attempt, redirect_uri: str
+    document: DiscoveryDocument, options: ProviderOptions, attempt: Attempt, redirect_uri: str
 ) -> str:
     """Where the browser goes to sign in (OpenID Connect Core 1.0, 3.1.2.1; RFC 7636)."""
     url: str = prepare_grant_uri(
@@ -35,7 +35,11 @@ def authorization_url(
 
 
 def token_request(
-    document: Document, options: Options, attempt: Attempt, redirect_uri: str, code: str
+    document: DiscoveryDocument,
+    options: ProviderOptions,
+    attempt: Attempt,
+    redirect_uri: str,
+    code: str,
 ) -> tuple[dict[str, str], bytes]:
     """The headers and body that exchange a code for tokens (as above, 3.1.3.1).
 
@@ -53,7 +57,9 @@ def token_request(
     return {**_FORM, **headers}, body.encode()
 
 
-def _credential(document: Document, options: Options) -> tuple[dict[str, str], dict[str, str]]:
+def _credential(
+    document: DiscoveryDocument, options: ProviderOptions
+) -> tuple[dict[str, str], dict[str, str]]:
     """What proves the client, as headers and as members of the form (RFC 6749, 2.3.1)."""
     if not options.client_secret:
         return {}, {"client_id": options.client_id}

@@ -1,7 +1,7 @@
 """What has to end when a database goes back in time, for those who know what came after."""
 
 from factbook.audit import trail as audit
-from factbook.audit.trail import COMMAND_LINE, Caller, Entry
+from factbook.audit.trail import COMMAND_LINE, AuditEntry, Caller
 from factbook.auth import invitations, sessions
 from factbook.events import restarting
 from factbook.storage import Transaction
@@ -22,6 +22,6 @@ def settled(transaction: Transaction, now: int, *, above: int = 0, what: str = "
     invitations.forget_everyone(transaction)
     audit.append(
         transaction,
-        audit.record(Caller(COMMAND_LINE, now), Entry("database.restore", what, {})),
+        audit.record(Caller(COMMAND_LINE, now), AuditEntry("database.restore", what, {})),
     )
     return place.position

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 
-from factbook.audit.trail import Entry
+from factbook.audit.trail import AuditEntry
 from factbook.auth import invitations, passwords, roles, sessions
 from factbook.auth import users as people
 from factbook.auth.permissions import TITLES
@@ -27,7 +27,7 @@ async def show(visit: Visit) -> Reply:
 async def rename(visit: Visit) -> Reply:
     """Change the full name."""
     ref, name = visit.person.ref, visit.sent.one("display_name")
-    write = visit.writing(Entry("person.change", ref, {"changed": "display name"}))
+    write = visit.writing(AuditEntry("person.change", ref, {"changed": "display name"}))
     try:
         await write(lambda transaction: people.rename(transaction, ref, name))
     except InputError as error:
@@ -49,7 +49,7 @@ async def change_password(visit: Visit) -> Reply:
         people.rehash(transaction, ref, hashed)
         sessions.end_others(transaction, ref, keep)
 
-    await visit.writing(Entry("person.change", ref, {"changed": "password"}))(work)
+    await visit.writing(AuditEntry("person.change", ref, {"changed": "password"}))(work)
     return visit.redirect(PATH, "Your password was changed; every other session has ended.")
 
 
@@ -63,7 +63,7 @@ async def end_session(visit: Visit) -> Reply:
         elif not sessions.end_by_id(transaction, ref, id_):
             raise NotFoundError("This session has ended already.")
 
-    await visit.writing(Entry("session.end", ref, {"session": id_[:16]}))(work)
+    await visit.writing(AuditEntry("session.end", ref, {"session": id_[:16]}))(work)
     return visit.redirect(PATH, "The session has ended.")
 
 

@@ -17,8 +17,8 @@ from factbook.auth.permissions import (
     TOKEN_MANAGE,
     Permission,
 )
-from factbook.auth.store import Token
-from factbook.auth.token_rules import Wish
+from factbook.auth.store import StoredToken
+from factbook.auth.token_rules import TokenRequest
 from factbook.clock import DAY
 from factbook.errors import ConflictError, FactbookError, InputError, NotAllowedError, NotFoundError
 from factbook.http import audit as auditing
@@ -53,7 +53,7 @@ class Preset(NamedTuple):
 class Shown(NamedTuple):
     """A token as its row says it; `state` is one of sound, soon and expired."""
 
-    token: Token
+    token: StoredToken
     titles: list[str]
     state: str
 
@@ -114,7 +114,7 @@ def presets(held: frozenset[str]) -> list[Preset]:
     return [each for each in known if each.permissions <= held]
 
 
-def _wish(visit: Visit) -> Wish:
+def _wish(visit: Visit) -> TokenRequest:
     """What the form asks for; raises InputError."""
     form = visit.sent
     chosen = {each.name: each.permissions for each in presets(visit.person.permissions)}
@@ -125,10 +125,10 @@ def _wish(visit: Visit) -> Wish:
         wanted = permissions.checked(named)
     expires = form.one("expires", tokens.DEFAULT_LIFETIME)
     lifetime = tokens.lifetime(form.one("other") if expires == "other" else expires)
-    return Wish(granting.name_checked(form.one("name")), wanted, lifetime)
+    return TokenRequest(granting.name_checked(form.one("name")), wanted, lifetime)
 
 
-async def _made(visit: Visit, wish: Wish) -> tuple[Token, str]:
+async def _made(visit: Visit, wish: TokenRequest) -> tuple[StoredToken, str]:
     """The token that the form makes, once however often it is sent, and its value."""
     owner, now, key = visit.person.ref, visit.now, visit.state.token_key
     held, value = visit.person.permissions, tokens.generate()
@@ -199,7 +199,7 @@ def _choices(visit: Visit) -> list[Permission]:
     return [each for each in PERMISSIONS if each.name in visit.person.permissions]
 
 
-def _shown(token: Token, now: int) -> Shown:
+def _shown(token: StoredToken, now: int) -> Shown:
     titles = [TITLES[name] for name in TITLES if name in token.permissions]
     state = "sound"
     if token.expires_at is not None and token.expires_at <= now + _SOON:
@@ -207,7 +207,7 @@ def _shown(token: Token, now: int) -> Shown:
     return Shown(token, titles, state)
 
 
-def _address(everybody: bool, owner: str, last: Token | None = None) -> str:
+def _address(everybody: bool, owner: str, last: StoredToken | None = None) -> str:
     query = {"all": "1", "owner": owner} if everybody else {}
     if last is not None:
         query["after"] = f"{last.created_at}/{last.id}"

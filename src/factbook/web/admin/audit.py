@@ -10,7 +10,7 @@ import msgspec
 
 from factbook.audit import json_lines as audit_lines
 from factbook.audit import trail as audit
-from factbook.audit.trail import ACTIONS, COMMAND_LINE, LONGEST, Place, Record
+from factbook.audit.trail import ACTIONS, COMMAND_LINE, LONGEST, AuditPosition, Record
 from factbook.auth import users as people
 from factbook.auth.permissions import AUDIT_READ, TOKEN_MANAGE
 from factbook.clock import DAY, SECOND
@@ -113,7 +113,7 @@ def _day(text: str) -> int | None:
     return int(datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp()) * SECOND
 
 
-def _place(text: str) -> Place | None:
+def _place(text: str) -> AuditPosition | None:
     if not text:
         return None
     if not re.fullmatch(audit_lines.CURSOR, text):

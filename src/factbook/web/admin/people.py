@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple, TypeVar
 
-from factbook.audit.trail import About, Entry
+from factbook.audit.trail import About, AuditEntry
 from factbook.auth import invitations, roles, sessions, store
 from factbook.auth import users as people
 from factbook.auth.invitations import Invitation
@@ -63,7 +63,7 @@ async def invite(visit: Visit) -> Reply:
 async def withdraw(visit: Visit) -> Reply:
     """End an invitation that nobody has used."""
     id_ = visit.sent.one("invitation")
-    write = visit.writing(Entry("person.withdraw", id_[:16]))
+    write = visit.writing(AuditEntry("person.withdraw", id_[:16]))
     try:
         await write(lambda transaction: invitations.withdraw(transaction, id_))
     except NotFoundError as error:
@@ -81,7 +81,7 @@ async def change_role(visit: Visit) -> Reply:
     ref, role, now = _ref(visit), visit.sent.one("role"), visit.now
     return await _changed(
         visit,
-        Entry("person.change", ref, {"changed": "role", "role": role}),
+        AuditEntry("person.change", ref, {"changed": "role", "role": role}),
         lambda transaction: people.change_role(transaction, ref, role, now),
         f"{ref} is {roles.TITLES.get(role, role).lower()} now.",
     )
@@ -92,7 +92,7 @@ async def disable(visit: Visit) -> Reply:
     ref, now = _ref(visit), visit.now
     return await _changed(
         visit,
-        Entry("person.change", ref, {"changed": "disabled"}),
+        AuditEntry("person.change", ref, {"changed": "disabled"}),
         lambda transaction: people.disable(transaction, ref, now),
         f"{ref} is disabled: no session and no token of theirs works any more.",
     )
@@ -103,7 +103,7 @@ async def enable(visit: Visit) -> Reply:
     ref = _ref(visit)
     return await _changed(
         visit,
-        Entry("person.change", ref, {"changed": "enabled"}),
+        AuditEntry("person.change", ref, {"changed": "enabled"}),
         lambda transaction: people.enable(transaction, ref),
         f"{ref} can sign in again. Tokens that were revoked stay revoked.",
     )
@@ -114,7 +114,7 @@ async def end_sessions(visit: Visit) -> Reply:
     ref = _ref(visit)
     return await _changed(
         visit,
-        Entry("session.end", ref, {"session": "all"}),
+        AuditEntry("session.end", ref, {"session": "all"}),
         lambda transaction: sessions.end_all(transaction, ref),
         f"{ref} is signed out everywhere.",
     )
@@ -124,7 +124,7 @@ async def reset_password(visit: Visit) -> Reply:
     """Make the link with which a person sets another password."""
     ref, secret, now = _ref(visit), invitations.generate(), visit.now
     digest, by = invitations.digest(secret, visit.state.token_key), visit.person.ref
-    entry = Entry("person.change", ref, {"changed": "link to set a password"})
+    entry = AuditEntry("person.change", ref, {"changed": "link to set a password"})
     try:
         made = await visit.writing(entry, 201)(
             lambda transaction: people.reset(transaction, ref, digest=digest, made_by=by, now=now)
@@ -134,12 +134,12 @@ async def reset_password(visit: Visit) -> Reply:
     return _link(visit, made, secret)
 
 
-def _invited(made: Invitation) -> Entry:
-    return Entry("person.invite", made.id, {"role": made.role})
+def _invited(made: Invitation) -> AuditEntry:
+    return AuditEntry("person.invite", made.id, {"role": made.role})
 
 
 async def _changed(
-    visit: Visit, about: Entry | About, work: Callable[[Transaction], T], notice: str
+    visit: Visit, about: AuditEntry | About, work: Callable[[Transaction], T], notice: str
 ) -> Reply:
     """The person's page after a change, with what was done, or why it cannot be."""
     try:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from factbook.audit.trail import Entry
+from factbook.audit.trail import AuditEntry
 from factbook.auth.permissions import CATALOG_READ, SOURCE_READ, SOURCE_RUN, SOURCE_WRITE
 from factbook.clock import DAY
 from factbook.collection import Known
@@ -96,7 +96,7 @@ async def failed(visit: Visit) -> Reply:
 async def delete(visit: Visit) -> Reply:
     """Remove a source with all that it brought."""
     state, found = visit.state, await subject(visit)
-    write = visit.writing(Entry("data-source.delete", found.id))
+    write = visit.writing(AuditEntry("data-source.delete", found.id))
     await defining.delete(
         state.database, state.registry, found.id, actor=visit.person.ref, write=write
     )

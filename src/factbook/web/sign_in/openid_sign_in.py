@@ -5,7 +5,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 from factbook.audit import trail as audit
-from factbook.audit.trail import Caller, Entry
+from factbook.audit.trail import AuditEntry, Caller
 from factbook.auth import roles
 from factbook.auth import users as people
 from factbook.auth.oidc import attempt as attempts
@@ -80,7 +80,7 @@ async def _person(visit: Visit, provider: "OpenID", identity: Identity) -> Perso
         return await _new_person(visit, identity, role)
     if role == roles.ADMINISTRATOR and found.role != role and found.disabled_at is None:
         # Whom the provider counts among the administrators is one from now on.
-        entry = Entry("person.change", found.ref, {"role": role, "by": "OpenID Connect"})
+        entry = AuditEntry("person.change", found.ref, {"role": role, "by": "OpenID Connect"})
         write = _writing(visit, found.ref, entry)
         await write(lambda tx: people.change_role(tx, found.ref, role, visit.now))
     return found
@@ -104,7 +104,7 @@ async def _new_person(visit: Visit, identity: Identity, role: str | None) -> Per
                 now=visit.now,
             )
 
-        entry = Entry("person.create", ref, {"role": role, "by": "OpenID Connect"})
+        entry = AuditEntry("person.create", ref, {"role": role, "by": "OpenID Connect"})
         return await _writing(visit, ref, entry)(work)
     except InputError:
         raise SignInError("The provider gives this account no name that is one here.") from None
@@ -114,7 +114,7 @@ async def _new_person(visit: Visit, identity: Identity, role: str | None) -> Per
         ) from None
 
 
-def _writing(visit: Visit, ref: str, entry: Entry) -> Write:
+def _writing(visit: Visit, ref: str, entry: AuditEntry) -> Write:
     caller = Caller(ref, visit.now, visit.address)
     return audit.writing(visit.state.database, caller, entry, HTTPStatus.SEE_OTHER)
 

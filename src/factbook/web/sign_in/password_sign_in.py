@@ -7,7 +7,7 @@ from http import HTTPStatus
 from typing import NamedTuple
 
 from factbook.audit import trail as audit
-from factbook.audit.trail import Caller, Entry
+from factbook.audit.trail import AuditEntry, Caller
 from factbook.auth import invitations, passwords
 from factbook.auth import users as people
 from factbook.auth.invitations import Invitation
@@ -148,10 +148,10 @@ async def _use(visit: Visit, ref: str, hashed: str, display_name: str) -> None:
             )
         return invitation
 
-    def about(invitation: Invitation) -> Entry:
+    def about(invitation: Invitation) -> AuditEntry:
         if invitation.ref is not None:
-            return Entry("person.change", ref, {"changed": "password"})
-        return Entry("person.create", ref, {"role": invitation.role, "by": invitation.made_by})
+            return AuditEntry("person.change", ref, {"changed": "password"})
+        return AuditEntry("person.create", ref, {"role": invitation.role, "by": invitation.made_by})
 
     caller = Caller(ref, now, visit.address)
     await audit.writing(visit.state.database, caller, about, HTTPStatus.SEE_OTHER)(work)

@@ -5,7 +5,7 @@ from http import HTTPStatus
 from typing import Any
 
 from factbook.audit import trail as audit
-from factbook.audit.trail import About, Caller, Entry
+from factbook.audit.trail import About, AuditEntry, Caller
 from factbook.auth.permissions import TITLES
 from factbook.auth.sessions import Session
 from factbook.errors import NotAllowedError
@@ -61,7 +61,7 @@ class Visit:
         """Whether somebody is signed in who has all of these."""
         return self.session is not None and self.session.permissions.issuperset(permissions)
 
-    def writing(self, about: Entry | About, status: int = HTTPStatus.SEE_OTHER) -> Write:
+    def writing(self, about: AuditEntry | About, status: int = HTTPStatus.SEE_OTHER) -> Write:
         """What writes to the database, and records in the same transaction who did it."""
         caller = Caller(self.person.ref, self.now, self.address)
         return audit.writing(self.state.database, caller, about, status)

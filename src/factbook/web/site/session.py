@@ -5,7 +5,7 @@ from collections.abc import Callable
 from http import HTTPStatus
 
 from factbook.audit import trail as audit
-from factbook.audit.trail import Caller, Entry
+from factbook.audit.trail import AuditEntry, Caller
 from factbook.auth import sessions
 from factbook.auth import users as people
 from factbook.auth.sessions import Session
@@ -70,7 +70,7 @@ async def start(visit: Visit, ref: str, how: str, check: Check | None = None) ->
         )
 
     caller = Caller(ref, now, visit.address)
-    entry = Entry("session.start", ref, {"how": how})
+    entry = AuditEntry("session.start", ref, {"how": how})
     await audit.writing(visit.state.database, caller, entry, HTTPStatus.SEE_OTHER)(work)
     visit.keep_cookie(cookies.SESSION, value, sessions.LIFETIME // SECOND)
     visit.drop_cookie(cookies.VISITOR)
@@ -79,7 +79,7 @@ async def start(visit: Visit, ref: str, how: str, check: Check | None = None) ->
 async def end(visit: Visit) -> None:
     """Sign the person out."""
     hash_ = visit.person.hash
-    write = visit.writing(Entry("session.end", visit.person.ref))
+    write = visit.writing(AuditEntry("session.end", visit.person.ref))
     await write(lambda transaction: sessions.end(transaction, hash_))
     visit.session = None
     visit.drop_cookie(cookies.SESSION)
