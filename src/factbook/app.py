@@ -49,7 +49,7 @@ from factbook.storage import Database, open_database
 from factbook.storage.migrations import migrate as migrate_database
 from factbook.telemetry import logs
 from factbook.tools import TOOLS, Tool
-from factbook.webhooks import Courier, GuardedPost
+from factbook.webhooks import GuardedPost, WebhookSender
 from factbook.worker import Worker
 
 if TYPE_CHECKING:
@@ -205,12 +205,12 @@ class Application:
             alone=alone,
         )
 
-    def courier(self, database: Database) -> Courier:
+    def courier(self, database: Database) -> WebhookSender:
         """What sends events to webhooks."""
         key = partial(token_key, self.settings)
         post = GuardedPost(self.settings, self._tracer)
         counted = self._metrics.posted
-        return Courier(database, post, key, self._clock, _holder(), self._tracer, counted)
+        return WebhookSender(database, post, key, self._clock, _holder(), self._tracer, counted)
 
     def collector(
         self,

@@ -26,7 +26,7 @@ from factbook.scheduling import lease, runs
 from factbook.scheduling import run_queue as engine
 from factbook.settings import Settings
 from factbook.storage import Database, Transaction, migrations
-from factbook.webhooks import Courier
+from factbook.webhooks import WebhookSender
 from factbook.webhooks import store as webhooks
 
 log = structlog.get_logger("factbook.worker")
@@ -50,7 +50,7 @@ class Worker:
         clock: Clock,
         holder: str,
         collector: Collector | None = None,
-        courier: Courier | None = None,
+        courier: WebhookSender | None = None,
         *,
         alone: bool = False,
     ) -> None:

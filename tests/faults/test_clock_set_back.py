@@ -150,7 +150,7 @@ async def test_messages_that_wait_to_be_sent_again_are_not_forgotten(
     await numbering.catch_up(database)
     claimed = await database.write(lambda tx: queue.claim(tx, hook, "a", service.time(), 8))
     assert claimed is not None
-    message = queue.Message("e", "set.replaced", "{}", service.time(), 0)
+    message = queue.WebhookMessage("e", "set.replaced", "{}", service.time(), 0)
     failed = [queue.Sent(message, "answered 500")]
     finish = partial(queue.finish, claimed=claimed, sent=failed, place=claimed.next)
     await database.write(lambda tx: finish(tx, now=service.time()))

@@ -148,7 +148,7 @@ def of_messages(data: bytes) -> None:
     """A message of JSON-RPC is read, or refused in its own form."""
     try:
         found = jsonrpc.parse(data)
-    except jsonrpc.ProtocolError as error:
+    except jsonrpc.RpcError as error:
         check_told(error)
         return
     assert found.jsonrpc == "2.0"

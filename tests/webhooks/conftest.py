@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from factbook.clock import SECOND
-from factbook.webhooks import Courier
+from factbook.webhooks import WebhookSender
 from tests.conftest import StartService
 from tests.service import Service
 from tests.webhooks.receiver import NETWORKS, Receiver, receiving
@@ -21,10 +21,10 @@ class World:
     def __init__(self, service: Service) -> None:
         self.service = service
         self.database = service.state.database
-        self._couriers: list[Courier] = []
+        self._couriers: list[WebhookSender] = []
         self.courier = self.another()
 
-    def another(self) -> Courier:
+    def another(self) -> WebhookSender:
         """A courier of another process."""
         courier = self.service.application.courier(self.database)
         self._couriers.append(courier)

@@ -18,7 +18,7 @@ from factbook.http.context import State
 from factbook.http.requests import Request
 from factbook.scheduling.run_queue import Begun
 from factbook.storage import Write
-from factbook.webhooks import Webhook
+from factbook.webhooks import StoredWebhook
 
 REFUSED: Final = "call.refused"
 
@@ -188,7 +188,7 @@ def of_connection(*, deleted: bool = False) -> About:
 def of_webhook(action: str) -> About:
     """A change of a webhook: where it leads, and what it gets."""
 
-    def about(webhook: Webhook) -> AuditEntry:
+    def about(webhook: StoredWebhook) -> AuditEntry:
         return AuditEntry(action, webhook.id, {"url": webhook.url, "types": list(webhook.types)})
 
     return about

@@ -51,7 +51,7 @@ def _of_events(newest: events.Newest) -> Iterator[Metric]:
     yield _time("factbook_events_last_timestamp_seconds", "When it happened.", newest.at)
 
 
-def _of_webhooks(found: webhooks.Figures) -> Iterator[Metric]:
+def _of_webhooks(found: webhooks.WebhookCounts) -> Iterator[Metric]:
     states = {"enabled": found.enabled, "disabled": found.disabled}
     yield _states("factbook_webhooks", "Webhooks, by whether events are sent to them.", states)
     messages = {"waiting": found.waiting, "given_up": found.given_up}

@@ -11,11 +11,11 @@ from factbook.facts.history_queries import ChangePosition, FactChange
 from factbook.facts.merge import reason_of
 from factbook.tools import sources, times
 from factbook.tools.entity_facts import EVERY_KIND
-from factbook.tools.pages import CUT_NOTE, MOST_READS, Page, cursor, place, shortened
+from factbook.tools.pages import CUT_NOTE, MOST_READS, EntryPage, cursor, place, shortened
 from factbook.tools.tool import SIZE_NOTE, Context, Tool, argument, encode
 
 
-class Arguments(Struct, forbid_unknown_fields=True, kw_only=True):
+class ChangedFactsArguments(Struct, forbid_unknown_fields=True, kw_only=True):
     """Since when, and of what."""
 
     since: Annotated[
@@ -59,7 +59,7 @@ class _Asked(NamedTuple):
     kind: str | None
 
 
-async def run(arguments: Arguments, context: Context) -> str:
+async def run(arguments: ChangedFactsArguments, context: Context) -> str:
     """The changes that the arguments select, the oldest first."""
     source_id = None
     if arguments.data_source_id is not UNSET:
@@ -69,21 +69,21 @@ async def run(arguments: Arguments, context: Context) -> str:
     if arguments.cursor is not UNSET:
         # With `since` as a duration, what was the first place may be too early by now.
         after = max(ChangePosition(*place(arguments.cursor, 3)), ChangePosition(since, "", -1))
-    page = Page(arguments.limit)
+    page = EntryPage(arguments.limit)
     asked = _Asked(since, source_id, _kind(arguments))
     last = await _fill(page, asked, after, context)
     changes = ",".join(page.texts)
     return f'{{"since":{encode(iso(since))},"changes":[{changes}]{cursor(last)}}}'
 
 
-def _kind(arguments: Arguments) -> str | None:
+def _kind(arguments: ChangedFactsArguments) -> str | None:
     if arguments.kind is UNSET or arguments.kind == EVERY_KIND:
         return None
     return arguments.kind.strip().lower()
 
 
 async def _fill(
-    page: Page, asked: _Asked, last: ChangePosition | None, context: Context
+    page: EntryPage, asked: _Asked, last: ChangePosition | None, context: Context
 ) -> ChangePosition | None:
     """Put changes into the page; where it ended, None when nothing follows."""
     for _ in range(MOST_READS):
@@ -155,7 +155,7 @@ TOOL = Tool(
         f"get-fact-history. {CUT_NOTE}. {SIZE_NOTE}; a page has up to `limit` changes, often fewer "
         "or none, and `cursor` asks for the next."
     ),
-    arguments=Arguments,
+    arguments=ChangedFactsArguments,
     output_schema={
         "type": "object",
         "properties": {

@@ -11,7 +11,7 @@ from factbook.scheduling import runs
 from factbook.tools.tool import SIZE_NOTE, Context, Schema, Tool, argument, encode
 
 
-class Arguments(Struct, forbid_unknown_fields=True):
+class DiscoveryArguments(Struct, forbid_unknown_fields=True):
     """No argument is needed."""
 
     limit: (
@@ -20,7 +20,7 @@ class Arguments(Struct, forbid_unknown_fields=True):
     ) = UNSET
 
 
-async def run(arguments: Arguments, context: Context) -> str:
+async def run(arguments: DiscoveryArguments, context: Context) -> str:
     """Every data source with its schema, and how many there are."""
     known = await runs.health(context.database)
     sources = [
@@ -110,7 +110,7 @@ TOOL = Tool(
         "dataSourceId. Takes no required arguments. Returns dataSources, totalCount, builtinCount "
         f"and customCount. {SIZE_NOTE}; `limit` shortens the list."
     ),
-    arguments=Arguments,
+    arguments=DiscoveryArguments,
     output_schema={
         "type": "object",
         "properties": {

@@ -13,7 +13,7 @@ from factbook.facts import history_queries as reading
 from factbook.facts.history_queries import HistoryEntry, HistoryPosition
 from factbook.facts.merge import reason_of
 from factbook.tools import sources, times
-from factbook.tools.pages import CUT_NOTE, MOST_READS, Page, cursor, place, shortened
+from factbook.tools.pages import CUT_NOTE, MOST_READS, EntryPage, cursor, place, shortened
 from factbook.tools.tool import (
     SIZE_NOTE,
     Context,
@@ -28,7 +28,7 @@ from factbook.tools.tool import (
 _ALL = "*"
 
 
-class Arguments(NameOrRefArguments, forbid_unknown_fields=True, kw_only=True):
+class FactHistoryArguments(NameOrRefArguments, forbid_unknown_fields=True, kw_only=True):
     """An entity, and which of its history."""
 
     data_source_id: (
@@ -77,7 +77,7 @@ class Arguments(NameOrRefArguments, forbid_unknown_fields=True, kw_only=True):
     ) = UNSET
 
 
-class _Asked(NamedTuple):
+class _HistoryQuery(NamedTuple):
     """Whose history; `source_ids` and `names` are None when all are asked for."""
 
     source_ids: list[str] | None
@@ -87,7 +87,7 @@ class _Asked(NamedTuple):
     end: int | None
 
 
-async def run(arguments: Arguments, context: Context) -> str:
+async def run(arguments: FactHistoryArguments, context: Context) -> str:
     """The rows of history that the arguments select, the newest first."""
     source_ids, names = _sources(arguments, context)
     start = None if arguments.start is UNSET else times.start(arguments.start, "from")
@@ -99,15 +99,15 @@ async def run(arguments: Arguments, context: Context) -> str:
     entity_id = await subjects.id_of(context.database, ref)
     if entity_id is None:
         raise await unknown_entity(context.database, ref)
-    asked = _Asked(source_ids, names, entity_id, start, end)
-    page = Page(arguments.limit)
+    asked = _HistoryQuery(source_ids, names, entity_id, start, end)
+    page = EntryPage(arguments.limit)
     last = await _fill(page, asked, after, context)
     rows = ",".join(page.texts)
     return f'{{"entityRef":{encode(ref)},"history":[{rows}]{cursor(last)}}}'
 
 
 def _sources(
-    arguments: Arguments, context: Context
+    arguments: FactHistoryArguments, context: Context
 ) -> tuple[list[str] | None, frozenset[str] | None]:
     names = None if arguments.facts is UNSET else frozenset(arguments.facts)
     if arguments.data_source_id is UNSET:
@@ -118,7 +118,7 @@ def _sources(
 
 
 async def _fill(
-    page: Page, asked: _Asked, last: HistoryPosition | None, context: Context
+    page: EntryPage, asked: _HistoryQuery, last: HistoryPosition | None, context: Context
 ) -> HistoryPosition | None:
     """Put rows into the page; where it ended, None when nothing follows."""
     ids, names, entity_id, start, end = asked
@@ -180,7 +180,7 @@ TOOL = Tool(
         f"facts use get-entity-facts. {CUT_NOTE}. {SIZE_NOTE}; a page has up to `limit` rows, "
         "fewer when they are long, and `cursor` asks for the next."
     ),
-    arguments=Arguments,
+    arguments=FactHistoryArguments,
     output_schema={
         "type": "object",
         "properties": {

@@ -22,7 +22,7 @@ CUT_NOTE: Final = (
 _PLACE = re.compile(r"(\d{1,16})/([A-Za-z0-9][A-Za-z0-9._-]{0,99})(?:/(\d{1,18}))?", re.ASCII)
 
 
-class Page:
+class EntryPage:
     """Entries as JSON text, as long as there is room for them."""
 
     def __init__(self, limit: int) -> None:

@@ -1,16 +1,16 @@
 """Webhooks: sending events to the addresses that administrators name."""
 
 from factbook.webhooks.management import create, enable, listed, one, remove, try_out
-from factbook.webhooks.sender import Courier
-from factbook.webhooks.store import GivenUp, Webhook
+from factbook.webhooks.sender import WebhookSender
+from factbook.webhooks.store import GivenUp, StoredWebhook
 from factbook.webhooks.transport import GuardedPost, Post
 
 __all__ = [
-    "Courier",
+    "WebhookSender",
     "GivenUp",
     "GuardedPost",
     "Post",
-    "Webhook",
+    "StoredWebhook",
     "create",
     "enable",
     "listed",

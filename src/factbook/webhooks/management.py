@@ -14,8 +14,8 @@ from factbook.storage import Database, Transaction, Write
 from factbook.webhooks import secrets, store
 from factbook.webhooks import sender as courier
 from factbook.webhooks import signatures as signing
-from factbook.webhooks.queue import Message
-from factbook.webhooks.store import GivenUp, Webhook
+from factbook.webhooks.queue import WebhookMessage
+from factbook.webhooks.store import GivenUp, StoredWebhook
 from factbook.webhooks.transport import Post
 
 log = structlog.get_logger("factbook.webhooks")
@@ -28,11 +28,11 @@ listed = store.listed
 class Made(NamedTuple):
     """A new webhook, and its secret, which is never shown again."""
 
-    webhook: Webhook
+    webhook: StoredWebhook
     secret: str
 
 
-class Tried(NamedTuple):
+class DeliveryResult(NamedTuple):
     """What came of a test: the receiver's status, 0 without any, and why it did not work."""
 
     status: int
@@ -57,10 +57,10 @@ async def create(
     """
     await post.check(url)
     id_, secret = chance.token_hex(8), signing.secret()
-    hook = Webhook(id_, url, tuple(dict.fromkeys(types)), now, actor, *(None,) * 4, 0, 0)
+    hook = StoredWebhook(id_, url, tuple(dict.fromkeys(types)), now, actor, *(None,) * 4, 0, 0)
     sealed, place = secrets.seal(key, id_, url, secret), await events.end(database)
 
-    def work(transaction: Transaction) -> Webhook:
+    def work(transaction: Transaction) -> StoredWebhook:
         store.add(transaction, hook, sealed, place)
         return hook
 
@@ -69,7 +69,7 @@ async def create(
     return Made(hook, signing.shown(secret))
 
 
-async def one(database: Database, id_: str) -> tuple[Webhook, list[GivenUp]]:
+async def one(database: Database, id_: str) -> tuple[StoredWebhook, list[GivenUp]]:
     """A webhook, and what could not be delivered to it lately; raises NotFoundError."""
     return await store.one(database, id_), await store.given_up(database, id_)
 
@@ -79,12 +79,12 @@ async def remove(id_: str, *, write: Write) -> None:
     await write(lambda transaction: store.remove(transaction, id_))
 
 
-async def enable(id_: str, *, now: int, write: Write) -> Webhook:
+async def enable(id_: str, *, now: int, write: Write) -> StoredWebhook:
     """Send to a webhook again, beginning with what was given up; raises NotFoundError."""
     return await write(lambda transaction: store.enable(transaction, id_, now))
 
 
-async def try_out(database: Database, post: Post, key: bytes, id_: str, now: int) -> Tried:
+async def try_out(database: Database, post: Post, key: bytes, id_: str, now: int) -> DeliveryResult:
     """Send a message of the type `webhook.test` once; raises NotFoundError, ConflictError."""
     hook, sealed = await store.one(database, id_), await store.secret(database, id_)
     try:
@@ -94,10 +94,10 @@ async def try_out(database: Database, post: Post, key: bytes, id_: str, now: int
             "The secret of this webhook was sealed under another token_key. Make it anew."
         ) from None
     text = courier.body(TEST, now, {"webhook": id_})
-    message = Message(f"test-{chance.token_hex(8)}", TEST, text, now, 0)
+    message = WebhookMessage(f"test-{chance.token_hex(8)}", TEST, text, now, 0)
     started = time.perf_counter()
     reply = await courier.send(post, hook.url, secret, message, now)
     spent = round((time.perf_counter() - started) * 1000)
     good = 200 <= reply.status < 300 and not reply.failure
     error = None if good else reply.failure or f"answered {reply.status}"
-    return Tried(reply.status, spent, error)
+    return DeliveryResult(reply.status, spent, error)

@@ -23,7 +23,7 @@ PAUSES: Final = (
 )  # fmt: skip
 
 
-class Message(NamedTuple):
+class WebhookMessage(NamedTuple):
     """What is sent of an event, and when and how often that was tried before."""
 
     event_id: str
@@ -43,14 +43,14 @@ class Claimed(NamedTuple):
     next: FeedPosition
     holder: str
     held_until: int
-    due: list[Message]
+    due: list[WebhookMessage]
     room: int
 
 
 class Sent(NamedTuple):
     """What came of a message: why it failed (None: delivered), and what the receiver asks for."""
 
-    message: Message
+    message: WebhookMessage
     error: str | None
     gone: bool = False
     not_before: int = 0
@@ -71,7 +71,9 @@ def claim(transaction: Transaction, id_: str, holder: str, now: int, most: int) 
     row = transaction.one(_CLAIM, (holder, held_until, id_, now, now + 2 * HELD))
     if row is None:
         return None
-    again = [Message(*one) for one in transaction.all(_AGAIN_NOW, (id_, now, now + _FAR, most))]
+    again = [
+        WebhookMessage(*one) for one in transaction.all(_AGAIN_NOW, (id_, now, now + _FAR, most))
+    ]
     (waiting,) = transaction.one(_WAITING, (id_,)) or (0,)
     room = min(most - len(again), WINDOW - waiting)
     url, types, sealed, *place = row
@@ -135,7 +137,7 @@ def _retry(transaction: Transaction, id_: str, sent: Sent, now: int) -> bool:
     return next_at is None
 
 
-def _pause(message: Message) -> int:
+def _pause(message: WebhookMessage) -> int:
     # What failed together is not sent again at the same moment.
     spread = crc32(f"{message.event_id} {message.attempts}".encode()) % 20
     return PAUSES[message.attempts] * (100 + spread) // 100

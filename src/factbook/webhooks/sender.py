@@ -27,7 +27,7 @@ from factbook.storage import Database
 from factbook.telemetry.spans import NO_TRACER, Attributes, Tracer
 from factbook.webhooks import queue, secrets
 from factbook.webhooks import signatures as signing
-from factbook.webhooks.queue import Claimed, Message, Sent
+from factbook.webhooks.queue import Claimed, Sent, WebhookMessage
 from factbook.webhooks.transport import Post
 
 log = structlog.get_logger("factbook.webhooks")
@@ -39,7 +39,7 @@ _AT_ONCE: Final = 4
 _GONE: Final = HTTPStatus.GONE
 
 
-class Courier:
+class WebhookSender:
     """Sends for whatever webhook nobody sends for."""
 
     def __init__(
@@ -149,7 +149,7 @@ class Courier:
             return None
 
     async def _send(
-        self, url: str, secret: bytes | None, message: Message, turns: asyncio.Semaphore
+        self, url: str, secret: bytes | None, message: WebhookMessage, turns: asyncio.Semaphore
     ) -> Sent:
         if secret is None:
             return Sent(message, "its secret was sealed under another token_key")
@@ -169,7 +169,7 @@ class Courier:
         return Sent(message, error, reply.status == _GONE, now + _asked_pause(reply))
 
 
-async def send(post: Post, url: str, secret: bytes, message: Message, now: int) -> HostReply:
+async def send(post: Post, url: str, secret: bytes, message: WebhookMessage, now: int) -> HostReply:
     """Send a message, signed as of now."""
     body = message.body.encode()
     headers = {
@@ -185,8 +185,8 @@ def body(type_: str, at: int, data: object) -> str:
     return msgspec.json.encode({"type": type_, "timestamp": iso(at), "data": data}).decode()
 
 
-def _message(event: FeedEvent, now: int) -> Message:
-    return Message(event.id, event.type, body(event.type, event.at, event.data), now, 0)
+def _message(event: FeedEvent, now: int) -> WebhookMessage:
+    return WebhookMessage(event.id, event.type, body(event.type, event.at, event.data), now, 0)
 
 
 def _asked_pause(reply: HostReply) -> int:

@@ -12,7 +12,7 @@ MOST: Final = 50
 _GIVEN_UP_SHOWN: Final = 100
 
 
-class Webhook(NamedTuple):
+class StoredWebhook(NamedTuple):
     """A webhook without its secret; `waiting` and `given_up` count messages."""
 
     id: str
@@ -38,7 +38,7 @@ class GivenUp(NamedTuple):
     error: str
 
 
-class Figures(NamedTuple):
+class WebhookCounts(NamedTuple):
     """How many webhooks and messages there are.
 
     `oldest_at` is when that happened which an enabled webhook has not been told for longest.
@@ -51,16 +51,16 @@ class Figures(NamedTuple):
     oldest_at: int | None
 
 
-async def figures(database: Database) -> Figures:
+async def figures(database: Database) -> WebhookCounts:
     """What there is to be sent, and to whom."""
     row = await database.one(_FIGURES)
     assert row is not None
     enabled, disabled, waiting, given_up, *times = row
     oldest = min((at for at in times if at is not None), default=None)
-    return Figures(enabled, disabled, waiting, given_up, oldest)
+    return WebhookCounts(enabled, disabled, waiting, given_up, oldest)
 
 
-def add(transaction: Transaction, hook: Webhook, secret: bytes, place: FeedPosition) -> None:
+def add(transaction: Transaction, hook: StoredWebhook, secret: bytes, place: FeedPosition) -> None:
     """Store a webhook, `secret` sealed, that gets the events from `place` on.
 
     Raises ConflictError when there are too many.
@@ -74,13 +74,13 @@ def add(transaction: Transaction, hook: Webhook, secret: bytes, place: FeedPosit
     )
 
 
-async def listed(database: Database) -> list[Webhook]:
+async def listed(database: Database) -> list[StoredWebhook]:
     """Every webhook, the oldest first."""
     rows = await database.all(_SHOWN.replace("{}", "ORDER BY w.created_at, w.id"))
     return [_webhook(row) for row in rows]
 
 
-async def one(database: Database, id_: str) -> Webhook:
+async def one(database: Database, id_: str) -> StoredWebhook:
     """A webhook; raises NotFoundError."""
     row = await database.one(_SHOWN.replace("{}", "WHERE w.id = ?"), (id_,))
     if row is None:
@@ -101,7 +101,7 @@ async def secret(database: Database, id_: str) -> bytes:
     return bytes(row[0])
 
 
-def remove(transaction: Transaction, id_: str) -> Webhook:
+def remove(transaction: Transaction, id_: str) -> StoredWebhook:
     """Forget a webhook and its messages; raises NotFoundError."""
     found = _existing(transaction, id_)
     transaction.run("DELETE FROM webhook_retries WHERE webhook_id = ?", (id_,))
@@ -109,7 +109,7 @@ def remove(transaction: Transaction, id_: str) -> Webhook:
     return found
 
 
-def enable(transaction: Transaction, id_: str, now: int) -> Webhook:
+def enable(transaction: Transaction, id_: str, now: int) -> StoredWebhook:
     """Send again, what was given up first; raises NotFoundError."""
     found = _existing(transaction, id_)
     transaction.run("UPDATE webhooks SET disabled_at = NULL WHERE id = ?", (id_,))
@@ -128,7 +128,7 @@ def forget(transaction: Transaction, before: int) -> int:
     return transaction.run(_FORGET, (before,))
 
 
-def _existing(transaction: Transaction, id_: str) -> Webhook:
+def _existing(transaction: Transaction, id_: str) -> StoredWebhook:
     row = transaction.one(_SHOWN.replace("{}", "WHERE w.id = ?"), (id_,))
     if row is None:
         raise _missing(id_)
@@ -139,9 +139,9 @@ def _missing(id_: str) -> NotFoundError:
     return NotFoundError(f'There is no webhook "{id_}".')
 
 
-def _webhook(row: Row) -> Webhook:
+def _webhook(row: Row) -> StoredWebhook:
     id_, url, types, *rest = row
-    return Webhook(id_, url, types_of(types), *rest)
+    return StoredWebhook(id_, url, types_of(types), *rest)
 
 
 def types_of(text: str) -> tuple[str, ...]:

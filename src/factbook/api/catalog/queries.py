@@ -70,7 +70,7 @@ class EntityPage(Wire):
     page_info: PageInfo
 
 
-class _Asked(Struct):
+class _QueryRequest(Struct):
     """What a request asks for, from its own words or from a cursor's."""
 
     question: QueryCursor
@@ -96,7 +96,7 @@ async def get_by_query(request: Request, state: State) -> Reply:
             _text_fields(request),
         ),
     )
-    asked = _Asked(
+    asked = _QueryRequest(
         question,
         _LIMIT if limit is None else limit,
         OFFSET.of(request) or 0,
@@ -119,22 +119,22 @@ async def post_by_query(request: Request, state: State) -> Reply:
         query={} if body.query is UNSET else body.query,
         full_text_filter=body.full_text_filter,
     )
-    asked = _Asked(question, body.limit, body.offset, body.total_items != "exclude")
+    asked = _QueryRequest(question, body.limit, body.offset, body.total_items != "exclude")
     cursor = None if body.cursor is UNSET else body.cursor
     return await _answer(state, _continued(asked, cursor), projection)
 
 
-def _continued(asked: _Asked, cursor: str | None) -> _Asked:
+def _continued(asked: _QueryRequest, cursor: str | None) -> _QueryRequest:
     """What a cursor asks for, if there is one; what counts for nothing then has to be sound too."""
     if cursor is None:
         return asked
     _condition(asked.question)
     question = cursors.decode(cursor, QueryCursor, "cursor")
     cursors.check_place(question.order_field_values, question.order_fields, "cursor")
-    return _Asked(question, asked.limit, continued=True)
+    return _QueryRequest(question, asked.limit, continued=True)
 
 
-async def _answer(state: State, asked: _Asked, projection: Projection) -> Reply:
+async def _answer(state: State, asked: _QueryRequest, projection: Projection) -> Reply:
     question = asked.question
     condition = _condition(question)
     query = Query(
@@ -170,7 +170,7 @@ def _condition(question: QueryCursor) -> Condition:
 
 
 async def _total(
-    database: Database, asked: _Asked, condition: Condition, found: StoredEntityPage
+    database: Database, asked: _QueryRequest, condition: Condition, found: StoredEntityPage
 ) -> int:
     if not asked.counts:
         return 0
@@ -180,7 +180,7 @@ async def _total(
     return await querying.total(database, condition)
 
 
-def _page_info(asked: _Asked, found: StoredEntityPage) -> PageInfo:
+def _page_info(asked: _QueryRequest, found: StoredEntityPage) -> PageInfo:
     if not found.items:
         return PageInfo()
     back = asked.question.is_previous
@@ -192,7 +192,7 @@ def _page_info(asked: _Asked, found: StoredEntityPage) -> PageInfo:
     )
 
 
-def _cursor(asked: _Asked, place: Sequence[str | None], *, back: bool) -> str:
+def _cursor(asked: _QueryRequest, place: Sequence[str | None], *, back: bool) -> str:
     cursor = msgspec.structs.replace(
         asked.question, order_field_values=list(place), is_previous=back
     )

@@ -9,7 +9,7 @@ from factbook.http import audit as auditing
 from factbook.http.context import State
 from factbook.http.requests import Reply, Request, reply
 from factbook.schemas.events import NewWebhook
-from factbook.webhooks import GivenUp, Webhook
+from factbook.webhooks import GivenUp, StoredWebhook
 
 _LARGEST: Final = 16 * 1024
 
@@ -68,7 +68,7 @@ async def test(request: Request, state: State) -> Reply:
     return reply({"delivered": tried.error is None, **tried._asdict()})
 
 
-def _render(shown: Webhook) -> dict[str, Any]:
+def _render(shown: StoredWebhook) -> dict[str, Any]:
     return {
         "id": shown.id,
         "url": shown.url,

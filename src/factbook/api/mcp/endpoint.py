@@ -21,7 +21,7 @@ from factbook.api.mcp.descriptions import (
     MODERN_EXTRA,
     initialized,
 )
-from factbook.api.mcp.jsonrpc import Id, Message, ProtocolError
+from factbook.api.mcp.jsonrpc import Id, RpcError, RpcMessage
 from factbook.errors import (
     FactbookError,
     NotAcceptableError,
@@ -77,7 +77,7 @@ async def post(request: Request, state: State) -> Reply:
         if modern or (message.params is not UNSET and _META_BYTES in bytes(message.params)):
             return await _Modern(request, message, message.id).answer(state)
         return await _legacy(message, message.id, state)
-    except ProtocolError as error:
+    except RpcError as error:
         return error.reply()
 
 
@@ -93,7 +93,7 @@ def _check_media_types(request: Request) -> None:
         raise NotAcceptableError
 
 
-async def _legacy(message: Message, id_: Id, state: State) -> Reply:
+async def _legacy(message: RpcMessage, id_: Id, state: State) -> Reply:
     method = message.method
     if method == "tools/call":
         return await _call(message, id_, state, modern=False)
@@ -113,7 +113,7 @@ async def _legacy(message: Message, id_: Id, state: State) -> Reply:
 class _Modern:
     """One request of a revision in which each request carries its own metadata."""
 
-    def __init__(self, request: Request, message: Message, id_: Id) -> None:
+    def __init__(self, request: Request, message: RpcMessage, id_: Id) -> None:
         self._request = request
         self._message = message
         self._id = id_
@@ -145,7 +145,7 @@ class _Modern:
         version = meta.get(f"{META}protocolVersion")
         capabilities = meta.get(f"{META}clientCapabilities")
         if not isinstance(version, str) or not isinstance(capabilities, dict):
-            raise ProtocolError(
+            raise RpcError(
                 jsonrpc.INVALID_PARAMS,
                 f"_meta has to hold {META}protocolVersion (a string) and "
                 f"{META}clientCapabilities (an object).",
@@ -160,7 +160,7 @@ class _Modern:
             expected[b"mcp-name"] = self._params.name
         for header, value in expected.items():
             if self._header(header) != value:
-                raise ProtocolError(
+                raise RpcError(
                     HEADER_MISMATCH,
                     f"The header {header.decode()} has to be there and to equal the body.",
                     status=400,
@@ -169,7 +169,7 @@ class _Modern:
 
     def _check_version(self) -> None:
         if self._version != MODERN:
-            raise ProtocolError(
+            raise RpcError(
                 UNSUPPORTED_VERSION,
                 "This protocol revision is not supported.",
                 status=400,
@@ -192,21 +192,21 @@ def _plain(value: str) -> str:
         return value
 
 
-async def _call(message: Message, id_: Id, state: State, *, modern: bool) -> Reply:
+async def _call(message: RpcMessage, id_: Id, state: State, *, modern: bool) -> Reply:
     status = 400 if modern else 200
     try:
         params = _call_params.decode(b"{}" if message.params is UNSET else message.params)
     except msgspec.ValidationError as error:
-        raise ProtocolError(jsonrpc.INVALID_PARAMS, f"{error}.", status=status, id=id_) from None
+        raise RpcError(jsonrpc.INVALID_PARAMS, f"{error}.", status=status, id=id_) from None
     # Underscores too: some frameworks cannot write hyphens in a tool's name.
     tools = state.tools
     tool = tools.get(params.name) or tools.get(params.name.replace("_", "-"))
     if tool is None:
         text = f'There is no tool "{params.name}"; tools/list lists those there are.'
-        raise ProtocolError(jsonrpc.INVALID_PARAMS, text, status=status, id=id_)
+        raise RpcError(jsonrpc.INVALID_PARAMS, text, status=status, id=id_)
     if bytes(params.arguments).lstrip()[:1] != b"{":
         text = "arguments have to be an object."
-        raise ProtocolError(jsonrpc.INVALID_PARAMS, text, status=status, id=id_)
+        raise RpcError(jsonrpc.INVALID_PARAMS, text, status=status, id=id_)
     return await _run(tool, params.arguments, id_, state, modern=modern)
 
 
@@ -228,7 +228,7 @@ async def _run(tool: Tool, arguments: msgspec.Raw, id_: Id, state: State, *, mod
     except Exception as error:
         log.error("tool.failed", tool=tool.name, exc_info=error)
         state.metrics.called(tool.name, "failed")
-        raise ProtocolError(
+        raise RpcError(
             jsonrpc.INTERNAL_ERROR,
             "The service met an unexpected condition.",
             status=500 if modern else 200,
@@ -254,21 +254,19 @@ def _content(text: str, value: str, extra: str) -> str:
     )
 
 
-def _params(message: Message, id_: Id, *, status: int) -> AnyParams:
+def _params(message: RpcMessage, id_: Id, *, status: int) -> AnyParams:
     try:
         return _any_params.decode(b"{}" if message.params is UNSET else message.params)
     except msgspec.ValidationError as error:
-        raise ProtocolError(
-            jsonrpc.INVALID_PARAMS, f"params: {error}.", status=status, id=id_
-        ) from None
+        raise RpcError(jsonrpc.INVALID_PARAMS, f"params: {error}.", status=status, id=id_) from None
 
 
 def _refuse_cursor(params: AnyParams, id_: Id, *, status: int) -> None:
     if params.cursor is not UNSET:
         text = "The list has one page; no cursor was ever given out."
-        raise ProtocolError(jsonrpc.INVALID_PARAMS, text, status=status, id=id_)
+        raise RpcError(jsonrpc.INVALID_PARAMS, text, status=status, id=id_)
 
 
-def _no_method(method: str, id_: Id, *, status: int) -> ProtocolError:
+def _no_method(method: str, id_: Id, *, status: int) -> RpcError:
     text = f'There is no method "{method}".'
-    return ProtocolError(jsonrpc.METHOD_NOT_FOUND, text, status=status, id=id_)
+    return RpcError(jsonrpc.METHOD_NOT_FOUND, text, status=status, id=id_)

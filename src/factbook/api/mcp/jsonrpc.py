@@ -16,7 +16,7 @@ INTERNAL_ERROR = -32603
 Id = int | str
 
 
-class Message(Struct):
+class RpcMessage(Struct):
     """A request, or a notification when it has no id; `params` stays bytes until it is read."""
 
     jsonrpc: Literal["2.0"]
@@ -25,7 +25,7 @@ class Message(Struct):
     params: msgspec.Raw | UnsetType = UNSET
 
 
-class ProtocolError(Exception):
+class RpcError(Exception):
     """A JSON-RPC error; `id` is None when the request's is not known."""
 
     def __init__(
@@ -53,10 +53,10 @@ class ProtocolError(Exception):
         return Reply(msgspec.json.encode(body), self.status)
 
 
-_message = msgspec.json.Decoder(Message)
+_message = msgspec.json.Decoder(RpcMessage)
 
 
-def parse(body: bytes | bytearray) -> Message:
+def parse(body: bytes | bytearray) -> RpcMessage:
     """The one message of a body; raises ProtocolError, with status 400, for anything else."""
     try:
         if not body.isascii():
@@ -64,11 +64,9 @@ def parse(body: bytes | bytearray) -> Message:
         return _message.decode(body)
     except msgspec.ValidationError as error:
         text = "Batches are not accepted." if body.lstrip()[:1] == b"[" else f"{error}."
-        raise ProtocolError(
-            INVALID_REQUEST, f"Not a JSON-RPC 2.0 request: {text}", status=400
-        ) from None
+        raise RpcError(INVALID_REQUEST, f"Not a JSON-RPC 2.0 request: {text}", status=400) from None
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-        raise ProtocolError(PARSE_ERROR, f"Not valid JSON: {error}.", status=400) from None
+        raise RpcError(PARSE_ERROR, f"Not valid JSON: {error}.", status=400) from None
 
 
 def result(id_: Id, value: str) -> str:

@@ -56,7 +56,7 @@ class SourceId(PathPart):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RevisionNumber(Parameter[int]):
+class Number(Parameter[int]):
     """The number of a revision in the path."""
 
     place = "path"
@@ -263,7 +263,7 @@ CONNECTION: Final = PathPart(
     format="connection-name",
 )
 SET_ID: Final = SetId(name="set_id", description="The set's id.", example="payments")
-NUMBER: Final = RevisionNumber(name="number", description="The number of a revision.", example=1)
+NUMBER: Final = Number(name="number", description="The number of a revision.", example=1)
 PATH: Final[dict[str, Parameter[Any]]] = {
     part.name: part
     for part in (

@@ -16,7 +16,7 @@ from factbook.scheduling import runs
 from factbook.settings import Settings
 from factbook.storage import Database
 from factbook.webhooks import store as webhooks
-from factbook.webhooks.store import Webhook
+from factbook.webhooks.store import StoredWebhook
 
 SOURCES: Final = "sources"
 WEBHOOKS: Final = "webhooks"
@@ -71,7 +71,7 @@ async def hooks(database: Database) -> AsyncIterator[Finding]:
         yield ok(WEBHOOKS, f"{len(found)} webhooks, none of them behind.")
 
 
-def _named(webhook: Webhook) -> str:
+def _named(webhook: StoredWebhook) -> str:
     """Its id and its host: whoever knows the rest of an address can often send to it."""
     url = urlsplit(webhook.url)
     host = url.netloc.rpartition("@")[2]
