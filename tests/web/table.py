@@ -4,16 +4,16 @@ import re
 from collections.abc import Iterator
 
 from factbook.web.routes import PAGES
-from factbook.web.site.endpoint import OPEN, Page
+from factbook.web.site.endpoint import OPEN, PageRoute
 from tests.service import Service
 
 
-def path_of(page: Page) -> str:
+def path_of(page: PageRoute) -> str:
     """A path of this row of the table, of something that there is not."""
     return re.sub(r"\{[^}]*\}", "1", page.path)
 
 
-def rows(method: str) -> Iterator[Page]:
+def rows(method: str) -> Iterator[PageRoute]:
     for page in PAGES:
         if page.method == method and page.needs is not OPEN:
             yield page

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from factbook.web.site.diff import Line, difference
+from factbook.web.site.diff import DiffLine, difference
 
 
 def document(**members: object) -> str:
@@ -19,9 +19,9 @@ def document(**members: object) -> str:
 
 def test_a_changed_line_stands_between_those_around_it() -> None:
     found = difference(document(a=1, b=2, c=3), document(a=1, b=4, c=3))
-    assert Line("removed", '-   "b": 2,') in found.lines
-    assert Line("added", '+   "b": 4,') in found.lines
-    assert Line("same", '    "a": 1,') in found.lines
+    assert DiffLine("removed", '-   "b": 2,') in found.lines
+    assert DiffLine("added", '+   "b": 4,') in found.lines
+    assert DiffLine("same", '    "a": 1,') in found.lines
     assert not found.cut
 
 
@@ -40,7 +40,7 @@ def test_what_is_far_from_a_change_is_left_out() -> None:
     members = {f"k{n:03}": n for n in range(200)}
     found = difference(document(**members), document(**{**members, "k000": -1, "k199": -1}))
     assert len(found.lines) < 20
-    assert Line("same", "…") in found.lines
+    assert DiffLine("same", "…") in found.lines
 
 
 def test_a_long_difference_is_cut() -> None:

@@ -17,8 +17,8 @@ from factbook.web.charts import shares
 from factbook.web.charts.shares import Part
 from factbook.web.entity import compliance
 from factbook.web.site import formatting as words
-from factbook.web.site.endpoint import Page
-from factbook.web.site.page_context import Visit
+from factbook.web.site.endpoint import PageRoute
+from factbook.web.site.page_context import PageContext
 
 _WEEK = 7 * DAY
 _CHANGES = 6
@@ -45,7 +45,7 @@ class Freshness(NamedTuple):
     error: str | None
 
 
-async def show(visit: Visit) -> Reply:
+async def show(visit: PageContext) -> Reply:
     """The state of everything at a glance."""
     state = visit.state
     database, now = state.database, visit.now
@@ -131,4 +131,4 @@ def _points(counts: Mapping[int, int]) -> list[str]:
     ]
 
 
-OVERVIEW: Sequence[Page] = (Page("GET", "/", show, (CATALOG_READ, SOURCE_READ)),)
+OVERVIEW: Sequence[PageRoute] = (PageRoute("GET", "/", show, (CATALOG_READ, SOURCE_READ)),)

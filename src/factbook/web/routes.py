@@ -26,12 +26,12 @@ from factbook.web.overview import OVERVIEW
 from factbook.web.sign_in.openid_sign_in import SIGNING_IN_ELSEWHERE
 from factbook.web.sign_in.password_sign_in import SIGNING_IN
 from factbook.web.site import static_files as static
-from factbook.web.site.endpoint import OPEN, Page, PageEndpoint
-from factbook.web.site.page_context import Visit
+from factbook.web.site.endpoint import OPEN, PageEndpoint, PageRoute
+from factbook.web.site.page_context import PageContext
 from factbook.web.site.site import Site
 
-PAGES: Sequence[Page] = (
-    Page("GET", "/static/{name}", static.show, OPEN),
+PAGES: Sequence[PageRoute] = (
+    PageRoute("GET", "/static/{name}", static.show, OPEN),
     *SIGNING_IN,
     *SIGNING_IN_ELSEWHERE,
     *OVERVIEW,
@@ -56,7 +56,7 @@ PAGES: Sequence[Page] = (
 
 def endpoints(site: Site) -> dict[str, ASGIApp]:
     """The ASGI application of each path of the table."""
-    paths: dict[str, dict[str, Page]] = {}
+    paths: dict[str, dict[str, PageRoute]] = {}
     for page in PAGES:
         paths.setdefault(page.path, {})[page.method] = page
     return {path: PageEndpoint(methods, site) for path, methods in paths.items()}
@@ -64,7 +64,7 @@ def endpoints(site: Site) -> dict[str, ASGIApp]:
 
 def nowhere(site: Site, otherwise: ASGIApp) -> ASGIApp:
     """The ASGI application of every other path: a page for browsers, else `otherwise`."""
-    page = PageEndpoint({"GET": Page("GET", "(none)", _nowhere, OPEN)}, site)
+    page = PageEndpoint({"GET": PageRoute("GET", "(none)", _nowhere, OPEN)}, site)
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
         is_page = _is_for_a_browser(scope)
@@ -79,5 +79,5 @@ def _is_for_a_browser(scope: Scope) -> bool:
     return any(name == b"accept" and b"text/html" in text for name, text in scope["headers"])
 
 
-async def _nowhere(visit: Visit) -> Reply:
+async def _nowhere(visit: PageContext) -> Reply:
     raise NotFoundError("No page of this service has this address.")

@@ -12,19 +12,19 @@ from factbook.errors import InputError, NotFoundError
 from factbook.http.requests import Reply
 from factbook.storage import Transaction
 from factbook.web.site import cookies
-from factbook.web.site.endpoint import Page
-from factbook.web.site.page_context import THEMES, Visit
+from factbook.web.site.endpoint import PageRoute
+from factbook.web.site.page_context import THEMES, PageContext
 
 PATH = "/administration/account"
 _YEAR_SECONDS = 365 * DAY // SECOND
 
 
-async def show(visit: Visit) -> Reply:
+async def show(visit: PageContext) -> Reply:
     """The account of the person signed in."""
     return await _page(visit)
 
 
-async def rename(visit: Visit) -> Reply:
+async def rename(visit: PageContext) -> Reply:
     """Change the full name."""
     ref, name = visit.person.ref, visit.sent.one("display_name")
     write = visit.writing(AuditEntry("person.change", ref, {"changed": "display name"}))
@@ -35,7 +35,7 @@ async def rename(visit: Visit) -> Reply:
     return visit.redirect(PATH, "Your name was changed.")
 
 
-async def change_password(visit: Visit) -> Reply:
+async def change_password(visit: PageContext) -> Reply:
     """Change the password, which ends every other session and every link to set it."""
     ref = visit.person.ref
     try:
@@ -53,7 +53,7 @@ async def change_password(visit: Visit) -> Reply:
     return visit.redirect(PATH, "Your password was changed; every other session has ended.")
 
 
-async def end_session(visit: Visit) -> Reply:
+async def end_session(visit: PageContext) -> Reply:
     """End one of the person's sessions, or all but this one."""
     ref, id_, keep = visit.person.ref, visit.sent.one("session"), visit.person.hash
 
@@ -67,7 +67,7 @@ async def end_session(visit: Visit) -> Reply:
     return visit.redirect(PATH, "The session has ended.")
 
 
-async def choose_theme(visit: Visit) -> Reply:
+async def choose_theme(visit: PageContext) -> Reply:
     """Show the pages in light, in dark, or as the system does."""
     theme = visit.sent.one("theme")
     if theme not in THEMES:
@@ -76,7 +76,7 @@ async def choose_theme(visit: Visit) -> Reply:
     return visit.redirect(PATH)
 
 
-async def _new_password(visit: Visit) -> str:
+async def _new_password(visit: PageContext) -> str:
     """The hash of the password that the form asks for; raises InputError."""
     ref, form = visit.person.ref, visit.sent
     stored = await people.password_of(visit.state.database, ref)
@@ -94,7 +94,7 @@ async def _new_password(visit: Visit) -> str:
     return await visit.site.slow(passwords.hashed, password)
 
 
-async def _page(visit: Visit, status: int = 200, **problems: str) -> Reply:
+async def _page(visit: PageContext, status: int = 200, **problems: str) -> Reply:
     database, ref = visit.state.database, visit.person.ref
     person = await people.find(database, ref)
     assert person is not None
@@ -111,10 +111,10 @@ async def _page(visit: Visit, status: int = 200, **problems: str) -> Reply:
     )
 
 
-ACCOUNT: Sequence[Page] = (
-    Page("GET", PATH, show),
-    Page("POST", f"{PATH}/name", rename),
-    Page("POST", f"{PATH}/password", change_password),
-    Page("POST", f"{PATH}/sessions", end_session),
-    Page("POST", f"{PATH}/theme", choose_theme),
+ACCOUNT: Sequence[PageRoute] = (
+    PageRoute("GET", PATH, show),
+    PageRoute("POST", f"{PATH}/name", rename),
+    PageRoute("POST", f"{PATH}/password", change_password),
+    PageRoute("POST", f"{PATH}/sessions", end_session),
+    PageRoute("POST", f"{PATH}/theme", choose_theme),
 )

@@ -25,8 +25,8 @@ from factbook.http import audit as auditing
 from factbook.http.requests import Reply
 from factbook.web.admin.token_uses import uses
 from factbook.web.site import addresses
-from factbook.web.site.endpoint import Page
-from factbook.web.site.page_context import Visit
+from factbook.web.site.endpoint import PageRoute
+from factbook.web.site.page_context import PageContext
 
 PATH = "/administration/account/api-access"
 _PAGE = 50
@@ -50,7 +50,7 @@ class Preset(NamedTuple):
     permissions: frozenset[str]
 
 
-class Shown(NamedTuple):
+class TokenRow(NamedTuple):
     """A token as its row says it; `state` is one of sound, soon and expired."""
 
     token: StoredToken
@@ -58,12 +58,12 @@ class Shown(NamedTuple):
     state: str
 
 
-async def show(visit: Visit) -> Reply:
+async def show(visit: PageContext) -> Reply:
     """The tokens of the person signed in, or of everybody."""
     return await _page(visit)
 
 
-async def make(visit: Visit) -> Reply:
+async def make(visit: PageContext) -> Reply:
     """Make a token, and show its value in this answer alone."""
     try:
         wish = _wish(visit)
@@ -81,7 +81,7 @@ async def make(visit: Visit) -> Reply:
     )
 
 
-async def revoke(visit: Visit) -> Reply:
+async def revoke(visit: PageContext) -> Reply:
     """Revoke a token of one's own, or as an administrator anybody's."""
     id_, now = visit.sent.one("token"), visit.now
     owner = None if visit.may(TOKEN_MANAGE) else visit.person.ref
@@ -114,7 +114,7 @@ def presets(held: frozenset[str]) -> list[Preset]:
     return [each for each in known if each.permissions <= held]
 
 
-def _wish(visit: Visit) -> TokenRequest:
+def _wish(visit: PageContext) -> TokenRequest:
     """What the form asks for; raises InputError."""
     form = visit.sent
     chosen = {each.name: each.permissions for each in presets(visit.person.permissions)}
@@ -128,7 +128,7 @@ def _wish(visit: Visit) -> TokenRequest:
     return TokenRequest(granting.name_checked(form.one("name")), wanted, lifetime)
 
 
-async def _made(visit: Visit, wish: TokenRequest) -> tuple[StoredToken, str]:
+async def _made(visit: PageContext, wish: TokenRequest) -> tuple[StoredToken, str]:
     """The token that the form makes, once however often it is sent, and its value."""
     owner, now, key = visit.person.ref, visit.now, visit.state.token_key
     held, value = visit.person.permissions, tokens.generate()
@@ -160,7 +160,7 @@ def _words(error: FactbookError) -> str:
     return error.message
 
 
-async def _page(visit: Visit, status: int = 200, problem: str = "") -> Reply:
+async def _page(visit: PageContext, status: int = 200, problem: str = "") -> Reply:
     everybody = visit.query("all") == "1"
     if everybody:
         visit.require(TOKEN_MANAGE)
@@ -185,7 +185,7 @@ async def _page(visit: Visit, status: int = 200, problem: str = "") -> Reply:
     )
 
 
-def _filled(visit: Visit) -> dict[str, Any]:
+def _filled(visit: PageContext) -> dict[str, Any]:
     """What the form held when it was sent, or holds at first."""
     form = visit.form
     if form is None or not form.one("request"):
@@ -195,16 +195,16 @@ def _filled(visit: Visit) -> dict[str, Any]:
     return {**filled, "permissions": form.all("permission")}
 
 
-def _choices(visit: Visit) -> list[Permission]:
+def _choices(visit: PageContext) -> list[Permission]:
     return [each for each in PERMISSIONS if each.name in visit.person.permissions]
 
 
-def _shown(token: StoredToken, now: int) -> Shown:
+def _shown(token: StoredToken, now: int) -> TokenRow:
     titles = [TITLES[name] for name in TITLES if name in token.permissions]
     state = "sound"
     if token.expires_at is not None and token.expires_at <= now + _SOON:
         state = "expired" if token.expires_at <= now else "soon"
-    return Shown(token, titles, state)
+    return TokenRow(token, titles, state)
 
 
 def _address(everybody: bool, owner: str, last: StoredToken | None = None) -> str:
@@ -224,8 +224,8 @@ def _place(text: str) -> tuple[int, str] | None:
     return int(match[1]), match[2]
 
 
-API_ACCESS: Sequence[Page] = (
-    Page("GET", PATH, show),
-    Page("POST", f"{PATH}/tokens", make),
-    Page("POST", f"{PATH}/revoke", revoke),
+API_ACCESS: Sequence[PageRoute] = (
+    PageRoute("GET", PATH, show),
+    PageRoute("POST", f"{PATH}/tokens", make),
+    PageRoute("POST", f"{PATH}/revoke", revoke),
 )

@@ -18,8 +18,8 @@ from factbook.errors import FactbookError, InputError, UnavailableError
 from factbook.http.requests import Reply
 from factbook.http.responses import begun
 from factbook.web.site import formatting as words
-from factbook.web.site.endpoint import Page
-from factbook.web.site.page_context import Visit
+from factbook.web.site.endpoint import PageRoute
+from factbook.web.site.page_context import PageContext
 
 PATH: Final = "/administration/audit"
 _PAGE = 50
@@ -27,7 +27,7 @@ _FILTERS = ("actor", "action", "object", "outcome", "from", "to")
 _OUTCOMES = [("", "Any"), ("done", "Done"), ("refused", "Refused")]
 
 
-class Shown(NamedTuple):
+class AuditRow(NamedTuple):
     """A row of the audit as people read it; `path` is where its object is shown, if anywhere."""
 
     record: Record
@@ -37,7 +37,7 @@ class Shown(NamedTuple):
     detail: dict[str, Any]
 
 
-async def show(visit: Visit) -> Reply:
+async def show(visit: PageContext) -> Reply:
     """What was done and refused, newest first."""
     given = {name: visit.query(name)[:LONGEST] for name in _FILTERS}
     try:
@@ -63,7 +63,7 @@ async def show(visit: Visit) -> Reply:
     )
 
 
-async def export(visit: Visit) -> Reply:
+async def export(visit: PageContext) -> Reply:
     """The same as JSON lines, oldest first, to keep as a file."""
     wanted = _wanted({name: visit.query(name)[:LONGEST] for name in _FILTERS})
     await visit.state.refusals.write()
@@ -72,7 +72,7 @@ async def export(visit: Visit) -> Reply:
     return Reply(await begun(lines), headers=headers, content_type=b"application/x-ndjson")
 
 
-async def _found(visit: Visit, given: dict[str, str]) -> tuple[list[Record], bool]:
+async def _found(visit: PageContext, given: dict[str, str]) -> tuple[list[Record], bool]:
     wanted, after = _wanted(given), _place(visit.query("before"))
     # What this process refused is there at once.
     await visit.state.refusals.write()
@@ -129,7 +129,7 @@ def _too_long(error: FactbookError) -> str:
     return f"{error.message} Choose a shorter time, an actor or an object."
 
 
-def _shown(visit: Visit, record: Record) -> Shown:
+def _shown(visit: PageContext, record: Record) -> AuditRow:
     title = ACTIONS.get(record.action, record.action)
     detail: dict[str, Any] = msgspec.json.decode(record.detail)
     more = {
@@ -141,7 +141,7 @@ def _shown(visit: Visit, record: Record) -> Shown:
     # What was recorded of it stands last: none of its names hides one of these.
     shown: dict[str, Any] = {name: value for name, value in more.items() if value is not None}
     shown = {**shown, **({"detail": detail} if detail else {})}
-    return Shown(record, title, _object(record, detail), _path(visit, record), shown)
+    return AuditRow(record, title, _object(record, detail), _path(visit, record), shown)
 
 
 def _object(record: Record, detail: dict[str, Any]) -> str:
@@ -151,7 +151,7 @@ def _object(record: Record, detail: dict[str, Any]) -> str:
     return words.short_ref(record.object)
 
 
-def _path(visit: Visit, record: Record) -> str | None:
+def _path(visit: PageContext, record: Record) -> str | None:
     """The page of what was done something to; None where there is none (any more)."""
     subject, _, verb = record.action.partition(".")
     name = record.object
@@ -168,7 +168,7 @@ def _path(visit: Visit, record: Record) -> str | None:
     return None
 
 
-AUDIT: Sequence[Page] = (
-    Page("GET", PATH, show, (AUDIT_READ,)),
-    Page("GET", f"{PATH}/export", export, (AUDIT_READ,)),
+AUDIT: Sequence[PageRoute] = (
+    PageRoute("GET", PATH, show, (AUDIT_READ,)),
+    PageRoute("GET", f"{PATH}/export", export, (AUDIT_READ,)),
 )

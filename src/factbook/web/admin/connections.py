@@ -13,25 +13,25 @@ from factbook.errors import ConflictError, InvalidItemsError
 from factbook.http import audit as auditing
 from factbook.http.requests import Reply
 from factbook.web.admin.connection_form import ConnectionForm
-from factbook.web.site.endpoint import Page
+from factbook.web.site.endpoint import PageRoute
 from factbook.web.site.formatting import segment
-from factbook.web.site.page_context import Visit
+from factbook.web.site.page_context import PageContext
 
 PATH: Final = "/administration/connections"
 _ONE: Final = f"{PATH}/{{name}}"
 
 
-async def listed(visit: Visit) -> Reply:
+async def listed(visit: PageContext) -> Reply:
     """Every connection, of the settings and stored."""
     return await _list(visit)
 
 
-async def begin(visit: Visit) -> Reply:
+async def begin(visit: PageContext) -> Reply:
     """The form of a new connection."""
     return _form(visit, None, ConnectionForm.new())
 
 
-async def create(visit: Visit) -> Reply:
+async def create(visit: PageContext) -> Reply:
     """Make a connection."""
     form = ConnectionForm.of(visit.sent)
     taken = {
@@ -43,19 +43,19 @@ async def create(visit: Visit) -> Reply:
     return await _put(visit, None, form)
 
 
-async def edit(visit: Visit) -> Reply:
+async def edit(visit: PageContext) -> Reply:
     """The form of a connection."""
     found = await _stored(visit)
     return _form(visit, found, ConnectionForm.shown(found))
 
 
-async def replace(visit: Visit) -> Reply:
+async def replace(visit: PageContext) -> Reply:
     """Change a connection; headers without a new value keep theirs."""
     found = await _stored(visit)
     return await _put(visit, found, ConnectionForm.of(visit.sent, found.name))
 
 
-async def delete(visit: Visit) -> Reply:
+async def delete(visit: PageContext) -> Reply:
     """Remove a connection that no source asks."""
     state, name = visit.state, visit.request.parameter("name")
     write = visit.writing(auditing.of_connection(deleted=True))
@@ -68,7 +68,7 @@ async def delete(visit: Visit) -> Reply:
     return visit.redirect(PATH, f"The connection {name} was deleted.")
 
 
-async def _put(visit: Visit, found: ConnectionDetail | None, form: ConnectionForm) -> Reply:
+async def _put(visit: PageContext, found: ConnectionDetail | None, form: ConnectionForm) -> Reply:
     state = visit.state
     if problems := form.problems():
         return _form(visit, found, form, 400, problems)
@@ -91,12 +91,12 @@ async def _put(visit: Visit, found: ConnectionDetail | None, form: ConnectionFor
     return visit.redirect(PATH, f"The connection {form.name} was {done}.")
 
 
-async def _list(visit: Visit, status: int = 200, problem: str = "") -> Reply:
+async def _list(visit: PageContext, status: int = 200, problem: str = "") -> Reply:
     found = await connections.listed(visit.state.database, visit.state.registry)
     return visit.page("connections.html", status, connections=found, problem=problem, path=PATH)
 
 
-async def _stored(visit: Visit) -> ConnectionDetail:
+async def _stored(visit: PageContext) -> ConnectionDetail:
     """The connection of the address; raises NotFoundError, ConflictError for the settings' own."""
     state, name = visit.state, visit.request.parameter("name")
     found = await connections.one(state.database, state.registry, name)
@@ -106,7 +106,7 @@ async def _stored(visit: Visit) -> ConnectionDetail:
 
 
 def _form(
-    visit: Visit,
+    visit: PageContext,
     found: ConnectionDetail | None,
     form: ConnectionForm,
     status: int = 200,
@@ -139,11 +139,11 @@ _LABELS: Final = {
     "headers": "Header",
 }
 
-CONNECTIONS: Sequence[Page] = (
-    Page("GET", PATH, listed, (SOURCE_WRITE,)),
-    Page("GET", f"{PATH}/new", begin, (SOURCE_WRITE,)),
-    Page("POST", f"{PATH}/new", create, (SOURCE_WRITE,)),
-    Page("GET", f"{_ONE}/edit", edit, (SOURCE_WRITE,)),
-    Page("POST", f"{_ONE}/edit", replace, (SOURCE_WRITE,)),
-    Page("POST", f"{_ONE}/delete", delete, (SOURCE_WRITE,)),
+CONNECTIONS: Sequence[PageRoute] = (
+    PageRoute("GET", PATH, listed, (SOURCE_WRITE,)),
+    PageRoute("GET", f"{PATH}/new", begin, (SOURCE_WRITE,)),
+    PageRoute("POST", f"{PATH}/new", create, (SOURCE_WRITE,)),
+    PageRoute("GET", f"{_ONE}/edit", edit, (SOURCE_WRITE,)),
+    PageRoute("POST", f"{_ONE}/edit", replace, (SOURCE_WRITE,)),
+    PageRoute("POST", f"{_ONE}/delete", delete, (SOURCE_WRITE,)),
 )

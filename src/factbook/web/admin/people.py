@@ -14,8 +14,8 @@ from factbook.http import urls as links
 from factbook.http.requests import Reply
 from factbook.storage import Transaction
 from factbook.web.site import addresses
-from factbook.web.site.endpoint import Page
-from factbook.web.site.page_context import Visit
+from factbook.web.site.endpoint import PageRoute
+from factbook.web.site.page_context import PageContext
 
 T = TypeVar("T")
 
@@ -26,19 +26,19 @@ _SESSIONS = 20
 _ROLES = [(role, title) for role, title in roles.TITLES.items()]
 
 
-class Shown(NamedTuple):
+class PersonRow(NamedTuple):
     """A person, with the number of tokens."""
 
     person: Person
     tokens: int
 
 
-async def listed(visit: Visit) -> Reply:
+async def listed(visit: PageContext) -> Reply:
     """Everybody, and the invitations that can still be used."""
     return await _list(visit)
 
 
-async def invite(visit: Visit) -> Reply:
+async def invite(visit: PageContext) -> Reply:
     """Make an invitation, whose link is in this answer alone."""
     role, secret, now = visit.sent.one("role"), invitations.generate(), visit.now
     digest = invitations.digest(secret, visit.state.token_key)
@@ -60,7 +60,7 @@ async def invite(visit: Visit) -> Reply:
     return _link(visit, made, secret)
 
 
-async def withdraw(visit: Visit) -> Reply:
+async def withdraw(visit: PageContext) -> Reply:
     """End an invitation that nobody has used."""
     id_ = visit.sent.one("invitation")
     write = visit.writing(AuditEntry("person.withdraw", id_[:16]))
@@ -71,12 +71,12 @@ async def withdraw(visit: Visit) -> Reply:
     return visit.redirect(PATH, "The invitation is withdrawn; its link no longer works.")
 
 
-async def show(visit: Visit) -> Reply:
+async def show(visit: PageContext) -> Reply:
     """One person."""
     return await _person(visit)
 
 
-async def change_role(visit: Visit) -> Reply:
+async def change_role(visit: PageContext) -> Reply:
     """Give a person another role."""
     ref, role, now = _ref(visit), visit.sent.one("role"), visit.now
     return await _changed(
@@ -87,7 +87,7 @@ async def change_role(visit: Visit) -> Reply:
     )
 
 
-async def disable(visit: Visit) -> Reply:
+async def disable(visit: PageContext) -> Reply:
     """Keep a person out."""
     ref, now = _ref(visit), visit.now
     return await _changed(
@@ -98,7 +98,7 @@ async def disable(visit: Visit) -> Reply:
     )
 
 
-async def enable(visit: Visit) -> Reply:
+async def enable(visit: PageContext) -> Reply:
     """Let a person in again."""
     ref = _ref(visit)
     return await _changed(
@@ -109,7 +109,7 @@ async def enable(visit: Visit) -> Reply:
     )
 
 
-async def end_sessions(visit: Visit) -> Reply:
+async def end_sessions(visit: PageContext) -> Reply:
     """End every session of a person."""
     ref = _ref(visit)
     return await _changed(
@@ -120,7 +120,7 @@ async def end_sessions(visit: Visit) -> Reply:
     )
 
 
-async def reset_password(visit: Visit) -> Reply:
+async def reset_password(visit: PageContext) -> Reply:
     """Make the link with which a person sets another password."""
     ref, secret, now = _ref(visit), invitations.generate(), visit.now
     digest, by = invitations.digest(secret, visit.state.token_key), visit.person.ref
@@ -139,7 +139,7 @@ def _invited(made: Invitation) -> AuditEntry:
 
 
 async def _changed(
-    visit: Visit, about: AuditEntry | About, work: Callable[[Transaction], T], notice: str
+    visit: PageContext, about: AuditEntry | About, work: Callable[[Transaction], T], notice: str
 ) -> Reply:
     """The person's page after a change, with what was done, or why it cannot be."""
     try:
@@ -149,19 +149,19 @@ async def _changed(
     return visit.redirect(f"{PATH}/{visit.request.parameter('name')}", notice)
 
 
-def _ref(visit: Visit) -> str:
+def _ref(visit: PageContext) -> str:
     try:
         return people.reference(visit.request.parameter("name"))
     except InputError:
         raise NotFoundError("There is no person of this name.") from None
 
 
-def _link(visit: Visit, made: Invitation, secret: str) -> Reply:
+def _link(visit: PageContext, made: Invitation, secret: str) -> Reply:
     link = links.welcome(addresses.server(visit), secret)
     return visit.page("people-link.html", 201, invitation=made, link=link, roles=roles.TITLES)
 
 
-async def _list(visit: Visit, status: int = 200, problem: str = "") -> Reply:
+async def _list(visit: PageContext, status: int = 200, problem: str = "") -> Reply:
     database, after = visit.state.database, visit.query("after")
     found = await people.page(database, after, _PAGE + 1)
     shown = found[:_PAGE]
@@ -169,7 +169,7 @@ async def _list(visit: Visit, status: int = 200, problem: str = "") -> Reply:
     return visit.page(
         "people.html",
         status,
-        people=[Shown(person, counts.get(person.ref, 0)) for person in shown],
+        people=[PersonRow(person, counts.get(person.ref, 0)) for person in shown],
         first=PATH if after else None,
         more=f"{PATH}?after={shown[-1].ref}" if len(found) > _PAGE else None,
         invitations=await invitations.listed(database, visit.now),
@@ -179,7 +179,7 @@ async def _list(visit: Visit, status: int = 200, problem: str = "") -> Reply:
     )
 
 
-async def _person(visit: Visit, status: int = 200, problem: str = "") -> Reply:
+async def _person(visit: PageContext, status: int = 200, problem: str = "") -> Reply:
     database, ref = visit.state.database, _ref(visit)
     person = await people.find(database, ref)
     if person is None:
@@ -201,14 +201,14 @@ async def _person(visit: Visit, status: int = 200, problem: str = "") -> Reply:
 
 
 _NEEDS: Final = (TOKEN_MANAGE,)
-PEOPLE: Sequence[Page] = (
-    Page("GET", PATH, listed, _NEEDS),
-    Page("POST", f"{PATH}/-/invitations", invite, _NEEDS),
-    Page("POST", f"{PATH}/-/withdraw", withdraw, _NEEDS),
-    Page("GET", _PERSON, show, _NEEDS),
-    Page("POST", f"{_PERSON}/role", change_role, _NEEDS),
-    Page("POST", f"{_PERSON}/password", reset_password, _NEEDS),
-    Page("POST", f"{_PERSON}/disable", disable, _NEEDS),
-    Page("POST", f"{_PERSON}/enable", enable, _NEEDS),
-    Page("POST", f"{_PERSON}/sessions", end_sessions, _NEEDS),
+PEOPLE: Sequence[PageRoute] = (
+    PageRoute("GET", PATH, listed, _NEEDS),
+    PageRoute("POST", f"{PATH}/-/invitations", invite, _NEEDS),
+    PageRoute("POST", f"{PATH}/-/withdraw", withdraw, _NEEDS),
+    PageRoute("GET", _PERSON, show, _NEEDS),
+    PageRoute("POST", f"{_PERSON}/role", change_role, _NEEDS),
+    PageRoute("POST", f"{_PERSON}/password", reset_password, _NEEDS),
+    PageRoute("POST", f"{_PERSON}/disable", disable, _NEEDS),
+    PageRoute("POST", f"{_PERSON}/enable", enable, _NEEDS),
+    PageRoute("POST", f"{_PERSON}/sessions", end_sessions, _NEEDS),
 )

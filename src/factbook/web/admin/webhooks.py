@@ -9,21 +9,21 @@ from factbook.errors import ConflictError, InputError
 from factbook.events.event import TYPES, EventType
 from factbook.http import audit as auditing
 from factbook.http.requests import Reply
-from factbook.web.site.endpoint import Page
+from factbook.web.site.endpoint import PageRoute
 from factbook.web.site.formatting import segment
-from factbook.web.site.page_context import Visit
+from factbook.web.site.page_context import PageContext
 
 PATH: Final = "/administration/webhooks"
 _ONE: Final = f"{PATH}/{{id}}"
 _TYPES: Final[Sequence[EventType]] = get_args(EventType)
 
 
-async def listed(visit: Visit) -> Reply:
+async def listed(visit: PageContext) -> Reply:
     """Every webhook, and the form of a new one."""
     return await _list(visit)
 
 
-async def create(visit: Visit) -> Reply:
+async def create(visit: PageContext) -> Reply:
     """Make a webhook, whose secret is in this answer alone."""
     state, url = visit.state, visit.sent.one("url")
     write = visit.writing(auditing.of_webhook("webhook.create"), 201)
@@ -43,12 +43,12 @@ async def create(visit: Visit) -> Reply:
     return visit.page("webhooks-made.html", 201, made=made, path=PATH)
 
 
-async def show(visit: Visit) -> Reply:
+async def show(visit: PageContext) -> Reply:
     """One webhook, and what could not be delivered."""
     return await _one(visit)
 
 
-async def try_out(visit: Visit) -> Reply:
+async def try_out(visit: PageContext) -> Reply:
     """Send a test message, and say what came of it."""
     state, id_ = visit.state, _id(visit)
     try:
@@ -61,20 +61,20 @@ async def try_out(visit: Visit) -> Reply:
     return visit.redirect(_path(id_), notice)
 
 
-async def enable(visit: Visit) -> Reply:
+async def enable(visit: PageContext) -> Reply:
     """Send to a webhook again, and once more what was given up."""
     write = visit.writing(auditing.of_webhook("webhook.enable"))
     await webhooks.enable(_id(visit), now=visit.now, write=write)
     return visit.redirect(_path(_id(visit)), "The webhook is enabled.")
 
 
-async def delete(visit: Visit) -> Reply:
+async def delete(visit: PageContext) -> Reply:
     """Remove a webhook, and what waits to be sent to it."""
     await webhooks.remove(_id(visit), write=visit.writing(auditing.of_webhook("webhook.delete")))
     return visit.redirect(PATH, "The webhook was deleted.")
 
 
-def _chosen(visit: Visit) -> list[EventType]:
+def _chosen(visit: PageContext) -> list[EventType]:
     """The types that are ticked; raises InputError."""
     named = visit.sent.all("types")
     if not set(named) <= set(_TYPES):
@@ -82,7 +82,7 @@ def _chosen(visit: Visit) -> list[EventType]:
     return [type_ for type_ in _TYPES if type_ in named]
 
 
-def _id(visit: Visit) -> str:
+def _id(visit: PageContext) -> str:
     return visit.request.parameter("id")
 
 
@@ -90,7 +90,7 @@ def _path(id_: str) -> str:
     return f"{PATH}/{segment(id_)}"
 
 
-async def _list(visit: Visit, status: int = 200, problem: str = "") -> Reply:
+async def _list(visit: PageContext, status: int = 200, problem: str = "") -> Reply:
     form = visit.form
     return visit.page(
         "webhooks.html",
@@ -104,7 +104,7 @@ async def _list(visit: Visit, status: int = 200, problem: str = "") -> Reply:
     )
 
 
-async def _one(visit: Visit, status: int = 200, problem: str = "") -> Reply:
+async def _one(visit: PageContext, status: int = 200, problem: str = "") -> Reply:
     hook, lost = await webhooks.one(visit.state.database, _id(visit))
     return visit.page(
         "webhook.html",
@@ -118,11 +118,11 @@ async def _one(visit: Visit, status: int = 200, problem: str = "") -> Reply:
 
 
 _NEEDS: Final = (EVENTS_READ, TOKEN_MANAGE)
-WEBHOOKS: Sequence[Page] = (
-    Page("GET", PATH, listed, _NEEDS),
-    Page("POST", PATH, create, _NEEDS),
-    Page("GET", _ONE, show, _NEEDS),
-    Page("POST", f"{_ONE}/test", try_out, _NEEDS),
-    Page("POST", f"{_ONE}/enable", enable, _NEEDS),
-    Page("POST", f"{_ONE}/delete", delete, _NEEDS),
+WEBHOOKS: Sequence[PageRoute] = (
+    PageRoute("GET", PATH, listed, _NEEDS),
+    PageRoute("POST", PATH, create, _NEEDS),
+    PageRoute("GET", _ONE, show, _NEEDS),
+    PageRoute("POST", f"{_ONE}/test", try_out, _NEEDS),
+    PageRoute("POST", f"{_ONE}/enable", enable, _NEEDS),
+    PageRoute("POST", f"{_ONE}/delete", delete, _NEEDS),
 )

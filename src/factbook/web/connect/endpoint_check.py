@@ -20,7 +20,7 @@ from factbook.http import internal_requests as inside
 from factbook.http.client_configs import PATH
 from factbook.http.internal_requests import InternalResponse
 from factbook.web.site import formatting as words
-from factbook.web.site.page_context import Visit
+from factbook.web.site.page_context import PageContext
 
 READS: Final = (CATALOG_READ, SOURCE_READ)
 
@@ -39,7 +39,7 @@ _MEANINGS = {
 }
 
 
-class Step(NamedTuple):
+class CheckStep(NamedTuple):
     """One call of the check; `status` is None when it was not made."""
 
     title: str
@@ -61,13 +61,13 @@ class _Call(NamedTuple):
     told: Callable[[dict[str, Any]], str]
 
 
-async def checked(visit: Visit) -> list[Step]:
+async def checked(visit: PageContext) -> list[CheckStep]:
     """Every step, up to the first that fails done, the others not."""
     if seconds := visit.state.calls.take(visit.person.ref):
         wait = f"You call too often. Try again in {words.counted(seconds, 'second')}."
         first, *others = _CALLS
-        failed = Step(first.title, first.method, status=429, words=wait)
-        return [failed, *(Step(each.title, each.method) for each in others)]
+        failed = CheckStep(first.title, first.method, status=429, words=wait)
+        return [failed, *(CheckStep(each.title, each.method) for each in others)]
     value = tokens.generate()
     id_ = await _token(visit, value)
     try:
@@ -77,7 +77,7 @@ async def checked(visit: Visit) -> list[Step]:
         visit.state.touched.pop(id_, None)
 
 
-async def _token(visit: Visit, value: str) -> str:
+async def _token(visit: PageContext, value: str) -> str:
     owner = visit.person.ref
     token = await visit.state.database.write(
         lambda transaction: store.create(
@@ -94,12 +94,12 @@ async def _token(visit: Visit, value: str) -> str:
     return token.id
 
 
-async def _steps(visit: Visit, token: str) -> list[Step]:
+async def _steps(visit: PageContext, token: str) -> list[CheckStep]:
     headers = {**_HEADERS, "host": _host(visit), "authorization": f"Bearer {token}"}
-    steps: list[Step] = []
+    steps: list[CheckStep] = []
     for number, each in enumerate(_CALLS, 1):
         if steps and not steps[-1].is_good:
-            steps.append(Step(each.title, each.method))
+            steps.append(CheckStep(each.title, each.method))
             continue
         message = {"jsonrpc": "2.0", "method": each.method, "params": each.params, "id": number}
         started = time.perf_counter()
@@ -107,7 +107,7 @@ async def _steps(visit: Visit, token: str) -> list[Step]:
             visit.site.application, PATH, headers, msgspec.json.encode(message), visit.address
         )
         milliseconds = 1000 * (time.perf_counter() - started)
-        step = Step(each.title, each.method, True, answer.status, milliseconds)
+        step = CheckStep(each.title, each.method, True, answer.status, milliseconds)
         try:
             steps.append(step._replace(words=each.told(_result(answer))))
         except _FailedError as error:
@@ -117,7 +117,7 @@ async def _steps(visit: Visit, token: str) -> list[Step]:
     return steps
 
 
-def _host(visit: Visit) -> str:
+def _host(visit: PageContext) -> str:
     """The host that clients name."""
     public = visit.state.settings.public_url
     if public:

@@ -9,10 +9,10 @@ from factbook.errors import NotFoundError
 from factbook.http.client_configs import AGENTS, PATH, VARIABLE, is_address
 from factbook.http.requests import Reply
 from factbook.web.connect import endpoint_check
-from factbook.web.connect.endpoint_check import READS, Step
+from factbook.web.connect.endpoint_check import READS, CheckStep
 from factbook.web.site import addresses
-from factbook.web.site.endpoint import Page
-from factbook.web.site.page_context import Visit
+from factbook.web.site.endpoint import PageRoute
+from factbook.web.site.page_context import PageContext
 
 CONNECT_PATH: Final = "/connect"
 
@@ -20,22 +20,22 @@ _PLACEHOLDER = "YOUR_TOKEN"
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
-async def show(visit: Visit) -> Reply:
+async def show(visit: PageContext) -> Reply:
     """What a client needs to be told."""
     return _page(visit)
 
 
-async def check(visit: Visit) -> Reply:
+async def check(visit: PageContext) -> Reply:
     """Ask the endpoint what clients ask first, and show what it says."""
     return _page(visit, await endpoint_check.checked(visit))
 
 
-async def back(visit: Visit) -> Reply:
+async def back(visit: PageContext) -> Reply:
     """A check is asked for with a form: its address alone leads to the form."""
     return visit.redirect(CONNECT_PATH)
 
 
-def _page(visit: Visit, steps: Sequence[Step] = ()) -> Reply:
+def _page(visit: PageContext, steps: Sequence[CheckStep] = ()) -> Reply:
     name = visit.query("client") or next(iter(AGENTS))
     agent = AGENTS.get(name)
     if agent is None:
@@ -70,8 +70,8 @@ def _is_local(server: str) -> bool:
         return False
 
 
-CONNECT: Sequence[Page] = (
-    Page("GET", CONNECT_PATH, show, READS),
-    Page("GET", f"{CONNECT_PATH}/check", back, READS),
-    Page("POST", f"{CONNECT_PATH}/check", check, READS),
+CONNECT: Sequence[PageRoute] = (
+    PageRoute("GET", CONNECT_PATH, show, READS),
+    PageRoute("GET", f"{CONNECT_PATH}/check", back, READS),
+    PageRoute("POST", f"{CONNECT_PATH}/check", check, READS),
 )

@@ -17,11 +17,11 @@ from factbook.http.requests import Reply
 from factbook.tools import Context, Tool
 from factbook.web.connect import schema_forms
 from factbook.web.connect.endpoint_check import READS
-from factbook.web.connect.schema_forms import Field
+from factbook.web.connect.schema_forms import ArgumentField
 from factbook.web.site import addresses
 from factbook.web.site import formatting as words
-from factbook.web.site.endpoint import Page
-from factbook.web.site.page_context import Visit
+from factbook.web.site.endpoint import PageRoute
+from factbook.web.site.page_context import PageContext
 
 PATH: Final = "/connect/tools"
 RUN: Final = "run"  # the parameter that asks for the call, beside those of the tool
@@ -38,7 +38,7 @@ _BYTES_OF_A_TOKEN = 4
 _AGENTS_CUT = 25_000
 
 
-class Answer(NamedTuple):
+class ToolAnswer(NamedTuple):
     """What a tool answered, as far as it is shown; `reasons` by what is not known."""
 
     text: str
@@ -60,13 +60,13 @@ class Answer(NamedTuple):
         return self.tokens > _AGENTS_CUT
 
 
-async def listed(visit: Visit) -> Reply:
+async def listed(visit: PageContext) -> Reply:
     """Every tool, in the order in which clients list them."""
     tools = [(tool, _first_sentence(tool.description)) for tool in visit.state.tools.values()]
     return visit.page("playground-tools.html", tools=tools)
 
 
-async def show(visit: Visit) -> Reply:
+async def show(visit: PageContext) -> Reply:
     """The form of a tool and, once it was sent, the answer."""
     tool = visit.state.tools.get(visit.request.parameter("name"))
     if tool is None:
@@ -100,7 +100,7 @@ async def show(visit: Visit) -> Reply:
     )
 
 
-async def _called(visit: Visit, tool: Tool, arguments: Mapping[str, Any]) -> Answer:
+async def _called(visit: PageContext, tool: Tool, arguments: Mapping[str, Any]) -> ToolAnswer:
     """The answer to the call, made as a client's is."""
     state, started = visit.state, time.perf_counter()
     try:
@@ -109,21 +109,21 @@ async def _called(visit: Visit, tool: Tool, arguments: Mapping[str, Any]) -> Ans
     except (ToolError, UnavailableError) as error:
         state.metrics.called(tool.name, "refused")
         size = len(error.message.encode())
-        return Answer(error.message, True, size, _milliseconds(started))
+        return ToolAnswer(error.message, True, size, _milliseconds(started))
     state.metrics.called(tool.name, "answered")
     return _answer(value, _milliseconds(started))
 
 
-def _answer(value: str, milliseconds: float) -> Answer:
+def _answer(value: str, milliseconds: float) -> ToolAnswer:
     """A result as it is shown: what nobody would read to its end is cut."""
     size = len(value) if value.isascii() else len(value.encode())
     if len(value) > _LAID_OUT:
-        return Answer(value[:SHOWN], False, size, milliseconds, is_cut=True, is_laid_out=False)
+        return ToolAnswer(value[:SHOWN], False, size, milliseconds, is_cut=True, is_laid_out=False)
     text = msgspec.json.format(value, indent=2)
     is_cut = len(text) > SHOWN
     if is_cut:
         text = text[: text.rfind("\n", 0, SHOWN)]
-    return Answer(text, False, size, milliseconds, is_cut, reasons=_reasons(value))
+    return ToolAnswer(text, False, size, milliseconds, is_cut, reasons=_reasons(value))
 
 
 class _Reasoned(msgspec.Struct):
@@ -140,7 +140,7 @@ def _reasons(value: str) -> dict[str, list[str]]:
     return found
 
 
-def _typed(visit: Visit, fields: Sequence[Field]) -> dict[str, str]:
+def _typed(visit: PageContext, fields: Sequence[ArgumentField]) -> dict[str, str]:
     """What the form holds: what was sent, at first what keeps an answer short."""
     typed = {field.name: visit.query(field.name) for field in fields}
     if not visit.query(RUN) and not typed.get("limit"):
@@ -149,7 +149,7 @@ def _typed(visit: Visit, fields: Sequence[Field]) -> dict[str, str]:
 
 
 async def _suggested(
-    visit: Visit, fields: Sequence[Field], typed: Mapping[str, str]
+    visit: PageContext, fields: Sequence[ArgumentField], typed: Mapping[str, str]
 ) -> dict[str, list[str]]:
     """Some values of the fields that name an entity: neighbours of what was typed."""
     names = {field.name for field in fields}
@@ -171,7 +171,7 @@ def _named(ref: str) -> str:
 
 def _examples(
     tool: Tool,
-    fields: Sequence[Field],
+    fields: Sequence[ArgumentField],
     typed: Mapping[str, str],
     suggested: Mapping[str, Sequence[str]],
 ) -> list[tuple[str, str]]:
@@ -184,7 +184,7 @@ def _examples(
     ]
 
 
-async def _sources(visit: Visit, typed: Mapping[str, str]) -> list[tuple[str, str]]:
+async def _sources(visit: PageContext, typed: Mapping[str, str]) -> list[tuple[str, str]]:
     """The data sources to choose from, and one that was asked for though there is none."""
     known = (await visit.state.registry.current()).sources.values()
     found = [(source.id, f"{source.title} ({source.id})") for source in known]
@@ -194,7 +194,7 @@ async def _sources(visit: Visit, typed: Mapping[str, str]) -> list[tuple[str, st
     return found
 
 
-def _request(visit: Visit, tool: Tool, arguments: Mapping[str, Any]) -> dict[str, str]:
+def _request(visit: PageContext, tool: Tool, arguments: Mapping[str, Any]) -> dict[str, str]:
     """The call as clients send it: the message, and a line for the shell."""
     message = {
         "jsonrpc": "2.0",
@@ -225,7 +225,7 @@ def _word(argument: tuple[str, Any]) -> str:
     return f"{name}={text}"
 
 
-def _others(visit: Visit, tool: Tool, arguments: Mapping[str, Any]) -> list[tuple[str, str]]:
+def _others(visit: PageContext, tool: Tool, arguments: Mapping[str, Any]) -> list[tuple[str, str]]:
     """The other tools about the same entity, each with the address of its form."""
     entity = {name: arguments[name] for name in ("name", "namespace", "kind") if name in arguments}
     if "name" not in entity:
@@ -247,7 +247,7 @@ def _milliseconds(started: float) -> float:
     return 1000 * (time.perf_counter() - started)
 
 
-PLAYGROUND: Sequence[Page] = (
-    Page("GET", PATH, listed, READS),
-    Page("GET", f"{PATH}/{{name}}", show, READS),
+PLAYGROUND: Sequence[PageRoute] = (
+    PageRoute("GET", PATH, listed, READS),
+    PageRoute("GET", f"{PATH}/{{name}}", show, READS),
 )

@@ -16,7 +16,7 @@ _CONTROLS: Final[Mapping[str, Control]] = {
 _MOST_DIGITS = 15
 
 
-class Field(NamedTuple):
+class ArgumentField(NamedTuple):
     """One argument as a form asks for it; texts are empty where the schema says nothing."""
 
     name: str
@@ -28,7 +28,7 @@ class Field(NamedTuple):
     choices: tuple[tuple[str, str], ...]  # values, and how they are shown
 
 
-def fields(schema: Mapping[str, Any]) -> list[Field]:
+def fields(schema: Mapping[str, Any]) -> list[ArgumentField]:
     """The arguments that an object schema of strings, numbers, booleans and lists of strings takes.
 
     Those that are required come first, else in the order of the schema.
@@ -39,7 +39,7 @@ def fields(schema: Mapping[str, Any]) -> list[Field]:
 
 
 def arguments(
-    known: Sequence[Field], typed: Mapping[str, str]
+    known: Sequence[ArgumentField], typed: Mapping[str, str]
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """The arguments that were typed, and by name what cannot be sent as what it has to be.
 
@@ -58,11 +58,11 @@ def arguments(
     return values, problems
 
 
-def _field(name: str, part: Mapping[str, Any], is_required: bool) -> Field:
+def _field(name: str, part: Mapping[str, Any], is_required: bool) -> ArgumentField:
     control = _CONTROLS.get(part["type"], "text")
     choices = tuple((_text(value), _text(value)) for value in part.get("enum", ()))
     examples = part.get("examples") or [""]
-    return Field(
+    return ArgumentField(
         name,
         "choice" if choices else control,
         part.get("description", ""),
@@ -80,7 +80,7 @@ def _text(value: Any) -> str:
     return "\n".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-def _value(field: Field, text: str) -> Any:
+def _value(field: ArgumentField, text: str) -> Any:
     """The value that a text means; raises ValueError saying what to write."""
     match field.control:
         case "integer":

@@ -18,10 +18,10 @@ from factbook.integrations.vendors import VENDORS
 from factbook.scheduling import runs
 from factbook.web.data_sources import source_labels as source_words
 from factbook.web.data_sources import table_rows as source_rows
-from factbook.web.data_sources.table_rows import Row
-from factbook.web.site.endpoint import Page
+from factbook.web.data_sources.table_rows import SourceRow
+from factbook.web.site.endpoint import PageRoute
 from factbook.web.site.formatting import segment
-from factbook.web.site.page_context import Visit
+from factbook.web.site.page_context import PageContext
 
 _PATH: Final = "/data-sources/{id}"
 _RUNS: Final = 10
@@ -34,10 +34,10 @@ _VENDORS: Final = {vendor.id: vendor.title for vendor in VENDORS}
 _DIGITS: Final = 19  # more than those of any id
 
 
-class Subject(NamedTuple):
+class SourceView(NamedTuple):
     """The source that a page is about; `stored` is how it is defined, of custom ones."""
 
-    row: Row
+    row: SourceRow
     stored: StoredSource | None
     known: Known
 
@@ -57,7 +57,7 @@ def path_of(source_id: str) -> str:
     return f"/data-sources/{segment(source_id)}"
 
 
-async def subject(visit: Visit) -> Subject:
+async def subject(visit: PageContext) -> SourceView:
     """The source that the address names; raises NotFoundError."""
     state, source_id = visit.state, visit.request.parameter("id")
     known = await state.registry.latest()
@@ -70,15 +70,15 @@ async def subject(visit: Visit) -> Subject:
         times = await glance.last_written(state.database, [source_id])
     health = await runs.health_of(state.database, source_id)
     row = source_rows.row(known, source_id, health, times.get(source_id), visit.now)
-    return Subject(row, stored, known)
+    return SourceView(row, stored, known)
 
 
-async def show(visit: Visit) -> Reply:
+async def show(visit: PageContext) -> Reply:
     """The page of a source."""
     return await page(visit, await subject(visit))
 
 
-async def failed(visit: Visit) -> Reply:
+async def failed(visit: PageContext) -> Reply:
     """The entities about which the last run brought nothing, some thousand rows at a time."""
     found = await subject(visit)
     after = visit.query("after", "0")
@@ -93,7 +93,7 @@ async def failed(visit: Visit) -> Reply:
     )
 
 
-async def delete(visit: Visit) -> Reply:
+async def delete(visit: PageContext) -> Reply:
     """Remove a source with all that it brought."""
     state, found = visit.state, await subject(visit)
     write = visit.writing(AuditEntry("data-source.delete", found.id))
@@ -104,7 +104,7 @@ async def delete(visit: Visit) -> Reply:
 
 
 async def page(
-    visit: Visit, found: Subject, status: int = 200, *, entity: str = "", problem: str = ""
+    visit: PageContext, found: SourceView, status: int = 200, *, entity: str = "", problem: str = ""
 ) -> Reply:
     """The page; `problem` is why a run of `entity` or of everything could not begin."""
     database, source = visit.state.database, found.row.source
@@ -138,7 +138,7 @@ async def page(
     )
 
 
-async def _failures(visit: Visit, found: Subject, after: int, limit: int) -> Failures:
+async def _failures(visit: PageContext, found: SourceView, after: int, limit: int) -> Failures:
     last = found.row.last
     if last is None:
         return Failures([], None)
@@ -146,7 +146,7 @@ async def _failures(visit: Visit, found: Subject, after: int, limit: int) -> Fai
     return await glance.failures(visit.state.database, found.id, since, after, limit)
 
 
-def _groups(found: Subject) -> list[tuple[str | None, list[Any]]]:
+def _groups(found: SourceView) -> list[tuple[str | None, list[Any]]]:
     """The facts by the tool that they fill."""
     groups: dict[str | None, list[Any]] = {}
     for fact in found.row.source.schema:
@@ -162,8 +162,8 @@ def _texts(stored: StoredSource | None) -> Mapping[str, str]:
     return {name: texts.written(text) for name, text in given.items() if text is not None}
 
 
-DATA_SOURCE: Sequence[Page] = (
-    Page("GET", _PATH, show, (SOURCE_READ,)),
-    Page("GET", f"{_PATH}/failures", failed, (SOURCE_READ, CATALOG_READ)),
-    Page("POST", f"{_PATH}/delete", delete, (SOURCE_WRITE,)),
+DATA_SOURCE: Sequence[PageRoute] = (
+    PageRoute("GET", _PATH, show, (SOURCE_READ,)),
+    PageRoute("GET", f"{_PATH}/failures", failed, (SOURCE_READ, CATALOG_READ)),
+    PageRoute("POST", f"{_PATH}/delete", delete, (SOURCE_WRITE,)),
 )

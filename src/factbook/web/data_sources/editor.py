@@ -22,9 +22,9 @@ from factbook.http.requests import Reply
 from factbook.storage import Transaction, Write
 from factbook.web.data_sources import source_labels as source_words
 from factbook.web.data_sources.detail import path_of
-from factbook.web.data_sources.trial import Trial, tried
-from factbook.web.site.endpoint import Page
-from factbook.web.site.page_context import Visit
+from factbook.web.data_sources.trial import DefinitionTrial, tried
+from factbook.web.site.endpoint import PageRoute
+from factbook.web.site.page_context import PageContext
 
 T = TypeVar("T")
 
@@ -44,7 +44,7 @@ class _Editing:
     problems: Sequence[dict[str, str]] = ()
     lost: Sequence[dict[str, str]] = ()
     conflict: StoredSource | None = None
-    trial: Trial | None = None
+    trial: DefinitionTrial | None = None
     trial_problem: str = ""
     status: int = 200
 
@@ -57,7 +57,7 @@ class _OvertakenError(ConflictError):
         super().__init__("The data source was deleted meanwhile." if newer is None else None)
 
 
-async def begin(visit: Visit) -> Reply:
+async def begin(visit: PageContext) -> Reply:
     """Which kind of source to define; with a kind and an id, the definition to begin with."""
     type_, source_id = visit.query("type"), visit.query("id")
     if not source_id:
@@ -75,31 +75,31 @@ async def begin(visit: Visit) -> Reply:
     return await _editor(visit, None, await _read_quietly(visit, _Editing(text, "")))
 
 
-async def create(visit: Visit) -> Reply:
+async def create(visit: PageContext) -> Reply:
     """Save a new source, publish it, or try it."""
     return await _answer(visit, None)
 
 
-async def edit(visit: Visit) -> Reply:
+async def edit(visit: PageContext) -> Reply:
     """The editor of a source, with its draft or what is published."""
     stored = await _stored(visit)
     editing = _Editing(texts.written(stored.draft or stored.current), _edition(stored))
     return await _editor(visit, stored, await _read_quietly(visit, editing))
 
 
-async def save(visit: Visit) -> Reply:
+async def save(visit: PageContext) -> Reply:
     """Save the draft of a source, publish it, or try it."""
     return await _answer(visit, await _stored(visit))
 
 
-async def publish(visit: Visit) -> Reply:
+async def publish(visit: PageContext) -> Reply:
     """Publish the draft that is stored, also when facts are lost if the form says so."""
     stored, sent = await _stored(visit), visit.sent
     editing = _Editing(texts.written(stored.draft or stored.current), sent.one("seen"))
     return await _publish(visit, stored, editing, force=sent.one("force") == "yes")
 
 
-async def _answer(visit: Visit, stored: StoredSource | None) -> Reply:
+async def _answer(visit: PageContext, stored: StoredSource | None) -> Reply:
     sent = visit.sent
     editing = _Editing(sent.raw("text"), sent.one("seen"), entity=sent.one("entity"))
     try:
@@ -117,7 +117,7 @@ async def _answer(visit: Visit, stored: StoredSource | None) -> Reply:
 
 
 async def _save(
-    visit: Visit, stored: StoredSource | None, editing: _Editing, document: dict[str, Any]
+    visit: PageContext, stored: StoredSource | None, editing: _Editing, document: dict[str, Any]
 ) -> Reply:
     sent, state = visit.sent, visit.state
     action = "data-source.create" if stored is None else "data-source.replace"
@@ -144,7 +144,9 @@ async def _save(
     return visit.redirect(f"{path_of(saved.id)}/edit", _saved(saved))
 
 
-async def _publish(visit: Visit, stored: StoredSource, editing: _Editing, *, force: bool) -> Reply:
+async def _publish(
+    visit: PageContext, stored: StoredSource, editing: _Editing, *, force: bool
+) -> Reply:
     state, now = visit.state, visit.now
     write = visit.writing(auditing.of_source("data-source.publish", now))
     try:
@@ -169,7 +171,7 @@ async def _publish(visit: Visit, stored: StoredSource, editing: _Editing, *, for
 
 
 async def _overtaken(
-    visit: Visit, stored: StoredSource | None, editing: _Editing, error: _OvertakenError
+    visit: PageContext, stored: StoredSource | None, editing: _Editing, error: _OvertakenError
 ) -> Reply:
     """The editor with the text as it was sent, and whose draft it would have overwritten."""
     editing.status, editing.conflict = error.status, error.newer
@@ -178,7 +180,7 @@ async def _overtaken(
     return await _editor(visit, error.newer or stored, editing)
 
 
-async def _try(visit: Visit, stored: StoredSource | None, editing: _Editing) -> Reply:
+async def _try(visit: PageContext, stored: StoredSource | None, editing: _Editing) -> Reply:
     visit.require(CATALOG_READ)
     assert editing.definition is not None
     try:
@@ -190,7 +192,7 @@ async def _try(visit: Visit, stored: StoredSource | None, editing: _Editing) -> 
     return await _editor(visit, stored, editing)
 
 
-async def _editor(visit: Visit, stored: StoredSource | None, editing: _Editing) -> Reply:
+async def _editor(visit: PageContext, stored: StoredSource | None, editing: _Editing) -> Reply:
     state, definition = visit.state, editing.definition
     suggestions = []
     if definition is not None and visit.may(CATALOG_READ):
@@ -209,7 +211,7 @@ async def _editor(visit: Visit, stored: StoredSource | None, editing: _Editing) 
     )
 
 
-def _kinds(visit: Visit, type_: str, source_id: str = "", problem: str = "") -> Reply:
+def _kinds(visit: PageContext, type_: str, source_id: str = "", problem: str = "") -> Reply:
     return visit.page(
         "data-source-new.html",
         400 if problem else 200,
@@ -220,7 +222,7 @@ def _kinds(visit: Visit, type_: str, source_id: str = "", problem: str = "") -> 
     )
 
 
-async def _stored(visit: Visit) -> StoredSource:
+async def _stored(visit: PageContext) -> StoredSource:
     """The custom source of the address; raises NotFoundError, ConflictError for a builtin one."""
     source_id = visit.request.parameter("id")
     defining.check_custom(source_id, visit.state.registry)
@@ -228,13 +230,13 @@ async def _stored(visit: Visit) -> StoredSource:
 
 
 async def _read(
-    visit: Visit, document: dict[str, Any], stored: StoredSource | None
+    visit: PageContext, document: dict[str, Any], stored: StoredSource | None
 ) -> CustomSourceDefinition:
     depth, source_id = visit.state.settings.max_json_depth, stored and stored.id
     return await defining.read(document, visit.state.registry, depth, source_id)
 
 
-async def _read_quietly(visit: Visit, editing: _Editing) -> _Editing:
+async def _read_quietly(visit: PageContext, editing: _Editing) -> _Editing:
     """What the text means, as far as it means something; nobody has asked for its problems yet."""
     try:
         document = await asyncio.to_thread(texts.read, editing.text)
@@ -287,10 +289,10 @@ def _taken(source_id: str) -> str:
     return f"There is a data source {source_id} already; choose another id."
 
 
-SOURCE_EDITOR: Sequence[Page] = (
-    Page("GET", _NEW, begin, (SOURCE_WRITE,)),
-    Page("POST", _NEW, create, (SOURCE_WRITE,)),
-    Page("GET", f"{_PATH}/edit", edit, (SOURCE_WRITE,)),
-    Page("POST", f"{_PATH}/edit", save, (SOURCE_WRITE,)),
-    Page("POST", f"{_PATH}/publish", publish, (SOURCE_WRITE,)),
+SOURCE_EDITOR: Sequence[PageRoute] = (
+    PageRoute("GET", _NEW, begin, (SOURCE_WRITE,)),
+    PageRoute("POST", _NEW, create, (SOURCE_WRITE,)),
+    PageRoute("GET", f"{_PATH}/edit", edit, (SOURCE_WRITE,)),
+    PageRoute("POST", f"{_PATH}/edit", save, (SOURCE_WRITE,)),
+    PageRoute("POST", f"{_PATH}/publish", publish, (SOURCE_WRITE,)),
 )

@@ -11,9 +11,9 @@ from factbook.integrations.vendors import VENDORS
 from factbook.scheduling import runs
 from factbook.web.data_sources import source_labels as source_words
 from factbook.web.data_sources import table_rows as source_rows
-from factbook.web.data_sources.table_rows import Row
-from factbook.web.site.endpoint import Page
-from factbook.web.site.page_context import Visit
+from factbook.web.data_sources.table_rows import SourceRow
+from factbook.web.site.endpoint import PageRoute
+from factbook.web.site.page_context import PageContext
 
 PATH: Final = "/data-sources"
 _PAGE: Final = 50
@@ -37,7 +37,7 @@ class _Counts(NamedTuple):
     drafts: int
 
 
-async def listed(visit: Visit) -> Reply:
+async def listed(visit: PageContext) -> Reply:
     """Every data source and how it is doing."""
     rows = await _rows(visit)
     query, shown = visit.query("q"), visit.query("show")
@@ -65,7 +65,7 @@ async def listed(visit: Visit) -> Reply:
     )
 
 
-async def _rows(visit: Visit) -> list[Row]:
+async def _rows(visit: PageContext) -> list[SourceRow]:
     state, now = visit.state, visit.now
     known = await state.registry.latest()
     health = await runs.health(state.database)
@@ -76,7 +76,7 @@ async def _rows(visit: Visit) -> list[Row]:
     return sorted(rows, key=lambda row: (row.doing.rank, row.source.title.casefold()))
 
 
-def _is_meant(row: Row, text: str, shown: str) -> bool:
+def _is_meant(row: SourceRow, text: str, shown: str) -> bool:
     if text not in row.source.id.casefold() and text not in row.source.title.casefold():
         return False
     match shown:
@@ -87,7 +87,7 @@ def _is_meant(row: Row, text: str, shown: str) -> bool:
     return True
 
 
-def _counts(rows: Sequence[Row]) -> _Counts:
+def _counts(rows: Sequence[SourceRow]) -> _Counts:
     return _Counts(
         all=len(rows),
         builtin=sum(row.is_builtin for row in rows),
@@ -97,7 +97,7 @@ def _counts(rows: Sequence[Row]) -> _Counts:
     )
 
 
-def _not_configured(rows: Sequence[Row]) -> list[object]:
+def _not_configured(rows: Sequence[SourceRow]) -> list[object]:
     handlers = [row.source.handler for row in rows]
     configured = {handler.builtin_id for handler in handlers if handler}
     return [vendor for vendor in VENDORS if vendor.id not in configured]
@@ -113,4 +113,4 @@ def _address(asked: dict[str, str], number: int) -> str:
     return f"{PATH}?{urlencode({**given, 'page': number})}"
 
 
-DATA_SOURCES: Sequence[Page] = (Page("GET", PATH, listed, (SOURCE_READ,)),)
+DATA_SOURCES: Sequence[PageRoute] = (PageRoute("GET", PATH, listed, (SOURCE_READ,)),)

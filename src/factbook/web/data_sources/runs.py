@@ -15,8 +15,8 @@ from factbook.scheduling.runs import RunRecord
 from factbook.web.data_sources import detail as data_source
 from factbook.web.data_sources import table_rows as source_rows
 from factbook.web.sign_in.password_sign_in import safe_path
-from factbook.web.site.endpoint import Page
-from factbook.web.site.page_context import Visit
+from factbook.web.site.endpoint import PageRoute
+from factbook.web.site.page_context import PageContext
 
 _PATH: Final = "/data-sources/{id}/runs"
 _MOST: Final = 2 * runs.KEPT
@@ -25,7 +25,7 @@ _DIGITS: Final = 19  # more than those of any id
 _PATIENCE: Final = 15_000
 
 
-async def listed(visit: Visit) -> Reply:
+async def listed(visit: PageContext) -> Reply:
     """The last runs of a source."""
     found = await data_source.subject(visit)
     return visit.page(
@@ -37,7 +37,7 @@ async def listed(visit: Visit) -> Reply:
     )
 
 
-async def begin(visit: Visit) -> Reply:
+async def begin(visit: PageContext) -> Reply:
     """Collect a source now, of every entity or of one, and go on to where the run is shown.
 
     With `next`, a path of this service, it goes on to that.
@@ -55,7 +55,7 @@ async def begin(visit: Visit) -> Reply:
     return visit.redirect(f"{found.path}/runs/{run.id}")
 
 
-async def show(visit: Visit) -> Reply:
+async def show(visit: PageContext) -> Reply:
     """A run: how far it is, or how it ended."""
     found = await data_source.subject(visit)
     text = visit.request.parameter("run")
@@ -76,7 +76,7 @@ async def show(visit: Visit) -> Reply:
     )
 
 
-async def _begun(visit: Visit, source_id: str, entity: str) -> RunRecord:
+async def _begun(visit: PageContext, source_id: str, entity: str) -> RunRecord:
     state = visit.state
     ref = str(refs.parse(entity, kind="component")) if entity else None
     run = await running.run(
@@ -97,8 +97,8 @@ def _is_stuck(run: RunRecord, elapsed: int) -> bool:
     return is_waiting and elapsed >= _PATIENCE
 
 
-SOURCE_RUNS: Sequence[Page] = (
-    Page("GET", _PATH, listed, (SOURCE_READ,)),
-    Page("POST", _PATH, begin, (SOURCE_RUN,)),
-    Page("GET", f"{_PATH}/{{run}}", show, (SOURCE_READ,)),
+SOURCE_RUNS: Sequence[PageRoute] = (
+    PageRoute("GET", _PATH, listed, (SOURCE_READ,)),
+    PageRoute("POST", _PATH, begin, (SOURCE_RUN,)),
+    PageRoute("GET", f"{_PATH}/{{run}}", show, (SOURCE_READ,)),
 )

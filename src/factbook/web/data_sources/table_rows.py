@@ -23,7 +23,7 @@ class Doing(NamedTuple):
     rank: int
 
 
-class Row(NamedTuple):
+class SourceRow(NamedTuple):
     """A data source and how it is doing; `way` is how its facts get here."""
 
     source: DataSource
@@ -55,12 +55,12 @@ class Row(NamedTuple):
 
 def row(
     known: Known, source_id: str, health_: SourceHealth | None, pushed_at: int | None, now: int
-) -> Row:
+) -> SourceRow:
     """How the source with this id is doing; its definition may be unusable."""
     source = known.sources.get(source_id) or DataSource(id=source_id, title=source_id, draft=True)
     problem = known.problems.get(source_id)
     way = _way(known, source_id)
-    return Row(
+    return SourceRow(
         source,
         source_id not in known.definitions and problem is None,
         way,

@@ -11,10 +11,10 @@ from factbook.errors import InputError
 from factbook.facts import reasons as words
 from factbook.facts.merge import reason_of
 from factbook.facts.schema import Fact
-from factbook.web.site.page_context import Visit
+from factbook.web.site.page_context import PageContext
 
 
-class Brought(NamedTuple):
+class FactTrial(NamedTuple):
     """What came of one fact: a value as JSON, or why there is none, and what that means."""
 
     fact: Fact
@@ -23,13 +23,13 @@ class Brought(NamedTuple):
     meaning: str
 
 
-class Trial(NamedTuple):
+class DefinitionTrial(NamedTuple):
     """What came of a trial; `whole` is why there is no value at all."""
 
     ref: str
     request: Any
     answer: TrialResponse | None
-    brought: list[Brought]
+    brought: list[FactTrial]
     whole: str
 
     @property
@@ -43,7 +43,9 @@ class Trial(NamedTuple):
         return sum(one.value is not None for one in self.brought)
 
 
-async def tried(visit: Visit, definition: CustomSourceDefinition, entity: str) -> Trial:
+async def tried(
+    visit: PageContext, definition: CustomSourceDefinition, entity: str
+) -> DefinitionTrial:
     """Collect for the entity, and store nothing.
 
     Raises InputError for a reference that is none and for a connection that does not let it,
@@ -56,11 +58,11 @@ async def tried(visit: Visit, definition: CustomSourceDefinition, entity: str) -
         state.database, state.registry, state.connect, definition, entity
     )
     brought = [_brought(fact, found.facts, found.reasons) for fact in definition.source.schema]
-    return Trial(ref, found.request, found.answer, brought, found.reasons.get("", ""))
+    return DefinitionTrial(ref, found.request, found.answer, brought, found.reasons.get("", ""))
 
 
-def _brought(fact: Fact, facts: Any, reasons: Any) -> Brought:
+def _brought(fact: Fact, facts: Any, reasons: Any) -> FactTrial:
     if fact.name in facts:
-        return Brought(fact, msgspec.json.encode(facts[fact.name]).decode(), "", "")
+        return FactTrial(fact, msgspec.json.encode(facts[fact.name]).decode(), "", "")
     reason = reason_of(fact.name, reasons) or reasons.get("") or words.NEVER_COLLECTED
-    return Brought(fact, None, reason, words.REASONS[words.word(reason)])
+    return FactTrial(fact, None, reason, words.REASONS[words.word(reason)])

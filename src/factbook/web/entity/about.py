@@ -18,7 +18,7 @@ _LONGEST = 20_000  # of all that a field shows
 _HEAD = frozenset({"type", "lifecycle"})  # what the page's head says
 
 
-class Link(NamedTuple):
+class EntityLink(NamedTuple):
     """A link of the entity; `href` is None for what is no address of a web page."""
 
     title: str
@@ -35,7 +35,7 @@ class Part(NamedTuple):
     cut: bool = False
 
 
-class Field(NamedTuple):
+class SpecField(NamedTuple):
     """A field of the spec, its values, and how many there are more of."""
 
     label: str
@@ -71,11 +71,11 @@ class About(NamedTuple):
     type: str
     lifecycle: str
     tags: list[str]
-    links: list[Link]
+    links: list[EntityLink]
     labels: list[tuple[str, str]]
     annotations: list[tuple[str, str, str | None]]
-    fields: list[Field]
-    long_fields: list[Field]
+    fields: list[SpecField]
+    long_fields: list[SpecField]
     checks: list[Check]
     problems: list[str]
 
@@ -117,14 +117,14 @@ def _text(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _links(metadata: Mapping[str, Any]) -> list[Link]:
+def _links(metadata: Mapping[str, Any]) -> list[EntityLink]:
     return [
-        Link(link.get("title") or link["url"], link["url"], words.external(link["url"]))
+        EntityLink(link.get("title") or link["url"], link["url"], words.external(link["url"]))
         for link in list(metadata.get("links") or ())[:_ENTRIES]
     ]
 
 
-def _field(kind: str, namespace: str, name: str, value: Any) -> Field:
+def _field(kind: str, namespace: str, name: str, value: Any) -> SpecField:
     values = value if isinstance(value, list) else [value]
     target = next((field for field in FIELDS.get(kind, ()) if field.name == name), None)
     parts, room = list[Part](), _LONGEST
@@ -134,7 +134,7 @@ def _field(kind: str, namespace: str, name: str, value: Any) -> Field:
             href = _path_of(one, target.target_kind, namespace)
         parts.append(_part(one, href, room))
         room = max(0, room - len(parts[-1].text))
-    return Field(fact_values.label(name), parts, max(0, len(values) - _ITEMS))
+    return SpecField(fact_values.label(name), parts, max(0, len(values) - _ITEMS))
 
 
 def _part(value: Any, href: str | None, room: int) -> Part:

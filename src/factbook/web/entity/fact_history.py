@@ -28,10 +28,10 @@ from factbook.web.entity import page as entity
 from factbook.web.entity.fact_reasons import Reason
 from factbook.web.entity.fact_values import Value
 from factbook.web.entity.facts import placed
-from factbook.web.entity.page import Subject
-from factbook.web.site.endpoint import Page
+from factbook.web.entity.page import EntityView
+from factbook.web.site.endpoint import PageRoute
 from factbook.web.site.formatting import segment
-from factbook.web.site.page_context import Visit
+from factbook.web.site.page_context import PageContext
 
 _POINTS: Final = 500
 _ROWS: Final = 50
@@ -49,7 +49,7 @@ _SPANS: Final[dict[str, tuple[str, int | None]]] = {
 _SPAN: Final = "month"
 
 
-class Written(NamedTuple):
+class HistoryRow(NamedTuple):
     """What one collection wrote: a value, or why there was none; neither where it was kept."""
 
     at: int
@@ -58,7 +58,7 @@ class Written(NamedTuple):
     version: str
 
 
-class Change(NamedTuple):
+class ValuePeriod(NamedTuple):
     """A value in words, unknown where it is None, from when on and until when."""
 
     value: str | None
@@ -66,7 +66,7 @@ class Change(NamedTuple):
     until: int | None
 
 
-class Figures(NamedTuple):
+class ValueSummary(NamedTuple):
     """The least, the largest and the average of the values in the span."""
 
     least: str
@@ -74,10 +74,10 @@ class Figures(NamedTuple):
     average: str
 
 
-class _Asked(NamedTuple):
+class _FactContext(NamedTuple):
     """Which fact of which entity."""
 
-    subject: Subject
+    subject: EntityView
     source: DataSource
     fact: Fact
     latest: Latest | None
@@ -87,7 +87,7 @@ class _Asked(NamedTuple):
         return self.latest.facts if self.latest else {}
 
 
-async def show(visit: Visit) -> Reply:
+async def show(visit: PageContext) -> Reply:
     """The page of a fact."""
     found = await entity.find(visit)
     if isinstance(found, Reply):
@@ -126,7 +126,7 @@ async def show(visit: Visit) -> Reply:
     )
 
 
-async def _asked(visit: Visit, found: Subject) -> _Asked:
+async def _asked(visit: PageContext, found: EntityView) -> _FactContext:
     """What the address names; raises NotFoundError."""
     known = await visit.state.registry.current()
     source_id, name = visit.request.parameter("source"), visit.request.parameter("fact")
@@ -141,10 +141,10 @@ async def _asked(visit: Visit, found: Subject) -> _Asked:
         latest: Latest | None = Latest(facts, {}, source.version, found.shown.updated_at)
     else:
         latest = await store.latest(visit.state.database, source.id, found.shown.id)
-    return _Asked(found, source, fact, latest)
+    return _FactContext(found, source, fact, latest)
 
 
-def _now(asked: _Asked) -> dict[str, Any]:
+def _now(asked: _FactContext) -> dict[str, Any]:
     """What is known now, and since when; or why nothing is."""
     name, latest = asked.fact.name, asked.latest
     if latest is not None and name in latest.facts:
@@ -161,8 +161,8 @@ def _drawn(
 ) -> dict[str, Any]:
     """A chart and figures of numbers, the changes of everything else."""
     chart: Markup | None = None
-    figures: Figures | None = None
-    changes: list[Change] = []
+    figures: ValueSummary | None = None
+    changes: list[ValuePeriod] = []
     if fact.type in {"integer", "float"}:
         unit = fact_values.unit_of(fact)
         if points:
@@ -181,33 +181,33 @@ def _drawn(
     return {"chart": chart, "figures": figures, "changes": changes, "points": len(points)}
 
 
-def _figures(values: Sequence[float | None], unit: str) -> Figures | None:
+def _figures(values: Sequence[float | None], unit: str) -> ValueSummary | None:
     known = [found for value in values if (found := scales.finite(value)) is not None]
     if not known:
         return None
     # Divided first: the sum of large ones may be too large.
     average = math.fsum(value / len(known) for value in known)
     shown = [scales.quantity(value, unit) for value in (min(known), max(known), average)]
-    return Figures(*shown)
+    return ValueSummary(*shown)
 
 
-def _changes(fact: Fact, points: Sequence[Point]) -> list[Change]:
+def _changes(fact: Fact, points: Sequence[Point]) -> list[ValuePeriod]:
     """The stretches in which the value was the same, the latest first."""
-    found: list[Change] = []
+    found: list[ValuePeriod] = []
     before: object = points
     for at, value in points:
         if value != before or not found:
             if found:
                 found[-1] = found[-1]._replace(until=at)
             words = None if value is None else fact_values.in_words(fact, value)
-            found.append(Change(words, at, None))
+            found.append(ValuePeriod(words, at, None))
         before = value
     return found[::-1][:_CHANGES]
 
 
 async def _table(
-    visit: Visit, asked: _Asked, before: int | None
-) -> tuple[list[Written], int | None]:
+    visit: PageContext, asked: _FactContext, before: int | None
+) -> tuple[list[HistoryRow], int | None]:
     """The last rows that were written, before a time; the time to go on from."""
     limit = excerpts.bounded(asked.facts, _ROWS, _TABLE_BYTES)
     after = None if before is None else HistoryPosition(before, "")
@@ -223,7 +223,7 @@ async def _table(
         if found and value is None:
             reason = reason_of(name, msgspec.json.decode(row.reasons))
         shown.append(
-            Written(
+            HistoryRow(
                 row.written_at,
                 None if value is None else fact_values.shown(asked.fact, value),
                 None if reason is None else fact_reasons.plain(reason),
@@ -241,6 +241,8 @@ def _time(text: str) -> int | None:
     return int(text)
 
 
-FACTS: Sequence[Page] = (
-    Page("GET", f"{entity.PATH}/facts/{{source}}/{{fact:path}}", show, (CATALOG_READ, SOURCE_READ)),
+FACTS: Sequence[PageRoute] = (
+    PageRoute(
+        "GET", f"{entity.PATH}/facts/{{source}}/{{fact:path}}", show, (CATALOG_READ, SOURCE_READ)
+    ),
 )

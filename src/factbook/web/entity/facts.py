@@ -25,7 +25,7 @@ from factbook.web.entity import fact_reasons, fact_values
 from factbook.web.entity.fact_reasons import Reason
 from factbook.web.entity.fact_values import Value
 from factbook.web.site.formatting import entity_path, segment
-from factbook.web.site.page_context import Visit
+from factbook.web.site.page_context import PageContext
 
 _CARDS: Final = 30
 _OTHERS: Final = 100
@@ -35,7 +35,7 @@ _BYTES: Final = 8_000_000  # of history that one page reads
 _ANNOTATIONS: Final = "metadata.annotations."
 
 
-class Known(NamedTuple):
+class KnownFact(NamedTuple):
     """A fact with a value; `kept_at` is the time of one that is older than the others."""
 
     name: str
@@ -54,12 +54,12 @@ class Unknown(NamedTuple):
     facts: list[tuple[str, str]]
 
 
-class Group(NamedTuple):
+class FactGroup(NamedTuple):
     """Facts that belong together, under a title or none."""
 
     title: str
     description: str
-    known: list[Known]
+    known: list[KnownFact]
     unknown: list[Unknown]
 
 
@@ -73,7 +73,7 @@ class Card(NamedTuple):
     path: str
     written_at: int | None
     down_since: int | None
-    groups: list[Group]
+    groups: list[FactGroup]
     reason: Reason | None
     can_collect: bool
 
@@ -93,7 +93,7 @@ class Facts(NamedTuple):
     lacking: list[Lacking]
 
 
-async def of_entity(visit: Visit, id_: int, ref: str, entity: dict[str, Any]) -> Facts:
+async def of_entity(visit: PageContext, id_: int, ref: str, entity: dict[str, Any]) -> Facts:
     """What every source knows of the entity; the catalog's own are its compliance."""
     known = await visit.state.registry.current()
     matcher = await offloaded(Matcher, entity)  # the document may be large
@@ -119,13 +119,13 @@ async def of_entity(visit: Visit, id_: int, ref: str, entity: dict[str, Any]) ->
     return Facts(cards, others[:_OTHERS], lacking[:_OTHERS])
 
 
-def can_collect(visit: Visit, known: Sources, source: DataSource) -> bool:
+def can_collect(visit: PageContext, known: Sources, source: DataSource) -> bool:
     """Whether the person may have the source collected now, and it is one that is collected."""
     return visit.may(SOURCE_RUN) and source.id in known.integrations
 
 
 async def card(
-    visit: Visit,
+    visit: PageContext,
     id_: int,
     ref: str,
     source: DataSource,
@@ -150,7 +150,7 @@ async def card(
 
 
 async def _lines(
-    visit: Visit, id_: int, source: DataSource, latest: Latest, bytes_: int
+    visit: PageContext, id_: int, source: DataSource, latest: Latest, bytes_: int
 ) -> dict[str, Markup]:
     """A line for each number that has been another one in the past."""
     numeric = [
@@ -176,18 +176,18 @@ async def _lines(
 
 def _groups(
     source: DataSource, latest: Latest, path: str, lines: Mapping[str, Markup]
-) -> list[Group]:
-    groups: dict[str, Group] = {}
+) -> list[FactGroup]:
+    groups: dict[str, FactGroup] = {}
     missing: dict[tuple[str, Reason], Unknown] = {}
     for fact in source.schema:
         title, description, label = placed(fact)
-        group = groups.setdefault(title, Group(title, description, [], []))
+        group = groups.setdefault(title, FactGroup(title, description, [], []))
         where = f"{path}/{segment(fact.name)}"
         if fact.name in latest.facts:
             value = fact_values.shown(fact, latest.facts[fact.name])
             kept_at = latest.kept.get(fact.name)
             group.known.append(
-                Known(
+                KnownFact(
                     fact.name, label, fact.description, where, value, kept_at, lines.get(fact.name)
                 )
             )

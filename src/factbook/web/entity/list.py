@@ -17,8 +17,8 @@ from factbook.errors import InputError
 from factbook.http.requests import Reply
 from factbook.web.site import addresses, positions
 from factbook.web.site import formatting as words
-from factbook.web.site.endpoint import Page
-from factbook.web.site.page_context import Visit
+from factbook.web.site.endpoint import PageRoute
+from factbook.web.site.page_context import PageContext
 
 PATH = "/catalog"
 _ITEMS = 40
@@ -31,7 +31,7 @@ _ORDERS = (("name", "By name"), ("kind", "By kind"), ("updated", "Last changed f
 
 
 @dataclass(frozen=True)
-class Asked:
+class CatalogQuery:
     """What the address asks for, as people write it."""
 
     q: str = ""
@@ -43,7 +43,7 @@ class Asked:
     order: str = ""
 
     @classmethod
-    def of(cls, visit: Visit) -> "Asked":
+    def of(cls, visit: PageContext) -> "CatalogQuery":
         """What the query of a visit holds; raises InputError for an order that there is not."""
         # No entity has the character NUL, and PostgreSQL takes no text that does.
         found = {
@@ -77,7 +77,7 @@ class Asked:
         )
 
 
-class Row(NamedTuple):
+class EntityListRow(NamedTuple):
     """An entity as the list shows it."""
 
     ref: str
@@ -93,9 +93,9 @@ class Row(NamedTuple):
     updated_at: int
 
 
-async def show(visit: Visit) -> Reply:
+async def show(visit: PageContext) -> Reply:
     """A page of the entities that are looked for."""
-    asked = Asked.of(visit)
+    asked = CatalogQuery.of(visit)
     order = next(order for order in listing.ORDERS if order == (asked.order or "name"))
     place, backward = positions.of(visit, order)
     try:
@@ -150,7 +150,7 @@ class _Remembered:
     choices: _Choices | None = None
 
 
-async def _choices(visit: Visit) -> Sequence[list[FilterChoice]]:
+async def _choices(visit: PageContext) -> Sequence[list[FilterChoice]]:
     """What there is to choose from: namespaces, owners, tags and sets.
 
     Nothing for the script, which takes the results alone from the page.
@@ -180,7 +180,7 @@ def _options(choices: Sequence[FilterChoice], chosen: str, nothing: str) -> list
     return [("", nothing), *sorted(options.items(), key=lambda option: option[0].casefold())]
 
 
-class _Metadata(msgspec.Struct):
+class _RowMetadata(msgspec.Struct):
     name: str = ""
     title: str = ""
     description: str = ""
@@ -192,20 +192,20 @@ class _Spec(msgspec.Struct):
     owner: Any = None
 
 
-class _Document(msgspec.Struct):
-    metadata: _Metadata
+class _RowDocument(msgspec.Struct):
+    metadata: _RowMetadata
     spec: _Spec = msgspec.field(default_factory=_Spec)
 
 
-_read = msgspec.json.Decoder(_Document).decode
+_read = msgspec.json.Decoder(_RowDocument).decode
 
 
-def _row(listed: EntityRow) -> Row:
+def _row(listed: EntityRow) -> EntityListRow:
     metadata, spec = (document := _read(listed.document)).metadata, document.spec
     kind, _, rest = listed.ref.partition(":")
     owner = spec.owner if isinstance(spec.owner, str) else ""
     owner_ref = owner_reference(owner, rest.partition("/")[0])
-    return Row(
+    return EntityListRow(
         listed.ref,
         kind,
         metadata.title or metadata.name,
@@ -234,4 +234,4 @@ def _one_line(text: str, longest: int = 200) -> str:
     return line if len(line) <= longest else f"{line[:longest].rstrip()}…"
 
 
-CATALOG: Sequence[Page] = (Page("GET", PATH, show, (CATALOG_READ,)),)
+CATALOG: Sequence[PageRoute] = (PageRoute("GET", PATH, show, (CATALOG_READ,)),)

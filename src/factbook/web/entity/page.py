@@ -24,8 +24,8 @@ from factbook.web.entity import relation_list as entity_relations
 from factbook.web.entity.about import about
 from factbook.web.entity.list import owner_reference
 from factbook.web.site import formatting as words
-from factbook.web.site.endpoint import Page
-from factbook.web.site.page_context import Visit
+from factbook.web.site.endpoint import PageRoute
+from factbook.web.site.page_context import PageContext
 
 PATH = "/catalog/{kind}/{namespace}/{name}"
 
@@ -36,7 +36,7 @@ _LARGEST_YAML = 1_000_000  # characters of JSON
 _RAW = 200_000  # characters of a document that are shown; all of it can be downloaded
 
 
-class Subject(NamedTuple):
+class EntityView(NamedTuple):
     """The entity that a page is about, as it is stored and as the catalog shows it."""
 
     shown: EntityDetail
@@ -60,7 +60,7 @@ class Subject(NamedTuple):
         return title
 
 
-async def find(visit: Visit) -> Subject | Reply:
+async def find(visit: PageContext) -> EntityView | Reply:
     """The entity that the address names, or a page that says which may have been meant."""
     parts = [visit.request.parameter(part) for part in ("kind", "namespace", "name")]
     ref = EntityRef.of(*parts)
@@ -68,10 +68,10 @@ async def find(visit: Visit) -> Subject | Reply:
     shown = None if "\0" in str(ref) else await showing.entity(visit.state.database, str(ref))
     if shown is None:
         return await _missing(visit, ref)
-    return Subject(shown, msgspec.json.decode(shown.stored.render()))
+    return EntityView(shown, msgspec.json.decode(shown.stored.render()))
 
 
-async def show(visit: Visit) -> Reply:
+async def show(visit: PageContext) -> Reply:
     """The page of an entity."""
     found = await find(visit)
     if isinstance(found, Reply):
@@ -94,7 +94,7 @@ async def show(visit: Visit) -> Reply:
     )
 
 
-async def relations(visit: Visit) -> Reply:
+async def relations(visit: PageContext) -> Reply:
     """Every relation of an entity, of one type or all, in pages."""
     found = await find(visit)
     if isinstance(found, Reply):
@@ -119,7 +119,7 @@ async def relations(visit: Visit) -> Reply:
     )
 
 
-async def raw(visit: Visit) -> Reply:
+async def raw(visit: PageContext) -> Reply:
     """An entity as JSON and as YAML, to copy."""
     found = await find(visit)
     if isinstance(found, Reply):
@@ -135,7 +135,7 @@ async def raw(visit: Visit) -> Reply:
     )
 
 
-async def as_json(visit: Visit) -> Reply:
+async def as_json(visit: PageContext) -> Reply:
     """An entity as a file of JSON."""
     found = await find(visit)
     if isinstance(found, Reply):
@@ -143,7 +143,7 @@ async def as_json(visit: Visit) -> Reply:
     return _file(found, "json", words.json_text(found.entity) + "\n", b"application/json")
 
 
-async def as_yaml(visit: Visit) -> Reply:
+async def as_yaml(visit: PageContext) -> Reply:
     """An entity as a file of YAML; of the largest there is JSON alone, which takes no seconds."""
     found = await find(visit)
     if isinstance(found, Reply):
@@ -154,7 +154,7 @@ async def as_yaml(visit: Visit) -> Reply:
     return _file(found, "yaml", text, b"application/yaml; charset=utf-8")
 
 
-async def source(visit: Visit) -> Reply:
+async def source(visit: PageContext) -> Reply:
     """Everything that one data source knows of an entity."""
     found = await find(visit)
     if isinstance(found, Reply):
@@ -182,7 +182,7 @@ async def source(visit: Visit) -> Reply:
     )
 
 
-def frame(found: Subject, tab: str) -> dict[str, Any]:
+def frame(found: EntityView, tab: str) -> dict[str, Any]:
     """What every page of the entity shows around its own content."""
     spec = found.entity.get("spec") or {}
     kind, _, rest = found.ref.partition(":")
@@ -202,14 +202,14 @@ def frame(found: Subject, tab: str) -> dict[str, Any]:
     }
 
 
-def _file(found: Subject, ending: str, text: str, content_type: bytes) -> Reply:
+def _file(found: EntityView, ending: str, text: str, content_type: bytes) -> Reply:
     name = "".join(char if char.isascii() and (char.isalnum() or char in "-_.") else "-"
                    for char in words.name_of(found.ref))  # fmt: skip
     headers = {"content-disposition": f'attachment; filename="{name[:100]}.{ending}"'}
     return Reply(text.encode(), headers=headers, content_type=content_type)
 
 
-async def _missing(visit: Visit, ref: EntityRef) -> Reply:
+async def _missing(visit: PageContext, ref: EntityRef) -> Reply:
     """The page for an entity that is not there: those that may have been meant."""
     near: list[str] = []
     if all(part.isprintable() for part in ref):
@@ -232,11 +232,11 @@ def _number(text: str) -> int:
 
 _NEEDS = (CATALOG_READ, SOURCE_READ)
 
-ENTITY: Sequence[Page] = (
-    Page("GET", PATH, show, _NEEDS),
-    Page("GET", f"{PATH}/relations", relations, _NEEDS),
-    Page("GET", f"{PATH}/raw", raw, _NEEDS),
-    Page("GET", f"{PATH}/raw.json", as_json, _NEEDS),
-    Page("GET", f"{PATH}/raw.yaml", as_yaml, _NEEDS),
-    Page("GET", f"{PATH}/facts/{{source}}", source, _NEEDS),
+ENTITY: Sequence[PageRoute] = (
+    PageRoute("GET", PATH, show, _NEEDS),
+    PageRoute("GET", f"{PATH}/relations", relations, _NEEDS),
+    PageRoute("GET", f"{PATH}/raw", raw, _NEEDS),
+    PageRoute("GET", f"{PATH}/raw.json", as_json, _NEEDS),
+    PageRoute("GET", f"{PATH}/raw.yaml", as_yaml, _NEEDS),
+    PageRoute("GET", f"{PATH}/facts/{{source}}", source, _NEEDS),
 )

@@ -20,7 +20,7 @@ _LOOKED_UP = 200
 _OF_A_TYPE = 9  # as a group of the picture shows
 
 
-class Relation(msgspec.Struct, rename="camel", frozen=True):
+class EntityRelation(msgspec.Struct, rename="camel", frozen=True):
     """A relation as the catalog shows it."""
 
     type: str
@@ -34,16 +34,16 @@ class Picture(NamedTuple):
     rows: list[tuple[str, Node]]
 
 
-_read = msgspec.json.Decoder(list[Relation]).decode
+_read = msgspec.json.Decoder(list[EntityRelation]).decode
 
 
-def of(shown: EntityDetail) -> list[Relation]:
+def of(shown: EntityDetail) -> list[EntityRelation]:
     """Every relation of the entity, by type and target."""
     return _read(shown.stored.relations)
 
 
 async def picture(
-    database: Database, centre: Node, relations: Sequence[Relation], path: str
+    database: Database, centre: Node, relations: Sequence[EntityRelation], path: str
 ) -> Picture:
     """The entity between those that it is related to.
 
@@ -63,14 +63,14 @@ async def picture(
     return Picture(drawing, shown)
 
 
-async def listed(database: Database, relations: Sequence[Relation]) -> list[tuple[str, Node]]:
+async def listed(database: Database, relations: Sequence[EntityRelation]) -> list[tuple[str, Node]]:
     """(caption, entity) of some relations."""
     refs = list(dict.fromkeys(relation.target_ref for relation in relations))
     names = await showing.names(database, refs)
     return [(caption(one.type), node(one.target_ref, names)) for one in relations]
 
 
-def types(relations: Sequence[Relation]) -> list[tuple[str, str, int]]:
+def types(relations: Sequence[EntityRelation]) -> list[tuple[str, str, int]]:
     """(type, caption, number) of the relations of each type."""
     counts: dict[str, int] = {}
     for relation in relations:
@@ -88,17 +88,17 @@ def _unknown(ref: str) -> Node:
     return Node(ref, ref.partition(":")[0], name_of(ref), entity_path(ref))
 
 
-def _chosen(relations: Sequence[Relation]) -> Sequence[Relation]:
+def _chosen(relations: Sequence[EntityRelation]) -> Sequence[EntityRelation]:
     """All of few relations, of many the first of each type by name, as the picture shows them."""
     if len(relations) <= _LOOKED_UP:
         return relations
-    by_type: dict[str, set[Relation]] = {}
+    by_type: dict[str, set[EntityRelation]] = {}
     for each in relations:
         by_type.setdefault(each.type, set()).add(each)
     return [each for some in by_type.values() for each in nsmallest(_OF_A_TYPE, some, _by_name)]
 
 
-def _by_name(relation: Relation) -> tuple[str, str]:
+def _by_name(relation: EntityRelation) -> tuple[str, str]:
     return naturally(name_of(relation.target_ref)), relation.target_ref
 
 

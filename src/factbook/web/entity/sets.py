@@ -15,8 +15,8 @@ from factbook.http.requests import Reply, offloaded
 from factbook.web.site import addresses
 from factbook.web.site import formatting as words
 from factbook.web.site.diff import difference
-from factbook.web.site.endpoint import Page
-from factbook.web.site.page_context import Visit
+from factbook.web.site.endpoint import PageRoute
+from factbook.web.site.page_context import PageContext
 
 _ITEMS = 100
 _CHANGES = 25
@@ -24,7 +24,7 @@ _EMPTIED = 20
 _LONGEST_NUMBER = 9
 
 
-async def listed(visit: Visit) -> Reply:
+async def listed(visit: PageContext) -> Reply:
     """Every set, and those that were emptied and can be restored."""
     found = await pushing.summaries(visit.state.database)
     return visit.page(
@@ -36,7 +36,7 @@ async def listed(visit: Visit) -> Reply:
     )
 
 
-async def items(visit: Visit) -> Reply:
+async def items(visit: PageContext) -> Reply:
     """The items of a set, in the order of its last push."""
     found, after = await _set(visit), _number(visit.query("after", "-1"), least=-1)
     page = None
@@ -53,7 +53,7 @@ async def items(visit: Visit) -> Reply:
     )
 
 
-async def revisions(visit: Visit) -> Reply:
+async def revisions(visit: PageContext) -> Reply:
     """What each push of a set changed, newest first."""
     found = await _set(visit)
     return visit.page(
@@ -65,12 +65,12 @@ async def revisions(visit: Visit) -> Reply:
     )
 
 
-async def revision(visit: Visit) -> Reply:
+async def revision(visit: PageContext) -> Reply:
     """The difference that one revision made."""
     return await _revision(visit)
 
 
-async def restore(visit: Visit) -> Reply:
+async def restore(visit: PageContext) -> Reply:
     """Make a set what it was after a revision, as a new one."""
     found, number = await _set(visit), _revision_number(visit)
     seen = _number(visit.sent.one("seen"), least=0)
@@ -95,7 +95,7 @@ async def restore(visit: Visit) -> Reply:
     return visit.redirect(f"{_path(found.id)}/revisions", notice)
 
 
-async def push(visit: Visit) -> Reply:
+async def push(visit: PageContext) -> Reply:
     """How to push this set: ready lines for the shell."""
     found = await _set(visit)
     return visit.page(
@@ -103,7 +103,7 @@ async def push(visit: Visit) -> Reply:
     )
 
 
-async def _revision(visit: Visit, status: int = 200, problem: str | None = None) -> Reply:
+async def _revision(visit: PageContext, status: int = 200, problem: str | None = None) -> Reply:
     found, number = await _set(visit), _revision_number(visit)
     after = visit.query("after")
     page = await changes.page(visit.state.database, found.id, number, after, _CHANGES)
@@ -130,11 +130,11 @@ def _counted(changes: dict[str, int]) -> str:
     return ", ".join(f"{changes[kind]:,} {kind}" for kind in ("added", "updated", "removed"))
 
 
-async def _set(visit: Visit) -> StoredSet:
+async def _set(visit: PageContext) -> StoredSet:
     return await pushing.summary(visit.state.database, visit.request.parameter("set_id"))
 
 
-def _revision_number(visit: Visit) -> int:
+def _revision_number(visit: PageContext) -> int:
     text = visit.request.parameter("number")
     if not text.isdecimal() or not text.isascii() or len(text) > _LONGEST_NUMBER:
         raise NotFoundError("There is no such revision.")
@@ -152,7 +152,7 @@ def _path(name: str) -> str:
     return f"/sets/{words.segment(name)}"
 
 
-def _push_lines(visit: Visit, name: str) -> dict[str, str]:
+def _push_lines(visit: PageContext, name: str) -> dict[str, str]:
     """How to push a set, by the name of the program."""
     server, word = addresses.server(visit), visit.state.settings.push_word
     option = "" if word == "factbook" else f" --push-word {word}"
@@ -181,11 +181,11 @@ def _quoted(text: str) -> str:
     return "'" + text.replace("'", "'\\''") + "'"
 
 
-SETS: Sequence[Page] = (
-    Page("GET", "/sets", listed, (CATALOG_READ,)),
-    Page("GET", "/sets/{set_id}", items, (CATALOG_READ,)),
-    Page("GET", "/sets/{set_id}/revisions", revisions, (CATALOG_READ,)),
-    Page("GET", "/sets/{set_id}/revisions/{number}", revision, (CATALOG_READ,)),
-    Page("POST", "/sets/{set_id}/revisions/{number}/restore", restore, (SET_WRITE,)),
-    Page("GET", "/sets/{set_id}/push", push, (CATALOG_READ,)),
+SETS: Sequence[PageRoute] = (
+    PageRoute("GET", "/sets", listed, (CATALOG_READ,)),
+    PageRoute("GET", "/sets/{set_id}", items, (CATALOG_READ,)),
+    PageRoute("GET", "/sets/{set_id}/revisions", revisions, (CATALOG_READ,)),
+    PageRoute("GET", "/sets/{set_id}/revisions/{number}", revision, (CATALOG_READ,)),
+    PageRoute("POST", "/sets/{set_id}/revisions/{number}/restore", restore, (SET_WRITE,)),
+    PageRoute("GET", "/sets/{set_id}/push", push, (CATALOG_READ,)),
 )

@@ -24,8 +24,8 @@ from factbook.http.requests import Reply
 from factbook.storage import Transaction, Write
 from factbook.web.sign_in.password_sign_in import safe_path
 from factbook.web.site import addresses, cookies, session
-from factbook.web.site.endpoint import OPEN, Page
-from factbook.web.site.page_context import Visit
+from factbook.web.site.endpoint import OPEN, PageRoute
+from factbook.web.site.page_context import PageContext
 
 if TYPE_CHECKING:
     from factbook.auth.oidc.client import OpenID
@@ -34,7 +34,7 @@ _PATH = "/sign-in/openid"
 _NEXT = "factbook-next"
 
 
-async def begin(visit: Visit) -> Reply:
+async def begin(visit: PageContext) -> Reply:
     """On to the provider, which sends the person back to `finish`."""
     provider = _provider(visit)
     _check_rate(visit)
@@ -48,7 +48,7 @@ async def begin(visit: Visit) -> Reply:
     return Reply(status=303, headers={"location": url}, content_type=b"text/plain")
 
 
-async def finish(visit: Visit) -> Reply:
+async def finish(visit: PageContext) -> Reply:
     """Sign in whom the provider has proven to be there."""
     provider = _provider(visit)
     _check_rate(visit)
@@ -71,7 +71,7 @@ async def finish(visit: Visit) -> Reply:
     return visit.redirect(back)
 
 
-async def _person(visit: Visit, provider: "OpenID", identity: Identity) -> Person:
+async def _person(visit: PageContext, provider: "OpenID", identity: Identity) -> Person:
     """Who the account belongs to: somebody who came before, or a new person."""
     database = visit.state.database
     role = role_of(identity, provider.options)
@@ -86,7 +86,7 @@ async def _person(visit: Visit, provider: "OpenID", identity: Identity) -> Perso
     return found
 
 
-async def _new_person(visit: Visit, identity: Identity, role: str | None) -> Person:
+async def _new_person(visit: PageContext, identity: Identity, role: str | None) -> Person:
     if role is None:
         raise SignInError("This account is not known here; ask an administrator to add it.")
     try:
@@ -114,29 +114,29 @@ async def _new_person(visit: Visit, identity: Identity, role: str | None) -> Per
         ) from None
 
 
-def _writing(visit: Visit, ref: str, entry: AuditEntry) -> Write:
+def _writing(visit: PageContext, ref: str, entry: AuditEntry) -> Write:
     caller = Caller(ref, visit.now, visit.address)
     return audit.writing(visit.state.database, caller, entry, HTTPStatus.SEE_OTHER)
 
 
-def _provider(visit: Visit) -> "OpenID":
+def _provider(visit: PageContext) -> "OpenID":
     if visit.site.openid is None:
         raise NotFoundError("No OpenID Connect provider is configured.")
     return visit.site.openid
 
 
-def _back(visit: Visit) -> str:
+def _back(visit: PageContext) -> str:
     return f"{addresses.server(visit)}{_PATH}/callback"
 
 
-def _check_rate(visit: Visit) -> None:
+def _check_rate(visit: PageContext) -> None:
     if seconds := visit.state.failures.waits(visit.address):
         raise TooManyRequestsError(
             f"Too many attempts. Try again in {seconds} seconds.", retry_after=seconds
         )
 
 
-async def _refused(visit: Visit, error: SignInError) -> Reply:
+async def _refused(visit: PageContext, error: SignInError) -> Reply:
     visit.state.failures.take(visit.address)
     auditing.refused(
         visit.state,
@@ -150,7 +150,7 @@ async def _refused(visit: Visit, error: SignInError) -> Reply:
     return visit.page("sign-in-refused.html", error.status, problem=error.message)
 
 
-SIGNING_IN_ELSEWHERE: Sequence[Page] = (
-    Page("GET", _PATH, begin, OPEN),
-    Page("GET", f"{_PATH}/callback", finish, OPEN),
+SIGNING_IN_ELSEWHERE: Sequence[PageRoute] = (
+    PageRoute("GET", _PATH, begin, OPEN),
+    PageRoute("GET", f"{_PATH}/callback", finish, OPEN),
 )

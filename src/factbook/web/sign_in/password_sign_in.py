@@ -23,8 +23,8 @@ from factbook.http import urls as links
 from factbook.http.requests import Reply
 from factbook.storage import Transaction
 from factbook.web.site import session
-from factbook.web.site.endpoint import OPEN, Page
-from factbook.web.site.page_context import Visit
+from factbook.web.site.endpoint import OPEN, PageRoute
+from factbook.web.site.page_context import PageContext
 
 _WRONG = "The name or the password is wrong."
 
@@ -36,7 +36,7 @@ class Proven(NamedTuple):
     stored: str
 
 
-async def ask(visit: Visit) -> Reply:
+async def ask(visit: PageContext) -> Reply:
     """The form to sign in with."""
     back = safe_path(visit.query("next"))
     if visit.session is not None:
@@ -44,7 +44,7 @@ async def ask(visit: Visit) -> Reply:
     return await _form(visit, back)
 
 
-async def sign_in(visit: Visit) -> Reply:
+async def sign_in(visit: PageContext) -> Reply:
     """Sign in with a name and a password."""
     name, back = visit.sent.one("name"), safe_path(visit.sent.raw("next"))
     try:
@@ -60,19 +60,19 @@ async def sign_in(visit: Visit) -> Reply:
     return visit.redirect(back)
 
 
-async def sign_out(visit: Visit) -> Reply:
+async def sign_out(visit: PageContext) -> Reply:
     """End the session."""
     if visit.session is not None:
         await session.end(visit)
     return visit.redirect("/sign-in", "You are signed out.")
 
 
-async def welcome(visit: Visit) -> Reply:
+async def welcome(visit: PageContext) -> Reply:
     """What an invitation offers: an account, or a new password."""
     return _welcome(visit, await _invitation(visit))
 
 
-async def accept(visit: Visit) -> Reply:
+async def accept(visit: PageContext) -> Reply:
     """Use an invitation, and sign in."""
     invitation, form = await _invitation(visit), visit.sent
     try:
@@ -99,7 +99,7 @@ def safe_path(text: str) -> str:
     return text
 
 
-async def _proven(visit: Visit, name: str, password: str) -> Proven:
+async def _proven(visit: PageContext, name: str, password: str) -> Proven:
     """The person who knows the password; raises InputError, and when too often.
 
     A name that nobody has takes as long as a wrong password, and is answered the same.
@@ -122,14 +122,14 @@ async def _proven(visit: Visit, name: str, password: str) -> Proven:
     return Proven(ref, stored)
 
 
-async def _renew(visit: Visit, proven: Proven, password: str) -> None:
+async def _renew(visit: PageContext, proven: Proven, password: str) -> None:
     """Hash the password anew where that was done as one does no more."""
     if passwords.outdated(proven.stored):
         hashed = await visit.site.slow(passwords.hashed, password)
         await visit.state.database.write(lambda tx: people.rehash(tx, proven.ref, hashed))
 
 
-async def _use(visit: Visit, ref: str, hashed: str, display_name: str) -> None:
+async def _use(visit: PageContext, ref: str, hashed: str, display_name: str) -> None:
     now, digest = visit.now, _digest(visit)
 
     def work(transaction: Transaction) -> Invitation:
@@ -157,7 +157,7 @@ async def _use(visit: Visit, ref: str, hashed: str, display_name: str) -> None:
     await audit.writing(visit.state.database, caller, about, HTTPStatus.SEE_OTHER)(work)
 
 
-async def _invitation(visit: Visit) -> Invitation:
+async def _invitation(visit: PageContext) -> Invitation:
     found = await invitations.find(visit.state.database, _digest(visit), visit.now)
     if found is None:
         visit.state.failures.take(visit.address)
@@ -165,13 +165,13 @@ async def _invitation(visit: Visit) -> Invitation:
     return found
 
 
-def _digest(visit: Visit) -> str:
+def _digest(visit: PageContext) -> str:
     secret = visit.request.parameter("secret")
     return invitations.digest(secret, visit.state.token_key)
 
 
 async def _form(
-    visit: Visit, back: str, status: int = 200, *, name: str = "", problem: str | None = None
+    visit: PageContext, back: str, status: int = 200, *, name: str = "", problem: str | None = None
 ) -> Reply:
     openid = visit.site.openid
     return visit.page(
@@ -185,7 +185,7 @@ async def _form(
     )
 
 
-def _welcome(visit: Visit, invitation: Invitation, status: int = 200, **values: str) -> Reply:
+def _welcome(visit: PageContext, invitation: Invitation, status: int = 200, **values: str) -> Reply:
     shown = {"name": "", "display_name": "", "problem": None, **values}
     reply = visit.page("welcome.html", status, invitation=invitation, **shown)
     # The address is a secret: no other page gets to know it. With "no-referrer" browsers would not
@@ -193,7 +193,7 @@ def _welcome(visit: Visit, invitation: Invitation, status: int = 200, **values: 
     return reply._replace(headers={"referrer-policy": "strict-origin"})
 
 
-async def _note_refusal(visit: Visit, name: str, error: FactbookError) -> None:
+async def _note_refusal(visit: PageContext, name: str, error: FactbookError) -> None:
     visit.recorded = True
     auditing.refused(
         visit.state,
@@ -206,7 +206,7 @@ async def _note_refusal(visit: Visit, name: str, error: FactbookError) -> None:
     )
 
 
-async def _known(visit: Visit, name: str) -> str:
+async def _known(visit: PageContext, name: str) -> str:
     """The reference of the person of this name; none for other words, which may be a password."""
     try:
         found = await people.find(visit.state.database, people.reference(name))
@@ -215,10 +215,10 @@ async def _known(visit: Visit, name: str) -> str:
     return found.ref if found else ""
 
 
-SIGNING_IN: Sequence[Page] = (
-    Page("GET", "/sign-in", ask, OPEN),
-    Page("POST", "/sign-in", sign_in, OPEN),
-    Page("POST", "/sign-out", sign_out, OPEN),
-    Page("GET", links.WELCOME, welcome, OPEN),
-    Page("POST", links.WELCOME, accept, OPEN),
+SIGNING_IN: Sequence[PageRoute] = (
+    PageRoute("GET", "/sign-in", ask, OPEN),
+    PageRoute("POST", "/sign-in", sign_in, OPEN),
+    PageRoute("POST", "/sign-out", sign_out, OPEN),
+    PageRoute("GET", links.WELCOME, welcome, OPEN),
+    PageRoute("POST", links.WELCOME, accept, OPEN),
 )

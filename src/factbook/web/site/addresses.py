@@ -1,9 +1,9 @@
 """The addresses that people copy: of this service, as they reach it."""
 
-from factbook.web.site.page_context import Visit
+from factbook.web.site.page_context import PageContext
 
 
-def server(visit: Visit) -> str:
+def server(visit: PageContext) -> str:
     """The address of this service, as the settings say or as the request came."""
     public = visit.state.settings.public_url
     if public:

@@ -24,7 +24,7 @@ _AROUND: Final = 2
 Kind = Literal["added", "removed", "same"]
 
 
-class Line(NamedTuple):
+class DiffLine(NamedTuple):
     """A line: `added`, `removed` or the `same` on both sides."""
 
     kind: Kind
@@ -34,7 +34,7 @@ class Line(NamedTuple):
 class Difference(NamedTuple):
     """The lines that changed and some around them; `cut` when there are more."""
 
-    lines: list[Line]
+    lines: list[DiffLine]
     cut: bool
 
 
@@ -46,7 +46,7 @@ def difference(before: str | None, after: str | None) -> Difference:
     return Difference([_shortened(line) for line in lines[:_SHOWN]], is_cut)
 
 
-def _lines(before: list[str], after: list[str]) -> Iterator[Line]:
+def _lines(before: list[str], after: list[str]) -> Iterator[DiffLine]:
     """The changes in stretches of lines, each with the lines around it."""
     stretches = [
         (is_same, list(lines))
@@ -62,23 +62,23 @@ def _lines(before: list[str], after: list[str]) -> Iterator[Line]:
         tail = [] if is_last else lines[len(head) :][-_AROUND:]
         yield from _marked(head)
         if len(head) + len(tail) < len(lines) and not is_first and not is_last:
-            yield Line("same", "…")
+            yield DiffLine("same", "…")
         yield from _marked(tail)
 
 
-def _marked(lines: Sequence[Line]) -> Iterator[Line]:
+def _marked(lines: Sequence[DiffLine]) -> Iterator[DiffLine]:
     marks = {"added": "+ ", "removed": "- ", "same": "  "}
-    return (Line(line.kind, marks[line.kind] + line.text) for line in lines)
+    return (DiffLine(line.kind, marks[line.kind] + line.text) for line in lines)
 
 
-def _edits(before: list[str], after: list[str]) -> Iterator[Line]:
+def _edits(before: list[str], after: list[str]) -> Iterator[DiffLine]:
     """Every line of both, in order: what leads from the one to the other."""
     head = _common(before, after)
     tail = _common(before[: head - 1 - len(before) : -1], after[: head - 1 - len(after) : -1])
     old, new = before[head : len(before) - tail], after[head : len(after) - tail]
-    yield from (Line("same", text) for text in before[:head])
+    yield from (DiffLine("same", text) for text in before[:head])
     yield from _shortest(old, new) or _replaced(old, new)
-    yield from (Line("same", text) for text in before[len(before) - tail :])
+    yield from (DiffLine("same", text) for text in before[len(before) - tail :])
 
 
 def _common(one: Sequence[str], other: Sequence[str]) -> int:
@@ -87,11 +87,14 @@ def _common(one: Sequence[str], other: Sequence[str]) -> int:
     return next((place for place, (a, b) in pairs if a != b), min(len(one), len(other)))
 
 
-def _replaced(old: list[str], new: list[str]) -> list[Line]:
-    return [*(Line("removed", text) for text in old), *(Line("added", text) for text in new)]
+def _replaced(old: list[str], new: list[str]) -> list[DiffLine]:
+    return [
+        *(DiffLine("removed", text) for text in old),
+        *(DiffLine("added", text) for text in new),
+    ]
 
 
-def _shortest(old: list[str], new: list[str]) -> list[Line] | None:
+def _shortest(old: list[str], new: list[str]) -> list[DiffLine] | None:
     """The fewest edits; None when there are too many.
 
     `reached` is for each diagonal (lines of the old less lines of the new) how many lines of the
@@ -124,23 +127,23 @@ def _step(reached: dict[int, int], diagonal: int, edits: int) -> int:
     return reached[diagonal - 1] + 1
 
 
-def _backwards(old: list[str], new: list[str], trail: list[dict[int, int]]) -> list[Line]:
+def _backwards(old: list[str], new: list[str], trail: list[dict[int, int]]) -> list[DiffLine]:
     """The lines along the way on which the end was reached."""
-    x, y, found = len(old), len(new), list[Line]()
+    x, y, found = len(old), len(new), list[DiffLine]()
     for edits in range(len(trail) - 1, -1, -1):
         diagonal, reached = x - y, trail[edits]
         start = _step(reached, diagonal, edits)
         while x > start:
             x, y = x - 1, y - 1
-            found.append(Line("same", old[x]))
+            found.append(DiffLine("same", old[x]))
         if not edits:
             break
         if _adds(reached, diagonal, edits):
             y -= 1
-            found.append(Line("added", new[y]))
+            found.append(DiffLine("added", new[y]))
         else:
             x -= 1
-            found.append(Line("removed", old[x]))
+            found.append(DiffLine("removed", old[x]))
     return found[::-1]
 
 
@@ -152,7 +155,7 @@ def _shown(document: str | None) -> list[str]:
     return msgspec.json.format(document, indent=2).splitlines()[:_COMPARED]
 
 
-def _shortened(line: Line) -> Line:
+def _shortened(line: DiffLine) -> DiffLine:
     if len(line.text) <= _LONGEST_LINE:
         return line
-    return Line(line.kind, f"{line.text[:_LONGEST_LINE]}…")
+    return DiffLine(line.kind, f"{line.text[:_LONGEST_LINE]}…")

@@ -31,10 +31,10 @@ from factbook.http.requests import ClientGoneError, Reply, Request
 from factbook.http.responses import send_reply
 from factbook.web.site import forms, session
 from factbook.web.site.compression import compressed
-from factbook.web.site.page_context import Visit
+from factbook.web.site.page_context import PageContext
 from factbook.web.site.site import Site
 
-Handler = Callable[[Visit], Awaitable[Reply]]
+Handler = Callable[[PageContext], Awaitable[Reply]]
 
 OPEN: Final = None  # to everybody, signed in or not
 SIGNED_IN: Final[tuple[str, ...]] = ()
@@ -72,7 +72,7 @@ _REFUSED: Final[Mapping[int, str]] = {
 _TLS_ONLY = {"strict-transport-security": "max-age=31536000"}
 
 
-class Page(NamedTuple):
+class PageRoute(NamedTuple):
     """One method of one path; `needs` are permissions, none for whoever is signed in."""
 
     method: str
@@ -84,7 +84,7 @@ class Page(NamedTuple):
 class PageEndpoint:
     """An ASGI application for all methods of one path."""
 
-    def __init__(self, pages: Mapping[str, Page], site: Site) -> None:
+    def __init__(self, pages: Mapping[str, PageRoute], site: Site) -> None:
         self._pages = dict(pages)
         self._path = next(iter(self._pages.values())).path
         self._site = site
@@ -92,7 +92,7 @@ class PageEndpoint:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         started = time.perf_counter()
         request = Request(scope, receive)
-        visit = Visit(self._site, request, client_address(request, self._site.state), None)
+        visit = PageContext(self._site, request, client_address(request, self._site.state), None)
         try:
             reply = await self._admitted(visit, started)
         except OverloadedError as error:
@@ -111,7 +111,7 @@ class PageEndpoint:
         reply = await compressed(self._with_headers(reply, visit), request)
         await send_reply(reply, send, head=request.method == "HEAD")
 
-    async def _admitted(self, visit: Visit, now: float) -> Reply:
+    async def _admitted(self, visit: PageContext, now: float) -> Reply:
         request, admission = visit.request, visit.state.admission
         await admission.enter(request, now, writes=_is_form(request))
         try:
@@ -119,7 +119,7 @@ class PageEndpoint:
         finally:
             admission.leave(request)
 
-    async def _answer(self, visit: Visit) -> Reply:
+    async def _answer(self, visit: PageContext) -> Reply:
         request, state = visit.request, visit.state
         state.hosts.check(request.headers.get(b"host"), request.headers.get(b"origin"))
         method = "GET" if request.method == "HEAD" else request.method
@@ -136,13 +136,13 @@ class PageEndpoint:
             session.check_form(visit)
         return await page.handler(visit)
 
-    def _with_headers(self, reply: Reply, visit: Visit) -> Reply:
+    def _with_headers(self, reply: Reply, visit: PageContext) -> Reply:
         tls = _TLS_ONLY if self._site.is_secure else {}
         headers = {**_HEADERS, **_PRIVATE, **tls, **reply.headers}
         return reply._replace(headers=headers, cookies=tuple(visit.set_cookies))
 
 
-async def _refusal(visit: Visit, path: str, error: FactbookError) -> Reply:
+async def _refusal(visit: PageContext, path: str, error: FactbookError) -> Reply:
     """An error as a page; who is not signed in is asked to do so first."""
     request = visit.request
     if isinstance(error, AuthenticationError) and visit.session is None:
@@ -156,13 +156,13 @@ async def _refusal(visit: Visit, path: str, error: FactbookError) -> Reply:
     return reply._replace(headers={**reply.headers, **error.headers()})
 
 
-def _note_refusal(visit: Visit, path: str, status: int) -> None:
+def _note_refusal(visit: PageContext, path: str, status: int) -> None:
     """Record a form that was refused, unless that is done already."""
     if status in _REFUSED and _is_form(visit.request) and not visit.recorded:
         _record(visit, path, status)
 
 
-def _record(visit: Visit, path: str, status: int) -> None:
+def _record(visit: PageContext, path: str, status: int) -> None:
     visit.recorded = True
     auditing.refused(
         visit.state,

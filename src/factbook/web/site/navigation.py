@@ -15,7 +15,7 @@ class Section(NamedTuple):
     current: bool
 
 
-class Group(NamedTuple):
+class SectionGroup(NamedTuple):
     """Sections that belong together, under a title or none."""
 
     title: str | None
@@ -39,7 +39,7 @@ _ADMINISTRATION = (
 )
 
 
-def groups(path: str, may: Callable[..., bool]) -> list[Group]:
+def groups(path: str, may: Callable[..., bool]) -> list[SectionGroup]:
     """What somebody who may do so much can go to from the page at `path`."""
     main = [Section(*one, current=_is_current(path, one[1])) for one in _MAIN]
     administration = [
@@ -47,7 +47,7 @@ def groups(path: str, may: Callable[..., bool]) -> list[Group]:
         for title, where, icon, needs in _ADMINISTRATION
         if may(*needs)
     ]
-    return [Group(None, main), Group("Administration", administration)]
+    return [SectionGroup(None, main), SectionGroup("Administration", administration)]
 
 
 def _is_current(path: str, section: str) -> bool:

@@ -23,7 +23,7 @@ THEMES = ("system", "light", "dark")
 
 
 @dataclass
-class Visit:
+class PageContext:
     """What a page's handler is given."""
 
     site: Site

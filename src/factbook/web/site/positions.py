@@ -8,12 +8,12 @@ import msgspec
 from factbook.catalog.store import browse as listing
 from factbook.catalog.store.browse import Order, Place
 from factbook.errors import InputError
-from factbook.web.site.page_context import Visit
+from factbook.web.site.page_context import PageContext
 
 _LONGEST = 4_000
 
 
-def of(visit: Visit, order: Order) -> tuple[Place | None, bool]:
+def of(visit: PageContext, order: Order) -> tuple[Place | None, bool]:
     """The place that the address names, and whether the page ends before it.
 
     Raises InputError for what is no place in this order.

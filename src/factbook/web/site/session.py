@@ -17,12 +17,12 @@ from factbook.storage import Transaction
 from factbook.web.site import cookies
 from factbook.web.site import csrf as forgery
 from factbook.web.site.forms import CSRF
-from factbook.web.site.page_context import Visit
+from factbook.web.site.page_context import PageContext
 
 Check = Callable[[Transaction], None]
 
 
-async def find(visit: Visit) -> None:
+async def find(visit: PageContext) -> None:
     """Find out who is there, and give the visit the token that its forms carry."""
     state = visit.state
     value = visit.cookie(cookies.SESSION)
@@ -38,7 +38,7 @@ async def find(visit: Visit) -> None:
     visit.form_key = digest(f"form {value}", state.token_key)
 
 
-def check_form(visit: Visit) -> None:
+def check_form(visit: PageContext) -> None:
     """Raise NotAllowedError unless the form carries the token of the person's own page."""
     sent = forgery.unmasked(visit.sent.raw(CSRF))
     if not hmac.compare_digest(sent, visit.form_key):
@@ -48,7 +48,7 @@ def check_form(visit: Visit) -> None:
         )
 
 
-async def start(visit: Visit, ref: str, how: str, check: Check | None = None) -> None:
+async def start(visit: PageContext, ref: str, how: str, check: Check | None = None) -> None:
     """Sign the person in, under a value that nobody has seen before.
 
     `check` may still refuse it in the transaction. Raises NotFoundError for a person who may not
@@ -76,7 +76,7 @@ async def start(visit: Visit, ref: str, how: str, check: Check | None = None) ->
     visit.drop_cookie(cookies.VISITOR)
 
 
-async def end(visit: Visit) -> None:
+async def end(visit: PageContext) -> None:
     """Sign the person out."""
     hash_ = visit.person.hash
     write = visit.writing(AuditEntry("session.end", visit.person.ref))
@@ -85,7 +85,7 @@ async def end(visit: Visit) -> None:
     visit.drop_cookie(cookies.SESSION)
 
 
-async def _alive(visit: Visit, hash_: str) -> Session | None:
+async def _alive(visit: PageContext, hash_: str) -> Session | None:
     state, now = visit.state, visit.now
     state.database.refresh()
     found = await sessions.find(state.database, hash_)

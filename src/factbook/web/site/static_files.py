@@ -2,9 +2,9 @@
 
 from factbook.http.requests import Reply
 from factbook.web.site import assets
-from factbook.web.site.page_context import Visit
+from factbook.web.site.page_context import PageContext
 
 
-async def show(visit: Visit) -> Reply:
+async def show(visit: PageContext) -> Reply:
     """A stylesheet, a script or a picture."""
     return assets.reply(visit.request.path)
