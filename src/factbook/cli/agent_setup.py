@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from factbook.cli.connection import DEFAULT_SERVER, Server, Token, connected
-from factbook.cli.failures import USAGE, Failure
+from factbook.cli.failures import USAGE, CommandError
 from factbook.cli.output import note, print_table
 from factbook.errors import InputError
 from factbook.http.client_configs import AGENTS, PATH, VARIABLE, Agent, is_address
@@ -59,7 +59,7 @@ def connect(
 def _agent(name: str) -> Agent:
     if name not in AGENTS:
         known = [f"{known}: {agent.file}" for known, agent in AGENTS.items()]
-        raise Failure(f'There is no client "{name}". The clients are:', USAGE, known)
+        raise CommandError(f'There is no client "{name}". The clients are:', USAGE, known)
     return AGENTS[name]
 
 

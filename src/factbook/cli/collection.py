@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import typer
 
-from factbook.cli.failures import Failure
+from factbook.cli.failures import CommandError
 from factbook.cli.local import DatabaseUrl, settings_from
 from factbook.cli.output import Json, print_json, print_table, progress_bar, say
 from factbook.clock import iso, now
@@ -75,7 +75,7 @@ def collect(
             f"{run.calls} calls in {(run.duration or 0) / 1000:.1f} s"
         )
     if run.state == "failed":
-        raise Failure(f"{source} brought nothing: {run.error}")
+        raise CommandError(f"{source} brought nothing: {run.error}")
 
 
 def sources(database_url: DatabaseUrl = None, as_json: Json = False) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from factbook.cli.failures import NOT_AUTHORISED, NOT_REACHABLE, REFUSED, USAGE, Failure
+from factbook.cli.failures import NOT_AUTHORISED, NOT_REACHABLE, REFUSED, USAGE, CommandError
 
 if TYPE_CHECKING:
     from factbook.client import ApiError, Client, ClientError
@@ -57,7 +57,7 @@ def connected(
     try:
         client = Client(server, token, push_word=push_word, transport=context.obj)
     except ValueError as error:
-        raise Failure(str(error), USAGE) from None
+        raise CommandError(str(error), USAGE) from None
     with client:
         try:
             yield client
@@ -65,29 +65,31 @@ def connected(
             raise _failure(error, where) from None
 
 
-def _failure(error: "ClientError", where: Callable[[str], str]) -> Failure:
+def _failure(error: "ClientError", where: Callable[[str], str]) -> CommandError:
     from factbook.client import ApiError, ConnectionFailed
 
     if isinstance(error, ConnectionFailed):
         hint = "Start one with `factbook serve`, or name another with --server or FACTBOOK_SERVER."
-        return Failure(str(error), NOT_REACHABLE, hint=hint)
+        return CommandError(str(error), NOT_REACHABLE, hint=hint)
     if isinstance(error, ApiError):
         return _refusal(error, where)
-    return Failure(str(error), REFUSED)
+    return CommandError(str(error), REFUSED)
 
 
-def _refusal(error: "ApiError", where: Callable[[str], str]) -> Failure:
+def _refusal(error: "ApiError", where: Callable[[str], str]) -> CommandError:
     # The server's message repeats the first of its problems or conflicts, so a list replaces it.
     if error.status in _HINTS:
-        return Failure(error.message, NOT_AUTHORISED, hint=_HINTS[error.status])
+        return CommandError(error.message, NOT_AUTHORISED, hint=_HINTS[error.status])
     if problems := error.details.get("problems"):
         lines = [f"{where(problem['path'])}: {problem['message']}" for problem in problems]
-        return Failure(f"{count(lines, 'problem')}, nothing was written:", lines=lines)
+        return CommandError(f"{count(lines, 'problem')}, nothing was written:", lines=lines)
     if conflicts := error.details.get("conflicts"):
         lines = [f"{conflict['entityRef']}, held by {conflict['owner']}" for conflict in conflicts]
         message = f"{count(lines, 'conflict')} with other owners, nothing was written:"
-        return Failure(message, lines=lines, hint="--on-conflict take moves them into this set.")
-    return Failure(error.message)
+        return CommandError(
+            message, lines=lines, hint="--on-conflict take moves them into this set."
+        )
+    return CommandError(error.message)
 
 
 def count(lines: Sequence[str], noun: str) -> str:

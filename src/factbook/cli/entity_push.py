@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from factbook.cli.connection import DEFAULT_SERVER, PushWord, Server, Token, connected, count
-from factbook.cli.failures import Failure
+from factbook.cli.failures import CommandError
 from factbook.cli.output import Json, note, note_each, print_json, print_table, progress, say
 from factbook.errors import InputError
 
 if TYPE_CHECKING:
     from factbook.cli.documents import Document
-    from factbook.client import Pushed
+    from factbook.client import PushAnswer
 
 OnConflict = Annotated[
     Literal["take"] | None,
@@ -103,7 +103,7 @@ def validate(
                 found = client.validate(document.entity)
                 problems += [f"{document.origin}: {message}" for message in found]
     if problems:
-        raise Failure(f"{count(problems, 'problem')}:", lines=problems)
+        raise CommandError(f"{count(problems, 'problem')}:", lines=problems)
     say("1 entity is valid." if len(documents) == 1 else f"{len(documents)} entities are valid.")
 
 
@@ -158,7 +158,7 @@ def _where(path: str, origins: Sequence[str]) -> str:
     return path
 
 
-def _show(pushed: "Pushed", origins: Sequence[str]) -> None:
+def _show(pushed: "PushAnswer", origins: Sequence[str]) -> None:
     if pushed.difference:
         print_table(["Change", "Entity"], [(d.change, d.entity_ref) for d in pushed.difference])
     if pushed.warnings:
@@ -167,7 +167,7 @@ def _show(pushed: "Pushed", origins: Sequence[str]) -> None:
     say(_summary(pushed))
 
 
-def _summary(pushed: "Pushed") -> str:
+def _summary(pushed: "PushAnswer") -> str:
     changes = pushed.changes
     counts = (
         f"{changes.added} added, {changes.updated} updated, "

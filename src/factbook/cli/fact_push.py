@@ -7,7 +7,7 @@ import typer
 
 from factbook.cli.arguments import value
 from factbook.cli.connection import DEFAULT_SERVER, Server, Token, connected, count
-from factbook.cli.failures import Failure
+from factbook.cli.failures import CommandError
 from factbook.cli.output import Json, print_json, say
 from factbook.errors import InputError
 
@@ -68,7 +68,7 @@ def push_facts(
     if not as_json and stored:
         say(f"{ref}: {', '.join(stored)}")
     if problems:
-        raise Failure(f"{count(problems, 'problem')}:", lines=problems)
+        raise CommandError(f"{count(problems, 'problem')}:", lines=problems)
 
 
 def _facts(schema: Mapping[str, "FactType"], pairs: Sequence[str]) -> dict[str, Any]:

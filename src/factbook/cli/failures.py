@@ -24,7 +24,7 @@ Exit codes:
 """
 
 
-class Failure(Exception):
+class CommandError(Exception):
     """What a command could not do; `lines` say more, one by one, and `hint` what to do next."""
 
     def __init__(
@@ -50,12 +50,12 @@ class Commands(TyperGroup):
         """Run the command that was asked for. Raises typer.Exit for an error made on purpose."""
         try:
             return super().invoke(ctx)
-        except Failure as raised:
+        except CommandError as raised:
             failure = raised
         except (InputError, ConfigurationError) as error:
-            failure = Failure(str(error), USAGE)
+            failure = CommandError(str(error), USAGE)
         except FactbookError as error:
             # The notes are what to do about it.
-            failure = Failure(str(error), hint=" ".join(getattr(error, "__notes__", ())))
+            failure = CommandError(str(error), hint=" ".join(getattr(error, "__notes__", ())))
         failure.show()
         raise typer.Exit(failure.code)

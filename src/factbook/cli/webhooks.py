@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from factbook.cli.connection import DEFAULT_SERVER, Server, Token, connected
-from factbook.cli.failures import EXIT_CODES, Failure
+from factbook.cli.failures import EXIT_CODES, CommandError
 from factbook.cli.output import Json, note, print_json, print_table, say
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def try_(
     elif tried.delivered:
         say(f"Delivered: {tried.status} after {tried.milliseconds} ms.")
     if not tried.delivered:
-        raise Failure(f"The message was not delivered: {tried.error}.")
+        raise CommandError(f"The message was not delivered: {tried.error}.")
 
 
 @app.command(epilog=EXIT_CODES)

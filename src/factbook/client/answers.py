@@ -20,7 +20,7 @@ class Changes(Answer):
     unchanged: int
 
 
-class Item(Answer):
+class SetItem(Answer):
     """One entity of a set as the server stores it.
 
     `rawData`, which has the content of `entity` again, is not kept.
@@ -50,14 +50,14 @@ class Difference(Answer):
     change: str
 
 
-class Pushed(Answer, omit_defaults=True):
+class PushAnswer(Answer, omit_defaults=True):
     """What a push did; in a dry run what it would do, with `difference` and without `items`."""
 
     set: str
     revision: int
     changes: Changes
     warnings: list[Notice]
-    items: list[Item] = msgspec.field(default_factory=list)
+    items: list[SetItem] = msgspec.field(default_factory=list)
     dry_run: bool = False
     difference: list[Difference] | None = None
 
@@ -72,11 +72,11 @@ class SetSummary(Answer):
     updated_at: str
 
 
-class SetPage(Answer, omit_defaults=True):
+class SetItemPage(Answer, omit_defaults=True):
     """A page of a set's entities; `next_cursor` asks for the next one and is None on the last."""
 
     set: str
-    items: list[Item]
+    items: list[SetItem]
     revision: int
     next_cursor: str | None = None
 
@@ -143,7 +143,7 @@ class Initialized(Answer, omit_defaults=True):
     instructions: str | None = None
 
 
-class Tool(Answer, omit_defaults=True):
+class ToolDescription(Answer, omit_defaults=True):
     """A tool of the tool-call endpoint, with the JSON Schemas of its arguments and its answer."""
 
     name: str

@@ -12,7 +12,7 @@ from urllib.parse import quote
 import httpx2
 import msgspec
 
-from factbook.client.answers import Pushed, Revision, SetPage, SetSummary
+from factbook.client.answers import PushAnswer, Revision, SetItemPage, SetSummary
 from factbook.client.responses import decode
 
 T = TypeVar("T")
@@ -78,7 +78,7 @@ def push(
     on_conflict: str | None = None,
     max_removals: int | str | None = None,
     if_match: int | None = None,
-) -> Call[Pushed]:
+) -> Call[PushAnswer]:
     """Replace the content of a set by these entities; what that changed.
 
     With `dry_run` nothing is written. `on_conflict="take"` takes over references that another set
@@ -89,7 +89,7 @@ def push(
     return Call(
         method="PUT",
         path=_set_path(set_id),
-        read=partial(decode, Pushed),
+        read=partial(decode, PushAnswer),
         params=parameters(
             dryRun="true" if dry_run else None, onConflict=on_conflict, maxRemovals=max_removals
         ),
@@ -106,15 +106,17 @@ def sets() -> Call[list[SetSummary]]:
     )
 
 
-def set(set_id: str, *, limit: int | None = None, cursor: str | None = None) -> Call[SetPage]:
+def set(set_id: str, *, limit: int | None = None, cursor: str | None = None) -> Call[SetItemPage]:
     """The entities of a set: all of them, or `limit` of them from `cursor` on."""
     params = parameters(limit=limit, cursor=cursor)
-    return Call(method="GET", path=_set_path(set_id), read=partial(decode, SetPage), params=params)
+    return Call(
+        method="GET", path=_set_path(set_id), read=partial(decode, SetItemPage), params=params
+    )
 
 
-def delete_set(set_id: str) -> Call[Pushed]:
+def delete_set(set_id: str) -> Call[PushAnswer]:
     """Remove every entity of a set; what that changed. Its revisions can still be restored."""
-    read = partial(decode, Pushed)
+    read = partial(decode, PushAnswer)
     return Call(method="DELETE", path=_set_path(set_id), read=read, timeout=_PUSH_TIMEOUT)
 
 
@@ -133,12 +135,12 @@ def restore(
     *,
     on_conflict: str | None = None,
     max_removals: int | str | None = None,
-) -> Call[Pushed]:
+) -> Call[PushAnswer]:
     """Put the content that a set had at a revision back, as a new one; options as for `push`."""
     return Call(
         method="POST",
         path=f"{_set_path(set_id)}/revisions/{revision}/restore",
-        read=partial(decode, Pushed),
+        read=partial(decode, PushAnswer),
         params=parameters(onConflict=on_conflict, maxRemovals=max_removals),
         timeout=_PUSH_TIMEOUT,
     )

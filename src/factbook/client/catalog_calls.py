@@ -18,11 +18,11 @@ PAGE_SIZE = 500
 
 
 @dataclass(frozen=True)
-class Page:
+class EntityBatch:
     """Some of the entities that were asked for, and the call for the next ones."""
 
     items: list[Entity]
-    next: "Call[Page] | None"
+    next: "Call[EntityBatch] | None"
 
 
 class _Found(msgspec.Struct):
@@ -48,7 +48,7 @@ def entities(
     order: Sequence[str] = (),
     limit: int | None = None,
     offset: int | None = None,
-) -> Call[Page]:
+) -> Call[EntityBatch]:
     """The catalog's entities, one after the other, asked for in pages of at most 500.
 
     `filters` has conditions such as `kind=component,spec.type=service`: those in one string must
@@ -59,7 +59,7 @@ def entities(
     return _page(chosen, limit)
 
 
-def _page(params: Parameters, left: int | None) -> Call[Page]:
+def _page(params: Parameters, left: int | None) -> Call[EntityBatch]:
     size = PAGE_SIZE if left is None else min(left, PAGE_SIZE)
     asked = [(name, value) for name, value in params if name != "limit"]
     return Call(
@@ -70,15 +70,17 @@ def _page(params: Parameters, left: int | None) -> Call[Page]:
     )
 
 
-def _read_page(left: int | None, response: httpx2.Response) -> Page:
+def _read_page(left: int | None, response: httpx2.Response) -> EntityBatch:
     items = decode(list[Entity], response)
     left = None if left is None else left - len(items)
     target = response.links.get("next", {}).get("url")
     if target is None or left == 0:
-        return Page(items, None)
+        return EntityBatch(items, None)
     # Only the query is taken: a token follows no link to another host, and a proxy may have moved
     # the server below a path that it does not know of.
-    return Page(items, _page(parse_qsl(urlsplit(target).query, keep_blank_values=True), left))
+    return EntityBatch(
+        items, _page(parse_qsl(urlsplit(target).query, keep_blank_values=True), left)
+    )
 
 
 def entity(ref: str) -> Call[Entity]:

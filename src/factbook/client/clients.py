@@ -10,7 +10,7 @@ from factbook.client import calls, catalog_calls, event_calls, source_calls, too
 from factbook.client import http_requests as sending
 from factbook.client.answers import Entity
 from factbook.client.calls import Call
-from factbook.client.catalog_calls import Page
+from factbook.client.catalog_calls import EntityBatch
 from factbook.client.responses import answer
 
 T = TypeVar("T")
@@ -36,11 +36,11 @@ def _soon(
 
 
 def _each_now(
-    build: Callable[P, Call[Page]],
+    build: Callable[P, Call[EntityBatch]],
 ) -> "Callable[Concatenate[Client, P], Iterator[Entity]]":
     @wraps(build)
     def method(client: "Client", /, *args: P.args, **kwargs: P.kwargs) -> Iterator[Entity]:
-        call: Call[Page] | None = build(*args, **kwargs)
+        call: Call[EntityBatch] | None = build(*args, **kwargs)
         while call is not None:
             page = client.send(call)
             yield from page.items
@@ -50,13 +50,13 @@ def _each_now(
 
 
 def _each_soon(
-    build: Callable[P, Call[Page]],
+    build: Callable[P, Call[EntityBatch]],
 ) -> "Callable[Concatenate[AsyncClient, P], AsyncIterator[Entity]]":
     @wraps(build)
     async def method(
         client: "AsyncClient", /, *args: P.args, **kwargs: P.kwargs
     ) -> AsyncIterator[Entity]:
-        call: Call[Page] | None = build(*args, **kwargs)
+        call: Call[EntityBatch] | None = build(*args, **kwargs)
         while call is not None:
             page = await client.send(call)
             for entity in page.items:

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 import httpx2
 import msgspec
 
-from factbook.client.answers import Answer, Initialized, Tool
+from factbook.client.answers import Answer, Initialized, ToolDescription
 from factbook.client.calls import Call
 from factbook.client.errors import ProtocolError, ToolCallError, UnexpectedAnswer
 from factbook.client.responses import decode
@@ -40,7 +40,7 @@ class _CallResult(Answer):
 
 
 class _ToolList(msgspec.Struct):
-    tools: list[Tool]
+    tools: list[ToolDescription]
 
 
 def initialize() -> Call[Initialized]:
@@ -53,7 +53,7 @@ def initialize() -> Call[Initialized]:
     return _rpc("initialize", params, partial(_result, Initialized))
 
 
-def tools() -> Call[list[Tool]]:
+def tools() -> Call[list[ToolDescription]]:
     """The tools that the tool-call endpoint offers."""
     return _rpc("tools/list", {}, lambda response: _result(_ToolList, response).tools)
 

@@ -10,14 +10,14 @@ import typer
 
 from factbook.cli import collection as collecting
 from factbook.cli.connection import DEFAULT_SERVER, Server, Token, connected
-from factbook.cli.failures import EXIT_CODES, REFUSED, Failure
+from factbook.cli.failures import EXIT_CODES, REFUSED, CommandError
 from factbook.cli.local import DatabaseUrl
 from factbook.cli.output import Json, note, print_json, progress, say
 from factbook.cli.sources.types import Type
 from factbook.errors import InputError
 
 if TYPE_CHECKING:
-    from factbook.cli.sources.change_plan import Step
+    from factbook.cli.sources.change_plan import PlanStep
     from factbook.client import Client
 
 # `plan` ends with it, so that a script can tell a difference from a mistake.
@@ -165,7 +165,7 @@ def apply(
     with connect() as client:
         refused = planning.apply(client, steps, drafts=draft, force=force, tell=say)
     if refused:
-        raise Failure("The server refused:", REFUSED, refused)
+        raise CommandError("The server refused:", REFUSED, refused)
 
 
 @app.command("test", epilog=EXIT_CODES)
@@ -218,7 +218,7 @@ def try_(
         for one, trial in found:
             trials.show(one, ref, trial)
     if failed := [one.id for one, trial in found if trials.has_failed(one, trial)]:
-        raise Failure(f"Facts have problems: {', '.join(failed)}.")
+        raise CommandError(f"Facts have problems: {', '.join(failed)}.")
 
 
 def _steps(
@@ -226,7 +226,7 @@ def _steps(
     places: list[str],
     drafts: bool,
     prune: bool,
-) -> list["Step"]:
+) -> list["PlanStep"]:
     """What differs from the server."""
     from factbook.cli.sources import change_plan as planning
     from factbook.cli.sources import files
@@ -245,4 +245,4 @@ def _confirm() -> None:
             return
     except typer.Abort:
         note("")
-    raise Failure("Nothing was written. --yes writes without asking.")
+    raise CommandError("Nothing was written. --yes writes without asking.")

@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Literal, NamedTuple
 
 from factbook.cli.connection import count
-from factbook.cli.failures import NOT_AUTHORISED, REFUSED, USAGE, Failure
+from factbook.cli.failures import NOT_AUTHORISED, REFUSED, USAGE, CommandError
 from factbook.cli.output import say_coloured
-from factbook.cli.sources.differences import Difference, differences, lost, same
+from factbook.cli.sources.differences import FieldDifference, differences, lost, same
 from factbook.cli.sources.files import Read
 from factbook.client import ApiError, Client, DataSource
 
@@ -18,7 +18,7 @@ _COLOURS: Final = {"+": "green", "-": "red", "~": "yellow"}
 _MARKS: Final[dict[Action, str]] = {"create": "+", "change": "~", "publish": "~", "delete": "-"}
 
 
-class Step(NamedTuple):
+class PlanStep(NamedTuple):
     """What happens to one source; `breaking` says which facts are lost, by their names.
 
     `document` is None for a source that is deleted.
@@ -28,7 +28,7 @@ class Step(NamedTuple):
     id: str
     origin: str | None
     document: Mapping[str, Any] | None
-    differences: list[Difference]
+    differences: list[FieldDifference]
     breaking: Mapping[str, str]
 
     def as_json(self) -> dict[str, Any]:
@@ -41,7 +41,7 @@ class Step(NamedTuple):
         }
 
 
-def plan(client: Client, read: Sequence[Read], *, drafts: bool, prune: bool) -> list[Step]:
+def plan(client: Client, read: Sequence[Read], *, drafts: bool, prune: bool) -> list[PlanStep]:
     """What differs from the server: what is defined in the order of the files, then deletions.
 
     Raises Failure for an id of a builtin source, and for a token that is not shown definitions.
@@ -50,7 +50,7 @@ def plan(client: Client, read: Sequence[Read], *, drafts: bool, prune: bool) -> 
     there = {one.id: client.data_source(one.id) for one in read if one.id in set(ids)}
     if foreign := [one for one in read if one.id in there and not _is_defined(there[one.id])]:
         lines = [f"{one.origin}: id: {one.id} is the id of a builtin source" for one in foreign]
-        raise Failure(f"{count(lines, 'problem')}, nothing was written:", USAGE, lines)
+        raise CommandError(f"{count(lines, 'problem')}, nothing was written:", USAGE, lines)
     steps = [_step(one, there.get(one.id), drafts=drafts) for one in read]
     if prune:
         kept = {one.id for one in read}
@@ -67,7 +67,7 @@ def every(client: Client) -> Iterator[DataSource]:
         yield from page.data_sources
 
 
-def show(steps: Iterable[Step]) -> None:
+def show(steps: Iterable[PlanStep]) -> None:
     """Print what is going to happen, field by field."""
     for step in steps:
         where = f", {step.origin}" if step.origin else ""
@@ -78,7 +78,7 @@ def show(steps: Iterable[Step]) -> None:
             say_coloured(f"  ! {name} {what}: publishing this takes --force", "red")
 
 
-def summary(steps: Sequence[Step]) -> str:
+def summary(steps: Sequence[PlanStep]) -> str:
     """How many sources get what, in a line."""
     words: dict[Action, str] = {
         "create": "to create",
@@ -91,11 +91,11 @@ def summary(steps: Sequence[Step]) -> str:
     return ", ".join(one for one in counts if not one.startswith("0 ")) or "Nothing to do."
 
 
-def check_breaking(steps: Iterable[Step]) -> None:
+def check_breaking(steps: Iterable[PlanStep]) -> None:
     """Raise Failure when publishing would take facts away."""
     lines = [f"{s.id}: {name} {what}" for s in steps for name, what in s.breaking.items()]
     if lines:
-        raise Failure(
+        raise CommandError(
             "Whoever reads these facts would lose them, so that nothing was written:",
             REFUSED,
             lines,
@@ -104,7 +104,12 @@ def check_breaking(steps: Iterable[Step]) -> None:
 
 
 def apply(
-    client: Client, steps: Sequence[Step], *, drafts: bool, force: bool, tell: Callable[[str], None]
+    client: Client,
+    steps: Sequence[PlanStep],
+    *,
+    drafts: bool,
+    force: bool,
+    tell: Callable[[str], None],
 ) -> list[str]:
     """Do every step, and tell of each; what the server refused, which keeps no other from its turn.
 
@@ -123,15 +128,15 @@ def apply(
     return refused
 
 
-def _step(one: Read, existing: DataSource | None, *, drafts: bool) -> Step | None:
+def _step(one: Read, existing: DataSource | None, *, drafts: bool) -> PlanStep | None:
     """What has to be done about a definition; None for nothing."""
     document = one.definition.document
     if existing is None:
-        return Step("create", one.id, one.origin, document, differences(None, document), {})
+        return PlanStep("create", one.id, one.origin, document, differences(None, document), {})
     known = existing.definition
     assert known is not None, "a builtin source is refused before"
     if known.draft is None and known.published is None:
-        raise Failure(
+        raise CommandError(
             "This token is not shown how sources are defined.",
             NOT_AUTHORISED,
             hint="It needs the permission tech-insights.data-source.write.",
@@ -145,10 +150,10 @@ def _step(one: Read, existing: DataSource | None, *, drafts: bool) -> Step | Non
     before = pending if drafts or published is None or same(document, published) else published
     breaking = {} if drafts or published is None else lost(published, document)
     found = differences(before, document)
-    return Step(action, one.id, one.origin, document, found, breaking)
+    return PlanStep(action, one.id, one.origin, document, found, breaking)
 
 
-def _done(client: Client, step: Step, *, drafts: bool, force: bool) -> str:
+def _done(client: Client, step: PlanStep, *, drafts: bool, force: bool) -> str:
     if step.document is None:
         client.delete_data_source(step.id)
         return f"{step.id}: deleted"
@@ -165,10 +170,10 @@ def _problem(source: DataSource) -> str:
     return f"; it cannot be collected: {source.problem}" if source.problem else ""
 
 
-def _deletion(existing: DataSource) -> Step | None:
+def _deletion(existing: DataSource) -> PlanStep | None:
     if not _is_defined(existing):
         return None
-    return Step("delete", existing.id, None, None, [], {})
+    return PlanStep("delete", existing.id, None, None, [], {})
 
 
 def _is_defined(source: DataSource) -> bool:
@@ -176,7 +181,7 @@ def _is_defined(source: DataSource) -> bool:
     return source.definition is not None
 
 
-def _words(step: Step) -> str:
+def _words(step: PlanStep) -> str:
     return {
         "create": "is new",
         "change": "differs",

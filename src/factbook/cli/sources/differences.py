@@ -19,7 +19,7 @@ _LONGEST: Final = 200
 _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
-class Difference(NamedTuple):
+class FieldDifference(NamedTuple):
     """A field that differs; values are JSON text, None where a document lacks the field."""
 
     path: str
@@ -43,11 +43,11 @@ def same(one: Document | None, other: Document | None) -> bool:
     return _encode(one) == _encode(other)
 
 
-def differences(before: Document | None, after: Document) -> list[Difference]:
+def differences(before: Document | None, after: Document) -> list[FieldDifference]:
     """What has to change for the first document to become the second one."""
     old, new = dict(_fields(before or {})), dict(_fields(after))
     return [
-        Difference(".".join(path), _shown(path, old.get(path)), _shown(path, new.get(path)))
+        FieldDifference(".".join(path), _shown(path, old.get(path)), _shown(path, new.get(path)))
         for path in (*old, *(path for path in new if path not in old))
         if old.get(path) != new.get(path)
     ]

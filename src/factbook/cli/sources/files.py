@@ -12,7 +12,7 @@ import yaml
 
 from factbook.cli.connection import count
 from factbook.cli.documents import STDIN, parse
-from factbook.cli.failures import USAGE, Failure
+from factbook.cli.failures import USAGE, CommandError
 from factbook.datasources import custom, definitions
 from factbook.datasources.custom import CustomSourceDefinition, plain_yaml
 from factbook.datasources.custom.documents import UnreadableError
@@ -50,7 +50,7 @@ def read(places: Sequence[str]) -> list[Read]:
             problems.append(f"{one.origin}: id: is the id of {first[one.id]} too")
         first.setdefault(one.id, one.origin)
     if problems:
-        raise Failure(f"{count(problems, 'problem')}:", USAGE, problems)
+        raise CommandError(f"{count(problems, 'problem')}:", USAGE, problems)
     if not found:
         # What made the files may have failed, and pruning would remove everything.
         raise InputError(f"No definition of a source in {', '.join(places)}.")
