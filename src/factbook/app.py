@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, TypeVar
 import structlog
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from factbook import clock, web
-from factbook import observability as traces
+from factbook import clock, observability, web
 from factbook.api import routes as api
-from factbook.api.mcp import descriptions as mcp_answers
+from factbook.api.mcp import descriptions
 from factbook.auth.keys import token_key
 from factbook.auth.limits import RateLimit
 from factbook.catalog.sets import PushRules
@@ -79,7 +78,7 @@ class Application:
         integrations: tuple[Integration, ...] = (),
         connect: Connect | None = None,
         openid: "OpenID | None" = None,
-        tracing: Tracing = traces.OFF,
+        tracing: Tracing = observability.OFF,
     ) -> None:
         self.settings = settings
         self._clock = clock
@@ -175,7 +174,7 @@ class Application:
             connect=self._clients.of,
             post=self._post,
             tools=self._tracing.tools({tool.name: tool for tool in self._tools}),
-            lists=mcp_answers.lists(self._tools),
+            lists=descriptions.lists(self._tools),
             spawn=self._tasks.spawn,
             tracer=self._tracer,
         )
@@ -271,7 +270,7 @@ def create() -> Application:
 
 def traced(settings: Settings) -> Application:
     """The application with everything that the settings configure, logs and traces too."""
-    tracing = traces.start(settings)
+    tracing = observability.start(settings)
     logs.configure(settings, tracing.ids)
     return application(settings, tracing)
 
@@ -279,12 +278,12 @@ def traced(settings: Settings) -> Application:
 @contextmanager
 def traced_meanwhile(settings: Settings) -> Iterator[Application]:
     """The same for a command that ends before its process may; logs are as before after it."""
-    tracing = traces.start(settings)
+    tracing = observability.start(settings)
     with logs.configured(settings, tracing.ids):
         yield application(settings, tracing)
 
 
-def application(settings: Settings, tracing: Tracing = traces.OFF) -> Application:
+def application(settings: Settings, tracing: Tracing = observability.OFF) -> Application:
     """The application with everything that the settings configure, without logs and traces."""
     return Application(settings, integrations=configured(settings.integrations), tracing=tracing)
 

@@ -11,7 +11,7 @@ from functools import partial
 
 import structlog
 
-from factbook import collection as collecting
+from factbook import collection
 from factbook.audit import trail as audit
 from factbook.auth import invitations, sessions
 from factbook.catalog.store import stored_sets as pushing
@@ -22,8 +22,7 @@ from factbook.events import store as events
 from factbook.facts import retention as trimming
 from factbook.facts import store
 from factbook.facts.datasource import DataSource
-from factbook.scheduling import lease, runs
-from factbook.scheduling import run_queue as engine
+from factbook.scheduling import lease, run_queue, runs
 from factbook.settings import Settings
 from factbook.storage import Database, Transaction, migrations
 from factbook.webhooks import WebhookSender
@@ -107,7 +106,7 @@ class Worker:
         known = await self._registry.current()
         live = [one for one in known.integrations.values() if not one.source.draft]
         sources = tuple(known.sources.values())
-        return await collecting.collect_requested(
+        return await collection.collect_requested(
             self._database, sources, self._clock(), live if self._collector else ()
         )
 
@@ -128,12 +127,12 @@ class Worker:
     async def _is_leading(self) -> bool:
         """Whether this is the one process of its kind that collects; asked for now and then."""
         now = self._clock()
-        claimed_at = self._leased_until - engine.HELD
-        if not 0 <= now - claimed_at < engine.RENEWED_EVERY:
+        claimed_at = self._leased_until - run_queue.HELD
+        if not 0 <= now - claimed_at < run_queue.RENEWED_EVERY:
             self._leads = await lease.claim(
-                self._database, _COLLECTOR, self._holder, now, engine.HELD
+                self._database, _COLLECTOR, self._holder, now, run_queue.HELD
             )
-            self._leased_until = now + engine.HELD
+            self._leased_until = now + run_queue.HELD
         return self._leads
 
     async def work(self) -> bool:
@@ -143,7 +142,7 @@ class Worker:
             return False
         sources = tuple((await self._registry.current()).sources.values())
         await sweep(self._database, self._settings, sources, self._trimming_time(now))
-        await collecting.sample_catalog(self._database, sources, now)
+        await collection.sample_catalog(self._database, sources, now)
         return True
 
     def _trimming_time(self, now: int) -> int:
@@ -210,7 +209,7 @@ async def sweep(
     trimmed = await trimming.sweep(database, sources, now, pace)
     await runs.sweep(database, now)
     await pace.rest()
-    await collecting.sweep_memories(database, [source.id for source in sources], now)
+    await collection.sweep_memories(database, [source.id for source in sources], now)
     await pace.rest()
     told = await sweep_events(database, now - settings.event_days * DAY, pace)
     if gone or trimmed or told:

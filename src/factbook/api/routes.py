@@ -9,7 +9,7 @@ from factbook.api.access import audit, tokens
 from factbook.api.catalog.routes import CATALOG_ROUTES
 from factbook.api.endpoint import Endpoint, Route
 from factbook.api.events.routes import EVENT_ROUTES
-from factbook.api.mcp import endpoint as mcp
+from factbook.api.mcp import endpoint
 from factbook.api.openapi import openapi, operations
 from factbook.api.openapi.parameters import (
     CURSOR,
@@ -31,7 +31,7 @@ from factbook.auth.permissions import (
     TOKEN_MANAGE,
 )
 from factbook.errors import ConflictError, PreconditionFailedError
-from factbook.http import error_responses as errors
+from factbook.http import error_responses
 from factbook.http.context import State
 from factbook.schemas import common as wire
 from factbook.schemas import push as wire_push
@@ -69,7 +69,15 @@ _TOOLS = (CATALOG_READ, SOURCE_READ)
 _TOKENS = (TOKEN_MANAGE,)
 
 ROUTES: Sequence[Route] = (
-    Route("POST", TOOL_CALLS, mcp.post, _TOOLS, None, described=False, errors=errors.protocol),
+    Route(
+        "POST",
+        TOOL_CALLS,
+        endpoint.post,
+        _TOOLS,
+        None,
+        described=False,
+        errors=error_responses.protocol,
+    ),
     *(route._replace(path=f"/api/catalog{route.path}") for route in CATALOG_ROUTES),
     *(route._replace(path=f"{TECH_INSIGHTS}{route.path}") for route in TECH_INSIGHTS_ROUTES),
     Route("GET", TOKENS, tokens.list_all, _TOKENS, answer=wire.Tokens),

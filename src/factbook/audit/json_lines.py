@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import msgspec
 
-from factbook.audit import trail as audit
+from factbook.audit import trail
 from factbook.audit.trail import AuditPosition, Record
 from factbook.clock import MINUTE, iso
 from factbook.storage import Database
@@ -61,5 +61,5 @@ def encoded(records: Sequence[Record]) -> bytes:
 
 async def lines(database: Database, **wanted: Any) -> AsyncIterator[bytes]:
     """The lines, many at a time, of what `audit.export` finds."""
-    async for records in audit.export(database, **wanted):
+    async for records in trail.export(database, **wanted):
         yield encoded(records)

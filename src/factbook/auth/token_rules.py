@@ -6,8 +6,7 @@ A token never exceeds who makes it, nor what its owner may do at that moment.
 import uuid
 from typing import NamedTuple
 
-from factbook.auth import store, tokens
-from factbook.auth import users as people
+from factbook.auth import store, tokens, users
 from factbook.auth.store import StoredToken
 from factbook.errors import InputError, NotAllowedError, NotFoundError
 from factbook.storage import Transaction
@@ -47,7 +46,7 @@ def make(
     Raises NotAllowedError where it would exceed what is held, or what the owner may do, which is
     asked here, so that it is not made beside a change of the owner's role.
     """
-    allowed = people.permissions_of(transaction, owner)
+    allowed = users.permissions_of(transaction, owner)
     may = held if allowed is None else held & allowed
     if beyond := tuple(sorted(wish.permissions - may)):
         raise NotAllowedError(

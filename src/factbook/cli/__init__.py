@@ -9,8 +9,7 @@ from typing import Annotated
 import typer
 
 from factbook import __version__
-from factbook.cli import audit as auditing
-from factbook.cli import people, sources, tokens, webhooks
+from factbook.cli import audit, people, sources, tokens, webhooks
 from factbook.cli.agent_setup import connect
 from factbook.cli.backups import backup, restore
 from factbook.cli.collection import collect, worker
@@ -57,7 +56,7 @@ app.add_typer(sources.app, name="sources", epilog=EXIT_CODES)
 app.add_typer(tokens.app, name="token")
 app.add_typer(people.app, name="people")
 app.add_typer(webhooks.app, name="webhooks")
-app.add_typer(auditing.app, name="audit")
+app.add_typer(audit.app, name="audit")
 
 
 def _version(asked: bool) -> None:

@@ -36,11 +36,11 @@ def backup(
       factbook backup /var/backups/factbook --keep 14
       factbook backup before-upgrade.db
     """
-    from factbook.operations.backups import backup_commands as commanding
+    from factbook.operations.backups import backup_commands
 
     settings = settings_from(database_url)
     with progress_bar("Copying") as show:
-        made, with_key = commanding.backup(settings, to, show=show, replace=force, keep=keep)
+        made, with_key = backup_commands.backup(settings, to, show=show, replace=force, keep=keep)
     say(str(made))
     if with_key:
         note("It holds the key of tokens and secrets: keep it as safe as the service itself.")
@@ -85,15 +85,15 @@ def restore(
         import asyncio
 
         from factbook import app
-        from factbook.operations.backups import backup_commands as commanding
+        from factbook.operations.backups import backup_commands
 
-        place = asyncio.run(commanding.settle(app.application(settings)))
+        place = asyncio.run(backup_commands.settle(app.application(settings)))
         say(f"Settled: the feed of events begins anew at {place}.0.")
         return
-    from factbook.operations.backups import backup_commands as commanding
+    from factbook.operations.backups import backup_commands
 
     with progress_bar("Copying") as show:
-        done, fits = commanding.restore(settings, file, show=show, replace=force)
+        done, fits = backup_commands.restore(settings, file, show=show, replace=force)
     say(f"Restored: {file}")
     _tell(done, fits)
 

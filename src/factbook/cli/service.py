@@ -26,9 +26,9 @@ def serve(
       factbook serve --database-url postgresql://factbook@db/factbook
     """
     # The service is imported by the commands that are part of it, not by those that talk to one.
-    from factbook.operations import server as serving
+    from factbook.operations import server
 
-    serving.serve(settings_from(database_url, host=host, port=port, workers=workers))
+    server.serve(settings_from(database_url, host=host, port=port, workers=workers))
 
 
 def migrate(
@@ -48,10 +48,10 @@ def migrate(
       factbook migrate --check
       factbook migrate --database-url postgresql://factbook@db/factbook
     """
-    from factbook.operations import server as serving
+    from factbook.operations import server
 
     settings = settings_from(database_url)
-    listed = serving.pending(settings) if check else serving.migrate(settings)
+    listed = server.pending(settings) if check else server.migrate(settings)
     for name in listed:
         say(name)
     if not listed:

@@ -6,8 +6,14 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 import httpx2
 
-from factbook.client import calls, catalog_calls, event_calls, source_calls, tool_calls
-from factbook.client import http_requests as sending
+from factbook.client import (
+    calls,
+    catalog_calls,
+    event_calls,
+    http_requests,
+    source_calls,
+    tool_calls,
+)
 from factbook.client.answers import Entity
 from factbook.client.calls import Call
 from factbook.client.catalog_calls import EntityBatch
@@ -83,12 +89,12 @@ class Client:
     ) -> None:
         self._server = server
         self._word = push_word
-        self._http = httpx2.Client(transport=transport, **sending.options(server, token))
+        self._http = httpx2.Client(transport=transport, **http_requests.options(server, token))
 
     def send(self, call: Call[T]) -> T:
         """The answer to a call."""
-        with sending.connecting(self._server):
-            response = self._http.request(**sending.request(call, self._word))
+        with http_requests.connecting(self._server):
+            response = self._http.request(**http_requests.request(call, self._word))
         return answer(call.read, response, call.answers)
 
     def __enter__(self) -> Self:
@@ -152,12 +158,12 @@ class AsyncClient:
     ) -> None:
         self._server = server
         self._word = push_word
-        self._http = httpx2.AsyncClient(transport=transport, **sending.options(server, token))
+        self._http = httpx2.AsyncClient(transport=transport, **http_requests.options(server, token))
 
     async def send(self, call: Call[T]) -> T:
         """The answer to a call."""
-        with sending.connecting(self._server):
-            response = await self._http.request(**sending.request(call, self._word))
+        with http_requests.connecting(self._server):
+            response = await self._http.request(**http_requests.request(call, self._word))
         return answer(call.read, response, call.answers)
 
     async def __aenter__(self) -> Self:

@@ -8,21 +8,16 @@ from weakref import WeakKeyDictionary
 
 import structlog
 
-from factbook.catalog.store import collectable as subjects
+from factbook.catalog.store import collectable
 from factbook.clock import MINUTE, SECOND, Clock
-from factbook.collection import batches
-from factbook.collection import run_log as telling
-from factbook.collection import run_plan as planning
+from factbook.collection import batches, run_log, run_plan
 from factbook.datasources.clients import Clients, Connect
 from factbook.datasources.memory import DatabaseMemory
 from factbook.errors import UnavailableError
 from factbook.facts import store
 from factbook.integrations.integration import Integration
 from factbook.outbound import HttpClient
-from factbook.scheduling import clock_repair as clocks
-from factbook.scheduling import lease, runs
-from factbook.scheduling import run_queue as engine
-from factbook.scheduling import schedule as starts
+from factbook.scheduling import clock_repair, lease, run_queue, runs, schedule
 from factbook.scheduling.run_queue import (
     Batch,
     BatchFigures,
@@ -126,15 +121,15 @@ class Collector:
         if held:
             # Without it their claims lapse.
             with suppress(UnavailableError):
-                await self._database.write(lambda tx: engine.release(tx, self._holder))
+                await self._database.write(lambda tx: run_queue.release(tx, self._holder))
 
     async def renew(self) -> None:
         """Keep the batches under way for longer; stop those that another worker has taken over."""
         now = self._clock()
-        if not self._held or 0 <= now - self._renewed_at < engine.RENEWED_EVERY:
+        if not self._held or 0 <= now - self._renewed_at < run_queue.RENEWED_EVERY:
             return
         held = dict(self._held)
-        lost = await self._database.write(lambda tx: engine.renew(tx, held.values(), now))
+        lost = await self._database.write(lambda tx: run_queue.renew(tx, held.values(), now))
         self._renewed_at = now
         for task, batch in held.items():
             # One that is just being taken off the list is not lost; if it is, that fails.
@@ -154,12 +149,12 @@ class Collector:
             for id_, one in self._integrations.items()
             if one.source.cadence and not one.source.draft
         }
-        await clocks.mend(self._database, now)
-        last, running = await runs.starts(self._database, now + clocks.AHEAD)
+        await clock_repair.mend(self._database, now)
+        last, running = await runs.starts(self._database, now + clock_repair.AHEAD)
         waiting = {id_: cadences[id_] for id_ in cadences.keys() - running}
-        nexts = starts.nexts(waiting, last)
+        nexts = schedule.nexts(waiting, last)
         self._nothing_before = min([now + _AGAIN, *nexts.values()])
-        for id_ in starts.due(nexts, now):
+        for id_ in schedule.due(nexts, now):
             yield await self._begin(self._integrations[id_], last.get(id_), self._clock())
 
     async def _look(self) -> bool:
@@ -180,11 +175,11 @@ class Collector:
         with self._tracer.span("plan", {"factbook.source.id": integration.source.id}):
             begun = await self._database.write(await self._planned(integration, now, since))
             if begun is not None:
-                work = telling.work(integration.source.id, begun.run_id, begun.deadline)
+                work = run_log.work(integration.source.id, begun.run_id, begun.deadline)
                 self._tracer.asked_for(work)
         await lease.release(self._database, name, self._holder)
         if begun is not None and begun.ended is not None:
-            telling.tell(begun.ended, self._tracer)
+            run_log.tell(begun.ended, self._tracer)
         return begun is not None
 
     async def _planned(
@@ -192,14 +187,14 @@ class Collector:
     ) -> Callable[[Transaction], Begun | None]:
         """What makes the run."""
         try:
-            plan = await planning.plan(self._database, integration)
+            plan = await run_plan.plan(self._database, integration)
         except UnavailableError:
             raise
         except Exception as error:
             log.error("plan.failed", source=integration.source.id, exc_info=error)
             return partial(_fail, integration=integration, now=now, since=since)
         return partial(
-            planning.enqueue,
+            run_plan.enqueue,
             integration=integration,
             plan=plan,
             now=now,
@@ -211,11 +206,11 @@ class Collector:
     async def take(self) -> int:
         """Begin to work on batches that wait, as far as there is room; their number."""
         now, free = self._clock(), self._slots - len(self._held)
-        if free <= 0 or not await engine.anything(self._database, now):
+        if free <= 0 or not await run_queue.anything(self._database, now):
             return 0
         ids = list(self._integrations)
         found = await self._database.write(
-            lambda tx: engine.claim(tx, self._holder, ids, free, now)
+            lambda tx: run_queue.claim(tx, self._holder, ids, free, now)
         )
         for batch in found:
             task = asyncio.create_task(self._traced(batch, self._integrations[batch.source_id]))
@@ -235,8 +230,8 @@ class Collector:
             log.error("batch.failed", source=batch.source_id, exc_info=error)
 
     async def _traced(self, batch: Batch, integration: Integration) -> None:
-        work = telling.work(batch.source_id, batch.run_id, batch.deadline)
-        with self._tracer.span("batch", telling.about(batch), within=work) as span:
+        work = run_log.work(batch.source_id, batch.run_id, batch.deadline)
+        with self._tracer.span("batch", run_log.about(batch), within=work) as span:
             await self._work(batch, integration, span)
 
     async def _work(self, batch: Batch, integration: Integration, span: Span) -> None:
@@ -262,7 +257,7 @@ class Collector:
             log.warning("batch.lost", source=batch.source_id)
         else:
             if ended is not None:
-                telling.tell(ended, self._tracer)
+                run_log.tell(ended, self._tracer)
 
     def _figures(self, client: HttpClient, result: batches.Result) -> BatchFigures:
         health = client.health
@@ -285,16 +280,16 @@ def _finish(
     now: int,
 ) -> Ended | None:
     """Store what the batch brought and take it off the list: both, or neither."""
-    ended = engine.finish(
+    ended = run_queue.finish(
         transaction, batch, figures, now, left=result.left, next_at=result.next_at
     )
     if result.pause_until is not None:
-        engine.pause(transaction, batch.queue, result.pause_until)
+        run_queue.pause(transaction, batch.queue, result.pause_until)
     if expires_at is not None:
         runs.note_expiry(transaction, batch.source_id, expires_at)
     memory.flush(transaction)
     # An entity that was forgotten meanwhile would be stored for ever.
-    there = subjects.existing(transaction, [one.entity_id for one in result.observations])
+    there = collectable.existing(transaction, [one.entity_id for one in result.observations])
     observations = [one for one in result.observations if one.entity_id in there]
     # In one order everywhere, or two that write the same rows could wait for each other.
     observations.sort(key=lambda one: one.entity_id)
@@ -309,4 +304,4 @@ def _fail(
     queue = Queue(integration.credential, integration.at_once)
     error = "upstream-error: the run could not be planned; the log has more"
     order = RunOrder(integration.source.id, queue, (), "cadence", True, now, 0, error=error)
-    return engine.enqueue(transaction, order, now, since=since)
+    return run_queue.enqueue(transaction, order, now, since=since)

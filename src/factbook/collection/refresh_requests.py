@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from functools import partial
 
-from factbook.collection import run_plan as planning
-from factbook.datasources import catalog_samples as sampling
-from factbook.facts import refresh_requests as requests
+from factbook.collection import run_plan
+from factbook.datasources import catalog_samples
+from factbook.facts import refresh_requests
 from factbook.facts.datasource import DataSource
 from factbook.integrations.integration import Integration
 from factbook.storage import Database, Transaction
@@ -25,7 +25,7 @@ async def collect_requested(
     """
     done = 0
     work = partial(_take, sources=sources, integrations=integrations, now=now)
-    while await requests.waiting(database):
+    while await refresh_requests.waiting(database):
         done += await database.write(work)
     return done
 
@@ -37,10 +37,10 @@ def _take(
     integrations: Sequence[Integration],
     now: int,
 ) -> int:
-    ids = requests.take(transaction, _AT_ONCE)
-    sampling.sample_some(transaction, sources, ids, now)
+    ids = refresh_requests.take(transaction, _AT_ONCE)
+    catalog_samples.sample_some(transaction, sources, ids, now)
     for integration in integrations:
-        plan = planning.plan_some(transaction, integration, ids)
+        plan = run_plan.plan_some(transaction, integration, ids)
         if plan.entities or plan.missing:
-            planning.enqueue(transaction, integration, plan, now)
+            run_plan.enqueue(transaction, integration, plan, now)
     return len(ids)

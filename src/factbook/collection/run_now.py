@@ -6,9 +6,9 @@ from typing import Any
 import structlog
 
 from factbook.catalog import ref as refs
-from factbook.catalog.store import collectable as subjects
-from factbook.collection import start_run as starting
-from factbook.datasources import define as defining
+from factbook.catalog.store import collectable
+from factbook.collection import start_run
+from factbook.datasources import define
 from factbook.datasources.clients import Connect
 from factbook.datasources.custom import CustomSourceDefinition, definition
 from factbook.datasources.registry import Known, Registry
@@ -38,17 +38,17 @@ async def run(
     """
     known = await registry.latest()
     if source_id not in known.sources:
-        raise defining.missing(source_id)
+        raise define.missing(source_id)
     ref = None if entity is None else str(refs.parse(entity))
     id_ = None if ref is None else await entity_id(database, ref)
     integration = known.integrations.get(source_id)
     if integration is None:
         raise ConflictError(_why_not(source_id, known))
     try:
-        begun = await starting.begin(database, integration, id_, now, write)
-    except starting.NothingToCollectError:
+        begun = await start_run.begin(database, integration, id_, now, write)
+    except start_run.NothingToCollectError:
         raise ConflictError(f"The entityFilter of {source_id} leaves {ref} out.") from None
-    except starting.UnderWayError:
+    except start_run.UnderWayError:
         raise _under_way(source_id) from None
     found = await runs.run(database, begun.run_id)
     if found is None:
@@ -69,7 +69,7 @@ async def trial(
     Raises InputError for a connection that does not let it, NotFoundError.
     """
     ref = str(refs.parse(entity, kind="component"))
-    found = await subjects.entity(database, ref)
+    found = await collectable.entity(database, ref)
     if found is None:
         raise NotFoundError(f"There is no entity {ref}.")
     await registry.latest()
@@ -88,14 +88,14 @@ async def to_try(
     Raises what `defining.checked` does, NotFoundError.
     """
     if document is not None:
-        return await defining.read(document, registry, max_depth, source_id)
-    stored = await defining.existing(database, source_id)
+        return await define.read(document, registry, max_depth, source_id)
+    stored = await define.existing(database, source_id)
     return await asyncio.to_thread(definition.parse, stored.draft or stored.current)
 
 
 async def entity_id(database: Database, ref: str) -> int:
     """The id of the entity with this reference; raises NotFoundError."""
-    found = await subjects.id_of(database, ref)
+    found = await collectable.id_of(database, ref)
     if found is None:
         raise NotFoundError(f"There is no entity {ref}.")
     return found

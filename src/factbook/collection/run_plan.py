@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import msgspec
 import structlog
 
-from factbook.catalog.store import collectable as subjects
+from factbook.catalog.store import collectable
 from factbook.catalog.store.conditions import SQL
 from factbook.clock import MINUTE
 from factbook.facts import entity_filter, store
@@ -15,7 +15,7 @@ from factbook.facts.datasource import DataSource, milliseconds
 from factbook.facts.store import Last, Observation
 from factbook.integrations.integration import CollectionSubject, Integration
 from factbook.outbound.outcomes import Missing, Outcome
-from factbook.scheduling import run_queue as engine
+from factbook.scheduling import run_queue
 from factbook.scheduling.run_queue import Begun, Queue, RunOrder
 from factbook.storage import Database, Transaction
 
@@ -50,9 +50,11 @@ async def plan(database: Database, integration: Integration) -> RunPlan:
 
 def plan_some(transaction: Transaction, integration: Integration, ids: list[int]) -> RunPlan:
     """The plan for those of the entities that the source is about."""
-    rows = transaction.all(*subjects.among(_where(integration.source), ids))
+    rows = transaction.all(*collectable.among(_where(integration.source), ids))
     targets, missing = Targets(), list[Observation]()
-    _sort(integration, [CollectionSubject(*row) for row in subjects.read(rows)], targets, missing)
+    _sort(
+        integration, [CollectionSubject(*row) for row in collectable.read(rows)], targets, missing
+    )
     return _planned(integration, targets, missing, {})
 
 
@@ -64,7 +66,7 @@ def enqueue(
     *,
     whole: bool = False,
     reason: str = "asked",
-    since: int = engine.NEVER,
+    since: int = run_queue.NEVER,
 ) -> Begun | None:
     """Make a run of the plan; None when a run of everything is in the way."""
     source = integration.source
@@ -80,7 +82,7 @@ def enqueue(
         failed=plan.failed,
         error="upstream-error: a target could not be determined" if plan.failed else None,
     )
-    begun = engine.enqueue(transaction, order, now, since=since)
+    begun = run_queue.enqueue(transaction, order, now, since=since)
     if begun is not None:
         store.record_many(transaction, source, plan.missing, now)
         if whole:
@@ -100,14 +102,14 @@ def work_of(targets: Iterable[str], entities: Mapping[str, list[int]]) -> str:
 
 async def _every(database: Database, source: DataSource) -> AsyncIterator[list[CollectionSubject]]:
     after = 0
-    while rows := await database.all(*subjects.page(_where(source), after, _PORTION)):
-        yield [CollectionSubject(*row) for row in subjects.read(rows)]
+    while rows := await database.all(*collectable.page(_where(source), after, _PORTION)):
+        yield [CollectionSubject(*row) for row in collectable.read(rows)]
         after = rows[-1][0]
 
 
 def _where(source: DataSource) -> SQL:
     if source.entity_filter is None:
-        return subjects.EVERYTHING
+        return collectable.EVERYTHING
     return entity_filter.where(source.entity_filter)
 
 

@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from factbook.collection import run_plan as planning
+from factbook.collection import run_plan
 from factbook.collection.run_plan import RunPlan
 from factbook.integrations.integration import Integration
 from factbook.scheduling.run_queue import Begun
@@ -33,23 +33,23 @@ async def begin(
         return await write(
             partial(_begin_one, integration=integration, entity_id=entity_id, now=now)
         )
-    plan = await planning.plan(database, integration)
+    plan = await run_plan.plan(database, integration)
     return await write(partial(_begin_whole, integration=integration, plan=plan, now=now))
 
 
 def _begin_one(
     transaction: Transaction, *, integration: Integration, entity_id: int, now: int
 ) -> Begun:
-    plan = planning.plan_some(transaction, integration, [entity_id])
+    plan = run_plan.plan_some(transaction, integration, [entity_id])
     if not (plan.entities or plan.skipped or plan.failed):
         raise NothingToCollectError
-    return _begun(planning.enqueue(transaction, integration, plan, now))
+    return _begun(run_plan.enqueue(transaction, integration, plan, now))
 
 
 def _begin_whole(
     transaction: Transaction, *, integration: Integration, plan: RunPlan, now: int
 ) -> Begun:
-    return _begun(planning.enqueue(transaction, integration, plan, now, whole=True))
+    return _begun(run_plan.enqueue(transaction, integration, plan, now, whole=True))
 
 
 def _begun(begun: Begun | None) -> Begun:

@@ -5,12 +5,11 @@ from functools import partial
 
 import msgspec
 
-from factbook.catalog.store import by_ref as reading
+from factbook.catalog.store import by_ref
 from factbook.facts import history
 from factbook.facts.datasource import DataSource
 from factbook.integrations import catalog
-from factbook.scheduling import crontab as cadence
-from factbook.scheduling import lease
+from factbook.scheduling import crontab, lease
 from factbook.storage import Database, Transaction
 
 _LEASE = "catalog-sample"
@@ -21,7 +20,7 @@ def sample_some(
     transaction: Transaction, sources: Sequence[DataSource], ids: list[int], now: int
 ) -> None:
     """Put the facts of the catalog's own sources about these entities into history."""
-    rows = reading.compliance_of(transaction, ids)
+    rows = by_ref.compliance_of(transaction, ids)
     for source in sources:
         if catalog.answers(source.id):
             _sample(transaction, source=source, rows=rows, now=now)
@@ -33,7 +32,7 @@ async def sample_catalog(database: Database, sources: Sequence[DataSource], now:
     Returns the number of entities looked at; 0 when the sources' cadence says it is not due yet.
     """
     own = [source for source in sources if catalog.answers(source.id) and source.cadence]
-    nexts = [cadence.following(cadence.parse(source.cadence or ""), now) for source in own]
+    nexts = [crontab.following(crontab.parse(source.cadence or ""), now) for source in own]
     holder = f"sample-{now}"
     if not own or not await lease.claim(database, _LEASE, holder, now, min(nexts) - now):
         return 0
@@ -47,7 +46,7 @@ async def sample_catalog(database: Database, sources: Sequence[DataSource], now:
 
 async def _sample_all(database: Database, own: list[DataSource], now: int) -> int:
     seen, last = 0, 0
-    while rows := await reading.compliance_by_id(database, last, _AT_ONCE):
+    while rows := await by_ref.compliance_by_id(database, last, _AT_ONCE):
         for source in own:
             await database.write(partial(_sample, source=source, rows=rows, now=now))
         seen, last = seen + len(rows), rows[-1][0]

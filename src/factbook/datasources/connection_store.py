@@ -11,10 +11,9 @@ from typing import Final, NamedTuple
 import msgspec
 import structlog
 
-from factbook.auth import encryption as sealing
+from factbook.auth import encryption
 from factbook.auth.encryption import NotOpenedError
-from factbook.datasources import connection_usage as connection_users
-from factbook.datasources import definitions
+from factbook.datasources import connection_usage, definitions
 from factbook.datasources.custom import SourceConnection, Unusable
 from factbook.datasources.custom.definition import HEADER, NOT_A_HEADER
 from factbook.errors import (
@@ -24,7 +23,7 @@ from factbook.errors import (
     InvalidItemsError,
     NotFoundError,
 )
-from factbook.settings import option_tables as configuring
+from factbook.settings import option_tables
 from factbook.storage import Database, Row, Transaction
 
 Key = Callable[[], bytes]
@@ -119,7 +118,7 @@ def delete(transaction: Transaction, name: str) -> StoredConnection:
     found = read(transaction, name)
     if found is None:
         raise NotFoundError(f'There is no connection "{name}".')
-    if asking := connection_users.of(transaction, name):
+    if asking := connection_usage.of(transaction, name):
         raise ConflictError(f"The connection {name} is used by {', '.join(asking)}.")
     transaction.run("DELETE FROM connections WHERE name = ?", (name,))
     definitions.raise_revision(transaction)
@@ -129,7 +128,7 @@ def delete(transaction: Transaction, name: str) -> StoredConnection:
 def _headers(name: str, wanted: ConnectionInput) -> dict[str, str | None]:
     """The headers by their names in lower case; raises InvalidItemsError."""
     problems = []
-    if not configuring.NAME.fullmatch(name):
+    if not option_tables.NAME.fullmatch(name):
         problems.append(_problem("name", "has to be of lower-case letters, digits, . _ and -"))
     if len(wanted.headers) > _MOST_HEADERS:
         problems.append(_problem("headers", f"can be {_MOST_HEADERS} at most"))
@@ -168,7 +167,7 @@ def _kept(
         for header in keeping
         if header not in there
     ]
-    if before and configuring.origin(before.options.base_url) != configuring.origin(base_url):
+    if before and option_tables.origin(before.options.base_url) != option_tables.origin(base_url):
         problems = [
             _problem(f"headers.{header}", "has to be given again, because the host is another one")
             for header in keeping
@@ -230,18 +229,18 @@ def _sealed(name: str, connection: SourceConnection, key: bytes) -> bytes | None
     if not connection.headers:
         return None
     content = msgspec.json.encode(connection.headers)
-    return sealing.seal(key, _LABEL, _beside(name, connection.base_url), content)
+    return encryption.seal(key, _LABEL, _beside(name, connection.base_url), content)
 
 
 def _values(row: Row, key: bytes) -> dict[str, str]:
     """The values of the headers; raises NotOpenedError."""
     beside = _beside(row[0], _stored(row).options.base_url)
-    content = sealing.opened(key, _LABEL, beside, bytes(row[2]))
+    content = encryption.opened(key, _LABEL, beside, bytes(row[2]))
     return msgspec.json.decode(content, type=dict[str, str])
 
 
 def _beside(name: str, base_url: str) -> str:
-    return f"{name} {configuring.origin(base_url)}"
+    return f"{name} {option_tables.origin(base_url)}"
 
 
 def _row(transaction: Transaction, name: str) -> Row | None:

@@ -5,8 +5,7 @@ from typing import NamedTuple
 
 import structlog
 
-from factbook.datasources import connection_store
-from factbook.datasources import connection_usage as connection_users
+from factbook.datasources import connection_store, connection_usage
 from factbook.datasources.connection_store import ConnectionInput, StoredConnection
 from factbook.datasources.custom import SourceConnection, Unusable
 from factbook.datasources.registry import Registry
@@ -36,7 +35,7 @@ class ConnectionDetail(NamedTuple):
 async def listed(database: Database, registry: Registry) -> list[ConnectionDetail]:
     """Every connection, of the settings or stored, by its name."""
     await registry.latest()
-    users = await connection_users.everything(database)
+    users = await connection_usage.everything(database)
     configured = registry.configured
     found = [_configured(name, one, users.get(name, ())) for name, one in configured.items()]
     for stored in await connection_store.listed(database):

@@ -11,8 +11,7 @@ import structlog
 
 from factbook.catalog.validation import deeper_than, too_deep
 from factbook.datasources import definitions
-from factbook.datasources.custom import CustomSourceDefinition
-from factbook.datasources.custom import validation as mistakes
+from factbook.datasources.custom import CustomSourceDefinition, validation
 from factbook.datasources.definitions import StoredSource
 from factbook.datasources.registry import Registry
 from factbook.errors import ConflictError, InputError, InvalidItemsError, NotFoundError
@@ -47,7 +46,7 @@ async def read(
         problems.append({"path": "id", "message": f"has to be {source_id}, as in the address"})
     try:
         # A definition with many expressions takes some time to read.
-        found = await asyncio.to_thread(mistakes.read, document)
+        found = await asyncio.to_thread(validation.read, document)
     except InvalidItemsError as error:
         raise InvalidItemsError([*problems, *error.details["problems"]]) from None
     if problems:

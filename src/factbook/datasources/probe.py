@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from email.utils import parsedate_to_datetime
 from typing import Final, NamedTuple
 
-from factbook.catalog.store import collectable as subjects
+from factbook.catalog.store import collectable
 from factbook.clock import SECOND
 from factbook.datasources.memory import DatabaseMemory
 from factbook.facts import entity_filter
@@ -87,9 +87,9 @@ async def _shown(client: HttpClient, probe: Probe, now: int) -> ProbeResult:
 async def _example(database: Database, integration: Integration) -> tuple[str, str] | None:
     """The first entity that points to something at this host: its reference and target."""
     filters = integration.source.entity_filter
-    where = subjects.EVERYTHING if filters is None else entity_filter.where(filters)
-    rows = await database.all(*subjects.page(where, 0, _LOOKED_AT))
-    for _, ref, entity in subjects.read(rows):
+    where = collectable.EVERYTHING if filters is None else entity_filter.where(filters)
+    rows = await database.all(*collectable.page(where, 0, _LOOKED_AT))
+    for _, ref, entity in collectable.read(rows):
         target = integration.target(entity)
         if isinstance(target, str):
             return ref, target

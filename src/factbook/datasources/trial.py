@@ -12,9 +12,9 @@ from factbook.datasources.custom import (
     Files,
     SourceConnection,
     Unusable,
+    fact_extraction,
     repositories,
 )
-from factbook.datasources.custom import fact_extraction as taking
 from factbook.datasources.custom import http_source as requests
 from factbook.facts.schema import CheckedValues
 from factbook.integrations.integration import Collected, Integration
@@ -86,9 +86,9 @@ async def _asked(
     answer = await requests.ask(target, client, connection)
     shown = _shown(answer.body, answer.status, answer.headers.get("content-type"))
     found = (
-        await taking.in_thread(taking.from_body, definition, answer.body)
+        await fact_extraction.in_thread(fact_extraction.from_body, definition, answer.body)
         if answer.ok
-        else taking.nothing(answer.missing)
+        else fact_extraction.nothing(answer.missing)
     )
     return _tried(definition, found, request, shown if answer.status else None)
 
@@ -98,8 +98,8 @@ async def _read(definition: CustomSourceDefinition, target: str, files: Files) -
     request = {"path": place.path}
     body = await files.read(place)
     if isinstance(body, Missing):
-        return _tried(definition, taking.nothing(body), request, None)
-    found = await taking.in_thread(taking.from_body, definition, body)
+        return _tried(definition, fact_extraction.nothing(body), request, None)
+    found = await fact_extraction.in_thread(fact_extraction.from_body, definition, body)
     return _tried(definition, found, request, _shown(body))
 
 
@@ -108,14 +108,14 @@ async def _listed(definition: CustomSourceDefinition, target: str, files: Files)
     request = {"path": directory}
     paths = await files.paths(ref)
     if isinstance(paths, Missing):
-        return _tried(definition, taking.nothing(paths), request, None)
+        return _tried(definition, fact_extraction.nothing(paths), request, None)
     return await _of_document(definition, repositories.document_of(paths, directory), request)
 
 
 async def _of_document(
     definition: CustomSourceDefinition, document: Any, request: Mapping[str, Any] | None
 ) -> TrialResult:
-    found = await taking.in_thread(taking.from_document, definition, document)
+    found = await fact_extraction.in_thread(fact_extraction.from_document, definition, document)
     body = msgspec.json.encode(document)
     return _tried(definition, found, request, _shown(body, content_type="application/json"))
 

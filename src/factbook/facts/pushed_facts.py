@@ -12,9 +12,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from factbook.clock import MINUTE
-from factbook.facts import changes as noticing
-from factbook.facts import entity_filter
-from factbook.facts import retention as trimming
+from factbook.facts import changes, entity_filter, retention
 from factbook.facts.datasource import DataSource
 from factbook.facts.reasons import NOT_APPLICABLE
 from factbook.storage import Transaction
@@ -142,7 +140,7 @@ def _store(
     rows = [(source.id, *new[key], source.version) for key in sorted(new)]
     transaction.many(_APPEND, rows)
     if rows:
-        trimming.note_pushed(transaction, source.id, min(row[2] for row in rows))
+        retention.note_pushed(transaction, source.id, min(row[2] for row in rows))
     newest = {row[1]: row for row in rows}
     _write_latest(transaction, source.id, newest, now)
     times: dict[int, int] = dict(
@@ -156,7 +154,7 @@ def _write_latest(
     transaction: Transaction, source_id: str, newest: Mapping[int, tuple[Any, ...]], now: int
 ) -> None:
     """Make the rows of entities the latest where they are not older, and tell what changed."""
-    before = noticing.before(transaction, source_id, sorted(newest))
+    before = changes.before(transaction, source_id, sorted(newest))
     # A time that is still to come was given by a clock that was set back since.
     to_come = now + AHEAD
     transaction.many(_WRITE_LATEST, [(*row, to_come) for row in newest.values()])
@@ -165,7 +163,7 @@ def _write_latest(
         for id_, row in newest.items()
         if id_ in before and not row[2] < before[id_].written_at <= to_come
     }
-    noticing.tell(transaction, source_id, before, written, now)
+    changes.tell(transaction, source_id, before, written, now)
 
 
 def _there(

@@ -6,8 +6,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from factbook.catalog.store.conditions import SQL
-from factbook.facts import changes as noticing
-from factbook.facts import entity_filter
+from factbook.facts import changes, entity_filter
 from factbook.facts.changes import Before
 from factbook.facts.datasource import DataSource
 from factbook.facts.merge import Latest, MergeResult, Observation, merge
@@ -80,13 +79,13 @@ def record_many(
     observation itself brought.
     """
     rows = list(observations)
-    before = noticing.before(transaction, source.id, [row.entity_id for row in rows])
+    before = changes.before(transaction, source.id, [row.entity_id for row in rows])
     last = {row.entity_id: _latest(*before[row.entity_id]) for row in rows if _needs(row, before)}
     brought = [(row, merge(source, row, last.get(row.entity_id), now)) for row in rows]
     written = [_row(source.id, row.entity_id, one.latest) for row, one in brought]
     transaction.many(_WRITE_LATEST, written)
     transaction.many(_APPEND, [_news(source, row, one, now) for row, one in brought if one.is_news])
-    noticing.tell(transaction, source.id, before, {row[1]: row[3] for row in written}, now)
+    changes.tell(transaction, source.id, before, {row[1]: row[3] for row in written}, now)
 
 
 def forget(

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from factbook.facts import history_queries as reading
+from factbook.facts import history_queries
 from factbook.facts.history_queries import HistoryEntry
 from factbook.facts.merge import reason_of
 from factbook.storage import Database
@@ -41,7 +41,9 @@ async def recent(
 ) -> list[HistoryEntry]:
     """The newest rows, the oldest of them first. `facts` are the latest: they tell the length."""
     limit = bounded(facts, most, size)
-    rows = await reading.history_page(database, [source_id], entity_id, None, None, None, limit)
+    rows = await history_queries.history_page(
+        database, [source_id], entity_id, None, None, None, limit
+    )
     return rows[::-1]
 
 

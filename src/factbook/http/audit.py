@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any, Final
 
-from factbook.audit import trail as audit
+from factbook.audit import trail
 from factbook.audit.trail import About, AuditEntry, Caller
 from factbook.auth.store import StoredToken
 from factbook.catalog.sets import PreparedPush
@@ -40,7 +40,7 @@ def writing(
     request: Request, state: State, about: AuditEntry | About, status: int = HTTPStatus.OK
 ) -> Write:
     """What writes to the database, and records in the same transaction who asked for it."""
-    return audit.writing(state.database, caller(request, state), about, status)
+    return trail.writing(state.database, caller(request, state), about, status)
 
 
 def refused(
@@ -59,7 +59,7 @@ def refused(
     `object` and `detail` must not hold what people typed where a secret may have slipped in.
     """
     who = Caller(actor, state.clock(), address, token)
-    record = audit.record(who, AuditEntry(action, object, detail or {}), "refused", status)
+    record = trail.record(who, AuditEntry(action, object, detail or {}), "refused", status)
     state.refusals.add(record)
 
 
@@ -69,7 +69,7 @@ def refusal(request: Request, state: State, error: FactbookError, *, writes: boo
         return
     detail: dict[str, Any] = {"method": request.method[:20], "error": error.name}
     if error.status in _ACCESS:
-        detail["message"] = audit.clean(error.message)[:_LONGEST_MESSAGE]
+        detail["message"] = trail.clean(error.message)[:_LONGEST_MESSAGE]
     if isinstance(error, NotAllowedError) and error.missing:
         detail["missing"] = error.missing
     refused(

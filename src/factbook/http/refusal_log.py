@@ -7,7 +7,7 @@ from typing import Any
 
 import structlog
 
-from factbook.audit import trail as audit
+from factbook.audit import trail
 from factbook.audit.trail import Record
 from factbook.auth.limits import RateLimit
 from factbook.clock import Clock
@@ -64,7 +64,7 @@ class Refusals:
             if not records:
                 return
             try:
-                await self._database.write(partial(audit.append_all, records=records))
+                await self._database.write(partial(trail.append_all, records=records))
             except UnavailableError:
                 self._metrics.left_out_of_audit(len(records))
                 log.warning("audit.unavailable", records=len(records))

@@ -5,9 +5,7 @@ from collections.abc import Mapping
 
 from starlette.types import ASGIApp
 
-from factbook.observability import exporting
-from factbook.observability import otel_spans as making
-from factbook.observability import traced_requests as requests
+from factbook.observability import exporting, otel_spans, traced_requests
 from factbook.observability.traced_database import TracedDatabase
 from factbook.storage import Database
 from factbook.telemetry.spans import Tracer
@@ -19,9 +17,9 @@ class OpenTelemetry:
 
     def __init__(self) -> None:
         """Raises ConfigurationError for a variable of OpenTelemetry that cannot be used."""
-        ids = making.WorkIds()
+        ids = otel_spans.WorkIds()
         self._provider = exporting.provider(ids)
-        self._maker = making.SpanMaker(self._provider, ids)
+        self._maker = otel_spans.SpanMaker(self._provider, ids)
 
     @property
     def tracer(self) -> Tracer:
@@ -36,22 +34,24 @@ class OpenTelemetry:
         """The same applications by their paths, with a span for each request."""
         return {
             path: one
-            if path in requests.UNTRACED
-            else requests.Traced(one, path, self._maker.tracer)
+            if path in traced_requests.UNTRACED
+            else traced_requests.Traced(one, path, self._maker.tracer)
             for path, one in endpoints.items()
         }
 
     def nowhere(self, application: ASGIApp) -> ASGIApp:
         """The same application of all other paths, with a span for each request."""
-        return requests.Traced(application, None, self._maker.tracer)
+        return traced_requests.Traced(application, None, self._maker.tracer)
 
     def tools(self, tools: Mapping[str, Tool]) -> Mapping[str, Tool]:
         """The same tools, with a span for each call."""
-        return {name: requests.traced_tool(tool, self._maker) for name, tool in tools.items()}
+        return {
+            name: traced_requests.traced_tool(tool, self._maker) for name, tool in tools.items()
+        }
 
     def ids(self) -> Mapping[str, str]:
         """What a log line says of the span that is open: `trace_id`, `span_id`."""
-        return making.open_ids()
+        return otel_spans.open_ids()
 
     async def close(self) -> None:
         """Send what waits, for a few seconds at most."""

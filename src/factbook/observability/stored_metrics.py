@@ -6,10 +6,10 @@ from contextlib import suppress
 
 from prometheus_client.core import GaugeMetricFamily, Metric
 
-from factbook.catalog.store import stored_sets as pushing
+from factbook.catalog.store import stored_sets
 from factbook.clock import SECOND
 from factbook.events import store as events
-from factbook.scheduling import run_queue as engine
+from factbook.scheduling import run_queue
 from factbook.storage import Database, migrations
 from factbook.storage.database_url import sqlite_path
 from factbook.webhooks import store as webhooks
@@ -17,7 +17,7 @@ from factbook.webhooks import store as webhooks
 
 async def metrics(database: Database, now: int) -> list[Metric]:
     """How much there is, and what waits; raises UnavailableError."""
-    size = await pushing.size(database)
+    size = await stored_sets.size(database)
     version = await migrations.version(database)
     return [
         _gauge("factbook_schema_version", "Number of the newest migration.", version),
@@ -25,7 +25,7 @@ async def metrics(database: Database, now: int) -> list[Metric]:
         _gauge("factbook_entities", "Entities in sets and outside any.", size.entities),
         *_of_events(await events.newest(database)),
         *_of_webhooks(await webhooks.figures(database)),
-        *_of_batches(await engine.backlog(database, now)),
+        *_of_batches(await run_queue.backlog(database, now)),
     ]
 
 
@@ -64,7 +64,7 @@ def _of_webhooks(found: webhooks.WebhookCounts) -> Iterator[Metric]:
     )
 
 
-def _of_batches(backlog: engine.Backlog) -> Iterator[Metric]:
+def _of_batches(backlog: run_queue.Backlog) -> Iterator[Metric]:
     states = {"under_way": backlog.under_way, "waiting": backlog.waiting}
     about = "Batches of collections, by whether a worker has them."
     yield _states("factbook_collection_batches", about, states)

@@ -10,13 +10,10 @@ from typing import NamedTuple
 import structlog
 
 from factbook.app import Application, settle_memory
-from factbook.audit import json_lines as audit_lines
-from factbook.audit import trail as audit
+from factbook.audit import json_lines, trail
 from factbook.audit.trail import COMMAND_LINE, About, AuditEntry, AuditPosition, Caller
-from factbook.auth import invitations, roles, store, tokens
+from factbook.auth import invitations, roles, store, token_rules, tokens, users
 from factbook.auth import permissions as known_permissions
-from factbook.auth import token_rules as granting
-from factbook.auth import users as people
 from factbook.auth.keys import token_key
 from factbook.auth.store import StoredToken
 from factbook.auth.token_rules import TokenRequest
@@ -24,12 +21,11 @@ from factbook.auth.users import Person
 from factbook.catalog import ref as refs
 from factbook.catalog.store import collectable as subjects
 from factbook.clock import Clock, now
-from factbook.collection import start_run as starting
+from factbook.collection import start_run
 from factbook.errors import InputError, NotFoundError
 from factbook.facts import health
 from factbook.facts.datasource import DataSource
-from factbook.http import audit as auditing
-from factbook.http import urls as links
+from factbook.http import audit, urls
 from factbook.integrations.integration import Integration
 from factbook.scheduling import runs
 from factbook.scheduling.runs import RunRecord, SourceHealth
@@ -111,7 +107,7 @@ async def create_token(
     digest = tokens.digest(value, token_key(app.settings))
 
     def create(transaction: Transaction) -> StoredToken:
-        return granting.make(
+        return token_rules.make(
             transaction,
             wish,
             digest=digest,
@@ -122,7 +118,7 @@ async def create_token(
         )
 
     async with app.opened() as database:
-        await _writing(database, auditing.of_token("token.create"), now())(create)
+        await _writing(database, audit.of_token("token.create"), now())(create)
     return value
 
 
@@ -135,7 +131,7 @@ async def list_tokens(app: Application) -> list[StoredToken]:
 async def revoke_token(app: Application, id_or_name: str) -> str:
     """Revoke a token for the next request; its name."""
     async with app.opened() as database:
-        write = _writing(database, auditing.of_token("token.revoke"), now())
+        write = _writing(database, audit.of_token("token.revoke"), now())
         token = await write(lambda tx: store.revoke(tx, id_or_name, now()))
     return token.name
 
@@ -157,18 +153,18 @@ async def export_audit(
     `follow`: on and on until cancelled, `every` so many seconds, what is old enough that nothing
     comes in before it; `warn` is told of a clock set back. Raises InputError for what is no cursor.
     """
-    if after is not None and not re.fullmatch(audit_lines.CURSOR, after):
+    if after is not None and not re.fullmatch(json_lines.CURSOR, after):
         raise InputError(f'--after takes the "cursor" of a line, not "{after}".')
-    place = None if after is None else audit_lines.place(after)
-    watch = audit_lines.ClockWatch(warn)
+    place = None if after is None else json_lines.place(after)
+    watch = json_lines.ClockWatch(warn)
     async with app.opened() as database:
         while True:
             end = until
             if follow:
-                end = clock() - audit_lines.SETTLED
+                end = clock() - json_lines.SETTLED
                 watch.look(clock(), place)
-            async for records in audit.export(database, since=since, until=end, after=place):
-                write(audit_lines.encoded(records))
+            async for records in trail.export(database, since=since, until=end, after=place):
+                write(json_lines.encoded(records))
                 place = AuditPosition(records[-1].at, records[-1].id)
             if not follow:
                 return
@@ -178,7 +174,7 @@ async def export_audit(
 async def list_people(app: Application) -> list[Person]:
     """Everybody, in the order of their references."""
     async with app.opened() as database:
-        return await people.listed(database)
+        return await users.listed(database)
 
 
 async def invite(app: Application, role: str | None, server: str | None) -> tuple[str, str]:
@@ -208,7 +204,7 @@ async def invite(app: Application, role: str | None, server: str | None) -> tupl
 
     async with app.opened() as database:
         entry = await _writing(database, lambda made: made, at)(work)
-    return links.welcome(address, secret), entry.detail["role"]
+    return urls.welcome(address, secret), entry.detail["role"]
 
 
 async def reset_password(app: Application, name: str, server: str | None) -> str:
@@ -218,18 +214,18 @@ async def reset_password(app: Application, name: str, server: str | None) -> str
     nothing says at which address the service is.
     """
     address, secret, at = _address(app, server), invitations.generate(), now()
-    ref = people.reference(name.removeprefix("user:default/"))
+    ref = users.reference(name.removeprefix("user:default/"))
     digest = invitations.digest(secret, token_key(app.settings))
     entry = AuditEntry("person.change", ref, {"changed": "link to set a password"})
     async with app.opened() as database:
         await _writing(database, entry, at)(
-            lambda tx: people.reset(tx, ref, digest=digest, made_by=COMMAND_LINE, now=at)
+            lambda tx: users.reset(tx, ref, digest=digest, made_by=COMMAND_LINE, now=at)
         )
-    return links.welcome(address, secret)
+    return urls.welcome(address, secret)
 
 
 def _address(app: Application, server: str | None) -> str:
-    address = server or links.server(app.settings)
+    address = server or urls.server(app.settings)
     if address is None:
         raise InputError("The system chooses the port: give the address with --server.")
     return address
@@ -237,7 +233,7 @@ def _address(app: Application, server: str | None) -> str:
 
 def _writing(database: Database, about: AuditEntry | About, now: int) -> Write:
     """What writes to the database, and records it as done on the command line."""
-    return audit.writing(database, Caller(COMMAND_LINE, now), about)
+    return trail.writing(database, Caller(COMMAND_LINE, now), about)
 
 
 async def _integration(app: Application, database: Database, source_id: str) -> Integration:
@@ -253,15 +249,15 @@ async def _begin(database: Database, integration: Integration, ref: str | None, 
     """Queue a run, or find the one that is under way; its id."""
     source_id = integration.source.id
     entity_id = None if ref is None else await _entity_id(database, ref)
-    write = _writing(database, auditing.of_run(source_id, ref), now)
+    write = _writing(database, audit.of_run(source_id, ref), now)
     while True:
         try:
-            begun = await starting.begin(database, integration, entity_id, now, write)
+            begun = await start_run.begin(database, integration, entity_id, now, write)
             return begun.run_id
-        except starting.NothingToCollectError:
+        except start_run.NothingToCollectError:
             text = f"{source_id} is not about {ref}: its entityFilter says so."
             raise NotFoundError(text) from None
-        except starting.UnderWayError:
+        except start_run.UnderWayError:
             run_id = await database.write(lambda tx: runs.under_way(tx, source_id))
             if run_id is not None:  # else it has ended meanwhile
                 return run_id

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypedDict, Unpack
 import msgspec
 
 from factbook.clock import SECOND, Clock, iso, now
-from factbook.outbound import caches as remembering
+from factbook.outbound import caches
 from factbook.outbound.answers import EMPTY, Answer, HostReply
 from factbook.outbound.caches import Kept, Memory
 from factbook.outbound.credential import ANONYMOUS, Credential, expiry
@@ -167,13 +167,11 @@ class HttpClient:
         memory = call.options.get("memory")
         if memory is None or call.method != "GET":
             return await self._persistently(call, None, partial(self._sent, call, None))
-        key = remembering.key_of(self._credential.identity, call.url, self._headers_of(call))
-        kept = await remembering.recall(memory, key)
+        key = caches.key_of(self._credential.identity, call.url, self._headers_of(call))
+        kept = await caches.recall(memory, key)
         answer = await self._persistently(call, kept, partial(self._sent, call, kept))
         if answer.ok and not answer.remembered:
-            await remembering.keep(
-                memory, key, HostReply(answer.status, answer.headers, answer.body)
-            )
+            await caches.keep(memory, key, HostReply(answer.status, answer.headers, answer.body))
         return answer
 
     async def _sent(self, call: _Call, kept: Kept | None, proof: Mapping[str, str]) -> HostReply:

@@ -5,7 +5,7 @@ from functools import lru_cache
 from hashlib import sha256
 
 from factbook.clock import MINUTE, SECOND
-from factbook.scheduling import crontab as cadence
+from factbook.scheduling import crontab
 from factbook.scheduling.crontab import Cadence
 
 # Sources of one cadence start within this time after its moment, or within half of the time to
@@ -33,17 +33,17 @@ def due(nexts: Mapping[str, int], now: int) -> list[str]:
 @lru_cache(maxsize=4096)
 def next_start(name: str, line: str, after: int) -> int:
     """The first start of `name` after `after`; all in milliseconds since the epoch."""
-    parsed = cadence.parse(line)
+    parsed = crontab.parse(line)
     # The start of an earlier moment is past.
-    moment = cadence.following(parsed, after - SPREAD)
+    moment = crontab.following(parsed, after - SPREAD)
     while (start := moment + _delay(name, parsed, moment)) <= after:
-        moment = cadence.following(parsed, moment)
+        moment = crontab.following(parsed, moment)
     return start
 
 
 def _delay(name: str, parsed: Cadence, moment: int) -> int:
     """How long after the moment `name` starts: always the same, in whole seconds."""
-    most = min(SPREAD, (cadence.following(parsed, moment) - moment) // 2) // SECOND
+    most = min(SPREAD, (crontab.following(parsed, moment) - moment) // 2) // SECOND
     return _hash(name) % most * SECOND
 
 

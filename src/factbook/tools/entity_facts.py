@@ -7,7 +7,7 @@ from typing import Annotated, NamedTuple
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from factbook.catalog.store import by_ref as reading
+from factbook.catalog.store import by_ref
 from factbook.clock import iso
 from factbook.errors import ToolError
 from factbook.facts import store
@@ -129,7 +129,7 @@ async def _tail(
     if selection.limit is None:
         return _draft(source)
     if catalog.answers(source.id):
-        total = await reading.count(
+        total = await by_ref.count(
             context.database, selection.kind, selection.namespace, _COUNTED + 1
         )
     else:
@@ -158,7 +158,7 @@ async def _rows(
         end = lru_cache(maxsize=1024)(
             lambda bits, time: _end(catalog.facts(source.id, bits), time, kept)
         )
-        async for page in reading.complying_pages(context.database, kind, namespace, after, most):
+        async for page in by_ref.complying_pages(context.database, kind, namespace, after, most):
             yield [(ref, end(bits, time)) for ref, bits, time in page]
         return
     async for tracked in store.pages(

@@ -6,10 +6,10 @@ from typing import Annotated, Any, NamedTuple
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from factbook.catalog.store import collectable as subjects
+from factbook.catalog.store import collectable
 from factbook.clock import iso
 from factbook.errors import ToolError
-from factbook.facts import history_queries as reading
+from factbook.facts import history_queries
 from factbook.facts.history_queries import HistoryEntry, HistoryPosition
 from factbook.facts.merge import reason_of
 from factbook.tools import sources, times
@@ -96,7 +96,7 @@ async def run(arguments: FactHistoryArguments, context: Context) -> str:
         raise ToolError("from is later than to. Give from the earlier of the two times.")
     after = None if arguments.cursor is UNSET else HistoryPosition(*place(arguments.cursor, 2))
     ref = arguments.ref()
-    entity_id = await subjects.id_of(context.database, ref)
+    entity_id = await collectable.id_of(context.database, ref)
     if entity_id is None:
         raise await unknown_entity(context.database, ref)
     asked = _HistoryQuery(source_ids, names, entity_id, start, end)
@@ -124,7 +124,9 @@ async def _fill(
     ids, names, entity_id, start, end = asked
     for _ in range(MOST_READS):
         most = page.wanted + 1  # one more tells whether there is more
-        rows = await reading.history_page(context.database, ids, entity_id, start, end, last, most)
+        rows = await history_queries.history_page(
+            context.database, ids, entity_id, start, end, last, most
+        )
         for row in rows:
             entry = _entry(row, names, context)
             if entry is not None and not page.add(entry):

@@ -6,9 +6,8 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
 from factbook.catalog import ref as refs
-from factbook.catalog.store import by_ref as reading
-from factbook.facts import fill_shape as filling
-from factbook.facts import shapes, store
+from factbook.catalog.store import by_ref
+from factbook.facts import fill_shape, shapes, store
 from factbook.facts.shapes import Shape
 from factbook.tools.tool import (
     SIZE_NOTE,
@@ -62,10 +61,10 @@ async def _filled(shape: Shape, ref: str, context: Context) -> dict[str, object]
     await existing(context.database, ref)
     sources, entity = context.sources.values(), None
     latest = await store.latest_of_ref(context.database, ref)
-    if filling.needs_entity(shape, sources, latest):
-        found = await reading.entity(context.database, ref)
+    if fill_shape.needs_entity(shape, sources, latest):
+        found = await by_ref.entity(context.database, ref)
         entity = found and msgspec.json.decode(found.render())
-    return filling.filled(shape, sources, latest, entity)
+    return fill_shape.filled(shape, sources, latest, entity)
 
 
 TOOLS: tuple[Tool, ...] = (

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from factbook.catalog import ref as refs
-from factbook.catalog.store import by_ref as reading
+from factbook.catalog.store import by_ref
 from factbook.errors import InputError, ToolError
 from factbook.facts.datasource import DataSource
 from factbook.storage import Database
@@ -174,7 +174,7 @@ async def unknown_entity(database: Database, ref: str) -> ToolError:
     """The error for an entity that is not in the catalog, naming those that may have been meant."""
     kind = ref.partition(":")[0]
     name = _name(ref)
-    known = await reading.nearest(database, kind, name)
+    known = await by_ref.nearest(database, kind, name)
     names = list(dict.fromkeys(_name(one) for one in known))
     near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
     close = [one for found in near for one in known if _name(one) == found]
@@ -190,9 +190,9 @@ def _name(ref: str) -> str:
     return ref.partition("/")[2]
 
 
-async def existing(database: Database, ref: str) -> reading.Complying:
+async def existing(database: Database, ref: str) -> by_ref.Complying:
     """The entity's reference, compliance bits and time; raises ToolError when there is none."""
-    found = await reading.complying(database, ref)
+    found = await by_ref.complying(database, ref)
     if found is None:
         raise await unknown_entity(database, ref)
     return found

@@ -11,9 +11,7 @@ from factbook.auth.encryption import NotOpenedError
 from factbook.errors import ConflictError
 from factbook.events import store as events
 from factbook.storage import Database, Transaction, Write
-from factbook.webhooks import secrets, store
-from factbook.webhooks import sender as courier
-from factbook.webhooks import signatures as signing
+from factbook.webhooks import secrets, sender, signatures, store
 from factbook.webhooks.queue import WebhookMessage
 from factbook.webhooks.store import GivenUp, StoredWebhook
 from factbook.webhooks.transport import Post
@@ -56,7 +54,7 @@ async def create(
     Raises InputError for an address that may not be called, ConflictError.
     """
     await post.check(url)
-    id_, secret = chance.token_hex(8), signing.secret()
+    id_, secret = chance.token_hex(8), signatures.secret()
     hook = StoredWebhook(id_, url, tuple(dict.fromkeys(types)), now, actor, *(None,) * 4, 0, 0)
     sealed, place = secrets.seal(key, id_, url, secret), await events.end(database)
 
@@ -66,7 +64,7 @@ async def create(
 
     await write(work)
     log.info("webhook.created", webhook=id_, actor=actor)
-    return Made(hook, signing.shown(secret))
+    return Made(hook, signatures.shown(secret))
 
 
 async def one(database: Database, id_: str) -> tuple[StoredWebhook, list[GivenUp]]:
@@ -93,10 +91,10 @@ async def try_out(database: Database, post: Post, key: bytes, id_: str, now: int
         raise ConflictError(
             "The secret of this webhook was sealed under another token_key. Make it anew."
         ) from None
-    text = courier.body(TEST, now, {"webhook": id_})
+    text = sender.body(TEST, now, {"webhook": id_})
     message = WebhookMessage(f"test-{chance.token_hex(8)}", TEST, text, now, 0)
     started = time.perf_counter()
-    reply = await courier.send(post, hook.url, secret, message, now)
+    reply = await sender.send(post, hook.url, secret, message, now)
     spent = round((time.perf_counter() - started) * 1000)
     good = 200 <= reply.status < 300 and not reply.failure
     error = None if good else reply.failure or f"answered {reply.status}"

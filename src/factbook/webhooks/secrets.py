@@ -2,16 +2,16 @@
 
 from typing import Final
 
-from factbook.auth import encryption as sealing
+from factbook.auth import encryption
 
 _LABEL: Final = "webhooks"
 
 
 def seal(key: bytes, id_: str, url: str, secret: bytes) -> bytes:
     """The secret as it is stored."""
-    return sealing.seal(key, _LABEL, f"{id_} {url}", secret)
+    return encryption.seal(key, _LABEL, f"{id_} {url}", secret)
 
 
 def opened(key: bytes, id_: str, url: str, sealed: bytes) -> bytes:
     """The secret; raises sealing.NotOpenedError."""
-    return sealing.opened(key, _LABEL, f"{id_} {url}", sealed)
+    return encryption.opened(key, _LABEL, f"{id_} {url}", sealed)

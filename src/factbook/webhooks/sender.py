@@ -25,8 +25,7 @@ from factbook.outbound import HostReply
 from factbook.outbound.client import USER_AGENT
 from factbook.storage import Database
 from factbook.telemetry.spans import NO_TRACER, Attributes, Tracer
-from factbook.webhooks import queue, secrets
-from factbook.webhooks import signatures as signing
+from factbook.webhooks import queue, secrets, signatures
 from factbook.webhooks.queue import Claimed, Sent, WebhookMessage
 from factbook.webhooks.transport import Post
 
@@ -175,7 +174,7 @@ async def send(post: Post, url: str, secret: bytes, message: WebhookMessage, now
     headers = {
         "content-type": "application/json",
         "user-agent": USER_AGENT,
-        **signing.headers(secret, message.event_id, now // SECOND, body),
+        **signatures.headers(secret, message.event_id, now // SECOND, body),
     }
     return await post(url, headers, body)
 

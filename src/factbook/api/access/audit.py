@@ -6,8 +6,7 @@ from msgspec import UNSET, UnsetType
 
 from factbook.api.openapi.parameter_types import Choice, Moment, Text
 from factbook.api.openapi.parameters import FACTS_LIMIT
-from factbook.audit import json_lines as audit_lines
-from factbook.audit import trail as audit
+from factbook.audit import json_lines, trail
 from factbook.audit.trail import ACTIONS, LONGEST
 from factbook.http.context import State
 from factbook.http.requests import Reply, Request, reply
@@ -52,13 +51,13 @@ UNTIL: Final = Moment(
 CURSOR: Final = Text(
     name="cursor",
     description="The `nextCursor` of the page before.",
-    pattern=audit_lines.CURSOR,
+    pattern=json_lines.CURSOR,
     wrong="has to be the nextCursor of a page",
 )
 AFTER: Final = Text(
     name="after",
     description="The `cursor` of the last line that is known: those behind it come.",
-    pattern=audit_lines.CURSOR,
+    pattern=json_lines.CURSOR,
     wrong="has to be the cursor of a line",
 )
 _FILTERS: Final = (ACTOR, ACTION, OBJECT, OUTCOME, SINCE, UNTIL)
@@ -103,10 +102,10 @@ async def list_records(request: Request, state: State) -> Reply:
     asked = _asked(request, CURSOR)
     limit = FACTS_LIMIT.of(request) or _PAGE
     await state.refusals.write()
-    found, more = await audit.page(state.database, **asked, limit=limit)
-    body: dict[str, Any] = {"records": [audit_lines.shown(record) for record in found]}
+    found, more = await trail.page(state.database, **asked, limit=limit)
+    body: dict[str, Any] = {"records": [json_lines.shown(record) for record in found]}
     if more:
-        body["nextCursor"] = audit_lines.cursor(found[-1])
+        body["nextCursor"] = json_lines.cursor(found[-1])
     return reply(body)
 
 
@@ -118,7 +117,7 @@ async def export(request: Request, state: State) -> Reply:
     """
     asked = _asked(request, AFTER)
     await state.refusals.write()
-    lines = audit_lines.lines(state.database, **asked)
+    lines = json_lines.lines(state.database, **asked)
     return Reply(lines, content_type=NDJSON.encode())
 
 
@@ -131,5 +130,5 @@ def _asked(request: Request, place: Text) -> dict[str, Any]:
         "outcome": OUTCOME.of(request),
         "since": SINCE.of(request),
         "until": UNTIL.of(request),
-        "after": None if cursor is None else audit_lines.place(cursor),
+        "after": None if cursor is None else json_lines.place(cursor),
     }

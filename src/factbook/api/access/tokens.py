@@ -4,12 +4,11 @@ from typing import Annotated, Any
 
 import msgspec
 
-from factbook.auth import permissions, store, tokens
-from factbook.auth import token_rules as granting
+from factbook.auth import permissions, store, token_rules, tokens
 from factbook.auth.store import StoredToken
 from factbook.auth.token_rules import TokenRequest
 from factbook.clock import iso
-from factbook.http import audit as auditing
+from factbook.http import audit
 from factbook.http.context import State
 from factbook.http.requests import Reply, Request, reply
 from factbook.schemas import patterns
@@ -38,9 +37,9 @@ async def create(request: Request, state: State) -> Reply:
     wanted = permissions.checked(asked.permissions or caller.permissions)
     wish = TokenRequest(asked.name, wanted, tokens.lifetime(asked.expires))
     value = tokens.generate()
-    write = auditing.writing(request, state, auditing.of_token("token.create"), 201)
+    write = audit.writing(request, state, audit.of_token("token.create"), 201)
     token = await write(
-        lambda transaction: granting.make(
+        lambda transaction: token_rules.make(
             transaction,
             wish,
             digest=tokens.digest(value, state.token_key),
@@ -61,7 +60,7 @@ async def list_all(request: Request, state: State) -> Reply:
 async def revoke(request: Request, state: State) -> Reply:
     """Revoke a token for the very next request."""
     id_, now = request.parameter("id"), state.clock()
-    write = auditing.writing(request, state, auditing.of_token("token.revoke"), 204)
+    write = audit.writing(request, state, audit.of_token("token.revoke"), 204)
     await write(lambda transaction: store.revoke(transaction, id_, now))
     return Reply(status=204)
 

@@ -15,14 +15,12 @@ from factbook.api.openapi.parameters import AFTER, FIELDS, FILTER, LIMIT, OFFSET
 from factbook.catalog import filters, predicates
 from factbook.catalog import ref as refs
 from factbook.catalog.ref import EntityRef
-from factbook.catalog.store import by_ref as reading
-from factbook.catalog.store import entity_query as querying
-from factbook.catalog.store import stored_sets as pushing
+from factbook.catalog.store import by_ref, entity_query, stored_sets
 from factbook.catalog.store.apply import Actor
 from factbook.catalog.store.conditions import AllOf
 from factbook.catalog.store.entity_query import Query, SortField, StoredEntity
 from factbook.errors import NotFoundError
-from factbook.http import audit as auditing
+from factbook.http import audit
 from factbook.http.context import State
 from factbook.http.requests import Reply, Request
 from factbook.schemas.common import AnyRef, FieldPath, Predicate
@@ -50,7 +48,7 @@ async def list_entities(request: Request, state: State) -> Reply:
         return Reply(_all(state, query, projection))
     cursor = _continued(after, query.order) if after is not None else None
     page_size = limit or (cursor.limit if cursor else LIMIT.most)
-    found = await querying.page(
+    found = await entity_query.page(
         state.database,
         replace(
             query,
@@ -82,7 +80,7 @@ async def get_ancestry(request: Request, state: State) -> Reply:
 
 async def _named(request: Request, state: State) -> StoredEntity:
     kind, namespace, name = (request.parameter(part) for part in ("kind", "namespace", "name"))
-    found = await reading.entity(state.database, str(EntityRef.of(kind, namespace, name)))
+    found = await by_ref.entity(state.database, str(EntityRef.of(kind, namespace, name)))
     if found is None:
         raise NotFoundError(
             f"No entity named '{name}' found, with kind '{kind}' in namespace '{namespace}'"
@@ -93,7 +91,7 @@ async def _named(request: Request, state: State) -> StoredEntity:
 async def get_by_uid(request: Request, state: State) -> Reply:
     """One entity by its uid."""
     uid = request.parameter("uid")
-    found = await reading.entity_by_uid(state.database, uid)
+    found = await by_ref.entity_by_uid(state.database, uid)
     if found is None:
         raise NotFoundError(f"No entity with uid {uid}")
     return Reply(found.render().encode())
@@ -102,12 +100,12 @@ async def get_by_uid(request: Request, state: State) -> Reply:
 async def delete_by_uid(request: Request, state: State) -> Reply:
     """Remove one entity from wherever it is; nothing to remove is as good."""
     actor = Actor(request.actor, state.clock())
-    await pushing.remove_one(
+    await stored_sets.remove_one(
         state.database,
         request.parameter("uid"),
         actor,
         kept=state.settings.revisions_kept,
-        write=auditing.writing(request, state, auditing.of_entity("entity.delete"), 204),
+        write=audit.writing(request, state, audit.of_entity("entity.delete"), 204),
     )
     return Reply(status=204)
 
@@ -125,7 +123,7 @@ async def _by_refs(asked: Refs, request: Request, state: State) -> Reply:
     condition = filters.parse(FILTER.of(request))
     if asked.query is not UNSET:
         condition = AllOf([condition, predicates.parse(asked.query)])
-    found = await reading.entities_by_refs(state.database, wanted, condition)
+    found = await by_ref.entities_by_refs(state.database, wanted, condition)
     rendered = [
         projection.apply(stored.render()) if (stored := found.get(ref)) else b"null"
         for ref in wanted
@@ -155,12 +153,12 @@ def _next_link(request: Request, public_url: str, cursor: AfterCursor) -> str:
 def _all(state: State, query: Query, projection: Projection) -> AsyncIterator[bytes]:
     """Every entity of a query as a JSON array, in pieces."""
     if projection.keeps_all:
-        return _array(querying.stream_text(state.database, query))
+        return _array(entity_query.stream_text(state.database, query))
     return _array(_projected(state, query, projection))
 
 
 async def _projected(state: State, query: Query, projection: Projection) -> AsyncIterator[bytes]:
-    async for portion in querying.stream(state.database, query):
+    async for portion in entity_query.stream(state.database, query):
         yield b"".join([b"," + projection.apply(item.render()) for item in portion])
 
 

@@ -27,7 +27,7 @@ from factbook.api.openapi.parameters import (
     TOTAL_ITEMS,
 )
 from factbook.catalog import filters, predicates
-from factbook.catalog.store import entity_query as querying
+from factbook.catalog.store import entity_query
 from factbook.catalog.store.conditions import AllOf, Condition, Contains
 from factbook.catalog.store.entity_query import Query, SortField, StoredEntityPage
 from factbook.errors import InputError
@@ -145,7 +145,7 @@ async def _answer(state: State, asked: _QueryRequest, projection: Projection) ->
         question.order_field_values if asked.continued else None,
         question.is_previous,
     )
-    found = await querying.page(state.database, query)
+    found = await entity_query.page(state.database, query)
     if not asked.continued:
         question.total_items = await _total(state.database, asked, condition, found)
     head = msgspec.json.encode(question.total_items)
@@ -177,7 +177,7 @@ async def _total(
     # The last page tells how many there are, unless it begins behind them all.
     if not found.more and (found.items or not asked.offset):
         return asked.offset + len(found.items)
-    return await querying.total(database, condition)
+    return await entity_query.total(database, condition)
 
 
 def _page_info(asked: _QueryRequest, found: StoredEntityPage) -> PageInfo:

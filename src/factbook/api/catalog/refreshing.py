@@ -4,8 +4,8 @@ from msgspec import UNSET, Struct, UnsetType
 
 from factbook.catalog import ref as refs
 from factbook.errors import NotFoundError
-from factbook.facts import refresh_requests as requests
-from factbook.http import audit as auditing
+from factbook.facts import refresh_requests
+from factbook.http import audit
 from factbook.http.context import State
 from factbook.http.requests import Reply, Request
 from factbook.schemas.common import AnyRef
@@ -23,7 +23,7 @@ async def refresh(request: Request, state: State) -> Reply:
     asked: Refresh = await request.json(Refresh)
     ref = str(refs.parse(asked.entity_ref))
     actor, now = request.actor, state.clock()
-    write = auditing.writing(request, state, auditing.of_request(ref))
-    if not await requests.add(state.database, ref, actor, now, write):
+    write = audit.writing(request, state, audit.of_request(ref))
+    if not await refresh_requests.add(state.database, ref, actor, now, write):
         raise NotFoundError(f"There is no entity {ref} to collect facts of.")
     return Reply()

@@ -5,7 +5,7 @@ from typing import Any, Final
 from factbook import webhooks
 from factbook.api.openapi.parameter_types import PathPart
 from factbook.clock import iso
-from factbook.http import audit as auditing
+from factbook.http import audit
 from factbook.http.context import State
 from factbook.http.requests import Reply, Request, reply
 from factbook.schemas.events import NewWebhook
@@ -42,21 +42,21 @@ async def create(request: Request, state: State) -> Reply:
         given.types,
         actor=request.actor,
         now=state.clock(),
-        write=auditing.writing(request, state, auditing.of_webhook("webhook.create"), 201),
+        write=audit.writing(request, state, audit.of_webhook("webhook.create"), 201),
     )
     return reply({**_render(made.webhook), "secret": made.secret}, 201)
 
 
 async def delete(request: Request, state: State) -> Reply:
     """Remove a webhook, and what waits to be sent to it."""
-    write = auditing.writing(request, state, auditing.of_webhook("webhook.delete"), 204)
+    write = audit.writing(request, state, audit.of_webhook("webhook.delete"), 204)
     await webhooks.remove(ID.of(request), write=write)
     return Reply(status=204)
 
 
 async def enable(request: Request, state: State) -> Reply:
     """Send to a webhook again, beginning with what could not be delivered."""
-    write = auditing.writing(request, state, auditing.of_webhook("webhook.enable"))
+    write = audit.writing(request, state, audit.of_webhook("webhook.enable"))
     return reply(_render(await webhooks.enable(ID.of(request), now=state.clock(), write=write)))
 
 

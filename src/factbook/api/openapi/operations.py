@@ -7,7 +7,7 @@ from prometheus_client.core import Metric
 from factbook.errors import NotFoundError, UnavailableError
 from factbook.http.context import State
 from factbook.http.requests import Reply, Request, reply
-from factbook.observability import stored_metrics as stored
+from factbook.observability import stored_metrics
 from factbook.observability.metrics import of_sources
 from factbook.scheduling import runs
 from factbook.storage import migrations
@@ -37,12 +37,12 @@ async def metrics(request: Request, state: State) -> Reply:
     with suppress(UnavailableError):
         known = await runs.health(state.database)
         sources = (await state.registry.current()).sources
-        kept = await stored.metrics(state.database, state.clock())
+        kept = await stored_metrics.metrics(state.database, state.clock())
     further = [
         *state.metrics.load.metrics(state.database),
         *of_sources(sources, known, state.clock()),
         *kept,
-        *stored.of_disk(state.settings.database_url),
+        *stored_metrics.of_disk(state.settings.database_url),
     ]
     rendered = state.metrics.render(further)
     return Reply(rendered, content_type=b"text/plain; version=0.0.4; charset=utf-8")

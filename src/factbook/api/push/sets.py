@@ -4,17 +4,17 @@ import msgspec
 import structlog
 
 from factbook.api.openapi.parameters import CURSOR, LIMIT, NUMBER, SET, SET_ID
-from factbook.api.push import wire as items
+from factbook.api.push import wire
 from factbook.api.push.terms import Terms, guards_of, terms_of
 from factbook.catalog import ref as refs
 from factbook.catalog import sets
 from factbook.catalog.sets import Prepared, PreparedPush
-from factbook.catalog.store import stored_sets as pushing
+from factbook.catalog.store import stored_sets
 from factbook.catalog.store.apply import Actor, WriteResult
 from factbook.catalog.store.stored_sets import Outcome, StoredItem
 from factbook.clock import iso
 from factbook.errors import InputError, NotFoundError
-from factbook.http import audit as auditing
+from factbook.http import audit
 from factbook.http.context import State
 from factbook.http.requests import Reply, Request, offloaded, reply
 
@@ -44,7 +44,7 @@ async def delete_set(request: Request, state: State) -> Reply:
 async def _replace(
     request: Request, state: State, name: str, push: PreparedPush, terms: Terms, action: str
 ) -> Reply:
-    outcome = await pushing.replace(
+    outcome = await stored_sets.replace(
         state.database,
         name,
         push.items,
@@ -52,7 +52,7 @@ async def _replace(
         terms.guards,
         kept=state.settings.revisions_kept,
         dry_run=terms.dry_run,
-        write=auditing.writing(request, state, auditing.of_set(action, name)),
+        write=audit.writing(request, state, audit.of_set(action, name)),
     )
     if terms.dry_run:
         return _difference(name, push, outcome)
@@ -79,7 +79,7 @@ async def list_sets(request: Request, state: State) -> Reply:
             "updatedBy": item.updated_by,
             "updatedAt": iso(item.updated_at),
         }
-        for item in await pushing.summaries(state.database)
+        for item in await stored_sets.summaries(state.database)
     ]
     return reply({"sets": found})
 
@@ -89,15 +89,15 @@ async def get_set(request: Request, state: State) -> Reply:
     name = SET_ID.of(request)
     limit, cursor = LIMIT.of(request), CURSOR.of(request)
     if limit is None and cursor is None:
-        content = await pushing.content(state.database, name)
+        content = await stored_sets.content(state.database, name)
         head = {"set": name, "revision": content.revision}
-        return Reply(items.whole(head, content.portions), headers=_etag(content.revision))
+        return Reply(wire.whole(head, content.portions), headers=_etag(content.revision))
     after = -1 if cursor is None else cursor
-    page = await pushing.page(state.database, name, limit or _PAGE, after)
+    page = await stored_sets.page(state.database, name, limit or _PAGE, after)
     head = {"set": name, "revision": page.revision}
     if page.more is not None:
         head["nextCursor"] = str(page.more)
-    body = b"".join(items.pieces(head, map(items.render, page.items)))
+    body = b"".join(wire.pieces(head, map(wire.render, page.items)))
     return Reply(body, headers=_etag(page.revision))
 
 
@@ -116,7 +116,7 @@ async def list_revisions(request: Request, state: State) -> Reply:
             },
         }
         | ({"restored": item.restored} if item.restored else {})
-        for item in await pushing.set_revisions(state.database, SET_ID.of(request))
+        for item in await stored_sets.set_revisions(state.database, SET_ID.of(request))
     ]
     return reply({"revisions": found})
 
@@ -124,7 +124,7 @@ async def list_revisions(request: Request, state: State) -> Reply:
 async def restore_revision(request: Request, state: State) -> Reply:
     """Make a set what it was at an earlier revision, as a new one."""
     name, number = SET_ID.of(request), NUMBER.of(request)
-    push, outcome = await pushing.restore(
+    push, outcome = await stored_sets.restore(
         state.database,
         name,
         number,
@@ -132,7 +132,7 @@ async def restore_revision(request: Request, state: State) -> Reply:
         guards_of(request),
         state.rules,
         kept=state.settings.revisions_kept,
-        write=auditing.writing(request, state, auditing.of_restored(name, number)),
+        write=audit.writing(request, state, audit.of_restored(name, number)),
     )
     return _answer(request, state, name, push, outcome)
 
@@ -141,41 +141,41 @@ async def list_entities(request: Request, state: State) -> Reply:
     """Pushed entities, of one set or all."""
     name = SET.of(request)
     if name is None:
-        return Reply(items.whole({}, pushing.all_items(state.database)))
+        return Reply(wire.whole({}, stored_sets.all_items(state.database)))
     try:
-        content = await pushing.content(state.database, name)
+        content = await stored_sets.content(state.database, name)
     except NotFoundError:
         return reply({"items": []})
-    return Reply(items.whole({}, content.portions))
+    return Reply(wire.whole({}, content.portions))
 
 
 async def get_entity(request: Request, state: State) -> Reply:
     """One pushed entity by its id."""
     uid = _uid(request)
-    item = await pushing.item_by_uid(state.database, uid)
+    item = await stored_sets.item_by_uid(state.database, uid)
     if item is None:
         raise NotFoundError(f"There is no pushed entity with the id {uid}.")
-    return Reply(items.render(item))
+    return Reply(wire.render(item))
 
 
 async def get_entity_by_ref(request: Request, state: State) -> Reply:
     """One pushed entity by its reference."""
     text = str(refs.parse(request.parameter("ref")))
-    item = await pushing.item_by_ref(state.database, text)
+    item = await stored_sets.item_by_ref(state.database, text)
     if item is None:
         raise NotFoundError(f"There is no pushed entity {text}.")
-    return Reply(items.render(item))
+    return Reply(wire.render(item))
 
 
 async def delete_entity(request: Request, state: State) -> Reply:
     """Remove one pushed entity from wherever it is."""
     uid = _uid(request)
-    if not await pushing.remove_one(
+    if not await stored_sets.remove_one(
         state.database,
         uid,
         _actor(request, state),
         kept=state.settings.revisions_kept,
-        write=auditing.writing(request, state, auditing.of_entity("entity.delete"), 204),
+        write=audit.writing(request, state, audit.of_entity("entity.delete"), 204),
     ):
         raise NotFoundError(f"There is no pushed entity with the id {uid}.")
     return Reply(status=204)
@@ -191,7 +191,7 @@ async def _put_one(request: Request, state: State, name: str | None) -> Reply:
         body = await request.body(state.settings.max_body_bytes, "max_body_bytes")
         push: PreparedPush = await offloaded(sets.prepare_one, msgspec.Raw(body), name, state.rules)
     [item] = push.items
-    outcome = await pushing.put_one(
+    outcome = await stored_sets.put_one(
         state.database,
         name,
         item,
@@ -199,7 +199,7 @@ async def _put_one(request: Request, state: State, name: str | None) -> Reply:
         guards_of(request),
         state.rules,
         kept=state.settings.revisions_kept,
-        write=auditing.writing(request, state, auditing.of_entity("entity.put")),
+        write=audit.writing(request, state, audit.of_entity("entity.put")),
     )
     written = _note(request, state, name, outcome)
     shown = _written(item, name, written.items)
@@ -252,7 +252,7 @@ def _answer(
         "warnings": push.warnings,
     }
     shown = (_written(item, name, written.items) for item in push.items)
-    return Reply(items.streamed(items.pieces(head, shown)), headers=_etag(written.revision))
+    return Reply(wire.streamed(wire.pieces(head, shown)), headers=_etag(written.revision))
 
 
 def _note(request: Request, state: State, name: str | None, outcome: Outcome) -> WriteResult:
@@ -266,4 +266,4 @@ def _note(request: Request, state: State, name: str | None, outcome: Outcome) ->
 
 def _written(item: Prepared, name: str | None, written: dict[str, tuple[str, str, int]]) -> bytes:
     uid, updated_by, updated_at = written[item.ref]
-    return items.render(StoredItem(uid, item.ref, item.document, name, updated_by, updated_at))
+    return wire.render(StoredItem(uid, item.ref, item.document, name, updated_by, updated_at))

@@ -7,7 +7,7 @@ from factbook.clock import iso
 from factbook.datasources import connections
 from factbook.datasources.connection_store import ConnectionInput
 from factbook.datasources.connections import ConnectionDetail
-from factbook.http import audit as auditing
+from factbook.http import audit
 from factbook.http.context import State
 from factbook.http.requests import Reply, Request, decode, reply
 from factbook.schemas.connections import NewConnection
@@ -49,7 +49,7 @@ async def put(request: Request, state: State) -> Reply:
         wanted,
         actor=request.actor,
         now=state.clock(),
-        write=auditing.writing(request, state, auditing.of_connection()),
+        write=audit.writing(request, state, audit.of_connection()),
     )
     return reply(_render(found))
 
@@ -57,7 +57,7 @@ async def put(request: Request, state: State) -> Reply:
 async def delete(request: Request, state: State) -> Reply:
     """Remove a connection that no data source asks."""
     name = CONNECTION.of(request)
-    write = auditing.writing(request, state, auditing.of_connection(deleted=True), 204)
+    write = audit.writing(request, state, audit.of_connection(deleted=True), 204)
     await connections.delete(state.database, state.registry, name, actor=request.actor, write=write)
     return Reply(status=204)
 

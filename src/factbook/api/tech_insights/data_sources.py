@@ -7,13 +7,11 @@ from factbook.api.tech_insights import known_sources
 from factbook.audit.trail import AuditEntry
 from factbook.auth.permissions import SOURCE_WRITE
 from factbook.clock import iso
-from factbook.collection import run_log as telling
-from factbook.collection import run_now as running
-from factbook.datasources import define as defining
-from factbook.datasources import definitions
+from factbook.collection import run_log, run_now
+from factbook.datasources import define, definitions
 from factbook.datasources.definitions import StoredSource
 from factbook.facts.datasource import DataSource
-from factbook.http import audit as auditing
+from factbook.http import audit
 from factbook.http.context import State
 from factbook.http.requests import Reply, Request, decode, reply
 from factbook.scheduling import runs
@@ -49,8 +47,8 @@ async def create(request: Request, state: State) -> Reply:
     """Define a data source; it is a draft until it is published."""
     document = await _document(request, state)
     actor, now = request.actor, state.clock()
-    write = auditing.writing(request, state, auditing.of_source("data-source.create", now), 201)
-    stored = await defining.create(
+    write = audit.writing(request, state, audit.of_source("data-source.create", now), 201)
+    stored = await define.create(
         state.database, state.registry, document, actor=actor, now=now, write=write
     )
     return await _one(request, state, stored, 201)
@@ -61,7 +59,7 @@ async def get(request: Request, state: State) -> Reply:
     source_id = SOURCE_ID.of(request)
     if source_id in state.sources:
         return reply(_shown(state.sources[source_id]))
-    return await _one(request, state, await defining.existing(state.database, source_id))
+    return await _one(request, state, await define.existing(state.database, source_id))
 
 
 async def replace(request: Request, state: State) -> Reply:
@@ -71,8 +69,8 @@ async def replace(request: Request, state: State) -> Reply:
     """
     document = await _document(request, state, SOURCE_ID.of(request))
     actor, now = request.actor, state.clock()
-    write = auditing.writing(request, state, auditing.of_source("data-source.replace", now))
-    stored = await defining.replace(
+    write = audit.writing(request, state, audit.of_source("data-source.replace", now))
+    stored = await define.replace(
         state.database, state.registry, document, actor=actor, now=now, write=write
     )
     return await _one(request, state, stored)
@@ -81,10 +79,8 @@ async def replace(request: Request, state: State) -> Reply:
 async def delete(request: Request, state: State) -> Reply:
     """Remove a data source with its facts, their history and its runs."""
     source_id = SOURCE_ID.of(request)
-    write = auditing.writing(request, state, AuditEntry("data-source.delete", source_id), 204)
-    await defining.delete(
-        state.database, state.registry, source_id, actor=request.actor, write=write
-    )
+    write = audit.writing(request, state, AuditEntry("data-source.delete", source_id), 204)
+    await define.delete(state.database, state.registry, source_id, actor=request.actor, write=write)
     return Reply(status=204)
 
 
@@ -96,14 +92,14 @@ async def publish(request: Request, state: State) -> Reply:
     source_id = SOURCE_ID.of(request)
     wanted: Publish = decode(await request.body(_SMALL, "a publication") or b"{}", Publish)
     now = state.clock()
-    stored = await defining.publish(
+    stored = await define.publish(
         state.database,
         state.registry,
         source_id,
         actor=request.actor,
         now=now,
         force=wanted.force,
-        write=auditing.writing(request, state, auditing.of_source("data-source.publish", now)),
+        write=audit.writing(request, state, audit.of_source("data-source.publish", now)),
     )
     return await _one(request, state, stored)
 
@@ -112,16 +108,16 @@ async def run(request: Request, state: State) -> Reply:
     """Begin to collect a data source now, of every entity or of one."""
     source_id = SOURCE_ID.of(request)
     wanted: NewRun = decode(await request.body(_SMALL, "a run") or b"{}", NewRun)
-    found = await running.run(
+    found = await run_now.run(
         state.database,
         state.registry,
         source_id,
         wanted.entity,
         actor=request.actor,
         now=state.clock(),
-        write=auditing.writing(request, state, auditing.of_run(source_id, wanted.entity), 202),
+        write=audit.writing(request, state, audit.of_run(source_id, wanted.entity), 202),
     )
-    state.tracer.asked_for(telling.work(source_id, found.id, found.deadline))
+    state.tracer.asked_for(run_log.work(source_id, found.id, found.deadline))
     return reply(_run(found), 202)
 
 
@@ -136,7 +132,7 @@ async def _document(request: Request, state: State, source_id: str | None = None
     """The document in the body; raises InvalidItemsError with all that is wrong with it."""
     body = await request.body(_LARGEST, "a data source")
     depth = state.settings.max_json_depth
-    return await defining.checked(decode(body, Document), state.registry, depth, source_id)
+    return await define.checked(decode(body, Document), state.registry, depth, source_id)
 
 
 async def _one(request: Request, state: State, stored: StoredSource, status: int = 200) -> Reply:
@@ -157,7 +153,7 @@ async def _one(request: Request, state: State, stored: StoredSource, status: int
     assert request.token is not None
     if SOURCE_WRITE in request.token.permissions:
         about |= {"draft": stored.draft, "published": stored.published}
-    problem = await defining.problem(state.registry, stored)
+    problem = await define.problem(state.registry, stored)
     shown = _shown(definitions.shown(stored), problem)
     return reply({**shown, "definition": about}, status)
 

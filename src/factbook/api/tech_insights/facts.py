@@ -23,16 +23,14 @@ from factbook.catalog import ref as refs
 from factbook.catalog.store import by_ref as catalog_reading
 from factbook.catalog.validation import deeper_than
 from factbook.clock import iso, milliseconds
-from factbook.collection import run_now as running
+from factbook.collection import run_now
 from factbook.datasources import definitions
 from factbook.errors import ConflictError, InputError
-from factbook.facts import history_queries as reading
-from factbook.facts import pushed_facts as pushing
-from factbook.facts import store
+from factbook.facts import history_queries, pushed_facts, store
 from factbook.facts.datasource import DataSource
 from factbook.facts.history_queries import HistoryEntry, HistoryPosition
 from factbook.facts.pushed_facts import FactItem, FactItemResult
-from factbook.http import audit as auditing
+from factbook.http import audit
 from factbook.http.context import State
 from factbook.http.requests import Reply, Request, reply
 from factbook.integrations import catalog
@@ -67,7 +65,7 @@ async def _pushed(given: NewItems, source_id: str, request: Request, state: Stat
     depth, now = state.settings.max_json_depth, state.clock()
     read = [_item(each, depth, now) for each in given.items]
     work = partial(_store, source_id=source_id, read=read, now=now)
-    write = auditing.writing(request, state, auditing.of_facts(source_id))
+    write = audit.writing(request, state, audit.of_facts(source_id))
     version, outcomes = await write(work)
     accepted = sum(outcome.accepted for outcome in outcomes)
     log.info("facts.pushed", source=source_id, items=accepted, actor=request.actor)
@@ -107,8 +105,8 @@ async def past(request: Request, state: State) -> Reply:
     start, end = HISTORY_START.of(request), HISTORY_END.of(request)
     limit, place = FACTS_LIMIT.of(request) or _PAGE, _place(HISTORY_CURSOR.of(request))
     source_ids = await _source_ids(request, state)
-    entity_id = await running.entity_id(state.database, ref)
-    found = await reading.history_page(
+    entity_id = await run_now.entity_id(state.database, ref)
+    found = await history_queries.history_page(
         state.database, source_ids, entity_id, start, end, place, limit + 1
     )
     body: dict[str, Any] = {"entityRef": ref, "items": [_past(entry) for entry in found[:limit]]}
@@ -147,7 +145,7 @@ def _item(given: NewFacts, depth: int, now: int) -> _Read:
             problems["timestamp"] = (
                 "has to be an ISO 8601 date and time with a UTC offset, from 1970 on"
             )
-        elif moment > now + pushing.AHEAD:
+        elif moment > now + pushed_facts.AHEAD:
             problems["timestamp"] = "is in the future"
         else:
             written_at = moment
@@ -166,7 +164,7 @@ def _store(
     source = definitions.shown(stored)
     _check_pushed(source)
     items = [each for each in read if isinstance(each, FactItem)]
-    found = iter(pushing.push(transaction, source, items, now))
+    found = iter(pushed_facts.push(transaction, source, items, now))
     outcomes = [
         next(found) if isinstance(each, FactItem) else FactItemResult(problems=each)
         for each in read
@@ -191,7 +189,7 @@ def _outcome(position: int, read: _Read, outcome: FactItemResult) -> dict[str, A
 
 async def _latest_of(state: State, source: DataSource, ref: str) -> EntityFacts:
     """The latest facts about one entity; raises NotFoundError when there is no such entity."""
-    entity_id = await running.entity_id(state.database, ref)
+    entity_id = await run_now.entity_id(state.database, ref)
     if catalog.answers(source.id):
         own = await catalog_reading.complying(state.database, ref)
         return {} if own is None else _own(source, *own)

@@ -5,8 +5,7 @@ from typing import Any
 from msgspec import UNSET
 
 from factbook.api.openapi.parameters import SOURCE_ID
-from factbook.collection import TrialResponse
-from factbook.collection import run_now as running
+from factbook.collection import TrialResponse, run_now
 from factbook.http.context import State
 from factbook.http.requests import Reply, Request, decode, reply
 from factbook.schemas.sources import NewTrial
@@ -23,8 +22,8 @@ async def create(request: Request, state: State) -> Reply:
     wanted: NewTrial = decode(await request.body(_LARGEST, "a trial"), NewTrial)
     document = None if wanted.definition is UNSET else wanted.definition
     depth = state.settings.max_json_depth
-    made = await running.to_try(state.database, state.registry, source_id, document, depth)
-    ref, found = await running.trial(
+    made = await run_now.to_try(state.database, state.registry, source_id, document, depth)
+    ref, found = await run_now.trial(
         state.database, state.registry, state.connect, made, wanted.entity
     )
     return reply(

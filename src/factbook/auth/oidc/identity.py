@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from factbook.auth import roles
-from factbook.auth import users as people
+from factbook.auth import roles, users
 from factbook.auth.oidc.options import NO_ROLE, ProviderOptions
 from factbook.errors import InputError
 
@@ -63,7 +62,7 @@ def _name(*proposals: str | None) -> str:
 
 def _is_name(text: str) -> bool:
     try:
-        people.reference(text)
+        users.reference(text)
     except InputError:
         return False
     return True

@@ -10,8 +10,7 @@ from typing import NamedTuple
 
 from factbook.catalog import compliance, relations
 from factbook.catalog.sets import Prepared
-from factbook.catalog.store import revisions
-from factbook.catalog.store import write_events as telling
+from factbook.catalog.store import revisions, write_events
 from factbook.catalog.store.derived import (
     Derived,
     EntitySearchRow,
@@ -76,7 +75,7 @@ def apply(
     changed.refresh_relations()
     if target is not None:
         _write_membership(transaction, target.id, plan, changed.ids)
-    events.append(transaction, telling.of_plan(target, plan, actor.ref, restored), actor.now)
+    events.append(transaction, write_events.of_plan(target, plan, actor.ref, restored), actor.now)
     items |= {ref: (uid, actor.ref, actor.now) for ref, uid in changed.uids.items()}
     return WriteResult(target.revision if target else 0, items)
 
@@ -235,7 +234,7 @@ def _leave_other_sets(transaction: Transaction, taken: Sequence[Existing], actor
         left = revisions.record(
             transaction, loser, WritePlan(loser, removed=lost), actor.ref, actor.now
         )
-        events.append(transaction, [telling.of_loss(left, lost, actor.ref)], actor.now)
+        events.append(transaction, [write_events.of_loss(left, lost, actor.ref)], actor.now)
         _leave(transaction, loser.id, lost)
 
 

@@ -9,9 +9,7 @@ from typing import NamedTuple
 
 from factbook.catalog import sets
 from factbook.catalog.sets import Prepared, PreparedPush, PushRules
-from factbook.catalog.store import apply as writing
-from factbook.catalog.store import diff as planning
-from factbook.catalog.store import revisions
+from factbook.catalog.store import apply, diff, revisions
 from factbook.catalog.store.apply import Actor, WriteResult
 from factbook.catalog.store.diff import Guards, WritePlan
 from factbook.catalog.store.documents import DOCUMENT
@@ -71,8 +69,8 @@ async def replace(
     """
 
     def work(transaction: Transaction) -> Outcome:
-        writing.lock(transaction)
-        plan = planning.replacement(transaction, name, wanted, guards)
+        apply.lock(transaction)
+        plan = diff.replacement(transaction, name, wanted, guards)
         if dry_run:
             return Outcome(plan, None)
         return _carry_out(transaction, plan, actor, kept)
@@ -97,8 +95,8 @@ async def put_one(
     """
 
     def work(transaction: Transaction) -> Outcome:
-        writing.lock(transaction)
-        plan = planning.addition(transaction, name, item, guards)
+        apply.lock(transaction)
+        plan = diff.addition(transaction, name, item, guards)
         if plan.set is not None and plan.changes["added"]:
             sets.check_size(plan.set.item_count + 1, rules)
         return _carry_out(transaction, plan, actor, kept)
@@ -112,8 +110,8 @@ async def remove_one(
     """Remove one entity from wherever it is; None when there is none."""
 
     def work(transaction: Transaction) -> Outcome | None:
-        writing.lock(transaction)
-        plan = planning.removal(transaction, uid)
+        apply.lock(transaction)
+        plan = diff.removal(transaction, uid)
         return None if plan is None else _carry_out(transaction, plan, actor, kept)
 
     return await (write or database.write)(work)
@@ -136,11 +134,11 @@ async def restore(
     """
 
     def work(transaction: Transaction) -> tuple[PreparedPush, Outcome]:
-        writing.lock(transaction)
-        target = planning.set_row(transaction, name)
+        apply.lock(transaction)
+        target = diff.set_row(transaction, name)
         documents = revisions.documents_at(transaction, target, number)
         push = sets.prepare([sets.raw(document) for document in documents], name, rules)
-        plan = planning.replacement(transaction, name, push.items, guards)
+        plan = diff.replacement(transaction, name, push.items, guards)
         return push, _carry_out(transaction, plan, actor, kept, restored=number)
 
     return await (write or database.write)(work)
@@ -149,9 +147,9 @@ async def restore(
 def _carry_out(
     transaction: Transaction, plan: WritePlan, actor: Actor, kept: int, restored: int | None = None
 ) -> Outcome:
-    written = writing.apply(transaction, plan, actor, restored=restored)
+    written = apply.apply(transaction, plan, actor, restored=restored)
     if plan.set is not None and not plan.is_empty:
-        revisions.trim_set(transaction, planning.set_row(transaction, plan.set.name), kept)
+        revisions.trim_set(transaction, diff.set_row(transaction, plan.set.name), kept)
     return Outcome(plan, written)
 
 
@@ -289,7 +287,7 @@ def sweep(
     transaction: Transaction, kept: int, revisions_before: int, removed_before: int
 ) -> list[int]:
     """Forget old revisions, and removed entities for good; the ids of those entities."""
-    writing.lock(transaction)
+    apply.lock(transaction)
     revisions.trim(transaction, kept, revisions_before)
     gone = transaction.all(
         "DELETE FROM removed_entities WHERE removed_at < ? RETURNING id", (removed_before,)

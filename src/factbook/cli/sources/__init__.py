@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from factbook.cli import collection as collecting
+from factbook.cli import collection
 from factbook.cli.connection import DEFAULT_SERVER, Server, Token, connected
 from factbook.cli.failures import EXIT_CODES, REFUSED, CommandError
 from factbook.cli.local import DatabaseUrl
@@ -54,12 +54,12 @@ def sources(
       factbook sources apply sources/
     """
     if context.invoked_subcommand is None:
-        collecting.sources(database_url, as_json)
+        collection.sources(database_url, as_json)
     elif database_url is not None or as_json:
         raise InputError(f"Options of {context.invoked_subcommand} come after its name.")
 
 
-app.command("list", epilog=EXIT_CODES)(collecting.sources)
+app.command("list", epilog=EXIT_CODES)(collection.sources)
 
 
 @app.command(epilog=EXIT_CODES)
@@ -112,14 +112,14 @@ def plan(
       factbook sources plan builds.yaml coverage.yaml
       factbook sources plan sources/ --prune || test $? = 5
     """
-    from factbook.cli.sources import change_plan as planning
+    from factbook.cli.sources import change_plan
 
     steps = _steps(partial(connected, context, server, token), places, draft, prune)
     if as_json:
         print_json([step.as_json() for step in steps])
     else:
-        planning.show(steps)
-        say(planning.summary(steps))
+        change_plan.show(steps)
+        say(change_plan.summary(steps))
     if steps:
         raise typer.Exit(DIFFERENT)
 
@@ -150,20 +150,20 @@ def apply(
       factbook sources apply sources/ --yes --prune
       factbook sources apply builds.yaml --draft
     """
-    from factbook.cli.sources import change_plan as planning
+    from factbook.cli.sources import change_plan
 
     connect = partial(connected, context, server, token)
     steps = _steps(connect, places, draft, prune)
-    planning.show(steps)
-    say(planning.summary(steps))
+    change_plan.show(steps)
+    say(change_plan.summary(steps))
     if not steps:
         return
     if not force:
-        planning.check_breaking(steps)
+        change_plan.check_breaking(steps)
     if not yes:
         _confirm()
     with connect() as client:
-        refused = planning.apply(client, steps, drafts=draft, force=force, tell=say)
+        refused = change_plan.apply(client, steps, drafts=draft, force=force, tell=say)
     if refused:
         raise CommandError("The server refused:", REFUSED, refused)
 
@@ -228,14 +228,13 @@ def _steps(
     prune: bool,
 ) -> list["PlanStep"]:
     """What differs from the server."""
-    from factbook.cli.sources import change_plan as planning
-    from factbook.cli.sources import files
+    from factbook.cli.sources import change_plan, files
 
     with progress("Reading") as show:
         read = files.read(places)
         show(f"Comparing {len(read):,} definitions")
         with connect() as client:
-            return planning.plan(client, read, drafts=drafts, prune=prune)
+            return change_plan.plan(client, read, drafts=drafts, prune=prune)
 
 
 def _confirm() -> None:

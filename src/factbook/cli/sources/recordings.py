@@ -10,9 +10,12 @@ import msgspec
 from factbook.catalog.ref import EntityRef
 from factbook.cli.sources import files
 from factbook.client import Tried, TriedAnswer
-from factbook.datasources.custom import CustomSourceDefinition, repositories
-from factbook.datasources.custom import fact_extraction as taking
-from factbook.datasources.custom import http_source as asking
+from factbook.datasources.custom import (
+    CustomSourceDefinition,
+    fact_extraction,
+    http_source,
+    repositories,
+)
 from factbook.errors import InputError
 from factbook.integrations.integration import Collected
 from factbook.outbound.outcomes import Missing
@@ -96,7 +99,7 @@ def _request(
 ) -> dict[str, Any] | Missing | None:
     """What the definition asks for now, as it is recorded."""
     if definition.request is not None:
-        rendered = asking.rendered(definition.request, entity)
+        rendered = http_source.rendered(definition.request, entity)
         if isinstance(rendered, Missing):
             return rendered
         return shown(msgspec.to_builtins(rendered))
@@ -111,7 +114,7 @@ def _collected(recording: Recording, definition: CustomSourceDefinition) -> Coll
     status, body = recording.answer.status, recording.answer.body.encode()
     if status is not None and not 200 <= status < 300:
         return None
-    return taking.from_body(definition, body)
+    return fact_extraction.from_body(definition, body)
 
 
 def shown(request: Mapping[str, Any] | None) -> dict[str, Any] | None:

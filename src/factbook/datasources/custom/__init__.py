@@ -2,8 +2,7 @@
 
 from collections.abc import Mapping
 
-from factbook.datasources.custom import entities, repositories
-from factbook.datasources.custom import http_source as asking
+from factbook.datasources.custom import entities, http_source, repositories
 from factbook.datasources.custom.connections import SourceConnection, Unusable, configured
 from factbook.datasources.custom.definition import CustomSourceDefinition, parse
 from factbook.datasources.custom.files import File, Files
@@ -32,7 +31,7 @@ def integration(
     """
     match definition.type:
         case "http":
-            return asking.integration(definition, connections)
+            return http_source.integration(definition, connections)
         case "repository-file":
             return repositories.of_files(definition, files)
         case "repository-directory":

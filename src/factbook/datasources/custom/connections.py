@@ -15,7 +15,7 @@ from msgspec import Meta
 
 from factbook.errors import ConfigurationError
 from factbook.outbound import Credential, host_of
-from factbook.settings import option_tables as configuring
+from factbook.settings import option_tables
 
 _METHODS: Final = frozenset({"GET", "POST"})
 # Shorter words stand in many an answer.
@@ -96,6 +96,6 @@ def _forms(secret: str) -> set[str]:
 def configured(tables: Mapping[str, Mapping[str, Any]]) -> dict[str, SourceConnection]:
     """The connections of the settings; raises ConfigurationError naming the table."""
     return {
-        name: configuring.read_table(f"connections.{name}", name, values, SourceConnection)
+        name: option_tables.read_table(f"connections.{name}", name, values, SourceConnection)
         for name, values in tables.items()
     }

@@ -8,8 +8,7 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from factbook.datasources.custom import fact_extraction as taking
-from factbook.datasources.custom import templates
+from factbook.datasources.custom import fact_extraction, templates
 from factbook.datasources.custom.connections import SourceConnection, Unusable
 from factbook.datasources.custom.definition import CustomSourceDefinition, RequestTemplate
 from factbook.datasources.custom.templates import NoValueError, Template
@@ -126,8 +125,8 @@ async def _collect(
     async def one(target: str) -> Collected:
         answer = await ask(target, client, connection)
         if not answer.ok:
-            return taking.nothing(answer.missing)
-        return await taking.in_thread(taking.from_body, definition, answer.body)
+            return fact_extraction.nothing(answer.missing)
+        return await fact_extraction.in_thread(fact_extraction.from_body, definition, answer.body)
 
     return {target: await one(target) for target in targets}
 

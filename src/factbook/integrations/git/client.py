@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from factbook.integrations import file_tree as trees
+from factbook.integrations import file_tree
 from factbook.integrations.file_tree import Paths
 from factbook.integrations.git import facts
 from factbook.integrations.git.options import Options
@@ -96,13 +96,13 @@ class Reading:
         if not found:
             return await self._without_head(name)
         commit = found[1].decode()
-        known = await trees.kept(self._memory, self._target, commit)
+        known = await file_tree.kept(self._memory, self._target, commit)
         if known is not None:
             return known
         mark = f"{commit} {self._limits}"
         read = _TOO_LARGE if note.too_large == mark else await self._read(name, commit)
         if isinstance(read, list):
-            await trees.keep(self._memory, self._target, commit, read)
+            await file_tree.keep(self._memory, self._target, commit, read)
         await self._keep(note, _Note(name, mark if read is _TOO_LARGE else ""))
         return read
 

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Final
 
-from factbook.integrations import merge_times as merging
+from factbook.integrations import merge_times
 from factbook.integrations.gitea import facts, protection, pulls, trees
 from factbook.integrations.gitea.answers import (
     GiteaBranch,
@@ -50,7 +50,7 @@ async def _collected(api: GiteaApi, target: str) -> Collected:
 
 async def _known(api: GiteaApi, repository: GiteaRepository) -> GiteaSnapshot:
     """Everything that is asked about one repository."""
-    cutoff = api.now - merging.MONTH
+    cutoff = api.now - merge_times.MONTH
     known = GiteaSnapshot(repository, cutoff)
     own = path("repos", *repository.full_name.split("/"))
     if not facts.without_pulls(repository):
@@ -85,7 +85,7 @@ async def _closed_last_month(api: GiteaApi, target: str, cutoff: int) -> int | M
             for issue in issues.rows
             if issue.pull_request is None
             and issue.closed_at
-            and merging.milliseconds(issue.closed_at) >= cutoff
+            and merge_times.milliseconds(issue.closed_at) >= cutoff
         }
     )
 

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any, Final, NamedTuple
 
 from factbook.integrations import file_types as files
-from factbook.integrations import merge_times as merging
+from factbook.integrations import merge_times
 from factbook.integrations.gitea import protection
 from factbook.integrations.gitea.answers import GiteaBranch, GiteaRepository, ProtectionRule
 from factbook.integrations.gitea.pulls import Closed
@@ -64,7 +64,9 @@ class GiteaSnapshot:
         if off := without_pulls(self.repository):
             return off
         return (
-            closed if isinstance(closed, Missing) else merging.figures(closed.merged, self.cutoff)
+            closed
+            if isinstance(closed, Missing)
+            else merge_times.figures(closed.merged, self.cutoff)
         )
 
     @cached_property
@@ -103,7 +105,7 @@ def _pull_requests(known: GiteaSnapshot) -> Leaves | Missing:
         "total": total,
         "merged": merged,
         "open": known.open_pulls,
-        "mergedPercentage": merging.percentage(merged, total),
+        "mergedPercentage": merge_times.percentage(merged, total),
         "mergedLastMonth": (
             found if isinstance(found, Missing) else found["pullRequests"]["mergedLastMonth"]
         ),

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from factbook.clock import DAY, SECOND
-from factbook.integrations import merge_times as merging
+from factbook.integrations import merge_times
 from factbook.integrations.gitea.answers import GiteaIssue, GiteaPullRequest, GiteaRepository
 from factbook.integrations.gitea.api import MOST_PAGES, PAGE, GiteaApi
 from factbook.integrations.merge_times import MergedPull
@@ -56,11 +56,11 @@ class _Recent:
     @property
     def merged(self) -> list[MergedPull]:
         found = ((pull, pull.merged_at) for pull in self.pulls.values())
-        return [_merged(pull, merging.milliseconds(moment)) for pull, moment in found if moment]
+        return [_merged(pull, merge_times.milliseconds(moment)) for pull, moment in found if moment]
 
     @property
     def updated(self) -> list[int]:
-        return [merging.milliseconds(pull.updated_at) for pull in self.pulls.values()]
+        return [merge_times.milliseconds(pull.updated_at) for pull in self.pulls.values()]
 
 
 class _StoredMerges(msgspec.Struct, array_like=True):
@@ -105,7 +105,7 @@ async def _recent(api: GiteaApi, repository: GiteaRepository, cutoff: int) -> _R
             found.pulls.setdefault(pull.number, pull)
         found.total = page.total
         found.whole = page.ends(read)
-        if found.whole or merging.complete(found.merged, min(found.updated), cutoff, bots=True):
+        if found.whole or merge_times.complete(found.merged, min(found.updated), cutoff, bots=True):
             return found
     return TOO_MANY
 
@@ -171,9 +171,9 @@ def _merged(pull: GiteaPullRequest, merged_at: int) -> MergedPull:
         pull.title,
         None if gone or pull.user is None else pull.user.login,
         False,
-        merging.milliseconds(pull.created_at),
+        merge_times.milliseconds(pull.created_at),
         merged_at,
-        merging.milliseconds(pull.updated_at),
+        merge_times.milliseconds(pull.updated_at),
     )
 
 

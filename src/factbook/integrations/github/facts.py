@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any, Final
 
 from factbook.integrations import file_types as files
-from factbook.integrations import merge_times as merging
+from factbook.integrations import merge_times
 from factbook.integrations.github import protection
 from factbook.integrations.github.answers import GithubBranch, RepositoryData, RuleNode
 from factbook.integrations.github.pages import MOST_COLLABORATORS, Bypasses, merged_pulls
@@ -53,7 +53,7 @@ class GithubSnapshot:
         """What the merged pull requests say, by group."""
         if self.found.repository.merged_pulls is None or self.found.missing(PULLS):
             return self.found.missing(PULLS) or UNUSABLE
-        return merging.figures(merged_pulls(self.found), self.cutoff, bots=self.bots)
+        return merge_times.figures(merged_pulls(self.found), self.cutoff, bots=self.bots)
 
     @cached_property
     def protection(self) -> tuple[Leaves, Leaves] | Missing:
@@ -76,7 +76,7 @@ def _pull_requests(known: GithubSnapshot) -> Leaves | Missing:
         "total": total,
         "merged": merged,
         "open": _count(known, repository.open_pulls, "openPulls"),
-        "mergedPercentage": merging.percentage(merged, total),
+        "mergedPercentage": merge_times.percentage(merged, total),
         "mergedLastMonth": month,
     }
 
@@ -113,7 +113,7 @@ def _closed_last_month(known: GithubSnapshot) -> int | Missing:
         {
             issue.number
             for issue in connection.known
-            if merging.milliseconds(issue.closed_at) >= known.cutoff
+            if merge_times.milliseconds(issue.closed_at) >= known.cutoff
         }
     )
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
-from factbook.integrations import merge_times as merging
+from factbook.integrations import merge_times
 from factbook.integrations.github import answers, queries
 from factbook.integrations.github.answers import (
     PAGES,
@@ -84,9 +84,9 @@ def _merged(pull: GithubPullRequest) -> MergedPull:
         pull.title,
         pull.author.login if pull.author else None,
         pull.author is not None and pull.author.typename == "Bot",
-        merging.milliseconds(pull.created_at),
-        merging.milliseconds(pull.merged_at),
-        merging.milliseconds(pull.updated_at),
+        merge_times.milliseconds(pull.created_at),
+        merge_times.milliseconds(pull.merged_at),
+        merge_times.milliseconds(pull.updated_at),
     )
 
 
@@ -116,8 +116,8 @@ def _lacks(found: RepositoryData, kind: str, cutoff: int, *, bots: bool) -> bool
     if connection is None or not connection.known:
         return False
     if kind == PULLS:
-        last = merging.milliseconds(connection.known[-1].updated_at)
-        return not merging.complete(merged_pulls(found), last, cutoff, bots=bots)
+        last = merge_times.milliseconds(connection.known[-1].updated_at)
+        return not merge_times.complete(merged_pulls(found), last, cutoff, bots=bots)
     if kind == COLLABORATORS:
         return len(connection.nodes) < MOST_COLLABORATORS
     return True

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from factbook.clock import SECOND
-from factbook.integrations import file_tree as trees
+from factbook.integrations import file_tree
 from factbook.integrations.gitlab import facts, projects
 from factbook.integrations.gitlab.answers import (
     NO_BRANCH,
@@ -65,7 +65,7 @@ async def _paths(api: GitlabApi, found: ProjectData) -> list[str] | Missing:
         return found.errors.get("repository", NO_REPOSITORY)
     if repository.head is None:
         return [] if repository.empty else NO_BRANCH
-    kept = await trees.kept(api.memory, project.number, repository.head)
+    kept = await file_tree.kept(api.memory, project.number, repository.head)
     if kept is not None:
         return kept
     entries = await api.every(
@@ -80,5 +80,5 @@ async def _paths(api: GitlabApi, found: ProjectData) -> list[str] | Missing:
         hidden = entries.outcome in {Outcome.DENIED, Outcome.NOT_FOUND}
         return NO_REPOSITORY if hidden else entries
     paths = [entry.path for entry in entries if entry.type == "blob"]
-    await trees.keep(api.memory, project.number, repository.head, paths)
+    await file_tree.keep(api.memory, project.number, repository.head, paths)
     return paths

@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from factbook.integrations import file_types as files
-from factbook.integrations import merge_times as merging
+from factbook.integrations import merge_times
 from factbook.integrations.gitlab import rules
 from factbook.integrations.gitlab.answers import (
     HIDDEN,
@@ -67,7 +67,7 @@ class GitlabSnapshot:
             return _OFF
         if project.merged is None or "merged" in self.found.errors:
             return self.found.errors.get("merged", HIDDEN)
-        return merging.figures(merged_pulls(project.merged), self.cutoff, bots=self.bots)
+        return merge_times.figures(merged_pulls(project.merged), self.cutoff, bots=self.bots)
 
     @cached_property
     def branch(self) -> str | Missing:
@@ -105,7 +105,7 @@ def _pull_requests(known: GitlabSnapshot) -> Leaves | Missing:
         "total": total,
         "merged": merged,
         "open": _count(known, project.open_requests, "openRequests"),
-        "mergedPercentage": merging.percentage(merged, total),
+        "mergedPercentage": merge_times.percentage(merged, total),
         "mergedLastMonth": _count(known, project.last_month, "lastMonth"),
     }
 

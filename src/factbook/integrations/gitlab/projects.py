@@ -4,7 +4,7 @@ import re
 from datetime import datetime
 from typing import Final, Generic, NamedTuple, TypeVar
 
-from factbook.integrations import merge_times as merging
+from factbook.integrations import merge_times
 from factbook.integrations.gitlab import queries
 from factbook.integrations.gitlab.answers import (
     NO_PREMIUM,
@@ -114,13 +114,13 @@ def merged_pulls(connection: Connection[MergeRequest]) -> list[MergedPull]:
 
 
 def _merged(one: MergeRequest, moment: datetime) -> MergedPull:
-    merged_at = merging.milliseconds(moment)
+    merged_at = merge_times.milliseconds(moment)
     return MergedPull(
         0,
         one.title,
         one.author.username if one.author else None,
         one.author is not None and one.author.bot,
-        merging.milliseconds(one.created_at),
+        merge_times.milliseconds(one.created_at),
         merged_at,
         merged_at,
     )
@@ -167,4 +167,4 @@ def _lacks_merged(connection: Connection[MergeRequest], cutoff: int, *, bots: bo
     if last is None:
         return False  # Those without a time come last.
     pulls = merged_pulls(connection)
-    return not merging.complete(pulls, merging.milliseconds(last), cutoff, bots=bots)
+    return not merge_times.complete(pulls, merge_times.milliseconds(last), cutoff, bots=bots)

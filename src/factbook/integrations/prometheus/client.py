@@ -7,8 +7,7 @@ from typing import Final
 
 from factbook.clock import SECOND
 from factbook.integrations.integration import Collected
-from factbook.integrations.prometheus import alert_routes as routing
-from factbook.integrations.prometheus import facts, promql
+from factbook.integrations.prometheus import alert_routes, facts, promql
 from factbook.integrations.prometheus.alert_routes import Routing
 from factbook.integrations.prometheus.api import PrometheusApi, configuration
 from factbook.integrations.prometheus.facts import (
@@ -149,4 +148,4 @@ class _Asking:
         if not url:
             return facts.NO_ALERTMANAGER
         text = await configuration(self._client.further[url])
-        return text if isinstance(text, Missing) else routing.read(text)
+        return text if isinstance(text, Missing) else alert_routes.read(text)

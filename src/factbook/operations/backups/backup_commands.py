@@ -7,8 +7,7 @@ from factbook.app import Application
 from factbook.auth import tokens
 from factbook.clock import Clock, now
 from factbook.errors import InputError
-from factbook.operations.backups import files
-from factbook.operations.backups import restoration as restoring
+from factbook.operations.backups import files, restoration
 from factbook.operations.backups.database_copy import Show
 from factbook.operations.backups.invalidation import settled
 from factbook.operations.backups.restoration import Restored
@@ -47,7 +46,7 @@ def restore(
     Raises what `restoring.restore` does.
     """
     database = _sqlite(settings)
-    done = restoring.restore(
+    done = restoration.restore(
         file, database, _key_file(settings), now=clock(), show=show, replace=replace
     )
     _, check = _key(settings)

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 from factbook import __version__
 from factbook.clock import SECOND
 from factbook.errors import ConflictError, InputError, UnavailableError
-from factbook.operations.backups import database_copy as copying
+from factbook.operations.backups import database_copy
 from factbook.operations.backups.database_copy import Show
 
 _PATTERN: Final = re.compile(r"factbook-\d{8}T\d{6}Z\.db")
@@ -66,14 +66,14 @@ def backup(
     _check_room(database, folder)
     unfinished = folder / _UNFINISHED
     with draft(unfinished):
-        copying.copy(database, unfinished, show)
-        with copying.told(unfinished):
+        database_copy.copy(database, unfinished, show)
+        with database_copy.told(unfinished):
             _describe(unfinished, Note(now, __version__, key, key_check))
-        copying.check(unfinished, copy_of=database)
-        with copying.told(unfinished):
-            copying.to_disk(unfinished)
+        database_copy.check(unfinished, copy_of=database)
+        with database_copy.told(unfinished):
+            database_copy.to_disk(unfinished)
             unfinished.replace(file)
-            copying.to_disk(folder)
+            database_copy.to_disk(folder)
     if keep is not None:
         _rotate(folder, keep - 1, made=file)
     return file
@@ -81,7 +81,7 @@ def backup(
 
 def note_of(file: Path) -> Note | None:
     """What a backup says of itself; None for a copy that was made by other means."""
-    with copying.told(file), closing(copying.reading(file)) as database:
+    with database_copy.told(file), closing(database_copy.reading(file)) as database:
         if not database.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (_TABLE,)).fetchone():
             return None
         row = database.execute(f"SELECT made_at, version, key, key_check FROM {_TABLE}").fetchone()  # noqa: S608
@@ -90,7 +90,7 @@ def note_of(file: Path) -> Note | None:
 
 def forget_note(database: Path) -> None:
     """Remove the key from a copy that is to be used."""
-    with copying.told(database), closing(copying.reading(database)) as connection:
+    with database_copy.told(database), closing(database_copy.reading(database)) as connection:
         connection.execute("PRAGMA secure_delete = ON")
         connection.execute(f"DROP TABLE IF EXISTS {_TABLE}")
 
@@ -106,12 +106,12 @@ def draft(unfinished: Path) -> Iterator[None]:
 
     Raises ConflictError while another process has it. What a killed process left is taken over.
     """
-    with copying.told(unfinished):
+    with database_copy.told(unfinished):
         descriptor = os.open(unfinished, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, _PRIVATE)
     try:
         _take(descriptor, unfinished)
         try:
-            with copying.told(unfinished):
+            with database_copy.told(unfinished):
                 os.fchmod(descriptor, _PRIVATE)
                 os.ftruncate(descriptor, 0)
                 remove_journals(unfinished)
@@ -168,7 +168,7 @@ def _check_target(database: Path, file: Path, *, replace: bool) -> None:
 
 
 def _check_room(database: Path, folder: Path) -> None:
-    needed, free = copying.size(database), shutil.disk_usage(folder).free
+    needed, free = database_copy.size(database), shutil.disk_usage(folder).free
     if free < needed:
         raise UnavailableError(
             f"A backup takes {needed / 2**20:,.0f} MiB, and {folder} has room for "

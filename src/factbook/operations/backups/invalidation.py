@@ -1,6 +1,6 @@
 """What has to end when a database goes back in time, for those who know what came after."""
 
-from factbook.audit import trail as audit
+from factbook.audit import trail
 from factbook.audit.trail import COMMAND_LINE, AuditEntry, Caller
 from factbook.auth import invitations, sessions
 from factbook.events import restarting
@@ -20,8 +20,8 @@ def settled(transaction: Transaction, now: int, *, above: int = 0, what: str = "
     webhooks.begin_at(transaction, place)
     sessions.forget_everyone(transaction)
     invitations.forget_everyone(transaction)
-    audit.append(
+    trail.append(
         transaction,
-        audit.record(Caller(COMMAND_LINE, now), AuditEntry("database.restore", what, {})),
+        trail.record(Caller(COMMAND_LINE, now), AuditEntry("database.restore", what, {})),
     )
     return place.position

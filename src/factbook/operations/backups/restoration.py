@@ -14,8 +14,7 @@ from typing import Final, NamedTuple
 from factbook.app import migrate
 from factbook.clock import SECOND
 from factbook.errors import ConflictError, InputError, UnavailableError
-from factbook.operations.backups import database_copy as copying
-from factbook.operations.backups import files
+from factbook.operations.backups import database_copy, files
 from factbook.operations.backups.database_copy import Show
 from factbook.operations.backups.files import Note
 from factbook.operations.backups.invalidation import settled
@@ -54,28 +53,28 @@ def restore(
             raise InputError(f"{file} is the database itself.")
         if not replace:
             raise ConflictError(f"There is a database {database}; --force puts it aside.")
-    copying.check(file, whole=True)
+    database_copy.check(file, whole=True)
     _check_schema(file)
     note = files.note_of(file)
-    with copying.told(database.parent):
+    with database_copy.told(database.parent):
         database.parent.mkdir(parents=True, exist_ok=True)
     above = _last_place(database)
     unfinished = database.with_name(f".{database.name}.restoring")
     with files.draft(unfinished), _alone(database):
-        copying.copy(file, unfinished, show)
+        database_copy.copy(file, unfinished, show)
         files.forget_note(unfinished)
         url = f"sqlite:///{unfinished.resolve()}"
         applied = asyncio.run(_made_current(url, now, above, file.name))
-        copying.make_whole(unfinished)
-        copying.check(unfinished)
+        database_copy.make_whole(unfinished)
+        database_copy.check(unfinished)
         files.remove_journals(unfinished)
-        with copying.told(database):
+        with database_copy.told(database):
             aside, key_restored = _switch(unfinished, database, key, note, now)
     return Restored(note, aside, applied, key_restored)
 
 
 def _check_schema(file: Path) -> None:
-    with copying.told(file), closing(copying.reading(file)) as found:
+    with database_copy.told(file), closing(database_copy.reading(file)) as found:
         known = found.execute(
             "SELECT 1 FROM sqlite_master WHERE name = 'schema_migrations'"
         ).fetchone()
@@ -108,7 +107,10 @@ def _last_place(database: Path) -> int:
     """
     if not database.exists():
         return 0
-    with suppress(sqlite3.Error, UnavailableError), closing(copying.reading(database)) as found:
+    with (
+        suppress(sqlite3.Error, UnavailableError),
+        closing(database_copy.reading(database)) as found,
+    ):
         row = found.execute("SELECT value FROM counters WHERE name = 'event'").fetchone()
         # A schema from before there were events has none.
         return int(row[0]) + 1 if row else 0
@@ -121,7 +123,7 @@ def _alone(database: Path) -> Iterator[None]:
     if not database.exists():
         yield
         return
-    with copying.told(database):
+    with database_copy.told(database):
         descriptor = os.open(database, os.O_RDWR)
     try:
         try:
@@ -141,7 +143,7 @@ def _switch(
     """Give the new file its name; where the old one is now, and whether the key was replaced."""
     folder = database.parent
     _own_as(unfinished, database if database.exists() else folder)
-    copying.to_disk(unfinished)
+    database_copy.to_disk(unfinished)
     new_key = key.with_name(f".{key.name}.restoring") if _brings_another(note, key) else None
     if new_key is not None and note is not None:
         _write_private(new_key, note.key or "")
@@ -151,7 +153,7 @@ def _switch(
         new_key.replace(key)
     unfinished.replace(database)
     for place in {folder, key.parent}:
-        copying.to_disk(place)
+        database_copy.to_disk(place)
     return aside, new_key is not None
 
 
@@ -182,7 +184,7 @@ def _write_private(file: Path, text: str) -> None:
     file.unlink(missing_ok=True)
     file.touch(mode=0o600)
     file.write_text(text)
-    copying.to_disk(file)
+    database_copy.to_disk(file)
 
 
 def _own_as(file: Path, other: Path) -> None:

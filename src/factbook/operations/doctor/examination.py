@@ -14,9 +14,16 @@ from factbook.clock import Clock
 from factbook.clock import now as system_clock
 from factbook.collection import ClientFactory, Clients, Connect, Registry
 from factbook.errors import ConfigurationError, FactbookError, SignInError
-from factbook.operations.doctor import configuration, integrations, key, machine, migrations, search
+from factbook.operations.doctor import (
+    configuration,
+    integrations,
+    key,
+    machine,
+    migrations,
+    runtime,
+    search,
+)
 from factbook.operations.doctor import postgresql as servers
-from factbook.operations.doctor import runtime as running
 from factbook.operations.doctor import sqlite as files
 from factbook.operations.doctor.findings import Finding, ok, problem, warning
 from factbook.settings import Settings
@@ -61,7 +68,7 @@ async def examine(
     async for finding in examination.database(quick=quick):
         yield finding
     show("Asking the service")
-    yield await running.address(settings, transport)
+    yield await runtime.address(settings, transport)
     async for finding in _provider(settings, clock):
         yield finding
 
@@ -147,12 +154,12 @@ class _Examination:
         known = await registry.current()
         collected = [one.source for one in known.integrations.values()]
         for looked in (
-            running.sources(database, collected, now),
-            running.hooks(database),
+            runtime.sources(database, collected, now),
+            runtime.hooks(database),
         ):
             async for finding in looked:
                 yield finding
-        yield await running.worker(database, now)
+        yield await runtime.worker(database, now)
         async for finding in self._hosts(database, registry):
             yield finding
 
@@ -176,7 +183,7 @@ class _Examination:
         for id_, why in known.problems.items():
             advice = "Correct its definition or its connection."
             yield problem(f"integration {id_}", f"It cannot be collected: {why}", advice)
-        for finding in running.clocks(ahead | hosts):
+        for finding in runtime.clocks(ahead | hosts):
             yield finding
 
 

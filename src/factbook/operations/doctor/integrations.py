@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from factbook.datasources import probe as checking
+from factbook.datasources import probe
 from factbook.datasources.probe import CredentialCheck, ProbeResult
 from factbook.errors import FactbookError
 from factbook.integrations.integration import Integration
@@ -45,7 +45,7 @@ async def _one(
     topic = f"integration {integration.source.id}"
     try:
         async with asyncio.timeout(_SECONDS):
-            checked = await checking.check(database, integration, client(integration), now)
+            checked = await probe.check(database, integration, client(integration), now)
     except TimeoutError:
         advice = "Look whether the host can be reached from this machine."
         return [problem(topic, f"No answer within {_SECONDS:.0f} s.", advice)], None
@@ -85,16 +85,16 @@ def _probed(topic: str, shown: ProbeResult) -> Finding:
 
 def _of_example(topic: str, checked: CredentialCheck) -> list[Finding]:
     found = []
-    denied = checking.of_reason(checked.missing, ("forbidden",))
+    denied = probe.of_reason(checked.missing, ("forbidden",))
     for reason, places in denied.items():
         what = f"{reason}. Unknown of {checked.example}: {_some(places)}."
         advice = "Give the credential the right; see Rights of the integration."
         found.append(problem(topic, what, advice))
-    failed = checking.of_reason(checked.missing, ("upstream-error", "rate-limited"))
+    failed = probe.of_reason(checked.missing, ("upstream-error", "rate-limited"))
     for reason, places in failed.items():
         what = f"{reason}. Not answered of {checked.example}: {_some(places)}."
         found.append(warning(topic, what, "Try again; if it stays, look at the host."))
-    gone = checking.of_reason(checked.missing, ("not-found",))
+    gone = probe.of_reason(checked.missing, ("not-found",))
     for reason, places in gone.items():
         what = f"{reason}. {checked.example} points to nothing there: {_some(places)}."
         found.append(warning(topic, what, "Correct its annotation, or let the credential see it."))

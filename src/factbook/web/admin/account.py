@@ -4,8 +4,7 @@ import asyncio
 from collections.abc import Sequence
 
 from factbook.audit.trail import AuditEntry
-from factbook.auth import invitations, passwords, roles, sessions
-from factbook.auth import users as people
+from factbook.auth import invitations, passwords, roles, sessions, users
 from factbook.auth.permissions import TITLES
 from factbook.clock import DAY, SECOND
 from factbook.errors import InputError, NotFoundError
@@ -29,7 +28,7 @@ async def rename(visit: PageContext) -> Reply:
     ref, name = visit.person.ref, visit.sent.one("display_name")
     write = visit.writing(AuditEntry("person.change", ref, {"changed": "display name"}))
     try:
-        await write(lambda transaction: people.rename(transaction, ref, name))
+        await write(lambda transaction: users.rename(transaction, ref, name))
     except InputError as error:
         return await _page(visit, 400, name_problem=error.message)
     return visit.redirect(PATH, "Your name was changed.")
@@ -46,7 +45,7 @@ async def change_password(visit: PageContext) -> Reply:
 
     def work(transaction: Transaction) -> None:
         invitations.withdraw_of(transaction, ref)
-        people.rehash(transaction, ref, hashed)
+        users.rehash(transaction, ref, hashed)
         sessions.end_others(transaction, ref, keep)
 
     await visit.writing(AuditEntry("person.change", ref, {"changed": "password"}))(work)
@@ -79,7 +78,7 @@ async def choose_theme(visit: PageContext) -> Reply:
 async def _new_password(visit: PageContext) -> str:
     """The hash of the password that the form asks for; raises InputError."""
     ref, form = visit.person.ref, visit.sent
-    stored = await people.password_of(visit.state.database, ref)
+    stored = await users.password_of(visit.state.database, ref)
     async with visit.site.hashing:
         # Here, so that many that come at once are not all let through before the first has failed.
         if visit.site.wrong_passwords.waits(ref):
@@ -96,7 +95,7 @@ async def _new_password(visit: PageContext) -> str:
 
 async def _page(visit: PageContext, status: int = 200, **problems: str) -> Reply:
     database, ref = visit.state.database, visit.person.ref
-    person = await people.find(database, ref)
+    person = await users.find(database, ref)
     assert person is not None
     return visit.page(
         "account.html",

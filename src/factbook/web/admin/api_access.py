@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
-from factbook.auth import permissions, store, tokens
-from factbook.auth import token_rules as granting
+from factbook.auth import permissions, store, token_rules, tokens
 from factbook.auth.permissions import (
     CATALOG_READ,
     PERMISSIONS,
@@ -21,7 +20,7 @@ from factbook.auth.store import StoredToken
 from factbook.auth.token_rules import TokenRequest
 from factbook.clock import DAY
 from factbook.errors import ConflictError, FactbookError, InputError, NotAllowedError, NotFoundError
-from factbook.http import audit as auditing
+from factbook.http import audit
 from factbook.http.requests import Reply
 from factbook.web.admin.token_uses import uses
 from factbook.web.site import addresses
@@ -85,9 +84,9 @@ async def revoke(visit: PageContext) -> Reply:
     """Revoke a token of one's own, or as an administrator anybody's."""
     id_, now = visit.sent.one("token"), visit.now
     owner = None if visit.may(TOKEN_MANAGE) else visit.person.ref
-    write = visit.writing(auditing.of_token("token.revoke"))
+    write = visit.writing(audit.of_token("token.revoke"))
     try:
-        token = await write(lambda transaction: granting.revoke(transaction, id_, owner, now))
+        token = await write(lambda transaction: token_rules.revoke(transaction, id_, owner, now))
     except NotFoundError as error:
         return await _page(visit, error.status, problem=error.message)
     back = f"{PATH}?all=1" if visit.sent.one("all") and visit.may(TOKEN_MANAGE) else PATH
@@ -125,16 +124,16 @@ def _wish(visit: PageContext) -> TokenRequest:
         wanted = permissions.checked(named)
     expires = form.one("expires", tokens.DEFAULT_LIFETIME)
     lifetime = tokens.lifetime(form.one("other") if expires == "other" else expires)
-    return TokenRequest(granting.name_checked(form.one("name")), wanted, lifetime)
+    return TokenRequest(token_rules.name_checked(form.one("name")), wanted, lifetime)
 
 
 async def _made(visit: PageContext, wish: TokenRequest) -> tuple[StoredToken, str]:
     """The token that the form makes, once however often it is sent, and its value."""
     owner, now, key = visit.person.ref, visit.now, visit.state.token_key
     held, value = visit.person.permissions, tokens.generate()
-    id_ = granting.id_of(visit.sent.one("request"), owner, key)
-    token = await visit.writing(auditing.of_token("token.create"), 201)(
-        lambda transaction: granting.make(
+    id_ = token_rules.id_of(visit.sent.one("request"), owner, key)
+    token = await visit.writing(audit.of_token("token.create"), 201)(
+        lambda transaction: token_rules.make(
             transaction,
             wish,
             digest=tokens.digest(value, key),

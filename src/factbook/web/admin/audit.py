@@ -8,16 +8,15 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from factbook.audit import json_lines as audit_lines
-from factbook.audit import trail as audit
+from factbook.audit import json_lines, trail
 from factbook.audit.trail import ACTIONS, COMMAND_LINE, LONGEST, AuditPosition, Record
-from factbook.auth import users as people
+from factbook.auth import users
 from factbook.auth.permissions import AUDIT_READ, TOKEN_MANAGE
 from factbook.clock import DAY, SECOND
 from factbook.errors import FactbookError, InputError, UnavailableError
 from factbook.http.requests import Reply
 from factbook.http.responses import begun
-from factbook.web.site import formatting as words
+from factbook.web.site import formatting
 from factbook.web.site.endpoint import PageRoute
 from factbook.web.site.page_context import PageContext
 
@@ -53,7 +52,7 @@ async def show(visit: PageContext) -> Reply:
         status,
         rows=[_shown(visit, record) for record in records],
         first=_address(asked) if visit.query("before") else None,
-        more=_address({**asked, "before": audit_lines.cursor(records[-1])}) if more else None,
+        more=_address({**asked, "before": json_lines.cursor(records[-1])}) if more else None,
         export=_address(asked, f"{PATH}/export") if records else None,
         given=given,
         filtered=bool(asked),
@@ -67,7 +66,7 @@ async def export(visit: PageContext) -> Reply:
     """The same as JSON lines, oldest first, to keep as a file."""
     wanted = _wanted({name: visit.query(name)[:LONGEST] for name in _FILTERS})
     await visit.state.refusals.write()
-    lines = audit_lines.lines(visit.state.database, **wanted)
+    lines = json_lines.lines(visit.state.database, **wanted)
     headers = {"content-disposition": 'attachment; filename="audit.jsonl"'}
     return Reply(await begun(lines), headers=headers, content_type=b"application/x-ndjson")
 
@@ -76,7 +75,7 @@ async def _found(visit: PageContext, given: dict[str, str]) -> tuple[list[Record
     wanted, after = _wanted(given), _place(visit.query("before"))
     # What this process refused is there at once.
     await visit.state.refusals.write()
-    return await audit.page(visit.state.database, **wanted, after=after, limit=_PAGE)
+    return await trail.page(visit.state.database, **wanted, after=after, limit=_PAGE)
 
 
 def _wanted(given: dict[str, str]) -> dict[str, Any]:
@@ -97,7 +96,7 @@ def _actor(text: str) -> str | None:
     if not text or ":" in text or text == COMMAND_LINE:
         return text or None
     try:
-        return people.reference(text)
+        return users.reference(text)
     except InputError:
         return text
 
@@ -116,9 +115,9 @@ def _day(text: str) -> int | None:
 def _place(text: str) -> AuditPosition | None:
     if not text:
         return None
-    if not re.fullmatch(audit_lines.CURSOR, text):
+    if not re.fullmatch(json_lines.CURSOR, text):
         raise InputError("There is no such page of the audit.")
-    return audit_lines.place(text)
+    return json_lines.place(text)
 
 
 def _address(query: dict[str, str], path: str = PATH) -> str:
@@ -148,7 +147,7 @@ def _object(record: Record, detail: dict[str, Any]) -> str:
     """What people call the thing: a token's name tells more than its id, which nobody knows."""
     if record.action.startswith("token."):
         return str(detail.get("name", record.object))
-    return words.short_ref(record.object)
+    return formatting.short_ref(record.object)
 
 
 def _path(visit: PageContext, record: Record) -> str | None:
@@ -158,13 +157,13 @@ def _path(visit: PageContext, record: Record) -> str | None:
     if verb == "delete" or not name:
         return None
     if subject == "set":
-        return f"/sets/{words.segment(name)}"
+        return f"/sets/{formatting.segment(name)}"
     if subject == "entity":
-        return words.entity_path(name)
+        return formatting.entity_path(name)
     if subject in {"data-source", "facts"}:
-        return f"/data-sources/{words.segment(name)}"
+        return f"/data-sources/{formatting.segment(name)}"
     if visit.may(TOKEN_MANAGE) and name.startswith("user:default/"):
-        return f"/administration/people/{words.segment(words.name_of(name))}"
+        return f"/administration/people/{formatting.segment(formatting.name_of(name))}"
     return None
 
 

@@ -10,7 +10,7 @@ from factbook.auth.permissions import SOURCE_WRITE
 from factbook.datasources import connections
 from factbook.datasources.connections import ConnectionDetail
 from factbook.errors import ConflictError, InvalidItemsError
-from factbook.http import audit as auditing
+from factbook.http import audit
 from factbook.http.requests import Reply
 from factbook.web.admin.connection_form import ConnectionForm
 from factbook.web.site.endpoint import PageRoute
@@ -58,7 +58,7 @@ async def replace(visit: PageContext) -> Reply:
 async def delete(visit: PageContext) -> Reply:
     """Remove a connection that no source asks."""
     state, name = visit.state, visit.request.parameter("name")
-    write = visit.writing(auditing.of_connection(deleted=True))
+    write = visit.writing(audit.of_connection(deleted=True))
     try:
         await connections.delete(
             state.database, state.registry, name, actor=visit.person.ref, write=write
@@ -81,7 +81,7 @@ async def _put(visit: PageContext, found: ConnectionDetail | None, form: Connect
             form.wanted(),
             actor=visit.person.ref,
             now=visit.now,
-            write=visit.writing(auditing.of_connection()),
+            write=visit.writing(audit.of_connection()),
         )
     except InvalidItemsError as error:
         return _form(visit, found, form, error.status, error.details["problems"])

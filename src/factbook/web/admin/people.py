@@ -4,13 +4,12 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple, TypeVar
 
 from factbook.audit.trail import About, AuditEntry
-from factbook.auth import invitations, roles, sessions, store
-from factbook.auth import users as people
+from factbook.auth import invitations, roles, sessions, store, users
 from factbook.auth.invitations import Invitation
 from factbook.auth.permissions import TITLES, TOKEN_MANAGE
 from factbook.auth.users import Person
 from factbook.errors import ConflictError, InputError, NotFoundError
-from factbook.http import urls as links
+from factbook.http import urls
 from factbook.http.requests import Reply
 from factbook.storage import Transaction
 from factbook.web.site import addresses
@@ -82,7 +81,7 @@ async def change_role(visit: PageContext) -> Reply:
     return await _changed(
         visit,
         AuditEntry("person.change", ref, {"changed": "role", "role": role}),
-        lambda transaction: people.change_role(transaction, ref, role, now),
+        lambda transaction: users.change_role(transaction, ref, role, now),
         f"{ref} is {roles.TITLES.get(role, role).lower()} now.",
     )
 
@@ -93,7 +92,7 @@ async def disable(visit: PageContext) -> Reply:
     return await _changed(
         visit,
         AuditEntry("person.change", ref, {"changed": "disabled"}),
-        lambda transaction: people.disable(transaction, ref, now),
+        lambda transaction: users.disable(transaction, ref, now),
         f"{ref} is disabled: no session and no token of theirs works any more.",
     )
 
@@ -104,7 +103,7 @@ async def enable(visit: PageContext) -> Reply:
     return await _changed(
         visit,
         AuditEntry("person.change", ref, {"changed": "enabled"}),
-        lambda transaction: people.enable(transaction, ref),
+        lambda transaction: users.enable(transaction, ref),
         f"{ref} can sign in again. Tokens that were revoked stay revoked.",
     )
 
@@ -127,7 +126,7 @@ async def reset_password(visit: PageContext) -> Reply:
     entry = AuditEntry("person.change", ref, {"changed": "link to set a password"})
     try:
         made = await visit.writing(entry, 201)(
-            lambda transaction: people.reset(transaction, ref, digest=digest, made_by=by, now=now)
+            lambda transaction: users.reset(transaction, ref, digest=digest, made_by=by, now=now)
         )
     except (ConflictError, NotFoundError) as error:
         return await _person(visit, error.status, problem=error.message)
@@ -151,19 +150,19 @@ async def _changed(
 
 def _ref(visit: PageContext) -> str:
     try:
-        return people.reference(visit.request.parameter("name"))
+        return users.reference(visit.request.parameter("name"))
     except InputError:
         raise NotFoundError("There is no person of this name.") from None
 
 
 def _link(visit: PageContext, made: Invitation, secret: str) -> Reply:
-    link = links.welcome(addresses.server(visit), secret)
+    link = urls.welcome(addresses.server(visit), secret)
     return visit.page("people-link.html", 201, invitation=made, link=link, roles=roles.TITLES)
 
 
 async def _list(visit: PageContext, status: int = 200, problem: str = "") -> Reply:
     database, after = visit.state.database, visit.query("after")
-    found = await people.page(database, after, _PAGE + 1)
+    found = await users.page(database, after, _PAGE + 1)
     shown = found[:_PAGE]
     counts = await store.counts(database, [person.ref for person in shown])
     return visit.page(
@@ -181,7 +180,7 @@ async def _list(visit: PageContext, status: int = 200, problem: str = "") -> Rep
 
 async def _person(visit: PageContext, status: int = 200, problem: str = "") -> Reply:
     database, ref = visit.state.database, _ref(visit)
-    person = await people.find(database, ref)
+    person = await users.find(database, ref)
     if person is None:
         raise NotFoundError("There is no person of this name.")
     found = await sessions.listed(database, ref)

@@ -4,7 +4,7 @@ import shlex
 from typing import NamedTuple
 
 from factbook.auth.permissions import CATALOG_READ, FACT_WRITE, SET_WRITE, SOURCE_READ
-from factbook.http import client_configs as agents
+from factbook.http import client_configs
 
 
 class Use(NamedTuple):
@@ -17,13 +17,13 @@ class Use(NamedTuple):
 
 def uses(server: str, word: str, value: str, permissions: frozenset[str]) -> list[Use]:
     """What can be done with these permissions; `word` is the push interface's path word."""
-    if not agents.is_address(server):  # a host that no line for a shell should hold
+    if not client_configs.is_address(server):  # a host that no line for a shell should hold
         server = "http://localhost:8000"
     found = [_environment(server, value)]
     if CATALOG_READ in permissions:
         found.append(_entities(server, value))
     if {CATALOG_READ, SOURCE_READ} <= permissions:
-        url = server + agents.PATH
+        url = server + client_configs.PATH
         found += [_question(url, value), *(_agent(one, url, value) for one in _agents())]
     if SET_WRITE in permissions:
         found.append(_set(f"{server}/api/catalog/{word}-entities/sets/services", value))
@@ -32,11 +32,11 @@ def uses(server: str, word: str, value: str, permissions: frozenset[str]) -> lis
     return found
 
 
-def _agents() -> list[agents.Agent]:
-    return list(agents.AGENTS.values())
+def _agents() -> list[client_configs.Agent]:
+    return list(client_configs.AGENTS.values())
 
 
-def _agent(agent: agents.Agent, url: str, value: str) -> Use:
+def _agent(agent: client_configs.Agent, url: str, value: str) -> Use:
     about = f"{agent.title} reads {agent.file}. {agent.use}"
     return Use(agent.title, about, agent.render(url, value))
 
@@ -44,7 +44,7 @@ def _agent(agent: agents.Agent, url: str, value: str) -> Use:
 def _environment(server: str, value: str) -> Use:
     lines = (
         f"export FACTBOOK_SERVER={shlex.quote(server)}",
-        f"export {agents.VARIABLE}={shlex.quote(value)}",
+        f"export {client_configs.VARIABLE}={shlex.quote(value)}",
     )
     about = "For the command factbook, and for whatever refers to these variables."
     return Use("Environment variables", about, "\n".join(lines))

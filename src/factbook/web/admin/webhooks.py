@@ -7,7 +7,7 @@ from factbook import webhooks
 from factbook.auth.permissions import EVENTS_READ, TOKEN_MANAGE
 from factbook.errors import ConflictError, InputError
 from factbook.events.event import TYPES, EventType
-from factbook.http import audit as auditing
+from factbook.http import audit
 from factbook.http.requests import Reply
 from factbook.web.site.endpoint import PageRoute
 from factbook.web.site.formatting import segment
@@ -26,7 +26,7 @@ async def listed(visit: PageContext) -> Reply:
 async def create(visit: PageContext) -> Reply:
     """Make a webhook, whose secret is in this answer alone."""
     state, url = visit.state, visit.sent.one("url")
-    write = visit.writing(auditing.of_webhook("webhook.create"), 201)
+    write = visit.writing(audit.of_webhook("webhook.create"), 201)
     try:
         made = await webhooks.create(
             state.database,
@@ -63,14 +63,14 @@ async def try_out(visit: PageContext) -> Reply:
 
 async def enable(visit: PageContext) -> Reply:
     """Send to a webhook again, and once more what was given up."""
-    write = visit.writing(auditing.of_webhook("webhook.enable"))
+    write = visit.writing(audit.of_webhook("webhook.enable"))
     await webhooks.enable(_id(visit), now=visit.now, write=write)
     return visit.redirect(_path(_id(visit)), "The webhook is enabled.")
 
 
 async def delete(visit: PageContext) -> Reply:
     """Remove a webhook, and what waits to be sent to it."""
-    await webhooks.remove(_id(visit), write=visit.writing(auditing.of_webhook("webhook.delete")))
+    await webhooks.remove(_id(visit), write=visit.writing(audit.of_webhook("webhook.delete")))
     return visit.redirect(PATH, "The webhook was deleted.")
 
 

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from factbook.catalog.store import by_ref as reading
+from factbook.catalog.store import by_ref
 from factbook.errors import NotFoundError, ToolError, UnavailableError
 from factbook.facts.reasons import REASONS
 from factbook.http.client_configs import PATH as ENDPOINT
@@ -18,8 +18,7 @@ from factbook.tools import Context, Tool
 from factbook.web.connect import schema_forms
 from factbook.web.connect.endpoint_check import READS
 from factbook.web.connect.schema_forms import ArgumentField
-from factbook.web.site import addresses
-from factbook.web.site import formatting as words
+from factbook.web.site import addresses, formatting
 from factbook.web.site.endpoint import PageRoute
 from factbook.web.site.page_context import PageContext
 
@@ -77,7 +76,7 @@ async def show(visit: PageContext) -> Reply:
     answer, status, busy = None, 400 if problems else 200, ""
     if visit.query(RUN) and not problems:
         if seconds := visit.state.calls.take(visit.person.ref):
-            wait = words.counted(seconds, "second")
+            wait = formatting.counted(seconds, "second")
             status, busy = 429, f"You call too often. Try again in {wait}."
         else:
             answer = await _called(visit, tool, arguments)
@@ -158,7 +157,7 @@ async def _suggested(
     kind, name = typed.get("kind", "").lower() or "component", typed["name"].lower()
     if not (kind.isprintable() and name.isprintable()):
         return {}
-    refs = await reading.nearest(visit.state.database, kind, name, _SUGGESTED)
+    refs = await by_ref.nearest(visit.state.database, kind, name, _SUGGESTED)
     refs = refs[:_SUGGESTED]
     found = {"name": [_named(ref) for ref in refs]}
     return found | {"entityRef": refs} if "entityRef" in names else found
@@ -166,7 +165,7 @@ async def _suggested(
 
 def _named(ref: str) -> str:
     """What to write as the name: the whole reference where the name alone means another."""
-    return words.name_of(ref) if ":default/" in ref else ref
+    return formatting.name_of(ref) if ":default/" in ref else ref
 
 
 def _examples(

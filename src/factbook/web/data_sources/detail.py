@@ -7,17 +7,15 @@ from factbook.audit.trail import AuditEntry
 from factbook.auth.permissions import CATALOG_READ, SOURCE_READ, SOURCE_RUN, SOURCE_WRITE
 from factbook.clock import DAY
 from factbook.collection import Known
-from factbook.datasources import define as defining
-from factbook.datasources import definitions
-from factbook.datasources.custom import yaml_text as texts
+from factbook.datasources import define, definitions
+from factbook.datasources.custom import yaml_text
 from factbook.datasources.definitions import StoredSource
-from factbook.facts import source_overview as glance
+from factbook.facts import source_overview
 from factbook.facts.source_overview import Failures
 from factbook.http.requests import Reply
 from factbook.integrations.vendors import VENDORS
 from factbook.scheduling import runs
-from factbook.web.data_sources import source_labels as source_words
-from factbook.web.data_sources import table_rows as source_rows
+from factbook.web.data_sources import source_labels, table_rows
 from factbook.web.data_sources.table_rows import SourceRow
 from factbook.web.site.endpoint import PageRoute
 from factbook.web.site.formatting import segment
@@ -63,13 +61,13 @@ async def subject(visit: PageContext) -> SourceView:
     known = await state.registry.latest()
     stored = None
     if source_id not in known.sources and source_id not in known.problems:
-        raise defining.missing(source_id)
+        raise define.missing(source_id)
     times: dict[str, int] = {}
     if source_id not in state.sources:
         stored = await definitions.one(state.database, source_id)
-        times = await glance.last_written(state.database, [source_id])
+        times = await source_overview.last_written(state.database, [source_id])
     health = await runs.health_of(state.database, source_id)
-    row = source_rows.row(known, source_id, health, times.get(source_id), visit.now)
+    row = table_rows.row(known, source_id, health, times.get(source_id), visit.now)
     return SourceView(row, stored, known)
 
 
@@ -88,7 +86,7 @@ async def failed(visit: PageContext) -> Reply:
         subject=found,
         failures=await _failures(visit, found, place, _FAILURES_OF_A_PAGE),
         first=place == 0,
-        scanned=glance.SCANNED,
+        scanned=source_overview.SCANNED,
         may_see=visit.may(CATALOG_READ),
     )
 
@@ -97,7 +95,7 @@ async def delete(visit: PageContext) -> Reply:
     """Remove a source with all that it brought."""
     state, found = visit.state, await subject(visit)
     write = visit.writing(AuditEntry("data-source.delete", found.id))
-    await defining.delete(
+    await define.delete(
         state.database, state.registry, found.id, actor=visit.person.ref, write=write
     )
     return visit.redirect("/data-sources", f"{found.row.source.title} was deleted.")
@@ -120,21 +118,25 @@ async def page(
         runs=await runs.recent(database, found.id, _RUNS + 1),
         most_runs=_RUNS,
         failures=await _failures(visit, found, 0, _FAILURES) if has_failures else None,
-        stored=await glance.stored(database, found.id) if found.row.way == "pushed" else None,
-        counted=glance.COUNTED,
+        stored=await source_overview.stored(database, found.id)
+        if found.row.way == "pushed"
+        else None,
+        counted=source_overview.COUNTED,
         soon=_SOON,
         vendors=_VENDORS,
         groups=_groups(found),
         versions=versions[:_VERSIONS],
-        suggestions=await glance.matching(database, source, _SUGGESTIONS) if can_run else [],
+        suggestions=await source_overview.matching(database, source, _SUGGESTIONS)
+        if can_run
+        else [],
         can_run=can_run,
         may_write=found.stored is not None and visit.may(SOURCE_WRITE),
         texts=_texts(found.stored) if visit.may(SOURCE_WRITE) else {},
         entity=entity,
         problem=problem,
-        words=source_words,
-        bar=source_rows.bar,
-        figures=source_rows.figures,
+        words=source_labels,
+        bar=table_rows.bar,
+        figures=table_rows.figures,
     )
 
 
@@ -143,14 +145,14 @@ async def _failures(visit: PageContext, found: SourceView, after: int, limit: in
     if last is None:
         return Failures([], None)
     since = last.started_at
-    return await glance.failures(visit.state.database, found.id, since, after, limit)
+    return await source_overview.failures(visit.state.database, found.id, since, after, limit)
 
 
 def _groups(found: SourceView) -> list[tuple[str | None, list[Any]]]:
     """The facts by the tool that they fill."""
     groups: dict[str | None, list[Any]] = {}
     for fact in found.row.source.schema:
-        groups.setdefault(source_words.tool(found.row.source, fact.name), []).append(fact)
+        groups.setdefault(source_labels.tool(found.row.source, fact.name), []).append(fact)
     return list(groups.items())
 
 
@@ -159,7 +161,7 @@ def _texts(stored: StoredSource | None) -> Mapping[str, str]:
     if stored is None:
         return {}
     given = {"Published": stored.published, "Draft": stored.draft}
-    return {name: texts.written(text) for name, text in given.items() if text is not None}
+    return {name: yaml_text.written(text) for name, text in given.items() if text is not None}
 
 
 DATA_SOURCE: Sequence[PageRoute] = (

@@ -9,18 +9,15 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from factbook.auth.permissions import CATALOG_READ, SOURCE_WRITE
-from factbook.datasources import connections, definitions
-from factbook.datasources import define as defining
-from factbook.datasources.custom import CustomSourceDefinition
-from factbook.datasources.custom import starters as skeletons
-from factbook.datasources.custom import yaml_text as texts
+from factbook.datasources import connections, define, definitions
+from factbook.datasources.custom import CustomSourceDefinition, starters, yaml_text
 from factbook.datasources.definitions import StoredSource
 from factbook.errors import ConflictError, FactbookError, InputError, InvalidItemsError
-from factbook.facts import source_overview as glance
-from factbook.http import audit as auditing
+from factbook.facts import source_overview
+from factbook.http import audit
 from factbook.http.requests import Reply
 from factbook.storage import Transaction, Write
-from factbook.web.data_sources import source_labels as source_words
+from factbook.web.data_sources import source_labels
 from factbook.web.data_sources.detail import path_of
 from factbook.web.data_sources.trial import DefinitionTrial, tried
 from factbook.web.site.endpoint import PageRoute
@@ -62,11 +59,11 @@ async def begin(visit: PageContext) -> Reply:
     type_, source_id = visit.query("type"), visit.query("id")
     if not source_id:
         return _kinds(visit, type_)
-    if type_ not in source_words.TYPES:
+    if type_ not in source_labels.TYPES:
         return _kinds(visit, type_, source_id, "Choose where the facts come from.")
     try:
-        text = skeletons.skeleton(source_id, type_)  # type: ignore[arg-type]  # it is one
-        defining.check_custom(source_id, visit.state.registry)
+        text = starters.skeleton(source_id, type_)  # type: ignore[arg-type]  # it is one
+        define.check_custom(source_id, visit.state.registry)
         _check_address(source_id)
     except FactbookError as error:
         return _kinds(visit, type_, source_id, error.message)
@@ -83,7 +80,7 @@ async def create(visit: PageContext) -> Reply:
 async def edit(visit: PageContext) -> Reply:
     """The editor of a source, with its draft or what is published."""
     stored = await _stored(visit)
-    editing = _Editing(texts.written(stored.draft or stored.current), _edition(stored))
+    editing = _Editing(yaml_text.written(stored.draft or stored.current), _edition(stored))
     return await _editor(visit, stored, await _read_quietly(visit, editing))
 
 
@@ -95,7 +92,7 @@ async def save(visit: PageContext) -> Reply:
 async def publish(visit: PageContext) -> Reply:
     """Publish the draft that is stored, also when facts are lost if the form says so."""
     stored, sent = await _stored(visit), visit.sent
-    editing = _Editing(texts.written(stored.draft or stored.current), sent.one("seen"))
+    editing = _Editing(yaml_text.written(stored.draft or stored.current), sent.one("seen"))
     return await _publish(visit, stored, editing, force=sent.one("force") == "yes")
 
 
@@ -103,7 +100,7 @@ async def _answer(visit: PageContext, stored: StoredSource | None) -> Reply:
     sent = visit.sent
     editing = _Editing(sent.raw("text"), sent.one("seen"), entity=sent.one("entity"))
     try:
-        document = await asyncio.to_thread(texts.read, editing.text)
+        document = await asyncio.to_thread(yaml_text.read, editing.text)
         editing.definition = await _read(visit, document, stored)
         if stored is None:
             _check_address(document["id"])
@@ -122,10 +119,10 @@ async def _save(
     sent, state = visit.sent, visit.state
     action = "data-source.create" if stored is None else "data-source.replace"
     now = visit.now
-    write = visit.writing(auditing.of_source(action, now))
-    put = defining.create
+    write = visit.writing(audit.of_source(action, now))
+    put = define.create
     if stored is not None:
-        put = defining.replace
+        put = define.replace
         write = _unless_overtaken(write, stored.id, sent.one("over") or editing.seen)
     try:
         saved = await put(
@@ -148,9 +145,9 @@ async def _publish(
     visit: PageContext, stored: StoredSource, editing: _Editing, *, force: bool
 ) -> Reply:
     state, now = visit.state, visit.now
-    write = visit.writing(auditing.of_source("data-source.publish", now))
+    write = visit.writing(audit.of_source("data-source.publish", now))
     try:
-        found = await defining.publish(
+        found = await define.publish(
             state.database,
             state.registry,
             stored.id,
@@ -196,7 +193,9 @@ async def _editor(visit: PageContext, stored: StoredSource | None, editing: _Edi
     state, definition = visit.state, editing.definition
     suggestions = []
     if definition is not None and visit.may(CATALOG_READ):
-        suggestions = await glance.matching(state.database, definition.source, _SUGGESTIONS)
+        suggestions = await source_overview.matching(
+            state.database, definition.source, _SUGGESTIONS
+        )
     is_asking = definition is not None and definition.type == "http"
     return visit.page(
         "data-source-edit.html",
@@ -215,8 +214,8 @@ def _kinds(visit: PageContext, type_: str, source_id: str = "", problem: str = "
     return visit.page(
         "data-source-new.html",
         400 if problem else 200,
-        types=source_words.TYPES,
-        type=type_ if type_ in source_words.TYPES else "entity",
+        types=source_labels.TYPES,
+        type=type_ if type_ in source_labels.TYPES else "entity",
         id=source_id,
         problem=problem,
     )
@@ -225,21 +224,21 @@ def _kinds(visit: PageContext, type_: str, source_id: str = "", problem: str = "
 async def _stored(visit: PageContext) -> StoredSource:
     """The custom source of the address; raises NotFoundError, ConflictError for a builtin one."""
     source_id = visit.request.parameter("id")
-    defining.check_custom(source_id, visit.state.registry)
-    return await defining.existing(visit.state.database, source_id)
+    define.check_custom(source_id, visit.state.registry)
+    return await define.existing(visit.state.database, source_id)
 
 
 async def _read(
     visit: PageContext, document: dict[str, Any], stored: StoredSource | None
 ) -> CustomSourceDefinition:
     depth, source_id = visit.state.settings.max_json_depth, stored and stored.id
-    return await defining.read(document, visit.state.registry, depth, source_id)
+    return await define.read(document, visit.state.registry, depth, source_id)
 
 
 async def _read_quietly(visit: PageContext, editing: _Editing) -> _Editing:
     """What the text means, as far as it means something; nobody has asked for its problems yet."""
     try:
-        document = await asyncio.to_thread(texts.read, editing.text)
+        document = await asyncio.to_thread(yaml_text.read, editing.text)
         editing.definition = await _read(visit, document, None)
     except InputError:
         pass

@@ -5,12 +5,11 @@ from typing import Final, NamedTuple
 from urllib.parse import urlencode
 
 from factbook.auth.permissions import SOURCE_READ, SOURCE_WRITE
-from factbook.facts import source_overview as glance
+from factbook.facts import source_overview
 from factbook.http.requests import Reply
 from factbook.integrations.vendors import VENDORS
 from factbook.scheduling import runs
-from factbook.web.data_sources import source_labels as source_words
-from factbook.web.data_sources import table_rows as source_rows
+from factbook.web.data_sources import source_labels, table_rows
 from factbook.web.data_sources.table_rows import SourceRow
 from factbook.web.site.endpoint import PageRoute
 from factbook.web.site.page_context import PageContext
@@ -59,9 +58,9 @@ async def listed(visit: PageContext) -> Reply:
         vendors=_not_configured(rows),
         collects=any(row.way == "collected" and row.is_builtin for row in rows),
         may_write=visit.may(SOURCE_WRITE),
-        cadence=source_words.cadence,
-        bar=source_rows.bar,
-        figures=source_rows.figures,
+        cadence=source_labels.cadence,
+        bar=table_rows.bar,
+        figures=table_rows.figures,
     )
 
 
@@ -70,9 +69,9 @@ async def _rows(visit: PageContext) -> list[SourceRow]:
     known = await state.registry.latest()
     health = await runs.health(state.database)
     pushed = [id_ for id_, one in known.definitions.items() if one.type == "push"]
-    times = await glance.last_written(state.database, pushed) if pushed else {}
+    times = await source_overview.last_written(state.database, pushed) if pushed else {}
     ids = dict.fromkeys([*known.sources, *known.problems])
-    rows = [source_rows.row(known, id_, health.get(id_), times.get(id_), now) for id_ in ids]
+    rows = [table_rows.row(known, id_, health.get(id_), times.get(id_), now) for id_ in ids]
     return sorted(rows, key=lambda row: (row.doing.rank, row.source.title.casefold()))
 
 

@@ -5,15 +5,13 @@ from typing import Final
 
 from factbook.auth.permissions import SOURCE_READ, SOURCE_RUN
 from factbook.catalog import ref as refs
-from factbook.collection import run_log as telling
-from factbook.collection import run_now as running
+from factbook.collection import run_log, run_now
 from factbook.errors import ConflictError, InputError, NotFoundError
-from factbook.http import audit as auditing
+from factbook.http import audit
 from factbook.http.requests import Reply
 from factbook.scheduling import runs
 from factbook.scheduling.runs import RunRecord
-from factbook.web.data_sources import detail as data_source
-from factbook.web.data_sources import table_rows as source_rows
+from factbook.web.data_sources import detail, table_rows
 from factbook.web.sign_in.password_sign_in import safe_path
 from factbook.web.site.endpoint import PageRoute
 from factbook.web.site.page_context import PageContext
@@ -27,13 +25,13 @@ _PATIENCE: Final = 15_000
 
 async def listed(visit: PageContext) -> Reply:
     """The last runs of a source."""
-    found = await data_source.subject(visit)
+    found = await detail.subject(visit)
     return visit.page(
         "data-source-runs.html",
         subject=found,
         runs=await runs.recent(visit.state.database, found.id, _MOST),
-        bar=source_rows.bar,
-        figures=source_rows.figures,
+        bar=table_rows.bar,
+        figures=table_rows.figures,
     )
 
 
@@ -42,14 +40,12 @@ async def begin(visit: PageContext) -> Reply:
 
     With `next`, a path of this service, it goes on to that.
     """
-    found, sent = await data_source.subject(visit), visit.sent
+    found, sent = await detail.subject(visit), visit.sent
     entity, back = sent.one("entity"), sent.one("next")
     try:
         run = await _begun(visit, found.id, entity)
     except (InputError, ConflictError, NotFoundError) as error:
-        return await data_source.page(
-            visit, found, error.status, entity=entity, problem=error.message
-        )
+        return await detail.page(visit, found, error.status, entity=entity, problem=error.message)
     if back and safe_path(back) == back:
         return visit.redirect(back, f"{found.row.source.title} is being asked now.")
     return visit.redirect(f"{found.path}/runs/{run.id}")
@@ -57,7 +53,7 @@ async def begin(visit: PageContext) -> Reply:
 
 async def show(visit: PageContext) -> Reply:
     """A run: how far it is, or how it ended."""
-    found = await data_source.subject(visit)
+    found = await detail.subject(visit)
     text = visit.request.parameter("run")
     is_number = text.isascii() and text.isdigit() and len(text) < _DIGITS
     run = await runs.run(visit.state.database, int(text)) if is_number else None
@@ -70,25 +66,25 @@ async def show(visit: PageContext) -> Reply:
         run=run,
         elapsed=max(0, elapsed),
         is_stuck=_is_stuck(run, elapsed),
-        parts_of=source_rows.parts_of(run),
-        bar=source_rows.bar,
-        figures=source_rows.figures,
+        parts_of=table_rows.parts_of(run),
+        bar=table_rows.bar,
+        figures=table_rows.figures,
     )
 
 
 async def _begun(visit: PageContext, source_id: str, entity: str) -> RunRecord:
     state = visit.state
     ref = str(refs.parse(entity, kind="component")) if entity else None
-    run = await running.run(
+    run = await run_now.run(
         state.database,
         state.registry,
         source_id,
         ref,
         actor=visit.person.ref,
         now=visit.now,
-        write=visit.writing(auditing.of_run(source_id, ref)),
+        write=visit.writing(audit.of_run(source_id, ref)),
     )
-    state.tracer.asked_for(telling.work(source_id, run.id, run.deadline))
+    state.tracer.asked_for(run_log.work(source_id, run.id, run.deadline))
     return run
 
 

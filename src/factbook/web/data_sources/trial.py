@@ -4,8 +4,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from factbook.collection import TrialResponse
-from factbook.collection import run_now as running
+from factbook.collection import TrialResponse, run_now
 from factbook.datasources.custom import CustomSourceDefinition
 from factbook.errors import InputError
 from factbook.facts import reasons as words
@@ -54,7 +53,7 @@ async def tried(
     if not entity:
         raise InputError("Name an entity to try it on.")
     state = visit.state
-    ref, found = await running.trial(
+    ref, found = await run_now.trial(
         state.database, state.registry, state.connect, definition, entity
     )
     brought = [_brought(fact, found.facts, found.reasons) for fact in definition.source.schema]

@@ -8,7 +8,7 @@ from factbook.catalog.relations import FIELDS
 from factbook.catalog.store.detail import EntityDetail
 from factbook.errors import InputError
 from factbook.web.entity import compliance, fact_values
-from factbook.web.site import formatting as words
+from factbook.web.site import formatting
 
 _ITEMS = 20  # of a list of the spec
 _ENTRIES = 200  # annotations, labels, links and tags
@@ -103,7 +103,7 @@ def about(shown: EntityDetail, entity: Mapping[str, Any]) -> About:
         links=_links(metadata),
         labels=list((metadata.get("labels") or {}).items())[:_ENTRIES],
         annotations=[
-            (name, text, words.external(text))
+            (name, text, formatting.external(text))
             for name, text in list((metadata.get("annotations") or {}).items())[:_ENTRIES]
         ],
         fields=[field for field in fields if not field.is_long],
@@ -119,7 +119,7 @@ def _text(value: object) -> str:
 
 def _links(metadata: Mapping[str, Any]) -> list[EntityLink]:
     return [
-        EntityLink(link.get("title") or link["url"], link["url"], words.external(link["url"]))
+        EntityLink(link.get("title") or link["url"], link["url"], formatting.external(link["url"]))
         for link in list(metadata.get("links") or ())[:_ENTRIES]
     ]
 
@@ -141,21 +141,21 @@ def _part(value: Any, href: str | None, room: int) -> Part:
     if isinstance(value, bool) or value is None:
         return Part({True: "yes", False: "no", None: "none"}[value])
     if isinstance(value, int | float):
-        return Part(words.number(value))
-    text = value if isinstance(value, str) else words.json_text(value)
+        return Part(formatting.number(value))
+    text = value if isinstance(value, str) else formatting.json_text(value)
     folded = not isinstance(value, str) or len(text) > _LONG or "\n" in text.strip()
-    return Part(text[:room], href or words.external(text), folded=folded, cut=len(text) > room)
+    return Part(text[:room], href or formatting.external(text), folded=folded, cut=len(text) > room)
 
 
 def _path_of(text: str, kind: str | None, namespace: str) -> str | None:
     try:
-        return words.entity_path(str(refs.parse(text, kind=kind, namespace=namespace)))
+        return formatting.entity_path(str(refs.parse(text, kind=kind, namespace=namespace)))
     except InputError:
         return None
 
 
 def _checks(shown: EntityDetail, kind: str) -> list[Check]:
-    path = words.entity_path(shown.stored.ref)
+    path = formatting.entity_path(shown.stored.ref)
     owned = any(field.type == "ownedBy" for field in FIELDS.get(kind, ()))
     found = []
     for point in compliance.POINTS:

@@ -10,9 +10,7 @@ from markupsafe import Markup
 from factbook.auth.permissions import CATALOG_READ, SOURCE_READ
 from factbook.clock import DAY
 from factbook.errors import InputError, NotFoundError
-from factbook.facts import history_queries as reading
-from factbook.facts import store
-from factbook.facts import time_series as excerpts
+from factbook.facts import history_queries, store, time_series
 from factbook.facts.datasource import DataSource
 from factbook.facts.history_queries import HistoryPosition
 from factbook.facts.merge import Latest, reason_of
@@ -23,8 +21,7 @@ from factbook.http.requests import Reply
 from factbook.integrations import catalog
 from factbook.web.charts import scales
 from factbook.web.charts.charts import line_chart
-from factbook.web.entity import fact_reasons, fact_values
-from factbook.web.entity import page as entity
+from factbook.web.entity import fact_reasons, fact_values, page
 from factbook.web.entity.fact_reasons import Reason
 from factbook.web.entity.fact_values import Value
 from factbook.web.entity.facts import placed
@@ -89,7 +86,7 @@ class _FactContext(NamedTuple):
 
 async def show(visit: PageContext) -> Reply:
     """The page of a fact."""
-    found = await entity.find(visit)
+    found = await page.find(visit)
     if isinstance(found, Reply):
         return found
     asked = await _asked(visit, found)
@@ -99,10 +96,10 @@ async def show(visit: PageContext) -> Reply:
     length = _SPANS[span][1]
     start = None if length is None else visit.now - length
     keys = (asked.source.id, found.shown.id)
-    excerpt = await excerpts.spread(
+    excerpt = await time_series.spread(
         visit.state.database, *keys, start, visit.now, asked.facts, _POINTS
     )
-    points = excerpts.points(excerpt.rows, [asked.fact.name])[asked.fact.name]
+    points = time_series.points(excerpt.rows, [asked.fact.name])[asked.fact.name]
     before = _time(visit.query("before"))
     rows, more = await _table(visit, asked, before)
     path = f"{found.path}/facts/{segment(asked.source.id)}"
@@ -110,7 +107,7 @@ async def show(visit: PageContext) -> Reply:
     group, _, label = placed(asked.fact)
     return visit.page(
         "fact.html",
-        **entity.frame(found, ""),
+        **page.frame(found, ""),
         source=asked.source,
         source_path=found.path if catalog.answers(asked.source.id) else path,
         fact=asked.fact,
@@ -209,15 +206,15 @@ async def _table(
     visit: PageContext, asked: _FactContext, before: int | None
 ) -> tuple[list[HistoryRow], int | None]:
     """The last rows that were written, before a time; the time to go on from."""
-    limit = excerpts.bounded(asked.facts, _ROWS, _TABLE_BYTES)
+    limit = time_series.bounded(asked.facts, _ROWS, _TABLE_BYTES)
     after = None if before is None else HistoryPosition(before, "")
-    rows = await reading.history_page(
+    rows = await history_queries.history_page(
         visit.state.database, [asked.source.id], asked.subject.shown.id,
         None, None, after, limit + 1,
     )  # fmt: skip
     name, shown = asked.fact.name, []
     for row in rows[:limit]:
-        found = excerpts.points([row], [name])[name]
+        found = time_series.points([row], [name])[name]
         value = found[0][1] if found else None
         reason = None
         if found and value is None:
@@ -243,6 +240,6 @@ def _time(text: str) -> int | None:
 
 FACTS: Sequence[PageRoute] = (
     PageRoute(
-        "GET", f"{entity.PATH}/facts/{{source}}/{{fact:path}}", show, (CATALOG_READ, SOURCE_READ)
+        "GET", f"{page.PATH}/facts/{{source}}/{{fact:path}}", show, (CATALOG_READ, SOURCE_READ)
     ),
 )

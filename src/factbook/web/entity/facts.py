@@ -7,8 +7,7 @@ from markupsafe import Markup
 
 from factbook.auth.permissions import SOURCE_RUN
 from factbook.collection import Known as Sources
-from factbook.facts import shapes, store
-from factbook.facts import time_series as excerpts
+from factbook.facts import shapes, store, time_series
 from factbook.facts.datasource import DataSource
 from factbook.facts.entity_filter import EntityFilter, Matcher
 from factbook.facts.merge import Latest, reason_of
@@ -161,8 +160,8 @@ async def _lines(
     if not numeric:
         return {}
     database = visit.state.database
-    rows = await excerpts.recent(database, source.id, id_, latest.facts, _POINTS, bytes_)
-    points = excerpts.points(rows, [fact.name for fact in numeric])
+    rows = await time_series.recent(database, source.id, id_, latest.facts, _POINTS, bytes_)
+    points = time_series.points(rows, [fact.name for fact in numeric])
     return {
         fact.name: sparkline(
             scales.downsampled(points[fact.name], _DRAWN),

@@ -10,13 +10,12 @@ import msgspec
 
 from factbook.auth.permissions import CATALOG_READ
 from factbook.catalog import ref as refs
-from factbook.catalog.store import browse as listing
+from factbook.catalog.store import browse
 from factbook.catalog.store.browse import EntityRow, Filter, FilterChoice
 from factbook.clock import SECOND
 from factbook.errors import InputError
 from factbook.http.requests import Reply
-from factbook.web.site import addresses, positions
-from factbook.web.site import formatting as words
+from factbook.web.site import addresses, formatting, positions
 from factbook.web.site.endpoint import PageRoute
 from factbook.web.site.page_context import PageContext
 
@@ -49,8 +48,8 @@ class CatalogQuery:
         found = {
             name: visit.query(name).replace("\0", "")[:_LONGEST] for name in cls.__annotations__
         }
-        if found["order"] not in ("", *listing.ORDERS):
-            raise InputError(f"The order is one of {', '.join(listing.ORDERS)}.")
+        if found["order"] not in ("", *browse.ORDERS):
+            raise InputError(f"The order is one of {', '.join(browse.ORDERS)}.")
         return cls(**found)
 
     @property
@@ -96,7 +95,7 @@ class EntityListRow(NamedTuple):
 async def show(visit: PageContext) -> Reply:
     """A page of the entities that are looked for."""
     asked = CatalogQuery.of(visit)
-    order = next(order for order in listing.ORDERS if order == (asked.order or "name"))
+    order = next(order for order in browse.ORDERS if order == (asked.order or "name"))
     place, backward = positions.of(visit, order)
     try:
         wanted, owner_problem = asked.filter(), ""
@@ -104,11 +103,11 @@ async def show(visit: PageContext) -> Reply:
         wanted, owner_problem = None, "That is no name or reference of an owner."
     choices = _choices(visit)
     if wanted is None:
-        found, kinds = listing.BrowsePage([], [], False, False), list[FilterChoice]()
+        found, kinds = browse.BrowsePage([], [], False, False), list[FilterChoice]()
         namespaces, owners, tags, sets = await choices
     else:
         (found, kinds), (namespaces, owners, tags, sets) = await asyncio.gather(
-            listing.find(visit.state.database, wanted, order, _ITEMS, place, backward=backward),
+            browse.find(visit.state.database, wanted, order, _ITEMS, place, backward=backward),
             choices,
         )
     before, after = positions.beside(found.places, order, found.before, found.after)
@@ -158,15 +157,15 @@ async def _choices(visit: PageContext) -> Sequence[list[FilterChoice]]:
     if visit.request.header(b"sec-fetch-dest") == "empty":
         return [], [], [], []
     database, now = visit.state.database, visit.now
-    revision = await listing.revision(database)
+    revision = await browse.revision(database)
     remembered = database.remembered.of(_Remembered)
     known = remembered.choices
     if known is None or known.revision != revision or not 0 <= now - known.at < _CHOICES_KEPT:
         values = await asyncio.gather(
-            listing.namespaces(database, _CHOICES),
-            listing.owners(database, _CHOICES),
-            listing.tags(database, _CHOICES),
-            listing.sets(database, _CHOICES),
+            browse.namespaces(database, _CHOICES),
+            browse.owners(database, _CHOICES),
+            browse.tags(database, _CHOICES),
+            browse.sets(database, _CHOICES),
         )
         known = remembered.choices = _Choices(revision, now, values)
     return known.values
@@ -211,7 +210,7 @@ def _row(listed: EntityRow) -> EntityListRow:
         metadata.title or metadata.name,
         metadata.name if metadata.title and metadata.title != metadata.name else None,
         spec.type if isinstance(spec.type, str) else "",
-        words.short_owner(owner_ref) if owner_ref else owner,
+        formatting.short_owner(owner_ref) if owner_ref else owner,
         owner_ref,
         metadata.tags[:_TAGS],
         max(0, len(metadata.tags) - _TAGS),

@@ -8,22 +8,20 @@ import msgspec
 
 from factbook.auth.permissions import CATALOG_READ, SOURCE_READ
 from factbook.catalog.ref import EntityRef
-from factbook.catalog.store import by_ref as reading
-from factbook.catalog.store import detail as showing
+from factbook.catalog.store import by_ref, detail
 from factbook.catalog.store.detail import EntityDetail
-from factbook.datasources.custom import yaml_text as texts
+from factbook.datasources.custom import yaml_text
 from factbook.errors import InputError, UnsupportedError
 from factbook.facts import store
 from factbook.http.requests import Reply, offloaded
 from factbook.integrations import catalog
 from factbook.scheduling import runs
 from factbook.web.charts.graph import Node
-from factbook.web.data_sources import source_labels as source_words
-from factbook.web.entity import facts as entity_facts
-from factbook.web.entity import relation_list as entity_relations
+from factbook.web.data_sources import source_labels
+from factbook.web.entity import facts, relation_list
 from factbook.web.entity.about import about
 from factbook.web.entity.list import owner_reference
-from factbook.web.site import formatting as words
+from factbook.web.site import formatting
 from factbook.web.site.endpoint import PageRoute
 from factbook.web.site.page_context import PageContext
 
@@ -50,7 +48,7 @@ class EntityView(NamedTuple):
     @property
     def path(self) -> str:
         """Where its page is."""
-        return words.entity_path(self.ref)
+        return formatting.entity_path(self.ref)
 
     @property
     def title(self) -> str:
@@ -65,7 +63,7 @@ async def find(visit: PageContext) -> EntityView | Reply:
     parts = [visit.request.parameter(part) for part in ("kind", "namespace", "name")]
     ref = EntityRef.of(*parts)
     # No entity has the character NUL, and PostgreSQL takes no text that does.
-    shown = None if "\0" in str(ref) else await showing.entity(visit.state.database, str(ref))
+    shown = None if "\0" in str(ref) else await detail.entity(visit.state.database, str(ref))
     if shown is None:
         return await _missing(visit, ref)
     return EntityView(shown, msgspec.json.decode(shown.stored.render()))
@@ -76,12 +74,12 @@ async def show(visit: PageContext) -> Reply:
     found = await find(visit)
     if isinstance(found, Reply):
         return found
-    relations = entity_relations.of(found.shown)
+    relations = relation_list.of(found.shown)
     about_ = about(found.shown, found.entity)
     centre = Node(found.ref, about_.kind, found.title, found.path)
     picture = None
     if relations:
-        picture = await entity_relations.picture(
+        picture = await relation_list.picture(
             visit.state.database, centre, relations, f"{found.path}/relations"
         )
     return visit.page(
@@ -89,8 +87,8 @@ async def show(visit: PageContext) -> Reply:
         **frame(found, "Overview"),
         about=about_,
         picture=picture,
-        facts=await entity_facts.of_entity(visit, found.shown.id, found.ref, found.entity),
-        cadence=source_words.cadence,
+        facts=await facts.of_entity(visit, found.shown.id, found.ref, found.entity),
+        cadence=source_labels.cadence,
     )
 
 
@@ -99,19 +97,19 @@ async def relations(visit: PageContext) -> Reply:
     found = await find(visit)
     if isinstance(found, Reply):
         return found
-    everything = entity_relations.of(found.shown)
+    everything = relation_list.of(found.shown)
     type_ = visit.query("type")
     asked = [each for each in everything if type_ in ("", each.type)]
     number = _number(visit.query("page", "1"))
     first = (number - 1) * _RELATIONS
     shown = asked[first : first + _RELATIONS]
-    path = f"{found.path}/relations?type={words.segment(type_)}&page="
+    path = f"{found.path}/relations?type={formatting.segment(type_)}&page="
     return visit.page(
         "entity-relations.html",
         **frame(found, "Relations"),
-        types=entity_relations.types(everything),
+        types=relation_list.types(everything),
         type=type_,
-        rows=await entity_relations.listed(visit.state.database, shown),
+        rows=await relation_list.listed(visit.state.database, shown),
         total=len(asked),
         first=first,
         before=f"{path}{number - 1}" if number > 1 else None,
@@ -124,9 +122,9 @@ async def raw(visit: PageContext) -> Reply:
     found = await find(visit)
     if isinstance(found, Reply):
         return found
-    forms = [("JSON", "json", words.json_text(found.entity)), ("YAML", "yaml", "")]
+    forms = [("JSON", "json", formatting.json_text(found.entity)), ("YAML", "yaml", "")]
     if len(forms[0][2]) <= _RAW:
-        forms[1] = ("YAML", "yaml", await offloaded(texts.written, found.entity))
+        forms[1] = ("YAML", "yaml", await offloaded(yaml_text.written, found.entity))
     return visit.page(
         "entity-raw.html",
         **frame(found, "Raw"),
@@ -140,7 +138,7 @@ async def as_json(visit: PageContext) -> Reply:
     found = await find(visit)
     if isinstance(found, Reply):
         return found
-    return _file(found, "json", words.json_text(found.entity) + "\n", b"application/json")
+    return _file(found, "json", formatting.json_text(found.entity) + "\n", b"application/json")
 
 
 async def as_yaml(visit: PageContext) -> Reply:
@@ -150,7 +148,7 @@ async def as_yaml(visit: PageContext) -> Reply:
         return found
     if len(found.shown.stored.render()) > _LARGEST_YAML:
         raise UnsupportedError("This entity is too large for YAML; take its JSON.")
-    text = await offloaded(texts.written, found.entity)
+    text = await offloaded(yaml_text.written, found.entity)
     return _file(found, "yaml", text, b"application/yaml; charset=utf-8")
 
 
@@ -165,20 +163,20 @@ async def source(visit: PageContext) -> Reply:
         return visit.redirect(found.path)
     database = visit.state.database
     down = await runs.down_since(database, [asked.id])
-    card = await entity_facts.card(
+    card = await facts.card(
         visit,
         found.shown.id,
         found.ref,
         asked,
         await store.latest(database, asked.id, found.shown.id),
         down.get(asked.id),
-        can_collect=entity_facts.can_collect(visit, known, asked),
+        can_collect=facts.can_collect(visit, known, asked),
     )
     return visit.page(
         "entity-source.html",
         **frame(found, ""),
         card=card,
-        cadence=source_words.cadence,
+        cadence=source_labels.cadence,
     )
 
 
@@ -195,7 +193,7 @@ def frame(found: EntityView, tab: str) -> dict[str, Any]:
         "owner_ref": owner_reference(owner, rest.partition("/")[0]),
         "tabs": [
             ("Overview", found.path, None),
-            ("Relations", f"{found.path}/relations", len(entity_relations.of(found.shown))),
+            ("Relations", f"{found.path}/relations", len(relation_list.of(found.shown))),
             ("Raw", f"{found.path}/raw", None),
         ],
         "tab": tab,
@@ -204,7 +202,7 @@ def frame(found: EntityView, tab: str) -> dict[str, Any]:
 
 def _file(found: EntityView, ending: str, text: str, content_type: bytes) -> Reply:
     name = "".join(char if char.isascii() and (char.isalnum() or char in "-_.") else "-"
-                   for char in words.name_of(found.ref))  # fmt: skip
+                   for char in formatting.name_of(found.ref))  # fmt: skip
     headers = {"content-disposition": f'attachment; filename="{name[:100]}.{ending}"'}
     return Reply(text.encode(), headers=headers, content_type=content_type)
 
@@ -214,11 +212,11 @@ async def _missing(visit: PageContext, ref: EntityRef) -> Reply:
     near: list[str] = []
     if all(part.isprintable() for part in ref):
         database = visit.state.database
-        near = await showing.same_name(database, ref.name, _NEAR)
-        known = await reading.nearest(database, ref.kind, ref.name)
-        names = list(dict.fromkeys(words.name_of(one) for one in known))
+        near = await detail.same_name(database, ref.name, _NEAR)
+        known = await by_ref.nearest(database, ref.kind, ref.name)
+        names = list(dict.fromkeys(formatting.name_of(one) for one in known))
         for close in difflib.get_close_matches(ref.name, names, n=_NEAR, cutoff=0.5):
-            near += [one for one in known if words.name_of(one) == close and one not in near]
+            near += [one for one in known if formatting.name_of(one) == close and one not in near]
     return visit.page(
         "entity-missing.html", 404, ref=str(ref), name=ref.name, near=near[: 2 * _NEAR]
     )

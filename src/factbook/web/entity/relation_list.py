@@ -8,7 +8,7 @@ from urllib.parse import quote
 import msgspec
 from markupsafe import Markup
 
-from factbook.catalog.store import detail as showing
+from factbook.catalog.store import detail
 from factbook.catalog.store.detail import DisplayName, EntityDetail
 from factbook.http.requests import offloaded
 from factbook.storage import Database
@@ -52,7 +52,7 @@ async def picture(
     """
     chosen = await offloaded(_chosen, relations)
     refs = sorted({each.target_ref for each in chosen})
-    names = await showing.names(database, refs)
+    names = await detail.names(database, refs)
     if len(chosen) < len(relations):
         names = {ref: DisplayName(name_of(ref), name_of(ref)) for ref in names}
     edges = [Edge(each.type, node(each.target_ref, names)) for each in chosen]
@@ -66,7 +66,7 @@ async def picture(
 async def listed(database: Database, relations: Sequence[EntityRelation]) -> list[tuple[str, Node]]:
     """(caption, entity) of some relations."""
     refs = list(dict.fromkeys(relation.target_ref for relation in relations))
-    names = await showing.names(database, refs)
+    names = await detail.names(database, refs)
     return [(caption(one.type), node(one.target_ref, names)) for one in relations]
 
 

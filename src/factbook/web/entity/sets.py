@@ -4,16 +4,14 @@ from collections.abc import Sequence
 from urllib.parse import quote, urlencode
 
 from factbook.auth.permissions import CATALOG_READ, SET_WRITE
-from factbook.catalog.store import changes
-from factbook.catalog.store import stored_sets as pushing
+from factbook.catalog.store import changes, stored_sets
 from factbook.catalog.store.apply import Actor
 from factbook.catalog.store.diff import Guards
 from factbook.catalog.store.stored_sets import StoredSet
 from factbook.errors import ConflictError, InputError, NotFoundError, PreconditionFailedError
-from factbook.http import audit as auditing
+from factbook.http import audit
 from factbook.http.requests import Reply, offloaded
-from factbook.web.site import addresses
-from factbook.web.site import formatting as words
+from factbook.web.site import addresses, formatting
 from factbook.web.site.diff import difference
 from factbook.web.site.endpoint import PageRoute
 from factbook.web.site.page_context import PageContext
@@ -26,12 +24,12 @@ _LONGEST_NUMBER = 9
 
 async def listed(visit: PageContext) -> Reply:
     """Every set, and those that were emptied and can be restored."""
-    found = await pushing.summaries(visit.state.database)
+    found = await stored_sets.summaries(visit.state.database)
     return visit.page(
         "sets.html",
         sets=found,
         entities=sum(each.item_count for each in found),
-        emptied=await pushing.emptied(visit.state.database, _EMPTIED),
+        emptied=await stored_sets.emptied(visit.state.database, _EMPTIED),
         example=_push_lines(visit, "services"),
     )
 
@@ -41,7 +39,7 @@ async def items(visit: PageContext) -> Reply:
     found, after = await _set(visit), _number(visit.query("after", "-1"), least=-1)
     page = None
     if found.item_count:
-        page = await pushing.page(visit.state.database, found.id, _ITEMS, after)
+        page = await stored_sets.page(visit.state.database, found.id, _ITEMS, after)
     more = None if page is None or page.more is None else f"{_path(found.id)}?after={page.more}"
     return visit.page(
         "set-items.html",
@@ -60,7 +58,7 @@ async def revisions(visit: PageContext) -> Reply:
         "set-revisions.html",
         set=found,
         path=_path(found.id),
-        revisions=await pushing.set_revisions(visit.state.database, found.id),
+        revisions=await stored_sets.set_revisions(visit.state.database, found.id),
         can_restore=visit.may(SET_WRITE),
     )
 
@@ -76,7 +74,7 @@ async def restore(visit: PageContext) -> Reply:
     seen = _number(visit.sent.one("seen"), least=0)
     state = visit.state
     try:
-        _, outcome = await pushing.restore(
+        _, outcome = await stored_sets.restore(
             state.database,
             found.id,
             number,
@@ -85,7 +83,7 @@ async def restore(visit: PageContext) -> Reply:
             Guards(if_match=f'"{seen}"', take=visit.sent.one("take") == "yes"),
             state.rules,
             kept=state.settings.revisions_kept,
-            write=visit.writing(auditing.of_restored(found.id, number)),
+            write=visit.writing(audit.of_restored(found.id, number)),
         )
     except (ConflictError, PreconditionFailedError) as error:
         return await _revision(visit, error.status, problem=error.message)
@@ -131,7 +129,7 @@ def _counted(changes: dict[str, int]) -> str:
 
 
 async def _set(visit: PageContext) -> StoredSet:
-    return await pushing.summary(visit.state.database, visit.request.parameter("set_id"))
+    return await stored_sets.summary(visit.state.database, visit.request.parameter("set_id"))
 
 
 def _revision_number(visit: PageContext) -> int:
@@ -149,7 +147,7 @@ def _number(text: str, *, least: int) -> int:
 
 
 def _path(name: str) -> str:
-    return f"/sets/{words.segment(name)}"
+    return f"/sets/{formatting.segment(name)}"
 
 
 def _push_lines(visit: PageContext, name: str) -> dict[str, str]:

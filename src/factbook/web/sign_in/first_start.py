@@ -3,9 +3,8 @@
 import asyncio
 
 from factbook import clock
-from factbook.auth import invitations
-from factbook.auth import users as people
-from factbook.http import urls as links
+from factbook.auth import invitations, users
+from factbook.http import urls
 from factbook.settings import Settings
 from factbook.storage import Database, open_database
 
@@ -35,7 +34,7 @@ def words(settings: Settings, key: bytes) -> str:
     async def work() -> str:
         database = await open_database(settings.database_url, connections=3)
         try:
-            return await _words(database, links.server(settings), key)
+            return await _words(database, urls.server(settings), key)
         finally:
             await database.close()
 
@@ -44,11 +43,11 @@ def words(settings: Settings, key: bytes) -> str:
 
 async def _words(database: Database, server: str | None, key: bytes) -> str:
     if server is None:
-        return "" if await people.any_there(database) else _NO_ADDRESS
+        return "" if await users.any_there(database) else _NO_ADDRESS
     secret, now = invitations.generate(), clock.now()
     made = await database.write(
         lambda transaction: invitations.replace_first(
             transaction, invitations.digest(secret, key), now, invitations.FIRST_LIFETIME
         )
     )
-    return _NOBODY.format(link=links.welcome(server, secret)) if made else ""
+    return _NOBODY.format(link=urls.welcome(server, secret)) if made else ""

@@ -4,10 +4,9 @@ from collections.abc import Sequence
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
-from factbook.audit import trail as audit
+from factbook.audit import trail
 from factbook.audit.trail import AuditEntry, Caller
-from factbook.auth import roles
-from factbook.auth import users as people
+from factbook.auth import roles, users
 from factbook.auth.oidc import attempt as attempts
 from factbook.auth.oidc.identity import Identity, role_of
 from factbook.auth.users import Person
@@ -19,7 +18,7 @@ from factbook.errors import (
     SignInError,
     TooManyRequestsError,
 )
-from factbook.http import audit as auditing
+from factbook.http import audit
 from factbook.http.requests import Reply
 from factbook.storage import Transaction, Write
 from factbook.web.sign_in.password_sign_in import safe_path
@@ -75,14 +74,14 @@ async def _person(visit: PageContext, provider: "OpenID", identity: Identity) ->
     """Who the account belongs to: somebody who came before, or a new person."""
     database = visit.state.database
     role = role_of(identity, provider.options)
-    found = await people.find_by_subject(database, identity.issuer, identity.subject)
+    found = await users.find_by_subject(database, identity.issuer, identity.subject)
     if found is None:
         return await _new_person(visit, identity, role)
     if role == roles.ADMINISTRATOR and found.role != role and found.disabled_at is None:
         # Whom the provider counts among the administrators is one from now on.
         entry = AuditEntry("person.change", found.ref, {"role": role, "by": "OpenID Connect"})
         write = _writing(visit, found.ref, entry)
-        await write(lambda tx: people.change_role(tx, found.ref, role, visit.now))
+        await write(lambda tx: users.change_role(tx, found.ref, role, visit.now))
     return found
 
 
@@ -90,10 +89,10 @@ async def _new_person(visit: PageContext, identity: Identity, role: str | None) 
     if role is None:
         raise SignInError("This account is not known here; ask an administrator to add it.")
     try:
-        ref = people.reference(identity.name)
+        ref = users.reference(identity.name)
 
         def work(transaction: Transaction) -> Person:
-            return people.create(
+            return users.create(
                 transaction,
                 ref=ref,
                 display_name=identity.display_name or identity.name,
@@ -116,7 +115,7 @@ async def _new_person(visit: PageContext, identity: Identity, role: str | None) 
 
 def _writing(visit: PageContext, ref: str, entry: AuditEntry) -> Write:
     caller = Caller(ref, visit.now, visit.address)
-    return audit.writing(visit.state.database, caller, entry, HTTPStatus.SEE_OTHER)
+    return trail.writing(visit.state.database, caller, entry, HTTPStatus.SEE_OTHER)
 
 
 def _provider(visit: PageContext) -> "OpenID":
@@ -138,7 +137,7 @@ def _check_rate(visit: PageContext) -> None:
 
 async def _refused(visit: PageContext, error: SignInError) -> Reply:
     visit.state.failures.take(visit.address)
-    auditing.refused(
+    audit.refused(
         visit.state,
         actor="",
         address=visit.address,

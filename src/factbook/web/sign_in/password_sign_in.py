@@ -6,10 +6,9 @@ from functools import partial
 from http import HTTPStatus
 from typing import NamedTuple
 
-from factbook.audit import trail as audit
+from factbook.audit import trail
 from factbook.audit.trail import AuditEntry, Caller
-from factbook.auth import invitations, passwords
-from factbook.auth import users as people
+from factbook.auth import invitations, passwords, users
 from factbook.auth.invitations import Invitation
 from factbook.errors import (
     ConflictError,
@@ -18,8 +17,7 @@ from factbook.errors import (
     NotFoundError,
     TooManyRequestsError,
 )
-from factbook.http import audit as auditing
-from factbook.http import urls as links
+from factbook.http import audit, urls
 from factbook.http.requests import Reply
 from factbook.storage import Transaction
 from factbook.web.site import session
@@ -49,7 +47,7 @@ async def sign_in(visit: PageContext) -> Reply:
     name, back = visit.sent.one("name"), safe_path(visit.sent.raw("next"))
     try:
         proven = await _proven(visit, name, visit.sent.raw("password"))
-        check = partial(people.require_password, ref=proven.ref, stored=proven.stored)
+        check = partial(users.require_password, ref=proven.ref, stored=proven.stored)
         await session.start(visit, proven.ref, "password", check)
     except (InputError, NotFoundError, TooManyRequestsError) as error:
         wrong = error if isinstance(error, TooManyRequestsError) else InputError(_WRONG)
@@ -76,7 +74,7 @@ async def accept(visit: PageContext) -> Reply:
     """Use an invitation, and sign in."""
     invitation, form = await _invitation(visit), visit.sent
     try:
-        ref = invitation.ref or people.reference(form.one("name"))
+        ref = invitation.ref or users.reference(form.one("name"))
         password = form.raw("password")
         passwords.check(password, ref)
         if password != form.raw("again"):
@@ -105,8 +103,8 @@ async def _proven(visit: PageContext, name: str, password: str) -> Proven:
     A name that nobody has takes as long as a wrong password, and is answered the same.
     """
     state, limit = visit.state, visit.site.wrong_passwords
-    ref = people.reference(name)
-    stored = await people.password_of(state.database, ref)
+    ref = users.reference(name)
+    stored = await users.password_of(state.database, ref)
     async with visit.site.hashing:
         # Here, so that many who come at once are not all let through before the first has failed.
         if seconds := state.failures.waits(visit.address) or limit.waits(ref):
@@ -126,7 +124,7 @@ async def _renew(visit: PageContext, proven: Proven, password: str) -> None:
     """Hash the password anew where that was done as one does no more."""
     if passwords.outdated(proven.stored):
         hashed = await visit.site.slow(passwords.hashed, password)
-        await visit.state.database.write(lambda tx: people.rehash(tx, proven.ref, hashed))
+        await visit.state.database.write(lambda tx: users.rehash(tx, proven.ref, hashed))
 
 
 async def _use(visit: PageContext, ref: str, hashed: str, display_name: str) -> None:
@@ -135,9 +133,9 @@ async def _use(visit: PageContext, ref: str, hashed: str, display_name: str) -> 
     def work(transaction: Transaction) -> Invitation:
         invitation = invitations.take(transaction, digest, now)
         if invitation.ref is not None:
-            people.set_password(transaction, ref, hashed)
+            users.set_password(transaction, ref, hashed)
         else:
-            people.create(
+            users.create(
                 transaction,
                 ref=ref,
                 display_name=display_name,
@@ -154,7 +152,7 @@ async def _use(visit: PageContext, ref: str, hashed: str, display_name: str) -> 
         return AuditEntry("person.create", ref, {"role": invitation.role, "by": invitation.made_by})
 
     caller = Caller(ref, now, visit.address)
-    await audit.writing(visit.state.database, caller, about, HTTPStatus.SEE_OTHER)(work)
+    await trail.writing(visit.state.database, caller, about, HTTPStatus.SEE_OTHER)(work)
 
 
 async def _invitation(visit: PageContext) -> Invitation:
@@ -181,7 +179,7 @@ async def _form(
         name=name,
         problem=problem,
         openid=openid and openid.title,
-        nobody=not await people.any_there(visit.state.database),
+        nobody=not await users.any_there(visit.state.database),
     )
 
 
@@ -195,7 +193,7 @@ def _welcome(visit: PageContext, invitation: Invitation, status: int = 200, **va
 
 async def _note_refusal(visit: PageContext, name: str, error: FactbookError) -> None:
     visit.recorded = True
-    auditing.refused(
+    audit.refused(
         visit.state,
         actor="",
         address=visit.address,
@@ -209,7 +207,7 @@ async def _note_refusal(visit: PageContext, name: str, error: FactbookError) -> 
 async def _known(visit: PageContext, name: str) -> str:
     """The reference of the person of this name; none for other words, which may be a password."""
     try:
-        found = await people.find(visit.state.database, people.reference(name))
+        found = await users.find(visit.state.database, users.reference(name))
     except InputError:
         return ""
     return found.ref if found else ""
@@ -219,6 +217,6 @@ SIGNING_IN: Sequence[PageRoute] = (
     PageRoute("GET", "/sign-in", ask, OPEN),
     PageRoute("POST", "/sign-in", sign_in, OPEN),
     PageRoute("POST", "/sign-out", sign_out, OPEN),
-    PageRoute("GET", links.WELCOME, welcome, OPEN),
-    PageRoute("POST", links.WELCOME, accept, OPEN),
+    PageRoute("GET", urls.WELCOME, welcome, OPEN),
+    PageRoute("POST", urls.WELCOME, accept, OPEN),
 )

@@ -24,7 +24,7 @@ from factbook.errors import (
     PreconditionFailedError,
     TooManyRequestsError,
 )
-from factbook.http import audit as auditing
+from factbook.http import audit
 from factbook.http import error_responses as errors
 from factbook.http.authentication import client_address
 from factbook.http.requests import ClientGoneError, Reply, Request
@@ -164,11 +164,11 @@ def _note_refusal(visit: PageContext, path: str, status: int) -> None:
 
 def _record(visit: PageContext, path: str, status: int) -> None:
     visit.recorded = True
-    auditing.refused(
+    audit.refused(
         visit.state,
         actor=visit.session.ref if visit.session else "",
         address=visit.address,
-        action=auditing.REFUSED,
+        action=audit.REFUSED,
         # Of some pages the path is a secret: the link of an invitation.
         object=path,
         status=status,

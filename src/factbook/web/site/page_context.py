@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any
 
-from factbook.audit import trail as audit
+from factbook.audit import trail
 from factbook.audit.trail import About, AuditEntry, Caller
 from factbook.auth.permissions import TITLES
 from factbook.auth.sessions import Session
@@ -64,7 +64,7 @@ class PageContext:
     def writing(self, about: AuditEntry | About, status: int = HTTPStatus.SEE_OTHER) -> Write:
         """What writes to the database, and records in the same transaction who did it."""
         caller = Caller(self.person.ref, self.now, self.address)
-        return audit.writing(self.state.database, caller, about, status)
+        return trail.writing(self.state.database, caller, about, status)
 
     def require(self, *permissions: str) -> None:
         """Raise NotAllowedError naming what the person may not."""

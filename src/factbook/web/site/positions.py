@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from factbook.catalog.store import browse as listing
+from factbook.catalog.store import browse
 from factbook.catalog.store.browse import Order, Place
 from factbook.errors import InputError
 from factbook.web.site.page_context import PageContext
@@ -44,7 +44,7 @@ def _decoded(text: str, order: Order) -> Place:
         found: list[str | int] = msgspec.json.decode(content, type=list[str | int])
     except (ValueError, msgspec.MsgspecError):
         raise _wrong() from None
-    if found[:1] != [order] or not listing.is_place(found[1:], order):
+    if found[:1] != [order] or not browse.is_place(found[1:], order):
         raise _wrong()
     return tuple(found[1:])
 

@@ -4,10 +4,9 @@ import hmac
 from collections.abc import Callable
 from http import HTTPStatus
 
-from factbook.audit import trail as audit
+from factbook.audit import trail
 from factbook.audit.trail import AuditEntry, Caller
-from factbook.auth import sessions
-from factbook.auth import users as people
+from factbook.auth import sessions, users
 from factbook.auth.sessions import Session
 from factbook.auth.tokens import digest
 from factbook.clock import SECOND
@@ -60,7 +59,7 @@ async def start(visit: PageContext, ref: str, how: str, check: Check | None = No
     before = visit.session
 
     def work(transaction: Transaction) -> None:
-        people.signed_in(transaction, ref, now)
+        users.signed_in(transaction, ref, now)
         if check is not None:
             check(transaction)
         if before is not None:
@@ -71,7 +70,7 @@ async def start(visit: PageContext, ref: str, how: str, check: Check | None = No
 
     caller = Caller(ref, now, visit.address)
     entry = AuditEntry("session.start", ref, {"how": how})
-    await audit.writing(visit.state.database, caller, entry, HTTPStatus.SEE_OTHER)(work)
+    await trail.writing(visit.state.database, caller, entry, HTTPStatus.SEE_OTHER)(work)
     visit.keep_cookie(cookies.SESSION, value, sessions.LIFETIME // SECOND)
     visit.drop_cookie(cookies.VISITOR)
 
