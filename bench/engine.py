@@ -12,7 +12,7 @@ import time
 from functools import partial
 
 from factbook.clock import now
-from factbook.scheduling import run_queue as engine
+from factbook.scheduling import run_queue
 from factbook.scheduling.run_queue import Batch, BatchFigures, Queue, RunOrder
 from factbook.storage import Database, open_database
 from factbook.storage.migrations import migrate
@@ -33,7 +33,7 @@ async def fill(url: str, batches: int) -> None:
     for source in SOURCES:
         works = [f"work {number}" for number in range(batches)]
         order = RunOrder(source, Queue(source), works, "cadence", True, now() + FAR, batches)
-        await database.write(partial(engine.enqueue, order=order, now=now()))
+        await database.write(partial(run_queue.enqueue, order=order, now=now()))
     await database.close()
 
 
@@ -53,12 +53,12 @@ async def _drain(database: Database, holder: str, latency: float) -> int:
     async def do(batch: Batch) -> None:
         await asyncio.sleep(latency)
         await database.write(
-            partial(engine.finish, batch=batch, figures=BatchFigures(1), now=now())
+            partial(run_queue.finish, batch=batch, figures=BatchFigures(1), now=now())
         )
 
     while True:
         claim = partial(
-            engine.claim, holder=holder, source_ids=SOURCES, limit=SLOTS - len(held), now=now()
+            run_queue.claim, holder=holder, source_ids=SOURCES, limit=SLOTS - len(held), now=now()
         )
         found = await database.write(claim)
         done += len(found)

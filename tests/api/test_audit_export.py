@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from factbook.audit import trail as audit
+from factbook.audit import trail
 from factbook.audit.trail import AuditEntry, Caller
 from factbook.auth.permissions import AUDIT_READ, NAMES
 from factbook.clock import DAY, HOUR, MINUTE, SECOND
@@ -24,10 +24,10 @@ ON_SQLITE = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 async def add(service: Service, *times: int) -> None:
     """A record at each time."""
     made = [
-        audit.record(Caller("user:default/kim", at), AuditEntry("set.push", f"set {at - NOON}"))
+        trail.record(Caller("user:default/kim", at), AuditEntry("set.push", f"set {at - NOON}"))
         for at in times
     ]
-    await service.state.database.write(lambda transaction: audit.append_all(transaction, made))
+    await service.state.database.write(lambda transaction: trail.append_all(transaction, made))
 
 
 async def exported(service: Service, **query: Any) -> list[dict[str, Any]]:
@@ -91,7 +91,7 @@ async def test_only_who_may_read_the_audit_exports_it(service: Service) -> None:
 
 async def test_an_export_is_of_one_moment(service: Service) -> None:
     await add(service, *(NOON + number for number in range(3_000)))
-    lines = audit.export(service.state.database)
+    lines = trail.export(service.state.database)
     assert len(await anext(lines)) < 3_000
     await add(service, NOON + 9_999)
     assert [record.object for records in [found async for found in lines] for record in records][

@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from factbook.auth import invitations, permissions, roles, sessions, store
-from factbook.auth import users as people
+from factbook.auth import invitations, permissions, roles, sessions, store, users
 from factbook.auth.users import Person
 from factbook.clock import DAY
 from factbook.storage import Database
@@ -24,7 +23,7 @@ async def add(database: Database, ref: str = KIM, **given: Any) -> Person:
         "now": NOON,
         **given,
     }
-    return await database.write(lambda tx: people.create(tx, ref=ref, **wanted))
+    return await database.write(lambda tx: users.create(tx, ref=ref, **wanted))
 
 
 async def add_token(
@@ -65,11 +64,11 @@ async def grant(database: Database, digest: str) -> store.Grant:
 
 
 async def change_role(database: Database, ref: str, role: str) -> None:
-    await database.write(lambda tx: people.change_role(tx, ref, role, NOON + 1))
+    await database.write(lambda tx: users.change_role(tx, ref, role, NOON + 1))
 
 
 async def disable(database: Database, ref: str) -> None:
-    await database.write(lambda tx: people.disable(tx, ref, NOON + 1))
+    await database.write(lambda tx: users.disable(tx, ref, NOON + 1))
 
 
 async def invited(database: Database) -> list[str]:

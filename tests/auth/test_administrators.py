@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from factbook.auth import roles, sessions
-from factbook.auth import users as people
+from factbook.auth import roles, sessions, users
 from factbook.errors import ConflictError
 from factbook.storage import Database
 from tests.auth.accounts import KIM, LOU, add, add_session, change_role, disable
@@ -21,12 +20,12 @@ async def test_the_last_enabled_administrator_stays_one(database: Database, lose
     await add_session(database, "s1")
     with pytest.raises(ConflictError, match="the only administrator; make somebody else one"):
         await lose(database, KIM)
-    assert await people.find(database, KIM) == made
+    assert await users.find(database, KIM) == made
     assert len(await sessions.listed(database, KIM)) == 1
     await change_role(database, KIM, roles.ADMINISTRATOR)
     await change_role(database, LOU, roles.ADMINISTRATOR)
     await lose(database, KIM)
-    assert await people.find(database, KIM) != made
+    assert await users.find(database, KIM) != made
 
 
 @pytest.mark.parametrize("lose", [disable, lambda db, ref: change_role(db, ref, roles.VIEWER)])
@@ -38,5 +37,5 @@ async def test_of_the_last_two_administrators_who_go_at_once_one_stays(
     found = await asyncio.gather(lose(database, KIM), lose(database, LOU), return_exceptions=True)
     assert sum(isinstance(one, ConflictError) for one in found) == 1
     assert found.count(None) == 1
-    left = [one for one in await people.listed(database) if one.disabled_at is None]
+    left = [one for one in await users.listed(database) if one.disabled_at is None]
     assert [one.role for one in left].count(roles.ADMINISTRATOR) == 1

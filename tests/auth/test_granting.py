@@ -5,9 +5,7 @@ from typing import Any
 
 import pytest
 
-from factbook.auth import store
-from factbook.auth import token_rules as granting
-from factbook.auth import users as people
+from factbook.auth import store, token_rules, users
 from factbook.auth.permissions import CATALOG_READ, NAMES, SET_WRITE, SOURCE_READ
 from factbook.auth.store import StoredToken
 from factbook.auth.token_rules import TokenRequest
@@ -20,7 +18,7 @@ VIC = "user:default/vic"
 
 async def add_viewer(database: Database) -> None:
     await database.write(
-        lambda tx: people.create(
+        lambda tx: users.create(
             tx, ref=VIC, display_name="Vic", role="viewer", created_by="test", now=NOON
         )
     )
@@ -31,7 +29,7 @@ async def make(database: Database, *permissions: str, **given: Any) -> StoredTok
     digest = str(len(await store.listed(database)))
     fields: dict[str, Any] = {"digest": digest, "owner": VIC, "held": NAMES}
     fields |= {"created_by": "test", "now": NOON, **given}
-    return await database.write(lambda tx: granting.make(tx, wish, **fields))
+    return await database.write(lambda tx: token_rules.make(tx, wish, **fields))
 
 
 @pytest.mark.spec("token.never-exceeds-its-creator")
@@ -54,23 +52,23 @@ async def test_the_owner_may_be_a_machine_that_has_no_account(database: Database
 async def test_a_disabled_person_gets_no_token(database: Database) -> None:
     await add_viewer(database)
     await database.write(
-        lambda tx: people.create(
+        lambda tx: users.create(
             tx, ref="user:default/a", display_name="A", role="administrator", created_by="", now=1
         )
     )
-    await database.write(lambda tx: people.disable(tx, VIC, NOON))
+    await database.write(lambda tx: users.disable(tx, VIC, NOON))
     with pytest.raises(NotAllowedError):
         await make(database, CATALOG_READ)
 
 
 async def test_one_form_of_one_person_is_one_token(database: Database) -> None:
     key = b"k" * 64
-    id_ = granting.id_of("form", VIC, key)
-    assert id_ == granting.id_of("form", VIC, key)
+    id_ = token_rules.id_of("form", VIC, key)
+    assert id_ == token_rules.id_of("form", VIC, key)
     others = {
-        granting.id_of("form", "user:default/lou", key),
-        granting.id_of("another", VIC, key),
-        granting.id_of("form", VIC, b"l" * 64),
+        token_rules.id_of("form", "user:default/lou", key),
+        token_rules.id_of("another", VIC, key),
+        token_rules.id_of("form", VIC, b"l" * 64),
     }
     assert len({id_, *others}) == 4
     assert (await make(database, CATALOG_READ, id=id_)).id == id_
@@ -85,7 +83,7 @@ async def test_a_token_is_revoked_by_its_id_and_by_its_owner_alone(database: Dat
     made = await make(database, CATALOG_READ, name="ci")
     for id_, owner in (("ci", VIC), (made.id, "user:default/lou"), ("none", None), ("ci", None)):
         with pytest.raises(NotFoundError):
-            await database.write(partial(granting.revoke, id_=id_, owner=owner, now=NOON))
+            await database.write(partial(token_rules.revoke, id_=id_, owner=owner, now=NOON))
     assert await store.listed(database) != []
-    await database.write(lambda tx: granting.revoke(tx, made.id, VIC, NOON))
+    await database.write(lambda tx: token_rules.revoke(tx, made.id, VIC, NOON))
     assert await store.listed(database) == []

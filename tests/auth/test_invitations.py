@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from factbook.auth import invitations, roles
-from factbook.auth import users as people
+from factbook.auth import invitations, roles, users
 from factbook.auth.invitations import Invitation
 from factbook.clock import DAY
 from factbook.errors import InputError, NotFoundError
@@ -34,7 +33,7 @@ async def replace_first(database: Database, digest: str) -> bool:
 
 async def add_kim(database: Database) -> None:
     def add(tx: Any) -> None:
-        people.create(
+        users.create(
             tx, ref=KIM, display_name="Kim", role="administrator", created_by="test", now=NOON
         )
 

@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from factbook.auth import invitations, permissions, roles, sessions
-from factbook.auth import users as people
+from factbook.auth import invitations, permissions, roles, sessions, users
 from factbook.storage import Database, Transaction
 from tests.auth.accounts import (
     KIM,
@@ -40,7 +39,7 @@ async def test_tokens_and_sessions_end_with_the_account_for_good(database: Datab
     ]
     assert await sessions.listed(database, KIM) == []
     assert len(await sessions.listed(database, LOU)) == 1
-    await database.write(lambda tx: people.enable(tx, KIM))
+    await database.write(lambda tx: users.enable(tx, KIM))
     assert (await grant(database, "t1")).revoked_at == NOON + 1
     assert await sessions.listed(database, KIM) == []
 
@@ -91,7 +90,7 @@ async def test_what_a_person_may_do_is_asked_in_the_transaction_that_makes_a_tok
     database: Database,
 ) -> None:
     async def may(ref: str) -> frozenset[str] | None:
-        return await database.write(lambda tx: people.permissions_of(tx, ref))
+        return await database.write(lambda tx: users.permissions_of(tx, ref))
 
     await add(database)
     await add(database, LOU, role=roles.VIEWER)
@@ -111,12 +110,12 @@ async def test_a_link_that_is_used_while_the_person_is_disabled_leaves_no_way_in
 
     def use(tx: Transaction) -> None:
         invitations.take(tx, "d1", NOON)
-        people.set_password(tx, KIM, "new")
-        people.signed_in(tx, KIM, NOON)
+        users.set_password(tx, KIM, "new")
+        users.signed_in(tx, KIM, NOON)
         sessions.start(tx, hash="s1", ref=KIM, now=NOON, address="", agent="")
 
     await asyncio.gather(database.write(use), disable(database, KIM), return_exceptions=True)
     assert await sessions.listed(database, KIM) == []
-    kim = await people.find(database, KIM)
+    kim = await users.find(database, KIM)
     assert kim is not None
     assert kim.disabled_at == NOON + 1

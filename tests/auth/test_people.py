@@ -5,8 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from factbook.auth import permissions, roles, sessions
-from factbook.auth import users as people
+from factbook.auth import permissions, roles, sessions, users
 from factbook.auth.users import Person
 from factbook.errors import ConflictError, InputError, NotFoundError
 from factbook.storage import Database, Transaction
@@ -36,7 +35,7 @@ from tests.service import NOON
     ],
 )
 def test_a_name_to_sign_in_with_has_one_reference(name: str, ref: str) -> None:
-    assert people.reference(name) == ref
+    assert users.reference(name) == ref
 
 
 @pytest.mark.parametrize(
@@ -45,32 +44,32 @@ def test_a_name_to_sign_in_with_has_one_reference(name: str, ref: str) -> None:
 )
 def test_what_is_no_name_is_refused_in_a_sentence(name: str) -> None:
     with pytest.raises(InputError, match="A name has 1 to 63 characters"):
-        people.reference(name)
+        users.reference(name)
 
 
 # Finding
 
 
 async def test_a_person_is_found_as_created(database: Database) -> None:
-    assert not await people.any_there(database)
+    assert not await users.any_there(database)
     made = await add(database, password="a hash", display_name=" Kim K. ")
     assert made == Person(
         KIM, "Kim K.", "administrator", True, None, None, "test", NOON, None, None
     )
-    assert await people.find(database, KIM) == made
+    assert await users.find(database, KIM) == made
     assert made.name == "kim"
     assert made.permissions == permissions.NAMES
-    assert await people.any_there(database)
-    assert await people.password_of(database, KIM) == "a hash"
+    assert await users.any_there(database)
+    assert await users.password_of(database, KIM) == "a hash"
     for ref in (LOU, "", "kim", "user:default/KIM"):
-        assert await people.find(database, ref) is None
-        assert await people.password_of(database, ref) is None
+        assert await users.find(database, ref) is None
+        assert await users.password_of(database, ref) is None
 
 
 async def test_everyone_is_listed_in_the_order_of_references(database: Database) -> None:
     lou = await add(database, LOU, role=roles.VIEWER)
     kim = await add(database)
-    assert await people.listed(database) == [kim, lou]
+    assert await users.listed(database) == [kim, lou]
     assert lou.permissions == roles.ROLES[roles.VIEWER]
 
 
@@ -79,18 +78,18 @@ async def test_a_person_of_a_provider_is_found_by_issuer_and_subject(database: D
     kim = await add(database, issuer=one, subject="7")
     lou = await add(database, LOU, issuer=two, subject="7")
     await add(database, "user:default/max")
-    assert await people.find_by_subject(database, one, "7") == kim
-    assert await people.find_by_subject(database, two, "7") == lou
-    assert await people.find_by_subject(database, one, "8") is None
+    assert await users.find_by_subject(database, one, "7") == kim
+    assert await users.find_by_subject(database, two, "7") == lou
+    assert await users.find_by_subject(database, one, "8") is None
     assert not kim.has_password
-    assert await people.password_of(database, KIM) is None
+    assert await users.password_of(database, KIM) is None
 
 
 async def test_a_reference_is_one_persons(database: Database) -> None:
     kim = await add(database)
     with pytest.raises(ConflictError, match="There is a person user:default/kim already"):
         await add(database, display_name="Another")
-    assert await people.listed(database) == [kim]
+    assert await users.listed(database) == [kim]
 
 
 async def test_an_account_of_a_provider_is_one_persons(database: Database) -> None:
@@ -111,20 +110,20 @@ async def test_what_cannot_be_shown_is_no_display_name(database: Database, shown
         await add(database, display_name=shown)
     kim = await add(database)
     with pytest.raises(InputError, match="A display name has"):
-        await database.write(lambda tx: people.rename(tx, KIM, shown))
-    assert await people.find(database, KIM) == kim
+        await database.write(lambda tx: users.rename(tx, KIM, shown))
+    assert await users.find(database, KIM) == kim
 
 
 @pytest.mark.parametrize(
     "change",
     [
-        lambda tx: people.set_password(tx, KIM, "a hash"),
-        lambda tx: people.change_role(tx, KIM, roles.VIEWER, NOON),
-        lambda tx: people.change_role(tx, KIM, roles.ADMINISTRATOR, NOON),
-        lambda tx: people.disable(tx, KIM, NOON),
-        lambda tx: people.enable(tx, KIM),
-        lambda tx: people.rename(tx, KIM, "Kim"),
-        lambda tx: people.signed_in(tx, KIM, NOON),
+        lambda tx: users.set_password(tx, KIM, "a hash"),
+        lambda tx: users.change_role(tx, KIM, roles.VIEWER, NOON),
+        lambda tx: users.change_role(tx, KIM, roles.ADMINISTRATOR, NOON),
+        lambda tx: users.disable(tx, KIM, NOON),
+        lambda tx: users.enable(tx, KIM),
+        lambda tx: users.rename(tx, KIM, "Kim"),
+        lambda tx: users.signed_in(tx, KIM, NOON),
     ],
 )
 async def test_nothing_of_nobody_can_be_changed(
@@ -144,8 +143,8 @@ async def test_a_new_password_ends_sessions_and_links_to_set_it(database: Databa
     await add_invitation(database, "d1", ref=KIM)
     await add_invitation(database, "d2", ref=LOU)
     await add_token(database, "t1")
-    await database.write(lambda tx: people.set_password(tx, KIM, "new"))
-    assert await people.password_of(database, KIM) == "new"
+    await database.write(lambda tx: users.set_password(tx, KIM, "new"))
+    assert await users.password_of(database, KIM) == "new"
     assert await sessions.listed(database, KIM) == []
     assert len(await sessions.listed(database, LOU)) == 1
     assert await invited(database) == ["d2"]
@@ -155,25 +154,25 @@ async def test_a_new_password_ends_sessions_and_links_to_set_it(database: Databa
 async def test_another_hash_of_the_same_password_ends_nothing(database: Database) -> None:
     await add(database, password="old")
     await add_session(database, "s1")
-    await database.write(lambda tx: people.rehash(tx, KIM, "new"))
-    assert await people.password_of(database, KIM) == "new"
+    await database.write(lambda tx: users.rehash(tx, KIM, "new"))
+    assert await users.password_of(database, KIM) == "new"
     assert len(await sessions.listed(database, KIM)) == 1
 
 
 async def test_a_sign_in_is_noted(database: Database) -> None:
     made = await add(database)
-    await database.write(lambda tx: people.signed_in(tx, KIM, NOON + 7))
-    assert await people.find(database, KIM) == made._replace(signed_in_at=NOON + 7)
+    await database.write(lambda tx: users.signed_in(tx, KIM, NOON + 7))
+    assert await users.find(database, KIM) == made._replace(signed_in_at=NOON + 7)
 
 
 async def test_a_disabled_person_cannot_sign_in_until_enabled(database: Database) -> None:
     await add(database, LOU)
     made = await add(database)
     await disable(database, KIM)
-    assert await people.find(database, KIM) == made._replace(disabled_at=NOON + 1)
+    assert await users.find(database, KIM) == made._replace(disabled_at=NOON + 1)
     with pytest.raises(NotFoundError):
-        await database.write(lambda tx: people.signed_in(tx, KIM, NOON + 7))
-    await database.write(lambda tx: people.disable(tx, KIM, NOON + 2))
-    assert await people.find(database, KIM) == made._replace(disabled_at=NOON + 1)
-    await database.write(lambda tx: people.enable(tx, KIM))
-    assert await people.find(database, KIM) == made
+        await database.write(lambda tx: users.signed_in(tx, KIM, NOON + 7))
+    await database.write(lambda tx: users.disable(tx, KIM, NOON + 2))
+    assert await users.find(database, KIM) == made._replace(disabled_at=NOON + 1)
+    await database.write(lambda tx: users.enable(tx, KIM))
+    assert await users.find(database, KIM) == made

@@ -2,8 +2,7 @@
 
 import pytest
 
-from factbook.auth import encryption as sealing
-from factbook.auth import tokens
+from factbook.auth import encryption, tokens
 from factbook.auth.encryption import NotOpenedError
 
 KEY = tokens.key("k" * 32, None)
@@ -12,12 +11,12 @@ SECRET = b"Bearer a-secret-of-a-connection"
 
 @pytest.mark.parametrize("content", [SECRET, b"", b"\x00\xff" * 5_000])
 def test_what_is_sealed_opens_with_the_same_key_label_and_place(content: bytes) -> None:
-    sealed = sealing.seal(KEY, "connections", "ci", content)
-    assert sealing.opened(KEY, "connections", "ci", sealed) == content
+    sealed = encryption.seal(KEY, "connections", "ci", content)
+    assert encryption.opened(KEY, "connections", "ci", sealed) == content
 
 
 def test_what_is_sealed_does_not_hold_the_content_and_is_another_each_time() -> None:
-    one, two = (sealing.seal(KEY, "connections", "ci", SECRET) for _ in range(2))
+    one, two = (encryption.seal(KEY, "connections", "ci", SECRET) for _ in range(2))
     assert one != two
     assert all(SECRET[n : n + 4] not in one for n in range(len(SECRET) - 4))
 
@@ -31,14 +30,14 @@ def test_what_is_sealed_does_not_hold_the_content_and_is_another_each_time() -> 
     ],
 )
 def test_another_key_label_or_place_opens_nothing(key: bytes, label: str, beside: str) -> None:
-    sealed = sealing.seal(KEY, "connections", "ci", SECRET)
+    sealed = encryption.seal(KEY, "connections", "ci", SECRET)
     with pytest.raises(NotOpenedError) as refused:
-        sealing.opened(key, label, beside, sealed)
+        encryption.opened(key, label, beside, sealed)
     assert str(refused.value) == ""
 
 
 def test_what_was_changed_anywhere_or_cut_opens_nothing() -> None:
-    sealed = sealing.seal(KEY, "connections", "ci", SECRET)
+    sealed = encryption.seal(KEY, "connections", "ci", SECRET)
     changed = [
         sealed[:place] + bytes([sealed[place] ^ 1]) + sealed[place + 1 :]
         for place in range(len(sealed))
@@ -46,4 +45,4 @@ def test_what_was_changed_anywhere_or_cut_opens_nothing() -> None:
     cut = [sealed[:length] for length in range(len(sealed))]
     for each in [*changed, *cut, sealed + b"x"]:
         with pytest.raises(NotOpenedError):
-            sealing.opened(KEY, "connections", "ci", each)
+            encryption.opened(KEY, "connections", "ci", each)

@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from factbook.auth import permissions, roles, sessions
-from factbook.auth import users as people
+from factbook.auth import permissions, roles, sessions, users
 from factbook.auth.sessions import Session, SessionSummary
 from factbook.clock import DAY, MINUTE
 from factbook.settings import Settings
@@ -17,7 +16,7 @@ LOU = "user:default/lou"
 
 async def add_person(database: Database, ref: str = KIM, role: str = "administrator") -> None:
     await database.write(
-        lambda tx: people.create(
+        lambda tx: users.create(
             tx, ref=ref, display_name="Kim K.", role=role, created_by="test", now=NOON
         )
     )
@@ -86,11 +85,11 @@ async def test_a_change_of_the_person_shows_in_the_session_at_once(database: Dat
     await add_person(database, LOU)
     await start(database, "d1")
     await found(database, "d1")
-    await database.write(lambda tx: people.change_role(tx, KIM, roles.VIEWER, NOON))
+    await database.write(lambda tx: users.change_role(tx, KIM, roles.VIEWER, NOON))
     session = await found(database, "d1")
     assert session is not None
     assert session.permissions == roles.ROLES[roles.VIEWER]
-    await database.write(lambda tx: people.rename(tx, KIM, "Kim L."))
+    await database.write(lambda tx: users.rename(tx, KIM, "Kim L."))
     session = await found(database, "d1")
     assert session is not None
     assert session.display_name == "Kim L."

@@ -10,7 +10,7 @@ import pytest
 from mcp import MCPError
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from factbook.datasources.custom import yaml_text as texts
+from factbook.datasources.custom import yaml_text
 from tests.browser import agent
 from tests.browser.builds import BuildServer
 from tests.browser.driving import Window, window
@@ -93,7 +93,7 @@ class Journey:
         self.page.get_by_label("Id of the source").fill("builds")
         self.press("Write the definition")
         definition = self.page.get_by_label("Definition, in YAML or JSON")
-        definition.fill(texts.written(BUILDS))
+        definition.fill(yaml_text.written(BUILDS))
         self.press("Save and publish")
         self.says("Version 1.0.0 is published.")
         assert self.shown.heading == "Builds"

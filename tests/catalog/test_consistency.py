@@ -12,7 +12,7 @@ from factbook.catalog import compliance, relations
 from factbook.catalog.annotations import Annotator
 from factbook.catalog.search import flatten
 from factbook.catalog.sets import PushRules, prepare, prepare_one
-from factbook.catalog.store import stored_sets as pushing
+from factbook.catalog.store import stored_sets
 from factbook.catalog.store.apply import Actor
 from factbook.catalog.store.diff import Guards
 from factbook.errors import ConflictError, NotFoundError
@@ -68,7 +68,7 @@ class Walk:
         push = prepare([self.entity(*one) for one in chosen], name, RULES)
         guards = self.chance.choice([TAKE, TAKE, Guards()])
         dry_run = self.chance.random() < 0.1
-        outcome = await pushing.replace(
+        outcome = await stored_sets.replace(
             self.database, name, push.items, actor, guards, kept=20, dry_run=dry_run
         )
         if outcome.written is not None:
@@ -79,7 +79,7 @@ class Walk:
         [item] = prepare_one(
             self.entity(self.chance.choice(KINDS), self.chance.choice("abcd")), name, RULES
         ).items
-        outcome = await pushing.put_one(self.database, name, item, actor, TAKE, RULES, kept=20)
+        outcome = await stored_sets.put_one(self.database, name, item, actor, TAKE, RULES, kept=20)
         assert outcome.written is not None
         content = self.sets[name] | {item.ref: item.etag}
         self.wrote(name, content, outcome.written.items)
@@ -88,13 +88,13 @@ class Walk:
         held = sorted(ref for content in self.sets.values() for ref in content)
         if held:
             ref = self.chance.choice(held)
-            assert await pushing.remove_one(self.database, self.uids[ref], actor, kept=20)
+            assert await stored_sets.remove_one(self.database, self.uids[ref], actor, kept=20)
             for content in self.sets.values():
                 content.pop(ref, None)
 
     async def restore(self, actor: Actor) -> None:
         name, number = self.chance.choice([*self.history, ("one", 1)])
-        push, outcome = await pushing.restore(
+        push, outcome = await stored_sets.restore(
             self.database, name, number, actor, TAKE, RULES, kept=20
         )
         content = {item.ref: item.etag for item in push.items}

@@ -8,7 +8,7 @@ import pytest
 from factbook.clock import DAY, MINUTE, SECOND
 from factbook.facts.store import Latest
 from factbook.integrations import SOURCES
-from factbook.scheduling import run_queue as engine
+from factbook.scheduling import run_queue
 from factbook.scheduling.schedule import next_start
 from factbook.worker import Worker
 from tests.collection.madeup import Vendor, collector, integration, repository
@@ -153,7 +153,7 @@ async def test_what_is_asked_for_comes_before_the_rest_of_a_run(service: Service
     await world.service.http.post("/api/catalog/refresh", json={"entityRef": "component:c"})
     await worker(world).collect()
     [first] = await world.database.write(
-        lambda transaction: engine.claim(transaction, "x", ["vendor"], 1, NOON)
+        lambda transaction: run_queue.claim(transaction, "x", ["vendor"], 1, NOON)
     )
     assert "acme/c" in first.work
 

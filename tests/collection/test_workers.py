@@ -5,7 +5,7 @@ import asyncio
 from factbook import collection as collecting
 from factbook.clock import DAY
 from factbook.datasources.memory import DatabaseMemory
-from factbook.scheduling import run_queue as engine
+from factbook.scheduling import run_queue
 from tests.collection.world import OPEN, World
 from tests.service import Service
 
@@ -41,7 +41,7 @@ async def test_a_worker_that_falls_silent_loses_its_batch_and_stores_nothing(
     silent = asyncio.create_task(world.collector.drain())
     await asked.wait()
     world.vendor.faults.clear()
-    world.service.time.advance(engine.HELD)
+    world.service.time.advance(run_queue.HELD)
     await world.another("b").drain()
     world.vendor.open["acme/web"] = 99
     answer.set()
@@ -56,7 +56,7 @@ async def test_a_worker_that_renews_keeps_its_batch(world: World) -> None:
     slow = asyncio.create_task(world.collector.drain())
     await asked.wait()
     for _ in range(9):
-        world.service.time.advance(engine.RENEWED_EVERY)
+        world.service.time.advance(run_queue.RENEWED_EVERY)
         await world.collector.renew()
     await world.another("b").drain()
     answer.set()

@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from factbook.datasources.custom import starters as skeletons
-from factbook.datasources.custom import yaml_text as texts
+from factbook.datasources.custom import starters, yaml_text
 from factbook.datasources.custom.definition import TYPES, parse
 from factbook.errors import InvalidItemsError
 
@@ -20,19 +19,19 @@ _VALUES = st.recursive(
 
 @given(st.dictionaries(_TEXTS, _VALUES, max_size=5))
 def test_what_is_written_is_read_back(document: dict[str, object]) -> None:
-    assert texts.read(texts.written(document)) == document
+    assert yaml_text.read(yaml_text.written(document)) == document
 
 
 @pytest.mark.parametrize("type_", TYPES)
 def test_what_a_source_begins_with_is_a_definition(type_: str) -> None:
-    text = skeletons.skeleton("last-build", type_)  # type: ignore[arg-type]
-    document = texts.read(text)
+    text = starters.skeleton("last-build", type_)  # type: ignore[arg-type]
+    document = yaml_text.read(text)
     assert parse(document).type == type_
-    assert texts.read(texts.written(document)) == document
+    assert yaml_text.read(yaml_text.written(document)) == document
 
 
 def test_short_parts_stand_in_a_line_and_texts_of_several_lines_as_such() -> None:
-    text = texts.written({"filter": [{"kind": "api"}], "about": "one\ntwo\n", "empty": {}})
+    text = yaml_text.written({"filter": [{"kind": "api"}], "about": "one\ntwo\n", "empty": {}})
     assert text == "filter:\n- {kind: api}\nabout: |\n  one\n  two\nempty: {}\n"
 
 
@@ -45,7 +44,7 @@ def test_short_parts_stand_in_a_line_and_texts_of_several_lines_as_such() -> Non
         ("a: &b 1\nc: *b", "", "has an alias, which is not read"),
         ("a: " + "[" * 200, "", "is nested more than 100 deep"),
         ("[]", "", "has to be a mapping that begins like id: builds"),
-        ("x" * (texts.LONGEST + 1), "", "has more than 256 KiB"),
+        ("x" * (yaml_text.LONGEST + 1), "", "has more than 256 KiB"),
         ("? [1]\n: 2", "line 1", "found unhashable key"),
     ],
     ids=range(8),
@@ -54,12 +53,12 @@ def test_a_text_that_is_no_document_is_told_where_it_is_wrong(
     text: str, path: str, message: str
 ) -> None:
     with pytest.raises(InvalidItemsError) as caught:
-        texts.read(text)
+        yaml_text.read(text)
     assert caught.value.details["problems"] == [{"path": path, "message": message}]
 
 
 def test_dates_stay_texts_and_a_mark_at_the_beginning_is_none() -> None:
-    assert texts.read("\ufeffa: 2026-01-01\nb: 2026-01-01T00:00:00Z") == {
+    assert yaml_text.read("\ufeffa: 2026-01-01\nb: 2026-01-01T00:00:00Z") == {
         "a": "2026-01-01",
         "b": "2026-01-01T00:00:00Z",
     }

@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from factbook.facts import history_queries as reading
-from factbook.facts import store
+from factbook.facts import history_queries, store
 from factbook.facts.datasource import DataSource
 from factbook.facts.history_queries import ChangePosition, FactChange, differences
 from factbook.facts.merge import Observation
@@ -48,7 +47,9 @@ async def every(
     found: list[FactChange] = []
     place: ChangePosition | None = None
     while True:
-        page = await reading.changes_page(database, NOW + since * HOUR, source, kind, place, limit)
+        page = await history_queries.changes_page(
+            database, NOW + since * HOUR, source, kind, place, limit
+        )
         assert len(page.changes) <= limit
         found += page.changes
         if page.more is None:
@@ -106,7 +107,7 @@ async def test_time_source_and_kind_narrow_the_changes(
 
 async def test_a_change_has_the_version_that_wrote_it(database: Database) -> None:
     await fill(database)
-    page = await reading.changes_page(database, NOW, "coverage", None, None, 1)
+    page = await history_queries.changes_page(database, NOW, "coverage", None, None, 1)
     [change] = page.changes
     assert (change.version, change.written_at) == ("1.2.0", NOW + 2 * HOUR)
 
@@ -163,17 +164,17 @@ async def test_entities_that_are_gone_are_left_out(database: Database) -> None:
 async def test_a_page_looks_at_a_bounded_number_of_rows(database: Database) -> None:
     await add_entities(database, WEB, API)
     columns = ("source_id", "entity_id", "written_at", "facts", "reasons", "version")
-    count = reading.SCANNED + 10
+    count = history_queries.SCANNED + 10
     rows = [
         ("coverage", 1, NOW + number, f'{{"lines":{number // count}}}', "{}", "1.0.0")
         for number in range(count + 1)
     ]
     await database.write(lambda tx: tx.insert("facts_history", columns, rows))
     for source in ("coverage", None):
-        first = await reading.changes_page(database, NOW, source, None, None, 10)
+        first = await history_queries.changes_page(database, NOW, source, None, None, 10)
         assert first.changes == []
-        assert first.more == ChangePosition(NOW + reading.SCANNED - 1, "coverage", 1)
-        second = await reading.changes_page(database, NOW, source, None, first.more, 10)
+        assert first.more == ChangePosition(NOW + history_queries.SCANNED - 1, "coverage", 1)
+        second = await history_queries.changes_page(database, NOW, source, None, first.more, 10)
         assert [(c.written_at - NOW, c.facts) for c in second.changes] == [
             (count, {"lines": (0, 1)})
         ]

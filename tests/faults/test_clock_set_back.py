@@ -12,7 +12,7 @@ from factbook.clock import DAY, HOUR, MINUTE, SECOND, milliseconds
 from factbook.events import numbering
 from factbook.outbound import Governor
 from factbook.outbound.answers import HostReply
-from factbook.scheduling import run_queue as engine
+from factbook.scheduling import run_queue
 from factbook.webhooks import queue
 from factbook.worker import Worker
 from tests.api.defining import define, item, latest, push, pushed
@@ -62,7 +62,9 @@ async def test_a_run_whose_worker_died_before_that_is_taken_over(world: World, s
     await world.push("web", "shop", "blog", "wiki")
     await world.collector.begin_due()
     time = world.service.time
-    claimed = await world.database.write(lambda tx: engine.claim(tx, "dead", ["vendor"], 1, time()))
+    claimed = await world.database.write(
+        lambda tx: run_queue.claim(tx, "dead", ["vendor"], 1, time())
+    )
     assert len(claimed) == 1
     time.advance(-step)
     await passed(world, 3 * MINUTE)

@@ -12,10 +12,16 @@ from factbook.catalog.annotations import Annotator
 from factbook.catalog.store.derived import Derived
 from factbook.cli import documents as files
 from factbook.cli.sources import recordings
-from factbook.datasources.custom import definition, documents, extraction, plain_yaml, templates
-from factbook.datasources.custom import fact_extraction as taking
+from factbook.datasources.custom import (
+    definition,
+    documents,
+    extraction,
+    fact_extraction,
+    plain_yaml,
+    templates,
+    yaml_text,
+)
 from factbook.datasources.custom import validation as mistakes
-from factbook.datasources.custom import yaml_text as texts
 from factbook.datasources.custom.documents import UnreadableError
 from factbook.datasources.custom.templates import NoValueError
 from factbook.errors import InvalidItemsError
@@ -110,9 +116,9 @@ def yaml(data: bytes) -> None:
             assert msgspec.json.encode(read(data)) is not None
         except UnreadableError as error:
             check_told(error)
-    found = tried(texts.read, text(data))
+    found = tried(yaml_text.read, text(data))
     if found is not None:
-        assert texts.read(texts.written(found)) == found
+        assert yaml_text.read(yaml_text.written(found)) == found
 
 
 def file(data: bytes) -> None:
@@ -139,7 +145,7 @@ def source(data: bytes) -> None:
         return
     shown = found.source.render()
     assert datasource.parse(msgspec.json.decode(msgspec.json.encode(shown))).render() == shown
-    collected = taking.from_document(found, _ENTITY)
+    collected = fact_extraction.from_document(found, _ENTITY)
     assert msgspec.json.encode(collected.values)
     assert found.source.check(collected.values)
 

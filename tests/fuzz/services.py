@@ -9,28 +9,24 @@ import httpx2
 import msgspec
 from starlette.responses import Response
 
-from factbook.auth import encryption as sealing
+from factbook.auth import encryption
 from factbook.auth.oidc.options import ProviderOptions as OpenIDOptions
 from factbook.client import ClientError, responses
 from factbook.datasources.custom import SourceConnection
 from factbook.errors import ConfigurationError, SignInError
-from factbook.integrations import VENDORS, vendor
-from factbook.integrations import file_tree as trees
+from factbook.integrations import VENDORS, file_tree, vendor
 from factbook.integrations.git.client import Reading
 from factbook.integrations.git.facts import collected as facts_of_paths
 from factbook.integrations.git.options import Options
-from factbook.integrations.prometheus import alert_routes as routing
-from factbook.integrations.prometheus import promql
-from factbook.outbound import Answer, HostReply, HttpClient
-from factbook.outbound import caches as remembering
+from factbook.integrations.prometheus import alert_routes, promql
+from factbook.outbound import Answer, HostReply, HttpClient, caches
 from factbook.outbound.git.commands import Git
 from factbook.outbound.git.program import GitResult
 from factbook.outbound.git.replies import reply_of
 from factbook.outbound.outcomes import Missing, Outcome
-from factbook.settings import Settings, load
-from factbook.settings import option_tables as configuring
+from factbook.settings import Settings, load, option_tables
 from factbook.settings.loader import environment
-from factbook.webhooks import signatures as signing
+from factbook.webhooks import signatures
 from tests.fuzz.folders import folder
 from tests.fuzz.promises import check_told, json, lines, text, tried
 from tests.fuzz.target import Target
@@ -73,7 +69,7 @@ def options(data: bytes) -> None:
     for type_ in types:
         for values in (table, table | {"token": f"{_MARK}\n", "client_secret": [_MARK]}):
             try:
-                configuring.read_table("here", "default", values, type_)
+                option_tables.read_table("here", "default", values, type_)
             except ConfigurationError as error:
                 check_told(error, _MARK)
     for id_ in VENDORS:
@@ -178,9 +174,9 @@ def kept(data: bytes) -> None:
     """What an earlier release or a fault has left behind counts as nothing."""
     memory = Memory()
     memory.kept = dict.fromkeys(["tree:1", "answer"], data)
-    found = asyncio.run(trees.kept(memory, 1, text(data)))
+    found = asyncio.run(file_tree.kept(memory, 1, text(data)))
     assert found is None or isinstance(found, list)
-    recalled = asyncio.run(remembering.recall(memory, "answer"))
+    recalled = asyncio.run(caches.recall(memory, "answer"))
     if recalled is not None:
         assert recalled.confirmed(HostReply(304, {})).status == 200
 
@@ -188,22 +184,22 @@ def kept(data: bytes) -> None:
 def sealed(data: bytes) -> None:
     """What was sealed opens beside its text; anything else does not, and says nothing."""
     beside, content = lines(data, 2)
-    made = sealing.seal(_KEY, "webhooks", beside, content.encode())
-    assert sealing.opened(_KEY, "webhooks", beside, made) == content.encode()
+    made = encryption.seal(_KEY, "webhooks", beside, content.encode())
+    assert encryption.opened(_KEY, "webhooks", beside, made) == content.encode()
     for one in (data, made[:-1] + bytes([made[-1] ^ 1])):
         try:
-            sealing.opened(_KEY, "webhooks", beside, one)
-        except sealing.NotOpenedError:
+            encryption.opened(_KEY, "webhooks", beside, one)
+        except encryption.NotOpenedError:
             continue
         raise AssertionError("what nobody sealed was opened")
-    sent = signing.headers(_KEY, "id", 1, content.encode())
+    sent = signatures.headers(_KEY, "id", 1, content.encode())
     assert all(value.isascii() and value.isprintable() for value in sent.values())
 
 
 def alerts(data: bytes) -> None:
     """The routes of Alertmanager are understood, or count as unknown."""
     given = text(data)
-    found = routing.read(given)
+    found = alert_routes.read(given)
     if not isinstance(found, Missing):
         assert found.leads_on({"service": "checkout", "severity": "critical"}) in {True, False}
     quoted = promql.text(given)

@@ -2,12 +2,11 @@
 
 from urllib.parse import unquote
 
-from factbook.auth import tokens
-from factbook.auth import users as people
+from factbook.auth import tokens, users
 from factbook.catalog import annotations, filters, location, ref, strict, url
 from factbook.clock import DAY, iso, milliseconds
 from factbook.integrations import locations
-from factbook.scheduling import crontab as cadence
+from factbook.scheduling import crontab
 from factbook.tools import pages, times
 from tests.fuzz.promises import lines, text, tried
 from tests.fuzz.target import Target
@@ -64,12 +63,12 @@ def place(data: bytes) -> None:
 def cron(data: bytes) -> None:
     """A line of cron names a moment after any other, within the years that can pass without one."""
     line = text(data)
-    found = tried(cadence.parse, line)
+    found = tried(crontab.parse, line)
     if found is not None:
-        moment = cadence.following(found, NOON)
+        moment = crontab.following(found, NOON)
         assert NOON < moment <= NOON + 41 * 366 * DAY
-        assert cadence.due(found, NOON, moment)
-        assert not cadence.due(found, NOON, moment - 1)
+        assert crontab.due(found, NOON, moment)
+        assert not crontab.due(found, NOON, moment - 1)
 
 
 def time(data: bytes) -> None:
@@ -103,7 +102,7 @@ def secret(data: bytes) -> None:
     if tokens.is_well_formed(given):
         assert tokens.is_shaped(given)
     tokens.digest(given, b"a key")
-    found = tried(people.reference, given)
+    found = tried(users.reference, given)
     if found is not None:
         assert str(ref.parse(found)) == found
 

@@ -12,7 +12,7 @@ import pytest
 from starlette.requests import Request
 from starlette.responses import Response
 
-from factbook import integrations as sources
+from factbook import integrations
 from factbook.errors import ConfigurationError
 from tests.fakes.fake import Fake, path_of
 from tests.fakes.faults import as_json
@@ -121,7 +121,7 @@ def facts_of(process: ServerProcess, name: str) -> dict[str, Any]:
 
 def test_a_vendor_that_is_not_there_is_told_with_those_that_are() -> None:
     with pytest.raises(ConfigurationError, match=r"no integration 'nothing'.*github"):
-        sources.vendor("nothing")
+        integrations.vendor("nothing")
 
 
 @pytest.mark.parametrize(
@@ -145,4 +145,4 @@ def test_a_package_that_is_broken_is_told_at_the_start(
     )
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(ConfigurationError, match=told):
-        sources.vendor("broken")
+        integrations.vendor("broken")

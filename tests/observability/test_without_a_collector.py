@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from factbook import observability as traces
+from factbook import observability
 from factbook.api import routes as api
 from factbook.errors import ConfigurationError
 from factbook.settings import Settings
@@ -110,7 +110,7 @@ def test_with_traces_it_is_loaded(tmp_path: Path) -> None:
 
 
 async def test_without_traces_nothing_stands_between(service: Service) -> None:
-    tracing = traces.start(service.state.settings, {})
+    tracing = observability.start(service.state.settings, {})
     endpoints, tools = api.endpoints(service.state), service.state.tools
     assert tracing.endpoints(endpoints) is endpoints
     assert tracing.tools(tools) is tools
@@ -127,7 +127,7 @@ async def test_without_traces_nothing_stands_between(service: Service) -> None:
 )
 def test_what_it_cannot_do_is_refused_at_the_start(variable: str, value: str, told: str) -> None:
     with pytest.raises(ConfigurationError, match=told):
-        traces.start(Settings(traces=True), {variable: value})
+        observability.start(Settings(traces=True), {variable: value})
 
 
 def test_without_its_packages_the_start_says_what_to_install(tmp_path: Path) -> None:

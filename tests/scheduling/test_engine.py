@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from factbook.clock import HOUR, MINUTE, SECOND
-from factbook.scheduling import run_queue as engine
+from factbook.scheduling import run_queue
 from factbook.scheduling.run_queue import HELD, BatchFigures, LostBatchError, Queue
 from factbook.storage import Database, Transaction
 from tests.scheduling.work import NOW, begin, claim, finish, rows, the_run
@@ -50,7 +50,7 @@ async def test_queues_take_turns_and_what_was_asked_for_comes_first(database: Da
     order = []
     for now in range(NOW, NOW + 6):
         [batch] = await database.write(
-            lambda tx, now=now: engine.claim(tx, "a", sources, 1, now)  # type: ignore[misc]
+            lambda tx, now=now: run_queue.claim(tx, "a", sources, 1, now)  # type: ignore[misc]
         )
         order.append((batch.queue, batch.run_id))
         await finish(database, batch)
@@ -96,10 +96,10 @@ async def test_who_renews_keeps_the_batch(database: Database) -> None:
     await begin(database, 1)
     batches = await claim(database, "a")
     later = NOW + HELD - 1
-    assert await database.write(lambda tx: engine.renew(tx, batches, later)) == []
+    assert await database.write(lambda tx: run_queue.renew(tx, batches, later)) == []
     assert await claim(database, "b", now=NOW + HELD) == []
     assert len(await claim(database, "b", now=later + HELD)) == 1
-    assert await database.write(lambda tx: engine.renew(tx, batches, later)) == batches
+    assert await database.write(lambda tx: run_queue.renew(tx, batches, later)) == batches
 
 
 async def test_a_batch_that_was_released_is_free_at_once_and_was_not_an_attempt(
@@ -107,7 +107,7 @@ async def test_a_batch_that_was_released_is_free_at_once_and_was_not_an_attempt(
 ) -> None:
     await begin(database, 1)
     await claim(database, "a")
-    await database.write(lambda tx: engine.release(tx, "a"))
+    await database.write(lambda tx: run_queue.release(tx, "a"))
     [batch] = await claim(database, "b")
     assert batch.attempts == 1
 
@@ -119,7 +119,7 @@ async def test_what_is_stored_with_a_lost_batch_is_undone(database: Database) ->
 
     def store(transaction: Transaction) -> None:
         transaction.run("INSERT INTO leases VALUES ('mine', 'a', 1)")
-        engine.finish(transaction, lost, BatchFigures(1), NOW)
+        run_queue.finish(transaction, lost, BatchFigures(1), NOW)
 
     with pytest.raises(LostBatchError):
         await database.write(store)
@@ -134,7 +134,7 @@ async def test_what_is_left_of_a_batch_waits_and_keeps_the_run_open(database: Da
     [batch] = await claim(database)
     later = NOW + MINUTE
     await database.write(
-        lambda tx: engine.finish(tx, batch, BatchFigures(1), NOW, left=["x", "y"], next_at=later)
+        lambda tx: run_queue.finish(tx, batch, BatchFigures(1), NOW, left=["x", "y"], next_at=later)
     )
     assert (await the_run(database, run_id)).state == "running"
     assert await claim(database, now=later - 1) == []
@@ -151,8 +151,8 @@ async def test_a_paused_queue_rests_until_its_time(database: Database) -> None:
     await begin(database, 1)
     await begin(database, 1, source="snyk", queue=Queue("other"))
     later = NOW + MINUTE
-    await database.write(lambda tx: engine.pause(tx, "token", later))
-    await database.write(lambda tx: engine.pause(tx, "token", later - 1))  # never shorter
+    await database.write(lambda tx: run_queue.pause(tx, "token", later))
+    await database.write(lambda tx: run_queue.pause(tx, "token", later - 1))  # never shorter
     assert await claim(database, now=later - 1) == []
     assert len(await claim(database, now=later - 1, source="snyk")) == 1
     assert len(await claim(database, now=later)) == 1
@@ -162,7 +162,7 @@ async def test_a_run_past_its_deadline_is_handed_out_even_from_a_paused_queue(
     database: Database,
 ) -> None:
     await begin(database, 3, limit=MINUTE)
-    await database.write(lambda tx: engine.pause(tx, "token", NOW + HOUR))
+    await database.write(lambda tx: run_queue.pause(tx, "token", NOW + HOUR))
     assert await claim(database, now=NOW + MINUTE - 1) == []
     overdue = await claim(database, now=NOW + MINUTE)
     assert [(batch.work, batch.paused) for batch in overdue] == [

@@ -1,8 +1,7 @@
 """Runs of made-up work: begun, claimed by holders and finished at given times."""
 
 from factbook.clock import HOUR
-from factbook.scheduling import run_queue as engine
-from factbook.scheduling import runs
+from factbook.scheduling import run_queue, runs
 from factbook.scheduling.run_queue import Batch, BatchFigures, Queue, RunOrder
 from factbook.scheduling.runs import RunRecord
 from factbook.storage import Database
@@ -20,12 +19,12 @@ async def begin(
     queue: Queue = TOKEN,
     whole: bool = True,
     now: int = NOW,
-    since: int = engine.NEVER,
+    since: int = run_queue.NEVER,
     limit: int = HOUR,
 ) -> int | None:
     works = [f"work {number}" for number in range(count)]
     order = RunOrder(source, queue, works, "cadence", whole, now + limit, count)
-    begun = await database.write(lambda tx: engine.enqueue(tx, order, now, since=since))
+    begun = await database.write(lambda tx: run_queue.enqueue(tx, order, now, since=since))
     return None if begun is None else begun.run_id
 
 
@@ -37,13 +36,13 @@ async def claim(
     now: int = NOW,
     source: str = "github",
 ) -> list[Batch]:
-    return await database.write(lambda tx: engine.claim(tx, holder, [source], limit, now))
+    return await database.write(lambda tx: run_queue.claim(tx, holder, [source], limit, now))
 
 
 async def finish(
     database: Database, batch: Batch, figures: BatchFigures = DONE, now: int = NOW
 ) -> runs.Ended | None:
-    return await database.write(lambda tx: engine.finish(tx, batch, figures, now))
+    return await database.write(lambda tx: run_queue.finish(tx, batch, figures, now))
 
 
 async def the_run(database: Database, run_id: int | None) -> RunRecord:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from factbook.audit import trail as audit
+from factbook.audit import trail
 from factbook.facts.datasource import DataSource
 from factbook.facts.schema import Fact
 from factbook.integrations import SOURCES
@@ -116,7 +116,7 @@ async def check_access(upgraded: Upgraded) -> None:
             visitor = browser(service)
             visitor.http.cookies.set(cookies.SESSION, snapshot.sessions[name])
             assert (await visitor.open("/administration/audit")).status_code == status
-    recorded, _ = await audit.page(service.state.database, limit=1000)
+    recorded, _ = await trail.page(service.state.database, limit=1000)
     kept = {record.id for record in recorded}
     assert kept.issuperset(row["id"] for row in snapshot.rows("audit"))
     if upgraded.schema >= 9:

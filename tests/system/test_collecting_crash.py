@@ -14,8 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from factbook import clock
-from factbook import collection as collecting
+from factbook import clock, collection
 from factbook.integrations.integration import Integration
 from factbook.scheduling import runs
 from factbook.storage import Database
@@ -138,7 +137,7 @@ async def test_workers_in_several_processes_share_a_run(
     ):
         await until(are_working, 30)
         await service.push("all", *(repository(f"part-{number}") for number in range(ENTITIES)))
-        plan = await collecting.plan(database, integration)
+        plan = await collection.plan(database, integration)
         now = clock.now()
         await until(lambda: _begun(database, integration, plan, now), 30)
         await until(has_ended, 60)
@@ -149,8 +148,8 @@ async def test_workers_in_several_processes_share_a_run(
 
 
 async def _begun(
-    database: Database, integration: Integration, plan: collecting.RunPlan, now: int
+    database: Database, integration: Integration, plan: collection.RunPlan, now: int
 ) -> bool:
     """Whether a run begins; the workers' first one, of an empty catalog, may be in the way."""
-    begin = partial(collecting.enqueue, integration=integration, plan=plan, now=now, whole=True)
+    begin = partial(collection.enqueue, integration=integration, plan=plan, now=now, whole=True)
     return await database.write(begin) is not None

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from factbook.catalog.store import collectable as subjects
+from factbook.catalog.store import collectable
 from factbook.facts import store
 from factbook.facts.datasource import DataSource, Handler
 from factbook.facts.merge import Observation
@@ -56,7 +56,7 @@ async def write(
     passing: frozenset[str] = frozenset(),
 ) -> None:
     """Store what a collection brought for an entity at this moment."""
-    entity_id = await subjects.id_of(service.state.database, ref)
+    entity_id = await collectable.id_of(service.state.database, ref)
     assert entity_id is not None
     observation = Observation(entity_id, values, reasons or {}, passing)
     now = service.time()

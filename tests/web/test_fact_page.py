@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from factbook.catalog.store import collectable as subjects
+from factbook.catalog.store import collectable
 from factbook.clock import DAY, HOUR, MINUTE
 from factbook.facts.schema import Fact
 from factbook.integrations import SOURCES as CATALOGS
@@ -118,7 +118,7 @@ async def test_what_was_written_is_paged_each_row_once(knowing: Service) -> None
 
 
 async def test_of_much_history_some_is_drawn_and_it_says_so(knowing: Service) -> None:
-    entity_id = await subjects.id_of(knowing.state.database, REF)
+    entity_id = await collectable.id_of(knowing.state.database, REF)
     now = knowing.time()
     rows = [
         (

@@ -4,8 +4,7 @@ from html import unescape
 
 import pytest
 
-from factbook.auth import store
-from factbook.auth import users as people
+from factbook.auth import store, users
 from factbook.auth.permissions import CATALOG_READ, NAMES, SET_WRITE, SOURCE_READ, TITLES
 from factbook.clock import DAY, HOUR
 from tests.service import Service
@@ -135,7 +134,7 @@ async def test_a_role_that_is_lost_between_page_and_form_counts(service: Service
     await ada.text(PATH)
     now = service.time()
     await service.state.database.write(
-        lambda tx: people.change_role(tx, "user:default/ada", "viewer", now)
+        lambda tx: users.change_role(tx, "user:default/ada", "viewer", now)
     )
     answer = await ada.send(f"{PATH}/tokens", name="late", preset="push", request="r")
     assert answer.status_code == 400

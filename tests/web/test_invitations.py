@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from factbook.auth import invitations
-from factbook.auth import users as people
+from factbook.auth import invitations, users
 from factbook.clock import DAY
 from tests.service import Service
 from tests.web.visiting import PASSWORD, add_person, browser, words
@@ -35,7 +34,7 @@ async def test_a_link_that_two_use_at_once_lets_in_one(service: Service) -> None
         )
     )
     assert sorted(answer.status_code for answer in answers) == [303, 404]
-    assert len(await people.listed(service.state.database)) == 1
+    assert len(await users.listed(service.state.database)) == 1
     assert (await visitors[0].open(path)).status_code == 404
 
 
@@ -75,7 +74,7 @@ async def test_an_invitation_gives_no_role_but_its_own(service: Service) -> None
     await visitor.text(path)
     more = {"role": "administrator", "ref": "user:default/ada", "issuer": "x"}
     await visitor.send(path, name="kim", password=PASSWORD, again=PASSWORD, **more)
-    [kim] = await people.listed(service.state.database)
+    [kim] = await users.listed(service.state.database)
     assert (kim.ref, kim.role, kim.issuer) == ("user:default/kim", "viewer", None)
 
 

@@ -5,8 +5,7 @@ from html import unescape
 
 import pytest
 
-from factbook.auth import invitations
-from factbook.auth import users as people
+from factbook.auth import invitations, users
 from factbook.clock import DAY
 from factbook.storage import Transaction
 from factbook.web.admin.people import PATH
@@ -75,7 +74,7 @@ async def test_an_invitation_makes_one_account_of_its_role(service: Service) -> 
     kim = await accept(service, path, name="kim", display_name="Kim Example")
     assert (await kim.open("/administration/account")).status_code == 200
     assert (await kim.open(PATH)).status_code == 403
-    found = await people.find(service.state.database, "user:default/kim")
+    found = await users.find(service.state.database, "user:default/kim")
     assert found is not None
     assert (found.role, found.created_by) == ("viewer", "user:default/ada")
     assert (await browser(service).open(path)).status_code == 404
@@ -215,7 +214,7 @@ async def test_a_viewer_may_nothing_here(service: Service) -> None:
     for step in (*steps, "-/invitations", "-/withdraw"):
         answer = await vic.send(f"{PATH}/{step}", role="administrator")
         assert answer.status_code == 403, step
-    found = await people.find(service.state.database, "user:default/vic")
+    found = await users.find(service.state.database, "user:default/vic")
     assert found is not None
     assert found.role == "viewer"
 
@@ -244,7 +243,7 @@ async def test_many_people_come_in_pages(service: Service) -> None:
 
     def work(transaction: Transaction) -> None:
         for number in range(51):
-            people.create(
+            users.create(
                 transaction,
                 ref=f"user:default/p{number:02}",
                 display_name="P",

@@ -5,7 +5,7 @@ import asyncio
 import httpx2
 import pytest
 
-from factbook.auth import users as people
+from factbook.auth import users
 from factbook.auth.sessions import IDLE, LIFETIME
 from factbook.clock import DAY
 from tests.conftest import StartService
@@ -117,10 +117,10 @@ async def test_who_is_disabled_or_loses_a_role_notices_at_the_next_request(
     bob = await signed_in(service, "bob")
     database, now, ref = service.state.database, service.time(), "user:default/bob"
     assert (await bob.open("/administration/people")).status_code == 200
-    await database.write(lambda tx: people.change_role(tx, ref, "viewer", now))
+    await database.write(lambda tx: users.change_role(tx, ref, "viewer", now))
     assert (await bob.open("/administration/people")).status_code == 403
     assert await is_in(bob)
-    await database.write(lambda tx: people.disable(tx, ref, now))
+    await database.write(lambda tx: users.disable(tx, ref, now))
     assert not await is_in(bob)
 
 

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from factbook.auth import users as people
+from factbook.auth import users
 from tests.service import Service
 from tests.web.visiting import PASSWORD, add_person, browser, signed_in, with_password
 
@@ -62,7 +62,7 @@ async def test_nobody_learns_who_has_an_account(service: Service) -> None:
     await add_person(service, "gone", "viewer")
     await signed_in(service, "elsewhere", "viewer")
     now = service.time()
-    await service.state.database.write(lambda tx: people.disable(tx, "user:default/gone", now))
+    await service.state.database.write(lambda tx: users.disable(tx, "user:default/gone", now))
     answers = {}
     for name, password in (
         ("ada", "a wrong password"),

@@ -3,9 +3,8 @@
 import msgspec
 import pytest
 
-from factbook.datasources.custom import starters as skeletons
-from factbook.datasources.custom import yaml_text as texts
-from factbook.web.data_sources import source_labels as source_words
+from factbook.datasources.custom import starters, yaml_text
+from factbook.web.data_sources import source_labels
 from tests.api.defining import define, of_entities, shown
 from tests.service import Service
 from tests.web.editing import EDIT, TEXT, seen, send
@@ -17,15 +16,15 @@ ON_SQLITE = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 # Beginning
 
 
-@pytest.mark.parametrize("type_", source_words.TYPES)
+@pytest.mark.parametrize("type_", source_labels.TYPES)
 async def test_each_kind_begins_with_a_definition_that_can_be_saved(
     service: Service, type_: str
 ) -> None:
     visitor = await signed_in(service)
     page = await visitor.text("/data-sources/new")
-    assert source_words.TYPES[type_][1].replace("'", "&#39;") in page
+    assert source_labels.TYPES[type_][1].replace("'", "&#39;") in page
     html = await visitor.text("/data-sources/new", type=type_, id="last-build")
-    text = skeletons.skeleton("last-build", type_)  # type: ignore[arg-type]
+    text = starters.skeleton("last-build", type_)  # type: ignore[arg-type]
     assert words(text.replace("<", "&lt;")) in words(html)
     done = words(await visitor.done("/data-sources/new", text=text, do="save"))
     assert "The draft is saved." in done
@@ -84,7 +83,9 @@ async def test_what_says_the_same_as_what_is_published_is_no_draft(service: Serv
     await define(service, of_entities())
     visitor = await signed_in(service)
     html = await visitor.text(EDIT)
-    done = await visitor.done(EDIT, text=texts.written(of_entities()), do="save", seen=seen(html))
+    done = await visitor.done(
+        EDIT, text=yaml_text.written(of_entities()), do="save", seen=seen(html)
+    )
     assert "Nothing differs from what is published." in done
 
 

@@ -3,7 +3,7 @@
 import asyncio
 
 from factbook.clock import MINUTE
-from factbook.datasources.custom import yaml_text as texts
+from factbook.datasources.custom import yaml_text
 from tests.api.defining import SOURCES, define, of_entities, pushed, shown
 from tests.service import Service
 from tests.web.editing import EDIT, TEXT, seen, send
@@ -76,7 +76,7 @@ async def test_a_fact_that_would_be_lost_is_published_only_on_purpose(service: S
     visitor = await signed_in(service)
     html = await visitor.text("/data-sources/coverage/edit")
     service.time.advance(MINUTE)
-    text = texts.written(pushed(schema={"tool": {"type": "boolean"}}))
+    text = yaml_text.written(pushed(schema={"tool": {"type": "boolean"}}))
     answer = await send(visitor, text, "publish", "/data-sources/coverage/edit", seen=seen(html))
     assert answer.status_code == 409
     told = words(answer.text)

@@ -4,13 +4,13 @@ import pytest
 
 from factbook.facts import shapes
 from factbook.tools import TOOLS
-from factbook.web.data_sources import source_labels as source_words
+from factbook.web.data_sources import source_labels
 
 
 def test_every_shape_has_a_tool_that_there_is() -> None:
-    named = {*source_words.TOOLS.values(), source_words.COMPLIANCE_TOOL}
+    named = {*source_labels.TOOLS.values(), source_labels.COMPLIANCE_TOOL}
     assert named <= {tool.name for tool in TOOLS}
-    assert {*source_words.TOOLS, "compliance"} == {shape.name for shape in shapes.SHAPES}
+    assert {*source_labels.TOOLS, "compliance"} == {shape.name for shape in shapes.SHAPES}
 
 
 @pytest.mark.parametrize(
@@ -31,4 +31,4 @@ def test_every_shape_has_a_tool_that_there_is() -> None:
     ],
 )
 def test_a_cadence_is_told_in_words(line: str, told: str) -> None:
-    assert source_words.cadence(line) == told
+    assert source_labels.cadence(line) == told

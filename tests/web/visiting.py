@@ -7,8 +7,7 @@ from typing import Any
 
 import httpx2
 
-from factbook.auth import passwords, sessions
-from factbook.auth import users as people
+from factbook.auth import passwords, sessions, users
 from factbook.storage import Transaction
 from factbook.web.site import cookies
 from tests.service import Service
@@ -71,9 +70,9 @@ async def add_person(service: Service, name: str, role: str = "administrator") -
     """An account with the password of these tests."""
     hashed = await asyncio.to_thread(passwords.hashed, PASSWORD)
     await service.state.database.write(
-        lambda transaction: people.create(
+        lambda transaction: users.create(
             transaction,
-            ref=people.reference(name),
+            ref=users.reference(name),
             display_name=name.title(),
             role=role,
             password=hashed,
@@ -90,11 +89,11 @@ def browser(service: Service, *, address: str = "127.0.0.1") -> Browser:
 
 async def signed_in(service: Service, name: str = "ada", role: str = "administrator") -> Browser:
     """A browser of a new person with a session, as signing in leaves it, without its slow hash."""
-    value, ref = sessions.generate(), people.reference(name)
+    value, ref = sessions.generate(), users.reference(name)
     now, key = service.time(), service.state.token_key
 
     def work(transaction: Transaction) -> None:
-        people.create(
+        users.create(
             transaction,
             ref=ref,
             display_name=name.title(),

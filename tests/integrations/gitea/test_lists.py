@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from factbook.clock import DAY, HOUR
-from factbook.integrations import merge_times as merging
+from factbook.integrations import merge_times
 from factbook.integrations.gitea.api import MOST_PAGES
 from factbook.integrations.gitea.pulls import MOST_CLOSED
 from factbook.integrations.gitea.trees import MOST_PAGES as MOST_TREE_PAGES
@@ -182,7 +182,7 @@ async def test_figures_are_those_of_the_whole_history(seed: int) -> None:
         for p in pulls
         if p.merged_at is not None
     ]
-    expected = merging.figures(whole, NOON - merging.MONTH)
+    expected = merge_times.figures(whole, NOON - merge_times.MONTH)
     for group in ("mergeTime", "pullRequests"):
         for name, value in expected[group].items():
             path = f"codehost.{group}.{name}"

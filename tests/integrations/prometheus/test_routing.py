@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import yaml
 
-from factbook.integrations.prometheus import alert_routes as routing
+from factbook.integrations.prometheus import alert_routes
 from factbook.integrations.prometheus.alert_routes import Routing
 from factbook.outbound.outcomes import Outcome
 
@@ -22,7 +22,7 @@ def configured(*routes: dict[str, Any], **root: Any) -> str:
 
 
 def leads_on(*routes: dict[str, Any], **root: Any) -> bool:
-    found = routing.read(configured(*routes, **root))
+    found = alert_routes.read(configured(*routes, **root))
     assert isinstance(found, Routing), found
     return found.leads_on(ALERT)
 
@@ -96,7 +96,7 @@ def test_the_default_receiver_and_one_that_tells_nobody_are_no_policy() -> None:
         "[" * 50_000,
         "- " * 50_000,
         "{a: " * 50_000,
-        "route: {receiver: 'x" + " " * routing.LONGEST + "'}",
+        "route: {receiver: 'x" + " " * alert_routes.LONGEST + "'}",
         "route: {receiver: 2026-02-30}",
         "route: !!timestamp x",
         "route: {receiver: !!int ''}",
@@ -106,7 +106,7 @@ def test_the_default_receiver_and_one_that_tells_nobody_are_no_policy() -> None:
     ids=lambda text: repr(text[:40]),
 )
 def test_what_is_not_understood_is_not_known(text: str) -> None:
-    found = routing.read(text)
+    found = alert_routes.read(text)
     assert not isinstance(found, Routing)
     assert found.outcome is Outcome.TRANSIENT
     assert found.detail == "answered in an unknown form"

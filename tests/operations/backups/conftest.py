@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from factbook.operations.backups import backup_commands as commanding
+from factbook.operations.backups import backup_commands
 from factbook.operations.backups.restoration import Restored
 from factbook.settings import Settings
 from tests.service import NOON, Service, component, started
@@ -33,7 +33,9 @@ class Installation:
 
     async def backup(self, to: Path | None = None, *, now: int = NOON, **options: Any) -> Path:
         given = {"show": lambda done, total: None, "clock": lambda: now} | options
-        made, _ = await asyncio.to_thread(commanding.backup, self.settings, to or self.out, **given)
+        made, _ = await asyncio.to_thread(
+            backup_commands.backup, self.settings, to or self.out, **given
+        )
         return made
 
     async def restore(self, file: Path, *, replace: bool = True, now: int = HOUR_LATER) -> Restored:
@@ -45,7 +47,7 @@ class Installation:
     ) -> tuple[Restored, bool]:
         """What was done, and whether the key in force is the one of the backup."""
         return await asyncio.to_thread(
-            commanding.restore,
+            backup_commands.restore,
             self.settings,
             file,
             show=lambda done, total: None,

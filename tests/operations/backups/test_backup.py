@@ -10,8 +10,7 @@ import pytest
 
 from factbook.clock import HOUR, SECOND
 from factbook.errors import ConflictError, InputError, UnavailableError
-from factbook.operations.backups import backup_commands as commanding
-from factbook.operations.backups import files
+from factbook.operations.backups import backup_commands, files
 from factbook.settings import Settings
 from tests.operations.backups.conftest import Installation, rows
 from tests.service import NOON, Service, component
@@ -222,4 +221,4 @@ async def test_without_a_database_or_a_folder_there_is_nothing_to_do(
 def test_postgresql_is_told_about_its_own_tools() -> None:
     settings = Settings(database_url="postgresql://h/d", token_key="k" * 32)
     with pytest.raises(InputError, match="pg_dump"):
-        commanding.backup(settings, Path(), show=lambda done, total: None)
+        backup_commands.backup(settings, Path(), show=lambda done, total: None)

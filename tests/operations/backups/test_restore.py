@@ -11,8 +11,7 @@ import pytest
 
 from factbook.errors import ConflictError, UnavailableError
 from factbook.events import numbering
-from factbook.operations.backups import backup_commands as commanding
-from factbook.operations.backups import database_copy as copying
+from factbook.operations.backups import backup_commands, database_copy
 from tests.conftest import StartService
 from tests.events.feed import EVENTS, events, page
 from tests.operations.backups.conftest import HOUR_LATER, Installation, answers, backed_up, rows
@@ -223,9 +222,9 @@ def test_a_copy_that_somebody_else_reads_is_not_taken_for_finished(tmp_path: Pat
         reader.execute("SELECT * FROM letters").fetchall()
         writer.execute("INSERT INTO letters VALUES ('a')")
         with pytest.raises(UnavailableError, match="is open in another process"):
-            copying.make_whole(file)
+            database_copy.make_whole(file)
         reader.execute("COMMIT")
-        copying.make_whole(file)
+        database_copy.make_whole(file)
         assert file.with_name("copy.db-wal").stat().st_size == 0
 
 
@@ -252,7 +251,7 @@ async def test_a_database_that_was_put_back_by_other_means_is_settled(
     cursor = (await page(service, after="now"))["nextCursor"]
     told = await events(service)
     application = service.application
-    first = await commanding.settle(application, lambda: HOUR_LATER)
+    first = await backup_commands.settle(application, lambda: HOUR_LATER)
     answer = await service.http.get(EVENTS, params={"after": cursor})
     assert answer.status_code == 410
     await service.push("one", component("web"), component("api"))

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from factbook.operations.doctor import machine, sqlite
-from factbook.operations.doctor import runtime as running
+from factbook.operations.doctor import machine, runtime, sqlite
 from factbook.settings import Settings
 
 
@@ -37,10 +36,10 @@ def test_the_file_system_of_a_folder_is_that_of_the_nearest_mount(tmp_path: Path
 
 
 def test_clocks_that_are_apart_are_told() -> None:
-    [one, other] = running.clocks({"near": 4_000, "fast": 9_000, "slow": -60_000})
+    [one, other] = runtime.clocks({"near": 4_000, "fast": 9_000, "slow": -60_000})
     assert one.what == "The clock of fast is 9 s ahead of this one."
     assert other.what == "The clock of slow is 60 s behind this one."
-    assert [found.state for found in running.clocks({"near": 4_000})] == ["ok"]
+    assert [found.state for found in runtime.clocks({"near": 4_000})] == ["ok"]
 
 
 @pytest.mark.parametrize(

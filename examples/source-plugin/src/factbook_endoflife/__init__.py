@@ -8,16 +8,16 @@ from typing import Annotated, Any
 
 import msgspec
 
-from factbook.integrations import sdk as kit
+from factbook.integrations import sdk
 
 ANNOTATION = "endoflife.date/product"
 FACTS = (
-    kit.Fact("supported", "boolean", "The release still gets fixes."),
-    kit.Fact("end", "string", "The day on which that ends."),
-    kit.Fact("latest", "string", "The latest version of the release."),
+    sdk.Fact("supported", "boolean", "The release still gets fixes."),
+    sdk.Fact("end", "string", "The day on which that ends."),
+    sdk.Fact("latest", "string", "The latest version of the release."),
 )
 _TARGET = re.compile(r"([a-z0-9][a-z0-9-]{0,60})@([a-zA-Z0-9][a-zA-Z0-9.-]{0,60})", re.ASCII)
-_UNKNOWN_FORM = kit.Missing(kit.Outcome.TRANSIENT, "answered in an unknown form")
+_UNKNOWN_FORM = sdk.Missing(sdk.Outcome.TRANSIENT, "answered in an unknown form")
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -36,66 +36,66 @@ class Release(msgspec.Struct):
 
 
 def configured(
-    name: str, values: Mapping[str, Any], *, clock: kit.Clock = kit.now
-) -> kit.Integration:
+    name: str, values: Mapping[str, Any], *, clock: sdk.Clock = sdk.now
+) -> sdk.Integration:
     """The integration that `[integrations.endoflife.<name>]` of the settings describes."""
-    options = kit.read("endoflife", name, values, Options)
-    id_ = kit.source_id("endoflife", name)
-    return kit.Integration(
-        source=kit.DataSource(
+    options = sdk.read("endoflife", name, values, Options)
+    id_ = sdk.source_id("endoflife", name)
+    return sdk.Integration(
+        source=sdk.DataSource(
             id=id_,
-            title=kit.title("End of life", name),
+            title=sdk.title("End of life", name),
             description="Support of what components are built on.",
             cadence="0 3 * * *",
-            lifecycle=kit.Lifecycle(max_items=30),
-            handler=kit.Handler("builtin", id_, builtin_id="endoflife"),
+            lifecycle=sdk.Lifecycle(max_items=30),
+            handler=sdk.Handler("builtin", id_, builtin_id="endoflife"),
             timeout={"minutes": 10},
             entity_filter=[{f"metadata.annotations.{ANNOTATION}": {"exists": True}}],
             schema=FACTS,
         ),
         fills=(),
         credential=id_,
-        authorize=lambda _: kit.ANONYMOUS,
+        authorize=lambda _: sdk.ANONYMOUS,
         base_url=options.base_url,
         target=target,
-        batches=partial(kit.portions, size=20),
+        batches=partial(sdk.portions, size=20),
         collect=collect,
     )
 
 
-def target(entity: Mapping[str, Any]) -> str | kit.Missing:
+def target(entity: Mapping[str, Any]) -> str | sdk.Missing:
     """`product@release`, which is asked for once for all entities that name it."""
-    named = kit.annotations(entity).get(ANNOTATION)
+    named = sdk.annotations(entity).get(ANNOTATION)
     if isinstance(named, str) and _TARGET.fullmatch(named):
         return named
-    return kit.Missing(kit.Outcome.NO_ANNOTATION, "what it holds is not product@release")
+    return sdk.Missing(sdk.Outcome.NO_ANNOTATION, "what it holds is not product@release")
 
 
 async def collect(
-    targets: Sequence[str], client: kit.HttpClient, memory: kit.Memory, now: int
-) -> dict[str, kit.Collected]:
+    targets: Sequence[str], client: sdk.HttpClient, memory: sdk.Memory, now: int
+) -> dict[str, sdk.Collected]:
     """The facts about each target, or why there are none."""
     return {one: await _collected(one, client, memory, now) for one in targets}
 
 
 async def _collected(
-    target: str, client: kit.HttpClient, memory: kit.Memory, now: int
-) -> kit.Collected:
+    target: str, client: sdk.HttpClient, memory: sdk.Memory, now: int
+) -> sdk.Collected:
     product, release = target.split("@")
     # With the memory, what has not changed since is confirmed and not sent again.
-    answer = await client.get(kit.path("api", product, f"{release}.json"), memory=memory)
+    answer = await client.get(sdk.path("api", product, f"{release}.json"), memory=memory)
     if not answer.ok:
-        return kit.Collected(missing={"": answer.missing})
+        return sdk.Collected(missing={"": answer.missing})
     try:
         found = msgspec.convert(answer.data, Release)
     except msgspec.ValidationError:
-        return kit.Collected(missing={"": _UNKNOWN_FORM})
+        return sdk.Collected(missing={"": _UNKNOWN_FORM})
     return _facts(found, now)
 
 
-def _facts(found: Release, now: int) -> kit.Collected:
-    nothing = kit.Missing(kit.Outcome.NOT_APPLICABLE, "no such day is known")
-    collected = kit.Collected()
+def _facts(found: Release, now: int) -> sdk.Collected:
+    nothing = sdk.Missing(sdk.Outcome.NOT_APPLICABLE, "no such day is known")
+    collected = sdk.Collected()
     if isinstance(found.eol, bool):
         collected.values["supported"] = not found.eol
         collected.missing["end"] = nothing
@@ -109,7 +109,7 @@ def _facts(found: Release, now: int) -> kit.Collected:
     return collected
 
 
-INTEGRATION = kit.Vendor(
+INTEGRATION = sdk.Vendor(
     id="endoflife",
     title="End of life",
     options=Options,
