@@ -1,7 +1,6 @@
-"""The edge: what happens around every handler, in one place.
+"""Routes of the JSON interfaces, and the steps of the request pipeline that are theirs.
 
-Host and origin, then the token and its permissions, then the method, then the handler; whatever is
-raised becomes a reply, every answer is counted.
+A token and its permissions are checked before the handler runs.
 """
 
 import time
@@ -33,7 +32,11 @@ class Route(NamedTuple):
     query and the headers (None: whatever the query holds), the types of the body and of the answer
     (None: there is none; a tuple: one of them; of JSON lines that of each), `refusals` beside those
     of every route, `other_answers` where a status has another form too. One that is not `described`
-    is another way to write a route that is, or is not offered.
+    is another way to write a route that is, or is not offered. Machines look by a `probe` for the
+    health of the service, and know it by its address alone.
+
+    `reading` has to be stated for whatever writes: the permissions that a token needs to be shown
+    more than what it sent itself and counts. Empty: the answer never holds more.
     """
 
     method: str
@@ -54,7 +57,7 @@ class Route(NamedTuple):
 
 
 class Endpoint:
-    """An ASGI application for all methods of one path."""
+    """ASGI application for all methods of one path."""
 
     def __init__(self, routes: Mapping[str, Route], state: State) -> None:
         self._routes = dict(routes)

@@ -1,7 +1,4 @@
-"""What the REST interfaces give and take, as types: they make the schemas of the descriptions.
-
-Where a handler writes JSON by hand, because that is quicker, the tests compare it with its type.
-"""
+"""Texts, numbers and base classes that several subjects share."""
 
 from typing import Annotated, Any
 

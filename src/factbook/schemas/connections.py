@@ -1,4 +1,4 @@
-"""What the interface of connections takes and gives, as types."""
+"""Bodies and answers of the interface of connections."""
 
 from typing import Annotated, Literal
 

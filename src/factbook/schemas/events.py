@@ -1,4 +1,4 @@
-"""What the interface of events takes and gives, as types."""
+"""Bodies and answers of the interface of events."""
 
 from typing import Annotated, Any
 
@@ -49,7 +49,7 @@ class NewWebhook(Struct, forbid_unknown_fields=True):
 
 
 class Webhook(Wire):
-    """A webhook, without its secret."""
+    """A webhook, without its secrets."""
 
     id: str
     url: str
@@ -67,7 +67,7 @@ class Webhook(Wire):
 
 
 class MadeWebhook(Webhook):
-    """A webhook with its secret, which is in this answer and never again."""
+    """A webhook with its address and its secret, which are in this answer and never again."""
 
     secret: Annotated[str, Meta(description="`whsec_` and the key of the signatures in base64.")]
 
@@ -95,7 +95,7 @@ class Webhooks(Wire):
 
 
 class TriedWebhook(Wire):
-    """What came of a test."""
+    """The result of a test."""
 
     delivered: bool
     status: Annotated[int, Meta(description="What the receiver answered; 0 without an answer.")]

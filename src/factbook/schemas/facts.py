@@ -1,4 +1,4 @@
-"""What the interface of facts takes and gives, as types."""
+"""Bodies and answers of the interface of facts."""
 
 from typing import Annotated, Any
 
@@ -33,14 +33,14 @@ class NewItems(Wire, forbid_unknown_fields=True):
 
 
 class ItemProblem(Wire):
-    """What is wrong with a part of an item; if the item is accepted the rest of it is stored."""
+    """A problem in a part of an item; if the item is accepted the rest of it is stored."""
 
     path: str
     message: str
 
 
 class PushedItem(Wire):
-    """What became of an item."""
+    """The result for an item."""
 
     entity: Annotated[str, Meta(description="The whole reference; empty for what is none.")]
     timestamp: Time | None
@@ -51,7 +51,7 @@ class PushedItem(Wire):
 
 
 class PushedFacts(Wire):
-    """What became of a push, item by item."""
+    """The result of a push, item by item."""
 
     data_source_id: str
     version: Annotated[str, Meta(description="The version of the source that history keeps.")]

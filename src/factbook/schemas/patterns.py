@@ -1,6 +1,6 @@
 r"""The formats of texts, as JSON Schema writes them.
 
-These only describe: what is checked is in the rooms below. They are ECMAScript's regular
+These only describe: the rooms below check. They are ECMAScript's regular
 expressions with Unicode's classes, which Python's own lack. What Python calls printable is a
 letter, mark, number, punctuation, symbol or the one space.
 """
@@ -49,7 +49,7 @@ IF_MATCH: Final = rf"\*|{_TAG}(?:[ \t]*,[ \t]*{_TAG})*"
 
 
 def of(pattern: str | None, format: str | None = None, **more: Any) -> Meta:
-    """What describes a text of some pattern and format."""
+    """Describe a text of some pattern and format."""
     return Meta(extra_json_schema=text(pattern, format), **more)
 
 

@@ -1,4 +1,4 @@
-"""What the push interface takes and gives, as types."""
+"""Bodies and answers of the push interface."""
 
 from typing import Annotated, Any, Literal
 
@@ -11,7 +11,7 @@ from factbook.schemas.common import Count, Link, Ref, Text, Time, Uuid, Wire
 
 
 class NewMetadata(Wire):
-    """What a pushed entity says of itself; other fields than these are kept.
+    """Metadata of a pushed entity; other fields than these are kept.
 
     `uid` and `etag`, which an entity that was read carries, are dropped with a warning.
     """
@@ -68,7 +68,7 @@ class NewSet(Wire, forbid_unknown_fields=True):
 
 
 class Changes(Wire):
-    """How many entities a push added, updated, removed and left as they were."""
+    """Numbers of entities that a push added, updated, removed and left unchanged."""
 
     added: Count
     updated: Count
@@ -119,7 +119,7 @@ class SetPage(Wire):
 
 
 class Pushed(Wire):
-    """What a push did."""
+    """The result of a push."""
 
     set: str
     revision: Annotated[Count, Meta(description="The set's revision after the push.")]
@@ -129,14 +129,14 @@ class Pushed(Wire):
 
 
 class Difference(Wire):
-    """What a push would do to one entity."""
+    """The change that a push would make to one entity."""
 
     entity_ref: Ref
     change: Literal["added", "updated", "removed"]
 
 
 class Tried(Wire):
-    """What a push would do."""
+    """The result of a dry run: the changes that a push would make."""
 
     set: str
     dry_run: Literal[True]
@@ -163,7 +163,7 @@ class Sets(Wire):
 
 
 class Revision(Wire):
-    """What one push changed."""
+    """The changes of one push."""
 
     revision: Count
     created_by: str

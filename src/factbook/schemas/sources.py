@@ -1,4 +1,4 @@
-"""What the interface of data sources, their trials and runs takes and gives, as types."""
+"""Bodies and answers of the interface of data sources, their trials and runs."""
 
 from typing import Annotated, Any, Literal
 
@@ -18,7 +18,7 @@ _OptionalObject = dict[str, Any] | UnsetType | None
 
 
 class FactType(Wire):
-    """What a fact is."""
+    """The type of a fact."""
 
     type: Literal["integer", "float", "string", "boolean", "datetime", "set", "object"]
     description: Annotated[_OptionalText, Meta(description="What it says.")] = UNSET
@@ -33,13 +33,13 @@ class FactType(Wire):
 
 
 class NewConfig(Wire):
-    """How the facts are come by; what else there is depends on the type."""
+    """Configuration of the handler; further members depend on its type."""
 
     id: Annotated[str, Meta(description="The id of the source.")]
 
 
 class NewHandler(Wire):
-    """What collects the facts."""
+    """The handler that collects the facts."""
 
     type: Literal["http", "repository-file", "repository-directory", "entity", "push"]
     config: NewConfig
@@ -72,7 +72,7 @@ class NewDataSource(Wire):
 
 
 class Publish(Wire, forbid_unknown_fields=True):
-    """How to publish."""
+    """Options for publishing."""
 
     force: Annotated[
         bool, Meta(description="Also when a fact is removed or gets another type.")
@@ -80,7 +80,7 @@ class Publish(Wire, forbid_unknown_fields=True):
 
 
 class NewRun(Wire, forbid_unknown_fields=True):
-    """What to collect."""
+    """The scope of a run."""
 
     entity: (
         Annotated[
@@ -97,7 +97,7 @@ class NewRun(Wire, forbid_unknown_fields=True):
 
 
 class NewTrial(Wire, forbid_unknown_fields=True):
-    """Of which entity, and with which definition."""
+    """The entity and the definition to try."""
 
     entity: Ref
     definition: Annotated[
@@ -107,7 +107,7 @@ class NewTrial(Wire, forbid_unknown_fields=True):
 
 
 class Answered(Wire):
-    """What came back: the status where it came by HTTP, and the beginning of the body."""
+    """The answer of the other system: its status if it came by HTTP, and the start of its body."""
 
     status: int | None
     content_type: str | None
@@ -116,7 +116,7 @@ class Answered(Wire):
 
 
 class Trial(Wire):
-    """What came of a trial; `reasons` say by fact, or for "" of all, why there is no value."""
+    """The result of a trial; `reasons` say by fact, or for "" of all, why there is no value."""
 
     entity: Ref
     request: Annotated[
@@ -131,7 +131,7 @@ class Trial(Wire):
 
 
 class ShownFact(Wire):
-    """What a fact is."""
+    """The type of a fact."""
 
     type: str
     metadata: dict[str, str]
@@ -172,7 +172,7 @@ class PublishedVersion(Wire):
 
 
 class Definition(Wire):
-    """How a custom source is defined.
+    """Definition of a custom source.
 
     The documents are there for tokens that may write them: they hold configuration that nobody
     else is shown.

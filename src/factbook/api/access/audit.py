@@ -1,4 +1,4 @@
-"""The audit over HTTP: who did what, and what was refused, to those who may read it."""
+"""The audit over HTTP: writes and refusals with their actors, for tokens that may read them."""
 
 from typing import Any, Final
 
@@ -94,7 +94,7 @@ class AuditPage(Wire):
 
 
 async def list_records(request: Request, state: State) -> Reply:
-    """What was done and what was refused, newest first.
+    """Audit records of writes and refusals, newest first.
 
     `status` is that of the answer over HTTP, 0 on the command line; `token` is the id of the token.
     What a process refused is there at once when the same process is asked, else a moment later.
@@ -110,7 +110,7 @@ async def list_records(request: Request, state: State) -> Reply:
 
 
 async def export(request: Request, state: State) -> Reply:
-    """What was done and what was refused as JSON lines, oldest first, all of one moment.
+    """Audit records of writes and refusals as JSON lines, oldest first, from one snapshot.
 
     A line is a record with its `cursor`. A record has the time at which its write began: who goes
     on behind the last line asks for an `until` of five minutes ago, so that none comes in before.

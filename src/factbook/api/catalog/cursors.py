@@ -1,4 +1,4 @@
-"""Cursors: where a page ended and what was asked for, as text that goes into an address as it is.
+"""Cursors: the query and the end of a page, as text that needs no encoding in an address.
 
 Source: the catalog API reference: base64 of a JSON object. Existing clients look into it: one with
 the key `query` is asked for by POST, any other by GET.
@@ -40,14 +40,14 @@ class FullTextFilter(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
 
 class AfterCursor(msgspec.Struct, forbid_unknown_fields=True):
-    """What `after` carries: the page size and the last row's sort values and reference."""
+    """Content of `after`: the page size and the last row's sort values and reference."""
 
     limit: Annotated[int, Meta(ge=LIMIT.least, le=LIMIT.most)]
     after: Place
 
 
 class QueryCursor(msgspec.Struct, forbid_unknown_fields=True, rename="camel", omit_defaults=True):
-    """What the cursor of a query carries: the question and a row's sort values and reference."""
+    """Content of the cursor of a query: the question and a row's sort values and reference."""
 
     order_fields: Annotated[list[OrderBy], Meta(max_length=MOST_ORDERS)]
     order_field_values: Place

@@ -71,7 +71,7 @@ async def get_by_name(request: Request, state: State) -> Reply:
 
 
 async def get_ancestry(request: Request, state: State) -> Reply:
-    """What led to an entity: the entity alone, as it was pushed and not found through another."""
+    """The origin of an entity: itself alone, as it was pushed and not found through another."""
     found = await _named(request, state)
     item = f'{{"entity":{found.render()},"parentEntityRefs":[]}}'
     ref = msgspec.json.encode(found.ref).decode()

@@ -17,7 +17,7 @@ _PUSH = (
 
 
 class Location(Wire):
-    """Where a catalog reads entities from."""
+    """A place that a catalog reads entities from."""
 
     id: str
     type: str

@@ -31,7 +31,7 @@ class Projection:
 
     @property
     def keeps_all(self) -> bool:
-        """Whether there is nothing to leave out."""
+        """True if there is nothing to leave out."""
         return not self._paths
 
     def apply(self, entity: str) -> bytes:

@@ -71,7 +71,7 @@ class EntityPage(Wire):
 
 
 class _QueryRequest(Struct):
-    """What a request asks for, from its own words or from a cursor's."""
+    """The query of a request, from its own parameters or from a cursor."""
 
     question: QueryCursor
     limit: int
@@ -125,7 +125,7 @@ async def post_by_query(request: Request, state: State) -> Reply:
 
 
 def _continued(asked: _QueryRequest, cursor: str | None) -> _QueryRequest:
-    """What a cursor asks for, if there is one; what counts for nothing then has to be sound too."""
+    """The query of the cursor, if there is one; one that it overrides has to be valid too."""
     if cursor is None:
         return asked
     _condition(asked.question)

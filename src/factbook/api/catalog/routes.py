@@ -1,4 +1,4 @@
-"""The catalog read interface as a table, and what it shares with other catalogs' clients."""
+"""Routes of the catalog read interface, with those that clients of other catalogs expect."""
 
 from collections.abc import Sequence
 

@@ -57,7 +57,7 @@ PARAMETERS: Final = (AFTER, TYPE, SET, SOURCE, ENTITY, FACTS_LIMIT, WAIT)
 
 
 async def list_events(request: Request, state: State) -> Reply:
-    """What changed, the oldest first.
+    """Events, the oldest first.
 
     A page may hold few events, or none, while there are `more`: it looks at a bounded part of the
     feed. Every page has a `nextCursor` to go on with, at once or later. Nothing comes in before a

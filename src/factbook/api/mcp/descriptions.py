@@ -1,4 +1,4 @@
-"""What the tool-call endpoint says of itself, encoded once: the same for every request."""
+"""Answers of the tool-call endpoint about itself, encoded once: the same for every request."""
 
 from collections.abc import Iterable
 from typing import Any, Final
@@ -27,7 +27,7 @@ _INSTRUCTIONS: Final = (
 
 
 def lists(tools: Iterable[Tool]) -> Lists:
-    """What is listed of these tools."""
+    """Encode the lists of these tools."""
     listed = [
         {
             "name": tool.name,

@@ -183,7 +183,7 @@ class _Modern:
 
 
 def _plain(value: str) -> str:
-    """A header's value; what plain text could not carry comes as Base64 between marks."""
+    """A header's value, decoded from Base64 if it is between the marks for that."""
     if not (value.startswith("=?base64?") and value.endswith("?=")):
         return value
     try:

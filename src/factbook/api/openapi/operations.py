@@ -1,4 +1,4 @@
-"""What operators and their machines ask: is it up, is it ready, how much did it do."""
+"""Endpoints for operators and their machines: liveness, readiness and metrics."""
 
 from contextlib import suppress
 

@@ -1,4 +1,4 @@
-"""Kinds of parameters of a request: what reads a parameter also describes it."""
+"""Kinds of parameters of a request, each of which reads and describes its parameter."""
 
 import re
 from abc import ABC, abstractmethod

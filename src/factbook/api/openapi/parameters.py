@@ -1,7 +1,6 @@
 """Every parameter of the REST interfaces, declared once.
 
-A route names those that it takes, its handler reads them with `of`, the OpenAPI description shows
-them.
+A route names those that it takes, its handler reads them with `of`, OpenAPI shows them.
 """
 
 import re
@@ -57,7 +56,7 @@ class SourceId(PathPart):
 
 @dataclass(frozen=True, kw_only=True)
 class Number(Parameter[int]):
-    """The number of a revision in the path."""
+    """A whole number in the path."""
 
     place = "path"
     required: bool = True

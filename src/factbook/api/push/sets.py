@@ -256,7 +256,7 @@ def _answer(
 
 
 def _note(request: Request, state: State, name: str | None, outcome: Outcome) -> WriteResult:
-    """Count and log what was written; what that was."""
+    """Count and log a write, and return it."""
     changes, written = outcome.plan.changes, outcome.written
     assert written is not None
     state.metrics.pushed(changes)

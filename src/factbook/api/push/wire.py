@@ -1,4 +1,4 @@
-"""Pushed entities as the push interface shows them, one or many, in pieces of some size."""
+"""Forms of the push interface: the guards of a push, and sets of entities in the answers."""
 
 from collections.abc import AsyncIterator, Iterable, Iterator
 

@@ -165,7 +165,7 @@ def _shown(source: DataSource, problem: str | None = None) -> dict[str, Any]:
 
 
 def _place(found: list[DataSource], cursor: str, state: State) -> int:
-    """Where the page after the source with this id begins, though it may be gone."""
+    """Start of the page after the source with this id, which may be gone."""
     ids = [source.id for source in found]
     if cursor in ids:
         return ids.index(cursor) + 1

@@ -157,7 +157,7 @@ def _item(given: NewFacts, depth: int, now: int) -> _Read:
 def _store(
     transaction: Transaction, *, source_id: str, read: list[_Read], now: int
 ) -> tuple[str, list[FactItemResult]]:
-    """Store the items; the version of the source, and what became of each item."""
+    """Store the items; return the version of the source and the outcome of each item."""
     stored = definitions.read(transaction, source_id)
     if stored is None:  # deleted a moment ago
         raise known_sources.missing(source_id)

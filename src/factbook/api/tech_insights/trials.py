@@ -1,4 +1,4 @@
-"""Trying a data source on one entity over HTTP: what is asked, what comes back, which facts."""
+"""Trials of a data source on one entity over HTTP: its request, the answer and the facts."""
 
 from typing import Any
 
