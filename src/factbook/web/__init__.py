@@ -1,4 +1,4 @@
-"""Pages for people, rendered on the server; they work without a script."""
+"""The web interface: pages rendered on the server that work without scripts."""
 
 from factbook.web.routes import endpoints, nowhere
 from factbook.web.sign_in import first_start

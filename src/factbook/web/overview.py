@@ -1,4 +1,4 @@
-"""Overview: the catalog and its sources in pictures, and what to do first."""
+"""Overview: the catalog and its sources at a glance, and the first steps."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -34,7 +34,7 @@ _STATES: tuple[tuple[str, str, shares.Kind], ...] = (
 
 
 class Freshness(NamedTuple):
-    """How old the facts of a source are; `kind` as the states of pages."""
+    """Age of a source's facts; `kind` is a state of the pages."""
 
     source: DataSource
     words: str
@@ -46,7 +46,7 @@ class Freshness(NamedTuple):
 
 
 async def show(visit: PageContext) -> Reply:
-    """The state of everything at a glance."""
+    """Page of the state of everything at a glance."""
     state = visit.state
     database, now = state.database, visit.now
     kinds = await overview.kinds(database)

@@ -1,4 +1,4 @@
-"""The table of pages: every method of every path, its handler and the permissions it needs."""
+"""Table of pages: every method of every path, its handler and the permissions it needs."""
 
 from collections.abc import Sequence
 
@@ -55,7 +55,7 @@ PAGES: Sequence[PageRoute] = (
 
 
 def endpoints(site: Site) -> dict[str, ASGIApp]:
-    """The ASGI application of each path of the table."""
+    """ASGI application of each path of the table."""
     paths: dict[str, dict[str, PageRoute]] = {}
     for page in PAGES:
         paths.setdefault(page.path, {})[page.method] = page
@@ -63,7 +63,7 @@ def endpoints(site: Site) -> dict[str, ASGIApp]:
 
 
 def nowhere(site: Site, otherwise: ASGIApp) -> ASGIApp:
-    """The ASGI application of every other path: a page for browsers, else `otherwise`."""
+    """ASGI application of every other path: a page for browsers, else `otherwise`."""
     page = PageEndpoint({"GET": PageRoute("GET", "(none)", _nowhere, OPEN)}, site)
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:

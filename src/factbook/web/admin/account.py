@@ -19,12 +19,12 @@ _YEAR_SECONDS = 365 * DAY // SECOND
 
 
 async def show(visit: PageContext) -> Reply:
-    """The account of the person signed in."""
+    """Page of the account of the person signed in."""
     return await _page(visit)
 
 
 async def rename(visit: PageContext) -> Reply:
-    """Change the full name."""
+    """Change the display name."""
     ref, name = visit.person.ref, visit.sent.one("display_name")
     write = visit.writing(AuditEntry("person.change", ref, {"changed": "display name"}))
     try:
@@ -35,7 +35,7 @@ async def rename(visit: PageContext) -> Reply:
 
 
 async def change_password(visit: PageContext) -> Reply:
-    """Change the password, which ends every other session and every link to set it."""
+    """Change the password; ends every other session and every link to set it."""
     ref = visit.person.ref
     try:
         hashed = await _new_password(visit)
@@ -67,7 +67,7 @@ async def end_session(visit: PageContext) -> Reply:
 
 
 async def choose_theme(visit: PageContext) -> Reply:
-    """Show the pages in light, in dark, or as the system does."""
+    """Set the theme of the pages: light, dark, or the system's."""
     theme = visit.sent.one("theme")
     if theme not in THEMES:
         raise InputError(f"There is no theme of this name; there are {', '.join(THEMES)}.")
@@ -76,7 +76,10 @@ async def choose_theme(visit: PageContext) -> Reply:
 
 
 async def _new_password(visit: PageContext) -> str:
-    """The hash of the password that the form asks for; raises InputError."""
+    """Hash of the new password in the form.
+
+    Raises InputError, and TooManyRequestsError after too many wrong guesses of the current one.
+    """
     ref, form = visit.person.ref, visit.sent
     stored = await users.password_of(visit.state.database, ref)
     async with visit.site.hashing:

@@ -1,4 +1,4 @@
-"""Administration → Account → API access: the tokens of a person, and of all to administrators."""
+"""Administration → Account → API access: a person's tokens; for administrators all."""
 
 import re
 import secrets
@@ -41,7 +41,7 @@ _EXPIRIES = (
 
 
 class Preset(NamedTuple):
-    """A usual choice of permissions."""
+    """A predefined choice of permissions."""
 
     name: str
     title: str
@@ -50,7 +50,7 @@ class Preset(NamedTuple):
 
 
 class TokenRow(NamedTuple):
-    """A token as its row says it; `state` is one of sound, soon and expired."""
+    """A token as its row shows it; `state` is one of sound, soon and expired."""
 
     token: StoredToken
     titles: list[str]
@@ -58,12 +58,12 @@ class TokenRow(NamedTuple):
 
 
 async def show(visit: PageContext) -> Reply:
-    """The tokens of the person signed in, or of everybody."""
+    """Page of the tokens of the person signed in, or of everybody."""
     return await _page(visit)
 
 
 async def make(visit: PageContext) -> Reply:
-    """Make a token, and show its value in this answer alone."""
+    """Create a token, and show its value in this answer alone."""
     try:
         wish = _wish(visit)
         token, value = await _made(visit, wish)
@@ -114,7 +114,7 @@ def presets(held: frozenset[str]) -> list[Preset]:
 
 
 def _wish(visit: PageContext) -> TokenRequest:
-    """What the form asks for; raises InputError."""
+    """Token request from the form; raises InputError."""
     form = visit.sent
     chosen = {each.name: each.permissions for each in presets(visit.person.permissions)}
     wanted = chosen.get(form.one("preset"))
@@ -128,7 +128,7 @@ def _wish(visit: PageContext) -> TokenRequest:
 
 
 async def _made(visit: PageContext, wish: TokenRequest) -> tuple[StoredToken, str]:
-    """The token that the form makes, once however often it is sent, and its value."""
+    """The token of the form, made once however often it is sent, and its value."""
     owner, now, key = visit.person.ref, visit.now, visit.state.token_key
     held, value = visit.person.permissions, tokens.generate()
     id_ = token_rules.id_of(visit.sent.one("request"), owner, key)
@@ -185,7 +185,7 @@ async def _page(visit: PageContext, status: int = 200, problem: str = "") -> Rep
 
 
 def _filled(visit: PageContext) -> dict[str, Any]:
-    """What the form held when it was sent, or holds at first."""
+    """Values of the form as sent, or the initial ones."""
     form = visit.form
     if form is None or not form.one("request"):
         filled = {"name": "", "preset": "ask", "expires": tokens.DEFAULT_LIFETIME, "other": ""}

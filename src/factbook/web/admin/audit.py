@@ -1,4 +1,4 @@
-"""Administration → Audit: who did what, and what was refused."""
+"""Administration → Audit: the log of actions and refusals."""
 
 import re
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ _OUTCOMES = [("", "Any"), ("done", "Done"), ("refused", "Refused")]
 
 
 class AuditRow(NamedTuple):
-    """A row of the audit as people read it; `path` is where its object is shown, if anywhere."""
+    """A row of the audit for display; `path` is the page of its object, if any."""
 
     record: Record
     title: str
@@ -37,7 +37,7 @@ class AuditRow(NamedTuple):
 
 
 async def show(visit: PageContext) -> Reply:
-    """What was done and refused, newest first."""
+    """Page of actions and refusals, newest first."""
     given = {name: visit.query(name)[:LONGEST] for name in _FILTERS}
     try:
         records, more = await _found(visit, given)
@@ -63,7 +63,7 @@ async def show(visit: PageContext) -> Reply:
 
 
 async def export(visit: PageContext) -> Reply:
-    """The same as JSON lines, oldest first, to keep as a file."""
+    """Download of the same as JSON lines, oldest first."""
     wanted = _wanted({name: visit.query(name)[:LONGEST] for name in _FILTERS})
     await visit.state.refusals.write()
     lines = json_lines.lines(visit.state.database, **wanted)
@@ -79,7 +79,7 @@ async def _found(visit: PageContext, given: dict[str, str]) -> tuple[list[Record
 
 
 def _wanted(given: dict[str, str]) -> dict[str, Any]:
-    """Which records the filters mean; raises InputError for what is no day."""
+    """Conditions of the filters; raises InputError for an invalid day."""
     until = _day(given["to"])
     return {
         "actor": _actor(given["actor"]),
@@ -92,7 +92,7 @@ def _wanted(given: dict[str, str]) -> dict[str, Any]:
 
 
 def _actor(text: str) -> str | None:
-    """Whom the text means: a name alone is a person's."""
+    """Reference of the actor in the text; a name alone is a person's."""
     if not text or ":" in text or text == COMMAND_LINE:
         return text or None
     try:
@@ -102,7 +102,7 @@ def _actor(text: str) -> str | None:
 
 
 def _day(text: str) -> int | None:
-    """The beginning of a day in milliseconds; raises InputError for what is no day."""
+    """Start of a day in milliseconds; raises InputError for an invalid one."""
     if not text:
         return None
     try:
@@ -144,14 +144,14 @@ def _shown(visit: PageContext, record: Record) -> AuditRow:
 
 
 def _object(record: Record, detail: dict[str, Any]) -> str:
-    """What people call the thing: a token's name tells more than its id, which nobody knows."""
+    """Display name of the object; for a token its name, because nobody knows its id."""
     if record.action.startswith("token."):
         return str(detail.get("name", record.object))
     return formatting.short_ref(record.object)
 
 
 def _path(visit: PageContext, record: Record) -> str | None:
-    """The page of what was done something to; None where there is none (any more)."""
+    """Page of the object; None if there is none, or none any more."""
     subject, _, verb = record.action.partition(".")
     name = record.object
     if verb == "delete" or not name:

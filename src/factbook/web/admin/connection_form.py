@@ -1,4 +1,4 @@
-"""The form of a connection, as it is shown and as it is sent."""
+"""Form of a connection, as shown and as sent."""
 
 import re
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ _HEADER: Final = re.compile(r"[A-Za-z0-9-]{1,64}", re.ASCII)
 
 
 class HeaderRow(NamedTuple):
-    """A header: its name, the value that was typed, and whether it is to be removed."""
+    """A header: its name, the typed value, and a mark for removal."""
 
     name: str
     value: str = ""
@@ -25,7 +25,7 @@ class HeaderRow(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class ConnectionForm:
-    """What the fields hold."""
+    """Values of the form's fields."""
 
     name: str = ""
     base_url: str = ""
@@ -35,12 +35,12 @@ class ConnectionForm:
 
     @classmethod
     def new(cls) -> Self:
-        """The form of a new connection."""
+        """Form of a new connection."""
         return cls(rows=_padded([HeaderRow("authorization")]))
 
     @classmethod
     def shown(cls, connection: ConnectionDetail) -> Self:
-        """The form of a connection as it is."""
+        """Form of an existing connection."""
         return cls(
             name=connection.name,
             base_url=connection.base_url,
@@ -51,7 +51,7 @@ class ConnectionForm:
 
     @classmethod
     def of(cls, sent: Form, name: str | None = None) -> Self:
-        """The form as it was sent; with `name`, of the connection that has it."""
+        """Form as sent; with `name`, that of the connection with this name."""
         rows = [
             HeaderRow(
                 sent.one(f"header-{number}"),
@@ -69,7 +69,7 @@ class ConnectionForm:
         )
 
     def problems(self) -> list[dict[str, str]]:
-        """What is wrong with the form itself; no value is named."""
+        """Problems of the form itself; no value is named."""
         found = []
         if not (self.at_once.isascii() and self.at_once.isdigit() and len(self.at_once) <= 3):
             found.append(_problem("atOnce", "has to be a whole number from 1 to 100"))
@@ -84,7 +84,7 @@ class ConnectionForm:
         return found
 
     def wanted(self) -> ConnectionInput:
-        """The connection that the form asks for; an empty value keeps the one that there is."""
+        """Connection from the form; an empty value keeps the stored one."""
         return ConnectionInput(
             base_url=self.base_url,
             methods=self.methods,
@@ -93,7 +93,7 @@ class ConnectionForm:
         )
 
     def without_values(self) -> Self:
-        """The form as it is shown again: without what may be a secret."""
+        """The form to show again: without possible secrets."""
         rows = [
             HeaderRow(row.name if _HEADER.fullmatch(row.name) else "", "", row.remove)
             for row in self.rows

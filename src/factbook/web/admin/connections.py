@@ -1,6 +1,6 @@
-"""Administration → Connections: what custom sources may ask, and with which headers.
+"""Administration → Connections: hosts that custom sources may call, and their headers.
 
-What a header holds is taken and never shown again, not even beside what was wrong with it.
+The values of headers are accepted and never shown again, not even beside a problem with them.
 """
 
 from collections.abc import Sequence
@@ -22,17 +22,17 @@ _ONE: Final = f"{PATH}/{{name}}"
 
 
 async def listed(visit: PageContext) -> Reply:
-    """Every connection, of the settings and stored."""
+    """Page of every connection, both of the settings and stored."""
     return await _list(visit)
 
 
 async def begin(visit: PageContext) -> Reply:
-    """The form of a new connection."""
+    """Form of a new connection."""
     return _form(visit, None, ConnectionForm.new())
 
 
 async def create(visit: PageContext) -> Reply:
-    """Make a connection."""
+    """Create a connection."""
     form = ConnectionForm.of(visit.sent)
     taken = {
         one.name for one in await connections.listed(visit.state.database, visit.state.registry)
@@ -44,7 +44,7 @@ async def create(visit: PageContext) -> Reply:
 
 
 async def edit(visit: PageContext) -> Reply:
-    """The form of a connection."""
+    """Form of a connection."""
     found = await _stored(visit)
     return _form(visit, found, ConnectionForm.shown(found))
 
@@ -56,7 +56,7 @@ async def replace(visit: PageContext) -> Reply:
 
 
 async def delete(visit: PageContext) -> Reply:
-    """Remove a connection that no source asks."""
+    """Remove a connection that no source uses."""
     state, name = visit.state, visit.request.parameter("name")
     write = visit.writing(audit.of_connection(deleted=True))
     try:
@@ -97,7 +97,7 @@ async def _list(visit: PageContext, status: int = 200, problem: str = "") -> Rep
 
 
 async def _stored(visit: PageContext) -> ConnectionDetail:
-    """The connection of the address; raises NotFoundError, ConflictError for the settings' own."""
+    """Connection in the address; raises NotFoundError, ConflictError for the settings' own."""
     state, name = visit.state, visit.request.parameter("name")
     found = await connections.one(state.database, state.registry, name)
     if found.stored is None:
@@ -125,7 +125,7 @@ def _form(
 
 
 def _labelled(problem: dict[str, str]) -> dict[str, str]:
-    """The problem under the label of the field, as the form has it."""
+    """Problem with the label of its field in the form."""
     option, _, header = problem["path"].partition(".")
     path = f"{_LABELS.get(option, option)} {header}".strip()
     return {"path": path, "message": problem["message"]}

@@ -1,4 +1,4 @@
-"""Administration → People: who may sign in, as what, and the links that let people in."""
+"""Administration → People: accounts, their roles, and the links that create them."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple, TypeVar
@@ -33,12 +33,12 @@ class PersonRow(NamedTuple):
 
 
 async def listed(visit: PageContext) -> Reply:
-    """Everybody, and the invitations that can still be used."""
+    """Page of all people, and the usable invitations."""
     return await _list(visit)
 
 
 async def invite(visit: PageContext) -> Reply:
-    """Make an invitation, whose link is in this answer alone."""
+    """Create an invitation, whose link is in this answer alone."""
     role, secret, now = visit.sent.one("role"), invitations.generate(), visit.now
     digest = invitations.digest(secret, visit.state.token_key)
 
@@ -60,7 +60,7 @@ async def invite(visit: PageContext) -> Reply:
 
 
 async def withdraw(visit: PageContext) -> Reply:
-    """End an invitation that nobody has used."""
+    """End an unused invitation."""
     id_ = visit.sent.one("invitation")
     write = visit.writing(AuditEntry("person.withdraw", id_[:16]))
     try:
@@ -71,12 +71,12 @@ async def withdraw(visit: PageContext) -> Reply:
 
 
 async def show(visit: PageContext) -> Reply:
-    """One person."""
+    """Page of one person."""
     return await _person(visit)
 
 
 async def change_role(visit: PageContext) -> Reply:
-    """Give a person another role."""
+    """Change a person's role."""
     ref, role, now = _ref(visit), visit.sent.one("role"), visit.now
     return await _changed(
         visit,
@@ -87,7 +87,7 @@ async def change_role(visit: PageContext) -> Reply:
 
 
 async def disable(visit: PageContext) -> Reply:
-    """Keep a person out."""
+    """Disable a person."""
     ref, now = _ref(visit), visit.now
     return await _changed(
         visit,
@@ -98,7 +98,7 @@ async def disable(visit: PageContext) -> Reply:
 
 
 async def enable(visit: PageContext) -> Reply:
-    """Let a person in again."""
+    """Enable a person again."""
     ref = _ref(visit)
     return await _changed(
         visit,
@@ -120,7 +120,7 @@ async def end_sessions(visit: PageContext) -> Reply:
 
 
 async def reset_password(visit: PageContext) -> Reply:
-    """Make the link with which a person sets another password."""
+    """Create the link with which a person sets a new password."""
     ref, secret, now = _ref(visit), invitations.generate(), visit.now
     digest, by = invitations.digest(secret, visit.state.token_key), visit.person.ref
     entry = AuditEntry("person.change", ref, {"changed": "link to set a password"})
@@ -140,7 +140,7 @@ def _invited(made: Invitation) -> AuditEntry:
 async def _changed(
     visit: PageContext, about: AuditEntry | About, work: Callable[[Transaction], T], notice: str
 ) -> Reply:
-    """The person's page after a change, with what was done, or why it cannot be."""
+    """The person's page after a change, with a notice or the problem."""
     try:
         await visit.writing(about)(work)
     except (ConflictError, InputError) as error:

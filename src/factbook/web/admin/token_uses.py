@@ -1,4 +1,4 @@
-"""What a new token is for: ready lines and files that hold it, shown with its value."""
+"""Uses of a new token: commands and files that contain it, shown with its value."""
 
 import shlex
 from typing import NamedTuple
@@ -8,7 +8,7 @@ from factbook.http import client_configs
 
 
 class Use(NamedTuple):
-    """Something to copy, and what to do with it."""
+    """A text to copy, and its instructions."""
 
     title: str
     about: str
@@ -16,7 +16,7 @@ class Use(NamedTuple):
 
 
 def uses(server: str, word: str, value: str, permissions: frozenset[str]) -> list[Use]:
-    """What can be done with these permissions; `word` is the push interface's path word."""
+    """Uses for these permissions; `word` is the path word of the push interface."""
     if not client_configs.is_address(server):  # a host that no line for a shell should hold
         server = "http://localhost:8000"
     found = [_environment(server, value)]

@@ -1,4 +1,4 @@
-"""Administration → Webhooks: where events are sent to, and what did not arrive there."""
+"""Administration → Webhooks: receivers of events, and undelivered messages."""
 
 from collections.abc import Sequence
 from typing import Final, get_args
@@ -19,12 +19,12 @@ _TYPES: Final[Sequence[EventType]] = get_args(EventType)
 
 
 async def listed(visit: PageContext) -> Reply:
-    """Every webhook, and the form of a new one."""
+    """Page of every webhook, with the form of a new one."""
     return await _list(visit)
 
 
 async def create(visit: PageContext) -> Reply:
-    """Make a webhook, whose secret is in this answer alone."""
+    """Create a webhook, whose secret is in this answer alone."""
     state, url = visit.state, visit.sent.one("url")
     write = visit.writing(audit.of_webhook("webhook.create"), 201)
     try:
@@ -44,12 +44,12 @@ async def create(visit: PageContext) -> Reply:
 
 
 async def show(visit: PageContext) -> Reply:
-    """One webhook, and what could not be delivered."""
+    """Page of one webhook, with its undelivered messages."""
     return await _one(visit)
 
 
 async def try_out(visit: PageContext) -> Reply:
-    """Send a test message, and say what came of it."""
+    """Send a test message and show the result."""
     state, id_ = visit.state, _id(visit)
     try:
         tried = await webhooks.try_out(state.database, state.post, state.token_key, id_, visit.now)
@@ -62,20 +62,20 @@ async def try_out(visit: PageContext) -> Reply:
 
 
 async def enable(visit: PageContext) -> Reply:
-    """Send to a webhook again, and once more what was given up."""
+    """Enable a webhook again, and resend given-up messages."""
     write = visit.writing(audit.of_webhook("webhook.enable"))
     await webhooks.enable(_id(visit), now=visit.now, write=write)
     return visit.redirect(_path(_id(visit)), "The webhook is enabled.")
 
 
 async def delete(visit: PageContext) -> Reply:
-    """Remove a webhook, and what waits to be sent to it."""
+    """Remove a webhook and its pending messages."""
     await webhooks.remove(_id(visit), write=visit.writing(audit.of_webhook("webhook.delete")))
     return visit.redirect(PATH, "The webhook was deleted.")
 
 
 def _chosen(visit: PageContext) -> list[EventType]:
-    """The types that are ticked; raises InputError."""
+    """Selected event types; raises InputError."""
     named = visit.sent.all("types")
     if not set(named) <= set(_TYPES):
         raise InputError("There is no such type of events.")

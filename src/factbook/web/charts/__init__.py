@@ -1,1 +1,1 @@
-"""Charts and graphs as SVG, made by functions without any state."""
+"""Charts of values over time as SVG, made by functions without any state."""

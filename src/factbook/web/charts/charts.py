@@ -1,8 +1,8 @@
 """Charts of values over time, as SVG.
 
-Functions take data and return `Markup`: the same data gives the same picture. `points` are
-(milliseconds since the epoch, value) with None where the value is unknown. An `ident` names the
-elements that need an id; a page that shows the same picture twice gives two.
+Pure functions from data to `Markup`. `points` are (milliseconds since the epoch, value) with None
+where the value is unknown. An `ident` names the elements that need an id; a page that shows the
+same picture twice gives two.
 """
 
 from collections.abc import Iterable, Sequence
@@ -21,7 +21,7 @@ _FEW = 40  # so many points can be told apart as dots
 
 
 class _Frame(NamedTuple):
-    """Where the values of a chart are drawn, and what its edges stand for."""
+    """Plot area of a chart, and the values at its edges."""
 
     left: float
     top: float
@@ -40,11 +40,11 @@ class _Frame(NamedTuple):
         return self.bottom - scales.place(value, self.low, self.high) * (self.bottom - self.top)
 
     def path(self, run: Iterable[tuple[int, float]]) -> str:
-        """The line through a stretch of known values."""
+        """Line through a stretch of known values."""
         return "L".join(f"{number(self.x(at))} {number(self.y(v))}" for at, v in run)
 
     def area(self, run: Sequence[tuple[int, float]]) -> str:
-        """The area below it."""
+        """Area below it."""
         floor, first, last = number(self.bottom), run[0][0], run[-1][0]
         return f"M{number(self.x(first))} {floor}L{self.path(run)}L{number(self.x(last))} {floor}Z"
 
@@ -52,7 +52,7 @@ class _Frame(NamedTuple):
 def sparkline(points: Sequence[Point], title: str, *, ident: str | None = None) -> Markup:
     """A line of 120 by 28 without axes; the last known value is a dot, hollow if it is past.
 
-    The description says the latest, the lowest and the highest value.
+    The description gives the latest, the lowest and the highest value.
     """
     points = scales.downsampled(scales.cleaned(points), 120)
     known = [value for _, value in points if value is not None]
@@ -78,7 +78,7 @@ def sparkline(points: Sequence[Point], title: str, *, ident: str | None = None) 
 
 
 def _rest(frame: _Frame) -> Markup:
-    """The line where values will be."""
+    """Placeholder line where values will be."""
     y = (frame.top + frame.bottom) / 2
     return element("line", x1=frame.left, x2=frame.right, y1=y, y2=y, class_="spark-rest")
 
@@ -117,10 +117,10 @@ def line_chart(
     end: int,
     ident: str | None = None,
 ) -> Markup:
-    """A chart of the points from start to end, with axes; hovering over a point shows its value.
+    """Chart of the points from start to end, with axes; hovering a point shows its value.
 
-    It is drawn for wide and for narrow places, and the stylesheet shows the one that fits. Of many
-    points those remain that keep lows, peaks and gaps.
+    It is drawn for wide and for narrow places, and the stylesheet shows the one that fits. Many
+    points are reduced to those that preserve lows, peaks and gaps.
     """
     start, end = scales.clamped(start), scales.clamped(end)
     if end <= start:
@@ -133,7 +133,7 @@ def line_chart(
 
 
 def line_rows(points: Sequence[Point], unit: str) -> list[tuple[str, str]]:
-    """The points of a line chart as (time, value), the latest first, for a table beside it."""
+    """Points of a line chart as (time, value), latest first, for a table beside it."""
     return [
         (scales.moment(at), "unknown" if value is None else scales.quantity(value, unit))
         for at, value in reversed(scales.cleaned(points))
@@ -233,7 +233,7 @@ def _nothing(frame: _Frame) -> Markup:
 
 
 def _marks(frame: _Frame, points: Sequence[Point], unit: str) -> list[Markup]:
-    """For each known value a strip that can be pointed at, which shows a dot then."""
+    """A hover target for each known value, which then shows a dot."""
     known = [(at, value) for at, value in points if value is not None]
     if not known:
         return []

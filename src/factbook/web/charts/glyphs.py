@@ -1,4 +1,4 @@
-"""A small drawing for each kind of entity."""
+"""Icons of the kinds of entities."""
 
 from markupsafe import Markup
 

@@ -1,6 +1,6 @@
-"""Scales of charts: where values and times stand, the ticks beside them, and how both are written.
+"""Scales of charts: positions of values and times, ticks, and the format of both.
 
-Times are milliseconds since the epoch, UTC. A value that is no finite number is None: unknown.
+Times are milliseconds since the epoch, UTC. A value that is not a finite number is None: unknown.
 """
 
 import math
@@ -38,7 +38,7 @@ class Tick(NamedTuple):
 
 
 def finite(value: float | None) -> float | None:
-    """The value as a float; None for what is unknown, infinite or too large for one."""
+    """The value as a float; None if unknown, infinite or too large for one."""
     try:
         found = None if value is None else float(value)
     except OverflowError:
@@ -47,12 +47,12 @@ def finite(value: float | None) -> float | None:
 
 
 def cleaned(points: Iterable[Point]) -> list[Point]:
-    """The points in order of time, their values finite or None."""
+    """Points ordered by time, their values finite or None."""
     return sorted(((at, finite(value)) for at, value in points), key=lambda point: point[0])
 
 
 def place(value: float, low: float, high: float) -> float:
-    """Where a value stands between two others, from 0 to 1; 0.5 when these are the same."""
+    """Relative position of a value between two others, from 0 to 1; 0.5 if these are equal."""
     # Divided first: the difference of two large floats may be infinite.
     unit = max(abs(low), abs(high))
     if unit == 0 or low / unit == high / unit:
@@ -62,7 +62,7 @@ def place(value: float, low: float, high: float) -> float:
 
 
 def value_range(values: Sequence[float]) -> tuple[float, float]:
-    """What an axis shows: from zero, unless the values keep far away from it."""
+    """Range of an axis: from zero, unless the values are far away from it."""
     low, high = min(values), max(values)
     if low == high == 0:
         return 0.0, 1.0
@@ -77,7 +77,7 @@ def value_range(values: Sequence[float]) -> tuple[float, float]:
 def value_ticks(low: float, high: float, about: int = 4, *, whole: bool = False) -> list[Tick]:
     """Ticks at 1, 2 or 5 times a power of ten; the first is at most low, the last at least high.
 
-    `whole` keeps the step from being a part of one, for what is counted.
+    `whole` keeps the step from being a fraction, for counts.
     """
     span = Fraction(high) - Fraction(low)
     if span <= 0:
@@ -141,18 +141,18 @@ def _date(at: int) -> datetime:
 
 
 def clamped(at: int) -> int:
-    """The time, or the nearest that a date can be written for."""
+    """The time, or the nearest one that can be written as a date."""
     return min(_LAST_TIME, max(0, at))
 
 
 def moment(at: int) -> str:
-    """A time as people read it, e.g. `21 Nov 2026 06:00 UTC`."""
+    """Format a time, e.g. `21 Nov 2026 06:00 UTC`."""
     date = _date(at)
     return f"{date.day} {date:%b} {date.year} {date:%H:%M} UTC"
 
 
 def period(start: int, end: int) -> str:
-    """A period as people read it; its days only, if it is longer than three."""
+    """Format a period; only its days if it is longer than three."""
     first, last = _date(start), _date(end)
     if end - start > 3 * DAY:
         return f"{first.day} {first:%b} {first.year} to {last.day} {last:%b} {last.year}, UTC"
@@ -161,7 +161,7 @@ def period(start: int, end: int) -> str:
 
 
 def figure(value: float | None) -> str:
-    """A value as words.number writes it, very large and very small ones too; a dash for unknown."""
+    """Format a value like words.number, also very large and small ones; a dash if unknown."""
     value = finite(value)
     if value is None:
         return "—"
@@ -171,12 +171,12 @@ def figure(value: float | None) -> str:
 
 
 def quantity(value: float | None, unit: str) -> str:
-    """A value with its unit."""
+    """Format a value with its unit."""
     return figure(value) + (unit if unit == "%" or not unit else f" {unit}")
 
 
 def short(value: float) -> str:
-    """A value for an axis, e.g. `12k`; the prefixes are those of the SI."""
+    """Format a value for an axis, e.g. `12k`, with SI prefixes."""
     size, prefix = next(
         ((size, prefix) for size, prefix in _PREFIXES if size <= abs(value) < 10**15), (1, "")
     )
@@ -184,9 +184,9 @@ def short(value: float) -> str:
 
 
 def downsampled(points: Sequence[Point], most: int) -> list[Point]:
-    """At most so many points: of each stretch the lowest, the highest, and one unknown if any is.
+    """At most this many points: of each stretch the lowest, the highest, and an unknown one.
 
-    The last point stays, because it is what holds now.
+    The last point stays, because it is the current one.
     """
     if len(points) <= most:
         return list(points)
@@ -204,7 +204,7 @@ def downsampled(points: Sequence[Point], most: int) -> list[Point]:
 
 
 def runs(points: Iterable[Point]) -> list[list[tuple[int, float]]]:
-    """The stretches of known values."""
+    """Stretches of known values."""
     found: list[list[tuple[int, float]]] = [[]]
     for at, value in points:
         if value is None:
@@ -215,7 +215,7 @@ def runs(points: Iterable[Point]) -> list[list[tuple[int, float]]]:
 
 
 def gaps(points: Sequence[Point], end: int) -> list[tuple[int, int]]:
-    """The periods of unknown values: from the last known, or first unknown, to the next known."""
+    """Periods of unknown values: from the last known, or first unknown, to the next known."""
     known = [at for at, value in points if value is not None]
     found = []
     for at, value in points:

@@ -1,7 +1,7 @@
-"""Elements of SVG, and how wide text is without a browser at hand.
+"""SVG elements, and estimates of text widths without a browser.
 
-What comes from data goes through `element`, which escapes it. Nothing here writes `style` or
-scripts: the Content-Security-Policy forbids both, and colours are classes.
+Data goes through `element`, which escapes it. Nothing here writes `style` or scripts: the
+Content-Security-Policy forbids both, and colours are classes.
 """
 
 import re
@@ -35,7 +35,7 @@ _PARTS = {
 def element(name: str, *children: object, **attributes: object) -> Markup:
     """An element; text and attributes are escaped, attributes that are None are left out.
 
-    Names as Python allows them: `class_` is class, `aria_label` is aria-label.
+    Names follow Python: `class_` is class, `aria_label` is aria-label.
     """
     written = "".join(
         f' {key.rstrip("_").replace("_", "-")}="{_safe(value)}"'
@@ -48,7 +48,7 @@ def element(name: str, *children: object, **attributes: object) -> Markup:
 
 
 def _safe(value: object) -> str:
-    """Text for an element or an attribute; Markup is what `element` returned."""
+    """Escape text for an element or an attribute; Markup comes from `element`."""
     if isinstance(value, Markup):
         return value
     if isinstance(value, float):
@@ -60,7 +60,7 @@ def _safe(value: object) -> str:
 
 
 def number(value: float) -> str:
-    """A coordinate, to a tenth."""
+    """Format a coordinate, to a tenth."""
     text = f"{value:.1f}".removesuffix(".0")
     return "0" if text == "-0" else text
 
@@ -95,7 +95,7 @@ def picture(
 
 
 def ident_of(*content: object) -> str:
-    """An id derived from what is shown; a page that shows the same twice gives ids of its own."""
+    """An id derived from the content; a page that shows the same twice gives its own ids."""
     digest = blake2s(repr(content).encode("utf-8", "backslashreplace"), digest_size=6)
     return f"p{digest.hexdigest()}"
 
@@ -113,9 +113,9 @@ def link(href: str | None, *children: object, class_: str) -> Markup:
 
 
 def label(text: str, *, x: float, y: float, width: float, size: float, class_: str) -> Markup:
-    """One line of text from x on, its middle at y; what does not fit ends in an ellipsis.
+    """One line of text from x on, its middle at y; text that does not fit ends in an ellipsis.
 
-    The inner <svg> cuts what is wider or higher than letters are thought to be.
+    The inner <svg> clips letters wider or higher than estimated.
     """
     height, shown = 1.6 * size, fitted(text, 0.96 * width, size)
     return element(
@@ -139,7 +139,7 @@ def fitted(text: str, width: float, size: float) -> str:
 
 
 def text_width(text: str, size: float) -> float:
-    """An estimate of how wide one line of text is at a font size."""
+    """Estimate the width of one line of text at a font size."""
     return size * sum(map(_part, text))
 
 

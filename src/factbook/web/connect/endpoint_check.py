@@ -1,8 +1,8 @@
-"""The live check of the tool-call endpoint: what an agent asks first, asked for a person.
+"""Live check of the tool-call endpoint: an agent's first requests, made for a person.
 
-The calls go through everything that a client's go through but the network. Their token carries what
-the tools need and no more, never leaves the process, counts for a minute at most and is forgotten
-with the last call, which is why the audit says nothing of it.
+The calls pass through the same stack as a client's, except the network. Their token carries only
+the permissions that the tools need, never leaves the process, is valid for a minute at most and is
+deleted after the last call, which is why the audit does not mention it.
 """
 
 import time
@@ -40,7 +40,7 @@ _MEANINGS = {
 
 
 class CheckStep(NamedTuple):
-    """One call of the check; `status` is None when it was not made."""
+    """One call of the check; `status` is None if it was not made."""
 
     title: str
     method: str
@@ -51,7 +51,7 @@ class CheckStep(NamedTuple):
 
 
 class _FailedError(Exception):
-    """The endpoint answered something else than a result; the message says what."""
+    """The endpoint answered something other than a result; the message says what."""
 
 
 class _Call(NamedTuple):
@@ -62,7 +62,7 @@ class _Call(NamedTuple):
 
 
 async def checked(visit: PageContext) -> list[CheckStep]:
-    """Every step, up to the first that fails done, the others not."""
+    """Every step: those up to the first failure are done, the others not."""
     if seconds := visit.state.calls.take(visit.person.ref):
         wait = f"You call too often. Try again in {words.counted(seconds, 'second')}."
         first, *others = _CALLS
@@ -118,7 +118,7 @@ async def _steps(visit: PageContext, token: str) -> list[CheckStep]:
 
 
 def _host(visit: PageContext) -> str:
-    """The host that clients name."""
+    """Host that clients name."""
     public = visit.state.settings.public_url
     if public:
         return urlsplit(public).netloc.rpartition("@")[2]
@@ -126,7 +126,7 @@ def _host(visit: PageContext) -> str:
 
 
 def _result(answer: InternalResponse) -> dict[str, Any]:
-    """The result in an answer; raises _FailedError."""
+    """Result in an answer; raises _FailedError."""
     try:
         body = msgspec.json.decode(answer.body, type=dict[str, Any])
     except msgspec.DecodeError:

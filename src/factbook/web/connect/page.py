@@ -1,4 +1,4 @@
-"""Connect an agent: the endpoint, what to tell each client, and whether it answers."""
+"""Connect an agent: the endpoint, the configuration of each client, and a live check."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -21,17 +21,17 @@ _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 async def show(visit: PageContext) -> Reply:
-    """What a client needs to be told."""
+    """Page with the configuration of each client."""
     return _page(visit)
 
 
 async def check(visit: PageContext) -> Reply:
-    """Ask the endpoint what clients ask first, and show what it says."""
+    """Send the endpoint a client's first requests, and show the answers."""
     return _page(visit, await endpoint_check.checked(visit))
 
 
 async def back(visit: PageContext) -> Reply:
-    """A check is asked for with a form: its address alone leads to the form."""
+    """Redirect to the form: a check is started by the form, and its address alone is no page."""
     return visit.redirect(CONNECT_PATH)
 
 
@@ -63,7 +63,7 @@ def _page(visit: PageContext, steps: Sequence[CheckStep] = ()) -> Reply:
 
 
 def _is_local(server: str) -> bool:
-    """Whether only this machine reaches the address."""
+    """True if only this machine can reach the address."""
     try:
         return urlsplit(server).hostname in _LOOPBACK
     except ValueError:  # no address at all

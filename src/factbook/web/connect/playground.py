@@ -1,4 +1,4 @@
-"""The playground: a form for each tool, the call that a client would send, and its answer."""
+"""The playground: a form for each tool, the client's call, and its answer."""
 
 import shlex
 import time
@@ -38,7 +38,7 @@ _AGENTS_CUT = 25_000
 
 
 class ToolAnswer(NamedTuple):
-    """What a tool answered, as far as it is shown; `reasons` by what is not known."""
+    """Displayed answer of a tool; `reasons` maps each reason to the unknown facts."""
 
     text: str
     is_refusal: bool
@@ -50,23 +50,23 @@ class ToolAnswer(NamedTuple):
 
     @property
     def tokens(self) -> int:
-        """About how many tokens of a model it takes."""
+        """Approximate number of a model's tokens."""
         return -(-self.size // _BYTES_OF_A_TOKEN)
 
     @property
     def is_too_long(self) -> bool:
-        """Whether agents cut it, as the descriptions of the tools say."""
+        """True if agents cut it, as the descriptions of the tools say."""
         return self.tokens > _AGENTS_CUT
 
 
 async def listed(visit: PageContext) -> Reply:
-    """Every tool, in the order in which clients list them."""
+    """Page of every tool, in the order of `tools/list`."""
     tools = [(tool, _first_sentence(tool.description)) for tool in visit.state.tools.values()]
     return visit.page("playground-tools.html", tools=tools)
 
 
 async def show(visit: PageContext) -> Reply:
-    """The form of a tool and, once it was sent, the answer."""
+    """Page with the form of a tool and, once it was sent, the answer."""
     tool = visit.state.tools.get(visit.request.parameter("name"))
     if tool is None:
         raise NotFoundError("There is no tool of this name.")
@@ -100,7 +100,7 @@ async def show(visit: PageContext) -> Reply:
 
 
 async def _called(visit: PageContext, tool: Tool, arguments: Mapping[str, Any]) -> ToolAnswer:
-    """The answer to the call, made as a client's is."""
+    """Answer to the call, made as a client's."""
     state, started = visit.state, time.perf_counter()
     try:
         context = Context(state.database, (await state.registry.current()).sources, visit.now)
@@ -114,7 +114,7 @@ async def _called(visit: PageContext, tool: Tool, arguments: Mapping[str, Any]) 
 
 
 def _answer(value: str, milliseconds: float) -> ToolAnswer:
-    """A result as it is shown: what nobody would read to its end is cut."""
+    """A result for display, cut at a readable length."""
     size = len(value) if value.isascii() else len(value.encode())
     if len(value) > _LAID_OUT:
         return ToolAnswer(value[:SHOWN], False, size, milliseconds, is_cut=True, is_laid_out=False)
@@ -130,7 +130,7 @@ class _Reasoned(msgspec.Struct):
 
 
 def _reasons(value: str) -> dict[str, list[str]]:
-    """What is not known, by the reason why, as far as the answer says so of itself."""
+    """Unknown facts by reason, as far as the answer has reasons."""
     found: dict[str, list[str]] = {}
     unknown = msgspec.json.decode(value, type=_Reasoned).unknown
     for path, reason in list(unknown.items())[:_REASONED]:
@@ -140,7 +140,7 @@ def _reasons(value: str) -> dict[str, list[str]]:
 
 
 def _typed(visit: PageContext, fields: Sequence[ArgumentField]) -> dict[str, str]:
-    """What the form holds: what was sent, at first what keeps an answer short."""
+    """Values of the form: as sent, initially ones that keep an answer short."""
     typed = {field.name: visit.query(field.name) for field in fields}
     if not visit.query(RUN) and not typed.get("limit"):
         typed |= {f.name: _LIMIT for f in fields if f.name == "limit" and not f.default}
@@ -150,7 +150,7 @@ def _typed(visit: PageContext, fields: Sequence[ArgumentField]) -> dict[str, str
 async def _suggested(
     visit: PageContext, fields: Sequence[ArgumentField], typed: Mapping[str, str]
 ) -> dict[str, list[str]]:
-    """Some values of the fields that name an entity: neighbours of what was typed."""
+    """Suggestions for fields that name an entity: neighbours of the typed text."""
     names = {field.name for field in fields}
     if "name" not in names:
         return {}
@@ -164,7 +164,7 @@ async def _suggested(
 
 
 def _named(ref: str) -> str:
-    """What to write as the name: the whole reference where the name alone means another."""
+    """Name to enter: the full reference where the name alone is another entity's."""
     return formatting.name_of(ref) if ":default/" in ref else ref
 
 
@@ -174,7 +174,7 @@ def _examples(
     typed: Mapping[str, str],
     suggested: Mapping[str, Sequence[str]],
 ) -> list[tuple[str, str]]:
-    """Calls to begin with, each as an entity and the address of its call."""
+    """Example calls, each as an entity and the address of its call."""
     needed = {field.name: field.example for field in fields if field.is_required}
     given = needed | {name: text for name, text in typed.items() if text}
     return [
@@ -184,7 +184,7 @@ def _examples(
 
 
 async def _sources(visit: PageContext, typed: Mapping[str, str]) -> list[tuple[str, str]]:
-    """The data sources to choose from, and one that was asked for though there is none."""
+    """Data sources to choose from, and a requested one that does not exist."""
     known = (await visit.state.registry.current()).sources.values()
     found = [(source.id, f"{source.title} ({source.id})") for source in known]
     asked = typed.get("dataSourceId", "")
@@ -218,14 +218,14 @@ def _request(visit: PageContext, tool: Tool, arguments: Mapping[str, Any]) -> di
 
 
 def _word(argument: tuple[str, Any]) -> str:
-    """An argument as the command takes it."""
+    """An argument in the form of the command line."""
     name, value = argument
     text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
     return f"{name}={text}"
 
 
 def _others(visit: PageContext, tool: Tool, arguments: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """The other tools about the same entity, each with the address of its form."""
+    """Other tools for the same entity, each with the address of its form."""
     entity = {name: arguments[name] for name in ("name", "namespace", "kind") if name in arguments}
     if "name" not in entity:
         return []

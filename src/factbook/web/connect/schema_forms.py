@@ -1,4 +1,4 @@
-"""Forms made from the JSON Schema of a tool's arguments, and arguments made from what was typed."""
+"""Forms from the JSON Schema of a tool's arguments, and arguments from typed text."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ _MOST_DIGITS = 15
 
 
 class ArgumentField(NamedTuple):
-    """One argument as a form asks for it; texts are empty where the schema says nothing."""
+    """Form field of one argument; texts are empty where the schema has none."""
 
     name: str
     control: Control
@@ -29,9 +29,9 @@ class ArgumentField(NamedTuple):
 
 
 def fields(schema: Mapping[str, Any]) -> list[ArgumentField]:
-    """The arguments that an object schema of strings, numbers, booleans and lists of strings takes.
+    """Fields of an object schema of strings, numbers, booleans and lists of strings.
 
-    Those that are required come first, else in the order of the schema.
+    Required ones come first, otherwise in the order of the schema.
     """
     required = schema["required"]
     found = [_field(name, part, name in required) for name, part in schema["properties"].items()]
@@ -41,9 +41,9 @@ def fields(schema: Mapping[str, Any]) -> list[ArgumentField]:
 def arguments(
     known: Sequence[ArgumentField], typed: Mapping[str, str]
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """The arguments that were typed, and by name what cannot be sent as what it has to be.
+    """Typed arguments, and by name the problems of those that cannot be converted.
 
-    What was left empty is left out. Whether the values fit is for the tool to say.
+    Empty ones are left out. The tool itself validates the values.
     """
     values: dict[str, Any] = {}
     problems: dict[str, str] = {}
@@ -74,14 +74,14 @@ def _field(name: str, part: Mapping[str, Any], is_required: bool) -> ArgumentFie
 
 
 def _text(value: Any) -> str:
-    """A value as it is typed."""
+    """A value as typed."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return "\n".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def _value(field: ArgumentField, text: str) -> Any:
-    """The value that a text means; raises ValueError saying what to write."""
+    """Value of a text; raises ValueError saying what to write."""
     match field.control:
         case "integer":
             return _integer(text)

@@ -1,4 +1,4 @@
-"""One data source: what it says, how it is doing, and what somebody may do with it."""
+"""Page of one data source: its description, its state, and the actions on it."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
@@ -33,7 +33,7 @@ _DIGITS: Final = 19  # more than those of any id
 
 
 class SourceView(NamedTuple):
-    """The source that a page is about; `stored` is how it is defined, of custom ones."""
+    """The source of a page; `stored` is the definition of a custom one."""
 
     row: SourceRow
     stored: StoredSource | None
@@ -41,22 +41,22 @@ class SourceView(NamedTuple):
 
     @property
     def id(self) -> str:
-        """Its id."""
+        """Id of the source."""
         return self.row.source.id
 
     @property
     def path(self) -> str:
-        """Where its page is."""
+        """Path of its page."""
         return path_of(self.id)
 
 
 def path_of(source_id: str) -> str:
-    """Where the page of a source is."""
+    """Path of a source's page."""
     return f"/data-sources/{segment(source_id)}"
 
 
 async def subject(visit: PageContext) -> SourceView:
-    """The source that the address names; raises NotFoundError."""
+    """Source in the address; raises NotFoundError."""
     state, source_id = visit.state, visit.request.parameter("id")
     known = await state.registry.latest()
     stored = None
@@ -72,12 +72,12 @@ async def subject(visit: PageContext) -> SourceView:
 
 
 async def show(visit: PageContext) -> Reply:
-    """The page of a source."""
+    """Page of a source."""
     return await page(visit, await subject(visit))
 
 
 async def failed(visit: PageContext) -> Reply:
-    """The entities about which the last run brought nothing, some thousand rows at a time."""
+    """Page of the entities without facts from the last run, a few thousand rows at a time."""
     found = await subject(visit)
     after = visit.query("after", "0")
     place = int(after) if after.isascii() and after.isdigit() and len(after) < _DIGITS else 0
@@ -92,7 +92,7 @@ async def failed(visit: PageContext) -> Reply:
 
 
 async def delete(visit: PageContext) -> Reply:
-    """Remove a source with all that it brought."""
+    """Remove a source with all its facts."""
     state, found = visit.state, await subject(visit)
     write = visit.writing(AuditEntry("data-source.delete", found.id))
     await define.delete(
@@ -104,7 +104,7 @@ async def delete(visit: PageContext) -> Reply:
 async def page(
     visit: PageContext, found: SourceView, status: int = 200, *, entity: str = "", problem: str = ""
 ) -> Reply:
-    """The page; `problem` is why a run of `entity` or of everything could not begin."""
+    """The page; `problem` is the reason that a run of `entity` or of everything could not begin."""
     database, source = visit.state.database, found.row.source
     is_collected = found.id in found.known.integrations
     can_run = is_collected and visit.may(SOURCE_RUN)
@@ -149,7 +149,7 @@ async def _failures(visit: PageContext, found: SourceView, after: int, limit: in
 
 
 def _groups(found: SourceView) -> list[tuple[str | None, list[Any]]]:
-    """The facts by the tool that they fill."""
+    """Facts by the tool that returns them."""
     groups: dict[str | None, list[Any]] = {}
     for fact in found.row.source.schema:
         groups.setdefault(source_labels.tool(found.row.source, fact.name), []).append(fact)
@@ -157,7 +157,7 @@ def _groups(found: SourceView) -> list[tuple[str | None, list[Any]]]:
 
 
 def _texts(stored: StoredSource | None) -> Mapping[str, str]:
-    """How a custom source is defined, by what the text is."""
+    """Definitions of a custom source, by their state."""
     if stored is None:
         return {}
     given = {"Published": stored.published, "Draft": stored.draft}

@@ -1,6 +1,6 @@
-"""The editor of custom data sources: begin one, save its draft, publish it, try it before.
+"""Editor of custom data sources: create, save a draft, try it, publish it.
 
-A form says which draft it was made of, and what somebody else has saved since is not overwritten.
+A form carries the edition of its draft, and does not overwrite a newer one of somebody else.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ _SUGGESTIONS: Final = 8
 
 @dataclass
 class _Editing:
-    """What the page of the editor shows beside the source: the text, and what came of it."""
+    """State of the editor beside the source: the text, and the result of the last action."""
 
     text: str
     seen: str
@@ -47,7 +47,7 @@ class _Editing:
 
 
 class _OvertakenError(ConflictError):
-    """Somebody else has changed the draft meanwhile."""
+    """Someone else has changed the draft in the meantime."""
 
     def __init__(self, newer: StoredSource | None) -> None:
         self.newer = newer
@@ -55,7 +55,7 @@ class _OvertakenError(ConflictError):
 
 
 async def begin(visit: PageContext) -> Reply:
-    """Which kind of source to define; with a kind and an id, the definition to begin with."""
+    """Form to choose the type of a new source; with a type and an id, its initial definition."""
     type_, source_id = visit.query("type"), visit.query("id")
     if not source_id:
         return _kinds(visit, type_)
@@ -78,7 +78,7 @@ async def create(visit: PageContext) -> Reply:
 
 
 async def edit(visit: PageContext) -> Reply:
-    """The editor of a source, with its draft or what is published."""
+    """Editor of a source, with its draft or the published definition."""
     stored = await _stored(visit)
     editing = _Editing(yaml_text.written(stored.draft or stored.current), _edition(stored))
     return await _editor(visit, stored, await _read_quietly(visit, editing))
@@ -90,7 +90,7 @@ async def save(visit: PageContext) -> Reply:
 
 
 async def publish(visit: PageContext) -> Reply:
-    """Publish the draft that is stored, also when facts are lost if the form says so."""
+    """Publish the stored draft; with the form's consent even if facts are lost."""
     stored, sent = await _stored(visit), visit.sent
     editing = _Editing(yaml_text.written(stored.draft or stored.current), sent.one("seen"))
     return await _publish(visit, stored, editing, force=sent.one("force") == "yes")
@@ -170,7 +170,7 @@ async def _publish(
 async def _overtaken(
     visit: PageContext, stored: StoredSource | None, editing: _Editing, error: _OvertakenError
 ) -> Reply:
-    """The editor with the text as it was sent, and whose draft it would have overwritten."""
+    """The editor with the text as sent, and the draft that it would have overwritten."""
     editing.status, editing.conflict = error.status, error.newer
     if error.newer is None:
         editing.problems = [{"path": "", "message": error.message}]
@@ -222,7 +222,7 @@ def _kinds(visit: PageContext, type_: str, source_id: str = "", problem: str = "
 
 
 async def _stored(visit: PageContext) -> StoredSource:
-    """The custom source of the address; raises NotFoundError, ConflictError for a builtin one."""
+    """Custom source in the address; raises NotFoundError, ConflictError for a builtin one."""
     source_id = visit.request.parameter("id")
     define.check_custom(source_id, visit.state.registry)
     return await define.existing(visit.state.database, source_id)
@@ -236,7 +236,7 @@ async def _read(
 
 
 async def _read_quietly(visit: PageContext, editing: _Editing) -> _Editing:
-    """What the text means, as far as it means something; nobody has asked for its problems yet."""
+    """Parse the text as far as it is valid; problems are not reported before a submit."""
     try:
         document = await asyncio.to_thread(yaml_text.read, editing.text)
         editing.definition = await _read(visit, document, None)
@@ -246,7 +246,7 @@ async def _read_quietly(visit: PageContext, editing: _Editing) -> _Editing:
 
 
 def _check_address(source_id: str) -> None:
-    """Raise ConflictError for an id whose page would be this one."""
+    """Raise ConflictError for an id whose page would have this page's address."""
     if path_of(source_id) == _NEW:
         raise ConflictError(f"The page of {source_id} would be this one; choose another id.")
 
@@ -259,7 +259,7 @@ def _problems(error: FactbookError) -> Sequence[dict[str, str]]:
 
 
 def _unless_overtaken(write: Write, source_id: str, seen: str) -> Write:
-    """The same, unless the draft is not the one that was seen: then it raises _OvertakenError."""
+    """The same work, raising _OvertakenError if the draft is not the one that was seen."""
 
     def guarded(function: Callable[[Transaction], T]) -> Any:
         def work(transaction: Transaction) -> T:
@@ -274,7 +274,7 @@ def _unless_overtaken(write: Write, source_id: str, seen: str) -> Write:
 
 
 def _edition(stored: StoredSource) -> str:
-    """Which draft it is."""
+    """Identifier of a draft's edition."""
     return str(stored.updated_at)
 
 

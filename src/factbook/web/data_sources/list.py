@@ -1,4 +1,4 @@
-"""Data sources: all of them and how each is doing, the problems first."""
+"""Page of all data sources and their states, problems first."""
 
 from collections.abc import Sequence
 from typing import Final, NamedTuple
@@ -37,7 +37,7 @@ class _Counts(NamedTuple):
 
 
 async def listed(visit: PageContext) -> Reply:
-    """Every data source and how it is doing."""
+    """Page of every data source and its state."""
     rows = await _rows(visit)
     query, shown = visit.query("q"), visit.query("show")
     found = [row for row in rows if _is_meant(row, query.casefold(), shown)]

@@ -1,4 +1,4 @@
-"""Runs of a data source: to begin one, to follow it, and those that were."""
+"""Runs of a data source: starting, following and listing them."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -24,7 +24,7 @@ _PATIENCE: Final = 15_000
 
 
 async def listed(visit: PageContext) -> Reply:
-    """The last runs of a source."""
+    """Page of the last runs of a source."""
     found = await detail.subject(visit)
     return visit.page(
         "data-source-runs.html",
@@ -36,9 +36,10 @@ async def listed(visit: PageContext) -> Reply:
 
 
 async def begin(visit: PageContext) -> Reply:
-    """Collect a source now, of every entity or of one, and go on to where the run is shown.
+    """Start a run of a source, of every entity or of one, and redirect to its page.
 
-    With `next`, a path of this service, it goes on to that.
+    With `next`, a path of this service, it redirects there. If all entities are being collected
+    already, it redirects to that run.
     """
     found, sent = await detail.subject(visit), visit.sent
     entity, back = sent.one("entity"), sent.one("next")
@@ -52,7 +53,7 @@ async def begin(visit: PageContext) -> Reply:
 
 
 async def show(visit: PageContext) -> Reply:
-    """A run: how far it is, or how it ended."""
+    """Page of a run: its progress, or its result."""
     found = await detail.subject(visit)
     text = visit.request.parameter("run")
     is_number = text.isascii() and text.isdigit() and len(text) < _DIGITS

@@ -1,4 +1,4 @@
-"""What a data source says of itself, in words."""
+"""Description of a data source in words."""
 
 import re
 from collections.abc import Mapping
@@ -53,20 +53,20 @@ _STEP: Final = re.compile(r"\*/(\d{1,2})")
 
 
 def tool(source: DataSource, fact: str) -> str | None:
-    """The metric tool that a fact of the source fills."""
+    """Metric tool that returns a fact of the source."""
     if source.id in _CATALOG:
         return COMPLIANCE_TOOL
     return _SHAPED.get(fact)
 
 
 def tools(source: DataSource) -> list[str]:
-    """The metric tools that the source fills, each once."""
+    """Metric tools that return facts of the source, each once."""
     found = (tool(source, fact.name) for fact in source.schema)
     return list(dict.fromkeys(name for name in found if name is not None))
 
 
 def cadence(line: str) -> str:
-    """A cron line in words, `every 6 hours`; one that is not so simple as it is."""
+    """Describe a cron line, `every 6 hours`; a complex one stays as it is."""
     minute, hour, day, month, weekday = line.split()
     if (day, month) != ("*", "*"):
         return f"cron {line}"
@@ -99,12 +99,12 @@ def _every(count: int, unit: str) -> str:
 
 
 def duration(given: Duration) -> str:
-    """A length of time: `1 hour, 30 minutes`."""
+    """Format a duration: `1 hour, 30 minutes`."""
     return ", ".join(counted(count, unit.removesuffix("s")) for unit, count in given.items())
 
 
 def lifecycle(given: Lifecycle | None) -> str:
-    """How much history is kept."""
+    """Describe the amount of history that is kept."""
     if given is None:
         return "all of it"
     if given.max_items is not None:
@@ -113,7 +113,7 @@ def lifecycle(given: Lifecycle | None) -> str:
 
 
 def conditions(entity_filter: EntityFilter | None) -> list[list[tuple[str, str]]]:
-    """A filter as a list of alternatives, each a list of a path and what holds for it."""
+    """A filter as a list of alternatives, each a list of a path and its condition."""
     return [
         [(path, _condition(wanted)) for path, wanted in one.items()] for one in entity_filter or ()
     ]

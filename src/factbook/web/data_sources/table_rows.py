@@ -1,4 +1,4 @@
-"""How data sources are doing, as their pages show it."""
+"""States of data sources for display."""
 
 from collections.abc import Mapping
 from typing import Final, Literal, NamedTuple
@@ -16,7 +16,7 @@ Way = Literal["collected", "pushed", "read"]
 
 
 class Doing(NamedTuple):
-    """A state in words, the kind of it as parts.state shows it; problems have the lowest rank."""
+    """A state in words, with its kind for parts.state; problems have the lowest rank."""
 
     words: str
     kind: Literal["good", "warn", "bad", "busy", ""]
@@ -24,7 +24,7 @@ class Doing(NamedTuple):
 
 
 class SourceRow(NamedTuple):
-    """A data source and how it is doing; `way` is how its facts get here."""
+    """A data source and its state; `way` is the way that its facts arrive."""
 
     source: DataSource
     is_builtin: bool
@@ -37,17 +37,17 @@ class SourceRow(NamedTuple):
 
     @property
     def last(self) -> RunRecord | None:
-        """The last collection of everything that ended."""
+        """The last finished run of all entities."""
         return self.health and self.health.last
 
     @property
     def running(self) -> RunRecord | None:
-        """The collection of everything that is under way."""
+        """The run of all entities that is under way."""
         return self.health and self.health.running
 
     @property
     def coverage(self) -> str | None:
-        """The share of entities about which the last run brought facts."""
+        """Share of entities with facts in the last run."""
         last = self.last
         whole = last and last.covered + last.failed + last.skipped
         return percent(last.covered, whole) if last and whole else None
@@ -56,7 +56,7 @@ class SourceRow(NamedTuple):
 def row(
     known: Known, source_id: str, health_: SourceHealth | None, pushed_at: int | None, now: int
 ) -> SourceRow:
-    """How the source with this id is doing; its definition may be unusable."""
+    """State of the source with this id; its definition may be unusable."""
     source = known.sources.get(source_id) or DataSource(id=source_id, title=source_id, draft=True)
     problem = known.problems.get(source_id)
     way = _way(known, source_id)
@@ -114,10 +114,10 @@ _NEW: Final = Doing("new", "", 2)
 
 
 def bar(run: RunRecord, place: str) -> Markup:
-    """The entities of a run as one bar: covered, failed, skipped, and those still to come.
+    """Entities of a run as one bar: covered, failed, skipped, and still to come.
 
-    It is stretched to its place. `place` makes its ids others than those of the same bar elsewhere
-    on the page.
+    It stretches to its place. `place` makes its ids differ from those of the same bar elsewhere on
+    the page.
     """
     shown = {name: count for name, count in parts_of(run).items() if count} or {"to come": 1}
     whole, room, x = sum(shown.values()), _WIDTH - _LEAST * len(shown), 0.0
@@ -141,7 +141,7 @@ def bar(run: RunRecord, place: str) -> Markup:
 
 
 def parts_of(run: RunRecord) -> Mapping[str, int]:
-    """The entities of a run by what became of them."""
+    """Entities of a run by outcome."""
     done = {"covered": run.covered, "failed": run.failed, "skipped": run.skipped}
     if run.finished_at is not None:
         return done
@@ -149,7 +149,7 @@ def parts_of(run: RunRecord) -> Mapping[str, int]:
 
 
 def figures(run: RunRecord) -> str:
-    """What became of the entities, in words: `1,204 covered, 3 failed`."""
+    """Counts of the entities by outcome, in words: `1,204 covered, 3 failed`."""
     parts = {name: count for name, count in parts_of(run).items() if count}
     return ", ".join(f"{count:,} {name}" for name, count in parts.items()) or "no entities"
 

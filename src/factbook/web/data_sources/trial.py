@@ -1,4 +1,4 @@
-"""A definition tried on one entity, as the editor shows it."""
+"""Trial of a definition on one entity, for the editor."""
 
 from typing import Any, NamedTuple
 
@@ -14,7 +14,7 @@ from factbook.web.site.page_context import PageContext
 
 
 class FactTrial(NamedTuple):
-    """What came of one fact: a value as JSON, or why there is none, and what that means."""
+    """Result of one fact: a value as JSON, or the reason for none, and its meaning."""
 
     fact: Fact
     value: str | None
@@ -23,7 +23,7 @@ class FactTrial(NamedTuple):
 
 
 class DefinitionTrial(NamedTuple):
-    """What came of a trial; `whole` is why there is no value at all."""
+    """Result of a trial; `whole` is the reason that there is no value at all."""
 
     ref: str
     request: Any
@@ -33,12 +33,12 @@ class DefinitionTrial(NamedTuple):
 
     @property
     def meaning(self) -> str:
-        """What the reason for no value at all means."""
+        """Meaning of the reason for no value at all."""
         return words.REASONS[words.word(self.whole)]
 
     @property
     def found(self) -> int:
-        """The number of facts with a value."""
+        """Number of facts with a value."""
         return sum(one.value is not None for one in self.brought)
 
 
@@ -47,8 +47,8 @@ async def tried(
 ) -> DefinitionTrial:
     """Collect for the entity, and store nothing.
 
-    Raises InputError for a reference that is none and for a connection that does not let it,
-    NotFoundError for an entity that there is not.
+    Raises InputError for an invalid reference and for a connection that does not allow it,
+    NotFoundError for an unknown entity.
     """
     if not entity:
         raise InputError("Name an entity to try it on.")

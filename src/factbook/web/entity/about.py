@@ -1,4 +1,4 @@
-"""What an entity says of itself: its head, its spec, its annotations, and what is missing."""
+"""Description of an entity: its head, its spec, its annotations, and its compliance."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -19,7 +19,7 @@ _HEAD = frozenset({"type", "lifecycle"})  # what the page's head says
 
 
 class EntityLink(NamedTuple):
-    """A link of the entity; `href` is None for what is no address of a web page."""
+    """A link of the entity; `href` is None for an address that is no web page."""
 
     title: str
     url: str
@@ -27,7 +27,7 @@ class EntityLink(NamedTuple):
 
 
 class Part(NamedTuple):
-    """A value of the spec: its text, the page it leads to, whether it is folded, and cut."""
+    """A value of the spec: its text, its link, and flags for folded and cut."""
 
     text: str
     href: str | None = None
@@ -36,7 +36,7 @@ class Part(NamedTuple):
 
 
 class SpecField(NamedTuple):
-    """A field of the spec, its values, and how many there are more of."""
+    """A field of the spec, its values, and the number of further ones."""
 
     label: str
     parts: list[Part]
@@ -44,12 +44,12 @@ class SpecField(NamedTuple):
 
     @property
     def is_long(self) -> bool:
-        """Whether it needs more room than beside others."""
+        """True if it needs a line of its own."""
         return any(part.folded for part in self.parts)
 
 
 class Check(NamedTuple):
-    """A point of the catalog's own compliance; `fix` says what to do where it is not met.
+    """A point of the catalog's own compliance; `fix` is the advice where it is not met.
 
     It is moot where entities of the kind cannot meet it.
     """
@@ -62,7 +62,7 @@ class Check(NamedTuple):
 
 
 class About(NamedTuple):
-    """Everything that the entity says of itself."""
+    """Description of an entity."""
 
     kind: str
     title: str
@@ -81,12 +81,12 @@ class About(NamedTuple):
 
     @property
     def met(self) -> int:
-        """How many points of compliance are met."""
+        """Number of compliance points met."""
         return sum(check.met is True for check in self.checks)
 
 
 def about(shown: EntityDetail, entity: Mapping[str, Any]) -> About:
-    """What the entity, as the catalog shows it, says of itself."""
+    """Describe an entity, given as the catalog shows it."""
     metadata: Mapping[str, Any] = entity["metadata"]
     spec: Mapping[str, Any] = entity.get("spec") or {}
     ref = shown.stored.ref

@@ -1,4 +1,4 @@
-"""One fact about one entity over time: a chart or its changes, figures, and what was written."""
+"""Page of one fact about one entity over time: a chart or changes, figures, and its rows."""
 
 import math
 from collections.abc import Sequence
@@ -47,7 +47,7 @@ _SPAN: Final = "month"
 
 
 class HistoryRow(NamedTuple):
-    """What one collection wrote: a value, or why there was none; neither where it was kept."""
+    """Row of one collection: a value, or the reason for none; neither if it was kept."""
 
     at: int
     value: Value | None
@@ -56,7 +56,7 @@ class HistoryRow(NamedTuple):
 
 
 class ValuePeriod(NamedTuple):
-    """A value in words, unknown where it is None, from when on and until when."""
+    """A formatted value, None for unknown, with its start and its end."""
 
     value: str | None
     since: int
@@ -64,7 +64,7 @@ class ValuePeriod(NamedTuple):
 
 
 class ValueSummary(NamedTuple):
-    """The least, the largest and the average of the values in the span."""
+    """Minimum, maximum and average of the values in the period."""
 
     least: str
     largest: str
@@ -72,7 +72,7 @@ class ValueSummary(NamedTuple):
 
 
 class _FactContext(NamedTuple):
-    """Which fact of which entity."""
+    """A fact of an entity."""
 
     subject: EntityView
     source: DataSource
@@ -85,7 +85,7 @@ class _FactContext(NamedTuple):
 
 
 async def show(visit: PageContext) -> Reply:
-    """The page of a fact."""
+    """Page of a fact."""
     found = await page.find(visit)
     if isinstance(found, Reply):
         return found
@@ -124,7 +124,7 @@ async def show(visit: PageContext) -> Reply:
 
 
 async def _asked(visit: PageContext, found: EntityView) -> _FactContext:
-    """What the address names; raises NotFoundError."""
+    """Fact in the address; raises NotFoundError."""
     known = await visit.state.registry.current()
     source_id, name = visit.request.parameter("source"), visit.request.parameter("fact")
     source = known.sources.get(source_id)
@@ -142,7 +142,7 @@ async def _asked(visit: PageContext, found: EntityView) -> _FactContext:
 
 
 def _now(asked: _FactContext) -> dict[str, Any]:
-    """What is known now, and since when; or why nothing is."""
+    """Current value and its start, or the reason for its absence."""
     name, latest = asked.fact.name, asked.latest
     if latest is not None and name in latest.facts:
         value = fact_values.shown(asked.fact, latest.facts[name])
@@ -156,7 +156,7 @@ def _now(asked: _FactContext) -> dict[str, Any]:
 def _drawn(
     fact: Fact, excerpt: Excerpt, points: Sequence[Point], start: int | None, now: int
 ) -> dict[str, Any]:
-    """A chart and figures of numbers, the changes of everything else."""
+    """Chart and figures of numbers, changes of everything else."""
     chart: Markup | None = None
     figures: ValueSummary | None = None
     changes: list[ValuePeriod] = []
@@ -189,7 +189,7 @@ def _figures(values: Sequence[float | None], unit: str) -> ValueSummary | None:
 
 
 def _changes(fact: Fact, points: Sequence[Point]) -> list[ValuePeriod]:
-    """The stretches in which the value was the same, the latest first."""
+    """Periods of a constant value, latest first."""
     found: list[ValuePeriod] = []
     before: object = points
     for at, value in points:
@@ -205,7 +205,7 @@ def _changes(fact: Fact, points: Sequence[Point]) -> list[ValuePeriod]:
 async def _table(
     visit: PageContext, asked: _FactContext, before: int | None
 ) -> tuple[list[HistoryRow], int | None]:
-    """The last rows that were written, before a time; the time to go on from."""
+    """The last rows written before a time, and the time to continue from."""
     limit = time_series.bounded(asked.facts, _ROWS, _TABLE_BYTES)
     after = None if before is None else HistoryPosition(before, "")
     rows = await history_queries.history_page(

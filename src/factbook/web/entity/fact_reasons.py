@@ -1,4 +1,4 @@
-"""Why something is not known, in plain words, for the people who see it on a page."""
+"""Reasons for unknown facts, in plain words for people."""
 
 from collections.abc import Mapping
 from typing import Final, NamedTuple
@@ -7,7 +7,7 @@ from factbook.facts.reasons import word
 
 
 class Reason(NamedTuple):
-    """A short form, a sentence that says what it means and what to do, and what a source added."""
+    """A short form, a sentence with the meaning and the fix, and details from the source."""
 
     short: str
     sentence: str
@@ -63,5 +63,5 @@ _REASONS: Final[Mapping[str, Reason]] = {
 
 
 def plain(reason: str) -> Reason:
-    """A stored reason, which may go on after its word: `forbidden: hidden from the credential`."""
+    """Parse a stored reason; text may follow its word: `forbidden: hidden from the credential`."""
     return _REASONS[word(reason)]._replace(detail=reason.partition(":")[2].strip()[:300])

@@ -1,4 +1,4 @@
-"""The values of facts as people read them, and the names of facts."""
+"""Display of the values and names of facts."""
 
 import re
 from datetime import datetime
@@ -36,10 +36,10 @@ _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 
 
 class Value(NamedTuple):
-    """A value to show: its form, and what that form needs.
+    """A value for display: its form, and the data of that form.
 
     `text` is the value in words; `items` are of a set, of which `more` are folded and `left` are
-    not shown; `moment` is a time; `yes` is what a boolean says.
+    not shown; `moment` is a time; `yes` is a boolean.
     """
 
     form: Literal["boolean", "number", "text", "long", "link", "time", "set", "json"]
@@ -54,13 +54,13 @@ class Value(NamedTuple):
 
     @property
     def is_wide(self) -> bool:
-        """Whether it needs a line of its own."""
+        """True if it needs a line of its own."""
         length = len(self.text) + sum(len(item) + _BADGE for item in self.items)
         return self.form in {"long", "json"} or (self.form != "time" and length > _NARROW)
 
 
 def shown(fact: Fact, value: Any) -> Value:
-    """A value of a fact."""
+    """Value of a fact for display."""
     if type(value) is bool:
         return Value("boolean", "yes" if value else "no", yes=value)
     if isinstance(value, int | float):
@@ -76,7 +76,7 @@ def shown(fact: Fact, value: Any) -> Value:
 
 
 def in_words(fact: Fact, value: Any) -> str:
-    """A value in one line."""
+    """Format a value in one line."""
     found = shown(fact, value)
     text = ", ".join(found.items) if found.form == "set" else " ".join(found.text.split())
     if found.form == "set" and (others := len(found.more) + found.left):
@@ -86,7 +86,7 @@ def in_words(fact: Fact, value: Any) -> str:
 
 
 def label(name: str, unit: str | None = None) -> str:
-    """A name such as `mergedLastMonth` in words: `Merged last month`; any other as it is."""
+    """Format a name such as `mergedLastMonth`: `Merged last month`; any other stays as it is."""
     if not _NAME.fullmatch(name):
         return name
     parts = [part for part in _BOUNDS.split(name) if part]
@@ -97,7 +97,7 @@ def label(name: str, unit: str | None = None) -> str:
 
 
 def unit_of(fact: Fact) -> str:
-    """The unit as a figure carries it."""
+    """Unit in the form that follows a figure."""
     return "%" if fact.unit in _PERCENT else fact.unit or ""
 
 
@@ -114,7 +114,7 @@ def _number(value: float, unit: str) -> Value:
 
 
 def _figure(value: float) -> str:
-    """A number with its thousands apart, whole numbers exactly as long as they are not too long."""
+    """Format a number with thousands separators; whole ones exactly unless too long."""
     if isinstance(value, int):
         text = f"{value:,}" if abs(value) < 10**30 else ""
         return text or scales.figure(value)
@@ -122,7 +122,7 @@ def _figure(value: float) -> str:
 
 
 def _duration(seconds: float) -> str:
-    """Minutes or more in the two largest units: `1 h 30 min`."""
+    """Format minutes or more in the two largest units: `1 h 30 min`."""
     minutes = round(seconds / 60)
     days, hours, minutes = minutes // 1440, minutes // 60 % 24, minutes % 60
     named = [(days, "d"), (hours, "h"), (minutes, "min")]

@@ -1,4 +1,4 @@
-"""What the data sources know of one entity: a card for each source, its facts in groups."""
+"""Facts of one entity: a card for each source, its facts in groups."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
@@ -47,14 +47,14 @@ class KnownFact(NamedTuple):
 
 
 class Unknown(NamedTuple):
-    """Facts that are not known for the same reason: (label, path) of each."""
+    """Facts that are unknown for the same reason: (label, path) of each."""
 
     reason: Reason
     facts: list[tuple[str, str]]
 
 
 class FactGroup(NamedTuple):
-    """Facts that belong together, under a title or none."""
+    """A group of facts, with a title or without."""
 
     title: str
     description: str
@@ -63,9 +63,9 @@ class FactGroup(NamedTuple):
 
 
 class Card(NamedTuple):
-    """A source and what it knows of the entity.
+    """A source with its facts about the entity.
 
-    `written_at` is None before the first time; `reason` says why nothing at all is known.
+    `written_at` is None before the first time; `reason` says why all of them are unknown.
     """
 
     source: DataSource
@@ -78,14 +78,17 @@ class Card(NamedTuple):
 
 
 class Lacking(NamedTuple):
-    """A source for entities of this kind, and what this one would need to be collected by it."""
+    """A source for entities of this kind, and the fields that this one lacks for it."""
 
     source: DataSource
     needs: list[str]
 
 
 class Facts(NamedTuple):
-    """The cards of a page; the sources that there was no room for; those that lack something."""
+    """Cards of a page; further sources without a card; sources that the entity lacks fields for.
+
+    `waiting` are cards of several sources that have not been collected yet, summed up in one line.
+    """
 
     cards: list[Card]
     others: list[DataSource]
@@ -93,7 +96,7 @@ class Facts(NamedTuple):
 
 
 async def of_entity(visit: PageContext, id_: int, ref: str, entity: dict[str, Any]) -> Facts:
-    """What every source knows of the entity; the catalog's own are its compliance."""
+    """Facts of the entity from every source but the catalog's own, which are its compliance."""
     known = await visit.state.registry.current()
     matcher = await offloaded(Matcher, entity)  # the document may be large
     collected = sorted(
@@ -119,7 +122,7 @@ async def of_entity(visit: PageContext, id_: int, ref: str, entity: dict[str, An
 
 
 def can_collect(visit: PageContext, known: Sources, source: DataSource) -> bool:
-    """Whether the person may have the source collected now, and it is one that is collected."""
+    """True if the person may start a run of the source, and it is one that is collected."""
     return visit.may(SOURCE_RUN) and source.id in known.integrations
 
 
@@ -134,7 +137,7 @@ async def card(
     can_collect: bool,
     bytes_: int = _BYTES,
 ) -> Card:
-    """A source with its facts about the entity, those in time as lines."""
+    """Card of a source with its facts about the entity; facts with a history as sparklines."""
     path = f"{entity_path(ref)}/facts/{segment(source.id)}"
     if latest is None:
         reason = fact_reasons.plain(NEVER_COLLECTED)
@@ -151,7 +154,7 @@ async def card(
 async def _lines(
     visit: PageContext, id_: int, source: DataSource, latest: Latest, bytes_: int
 ) -> dict[str, Markup]:
-    """A line for each number that has been another one in the past."""
+    """Sparkline for each number that has changed in the past."""
     numeric = [
         fact
         for fact in source.schema
@@ -202,7 +205,7 @@ def _groups(
 
 
 def placed(fact: Fact) -> tuple[str, str, str]:
-    """The title and the description of the group that a fact is in, and what it is called there."""
+    """Title and description of a fact's group, and the fact's label within it."""
     first, _, rest = fact.name.partition(".")
     if not rest:
         return "", "", fact_values.label(fact.name)
@@ -219,7 +222,7 @@ def placed(fact: Fact) -> tuple[str, str, str]:
 
 
 def _lacking(source: DataSource, matcher: Matcher) -> Lacking | None:
-    """What the entity lacks for the source, if that is for entities of this kind."""
+    """Fields that the entity lacks for the source, if that is for entities of this kind."""
     found: list[list[str]] = []
     for conditions in source.entity_filter or ():
         lacking = matcher.lacking(conditions)

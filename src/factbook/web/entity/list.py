@@ -1,4 +1,4 @@
-"""The catalog: looking for entities by text, kind, namespace, owner, tag and set."""
+"""The catalog: search for entities by text, kind, namespace, owner, tag and set."""
 
 import asyncio
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ _ORDERS = (("name", "By name"), ("kind", "By kind"), ("updated", "Last changed f
 
 @dataclass(frozen=True)
 class CatalogQuery:
-    """What the address asks for, as people write it."""
+    """Search parameters of the address, as typed."""
 
     q: str = ""
     kind: str = ""
@@ -43,7 +43,7 @@ class CatalogQuery:
 
     @classmethod
     def of(cls, visit: PageContext) -> "CatalogQuery":
-        """What the query of a visit holds; raises InputError for an order that there is not."""
+        """Parameters in the query of a request; raises InputError for an unknown order."""
         # No entity has the character NUL, and PostgreSQL takes no text that does.
         found = {
             name: visit.query(name).replace("\0", "")[:_LONGEST] for name in cls.__annotations__
@@ -54,17 +54,17 @@ class CatalogQuery:
 
     @property
     def narrowed(self) -> bool:
-        """Whether it asks for less than every entity."""
+        """True if it asks for less than every entity."""
         return any((self.q, self.kind, self.namespace, self.owner, self.tag, self.set))
 
     def address(self, **others: str) -> str:
-        """The address that asks for this with other values for some; empty ones are left out."""
+        """Address with other values for some parameters; empty ones are left out."""
         given = {name: value for name, value in {**asdict(self), **others}.items() if value}
         query = urlencode(given, quote_via=quote)
         return f"{PATH}?{query}" if query else PATH
 
     def filter(self) -> Filter:
-        """The same as the store takes it; raises InputError for an owner that is no reference."""
+        """Filter for the store; raises InputError for an owner that is no reference."""
         owner = str(refs.parse(self.owner, kind="group")) if self.owner else ""
         return Filter(
             kind=self.kind.lower(),
@@ -77,7 +77,7 @@ class CatalogQuery:
 
 
 class EntityListRow(NamedTuple):
-    """An entity as the list shows it."""
+    """An entity in the list."""
 
     ref: str
     kind: str
@@ -93,7 +93,7 @@ class EntityListRow(NamedTuple):
 
 
 async def show(visit: PageContext) -> Reply:
-    """A page of the entities that are looked for."""
+    """Page of matching entities."""
     asked = CatalogQuery.of(visit)
     order = next(order for order in browse.ORDERS if order == (asked.order or "name"))
     place, backward = positions.of(visit, order)
@@ -136,7 +136,7 @@ async def show(visit: PageContext) -> Reply:
 
 
 class _Choices(NamedTuple):
-    """What there was to choose from at a revision of the catalog, and when that was."""
+    """Choices at a revision of the catalog, with the time they were read."""
 
     revision: tuple[int, int]
     at: int
@@ -144,15 +144,15 @@ class _Choices(NamedTuple):
 
 
 class _Remembered:
-    """The last choices: they are suggestions, and take longer to count than entities to find."""
+    """Cache of the last choices: suggestions that take longer to count than the search itself."""
 
     choices: _Choices | None = None
 
 
 async def _choices(visit: PageContext) -> Sequence[list[FilterChoice]]:
-    """What there is to choose from: namespaces, owners, tags and sets.
+    """Values to choose from: namespaces, owners, tags and sets.
 
-    Nothing for the script, which takes the results alone from the page.
+    Empty for the script, which takes only the results from the page.
     """
     if visit.request.header(b"sec-fetch-dest") == "empty":
         return [], [], [], []
@@ -172,7 +172,7 @@ async def _choices(visit: PageContext) -> Sequence[list[FilterChoice]]:
 
 
 def _options(choices: Sequence[FilterChoice], chosen: str, nothing: str) -> list[tuple[str, str]]:
-    """The options of a select, in order of their names; what is chosen is among them."""
+    """Options of a select, ordered by name, including the chosen one."""
     options = {each.value: f"{each.value} ({each.entities:,})" for each in choices}
     if chosen:
         options.setdefault(chosen, chosen)
@@ -220,7 +220,7 @@ def _row(listed: EntityRow) -> EntityListRow:
 
 
 def owner_reference(owner: str, namespace: str) -> str | None:
-    """The reference that an entity of this namespace names as its owner; None if it is none."""
+    """Reference of the owner that an entity of this namespace names; None if it is none."""
     try:
         return str(refs.parse(owner, kind="group", namespace=namespace)) if owner else None
     except InputError:
@@ -228,7 +228,7 @@ def owner_reference(owner: str, namespace: str) -> str | None:
 
 
 def _one_line(text: str, longest: int = 200) -> str:
-    """The beginning of a text without line breaks."""
+    """Start of a text, without line breaks."""
     line = " ".join(text[: 4 * longest].split())
     return line if len(line) <= longest else f"{line[:longest].rstrip()}…"
 

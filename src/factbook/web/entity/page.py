@@ -1,4 +1,4 @@
-"""One entity: what it says, what it is related to, and what the data sources know of it."""
+"""Page of one entity: its description, its relations, and its facts."""
 
 import difflib
 from collections.abc import Sequence
@@ -35,31 +35,31 @@ _RAW = 200_000  # characters of a document that are shown; all of it can be down
 
 
 class EntityView(NamedTuple):
-    """The entity that a page is about, as it is stored and as the catalog shows it."""
+    """The entity of a page, as stored and as the catalog shows it."""
 
     shown: EntityDetail
     entity: dict[str, Any]
 
     @property
     def ref(self) -> str:
-        """Its canonical reference."""
+        """Canonical reference."""
         return self.shown.stored.ref
 
     @property
     def path(self) -> str:
-        """Where its page is."""
+        """Path of its page."""
         return formatting.entity_path(self.ref)
 
     @property
     def title(self) -> str:
-        """What it is called."""
+        """Display name."""
         metadata = self.entity["metadata"]
         title: str = metadata.get("title") or metadata["name"]
         return title
 
 
 async def find(visit: PageContext) -> EntityView | Reply:
-    """The entity that the address names, or a page that says which may have been meant."""
+    """Entity in the address, or a page with suggestions if there is none."""
     parts = [visit.request.parameter(part) for part in ("kind", "namespace", "name")]
     ref = EntityRef.of(*parts)
     # No entity has the character NUL, and PostgreSQL takes no text that does.
@@ -93,7 +93,7 @@ async def show(visit: PageContext) -> Reply:
 
 
 async def relations(visit: PageContext) -> Reply:
-    """Every relation of an entity, of one type or all, in pages."""
+    """Page of an entity's relations, of one type or all, in pages."""
     found = await find(visit)
     if isinstance(found, Reply):
         return found
@@ -118,7 +118,7 @@ async def relations(visit: PageContext) -> Reply:
 
 
 async def raw(visit: PageContext) -> Reply:
-    """An entity as JSON and as YAML, to copy."""
+    """Page of an entity as JSON and as YAML, to copy."""
     found = await find(visit)
     if isinstance(found, Reply):
         return found
@@ -134,7 +134,7 @@ async def raw(visit: PageContext) -> Reply:
 
 
 async def as_json(visit: PageContext) -> Reply:
-    """An entity as a file of JSON."""
+    """Entity as a JSON file."""
     found = await find(visit)
     if isinstance(found, Reply):
         return found
@@ -142,7 +142,7 @@ async def as_json(visit: PageContext) -> Reply:
 
 
 async def as_yaml(visit: PageContext) -> Reply:
-    """An entity as a file of YAML; of the largest there is JSON alone, which takes no seconds."""
+    """Entity as a YAML file; the largest come as JSON, which does not take seconds."""
     found = await find(visit)
     if isinstance(found, Reply):
         return found
@@ -153,7 +153,7 @@ async def as_yaml(visit: PageContext) -> Reply:
 
 
 async def source(visit: PageContext) -> Reply:
-    """Everything that one data source knows of an entity."""
+    """Page of all facts of an entity from one data source."""
     found = await find(visit)
     if isinstance(found, Reply):
         return found
@@ -181,7 +181,7 @@ async def source(visit: PageContext) -> Reply:
 
 
 def frame(found: EntityView, tab: str) -> dict[str, Any]:
-    """What every page of the entity shows around its own content."""
+    """Template values common to all pages of the entity."""
     spec = found.entity.get("spec") or {}
     kind, _, rest = found.ref.partition(":")
     owner = spec["owner"] if isinstance(spec.get("owner"), str) else ""
@@ -208,7 +208,7 @@ def _file(found: EntityView, ending: str, text: str, content_type: bytes) -> Rep
 
 
 async def _missing(visit: PageContext, ref: EntityRef) -> Reply:
-    """The page for an entity that is not there: those that may have been meant."""
+    """Page for an unknown entity, with suggestions."""
     near: list[str] = []
     if all(part.isprintable() for part in ref):
         database = visit.state.database

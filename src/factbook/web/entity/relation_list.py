@@ -1,4 +1,4 @@
-"""What an entity is related to: as a picture, and as a list to page through."""
+"""Relations of an entity: the first of each type, and all of them as a paged list."""
 
 from collections.abc import Mapping, Sequence
 from heapq import nsmallest
@@ -89,7 +89,7 @@ def _unknown(ref: str) -> Node:
 
 
 def _chosen(relations: Sequence[EntityRelation]) -> Sequence[EntityRelation]:
-    """All of few relations, of many the first of each type by name, as the picture shows them."""
+    """All relations if few, else the first of each type by name."""
     if len(relations) <= _LOOKED_UP:
         return relations
     by_type: dict[str, set[EntityRelation]] = {}

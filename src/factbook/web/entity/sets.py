@@ -1,4 +1,4 @@
-"""Sets: what is in them, what each push changed, and how to push one."""
+"""Sets: their items, the changes of each push, and commands to push one."""
 
 from collections.abc import Sequence
 from urllib.parse import quote, urlencode
@@ -35,7 +35,7 @@ async def listed(visit: PageContext) -> Reply:
 
 
 async def items(visit: PageContext) -> Reply:
-    """The items of a set, in the order of its last push."""
+    """Page of a set's items, in the order of its last push."""
     found, after = await _set(visit), _number(visit.query("after", "-1"), least=-1)
     page = None
     if found.item_count:
@@ -64,12 +64,12 @@ async def revisions(visit: PageContext) -> Reply:
 
 
 async def revision(visit: PageContext) -> Reply:
-    """The difference that one revision made."""
+    """Page with the difference of one revision."""
     return await _revision(visit)
 
 
 async def restore(visit: PageContext) -> Reply:
-    """Make a set what it was after a revision, as a new one."""
+    """Restore the content of a revision as a new revision."""
     found, number = await _set(visit), _revision_number(visit)
     seen = _number(visit.sent.one("seen"), least=0)
     state = visit.state

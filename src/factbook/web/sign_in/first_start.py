@@ -1,4 +1,4 @@
-"""What the first start says: how somebody becomes the first administrator."""
+"""Notice at the first start: the link to become the first administrator."""
 
 import asyncio
 

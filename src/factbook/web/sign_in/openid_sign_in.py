@@ -1,4 +1,4 @@
-"""Signing in with the account of an OpenID Connect provider."""
+"""Sign-in with the account of an OpenID Connect provider."""
 
 from collections.abc import Sequence
 from http import HTTPStatus
@@ -34,7 +34,7 @@ _NEXT = "factbook-next"
 
 
 async def begin(visit: PageContext) -> Reply:
-    """On to the provider, which sends the person back to `finish`."""
+    """Redirect to the provider, which sends the person back to `finish`."""
     provider = _provider(visit)
     _check_rate(visit)
     try:
@@ -48,7 +48,7 @@ async def begin(visit: PageContext) -> Reply:
 
 
 async def finish(visit: PageContext) -> Reply:
-    """Sign in whom the provider has proven to be there."""
+    """Sign in the person whom the provider has authenticated."""
     provider = _provider(visit)
     _check_rate(visit)
     sealed = visit.cookie(cookies.ATTEMPT)
@@ -71,7 +71,7 @@ async def finish(visit: PageContext) -> Reply:
 
 
 async def _person(visit: PageContext, provider: "OpenID", identity: Identity) -> Person:
-    """Who the account belongs to: somebody who came before, or a new person."""
+    """The person of the account: an existing one, or a new one."""
     database = visit.state.database
     role = role_of(identity, provider.options)
     found = await users.find_by_subject(database, identity.issuer, identity.subject)

@@ -1,4 +1,4 @@
-"""Signing in and out, and the links that make a first account or set a new password."""
+"""Sign-in, sign-out, and the links that create an account or set a new password."""
 
 import asyncio
 from collections.abc import Sequence
@@ -28,14 +28,14 @@ _WRONG = "The name or the password is wrong."
 
 
 class Proven(NamedTuple):
-    """Who has shown to know the password with this hash."""
+    """A person who has proven knowledge of the password with this hash."""
 
     ref: str
     stored: str
 
 
 async def ask(visit: PageContext) -> Reply:
-    """The form to sign in with."""
+    """Sign-in form."""
     back = safe_path(visit.query("next"))
     if visit.session is not None:
         return visit.redirect(back)
@@ -66,7 +66,7 @@ async def sign_out(visit: PageContext) -> Reply:
 
 
 async def welcome(visit: PageContext) -> Reply:
-    """What an invitation offers: an account, or a new password."""
+    """Page of an invitation: a new account, or a new password."""
     return _welcome(visit, await _invitation(visit))
 
 
@@ -89,7 +89,7 @@ async def accept(visit: PageContext) -> Reply:
 
 
 def safe_path(text: str) -> str:
-    """A path of this service to go on to; `/` for anything that could lead elsewhere."""
+    """Path of this service to continue at; `/` for anything that could lead elsewhere."""
     # After one slash that is not the first of two, nothing is taken for a scheme or a host.
     leads_away = not text.startswith("/") or text.startswith("//") or "\\" in text
     if leads_away or not text.isprintable() or not text.isascii():
@@ -205,7 +205,7 @@ async def _note_refusal(visit: PageContext, name: str, error: FactbookError) -> 
 
 
 async def _known(visit: PageContext, name: str) -> str:
-    """The reference of the person of this name; none for other words, which may be a password."""
+    """Reference of the person of this name; none for other words, which may be a password."""
     try:
         found = await users.find(visit.state.database, users.reference(name))
     except InputError:

@@ -1,4 +1,4 @@
-"""Stylesheet, script and pictures: read once, served under names that change with their content."""
+"""Stylesheet, script and pictures: read once, served under content-hashed names."""
 
 import hashlib
 from functools import cache
@@ -13,7 +13,7 @@ _FOLDER = files("factbook.web") / "static"
 
 
 class Asset(NamedTuple):
-    """A file that pages refer to."""
+    """A static file of the pages."""
 
     name: str
     content_type: bytes
@@ -22,7 +22,7 @@ class Asset(NamedTuple):
 
 @cache
 def assets() -> dict[str, Asset]:
-    """Every asset by the path that pages refer to it by."""
+    """Every asset by the path in the pages."""
     sheets = sorted(
         (one for one in (_FOLDER / "css").iterdir() if one.name.endswith(".css")),
         key=lambda one: one.name,
@@ -37,19 +37,19 @@ def assets() -> dict[str, Asset]:
 
 @cache
 def url(name: str) -> str:
-    """The address of the asset of this name."""
+    """Address of the asset with this name."""
     return next(address for address, asset in assets().items() if asset.name == name)
 
 
 def path(asset: Asset) -> str:
-    """Where an asset is served."""
+    """Path of an asset."""
     digest = hashlib.blake2b(asset.content, digest_size=6).hexdigest()
     stem, _, ending = asset.name.rpartition(".")
     return f"/static/{stem}-{digest}.{ending}"
 
 
 def reply(address: str) -> Reply:
-    """The asset at this address; raises NotFoundError."""
+    """Reply with the asset at this address; raises NotFoundError."""
     asset = assets().get(address)
     if asset is None:
         raise NotFoundError

@@ -1,4 +1,11 @@
-"""Cookies: of the session, of a form before there is a session, and of what to say once."""
+"""Secrets in browsers: cookies, and the CSRF token of forms, masked differently on each page.
+
+Cookies are for sessions, forms without one, known browsers, and one-time notices.
+
+Pages are compressed, and show parts of their address: from the lengths of many answers an attacker
+on the network could guess a secret that they all contain (BREACH). A secret masked differently each
+time does not repeat.
+"""
 
 import base64
 import binascii
@@ -17,10 +24,10 @@ THEME: Final = "factbook-theme"
 
 
 def read(request: Request, name: str, *, secure: bool) -> str | None:
-    """The value of a cookie; None when it was not sent.
+    """Value of a cookie; None when it was not sent.
 
-    Other programs on the same host may have set cookies of any form, so that no parser is used
-    that gives up on all of them at an odd one. Of several of one name the first counts, which
+    Other programs on the same host may have set cookies of any form, so that no parser is used that
+    rejects all of them for a malformed one. Of several with one name the first counts, which
     browsers send for the narrowest path (RFC 6265, section 5.4).
     """
     wanted = _named(name, secure=secure)
@@ -32,7 +39,7 @@ def read(request: Request, name: str, *, secure: bool) -> str | None:
 
 
 def written(name: str, value: str, *, secure: bool, seconds: int | None = None) -> str:
-    """The header that sets a cookie, for so many seconds or as long as the browser is open.
+    """Header that sets a cookie, for this many seconds or for the browser session.
 
     `value` has to consist of letters, digits and `-_.=`.
     """
@@ -42,17 +49,17 @@ def written(name: str, value: str, *, secure: bool, seconds: int | None = None) 
 
 
 def dropped(name: str, *, secure: bool) -> str:
-    """The header that makes the browser forget a cookie."""
+    """Header that deletes a cookie."""
     return written(name, "", secure=secure, seconds=0)
 
 
 def packed(text: str) -> str:
-    """A text as the value of a cookie."""
+    """Encode a text as the value of a cookie."""
     return base64.urlsafe_b64encode(text.encode()).decode()
 
 
 def unpacked(value: str) -> str:
-    """The text of such a value; empty for one that is none."""
+    """Decode the text of such a value; empty for an invalid one."""
     try:
         return base64.urlsafe_b64decode(value.encode("ascii", "replace")).decode()
     except (binascii.Error, ValueError):

@@ -1,8 +1,8 @@
-"""What changed between two documents, line by line.
+"""Line diff of two documents.
 
-Whoever pushes chooses the documents, so that the time to compare them is bounded: the algorithm of
-E. W. Myers ("An O(ND) Difference Algorithm and Its Variations", 1986) takes the product of lines
-and edits, and gives up at so many edits as fit into a fixed product.
+Clients choose the documents, so that the time to compare them is bounded: the algorithm of E. W.
+Myers ("An O(ND) Difference Algorithm and Its Variations", 1986) takes time proportional to the
+product of lines and edits, and gives up when that product would exceed a fixed bound.
 """
 
 from collections.abc import Iterator, Sequence
@@ -47,7 +47,7 @@ def difference(before: str | None, after: str | None) -> Difference:
 
 
 def _lines(before: list[str], after: list[str]) -> Iterator[DiffLine]:
-    """The changes in stretches of lines, each with the lines around it."""
+    """Hunks of changed lines, each with the lines around it."""
     stretches = [
         (is_same, list(lines))
         for is_same, lines in groupby(_edits(before, after), lambda line: line.kind == "same")
@@ -72,7 +72,7 @@ def _marked(lines: Sequence[DiffLine]) -> Iterator[DiffLine]:
 
 
 def _edits(before: list[str], after: list[str]) -> Iterator[DiffLine]:
-    """Every line of both, in order: what leads from the one to the other."""
+    """Every line of both, in order: the edits from the one to the other."""
     head = _common(before, after)
     tail = _common(before[: head - 1 - len(before) : -1], after[: head - 1 - len(after) : -1])
     old, new = before[head : len(before) - tail], after[head : len(after) - tail]
@@ -82,7 +82,7 @@ def _edits(before: list[str], after: list[str]) -> Iterator[DiffLine]:
 
 
 def _common(one: Sequence[str], other: Sequence[str]) -> int:
-    """How many lines both begin with."""
+    """Length of the common prefix in lines."""
     pairs = enumerate(zip(one, other, strict=False))
     return next((place for place, (a, b) in pairs if a != b), min(len(one), len(other)))
 
@@ -95,10 +95,10 @@ def _replaced(old: list[str], new: list[str]) -> list[DiffLine]:
 
 
 def _shortest(old: list[str], new: list[str]) -> list[DiffLine] | None:
-    """The fewest edits; None when there are too many.
+    """Shortest edit script; None when it is too long.
 
-    `reached` is for each diagonal (lines of the old less lines of the new) how many lines of the
-    old are done after so many edits, at most; `trail` is what it was before each edit.
+    `reached` is for each diagonal (lines of the old less lines of the new) the largest number of
+    lines of the old consumed after this many edits; `trail` is its value before each edit.
     """
     reached, trail = {1: 0}, list[dict[int, int]]()
     for edits in range(min(len(old) + len(new), _WORK // (len(old) + len(new) + 1)) + 1):
@@ -114,21 +114,21 @@ def _shortest(old: list[str], new: list[str]) -> list[DiffLine] | None:
 
 
 def _adds(reached: dict[int, int], diagonal: int, edits: int) -> bool:
-    """Whether the last of the edits that lead to this diagonal adds a line, or removes one."""
+    """True if the last of the edits on this diagonal adds a line, false if it removes one."""
     if diagonal in (-edits, edits):
         return diagonal == -edits
     return reached[diagonal - 1] < reached[diagonal + 1]
 
 
 def _step(reached: dict[int, int], diagonal: int, edits: int) -> int:
-    """Lines of the old that are done after that edit."""
+    """Lines of the old that are consumed after that edit."""
     if _adds(reached, diagonal, edits):
         return reached[diagonal + 1]
     return reached[diagonal - 1] + 1
 
 
 def _backwards(old: list[str], new: list[str], trail: list[dict[int, int]]) -> list[DiffLine]:
-    """The lines along the way on which the end was reached."""
+    """Lines along the path to the end, traced backwards."""
     x, y, found = len(old), len(new), list[DiffLine]()
     for edits in range(len(trail) - 1, -1, -1):
         diagonal, reached = x - y, trail[edits]

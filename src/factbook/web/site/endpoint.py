@@ -1,8 +1,7 @@
-"""The edge of the pages: what happens around every handler, in one place.
+"""Table rows of the pages, and the steps of the request pipeline that are theirs.
 
-Host and origin, then the session, the permissions and, of a form, the token against forgery, then
-the handler; whatever is raised becomes a page, every answer is counted and carries the headers that
-keep other sites out.
+The session, the permissions and, for a form, the CSRF token are checked before the handler runs;
+any error becomes a page, and every answer carries the headers that keep other sites out.
 """
 
 import time
@@ -73,7 +72,7 @@ _TLS_ONLY = {"strict-transport-security": "max-age=31536000"}
 
 
 class PageRoute(NamedTuple):
-    """One method of one path; `needs` are permissions, none for whoever is signed in."""
+    """A method of a path; `needs` are permissions, none for everybody who is signed in."""
 
     method: str
     path: str
@@ -82,7 +81,7 @@ class PageRoute(NamedTuple):
 
 
 class PageEndpoint:
-    """An ASGI application for all methods of one path."""
+    """ASGI application for all methods of one path."""
 
     def __init__(self, pages: Mapping[str, PageRoute], site: Site) -> None:
         self._pages = dict(pages)
@@ -157,7 +156,7 @@ async def _refusal(visit: PageContext, path: str, error: FactbookError) -> Reply
 
 
 def _note_refusal(visit: PageContext, path: str, status: int) -> None:
-    """Record a form that was refused, unless that is done already."""
+    """Record the refusal of a form, unless that is done already."""
     if status in _REFUSED and _is_form(visit.request) and not visit.recorded:
         _record(visit, path, status)
 

@@ -1,4 +1,4 @@
-"""Times, figures and references as people read them."""
+"""Formatting of times, figures and references for people."""
 
 import re
 from collections.abc import Callable
@@ -61,19 +61,19 @@ def span(milliseconds: float) -> str:
 
 
 def number(value: float) -> str:
-    """A figure with its thousands apart: `12,345` or `0.25`."""
+    """Format a figure with thousands separators: `12,345` or `0.25`."""
     if isinstance(value, int) or value == int(value):
         return f"{int(value):,}"
     return f"{value:,.4g}" if abs(value) < 1000 else f"{value:,.1f}"
 
 
 def counted(count: int, one: str, many: str | None = None) -> str:
-    """`1 entity`, `2 entities`."""
+    """Format a count with its noun: `1 entity`, `2 entities`."""
     return f"{count:,} {one if count == 1 else many or one + 's'}"
 
 
 def percent(part: float, whole: float) -> str:
-    """A share: never 100 % unless it is all, never 0 % unless it is nothing."""
+    """Format a share: 100 % only for all, 0 % only for none."""
     if not whole:
         return "—"
     share = 100 * part / whole
@@ -83,41 +83,41 @@ def percent(part: float, whole: float) -> str:
 
 
 def entity_path(ref: str) -> str:
-    """The path of the page of an entity, by its canonical reference."""
+    """Path of an entity's page, by its canonical reference."""
     kind, _, rest = ref.partition(":")
     namespace, _, name = rest.partition("/")
     return f"/catalog/{segment(kind)}/{segment(namespace)}/{segment(name)}"
 
 
 def segment(text: str) -> str:
-    """A text as one segment of a path."""
+    """Encode a text as one segment of a path."""
     return quote(text, safe="")
 
 
 def short_ref(ref: str) -> str:
-    """A reference without what is the default: `component:web`, `group:ops/team`."""
+    """Shorten a reference by its defaults: `component:web`, `group:ops/team`."""
     return ref.replace(":default/", ":", 1)
 
 
 def short_owner(ref: str) -> str:
-    """The reference of an owner without what is usual: a group of the default namespace."""
+    """Shorten the reference of an owner by its default: a group of the default namespace."""
     return short_ref(ref).removeprefix("group:")
 
 
 def name_of(ref: str) -> str:
-    """The name in a reference."""
+    """Name in a reference."""
     return ref.rpartition("/")[2]
 
 
 def naturally(title: str) -> str:
-    """What titles are put in order by: as people count, "node-2" stands before "node-10"."""
+    """Sort key for titles in natural order: "node-2" comes before "node-10"."""
     return re.sub(r"\d+", lambda digits: digits[0].zfill(12), title.casefold())
 
 
 def external(text: object) -> str | None:
-    """The text if it is an address of another site that may be linked, else None.
+    """The text if it is a linkable address of another site, else None.
 
-    Other schemes than http and https could run a script, or mean something on this computer.
+    Schemes other than http and https could run a script, or mean something on this computer.
     """
     if not isinstance(text, str) or len(text) > _LONGEST_ADDRESS:
         return None
@@ -126,12 +126,12 @@ def external(text: object) -> str | None:
 
 
 def kind_title(kind: str) -> str:
-    """A kind as people write it."""
+    """Display name of a kind."""
     return _KINDS.get(kind, kind[:1].upper() + kind[1:])
 
 
 def browser(agent: str) -> str:
-    """The browser and the system that a user agent names, as far as they are known ones."""
+    """Browser and system of a user agent, if they are known."""
     name = next((title for mark, title in _BROWSERS if mark in agent), "Another browser")
     system = next((title for mark, title in _SYSTEMS if mark in agent), None)
     return f"{name} on {system}" if system else name

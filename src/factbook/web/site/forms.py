@@ -1,4 +1,4 @@
-"""What a form sends."""
+"""Submitted forms."""
 
 from collections.abc import Mapping
 from urllib.parse import parse_qsl
@@ -14,17 +14,17 @@ CSRF = "csrf"
 
 
 class Form:
-    """The fields of a form, as they were sent."""
+    """Fields of a form as sent."""
 
     def __init__(self, fields: list[tuple[str, str]]) -> None:
         self._fields = fields
 
     def one(self, name: str, default: str = "") -> str:
-        """The last value of a field, without blanks around it."""
+        """Last value of a field, stripped."""
         return self.raw(name, default).strip()
 
     def raw(self, name: str, default: str = "") -> str:
-        """The last value of a field as it was typed: a password's blanks count."""
+        """Last value of a field as typed: blanks of a password count."""
         return dict(self._fields).get(name, default)
 
     def all(self, name: str) -> list[str]:
@@ -32,12 +32,12 @@ class Form:
         return [value for key, value in self._fields if key == name]
 
     def values(self) -> Mapping[str, str]:
-        """Every field but the token against forgery, the last value of each."""
+        """Last value of every field except the CSRF token."""
         return {name: value for name, value in self._fields if name != CSRF}
 
 
 async def read(request: Request) -> Form:
-    """The form in the body; raises InputError, UnsupportedMediaTypeError, PayloadTooLargeError."""
+    """Form in the body; raises InputError, UnsupportedMediaTypeError, PayloadTooLargeError."""
     type_ = request.headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
     if type_ != _TYPE:
         raise UnsupportedMediaTypeError("A form has to be sent as a browser sends it.")

@@ -1,4 +1,4 @@
-"""The sections of the service, as the navigation shows them."""
+"""Sections of the service in the navigation."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -16,7 +16,7 @@ class Section(NamedTuple):
 
 
 class SectionGroup(NamedTuple):
-    """Sections that belong together, under a title or none."""
+    """A group of sections, with a title or without."""
 
     title: str | None
     sections: list[Section]
@@ -40,7 +40,7 @@ _ADMINISTRATION = (
 
 
 def groups(path: str, may: Callable[..., bool]) -> list[SectionGroup]:
-    """What somebody who may do so much can go to from the page at `path`."""
+    """Navigation for a person with these permissions, on the page at `path`."""
     main = [Section(*one, current=_is_current(path, one[1])) for one in _MAIN]
     administration = [
         Section(title, where, icon, current=_is_current(path, where))

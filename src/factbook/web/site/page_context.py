@@ -1,4 +1,4 @@
-"""One request for a page: who makes it, what it may do, and how it is answered."""
+"""One request for a page: its person, their permissions, and its response."""
 
 from dataclasses import dataclass, field
 from http import HTTPStatus
@@ -24,7 +24,7 @@ THEMES = ("system", "light", "dark")
 
 @dataclass
 class PageContext:
-    """What a page's handler is given."""
+    """Context of a page's handler."""
 
     site: Site
     request: Request
@@ -42,7 +42,7 @@ class PageContext:
 
     @property
     def person(self) -> Session:
-        """Who is signed in; on pages that need it there is always somebody."""
+        """Person signed in; pages that need one always have one."""
         assert self.session is not None
         return self.session
 
@@ -54,27 +54,27 @@ class PageContext:
 
     @property
     def now(self) -> int:
-        """The time, in milliseconds since the epoch."""
+        """Current time, in milliseconds since the epoch."""
         return self.state.clock()
 
     def may(self, *permissions: str) -> bool:
-        """Whether somebody is signed in who has all of these."""
+        """True if a person is signed in who has all of these permissions."""
         return self.session is not None and self.session.permissions.issuperset(permissions)
 
     def writing(self, about: AuditEntry | About, status: int = HTTPStatus.SEE_OTHER) -> Write:
-        """What writes to the database, and records in the same transaction who did it."""
+        """Transaction runner that records the person in the audit, in the same transaction."""
         caller = Caller(self.person.ref, self.now, self.address)
         return trail.writing(self.state.database, caller, about, status)
 
     def require(self, *permissions: str) -> None:
-        """Raise NotAllowedError naming what the person may not."""
+        """Raise NotAllowedError naming the missing permissions."""
         missing = tuple(name for name in permissions if not self.may(name))
         if missing:
             named = " and ".join(f'"{TITLES[name]}"' for name in missing)
             raise NotAllowedError(f"Your account does not have the permission {named}.")
 
     def query(self, name: str, default: str = "") -> str:
-        """The last value of a parameter of the query, without blanks around it."""
+        """Last value of a query parameter, stripped."""
         return (self.request.all(name) or [default])[-1].strip()
 
     def page(self, template: str, status: int = 200, **values: Any) -> Reply:
@@ -91,7 +91,7 @@ class PageContext:
         return Reply(body, status, content_type=b"text/html; charset=utf-8")
 
     def redirect(self, path: str, notice: str | None = None) -> Reply:
-        """On to another page of this service, which says the notice once.
+        """Redirect to another page of this service, which shows the notice once.
 
         Raises ValueError for an address that leads elsewhere.
         """
@@ -102,7 +102,7 @@ class PageContext:
         return Reply(status=303, headers={"location": path}, content_type=b"text/plain")
 
     def cookie(self, name: str) -> str | None:
-        """A cookie of this service."""
+        """Value of a cookie of this service."""
         return cookies.read(self.request, name, secure=self.site.is_secure)
 
     def keep_cookie(self, name: str, value: str, seconds: int | None = None) -> None:
@@ -111,7 +111,7 @@ class PageContext:
         self.set_cookies.append(cookies.written(name, value, secure=secure, seconds=seconds))
 
     def drop_cookie(self, name: str) -> None:
-        """Make the browser forget a cookie."""
+        """Delete a cookie with the answer."""
         self.set_cookies.append(cookies.dropped(name, secure=self.site.is_secure))
 
     def _theme(self) -> str:
@@ -119,7 +119,7 @@ class PageContext:
         return found if found in THEMES else THEMES[0]
 
     def _taken_notice(self) -> str | None:
-        """What the page before has left to be said once."""
+        """One-time notice from the previous page, removed from its cookie."""
         value = self.cookie(cookies.NOTICE)
         if not value:
             return None

@@ -1,4 +1,4 @@
-"""Where a page of a list begins, as text that goes into an address."""
+"""Start positions of pages in a list, as text for addresses."""
 
 import base64
 from collections.abc import Sequence
@@ -14,9 +14,9 @@ _LONGEST = 4_000
 
 
 def of(visit: PageContext, order: Order) -> tuple[Place | None, bool]:
-    """The place that the address names, and whether the page ends before it.
+    """Place in the address, and whether the page ends before it.
 
-    Raises InputError for what is no place in this order.
+    Raises InputError for an invalid place in this order.
     """
     after, before = visit.query("after"), visit.query("before")
     if not after and not before:
@@ -27,7 +27,7 @@ def of(visit: PageContext, order: Order) -> tuple[Place | None, bool]:
 def beside(
     places: Sequence[Place], order: Order, before: bool, after: bool
 ) -> tuple[dict[str, str] | None, dict[str, str] | None]:
-    """The parameters of the pages before and after one with these places; None for no page."""
+    """Parameters of the pages before and after one with these places; None for no page."""
     back = {"before": _encoded(places[0], order)} if places and before else None
     next_ = {"after": _encoded(places[-1], order)} if places and after else None
     return back, next_

@@ -1,4 +1,4 @@
-"""Sessions: who a request comes from, and whether a form comes from this service's own page."""
+"""Sessions: authentication of a page's request, and the CSRF check of its form."""
 
 import hmac
 from collections.abc import Callable
@@ -22,7 +22,7 @@ Check = Callable[[Transaction], None]
 
 
 async def find(visit: PageContext) -> None:
-    """Find out who is there, and give the visit the token that its forms carry."""
+    """Find the session, and give the request the token that its forms carry."""
     state = visit.state
     value = visit.cookie(cookies.SESSION)
     if value:
@@ -48,7 +48,7 @@ def check_form(visit: PageContext) -> None:
 
 
 async def start(visit: PageContext, ref: str, how: str, check: Check | None = None) -> None:
-    """Sign the person in, under a value that nobody has seen before.
+    """Sign the person in, with a fresh session value.
 
     `check` may still refuse it in the transaction. Raises NotFoundError for a person who may not
     sign in.

@@ -1,4 +1,4 @@
-"""What every page is made with, beside the open parts of the service."""
+"""Dependencies of every page beside the open parts of the service."""
 
 import asyncio
 from collections.abc import Callable
@@ -26,7 +26,7 @@ T = TypeVar("T")
 class Site:
     """The service as pages see it; `openid` is None unless a provider is configured.
 
-    `application` is everything that is served, the pages among it.
+    `application` is the whole application, including the pages.
     """
 
     state: State
@@ -40,11 +40,11 @@ class Site:
         self.wrong_passwords = RateLimit(rate, _WRONG_PASSWORDS, self.state.clock)
 
     async def slow(self, function: Callable[..., T], *arguments: object) -> T:
-        """What a function of passwords returns: on a thread, few at once, as each takes 64 MiB."""
+        """Run a password function on a thread, few at a time, as each takes 64 MiB."""
         async with self.hashing:
             return await asyncio.to_thread(function, *arguments)
 
     @property
     def is_secure(self) -> bool:
-        """Whether people come over TLS, as far as the settings say."""
+        """True if people reach the service over TLS, as far as the settings say."""
         return (self.state.settings.public_url or "").startswith("https://")
