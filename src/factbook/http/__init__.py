@@ -1,1 +1,1 @@
-"""What every interface over HTTP shares: requests and replies, who asks, and what is counted."""
+"""Shared parts of every HTTP interface: requests, replies, authentication, metrics."""

@@ -1,11 +1,12 @@
-"""Who is let in when more is asked than can be answered.
+"""Admission control: bounds the requests under way when the service is overloaded.
 
-What is let in is answered as quickly as ever. What is not waits in line, in which its client cannot
-ask again either, and after a moment gets 503 before anything was done for it. It is too much
+Admitted requests are answered as fast as ever. Others wait in a queue, during which their client
+cannot ask again either, and after a moment get 503 before any work was done for them. It is too
+much
 
-- for the event loop, when a turn of it takes long: who comes late in a turn waits for the next.
-- for the database. Requests under way hardly use the loop then, so they are counted: those that
-  read apart from those that write, of which one may hold up all others.
+- for the event loop, when one of its iterations takes long: late requests wait for the next one.
+- for the database. Requests under way hardly use the loop then, so they are counted: reads apart
+  from writes, of which one may block all others.
 - for memory. Large bodies are read one after another when they do not fit in side by side.
 """
 
@@ -46,7 +47,7 @@ _LOGGED_EVERY: Final = 10.0
 
 
 class Admission:
-    """What lets requests in: `most` reads and `most` writes, large bodies of `room` bytes."""
+    """Admits up to `most` reads and `most` writes, and large bodies of `room` bytes together."""
 
     def __init__(self, most: int, room: int, metrics: Metrics) -> None:
         self._reads = Line(most)
@@ -60,9 +61,9 @@ class Admission:
         self._said: float | None = None
 
     async def enter(self, request: Request, now: float, *, writes: bool) -> None:
-        """Let in a request that came at `now` on the performance counter; raises OverloadedError.
+        """Admit a request that came at `now` on the performance counter; raises OverloadedError.
 
-        It has a place among the writes or the reads until `leave`.
+        It holds a slot among the writes or the reads until `leave`.
         """
         request.gate = line = self._writes if writes else self._reads
         if self._is_late(now) or not line.is_open:
@@ -73,16 +74,16 @@ class Admission:
         self._admitted += 1
 
     def leave(self, request: Request) -> None:
-        """Give back the place of a request that was let in."""
+        """Release the slot of an admitted request."""
         assert request.gate is not None
         request.gate.release()
 
     @asynccontextmanager
     async def room_for_body(self, request: Request, limit: int) -> AsyncIterator[None]:
-        """Room for the request's body and what is made of it; raises OverloadedError.
+        """Reserve memory for the body and what is made of it; raises OverloadedError.
 
-        The body is not read before: until then it stays with the client. One whose length is not
-        told counts as `limit`.
+        The body is not read before: until then it stays with the client. A body of unknown length
+        counts as `limit`.
         """
         length = request.headers.get(b"content-length", b"")
         size = min(int(length), limit) if length.isdigit() else limit
@@ -116,7 +117,7 @@ class Admission:
             self._next_look = asyncio.get_running_loop().call_later(_LOOK, self._look)
 
     def _look(self) -> None:
-        """Refuse who has waited for too long."""
+        """Refuse requests that have waited for too long."""
         self._next_look = None
         for line in (self._reads, self._writes):
             most = max(_ALWAYS_REFUSED, line.let_in // _ANSWERS)
@@ -137,7 +138,7 @@ class Admission:
 
 
 class _Room:
-    """Bytes that several may hold together; who finds too few waits, in the order of asking."""
+    """Budget of bytes; requests that find too few wait in FIFO order."""
 
     def __init__(self, size: int) -> None:
         self._size = size

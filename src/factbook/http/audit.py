@@ -1,4 +1,7 @@
-"""What requests leave in the audit: writes with the write itself, refusals beside it."""
+"""Audit of requests: the entry of each kind of write, whichever interface it comes through.
+
+Writes are recorded with the write itself, refusals beside it.
+"""
 
 from collections.abc import Mapping
 from http import HTTPStatus
@@ -54,9 +57,9 @@ def refused(
     token: str = "",
     detail: Mapping[str, Any] | None = None,
 ) -> None:
-    """Record that something was refused, beside the answer; not all when it is too often.
+    """Record a refusal beside the answer; frequent ones are not all recorded.
 
-    `object` and `detail` must not hold what people typed where a secret may have slipped in.
+    `object` and `detail` must not hold typed text that may contain a secret.
     """
     who = Caller(actor, state.clock(), address, token)
     record = trail.record(who, AuditEntry(action, object, detail or {}), "refused", status)
@@ -64,7 +67,7 @@ def refused(
 
 
 def refusal(request: Request, state: State, error: FactbookError, *, writes: bool) -> None:
-    """Record a refused request: of those that were to write more kinds than of others."""
+    """Record a refused request; more kinds of refusals for writes than for reads."""
     if not (error.status in _ACCESS or (writes and error.status in _WRITES)):
         return
     detail: dict[str, Any] = {"method": request.method[:20], "error": error.name}
@@ -88,7 +91,7 @@ def refusal(request: Request, state: State, error: FactbookError, *, writes: boo
 
 
 def of_set(action: str, name: str) -> About:
-    """The push of a whole set; nothing when it was only tried."""
+    """Entry for the push of a whole set; None for a dry run."""
 
     def about(outcome: Outcome) -> AuditEntry | None:
         return AuditEntry(action, name, _changes(outcome)) if outcome.written else None
@@ -97,7 +100,7 @@ def of_set(action: str, name: str) -> About:
 
 
 def of_restored(name: str, number: int) -> About:
-    """A set that is made what it was at a revision."""
+    """Entry for a set restored to a revision."""
 
     def about(result: tuple[PreparedPush, Outcome]) -> AuditEntry:
         return AuditEntry("set.restore", name, {"restored": number, **_changes(result[1])})
@@ -106,7 +109,7 @@ def of_restored(name: str, number: int) -> About:
 
 
 def of_entity(action: str) -> About:
-    """A change of one entity; nothing when there was none to remove."""
+    """Entry for a change of one entity; None when there was none to remove."""
 
     def about(outcome: Outcome | None) -> AuditEntry | None:
         if outcome is None:
@@ -129,7 +132,7 @@ def _changes(outcome: Outcome) -> dict[str, int]:
 
 
 def of_request(ref: str) -> About:
-    """Somebody asked for an entity's facts; nothing when there is no such entity."""
+    """Entry for a request to refresh an entity's facts; None for an unknown entity."""
 
     def about(known: bool) -> AuditEntry | None:
         return AuditEntry("entity.refresh", ref) if known else None
@@ -138,7 +141,7 @@ def of_request(ref: str) -> About:
 
 
 def of_token(action: str) -> About:
-    """A token that is made or revoked."""
+    """Entry for a token that is made or revoked."""
 
     def about(token: StoredToken) -> AuditEntry:
         detail = {
@@ -152,7 +155,7 @@ def of_token(action: str) -> About:
 
 
 def of_source(action: str, now: int) -> About:
-    """A change of a data source at this time, unless it says that nothing changed."""
+    """Entry for a change of a data source at this time; None if nothing changed."""
 
     def about(stored: StoredSource) -> AuditEntry:
         at = stored.published_at if action == "data-source.publish" else stored.updated_at
@@ -162,7 +165,7 @@ def of_source(action: str, now: int) -> About:
 
 
 def of_facts(source_id: str) -> About:
-    """Facts that were pushed to a source, by its version and what became of the items."""
+    """Entry for facts pushed to a source, with its version and the outcomes of the items."""
 
     def about(result: tuple[str, list[pushing.FactItemResult]]) -> AuditEntry:
         version, outcomes = result
@@ -174,7 +177,7 @@ def of_facts(source_id: str) -> About:
 
 
 def of_connection(*, deleted: bool = False) -> About:
-    """A change of a connection: where it leads, and which headers it sends, never their values."""
+    """Entry for a change of a connection: its address and header names, never their values."""
 
     def about(stored: StoredConnection) -> AuditEntry:
         options, new = stored.options, stored.created_at == stored.updated_at
@@ -186,7 +189,7 @@ def of_connection(*, deleted: bool = False) -> About:
 
 
 def of_webhook(action: str) -> About:
-    """A change of a webhook: where it leads, and what it gets."""
+    """Entry for a change of a webhook: its address and event types."""
 
     def about(webhook: StoredWebhook) -> AuditEntry:
         return AuditEntry(action, webhook.id, {"url": webhook.url, "types": list(webhook.types)})
@@ -195,7 +198,7 @@ def of_webhook(action: str) -> About:
 
 
 def of_run(source_id: str, entity: str | None) -> About:
-    """A run that was begun, of everything or of one entity."""
+    """Entry for a run that was begun, of everything or of one entity."""
 
     def about(begun: Begun) -> AuditEntry:
         one = {} if entity is None else {"entity": entity}

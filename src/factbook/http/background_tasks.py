@@ -1,4 +1,4 @@
-"""Work that goes on beside requests, until the service ends."""
+"""Background tasks beside requests, until the service ends."""
 
 import asyncio
 from collections.abc import Coroutine, Iterator
@@ -12,17 +12,17 @@ log = structlog.get_logger("factbook")
 
 
 class Tasks:
-    """Tasks that are kept until they are done; what one raises is logged."""
+    """Set of tasks, each kept until it is done; its exception is logged."""
 
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[object]] = set()
 
     def __iter__(self) -> "Iterator[asyncio.Task[object]]":
-        """Those that are under way."""
+        """Iterate over the running tasks."""
         return iter(self._tasks)
 
     def spawn(self, work: Coroutine[Any, Any, object]) -> None:
-        """Begin a task."""
+        """Start a task."""
         task = asyncio.ensure_future(work)
         self._tasks.add(task)
         task.add_done_callback(self._done)

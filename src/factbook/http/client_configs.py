@@ -1,7 +1,7 @@
-"""The configurations with which agents reach the tools of a server: texts, made from an address.
+"""Configurations for MCP clients of a server, rendered from its address.
 
-The forms are those of the agents' own documentation. An agent is here only when that documentation
-says how its configuration takes a header's secret from elsewhere.
+The forms are those of the clients' own documentation. A client is listed only when that
+documentation says how its configuration reads a header's secret from elsewhere.
 """
 
 import json
@@ -19,11 +19,11 @@ _ADDRESS = re.compile(r"https?://[A-Za-z0-9\-._~:/\[\]!&'()*+,;=%]+")
 
 
 class Agent(NamedTuple):
-    """A client of the tool-call endpoint, and the file that it reads.
+    """An MCP client and the configuration file that it reads.
 
     `render` makes the configuration from the endpoint's URL and the token, or None in place of the
     token where it is to come from elsewhere; `secret` says from where, and `use` what to do with
-    what was made.
+    the configuration.
     """
 
     title: str
@@ -34,7 +34,7 @@ class Agent(NamedTuple):
 
 
 def is_address(text: str) -> bool:
-    """Whether this is the address of a server, of a form that every configuration can hold."""
+    """True if this is a server address in a form that every configuration can hold."""
     return _ADDRESS.fullmatch(text) is not None
 
 
@@ -43,7 +43,7 @@ def _header(token: str | None, reference: str) -> dict[str, str]:
 
 
 def _quoted(text: str) -> str:
-    """Text as JSON and TOML quote it."""
+    """Quote text for JSON and TOML."""
     return json.dumps(text, ensure_ascii=False)
 
 

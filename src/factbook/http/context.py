@@ -1,4 +1,8 @@
-"""What every handler is given beside the request: the open parts of the running service."""
+"""Parts of the running service that handlers use, by what they work on.
+
+A handler names the smallest of these as its second argument; all of them are one `State`, which the
+composition root makes.
+"""
 
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
@@ -29,7 +33,7 @@ class Lists(NamedTuple):
 
 @dataclass
 class State:
-    """The open parts of the running service."""
+    """All parts, with those of the steps around every handler."""
 
     settings: Settings
     database: Database

@@ -1,4 +1,4 @@
-"""Every error as a reply: one form for REST, one for the tool-call endpoint."""
+"""Rendering of errors as replies: one form for REST, one for the tool-call endpoint."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ log = structlog.get_logger("factbook.api")
 
 
 def rest(error: FactbookError, request: Request) -> Reply:
-    """The form of the catalog API: `{"error", "request", "response"}`; no header's value in it."""
+    """Error as the catalog API has it: `{"error", "request", "response"}`; no header values."""
     _log_cause(error, request)
     # A client may have put a token where none belongs: in the query, say.
     message, url = without_secrets(error.message), without_secrets(request.url)
@@ -33,7 +33,7 @@ def rest(error: FactbookError, request: Request) -> Reply:
 
 
 def protocol(error: FactbookError, request: Request) -> Reply:
-    """The forms of the Model Context Protocol over HTTP: OAuth's for access, else JSON-RPC's."""
+    """Error in the form of MCP over HTTP: OAuth's for access, else JSON-RPC's."""
     _log_cause(error, request)
     body: dict[str, Any]
     if isinstance(error, AuthenticationError):
@@ -54,9 +54,9 @@ def _log_cause(error: FactbookError, request: Request) -> None:
 
 
 def unexpected(error: Exception, request: Request, path: str | None = None) -> FactbookError:
-    """What clients are told of a bug: nothing but that there was one. The log gets the rest.
+    """Log a bug, and return a generic error that tells clients nothing else.
 
-    `path` stands in the log where that of the request may be a secret.
+    `path` replaces that of the request in the log where it may be a secret.
     """
     log.error("request.failed", method=request.method, path=path or request.path, exc_info=error)
     return FactbookError()

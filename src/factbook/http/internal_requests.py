@@ -1,4 +1,4 @@
-"""Requests that the service makes to itself, through everything that a client's go through."""
+"""Internal requests of the service to itself, through the same stack as a client's."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -7,7 +7,7 @@ from starlette.types import ASGIApp, Message
 
 
 class InternalResponse(NamedTuple):
-    """What the application answered."""
+    """Response of the application."""
 
     status: int
     body: bytes
@@ -16,7 +16,7 @@ class InternalResponse(NamedTuple):
 async def post(
     application: ASGIApp, path: str, headers: Mapping[str, str], body: bytes, address: str
 ) -> InternalResponse:
-    """What the application answers a POST that comes from this address, without any network."""
+    """Response of the application to a POST from this address, without a network."""
     status, received = 0, bytearray()
 
     async def receive() -> Message:

@@ -1,4 +1,4 @@
-"""Refused calls on their way into the audit, and no more of them than it can hold."""
+"""Bounded log of refused calls, written to the audit in batches."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -21,11 +21,10 @@ _MOST_WAITING = 10_000
 
 
 class Refusals:
-    """Records of refused calls, written many at a time, beside the answers.
+    """Records of refused calls, written in batches, beside the answers.
 
-    Whoever is refused again and again must not fill the disk: in any minute an address gets 60
-    records, and addresses of which nobody is known get one a second together, 3600 of them at once.
-    What is beyond is counted.
+    Repeated refusals must not fill the disk: per minute an address gets 60 records, and addresses
+    that have no known caller share one a second, with a burst of 3600. The rest is counted.
     """
 
     def __init__(
@@ -45,7 +44,7 @@ class Refusals:
         self._lock = asyncio.Lock()
 
     def add(self, record: Record) -> None:
-        """Have a record written soon."""
+        """Queue a record."""
         if (
             len(self._waiting) >= _MOST_WAITING
             or self._of_address.take(record.address)
@@ -58,7 +57,7 @@ class Refusals:
             self._spawn(self.write())
 
     async def write(self) -> None:
-        """Return when every record that was added until now is written."""
+        """Return when every record added so far is written."""
         async with self._lock:
             records, self._waiting = self._waiting, []
             if not records:

@@ -1,4 +1,4 @@
-"""A request as handlers see it, and the reply that they return."""
+"""Requests as handlers see them, and the replies that they return."""
 
 import asyncio
 import time
@@ -30,8 +30,8 @@ class ClientGoneError(Exception):
 class Reply(NamedTuple):
     """A status, a body, and headers beside the content type.
 
-    The body is bytes, or a list of bytes that is large enough not to be joined, or comes in pieces
-    while it is being made.
+    The body is bytes, a list of bytes too large to be joined, or an iterator of pieces that are
+    made while they are sent.
     """
 
     body: bytes | list[bytes] | AsyncIterator[bytes] = b""
@@ -42,7 +42,7 @@ class Reply(NamedTuple):
 
 
 def reply(value: Any, status: int = 200, **headers: str) -> Reply:
-    """A value as a JSON reply; header names are written with underscores."""
+    """Encode a value as a JSON reply; header names are written with underscores."""
     named = {name.replace("_", "-"): text for name, text in headers.items()}
     return Reply(msgspec.json.encode(value), status, named)
 
@@ -73,7 +73,7 @@ class Request:
 
     @property
     def url(self) -> str:
-        """Path and query as they were sent."""
+        """Path and query as sent."""
         raw: bytes = self.scope.get("raw_path") or self.path.encode()
         query: bytes = self.scope["query_string"]
         return (raw + (b"?" + query if query else b"")).decode("latin-1")
@@ -85,17 +85,17 @@ class Request:
         return self.token.owner
 
     def parameter(self, name: str) -> str:
-        """A part of the path."""
+        """A parameter of the path."""
         return str(self.scope["path_params"][name])
 
     def header(self, name: bytes) -> str | None:
-        """One header."""
+        """Value of a header."""
         value = self.headers.get(name)
         return None if value is None else value.decode("latin-1")
 
     @property
     def query(self) -> list[tuple[str, str]]:
-        """The query's names and values in their order."""
+        """Names and values of the query, in order."""
         if self._query is None:
             text = self.scope["query_string"].decode("latin-1")
             try:
@@ -109,14 +109,14 @@ class Request:
         return [value for key, value in self.query if key == name]
 
     def allow_only(self, names: Collection[str]) -> None:
-        """Raise InputError when the query has another parameter than these."""
+        """Raise InputError for any query parameter but these."""
         for key, _ in self.query:
             if key not in names:
                 raise InputError(f"Unknown query parameter '{key}'.")
 
     @asynccontextmanager
     async def aside(self) -> AsyncIterator[None]:
-        """Take no place of other requests while this one only waits for something to happen."""
+        """Release this request's slot to others while it only waits."""
         gate = self.gate
         if gate is not None:
             gate.release()
@@ -129,7 +129,7 @@ class Request:
     async def body(self, limit: int, setting: str) -> bytes | bytearray:
         """The whole body; raises PayloadTooLargeError naming the setting, ClientGoneError.
 
-        Raises TooSlowError when a large one takes longer than half a minute and comes slowly.
+        Raises TooSlowError when a large one takes longer than half a minute and arrives slowly.
         """
         length = self.headers.get(b"content-length", b"0")
         if length.isdigit() and int(length) > limit:
@@ -170,7 +170,7 @@ class Request:
 
 
 def decode(body: bytes | bytearray, type_: Any) -> Any:
-    """JSON of a type; raises InputError saying what is wrong."""
+    """Decode JSON as a type; raises InputError with the reason."""
     try:
         return msgspec.json.decode(body, type=type_)
     except msgspec.ValidationError as error:
@@ -186,7 +186,7 @@ def decode(body: bytes | bytearray, type_: Any) -> Any:
 
 
 def _whole(value: Any) -> Any:
-    """The same JSON with 20.0 as 20: to JSON Schema, and to some clients, both are integers."""
+    """The same JSON with 20.0 as 20: JSON Schema, and some clients, take both for integers."""
     if isinstance(value, dict):
         return {key: _whole(each) for key, each in value.items()}
     if isinstance(value, list):
@@ -195,7 +195,7 @@ def _whole(value: Any) -> Any:
 
 
 async def offloaded(function: Any, *arguments: Any) -> Any:
-    """What a function returns that takes long, run on a thread so that others are answered."""
+    """Run a slow function on a thread and return its result, to keep the event loop free."""
     return await asyncio.to_thread(function, *arguments)
 
 

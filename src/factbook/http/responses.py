@@ -1,4 +1,4 @@
-"""Sending a reply, whole or piece by piece."""
+"""Sending of replies, whole or piece by piece, and accounting of those that are cut off."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -15,7 +15,7 @@ _SLOWEST_SECONDS = 60
 
 
 async def begun(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """The same pieces: what goes wrong before the first can still be answered as an error."""
+    """Start iterating the pieces, so that an error before the first can still be answered."""
     first = await anext(pieces, b"")
 
     async def all_pieces() -> AsyncIterator[bytes]:

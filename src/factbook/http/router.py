@@ -1,4 +1,4 @@
-"""From the path of a request to the application that answers it."""
+"""Routing of requests to applications by their paths."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""Whom a request claims to come from, and whom it claims to address."""
+"""Trusted hosts, browser origins and proxies."""
 
 import ipaddress
 from functools import lru_cache
@@ -13,7 +13,13 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 class Hosts:
-    """Which hosts this server answers for, and which browser origins may call it."""
+    """Hosts that this server answers for, and browser origins that may call it.
+
+    A page of another site can point a host name of its own here (DNS rebinding), which browsers
+    then treat as the same origin. It cannot use a foreign name or a bare address for that. So the
+    names in the settings are accepted and, if none are listed, addresses too, which health checks
+    and people trying the service use.
+    """
 
     def __init__(self, settings: Settings) -> None:
         origins = {origin.rstrip("/") for origin in settings.allowed_origins}
@@ -58,7 +64,7 @@ class Hosts:
 
 
 class Proxies:
-    """Whose word about a client's address is believed."""
+    """Proxies trusted to report a client's address."""
 
     def __init__(self, settings: Settings) -> None:
         try:
@@ -69,10 +75,10 @@ class Proxies:
             raise ConfigurationError(f"trusted_proxies: {error}.") from None
 
     def client(self, peer: str, forwarded_for: str | None) -> str:
-        """The client's address: the peer's own, or what trusted proxies say of it.
+        """The client's address: the peer's own, or the one reported by trusted proxies.
 
-        Each proxy adds whom it heard from at the end: the last that is no trusted proxy is the
-        client, and what stands before it is the client's own invention.
+        Each proxy appends the address of its peer: the last one that is no trusted proxy is the
+        client's, and anything before it is made up by the client.
         """
         if not self._trusted or forwarded_for is None:
             return peer
@@ -92,7 +98,7 @@ class Proxies:
 
 
 def _without_port(hop: str) -> str:
-    """An address as some proxies write it: `192.0.2.1:5000`, `[2001:db8::1]:5000`."""
+    """Strip the port that some proxies add: `192.0.2.1:5000`, `[2001:db8::1]:5000`."""
     if hop.startswith("["):
         return hop[1:].partition("]")[0]
     return hop.partition(":")[0] if hop.count(":") == 1 else hop

@@ -1,4 +1,4 @@
-"""Links to this service's own pages, for where no request says how people reach it."""
+"""Links to this service's own pages, made outside of any request."""
 
 import ipaddress
 from typing import Final
@@ -10,7 +10,7 @@ WELCOME: Final = "/welcome/{secret}"
 
 
 def server(settings: Settings) -> str | None:
-    """The address of the service as the settings say; None when the system chooses the port."""
+    """Address of the service by the settings; None when the system chooses the port."""
     if settings.public_url:
         return settings.public_url.rstrip("/")
     if settings.port == 0:
@@ -19,7 +19,7 @@ def server(settings: Settings) -> str | None:
 
 
 def welcome(server: str, secret: str) -> str:
-    """The link of an invitation with this secret."""
+    """Link of the invitation with this secret."""
     return server.rstrip("/") + WELCOME.replace("{secret}", secret)
 
 

@@ -1,7 +1,11 @@
-"""A connection whose client cannot hold it open, or fill memory with it, without asking anything.
+"""HTTP/1.1 connections bounded against clients that hold them open or fill memory.
 
-The server bounds how long a connection is idle between two requests. This adds bounds on a request
-that does not arrive, on an answer that is not taken, and on what stands around a body.
+The server bounds the idle time between two requests. This adds bounds on a request that does not
+arrive, on an answer that is not read, and on framing bytes around a body.
+
+It also settles where a request ends. No other protocol is ever spoken: a request that asks for one
+is read as if it did not, body and all. Nothing is read after a request that is refused, or that is
+the last of its connection.
 """
 
 import asyncio
@@ -18,11 +22,14 @@ _SLOWEST: Final = 500
 
 
 class _RefusedError(Exception):
-    """The head of the request is not taken; the answer is written already."""
+    """The head of the request is not accepted; the answer is written already."""
 
 
 class HttpConnection(HttpToolsProtocol):
-    """HTTP/1.1 with bounds; a client that is slow for `patience` seconds is hung up on."""
+    """HTTP/1.1 with bounds: a client that is slow for `patience` seconds is disconnected.
+
+    One that reads its answer slowly has `answer_patience` seconds.
+    """
 
     patience = 30.0
     look_every = 5.0  # seconds
@@ -92,7 +99,7 @@ class HttpConnection(HttpToolsProtocol):
             super().send_400_response(msg)
 
     def _head(self) -> int:
-        """Bytes of the request's line and headers, about."""
+        """Approximate size of the request line and headers in bytes."""
         return len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
 
     def _look(self) -> None:
@@ -112,7 +119,7 @@ class HttpConnection(HttpToolsProtocol):
         self._next_look = self.loop.call_later(self.look_every, self._look)
 
     def _after(self, slow_seconds: float, *, slow: bool) -> float:
-        """How long a client has been slow, with the time since the last look."""
+        """Seconds for which a client has been slow, updated since the last look."""
         return max(0.0, slow_seconds + (self.look_every if slow else -self.look_every))
 
     def _answer_is_slow(self, enough: float) -> bool:
@@ -120,7 +127,7 @@ class HttpConnection(HttpToolsProtocol):
         return self._unsent > 0 and 0 <= before - self._unsent < enough
 
     def _waits_for_the_client(self) -> bool:
-        """Whether only the client can go on: not while something here keeps it from sending."""
+        """True if only the client can make progress, and nothing here keeps it from sending."""
         if self.flow.read_paused:
             return False
         if self._begun:
@@ -131,7 +138,7 @@ class HttpConnection(HttpToolsProtocol):
         return self.cycle is not None and self.cycle.response_complete
 
     def _refuse(self, status: bytes) -> None:
-        """Hang up, and say why where nothing else is being said; with no status say nothing."""
+        """Disconnect, with an error response unless one has begun or no status is given."""
         if self.transport.is_closing():
             return
         # Before its headers are here, what is not answered is the request before it.

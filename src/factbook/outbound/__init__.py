@@ -1,7 +1,7 @@
-"""How vendors are asked over HTTP: calls that are bounded, governed, guarded and told apart.
+"""HTTP client for vendors: bounded, rate-limited and guarded calls with classified outcomes.
 
-An integration is handed a `Client` and reads its `Answer`s. What is heavy to import, the network
-itself, is in `sending` and `network`, for the part that makes clients.
+An integration is handed an `HttpClient` and reads its `Answer`s. The network itself, which is slow
+to import, is in `sending` and `network`, for the code that makes clients.
 """
 
 from factbook.outbound.answers import Answer, HostReply

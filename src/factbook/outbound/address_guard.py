@@ -1,4 +1,4 @@
-"""Which addresses may be called: public ones, and networks that a setting allows."""
+"""Addresses that may be called: public ones, and networks that a setting allows."""
 
 import ipaddress
 import socket
@@ -47,18 +47,18 @@ _NOT_PUBLIC_6: Final = tuple(
 
 
 class Guard:
-    """Allows public addresses and those in `networks`, given as text such as `10.0.0.0/8`."""
+    """Guard that allows public addresses and those in `networks`, strings such as `10.0.0.0/8`."""
 
     def __init__(self, networks: Iterable[str] = ()) -> None:
         self._networks: tuple[Network, ...] = tuple(map(ipaddress.ip_network, networks))
 
     def allows(self, address: str) -> bool:
-        """Whether a connection to the address may be made; not to what is not an address."""
+        """True if a connection to the address is allowed; false if it is not an address."""
         found = _address(address)
         return found is not None and (self._is_listed(found) or _is_public(found))
 
     def lists(self, address: str) -> bool:
-        """Whether the address is in a network of the setting."""
+        """True if the address is in one of the setting's networks."""
         found = _address(address)
         return found is not None and self._is_listed(found)
 
@@ -69,7 +69,7 @@ class Guard:
 
 
 def literal(host: str) -> str | None:
-    """The address that a host name is in itself, in any form that systems read, else None."""
+    """The IP address that a host name spells, in any notation that systems accept, else None."""
     if found := _address(host):
         return str(found)
     try:

@@ -1,4 +1,4 @@
-"""What comes back: the bare reply of a host, and the answer that an integration reads."""
+"""Results of a call: the raw reply of a host, and the answer that an integration reads."""
 
 import re
 from collections.abc import Mapping
@@ -15,9 +15,9 @@ _RELATION = re.compile(r';\s*rel\s*=\s*(?:"([^"]*)"|([^",;\s]*))', re.IGNORECASE
 
 @dataclass(frozen=True, slots=True)
 class HostReply:
-    """What one call brought, or why it brought nothing: then `status` is 0 and `failure` says it.
+    """Response to one call; if there is none, `status` is 0 and `failure` gives the reason.
 
-    Header names are in lower case. `repeatable`: another try may bring more.
+    Header names are in lower case. `repeatable`: another attempt may succeed.
     """
 
     status: int
@@ -29,12 +29,12 @@ class HostReply:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The end of one request, told apart by `outcome`.
+    """Result of one request, classified by `outcome`.
 
-    `data` is the decoded JSON body, None when there is none. `detail` says in a sentence what went
-    wrong, without anything that the host sent. `retry_at` is when a rate limit allows the next
-    call, in milliseconds. `remembered`: the host said that an earlier answer still holds, and this
-    is it. `status` is 0 when no answer arrived or no call was made.
+    `data` is the decoded JSON body, None if there is none. `detail` describes the failure in a
+    sentence without any text from the host. `retry_at` is the time at which a rate limit allows the
+    next call, in milliseconds. `remembered`: an earlier answer that the host confirmed as still
+    valid. `status` is 0 if no answer arrived or no call was made.
     """
 
     outcome: Outcome
@@ -48,22 +48,22 @@ class Answer:
 
     @property
     def ok(self) -> bool:
-        """Whether there is something to read."""
+        """True if there is something to read."""
         return self.outcome is Outcome.OK
 
     @property
     def missing(self) -> Missing:
-        """Why values that this answer should have brought are missing."""
+        """The reason for values that this answer should have provided."""
         return Missing(self.outcome, self.detail)
 
     @property
     def message(self) -> str:
-        """The host's own `message`, to compare with; never to show."""
+        """The host's own `message`, for comparison; never to be shown."""
         found = self.data.get("message") if isinstance(self.data, dict) else None
         return found if isinstance(found, str) else ""
 
     def link(self, relation: str) -> str | None:
-        """The address that the Link header (RFC 8288) gives for the relation, e.g. `next`."""
+        """The URL in the Link header (RFC 8288) for the relation, e.g. `next`."""
         for address, parameters in _LINK.findall(self.headers.get("link", "")):
             found = _RELATION.search(parameters)
             if found and relation in (found[1] or found[2] or "").lower().split():

@@ -1,4 +1,9 @@
-"""Answers that are kept with their validators, so that asking again costs no quota."""
+"""Memory of answers, so that calls are not repeated.
+
+Answers of a batch are kept between its attempts, so that only failed calls are repeated; answers
+with validators, so that asking again uses no quota; and our own limits that were exceeded, so that
+reading up to them is not repeated.
+"""
 
 import hashlib
 import zlib
@@ -18,17 +23,17 @@ _KEPT_HEADERS: Final = ("content-type", "link", "x-total-count", "x-total")
 
 
 class Memory(Protocol):
-    """Earlier answers of one integration, kept between its runs.
+    """Store of one integration's earlier answers, kept between its runs.
 
-    What is put with `days` is forgotten that many days later; the rest when the integration goes.
+    An entry put with `days` expires after that many days; others are removed with the integration.
     """
 
     async def get(self, key: str) -> bytes | None:
-        """What was put under the key, or None."""
+        """The value of the key, or None."""
         ...
 
     async def put(self, key: str, value: bytes, *, days: int | None = None) -> None:
-        """Keep the value under the key, in the place of an earlier one."""
+        """Store the value under the key, replacing an earlier one."""
         ...
 
 
@@ -49,7 +54,7 @@ class Kept:
 
     @property
     def conditions(self) -> dict[str, str]:
-        """The headers that ask whether the reply still holds (RFC 9110)."""
+        """The headers of a conditional request for the reply (RFC 9110)."""
         given = {"if-none-match": self.etag, "if-modified-since": self.modified}
         return {name: value for name, value in given.items() if value}
 
@@ -60,13 +65,13 @@ class Kept:
 
 
 def key_of(identity: str, url: str, headers: Mapping[str, str]) -> str:
-    """Where the answer is kept: another credential or another form is another place."""
+    """The storage key of an answer, distinct for each credential and each form of the answer."""
     parts = (identity, url, headers.get("accept", ""))
     return "answer:" + hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
 async def recall(memory: Memory, key: str) -> Kept | None:
-    """What was kept under the key, or None; what this version cannot read counts as None."""
+    """The reply kept under the key; None if there is none or this version cannot decode it."""
     found = await memory.get(key)
     if found is None:
         return None
@@ -79,7 +84,7 @@ async def recall(memory: Memory, key: str) -> Kept | None:
 
 
 async def keep(memory: Memory, key: str, reply: HostReply) -> None:
-    """Keep a reply that has a validator and a reasonable size."""
+    """Keep a reply that has a validator and is small enough."""
     etag, modified = reply.headers.get("etag", ""), reply.headers.get("last-modified", "")
     if reply.status != 200 or not (etag or modified) or len(reply.body) > LARGEST_KEPT:
         return

@@ -1,4 +1,4 @@
-"""The client that an integration asks its host with."""
+"""Client through which an integration calls its host."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -65,18 +65,18 @@ _Send = Callable[[Mapping[str, str]], Awaitable[HostReply]]
 
 
 class HttpClient:
-    """Asks one host with one credential; never another host.
+    """HTTP client for one host with one credential; it never calls another host.
 
     `further` are clients for other hosts, by base URL, each with a credential of its own. They
-    share nothing with this one; its health is of its own calls.
+    share nothing with this one, whose health covers its own calls only.
 
-    Every call only reads, whatever its method, so it may be repeated. What the host does never
-    raises: it ends in an `Answer` whose outcome says what it was. The credential's headers are
-    sent to the origin of `base_url` alone.
+    Every call only reads, whatever its method, so it may be repeated. No behaviour of the host
+    raises: it ends in an `Answer` whose outcome classifies it. The credential's headers are sent to
+    the origin of `base_url` alone.
 
     `governor` is shared by all clients of one credential. A rate limit that ends within `patience`
-    seconds is waited for; a longer one ends in an answer that says when to go on.
-    Raises ConfigurationError for a base URL that is not one.
+    seconds is waited for; a longer one ends in an answer with the time at which it ends.
+    Raises ConfigurationError for an invalid base URL.
     """
 
     def __init__(
@@ -105,23 +105,23 @@ class HttpClient:
         self._health = Health()
 
     async def aclose(self, *, idle: bool = False) -> None:
-        """Close what other clients of the sender use too; with `idle` after calls under way."""
+        """Close the sender, which other clients may share; with `idle`, after calls under way."""
         await self._sender.aclose(idle=idle)
         for client in self.further.values():
             await client.aclose(idle=idle)
 
     def shares(self, other: "HttpClient") -> bool:
-        """Whether both use the same connections."""
+        """True if both use the same connections."""
         return self._sender is other._sender
 
     @property
     def host(self) -> str:
-        """The host's name, as messages call it."""
+        """The host's name, as used in messages."""
         return self._host
 
     @property
     def health(self) -> Health:
-        """The counters as they are now."""
+        """A copy of the current counters."""
         self._health.allowances = self._governor.allowances
         return self._health.copy()
 
@@ -163,7 +163,7 @@ class HttpClient:
         return await self._persistently(call, None, partial(self._sender.delegated, exchange))
 
     async def _remembering(self, call: _Call) -> Answer:
-        """The answer, kept or from memory when the caller has one."""
+        """The answer, conditional on the one in the caller's memory, if there is a memory."""
         memory = call.options.get("memory")
         if memory is None or call.method != "GET":
             return await self._persistently(call, None, partial(self._sent, call, None))
@@ -191,7 +191,7 @@ class HttpClient:
         return answer
 
     async def _once(self, call: _Call, kept: Kept | None, send: _Send) -> tuple[Answer, bool]:
-        """One call, and whether another may end better."""
+        """One call, and true if another attempt may succeed."""
         proof = await self._credential.authorize()
         if isinstance(proof, Answer):
             return proof, False
@@ -215,7 +215,7 @@ class HttpClient:
         return answer, _may_be_repeated(answer, reply)
 
     async def _wait(self, budget: str) -> int | None:
-        """Wait out a limit that ends soon; otherwise return when it ends."""
+        """Wait for the end of a short limit; return the end of a long one."""
         waited = 0.0
         while (until := self._governor.held_until(budget)) is not None:
             seconds = (until - self._clock()) / SECOND
@@ -259,7 +259,7 @@ class HttpClient:
         return Answer(Outcome.RATE_LIMITED, detail=detail, retry_at=until)
 
     def _headers_of(self, call: _Call) -> dict[str, str]:
-        """All that are sent but the credential's."""
+        """All headers but the credential's."""
         headers = {"accept": "application/json", "user-agent": USER_AGENT, **self._headers}
         if call.content is not None:
             headers["content-type"] = "application/json"

@@ -1,4 +1,4 @@
-"""Who calls: the headers that prove it, and the name that its calls are governed under."""
+"""Credential of a client: the headers that authenticate it, and the name its limits go by."""
 
 import hashlib
 from collections.abc import Awaitable, Callable, Mapping
@@ -12,12 +12,12 @@ from factbook.outbound.answers import Answer
 
 @dataclass(frozen=True, slots=True)
 class Credential:
-    """One credential of one host.
+    """One credential for one host.
 
-    `name` is for people and never secret. `identity` stands for whom it proves to be: answers are
-    kept under it, so it changes when the credential does, unless the new one proves the same.
-    `authorize` returns the headers to send; it may fetch a short-lived token first, and returns the
-    answer that says why when it cannot. It is called before each call, outside the queue.
+    `name` is for people and never secret. `identity` stands for the account that it authenticates:
+    answers are kept under it, so it changes with the credential unless the account is the same.
+    `authorize` returns the headers to send; it may first fetch a short-lived token, and returns the
+    failed answer if it cannot. It is called before each call, outside the queue.
     """
 
     name: str
@@ -39,7 +39,7 @@ ANONYMOUS: Final = Credential.fixed("anonymous", {})
 
 
 def expiry(headers: Mapping[str, str]) -> int | None:
-    """When the credential ends, in milliseconds, where the host says so in its answers: GitHub."""
+    """The time at which the credential expires, in milliseconds, if the host states it (GitHub)."""
     text = headers.get("github-authentication-token-expiration", "").replace("UTC", "+0000")
     try:
         found = datetime.strptime(text.strip(), "%Y-%m-%d %H:%M:%S %z").astimezone(UTC)

@@ -1,4 +1,8 @@
-"""One table: which signs in a reply mean which outcome. The first row that fits decides."""
+"""Table that maps signs in a reply to an outcome and a sentence that names its cause.
+
+The first matching row decides. Sentences are fixed: no text from a host is repeated but for the
+names of scopes, which consist of letters, colons, dashes and underscores.
+"""
 
 import re
 from collections.abc import Callable, Mapping
@@ -28,7 +32,7 @@ _WORDS: Final = frozenset({"message", "documentation_url", "status", "errors", "
 
 
 class Signs(NamedTuple):
-    """What the table looks at. `text`: what a refusing host says. `readable`: it is JSON."""
+    """Input of the table. `text`: the message of a refusing host; `readable`: the body is JSON."""
 
     status: int
     headers: Mapping[str, str]
@@ -38,7 +42,10 @@ class Signs(NamedTuple):
 
 
 class Sign(NamedTuple):
-    """One row: the outcome, and when. `status` and `sign` describe it for people."""
+    """One row: an outcome and its condition. `status` and `sign` describe the condition for people.
+
+    `cause` is the sentence that names the cause, if the sign reveals it.
+    """
 
     status: str
     sign: str
@@ -136,9 +143,9 @@ def _graphql_types(data: Any) -> frozenset[str]:
 
 
 def _text(status: int, data: Any) -> str:
-    """What the host says in words, where hosts say it.
+    """The host's message, from the members where hosts put one.
 
-    Of a good answer only when it holds nothing else: a commit too has a `message`.
+    In a good answer only if it holds nothing else: a commit has a `message`, too.
     """
     if not isinstance(data, dict):
         return ""

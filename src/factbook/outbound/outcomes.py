@@ -1,11 +1,15 @@
-"""How asking a vendor can end, and which reason each end gives a value that is missing for it."""
+"""Outcomes of a call to a vendor, and the reason that each gives for a missing value.
+
+A refused credential (`REFUSED`) says nothing about an entity; the vendor's verdict on the entity
+itself (`DENIED`: this repository may not be read) counts at once.
+"""
 
 from enum import Enum
 from typing import Final, NamedTuple
 
 
 class Outcome(Enum):
-    """How a question to a vendor, or the search for one value in its answer, ended."""
+    """Result of a call to a vendor, or of the search for one value in its answer."""
 
     OK = "ok"
     DENIED = "denied"
@@ -18,10 +22,11 @@ class Outcome(Enum):
 
 
 class Meaning(NamedTuple):
-    """What an outcome says of a value that is missing.
+    """Consequences of an outcome for a missing value.
 
-    `reason` is a word of `facts.reasons`. `passing`: the vendor said nothing about the value, so
-    the last one is kept for a while; otherwise the value is unknown at once.
+    `reason` is one of `facts.reasons`. `passing`: the vendor said nothing about the value, so the
+    last one is kept for a while; otherwise the value is unknown at once. `retried`: another call in
+    the same run may obtain it.
     """
 
     reason: str
@@ -40,20 +45,20 @@ MEANINGS: Final[dict[Outcome, Meaning]] = {
 
 
 class Missing(NamedTuple):
-    """Why a value is missing; `detail` is for people and never holds what the vendor sent."""
+    """Reason for a missing value; `detail` is for people and never quotes the vendor."""
 
     outcome: Outcome
     detail: str = ""
 
     @property
     def reason(self) -> str:
-        """The reason as it is stored: `forbidden`, or `forbidden: needs administration`."""
+        """The stored form of the reason: `forbidden`, or `forbidden: needs administration`."""
         word = MEANINGS[self.outcome].reason
         return f"{word}: {self.detail}" if self.detail else word
 
     @property
     def passing(self) -> bool:
-        """Whether the last value is kept for a while."""
+        """True if the last value is kept for a while."""
         return MEANINGS[self.outcome].passing
 
 

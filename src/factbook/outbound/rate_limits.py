@@ -1,4 +1,4 @@
-"""How often a host may be called: its limits, as its answers tell them, kept with a reserve."""
+"""Rate limits of a host, learned from its answers and kept with a reserve; counters of calls."""
 
 import asyncio
 import re
@@ -24,14 +24,15 @@ _NUMBER: Final = re.compile(r"\s*(\d{1,12})(?:\.\d*)?\s*(?:$|[,;])", re.ASCII)
 
 
 class Governor:
-    """Governs the calls that one process makes with one credential, whichever clients make them.
+    """Rate limiter for the calls that one process makes with one credential, over all clients.
 
-    Other processes have governors of their own, which read the same limits from their answers; what
-    bounds all of them together is how many batches of the credential's queue are under way.
-    At most `at_once` calls are under way. No call is made that would take from `reserve`, the share
-    of a limit that is left to others, until the limit is reset, nor while the host has asked to
-    wait. A host's limits may differ by what is asked, such as GitHub's for REST and GraphQL: each
-    is a budget with a name that the caller chooses.
+    Other processes have governors of their own, which learn the same limits from their answers; all
+    of them together are bounded by the number of batches under way in the credential's queue.
+    At most `at_once` calls are under way; `pace` gives the calls that may begin in a minute, by
+    budget, at even intervals. No call is made that would use up `reserve`, the share of a limit
+    left to others, before the limit is reset, nor while the host has asked to wait. A host's limits
+    may differ by kind of request, such as GitHub's for REST and GraphQL: each is a budget with a
+    name that the caller chooses.
     """
 
     def __init__(
@@ -47,7 +48,7 @@ class Governor:
 
     @asynccontextmanager
     async def turn(self, budget: str = "") -> AsyncIterator[None]:
-        """Wait for a place among the calls under way, and hold it for one call on the budget."""
+        """Wait for a slot among the calls under way, and hold it for one call on the budget."""
         async with self._turns:
             self._under_way[budget] = self._under_way.get(budget, 0) + 1
             try:
@@ -56,16 +57,16 @@ class Governor:
                 self._under_way[budget] -= 1
 
     def held_until(self, budget: str = "") -> int | None:
-        """The moment before which the call of this turn is not made, or None when it may be."""
+        """The time before which the call of this turn must not be made, or None."""
         until, now = max(self._paused_until, self._spent_until(budget)), self._clock()
         # No limit lasts longer than a day: such a one is of a clock that was set back since.
         return until if now < until <= now + DAY else None
 
     def learn(self, budget: str, reply: HostReply, *, refused: bool) -> int | None:
-        """Take to heart what a reply says of limits.
+        """Update the limits from a reply.
 
-        `refused`: the host said that a rate limit is reached. Returns when it may go on, or None
-        when it was not refused.
+        `refused`: the host said that a rate limit is reached. Returns the time at which calls may
+        go on, or None if it was not refused.
         """
         moment = self._clock()
         skew = _skew(reply.headers, moment)
@@ -94,9 +95,9 @@ class Governor:
 
 
 def allowance_of(headers: Mapping[str, str], moment: int, skew: int = 0) -> Allowance | None:
-    """What the rate-limit headers of an answer that came at `moment` say, or None.
+    """The limit in the rate-limit headers of an answer received at `moment`, or None.
 
-    `skew` is by how much the host's clock is behind ours.
+    `skew` is the time by which the host's clock is behind ours.
     """
     for prefix in _PREFIXES:
         limit = _number(headers.get(f"{prefix}limit", ""))
@@ -108,7 +109,7 @@ def allowance_of(headers: Mapping[str, str], moment: int, skew: int = 0) -> Allo
 
 
 def retry_at(value: str, moment: int, skew: int = 0) -> int | None:
-    """The moment that a Retry-After header names, in seconds or as a date; None when in neither.
+    """The time in a Retry-After header, given in seconds or as a date; None if in neither form.
 
     Never earlier than `moment`, never more than a day later.
     """

@@ -1,4 +1,4 @@
-"""The way to a client's host, for a program of its own that makes a call."""
+"""Route to a client's host, for another program that makes a call."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,12 +8,12 @@ from factbook.outbound.answers import EMPTY, HostReply
 
 @dataclass(frozen=True, slots=True)
 class HostRoute:
-    """Where a program may connect to, and what it has to show and to trust there.
+    """Addresses that a program may connect to, with the credential and the trusted certificates.
 
-    `url` is the client's base URL. `name` and `port` are those of its host, or of the proxy that
-    leads there; `addresses` are theirs, checked, and the only ones to connect to. `proxy` is the
+    `url` is the client's base URL. `name` and `port` are those of its host, or of the proxy in
+    front of it; `addresses` are its checked addresses, the only ones to connect to. `proxy` is the
     proxy's URL with its password, or empty. `authorities` are certificates in PEM form. `headers`
-    prove who asks.
+    authenticate the caller.
     """
 
     url: str

@@ -1,4 +1,4 @@
-"""One call over the network: what comes back is bounded in size and time, and never raises."""
+"""One call over the network: its reply is bounded in size and time, and it never raises."""
 
 import asyncio
 import ssl
@@ -27,11 +27,11 @@ stamina.instrumentation.set_on_retry_hooks(())
 
 
 class RefusedError(httpx2.ConnectError):
-    """The address guard does not allow the connection; the text says which setting would."""
+    """The address guard refused the connection; the text names the setting that would allow it."""
 
 
 class _UnreadableError(Exception):
-    """The body cannot be used; the text says why."""
+    """The body cannot be used; the text gives the reason."""
 
 
 class _AgainError(Exception):
@@ -67,11 +67,11 @@ class Sender:
 
     @property
     def closed(self) -> bool:
-        """Whether calls that come should go another way."""
+        """True if new calls must use another sender."""
         return self._closed
 
     async def aclose(self, *, idle: bool = False) -> None:
-        """Close the connections; with `idle` once no call is under way."""
+        """Close the connections; with `idle`, once no call is under way."""
         self._closed = True
         if not (idle and self._under_way):
             await self._transport.aclose()
@@ -79,7 +79,7 @@ class Sender:
     async def send(
         self, method: str, url: str, headers: Mapping[str, str], content: bytes | None = None
     ) -> HostReply:
-        """What the host replies, or why nothing came."""
+        """The host's reply, or the reason that none came."""
         self._under_way += 1
         try:
             about = {"http.request.method": method, **_place(url)}
@@ -93,13 +93,13 @@ class Sender:
                 await self._transport.aclose()
 
     async def route(self) -> HostRoute | HostReply:
-        """The way to the host for another program, or why there is none."""
+        """The route to the host for another program, or the reason that there is none."""
         if self._find_route is None:
             return HostReply(0, failure="other programs have no way to it")
         return await self._ended(self._find_route())
 
     async def delegated(self, exchange: Exchange, proof: Mapping[str, str]) -> HostReply:
-        """What another program brings from the host, shown the headers that prove who asks."""
+        """The reply that another program obtains from the host with the authenticating headers."""
         route = await self.route()
         if isinstance(route, HostReply):
             return route
@@ -109,7 +109,7 @@ class Sender:
         return reply
 
     async def _ended(self, asking: Awaitable[T]) -> T | HostReply:
-        """What comes of it within the seconds, or why nothing did."""
+        """The result within the time limit, or the reason that there is none."""
         try:
             async with asyncio.timeout(self._seconds):
                 return await asking
@@ -151,7 +151,7 @@ class Sender:
     async def repeat(
         self, once: Callable[[], Awaitable[tuple[Answer, bool]]], attempts: int
     ) -> Answer:
-        """The answer of `once`, called until it says that another call would not end better.
+        """The answer of `once`, repeated until it reports that another attempt would not help.
 
         At most `attempts` times, with growing, jittered pauses between.
         """
@@ -169,7 +169,7 @@ class Sender:
 
 
 def _place(url: str) -> Attributes:
-    """Where a call goes, in the words of traces; a path or a query may hold a secret."""
+    """The call's destination as attributes of a trace; a path or a query may hold a secret."""
     try:
         parts = urlsplit(url)
         port = parts.port or (443 if parts.scheme == "https" else 80)
@@ -187,9 +187,10 @@ def _note(span: Span, reply: HostReply) -> None:
 
 
 async def _read(chunks: AsyncIterable[bytes], encoding: str, most: int) -> bytes:
-    """The body, decompressed piece by piece, so that a small one cannot become a huge one.
+    """The body, decompressed in chunks, so that a small one cannot expand without limit.
 
-    Raises _UnreadableError when it is too large either way, or not in a form that was asked for.
+    Raises _UnreadableError if it is too large before or after decompression, or in an encoding
+    that was not requested.
     """
     encoding = encoding.strip().lower()
     if encoding not in {"", "identity", "gzip", "x-gzip"}:

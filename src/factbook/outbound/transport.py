@@ -1,4 +1,4 @@
-"""The way out: connections to checked addresses only, or through the proxy of the settings."""
+"""Outgoing connections: to checked addresses only, or through the proxy in the settings."""
 
 import asyncio
 import socket
@@ -28,17 +28,17 @@ KEEPALIVE_SECONDS: Final = 30.0
 
 
 async def resolved(host: str, port: int) -> Sequence[str]:
-    """The addresses that the system's resolver gives for a name, each once. Raises OSError."""
+    """The distinct addresses that the system's resolver gives for a name. Raises OSError."""
     loop = asyncio.get_running_loop()
     found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(entry[4][0]) for entry in found))
 
 
 class Network:
-    """Makes the senders of this service, all with the same guard, proxy and authorities.
+    """Factory for the senders of this service, all with the same guard, proxy and authorities.
 
-    `proxied` says whether a host is called through the proxy. Raises ConfigurationError for
-    settings that cannot be used.
+    `proxied` tells if a host is called through the proxy. Raises ConfigurationError for unusable
+    settings.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class Network:
         self._resolver = resolver
 
     def proxied(self, host: str) -> bool:
-        """Whether calls to the host go through the proxy."""
+        """True if calls to the host go through the proxy."""
         if not self._proxy:
             return False
         name = host.lower().rstrip(".")
@@ -86,7 +86,7 @@ class Network:
         )
 
     async def _route(self, base_url: str, backend: "GuardedBackend") -> HostRoute:
-        """The way to the host of the base URL. Raises httpx2.TransportError."""
+        """The route to the host of the base URL. Raises httpx2.TransportError."""
         host = urlsplit(base_url).hostname or ""
         _refuse_inner(self._guard, host)
         proxy = _with_port(self._proxy_url) if self.proxied(host) else ""
@@ -122,7 +122,7 @@ class Network:
 
 
 class GuardedBackend(httpcore2.AsyncNetworkBackend):
-    """Connects to an address that was checked, never to a name that is looked up once more."""
+    """Network backend that connects to a checked address, never to a name resolved again."""
 
     def __init__(self, guard: Guard, resolver: Resolver, *, listed_only: bool = False) -> None:
         self._guard = guard
@@ -138,7 +138,7 @@ class GuardedBackend(httpcore2.AsyncNetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore2.AsyncNetworkStream:
-        """A connection to the first address that answers, when all of the name's are allowed."""
+        """A connection to the first address that answers, if all of the name's are allowed."""
         failure: Exception = httpcore2.ConnectError("no address")
         for address in await self.checked(host, port):
             try:
@@ -150,7 +150,7 @@ class GuardedBackend(httpcore2.AsyncNetworkBackend):
         raise failure
 
     async def checked(self, host: str, port: int) -> Sequence[str]:
-        """The addresses of a name, each of them allowed. Raises httpcore2.ConnectError."""
+        """The addresses of a name, if every one is allowed. Raises httpcore2.ConnectError."""
         try:
             addresses = await self._resolver(host, port)
         except (OSError, UnicodeError) as error:
@@ -167,7 +167,7 @@ class GuardedBackend(httpcore2.AsyncNetworkBackend):
         timeout: float | None = None,  # noqa: ASYNC109 - the library's interface
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore2.AsyncNetworkStream:
-        """Refused: no host of ours is a file."""
+        """Refused: no host is reached through a socket file."""
         raise RefusedError("sockets that are files are not called")
 
     async def sleep(self, seconds: float) -> None:
@@ -176,7 +176,7 @@ class GuardedBackend(httpcore2.AsyncNetworkBackend):
 
 
 class _Transport(httpx2.AsyncBaseTransport):
-    """The pool as a transport; the client library's own does not let the backend be chosen."""
+    """Transport over the pool; the client library's own does not accept another backend."""
 
     def __init__(self, pool: httpcore2.AsyncConnectionPool, guard: Guard) -> None:
         self._pool = pool
@@ -248,14 +248,14 @@ def _as_transport_errors() -> Iterator[None]:
 
 
 def _refuse_inner(guard: Guard, host: str) -> None:
-    """A proxy looks names up by itself; it is not even asked for an address that is refused."""
+    """Raise for a literal address that is not allowed: a proxy resolves names by itself."""
     address = literal(host)
     if address and not guard.allows(address):
         raise RefusedError(f"{host} is not called; outgoing_networks can allow it")
 
 
 def _with_port(url: str) -> str:
-    """The URL of a proxy with its port, which programs assume differently."""
+    """The URL of a proxy with an explicit port, since programs assume different ones."""
     parts = urlsplit(url)
     if parts.port:
         return url

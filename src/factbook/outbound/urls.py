@@ -1,4 +1,4 @@
-"""Which addresses a client may ask: those on the origin of its base URL, and no others."""
+"""URLs that a client may request: those on the origin of its base URL, and no others."""
 
 import re
 from collections.abc import Mapping
@@ -14,9 +14,9 @@ _UNPRINTABLE: Final = re.compile(r"[\x00-\x20\x7f\\#]")
 
 
 def path(*segments: str | int) -> str:
-    """A path from its segments, each percent-encoded whole: `/repos/owner/name`.
+    """A path from its segments, each percent-encoded as a whole: `/repos/owner/name`.
 
-    Raises ValueError for an empty segment, `.` and `..`, which would name another place.
+    Raises ValueError for an empty segment, `.` and `..`, which would name another resource.
     """
     texts = [str(segment) for segment in segments]
     if {"", ".", ".."} & set(texts):
@@ -25,7 +25,7 @@ def path(*segments: str | int) -> str:
 
 
 def host_of(base_url: str) -> str:
-    """The host of a base URL. Raises ConfigurationError for what is not one."""
+    """The host of a base URL. Raises ConfigurationError for anything else."""
     host = _origin(base_url)[1]
     if not host or "?" in base_url or _UNPRINTABLE.search(base_url):
         raise ConfigurationError(
@@ -35,9 +35,9 @@ def host_of(base_url: str) -> str:
 
 
 def address(base_url: str, target: str, query: Mapping[str, str | int]) -> str | None:
-    """The whole address of a target below the base URL, or on its origin when it is whole already.
+    """The full URL of a target: below the base URL, or as given if it is a URL on the same origin.
 
-    None when it leads to another origin or climbs with `..`.
+    None if it leads to another origin or contains `..`.
     """
     url = target if _ABSOLUTE.match(target) else f"{base_url}/{target.lstrip('/')}"
     if query:
@@ -48,16 +48,16 @@ def address(base_url: str, target: str, query: Mapping[str, str | int]) -> str |
 
 
 def climbs(text: str) -> bool:
-    """Whether a path has a part that leads to another place, as some server may read it.
+    """True if a path has a segment that some server may read as a step up.
 
-    Some take a backslash for a slash, and cut off what follows a ; in a segment.
+    Some servers treat a backslash as a slash, and drop the part of a segment after a `;`.
     """
     segments = text.replace("\\", "/").split("/")
     return any(segment.partition(";")[0] in {".", ".."} for segment in segments)
 
 
 def moved(base_url: str, url: str, location: str) -> str | None:
-    """Where a redirect from the address leads; None when that is not the client's to ask."""
+    """The target of a redirect from `url`; None if the client may not request it."""
     try:
         return address(base_url, urljoin(url, location), {})
     except ValueError:
@@ -65,7 +65,7 @@ def moved(base_url: str, url: str, location: str) -> str | None:
 
 
 def _origin(url: str) -> tuple[str, str, int]:
-    """Scheme, host and port; an empty host when the address is not a plain one of HTTP."""
+    """Scheme, host and port; an empty host if this is not a plain HTTP URL."""
     try:
         parts = urlsplit(url)
         port = parts.port or _PORTS.get(parts.scheme, 0)

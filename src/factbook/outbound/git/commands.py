@@ -1,4 +1,4 @@
-"""The commands of Git about one repository, and all that they are told beside it."""
+"""Git commands for one repository, with their configuration and environment."""
 
 import asyncio
 import os
@@ -43,7 +43,7 @@ _CONFIG: Final = (
 
 
 class Git:
-    """The commands for one repository, with a folder of their own, until its time is over."""
+    """Commands for one repository, with a folder of their own and one time limit."""
 
     def __init__(self, program: str, options: Options, client: HttpClient, folder: str) -> None:
         self._program = program
@@ -53,12 +53,12 @@ class Git:
         self._deadline = asyncio.get_running_loop().time() + options.seconds
 
     async def heads(self, url: str) -> Answer:
-        """The lines about what is called HEAD; the answer to one call."""
+        """The lines for HEAD, as the answer to one call."""
         call = partial(self._call, ["ls-remote", "--quiet", "--", url, "HEAD"], HEAD_SECONDS)
         return await self._client.delegate(call)
 
     async def clone(self, url: str) -> Answer:
-        """Whether the newest commit with its trees is here now, without the contents of files."""
+        """Clone the newest commit and its trees, without file contents; the answer has no body."""
         arguments = (
             *("clone", "--quiet", "--bare", "--depth=1", "--filter=blob:none", "--no-tags"),
             *("--single-branch", "--template=", "--", url, "repository"),
@@ -83,7 +83,7 @@ class Git:
         return await self._run(arguments, (), float(self._options.seconds))
 
     async def blob(self, id_: str) -> Answer:
-        """The contents of one file, which Git fetches alone for want of them."""
+        """The contents of one file, which Git fetches on demand."""
         arguments = ("--git-dir=repository", "cat-file", "blob", id_)
         call = partial(self._call, arguments, float(self._options.seconds), fetches=True)
         return await self._client.delegate(call, attempts=1)
@@ -116,7 +116,7 @@ class Git:
 
 
 def route_config(route: HostRoute, folder: str) -> list[tuple[str, str]]:
-    """What leads Git to the route's addresses and nowhere else; writes its authorities down."""
+    """The options that confine Git to the route's addresses; writes its authorities to a file."""
     scheme = route.url.partition(":")[0]
     addresses = ",".join(f"[{one}]" if ":" in one else one for one in route.addresses)
     config = [(f"protocol.{scheme}.allow", "always"), ("http.proxy", route.proxy)]
@@ -136,9 +136,9 @@ def route_config(route: HostRoute, folder: str) -> list[tuple[str, str]]:
 def environment(
     folder: str, config: Sequence[tuple[str, str]], *, fetches: bool = False
 ) -> dict[str, str]:
-    """All that the program finds around it; what is secret is here alone, where nobody else looks.
+    """The whole environment of the program; secrets are nowhere else, hidden from other processes.
 
-    Its home is the folder, or it would read a `.netrc`. `fetches`: it may fetch what is missing.
+    Its home is the folder, or it would read a `.netrc`. `fetches`: it may fetch missing objects.
     """
     pairs: dict[str, str] = {}
     for i, (key, value) in enumerate(config):

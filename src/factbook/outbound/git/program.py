@@ -1,4 +1,4 @@
-"""The program git, run so that it is bounded in time and size and leaves nothing behind."""
+"""Runner for the program git, bounded in time and size, that leaves nothing behind."""
 
 import asyncio
 import os
@@ -29,7 +29,7 @@ START: Final = "start"
 
 
 class Bounds(NamedTuple):
-    """Where a command is stopped: seconds, bytes in its folder, and records ended by NUL."""
+    """Limits of a command: seconds, bytes in its folder, and records ended by NUL."""
 
     seconds: float
     room: int
@@ -37,9 +37,9 @@ class Bounds(NamedTuple):
 
 
 class GitResult(NamedTuple):
-    """How a command ended: by itself with a code, or `stopped` by TIME or SIZE, or at its START.
+    """End of a command: its exit code, or `stopped` by TIME or SIZE, or at its START.
 
-    `errors` is the end of what it wrote about itself; it may repeat what the host sent.
+    `errors` is the end of its standard error; it may repeat text from the host.
     """
 
     code: int = -1
@@ -53,7 +53,7 @@ class _TooMuchError(Exception):
 
 
 def find() -> str:
-    """The path of the program. Raises ConfigurationError when there is none, or one too old."""
+    """The path of the program. Raises ConfigurationError if there is none or it is too old."""
     path = shutil.which("git")
     done = path and subprocess.run(  # noqa: S603 - found on our PATH, without any input
         [path, "version"],
@@ -73,7 +73,7 @@ def find() -> str:
 async def run(
     command: Sequence[str], environment: Mapping[str, str], folder: str, bounds: Bounds
 ) -> GitResult:
-    """How the command ended, which works in a folder; no process of it is left, even cancelled."""
+    """Run the command in a folder; no process of it remains, even if cancelled."""
     try:
         async with _started(command, environment, folder) as process:
             tasks = [
@@ -98,7 +98,7 @@ async def run(
 async def _started(
     command: Sequence[str], environment: Mapping[str, str], folder: str
 ) -> AsyncIterator[asyncio.subprocess.Process]:
-    """A process with a group of its own, of which nothing is left at the end of the block."""
+    """A process in its own group; the whole group is ended with the block."""
     starting = asyncio.create_task(
         asyncio.create_subprocess_exec(
             *command,
@@ -169,7 +169,7 @@ async def _last(pipe: asyncio.StreamReader) -> bytes:
 
 
 async def _watch(folder: str, room: int) -> GitResult:
-    """Ends when the files in the folder take more room."""
+    """Ends when the files in the folder exceed the room."""
     while True:
         if _size(folder) > room:
             return GitResult(stopped=SIZE)

@@ -1,7 +1,7 @@
-"""What a command of Git came to, as the reply of a host: its messages told apart.
+"""Replies that stand for the results of Git commands, told apart by Git's messages.
 
-Source: http.c, remote-curl.c and connect.c of Git 2.37 to 2.51, in the language C. What the host
-itself says is in lines that begin with `remote:`, or behind `remote error:`.
+Source: http.c, remote-curl.c and connect.c of Git 2.37 to 2.51, in the language C. Text from the
+host itself is in lines that begin with `remote:`, or behind `remote error:`.
 """
 
 import re
@@ -41,7 +41,7 @@ _BROKEN: Final = "what came is not whole"
 
 
 def reply_of(ended: GitResult, *, limits: str, seconds: float) -> HostReply:
-    """The reply that stands for it: with the output, or with a status or failure that says why."""
+    """The reply for a finished command: its output, or a status or failure with the reason."""
     if ended.stopped == TIME:
         return HostReply(0, failure=f"no answer within {seconds:.0f} seconds")
     if ended.stopped == SIZE:
