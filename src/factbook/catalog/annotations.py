@@ -1,4 +1,4 @@
-"""The annotations that the service adds to a pushed entity."""
+"""Annotations that the service adds to a pushed entity."""
 
 import re
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ _PLAIN = re.compile(r"[a-z0-9._/:-]*")
 
 @dataclass(frozen=True)
 class Annotator:
-    """Writes the annotations in the configured words."""
+    """Writer of the service's annotations, with the configured keys."""
 
     word: str
     domain: str
@@ -23,7 +23,7 @@ class Annotator:
         return f"/api/catalog/{self.word}-entities"
 
     def annotate(self, annotations: dict[str, str], ref: str, set_name: str | None) -> None:
-        """Add the service's annotations; what a client sent under these keys is overruled."""
+        """Add the service's annotations, replacing client values under the same keys."""
         entities = f"{self.word}-api:{self.base_path}/entities"
         entity_set = f"{self.domain}/entity-set"
         # Taken out first, so that an entity that was read and comes back keeps its order and etag.
@@ -36,7 +36,7 @@ class Annotator:
 
 
 def path_segment(ref: str) -> str:
-    """The reference percent-encoded as one segment of a path."""
+    """Percent-encode the reference as one path segment."""
     if _PLAIN.fullmatch(ref):
         return ref.replace(":", "%3A").replace("/", "%2F")
     return quote(ref, safe="")

@@ -1,6 +1,6 @@
-"""A small language for what JSON has to look like; every mistake is found, as path and message.
+"""Combinators for validating the structure of JSON; each reports every problem as (path, message).
 
-A check takes the path of a value and the value, and yields what is wrong with it.
+A check takes the path of a value and the value, and yields the problems found.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -47,7 +47,7 @@ def string_or_boolean(path: str, value: Any) -> Iterator[Problem]:
 
 
 def form(valid: Callable[[str], bool], message: str, *, most: int | None = None) -> Check:
-    """A string of `most` characters at most that `valid` says is of the form."""
+    """A string of at most `most` characters that satisfies `valid`."""
 
     def check(path: str, value: Any) -> Iterator[Problem]:
         if not (isinstance(value, str) and (most is None or len(value) <= most) and valid(value)):
@@ -57,12 +57,12 @@ def form(valid: Callable[[str], bool], message: str, *, most: int | None = None)
 
 
 def word(*words: str) -> Check:
-    """One of these strings."""
+    """One of the given strings."""
     return form(words.__contains__, f"has to be {' or '.join(words)}")
 
 
 def array(items: Check, *, least: int = 0) -> Check:
-    """An array of at least so many items, each of which passes a check."""
+    """An array of at least `least` items, each of which passes the check."""
 
     def check(path: str, value: Any) -> Iterator[Problem]:
         if not isinstance(value, list):
@@ -97,7 +97,7 @@ def record(
     *,
     others: Check = anything,
 ) -> Check:
-    """An object with these fields; every other field passes `others`."""
+    """An object with the given fields; any other field is checked with `others`."""
     required, optional = required or {}, optional or {}
     known = {**required, **optional}
 

@@ -1,7 +1,10 @@
 """The catalog's own facts about an entity, as bits of one integer.
 
-They are computed in the transaction that writes the entity, or the entity that points to it, so a
-read answers what the catalog says at that moment.
+The bits are computed in the transaction that writes the entity, or an entity that points to it, so
+a read reflects the catalog at that moment. OWNER_EXISTS is not stored: deleting a group would
+change every entity it owns, so reads look the owner up (catalog/store/by_ref.py).
+
+A blank value counts as absent, and so does an owner that is not a string.
 """
 
 from collections.abc import Iterable
@@ -32,7 +35,7 @@ def of_document(metadata: dict[str, Any], spec: dict[str, Any]) -> int:
 
 
 def of_relations(relations: Iterable[tuple[str, str]]) -> int:
-    """The bits that an entity's relations, of both directions, decide."""
+    """The bits determined by an entity's relations in both directions."""
     bits = 0
     for type_, target in relations:
         if type_ == "ownedBy":
@@ -45,5 +48,5 @@ def of_relations(relations: Iterable[tuple[str, str]]) -> int:
 
 
 def with_relations(bits: int, relations: Iterable[tuple[str, str]]) -> int:
-    """The same bits for an entity whose relations are now these."""
+    """The bits updated for an entity whose relations are now these."""
     return bits & ~RELATION_BITS | of_relations(relations)

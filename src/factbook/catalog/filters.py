@@ -1,7 +1,7 @@
 """The filter language of the catalog API: `kind=component,spec.type=service`.
 
 Source: the catalog API reference. Sets of conditions are OR'ed; within a set they are AND'ed; the
-same key with several values means any of them. Keys and values compare in lower case.
+same key with several values matches any of them. Keys and values are compared in lower case.
 """
 
 from collections.abc import Iterable
@@ -14,9 +14,9 @@ _MOST = 500
 
 
 def parse(filters: Iterable[str]) -> Condition:
-    """What all `filter` parameters together ask for; without any, every entity.
+    """Parse all `filter` parameters into one condition; without any, it matches every entity.
 
-    Raises InputError for a condition without a key, and for too many.
+    Raises InputError for a condition without a key, and for too many conditions.
     """
     sets = [found for text in filters if (found := _parse_one(text))]
     if sum(map(len, sets)) > _MOST:
@@ -28,7 +28,7 @@ def parse(filters: Iterable[str]) -> Condition:
 
 
 def _parse_one(text: str) -> dict[str, list[str] | None]:
-    """Each key with its values; None: the key exists."""
+    """The values of each key; None means that the key exists."""
     found: dict[str, list[str] | None] = {}
     for part in text.replace("\0", "").split(","):  # as the index leaves it out
         if not part.strip():

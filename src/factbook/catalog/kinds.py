@@ -1,7 +1,7 @@
-"""The well-known kinds: what their spec has to hold.
+"""The well-known kinds and the fields that their spec requires.
 
-Source: the catalog API's descriptor format. Entities of other kinds, and of other API versions, are
-stored as they come; only the strict form knows no others.
+Source: the catalog API's descriptor format. Entities of other kinds and API versions are stored
+unchecked; only strict validation rejects them.
 """
 
 from collections.abc import Iterator, Mapping
@@ -61,7 +61,7 @@ _WORDS: dict[type, str] = {str: "a non-empty string", list: "an array", dict: "a
 
 
 def spec_problems(api_version: str, kind: str, spec: Spec) -> list[tuple[str, str]]:
-    """(field, message) for whatever the spec of a well-known kind misses; mostly empty."""
+    """(field, message) for each problem in the spec of a well-known kind; usually empty."""
     kind = kind.lower()
     versions = (TEMPLATE_API_VERSION,) if kind == "template" else API_VERSIONS
     if kind not in REQUIRED or api_version not in versions:
@@ -80,7 +80,7 @@ def spec_problems(api_version: str, kind: str, spec: Spec) -> list[tuple[str, st
 
 
 class Schema(NamedTuple):
-    """The strict form of a kind: its API versions, its spec, which fields hold references."""
+    """The strict form of a kind: its API versions, its spec and the fields that hold references."""
 
     api_versions: tuple[str, ...]
     spec: Check
@@ -88,7 +88,7 @@ class Schema(NamedTuple):
 
 
 def schema(kind: str, spec: object) -> Schema | None:
-    """The strict form for a kind in its own case, where `type` of the spec may choose another."""
+    """The strict form of a kind, matched case-sensitively; `type` of the spec may vary it."""
     type_ = spec.get("type") if isinstance(spec, dict) else None
     sub_type = SCHEMAS.get((kind, type_)) if isinstance(type_, str) else None
     return sub_type or SCHEMAS.get((kind, ""))
@@ -106,7 +106,7 @@ def _checks(fields: Mapping[str, type]) -> dict[str, Check]:
 
 
 def _parameters(path: str, value: Any) -> Iterator[Problem]:
-    """One form of a template's input, or its pages."""
+    """Check the input of a template: one form, or a list of pages."""
     yield from (array(_PERMITTED) if isinstance(value, list) else _PERMITTED)(path, value)
 
 

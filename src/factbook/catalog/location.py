@@ -14,17 +14,17 @@ _IGNORED_IN_SCHEMES = str.maketrans("", "", "\t\n\r")
 
 
 class LocationRef(NamedTuple):
-    """Where something comes from: a type such as `url`, and what it is of that type."""
+    """The origin of an entity: a type such as `url`, and a target of that type."""
 
     type: str
     target: str
 
 
 def parse(text: str) -> LocationRef:
-    """The location that `text` means; the first colon ends the type.
+    """Parse a location; the first colon ends the type.
 
-    Raises InputError for an empty part, for an address that lacks its type, and for a target
-    that a browser would run as a script.
+    Raises InputError for an empty part, for an address that lacks its type, and for a target that a
+    browser would run as a script.
     """
     before, _, after = text.partition(":")
     location = LocationRef(before.strip(BLANKS), after.strip(BLANKS))

@@ -1,6 +1,7 @@
 """The predicate language of the catalog API: JSON with `$all`, `$any`, `$not` and field values.
 
-Source: the catalog API reference. `{}` and an empty `$all` mean every entity, an empty `$any` none.
+Source: the catalog API reference. `{}` and an empty `$all` match every entity, an empty `$any`
+none.
 
     {"$all": [{"kind": "component"}, {"$not": {"spec.lifecycle": {"$in": ["experimental"]}}}]}
 """
@@ -27,7 +28,7 @@ _OPERATORS = "$exists, $in, $hasPrefix or $contains"
 
 
 def parse(query: Any) -> Condition:
-    """What a predicate asks for. Raises InputError saying which part is not one."""
+    """Parse a predicate into a condition. Raises InputError naming the invalid part."""
     return _Parser().predicate(query, 0)
 
 
@@ -83,7 +84,7 @@ class _Parser:
         )
 
     def _relation(self, wanted: dict[str, Any]) -> Condition:
-        """A relation by its type, its target or both; each a string or `$in` of strings."""
+        """Match a relation by type, target or both; each is a string or `$in` of strings."""
         if not wanted or wanted.keys() - {"type", "targetRef"}:
             raise InputError("$contains of relations takes an object with type, targetRef or both.")
         types, targets = (

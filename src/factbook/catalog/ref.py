@@ -26,16 +26,16 @@ class EntityRef(NamedTuple):
 
     @classmethod
     def of(cls, kind: str, namespace: str, name: str) -> Self:
-        """The reference with these parts, in whatever case they come."""
+        """The reference with these parts, given in any case."""
         return cls(_canonical(kind), _canonical(namespace), _canonical(name))
 
 
 def parse(text: str, *, kind: str | None = None, namespace: str = DEFAULT_NAMESPACE) -> EntityRef:
-    """The reference that `text` means, `[kind:][namespace/]name`, with defaults for what it lacks.
+    """Parse a reference, `[kind:][namespace/]name`, with defaults for missing parts.
 
-    Its parts are those of `split`, trimmed as pushed names are. Raises InputError for an empty or
-    unprintable part, for more characters than any entity's reference has, or for no kind where
-    none is the default.
+    The parts are those of `split`, trimmed like pushed names. Raises InputError for an empty or
+    unprintable part, for a reference longer than any entity's can be, and for a missing kind
+    without a default.
     """
     own_kind, own_namespace, name = split(text)
     kind = kind if own_kind is None else own_kind
@@ -54,7 +54,7 @@ def parse(text: str, *, kind: str | None = None, namespace: str = DEFAULT_NAMESP
 
 
 def split(text: str) -> tuple[str | None, str | None, str]:
-    """Kind, namespace and name as `text` has them; None for what it lacks.
+    """Kind, namespace and name as written in `text`; None for a missing part.
 
     The first `:` ends the kind unless a `/` comes before it; the first `/` after that ends the
     namespace. Raises InputError for an empty part.
@@ -81,7 +81,7 @@ def _too_long(text: str) -> InputError:
 
 
 def _canonical(part: str) -> str:
-    """In lower case and Unicode's composed form, which the stored names are in."""
+    """The part in lower case and Unicode's composed form (NFC), like stored names."""
     if part.isascii() or len(part) > _LONGEST_DECOMPOSED:  # which names nothing
         return part.lower()
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", part).lower())

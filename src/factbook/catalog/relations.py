@@ -1,7 +1,7 @@
-"""Relations derived from spec, both directions.
+"""Relations derived from an entity's spec, in both directions.
 
-Source: the catalog API's table of well-known relations. A target need not exist; the other
-direction shows once it does.
+Source: the catalog API's table of well-known relations. The target need not exist; the inverse
+relation appears once it does.
 """
 
 from collections.abc import Iterable
@@ -65,7 +65,7 @@ STATED = frozenset(field.type for fields in FIELDS.values() for field in fields)
 
 
 def derive(kind: str, namespace: str, spec: Entity) -> tuple[set[Relation], list[tuple[str, str]]]:
-    """The relations that a spec states, and (field, message) for what cannot be a reference."""
+    """The relations stated by a spec, and (field, message) for each invalid reference."""
     found: set[Relation] = set()
     problems = []
     for field in FIELDS.get(kind, ()):

@@ -1,8 +1,8 @@
 """The flattened index behind filters and facets: rows of a dotted key and a value.
 
-Source: the catalog API's rules of its search index. Keys and values are in lower case; facets show
-the value as it was written. A namespace and a uid are columns, and relations are a table of their
-own: neither is repeated here.
+Source: the catalog API's rules for its search index. Keys and values are in lower case; facets show
+the value as it was written. Namespace and uid are columns, and relations have a table of their own,
+so none of them is repeated here.
 """
 
 from typing import Any
@@ -19,7 +19,7 @@ _SKIPPED = _COLUMNS | _LEFT_OUT
 
 
 def flatten(document: dict[str, Any]) -> set[SearchRow]:
-    """Every (key, value, value as written) by which this entity is found."""
+    """Every (key, value, value as written) under which the entity is indexed."""
     rows: set[SearchRow] = set()
     for key, value in document.items():
         _walk(key.lower().replace("\0", ""), value, rows)
@@ -56,7 +56,7 @@ def _key(path: str, part: str) -> str:
 
 
 def text(value: Any) -> str:
-    """A scalar as the index holds it: in lower case, numbers and booleans as JSON writes them."""
+    """A scalar as indexed: in lower case, with numbers and booleans formatted as in JSON."""
     if type(value) is str:
         return value.lower().replace("\0", "") if len(value) <= MAX_LENGTH else EXISTS
     if value is None:

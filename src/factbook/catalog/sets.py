@@ -1,6 +1,6 @@
-"""From the items of a push to entities ready to store; pure.
+"""Conversion of pushed items to entities ready to store; pure functions.
 
-Every item is checked before anything is written, and what is wrong is reported all at once.
+Every item is checked before anything is written, and all problems are reported together.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Prepared(msgspec.Struct, frozen=True, gc=False):
-    """An entity ready to store: its reference, its annotated document, what its spec misses."""
+    """An entity ready to store: its reference, annotated document and the problems of its spec."""
 
     ref: str
     document: str
@@ -29,7 +29,7 @@ class Prepared(msgspec.Struct, frozen=True, gc=False):
 
 
 class Warning(msgspec.Struct, frozen=True):
-    """Something that was accepted, and that whoever pushed it should know."""
+    """Advice about an accepted item, reported to the client that pushed it."""
 
     path: str
     message: str
@@ -44,7 +44,7 @@ class PreparedPush(msgspec.Struct, frozen=True):
 
 
 class Body(msgspec.Struct, forbid_unknown_fields=True):
-    """The body of a push; the items stay bytes until they are checked one by one."""
+    """The body of a push; items stay raw bytes until each is checked."""
 
     items: list[msgspec.Raw]
 
@@ -54,7 +54,7 @@ _body = msgspec.json.Decoder(Body)
 
 @dataclass(frozen=True)
 class PushRules:
-    """How pushed entities are checked and annotated."""
+    """Settings for checking and annotating pushed entities."""
 
     annotator: Annotator
     strict_names: bool = False
@@ -85,7 +85,7 @@ def decode_body(body: bytes | bytearray, rules: PushRules) -> list[msgspec.Raw]:
 
 
 def raw(document: str) -> msgspec.Raw:
-    """A stored document as an item of a push."""
+    """A stored document in the form of a pushed item."""
     return msgspec.Raw(document.encode())
 
 
@@ -103,14 +103,14 @@ def prepare(items: Sequence[msgspec.Raw], set_name: str | None, rules: PushRules
 
 
 def prepare_one(item: msgspec.Raw, set_name: str | None, rules: PushRules) -> PreparedPush:
-    """The one entity to store; raises InvalidItemsError, whose paths begin at the entity."""
+    """Prepare a single entity; the paths of InvalidItemsError are relative to the entity."""
     preparing = _Preparing(set_name, rules)
     preparing.add(None, item)
     return preparing.push()
 
 
 def check_size(count: int, rules: PushRules) -> None:
-    """Raise PayloadTooLargeError when a set may not hold so many items."""
+    """Raise PayloadTooLargeError if `count` exceeds the limit for a set."""
     if count > rules.max_items:
         raise PayloadTooLargeError(
             f"{count} items are more than a set may hold: "
@@ -189,7 +189,7 @@ def _spec_problems(entity: dict[str, Any], ref: EntityRef) -> list[tuple[str, st
 
 
 def _in_order(entity: dict[str, Any]) -> dict[str, Any]:
-    """The root keys in one order: reads rely on `metadata` following two plain strings."""
+    """Put the root keys in a fixed order: reads rely on `metadata` following two plain strings."""
     ordered = {key: entity[key] for key in ("apiVersion", "kind", "metadata")}
     if "spec" in entity:
         ordered["spec"] = entity["spec"]

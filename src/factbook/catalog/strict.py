@@ -1,8 +1,8 @@
 """The catalog API's own rules for an entity, which are stricter than those of a push.
 
-Source: the catalog API's descriptor format. Names follow its pattern, keys and values of labels,
-keys of annotations and tags theirs; nothing foreign is at the root, what only a catalog writes is
-refused, a kind has to be known in its API version, and what `spec` holds has to fit it.
+Source: the catalog API's descriptor format. Names, keys and values of labels, keys of annotations
+and tags match its patterns; the root has no unknown fields; read-only fields are rejected; a kind
+must be known in its API version and `spec` must fit it.
 """
 
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ _LONGEST_PREFIXED = 253 + 1 + 63
 
 
 def problems(entity: Any) -> Iterator[Problem]:
-    """Every reason why the entity is not valid, as (path, message); none when it is."""
+    """Yield every reason why the entity is invalid, as (path, message)."""
     yield from _ENTITY("", entity)
     if not isinstance(entity, dict):
         return

@@ -1,8 +1,7 @@
-"""Whether a text is an absolute URL.
+"""Validation of absolute URLs.
 
-Source: the URL standard (https://url.spec.whatwg.org), which browsers and the catalog API's own
-validation follow. Hosts outside ASCII are checked by Unicode's categories, as this Python knows
-them; the rules for text from right to left are left out.
+Source: the URL standard (https://url.spec.whatwg.org), as Ada reads it: the parser of Node.js, with
+which the catalog API's own validation is written.
 """
 
 import re

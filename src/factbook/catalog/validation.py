@@ -1,8 +1,8 @@
-"""The rules of a pushed entity's envelope; every mistake is found at once.
+"""Validation of a pushed entity's envelope; all problems are reported together.
 
 Source: the catalog API's descriptor format. `apiVersion`, `kind` and `namespace` follow it
-strictly; `metadata.name` is wider unless the settings say strict, because real cloud accounts
-are called `Master Account`.
+strictly; `metadata.name` is more permissive unless the settings demand strict names, because real
+cloud accounts are called `Master Account`.
 """
 
 import re
@@ -25,7 +25,7 @@ _READ_ONLY_METADATA = ("uid", "etag")
 
 
 def problems(entity: Any, *, strict_names: bool = False, max_depth: int = 64) -> list[Problem]:
-    """Every reason to refuse the entity, as (path, message); empty when it is sound."""
+    """All reasons to reject the entity, as (path, message); empty if it is valid."""
     if not isinstance(entity, dict):
         return [("", "an entity has to be an object")]
     found = list(_root_problems(entity))
@@ -38,12 +38,12 @@ def problems(entity: Any, *, strict_names: bool = False, max_depth: int = 64) ->
 
 
 def too_deep(max_depth: int) -> str:
-    """What is said of JSON that is nested deeper than it may be."""
+    """The message for JSON nested deeper than the limit."""
     return f"JSON may be nested {max_depth} deep at most (max_json_depth, by default 64)"
 
 
 def drop_read_only(entity: Entity) -> list[Problem]:
-    """Take out what only the service writes, which an entity that was read carries; warnings."""
+    """Remove read-only fields, which an entity read from the service carries; returns warnings."""
     warnings = []
     for key in _READ_ONLY_ROOT:
         if key in entity:
@@ -60,7 +60,7 @@ def drop_read_only(entity: Entity) -> list[Problem]:
 
 
 def normal_name(name: str) -> str:
-    """The name as it is stored: trimmed, in Unicode's composed form (NFC), in its own case."""
+    """The name as stored: trimmed, in Unicode's composed form (NFC), with its case preserved."""
     return (
         name
         if name.isascii() and name == name.strip()
@@ -169,7 +169,7 @@ def _filled(value: Any) -> bool:
 
 
 def deeper_than(value: Any, levels: int) -> bool:
-    """Whether JSON is nested deeper than so many levels."""
+    """Return true if JSON is nested deeper than `levels` levels."""
     layer = [value] if isinstance(value, dict | list) else []
     for _ in range(levels):
         layer = [
@@ -184,7 +184,7 @@ def deeper_than(value: Any, levels: int) -> bool:
 
 
 def valid_api_version(text: str) -> bool:
-    """Whether it is `[prefix/]version` with a DNS subdomain as its prefix."""
+    """Return true for `[prefix/]version` with a DNS subdomain as its prefix."""
     return len(text) <= 253 + 1 + 63 and _is_api_version(text)
 
 
@@ -197,25 +197,25 @@ def _is_api_version(text: str) -> bool:
 
 
 def valid_kind(text: str) -> bool:
-    """Whether it is 1-63 letters and digits, beginning with a letter."""
+    """Return true for 1-63 letters and digits, beginning with a letter."""
     return _KIND.fullmatch(text) is not None
 
 
 def valid_namespace(text: str) -> bool:
-    """Whether it is a DNS label of 1-63 characters, where inner hyphens may repeat."""
+    """Return true for a DNS label of 1-63 characters, in which inner hyphens may repeat."""
     return len(text) <= 63 and _DNS_LABEL.fullmatch(text) is not None
 
 
 def valid_object_name(text: str) -> bool:
-    """Whether it is a strict name: 1-63 letters, digits and inner hyphens, underscores, dots."""
+    """Return true for a strict name: 1-63 letters, digits and inner hyphens, underscores, dots."""
     return len(text) <= 63 and _OBJECT_NAME.fullmatch(text) is not None
 
 
 def valid_subdomain(text: str) -> bool:
-    """Whether it is a DNS subdomain of 1-253 characters."""
+    """Return true for a DNS subdomain of 1-253 characters."""
     return 0 < len(text) <= 253 and all(valid_namespace(part) for part in text.split("."))
 
 
 def valid_tag(text: str) -> bool:
-    """Whether it is a strict tag: 1-63 of a-z, 0-9, `:`, `+`, `#` and single inner hyphens."""
+    """Return true for a strict tag: 1-63 of a-z, 0-9, `:`, `+`, `#` and single inner hyphens."""
     return len(text) <= 63 and _TAG.fullmatch(text) is not None

@@ -1,7 +1,7 @@
-"""Noticing which facts a write changes, to tell of it.
+"""Detection of changed facts in a write, to publish events about them.
 
-The first facts about an entity change nothing; what is written beside them at the same moment by
-another process counts as first, too.
+The first facts about an entity are not a change, including those that another process writes
+concurrently.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -21,7 +21,7 @@ _OF_A_ROW: Final = 64 * 1024
 
 
 class Before(NamedTuple):
-    """What is stored of an entity, as JSON but for the times; `written_at` 0: never collected."""
+    """The stored facts of an entity, JSON except for the times; `written_at` 0: never collected."""
 
     facts: str
     reasons: str
@@ -31,7 +31,7 @@ class Before(NamedTuple):
 
 
 def before(transaction: Transaction, source_id: str, entity_ids: list[int]) -> dict[int, Before]:
-    """What is stored of one source about the entities, which no one else changes until the end."""
+    """The stored facts of one source about the entities, locked until the transaction ends."""
     rows = transaction.all(_STORED, (source_id, entity_ids)) if entity_ids else []
     return {entity_id: Before(*row) for entity_id, *row in rows}
 
@@ -43,7 +43,7 @@ def tell(
     written: Mapping[int, str],
     now: int,
 ) -> None:
-    """Tell of every entity of which other facts are `written`, as JSON, than were stored."""
+    """Publish a change for every entity whose `written` facts (JSON) differ from those stored."""
     changed = {
         id_: told
         for id_, facts in written.items()
@@ -60,9 +60,9 @@ def tell(
 
 
 def differences(was: str, since: str) -> dict[str, dict[str, Any]]:
-    """What is told of each fact that differs: its value `from` the one text `to` the other.
+    """The change of each fact that differs: its value `from` the old text `to` the new one.
 
-    None is no value. Values that are too large are `omitted`.
+    None means no value. Values that are too large are `omitted`.
     """
     old, new = _members(was), _members(since)
     told: dict[str, dict[str, Any]] = {

@@ -1,4 +1,4 @@
-"""Data sources: what discovery shows of them, and the reading of a document that describes one."""
+"""Data sources: their public description, and parsing of the document that defines one."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -35,7 +35,7 @@ _VERSION = re.compile(
 
 @dataclass(frozen=True)
 class Handler:
-    """What collects the facts. `config` is everything else that was configured; it stays hidden."""
+    """Collector of the facts. `config` holds the remaining configuration, which is not shown."""
 
     type: str
     id: str
@@ -50,13 +50,13 @@ class Handler:
 
 @dataclass(frozen=True)
 class Lifecycle:
-    """How much history is kept: the newest `max_items` of an entity, or what is young enough."""
+    """Retention of history: the newest `max_items` of an entity, or rows that are recent enough."""
 
     max_items: int | None = None
     time_to_live: Duration | None = None
 
     def keeps(self, place: int, age: int) -> bool:
-        """Whether to keep an entity's `place`-th newest row (from 1), `age` milliseconds old."""
+        """Return true to keep an entity's `place`-th newest row (from 1) of `age` milliseconds."""
         if self.max_items is not None:
             return place <= self.max_items
         return self.time_to_live is None or age <= milliseconds(self.time_to_live)
@@ -70,7 +70,7 @@ class Lifecycle:
 
 @dataclass(frozen=True, kw_only=True)
 class DataSource:
-    """One source of facts. Times are milliseconds since the epoch; None means not given."""
+    """A source of facts. Times are milliseconds since the epoch; None means not given."""
 
     id: str
     title: str
@@ -87,7 +87,7 @@ class DataSource:
     schema: tuple[Fact, ...] = ()
 
     def check(self, values: Mapping[str, object]) -> CheckedValues:
-        """The values that may be stored, and why the others may not be."""
+        """The values that can be stored, and a reason for each of the others."""
         return check(self.schema, values)
 
     def render(self) -> dict[str, Any]:
@@ -116,7 +116,7 @@ def milliseconds(duration: Duration) -> int:
 
 
 def parse(document: object) -> DataSource:
-    """The data source that a document in the form of `render` describes.
+    """Parse a document in the form produced by `render`.
 
     Raises InvalidItemsError with every problem and its path. `handlerDefinition.config` may hold
     more than is shown, and `entityFilter` may be JSON text.

@@ -1,8 +1,8 @@
-"""Which entities a data source is about: OR between objects, AND inside one, OR in a list value.
+"""Entity filter of a data source: OR between objects, AND inside one, OR in a list value.
 
     [{"kind": ["component", "api"], "metadata.annotations.github.com/slug": {"exists": true}}]
 
-Keys are dotted paths of the catalog's index and, like values, are compared without regard to case.
+Keys are dotted paths of the catalog's index; keys and values are compared case-insensitively.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -25,25 +25,25 @@ _Report = Callable[[str, str], None]
 
 
 def matches(entity_filter: EntityFilter | None, entity: dict[str, Any]) -> bool:
-    """Whether the filter lets the entity through; None lets every entity through."""
+    """Return true if the filter matches the entity; None matches every entity."""
     return entity_filter is None or Matcher(entity).lets_through(entity_filter)
 
 
 class Matcher:
-    """One entity, to be held against many filters."""
+    """An entity prepared for matching against many filters."""
 
     def __init__(self, entity: dict[str, Any]) -> None:
         self._rows = _rows(entity)
         self._keys = {key for key, _ in self._rows}
 
     def lets_through(self, entity_filter: EntityFilter | None) -> bool:
-        """Whether the filter lets the entity through; None lets every entity through."""
+        """Return true if the filter matches the entity; None matches every entity."""
         return entity_filter is None or any(
             not self.lacking(conditions) for conditions in entity_filter
         )
 
     def lacking(self, conditions: Mapping[str, Any]) -> list[str]:
-        """The paths of those conditions, of one object of a filter, that the entity fails."""
+        """The paths of the conditions in one object of a filter that the entity does not meet."""
         return [
             key
             for key, wanted in conditions.items()
@@ -52,13 +52,13 @@ class Matcher:
 
 
 def where(entity_filter: EntityFilter) -> SQL:
-    """The same as a condition on `entities e`."""
+    """The filter as a condition on `entities e`."""
     sql, values = AnyOf([_all_of(conditions) for conditions in entity_filter]).sql()
     return f"({sql})", values
 
 
 def read(value: object, path: str, report: _Report) -> EntityFilter:
-    """The filter in `value`, a list of objects or JSON text of one; `report`s every problem."""
+    """Parse a filter: a list of objects, or JSON text of one; calls `report` with every problem."""
     if isinstance(value, str):
         try:
             value = msgspec.json.decode(value)
@@ -99,7 +99,7 @@ def _listed(wanted: Any) -> list[Any]:
 
 
 def _rows(entity: dict[str, Any]) -> _Rows:
-    """The index of the entity, with what the catalog holds in columns and tables of their own."""
+    """The index rows of the entity, including what the catalog keeps in columns and tables."""
     metadata = entity.get("metadata", {})
     columns = {
         "kind": entity.get("kind"),

@@ -1,4 +1,4 @@
-"""Filling a metric shape from what the sources that can fill it have stored about an entity.
+"""Assembly of a metric shape from the stored facts of the sources that can fill it.
 
 Sources that fill a shape name their facts by it: `codehost.pullRequests.total`.
 """
@@ -20,11 +20,11 @@ def filled(
     latest: Mapping[str, Latest],
     entity: Mapping[str, Any] | None,
 ) -> dict[str, object]:
-    """The result for one entity, from the latest facts by the id of their source.
+    """The result for one entity, from the latest facts by source id.
 
-    Of several sources that have a value the first one counts. `entity` is the entity as the catalog
-    shows it; it is only looked at for sources that have stored nothing about it, and may be None
-    when there is none such. Raises ToolError as `shapes.fill` does.
+    If several sources have a value, the first one wins. `entity` has the form that the catalog
+    shows; it is used only for sources that have stored nothing about it, and may be None if there
+    is none. Raises ToolError like `shapes.fill`.
     """
     able = [source for source in sources if _fills(source, shape)]
     values: dict[str, object] = {}
@@ -47,7 +47,7 @@ def filled(
 
 
 def needs_entity(shape: Shape, sources: Iterable[DataSource], latest: Mapping[str, Latest]) -> bool:
-    """Whether a source that fills the shape has stored nothing, so that its filter says why."""
+    """Return true if a source of the shape has stored nothing, so that its filter is needed."""
     return any(source.id not in latest for source in sources if _fills(source, shape))
 
 

@@ -1,4 +1,4 @@
-"""How a source is doing, as discovery, the metrics and the command line show it."""
+"""The condition of a source: one word and a sentence, the same for every interface."""
 
 from typing import Any
 
@@ -47,7 +47,7 @@ def state(health: SourceHealth) -> str:
 
 
 def next_run(source: DataSource, health: SourceHealth | None, now: int) -> int | None:
-    """When the source is collected next: a time, maybe past; None when only on demand."""
+    """The next start of a collection, possibly past; None if the source runs only on demand."""
     if source.cadence is None or source.draft:
         return None
     runs = [run.started_at for run in (health.running, health.last) if run] if health else []
@@ -56,7 +56,7 @@ def next_run(source: DataSource, health: SourceHealth | None, now: int) -> int |
 
 
 def interval(source: DataSource, now: int) -> int | None:
-    """Milliseconds between the next two starts; None when the source is collected on demand."""
+    """Milliseconds between the next two starts; None if the source runs only on demand."""
     if source.cadence is None or source.draft:
         return None
     start = next_start(source.id, source.cadence, now)

@@ -1,4 +1,4 @@
-"""Reading the history of facts: of one entity, and what changed since some time."""
+"""Queries of the history of facts: that of one entity, and changes since a time."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
@@ -18,7 +18,7 @@ _LAST = 2**63 - 1
 
 
 class HistoryPosition(NamedTuple):
-    """Where a page of an entity's history ended."""
+    """Position at the end of a page of an entity's history."""
 
     written_at: int
     source_id: str
@@ -27,7 +27,7 @@ class HistoryPosition(NamedTuple):
 class HistoryEntry(NamedTuple):
     """A row of history, and the version of the source that wrote it.
 
-    `facts` and `reasons` are the stored JSON, which passes on unread.
+    `facts` and `reasons` are the stored JSON, passed through without decoding.
     """
 
     source_id: str
@@ -38,7 +38,7 @@ class HistoryEntry(NamedTuple):
 
 
 class ChangePosition(NamedTuple):
-    """Where a page of changes ended."""
+    """Position at the end of a page of changes."""
 
     written_at: int
     source_id: str
@@ -46,9 +46,9 @@ class ChangePosition(NamedTuple):
 
 
 class FactChange(NamedTuple):
-    """What one row of history changed: by fact, its value before and since; None is no value.
+    """Facts changed by one row of history: by fact, the values before and after; None is no value.
 
-    `reasons` are the row's: why a fact has no value, by its name or a place above it.
+    `reasons` are the row's reasons for missing values, by fact name or by a place above it.
     """
 
     place: ChangePosition
@@ -64,7 +64,7 @@ class FactChange(NamedTuple):
 
     @property
     def written_at(self) -> int:
-        """When it was written."""
+        """The time of the write."""
         return self.place.written_at
 
 
@@ -84,9 +84,9 @@ async def history_page(
     after: HistoryPosition | None,
     limit: int,
 ) -> list[HistoryEntry]:
-    """Up to `limit` rows about an entity from `start` to `end`, both included, the newest first.
+    """Up to `limit` rows about an entity from `start` to `end`, both included, newest first.
 
-    They are of these sources, or of every one. `after` is the last row of the page before.
+    `source_ids` None means every source. `after` is the last row of the page before.
     """
     last = HistoryPosition(_LAST if end is None else end + 1, "")
     last = last if after is None else min(last, after)
@@ -108,10 +108,10 @@ async def changes_page(
     after: ChangePosition | None,
     limit: int,
 ) -> Changes:
-    """Up to `limit` rows at or after `since` that changed a fact, the oldest first.
+    """Up to `limit` rows at or after `since` that changed a fact, oldest first.
 
-    A change is what differs from the row of the same source and entity before it; the first row of
-    both changes nothing. A page looks at `SCANNED` rows at most, so that it may hold few.
+    A row is compared with the preceding row of the same source and entity; the first row is not a
+    change. A page scans at most `SCANNED` rows, so it may hold fewer changes.
     """
     place = after or ChangePosition(since, "", -1)
     scan, parameters = _scan(source_id, place)
@@ -149,9 +149,9 @@ Said = tuple[Mapping[str, Any], Mapping[str, str]]  # facts, and why others have
 
 
 def differences(rows: Sequence[Said]) -> dict[str, tuple[Any, Any]]:
-    """What the first of the rows, the newest first, changed: by fact, before and since.
+    """The facts changed by the first of the rows, newest first: (before, after) by fact.
 
-    Of a fact without value and reason a row says nothing: it was left as it was.
+    A row that has neither a value nor a reason for a fact leaves it unchanged.
     """
     before: dict[str, Any] = {}
     for row in reversed(rows[1:]):

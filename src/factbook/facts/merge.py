@@ -1,9 +1,8 @@
-"""What becomes of the last values of facts when a collection brought none.
+"""Merge an observation into the latest facts.
 
-What the vendor says (there is no such thing, nobody may read it) counts at once: the value is
-unknown. What it could not say, because a rate limit was reached or it failed, passes: the last
-value and its time are kept through three runs of the source's cadence and gone with the fourth,
-for the reason `expired`.
+A definite statement of the vendor (there is no such thing, nobody may read it) applies at once: the
+value is unknown. A transient failure (a rate limit, an error) keeps the last value and its time for
+three runs of the source's cadence; with the fourth the value is dropped, for the reason `expired`.
 """
 
 from collections.abc import Mapping
@@ -22,10 +21,11 @@ _NONE: frozenset[str] = frozenset()
 
 
 class Observation(NamedTuple):
-    """What one collection brought for one entity: values by fact, and why others are missing.
+    """Result of one collection for one entity: values by fact, and reasons for missing ones.
 
-    A reason stands for a fact, for all facts below a place (`codehost.issues`), or for everything
-    (""); the longest one counts. Those of the places in `passing` say nothing about the values.
+    A reason applies to a fact, to all facts below a place (`codehost.issues`), or to everything
+    (""), and the longest match wins. Reasons of the places in `passing` are transient and say
+    nothing about the values.
     """
 
     entity_id: int
@@ -35,10 +35,10 @@ class Observation(NamedTuple):
 
 
 class Latest(NamedTuple):
-    """The latest facts of one source about one entity; times in ms since the epoch.
+    """The latest facts of one source about one entity; times in milliseconds since the epoch.
 
-    `kept` has the times of values that are older than the others, by fact. `written_at` is 0 when
-    no collection has succeeded yet.
+    `kept` has the times of values that are older than the others, by fact. `written_at` is 0 if no
+    collection has succeeded yet.
     """
 
     facts: dict[str, Any]
@@ -49,7 +49,7 @@ class Latest(NamedTuple):
 
 
 class MergeResult(NamedTuple):
-    """What an observation comes to: the new latest facts, and whether it said anything itself."""
+    """Result of a merge: the new latest facts, and true if the observation was conclusive."""
 
     latest: Latest
     is_news: bool
@@ -58,7 +58,7 @@ class MergeResult(NamedTuple):
 def merge(
     source: DataSource, observation: Observation, before: Latest | None, now: int
 ) -> MergeResult:
-    """The latest facts after the observation; only if some of it passes does `before` matter."""
+    """The latest facts after the observation; `before` matters only for transient failures."""
     checked = source.check(observation.values)
     reasons = checked.reasons | dict(observation.reasons)
     passing = observation.passing & reasons.keys()
@@ -91,7 +91,7 @@ def _by_place(
     settled: Mapping[str, str],
     missing: Mapping[str, str],
 ) -> dict[str, list[str]]:
-    """The facts without a value that each of the passing reasons is about."""
+    """The facts without a value that each transient reason applies to."""
     places = {**settled, **missing}
     found: dict[str, list[str]] = {place: [] for place in missing}
     for fact in source.schema:
@@ -107,7 +107,7 @@ def _place(path: str, places: Mapping[str, str]) -> str | None:
 
 
 def _last(source: DataSource, path: str, before: Latest, reason: str, now: int) -> str | None:
-    """None where the last value is kept, else why there is none now."""
+    """None to keep the last value, else the reason for having none."""
     if path in before.facts:
         time = before.kept.get(path, before.written_at)
         # A time far ahead was given by a clock that was set back since, and would never expire.
@@ -119,7 +119,7 @@ def _last(source: DataSource, path: str, before: Latest, reason: str, now: int) 
 
 
 def _compact(place: str, found: Mapping[str, str | None], reason: str) -> dict[str, str]:
-    """The reasons by fact, or one for all of them where they have the same."""
+    """The reasons by fact, or a single one for the place if all are equal."""
     different = set(found.values())
     if len(different) <= 1:
         [one] = different or {reason}
@@ -129,7 +129,7 @@ def _compact(place: str, found: Mapping[str, str | None], reason: str) -> dict[s
 
 @lru_cache(maxsize=4096)
 def _expiry(source_id: str, cadence: str | None, time: int) -> int:
-    """When a value of this time is kept no longer."""
+    """The time at which a value of this time expires."""
     if cadence is None:
         return time + _FAILED_RUNS * DAY
     for _ in range(_FAILED_RUNS + 1):

@@ -1,8 +1,8 @@
-"""Facts that somebody pushes to a source: each item with what became of it, the others stored.
+"""Facts pushed to a source: valid items are stored, and each item gets a result.
 
-History takes an item at its own time. What was stored with a time is never changed: the same item
-sent again is already there, and another one of that time is refused. Only an item that is not older
-than the entity's latest facts becomes the latest.
+An item enters history at its own time. Stored facts of a time never change: an identical item is a
+duplicate, and a different one of the same time is rejected. Only an item that is not older than the
+entity's latest facts becomes the latest.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -37,10 +37,10 @@ class FactItem(NamedTuple):
 
 @dataclass
 class FactItemResult:
-    """What became of an item; problems are by their place in it.
+    """Result of one item; problems are keyed by their place in it.
 
-    `accepted`: history has it. `stored` are the names of the facts that have a value. `latest`:
-    they are the latest facts of the entity.
+    `accepted`: the item is in history. `stored` are the names of the facts that have a value.
+    `latest`: they are the latest facts of the entity.
     """
 
     accepted: bool = False
@@ -59,7 +59,7 @@ class _Row(NamedTuple):
 def push(
     transaction: Transaction, source: DataSource, items: Sequence[FactItem], now: int
 ) -> list[FactItemResult]:
-    """Store what can be stored of the items; what became of each, in their order."""
+    """Store the valid parts of the items; returns the result of each, in order."""
     outcomes = [FactItemResult() for _ in items]
     ids = _ids(transaction, {item.ref for item in items})
     left_out = _left_out(transaction, source, list(ids.values()))
@@ -93,7 +93,7 @@ def _left_out(transaction: Transaction, source: DataSource, ids: list[int]) -> s
 def _row(
     source: DataSource, entity_id: int, item: FactItem, outcome: FactItemResult
 ) -> _Row | None:
-    """What to store of an item; None where that is nothing."""
+    """The row to store for an item; None if nothing can be stored."""
     declared = {fact.name for fact in source.schema}
     given = {name: value for name, value in item.facts.items() if name in declared}
     if len(item.facts) > MOST_FACTS:
@@ -121,7 +121,7 @@ def _row(
 def _store(
     transaction: Transaction, source: DataSource, found: list[tuple[_Row, FactItemResult]], now: int
 ) -> None:
-    """Store the rows that are new, and tell of those that others of their time rule out."""
+    """Store new rows, and report those that conflict with other facts of the same time."""
     there = _there(transaction, source.id, [row for row, _ in found])
     new: dict[tuple[int, int], _Row] = {}
     good: list[tuple[_Row, FactItemResult]] = []
@@ -153,7 +153,7 @@ def _store(
 def _write_latest(
     transaction: Transaction, source_id: str, newest: Mapping[int, tuple[Any, ...]], now: int
 ) -> None:
-    """Make the rows of entities the latest where they are not older, and tell what changed."""
+    """Make the rows the latest ones of their entities unless older, and publish the changes."""
     before = changes.before(transaction, source_id, sorted(newest))
     # A time that is still to come was given by a clock that was set back since.
     to_come = now + AHEAD
@@ -169,7 +169,7 @@ def _write_latest(
 def _there(
     transaction: Transaction, source_id: str, rows: Iterable[_Row]
 ) -> dict[tuple[int, int], str]:
-    """The facts that are stored already, by entity and time."""
+    """The facts that are already stored, by entity and time."""
     by_time: dict[int, list[int]] = {}
     for row in rows:
         by_time.setdefault(row.written_at, []).append(row.entity_id)

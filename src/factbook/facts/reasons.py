@@ -1,4 +1,4 @@
-"""Why something is not known: the closed list of words, each with what it means and what to do."""
+"""Reasons for unknown values: the closed list of words, each with its meaning and remedy."""
 
 from typing import Final
 
@@ -58,9 +58,9 @@ REASONS: Final[dict[str, str]] = {
 
 
 def word(reason: str) -> str:
-    """The word of a stored reason, which may go on after it: `upstream-error: what came instead`.
+    """The word of a stored reason, which may be followed by details: `upstream-error: details`.
 
-    A reason that starts with none of the ten words counts as `upstream-error`.
+    A reason that starts with none of these words counts as `upstream-error`.
     """
     found = reason.partition(":")[0]
     return found if found in REASONS else UPSTREAM_ERROR

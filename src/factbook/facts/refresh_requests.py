@@ -1,4 +1,4 @@
-"""Requests to collect one entity's facts now, kept until a worker has done it."""
+"""Requests to collect one entity's facts now, kept until a worker has processed them."""
 
 from factbook.storage import Database, Transaction, Write
 
@@ -22,14 +22,14 @@ async def add(
 
 
 async def waiting(database: Database) -> bool:
-    """Whether some request is still to be done."""
+    """Return true if a request is pending."""
     return await database.one("SELECT 1 FROM collection_requests LIMIT 1") is not None
 
 
 def take(transaction: Transaction, limit: int) -> list[int]:
-    """Up to `limit` entity ids that were asked for, the oldest first.
+    """Up to `limit` entity ids with pending requests, oldest first.
 
-    They are taken off the list in this transaction: when it fails they are still waiting.
+    The requests are removed in this transaction; if it fails, they remain pending.
     """
     transaction.lock("collection-requests")
     rows = transaction.all(

@@ -1,9 +1,4 @@
-"""Trimming the history of facts to the lifecycle of each source, at the cost of what goes.
-
-What is too old is found by the index on time. Of a source that keeps a number of items, only an
-entity with rows since its history was trimmed last can have too many: `history_trims` says when
-that was, and how early the times of rows are that were pushed since.
-"""
+"""Trimming of history to the lifecycle of each source, in time proportional to the deleted rows."""
 
 from collections.abc import AsyncIterator, Sequence
 from itertools import islice
@@ -25,9 +20,9 @@ _Key = tuple[str, int, int]
 
 
 class _Mark(NamedTuple):
-    """How far a source that keeps `max_items` is trimmed.
+    """Progress of trimming a source that keeps `max_items`.
 
-    Entities without a row from `trimmed_to` on, or from `late` on, have no more than that.
+    Entities without a row at or after `trimmed_to`, or at or after `late`, have no surplus rows.
     """
 
     max_items: int
@@ -43,7 +38,7 @@ async def sweep(
 
 
 def note_pushed(transaction: Transaction, source_id: str, earliest: int) -> None:
-    """Note that rows were added to the history of a source whose times may be long past."""
+    """Record that rows with possibly old times were added to the history of a source."""
     transaction.run(_NOTE, (earliest, earliest, source_id))
 
 
@@ -69,7 +64,7 @@ class _Sweep:
         return self._removed
 
     async def _outlived(self, source: DataSource, mark: _Mark | None) -> AsyncIterator[list[_Key]]:
-        """The rows that a source does not keep, in portions, which may be empty."""
+        """The rows to delete from a source, in portions, which may be empty."""
         if source.lifecycle is None:
             return
         most, lifetime = source.lifecycle.max_items, source.lifecycle.time_to_live
@@ -106,7 +101,7 @@ class _Sweep:
             self._trimmed.append(source_id)
 
     async def _recent(self, source_id: str, most: int, since: int) -> AsyncIterator[list[_Key]]:
-        """What is too much of the entities that have rows since then."""
+        """The surplus rows of entities that have rows since then."""
         place: tuple[int, int] | None = (since, -1)
         while place is not None:
             rows = await self._database.all(_SINCE, (source_id, *place, _AT_ONCE))
@@ -120,7 +115,7 @@ class _Sweep:
             place = _next(rows)
 
     async def _every(self, source_id: str, most: int) -> AsyncIterator[list[_Key]]:
-        """What is too much of any entity."""
+        """The surplus rows of all entities."""
         place, last, count = (_BEYOND, _BEYOND), -1, 0
         while rows := await self._database.search(_NEWEST_FIRST, (source_id, *place, _AT_ONCE)):
             keys: list[_Key] = []
@@ -135,7 +130,7 @@ class _Sweep:
             place = rows[-1]
 
     async def _flush(self) -> None:
-        """Delete the first of the keys, and note which sources are trimmed once all are gone."""
+        """Delete the first of the keys, and record the trimmed sources once none is left."""
         keys = list(islice(self._keys, _DELETED))
         for key in keys:
             del self._keys[key]
@@ -150,12 +145,12 @@ class _Sweep:
 
 
 def _next(rows: Sequence[tuple[int, int]]) -> tuple[int, int] | None:
-    """Where the next portion begins; None when this was the last."""
+    """The start of the next portion; None if this was the last."""
     return rows[-1] if len(rows) == _AT_ONCE else None
 
 
 def _begin(transaction: Transaction, source_id: str, most: int) -> int:
-    """From when on rows have to be looked at; 0: all of them."""
+    """The time from which rows must be examined; 0: all of them."""
     row = transaction.one(_BEGIN, (source_id, most))
     return row[0] if row else 0
 

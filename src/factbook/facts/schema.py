@@ -1,4 +1,4 @@
-"""Facts and their types. A value of another type is never bent to fit: it counts as no value."""
+"""Facts and their types. A value of another type is never converted: it counts as no value."""
 
 import math
 import re
@@ -20,7 +20,7 @@ _SURROGATES = re.compile("[\ud800-\udfff]")
 
 @dataclass(frozen=True)
 class Fact:
-    """One fact of a data source; `unit` is given where a number has one."""
+    """A fact of a data source; `unit` is set if a number has one."""
 
     name: str
     type: FactType
@@ -28,24 +28,24 @@ class Fact:
     unit: str | None = None
 
     def descriptor(self) -> dict[str, Any]:
-        """The fact as discovery shows it: `{type, description, metadata: {key}, unit}`."""
+        """The fact as shown by discovery: `{type, description, metadata: {key}, unit}`."""
         description = {"description": self.description} if self.description else {}
         unit = {"unit": self.unit} if self.unit else {}
         return {"type": self.type, **description, "metadata": {"key": self.name}, **unit}
 
 
 class CheckedValues(NamedTuple):
-    """Values of the declared types, and by fact name why there is no value."""
+    """Values of the declared types, and the reasons for missing ones by fact name."""
 
     stored: dict[str, Any]
     reasons: dict[str, str]
 
 
 def check(schema: Iterable[Fact], values: Mapping[str, object]) -> CheckedValues:
-    """The values that may be stored, in the order of the schema, and why the others may not be.
+    """The values that can be stored, in schema order, and a reason for each of the others.
 
-    None is no value. A name that the schema lacks, or a value of the wrong type, gets a reason
-    that starts with `upstream-error`.
+    None is no value. A name that the schema lacks, or a value of the wrong type, gets a reason that
+    starts with `upstream-error`.
     """
     checked = CheckedValues({}, {})
     facts = {fact.name: fact for fact in schema}
@@ -132,7 +132,7 @@ TYPES: dict[FactType, _ValueType] = {
 
 
 def _kind_of(value: object) -> str:
-    """What a value is, without saying the value: it may be a secret that went astray."""
+    """The JSON type of a value, never the value itself: it may be a misplaced secret."""
     kinds: dict[type, str] = {
         bool: "a boolean",
         int: "an integer",

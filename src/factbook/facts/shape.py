@@ -1,7 +1,7 @@
-"""What a metric shape is, the JSON Schema of its results, and the filling of one.
+"""Metric shapes: their definition, the JSON Schema of their results, and filling one.
 
-Integrations give values by path (`pullRequests.total`); tools return results. What a leaf without
-a value becomes follows from its type:
+Integrations provide values by path (`pullRequests.total`); tools return results. The type of a leaf
+determines the representation of a missing value:
 
     number|unknown …     the string `unknown`
     string[]             an empty list
@@ -9,7 +9,7 @@ a value becomes follows from its type:
     plain, required      its optional group, or the optional leaf itself, is left out; where nothing
                          optional is around it there is no result at all
 
-Each of these puts a reason into the result's `unknownReasons`.
+Each of these adds a reason to the result's `unknownReasons`.
 """
 
 from collections.abc import Mapping
@@ -52,7 +52,7 @@ _TYPES: dict[LeafType, _LeafType] = {
 
 @dataclass(frozen=True)
 class Leaf:
-    """One value. A number without a unit is a count."""
+    """A single value. A number without a unit is a count."""
 
     name: str
     type: LeafType
@@ -62,7 +62,7 @@ class Leaf:
 
     @property
     def stand_in(self) -> str | tuple[()] | None:
-        """What stands for a missing value; None when nothing can."""
+        """The placeholder for a missing value; None if there is none."""
         return _TYPES[self.type].stand_in
 
     @cached_property
@@ -86,7 +86,7 @@ class Leaf:
 
 @dataclass(frozen=True)
 class LeafGroup:
-    """Values that belong together; an optional group is left out when it is not known."""
+    """A group of values; an optional group is left out if it is not known."""
 
     name: str
     description: str
@@ -131,12 +131,13 @@ def fill(
     reasons: Mapping[str, str],
     collected_at: Mapping[str, str],
 ) -> dict[str, object]:
-    """A result of the shape, from values by path.
+    """Build a result of the shape from values by path.
 
-    `reasons` (path → why there is no value) and `collected_at` (group → ISO 8601 time) may also
-    be given for a whole group by its name and for the whole shape by "". A value without a reason
-    was `never-collected`. `collectedAt` of the result has only groups of which something is known.
-    Raises ToolError when what is missing cannot be left out.
+    `reasons` (path → reason for a missing value) and `collected_at` (group → ISO 8601 time) may
+    also be given for a whole group by its name and for the whole shape by "". A value without a
+    reason was `never-collected`. `collectedAt` of the result has only groups with a known value.
+    Raises ToolError if a missing value cannot be left out; the error lists the known and the
+    unknown values.
     """
     result: dict[str, object] = {}
     unknown: dict[str, str] = {}
@@ -158,7 +159,7 @@ def fill(
 
 
 def absent(shape: Shape, reason: str) -> dict[str, object]:
-    """The result when nothing is known, for one reason; raises ToolError as `fill` does."""
+    """The result without any known value, for one reason; raises ToolError like `fill`."""
     return fill(shape, {}, {"": reason}, {})
 
 
@@ -174,7 +175,7 @@ def _gap(member: LeafGroup | Leaf, lacking: list[str]) -> str | None:
 def _place(
     member: LeafGroup | Leaf, values: Mapping[str, object], result: dict[str, object]
 ) -> None:
-    """Put the member, with stand-ins for what has no value, into the result."""
+    """Add the member to the result, with placeholders for missing values."""
     filled: dict[str, object] = {}
     for path, leaf in member.paths:
         value = values.get(path)

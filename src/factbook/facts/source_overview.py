@@ -1,4 +1,4 @@
-"""What people want to see of a source at a glance: how much it brought, when, and what failed."""
+"""Overview of a source: the amount of its facts, their times, and failures."""
 
 from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
@@ -17,10 +17,10 @@ COUNTED: Final = 10_000
 
 
 class EntityFailure(NamedTuple):
-    """An entity about which the last run brought nothing.
+    """An entity for which the last run brought nothing.
 
-    `reasons` say why by the place of the facts, "" for all of them. Without reasons the values of
-    `written_at` are kept; 0 is a time that never was.
+    `reasons` are keyed by the place of the facts, "" for all of them. Without reasons the values of
+    `written_at` are kept; 0 means that there never were any.
     """
 
     ref: str
@@ -29,7 +29,7 @@ class EntityFailure(NamedTuple):
 
 
 class Failures(NamedTuple):
-    """A page of failures, maybe empty; `more` is where the next one begins, None at the end."""
+    """A page of failures, possibly empty; `more` is the start of the next page, None at the end."""
 
     failures: list[EntityFailure]
     more: int | None
@@ -42,7 +42,7 @@ async def last_written(database: Database, source_ids: Iterable[str]) -> dict[st
 
 
 async def stored(database: Database, source_id: str) -> int:
-    """The number of entities about which a source has said something, counted up to `COUNTED`."""
+    """The number of entities with a stored result of a source, counted up to `COUNTED`."""
     row = await database.one(_STORED, (source_id, COUNTED))
     return row[0] if row else 0
 
@@ -50,9 +50,9 @@ async def stored(database: Database, source_id: str) -> int:
 async def failures(
     database: Database, source_id: str, since: int, after: int, limit: int
 ) -> Failures:
-    """Up to `limit` entities about which nothing was written since a time, by their ids.
+    """Up to `limit` entities about which nothing was written since a time, by id.
 
-    A page looks at `SCANNED` rows at most, so that it may hold few.
+    A page scans at most `SCANNED` rows, so it may hold fewer failures.
     """
     rows = await database.search(_FAILURES, (source_id, after, SCANNED, since, limit + 1))
     found = [EntityFailure(ref, _read(reasons), at) for _, ref, reasons, at in rows[:limit]]

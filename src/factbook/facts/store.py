@@ -1,4 +1,4 @@
-"""The store of facts: the latest of a source and entity in one row, and history apart from it."""
+"""The store of facts: one row with the latest facts of a source and entity; history is separate."""
 
 from collections.abc import AsyncIterator, Iterable, Mapping
 from typing import Any, NamedTuple
@@ -43,14 +43,17 @@ class Known(NamedTuple):
 
 
 class Last(NamedTuple):
-    """When an entity was collected last (0: never); why it has no facts, None when it has some."""
+    """The time of an entity's last collection (0: never); `reasons` is None if it has facts."""
 
     written_at: int
     reasons: dict[str, str] | None
 
 
 class Tracked(NamedTuple):
-    """The latest facts about one tracked entity, as the stored JSON, which passes on unread."""
+    """The latest facts about one tracked entity, as the stored JSON, passed through undecoded.
+
+    `reasons` explain missing values; `brought_at` is as in `Latest`.
+    """
 
     ref: str
     facts: msgspec.Raw
@@ -73,10 +76,10 @@ def record(
 def record_many(
     transaction: Transaction, source: DataSource, observations: Iterable[Observation], now: int
 ) -> None:
-    """`record` for many entities at once; reasons given win over those of the check.
+    """`record` for many entities at once; given reasons override those of the check.
 
-    Where reasons are passing, the last values stay as `facts.keeping` says. History gets what an
-    observation itself brought.
+    For transient reasons the last values are kept as described in `facts.keeping`. History receives
+    only the observation's own values.
     """
     rows = list(observations)
     before = changes.before(transaction, source.id, [row.entity_id for row in rows])
@@ -107,14 +110,14 @@ def drop_untracked(transaction: Transaction, source: DataSource) -> int:
 
 
 async def last(database: Database, source_id: str) -> dict[int, Last]:
-    """What the last collection came to for every entity that the source knows, by its id."""
+    """The last collection of every entity that the source knows, by entity id."""
     rows = await database.all(_LAST, (source_id,))
     read = msgspec.json.decode
     return {id_: Last(at, None if reasons is None else read(reasons)) for id_, at, reasons in rows}
 
 
 async def latest(database: Database, source_id: str, entity_id: int) -> Latest | None:
-    """The latest facts of one source about one entity; None when it was never collected."""
+    """The latest facts of one source about one entity; None if it was never collected."""
     row = await database.one(_LATEST, (source_id, entity_id))
     return _latest(*row) if row else None
 
@@ -126,13 +129,13 @@ async def latest_by_ref(database: Database, source_id: str, ref: str) -> Known |
 
 
 async def latest_for_entity(database: Database, entity_id: int) -> dict[str, Latest]:
-    """The latest facts about one entity, by the id of their source."""
+    """The latest facts about one entity, by source id."""
     rows = await database.all(_LATEST_FOR_ENTITY, (entity_id,))
     return {source_id: _latest(*row) for source_id, *row in rows}
 
 
 async def latest_of_ref(database: Database, ref: str) -> dict[str, Latest]:
-    """The latest facts about the entity with this reference, by the id of their source."""
+    """The latest facts about the entity with this reference, by source id."""
     rows = await database.all(_LATEST_OF_REF, (ref,))
     return {source_id: _latest(*row) for source_id, *row in rows}
 
@@ -162,7 +165,7 @@ async def pages(
     after: str = "",
     limit: int | None = None,
 ) -> AsyncIterator[list[Tracked]]:
-    """Every tracked entity after `after`, all of one moment, ordered by reference."""
+    """Every tracked entity after `after`, from one snapshot, ordered by reference."""
     tracked, parameters = _tracked_by(source, kind=kind, namespace=namespace)
     bound, most = ("", ()) if limit is None else (" LIMIT ?", (limit,))
     sql = f"{_TRACKED}{tracked} AND e.ref > ? ORDER BY e.ref{bound}"
@@ -178,7 +181,7 @@ async def count(
     kind: str | None = None,
     namespace: str | None = None,
 ) -> int:
-    """The number of tracked entities; no more than `most` are counted."""
+    """The number of tracked entities, counted up to `most`."""
     tracked, parameters = _tracked_by(source, kind=kind, namespace=namespace)
     # The number is no parameter: PostgreSQL's plan for any number is one for all entities.
     sql = f"SELECT COUNT(*) FROM (SELECT 1 {_FROM}{tracked} LIMIT {most}) found"

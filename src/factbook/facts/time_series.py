@@ -1,6 +1,6 @@
-"""Some of the history of a source and an entity: enough to draw, however much there is.
+"""Excerpts of the history of a source and an entity, bounded in size for drawing charts.
 
-A row holds every fact of its source, so that the fewer rows are read the longer they are.
+A row holds every fact of its source, so the longer the rows, the fewer are read.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,9 +20,10 @@ Point = tuple[int, Any]  # when it was written, and the value; None where it was
 
 
 class Excerpt(NamedTuple):
-    """Rows of history, the oldest first; `step` milliseconds lie between them at least.
+    """Rows of history, oldest first, at least `step` milliseconds apart.
 
-    `start` is that of all history, None without any; `is_whole` says whether no row is left out.
+    `start` is the time of the first row of all history, None if there is none; `is_whole` is true
+    if no row is left out.
     """
 
     rows: list[HistoryEntry]
@@ -39,7 +40,7 @@ async def recent(
     most: int,
     size: int = _BYTES,
 ) -> list[HistoryEntry]:
-    """The newest rows, the oldest of them first. `facts` are the latest: they tell the length."""
+    """The newest rows, in ascending order of time. The latest `facts` serve to estimate length."""
     limit = bounded(facts, most, size)
     rows = await history_queries.history_page(
         database, [source_id], entity_id, None, None, None, limit
@@ -56,9 +57,9 @@ async def spread(
     facts: Mapping[str, object],
     most: int,
 ) -> Excerpt:
-    """Rows all over the time from `start`, or the first row, to `end`, both included.
+    """Rows spread over the time from `start`, or the first row, to `end`, both included.
 
-    All rows if these are few, else about `most`: the first of each of so many equal stretches.
+    All rows if they are few, else about `most`: the first row of each of that many equal intervals.
     """
     keys = (source_id, entity_id)
     row = await database.one(_FIRST, keys)
@@ -77,14 +78,14 @@ async def spread(
 
 
 def bounded(facts: Mapping[str, object], most: int, size: int = _BYTES) -> int:
-    """How many rows as long as these facts make so many bytes: `most` or fewer."""
+    """The number of rows of the length of these facts that fit `size` bytes, up to `most`."""
     return max(2, min(most, size // max(1, len(msgspec.json.encode(facts)))))
 
 
 def points(rows: Iterable[HistoryEntry], names: Sequence[str]) -> dict[str, list[Point]]:
-    """The values of facts in rows of history; a row that says nothing of a fact left it as it was.
+    """The values of facts in rows of history; a fact not mentioned in a row is unchanged.
 
-    Everything else in the rows is passed over unread.
+    Other facts in the rows are skipped without decoding.
     """
     found: dict[str, list[Point]] = {name: [] for name in names}
     for row in rows:

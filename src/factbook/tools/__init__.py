@@ -1,4 +1,4 @@
-"""What can be asked: the table of the tools, in the order in which they are listed."""
+"""Registry of the tools, in the order in which they are listed."""
 
 from factbook.tools import (
     changed_facts,

@@ -1,4 +1,4 @@
-"""get-changed-facts: which facts of which entities changed, from what to what."""
+"""get-changed-facts: changes of facts, with the values before and after."""
 
 from typing import Annotated, Any, NamedTuple
 
@@ -118,7 +118,7 @@ def _entry(change: FactChange, context: Context) -> dict[str, Any]:
 
 
 def _from_to(before: object, after: object) -> dict[str, Any]:
-    """From what to what; of lists that are too long to show, what came and what went as well."""
+    """The values before and after; for lists too long to show, also added and removed items."""
     values = {"from": before, "to": after}
     if any(shortened(value)[1] is not None for value in values.values()):
         values |= _came_and_went(before, after)
@@ -139,7 +139,7 @@ def _came_and_went(before: object, after: object) -> dict[str, object]:
 
 
 def _key(item: object) -> object:
-    """What tells items apart; encoding each of many texts would take long."""
+    """A key that distinguishes items; encoding each of many texts would be slow."""
     return item if isinstance(item, str) else (encode(item),)
 
 

@@ -1,4 +1,4 @@
-"""get-entity-compliance: what the catalog itself says about an entity's completeness."""
+"""get-entity-compliance: the catalog's own facts about the completeness of an entity."""
 
 from factbook.clock import iso
 from factbook.facts import shapes

@@ -1,4 +1,4 @@
-"""get-data-source-discovery: which data sources there are, and the schema of each."""
+"""get-data-source-discovery: the data sources, and the schema of each."""
 
 from typing import Annotated, Any
 
@@ -21,7 +21,7 @@ class DiscoveryArguments(Struct, forbid_unknown_fields=True):
 
 
 async def run(arguments: DiscoveryArguments, context: Context) -> str:
-    """Every data source with its schema, and how many there are."""
+    """Every data source with its schema, and their number."""
     known = await runs.health(context.database)
     sources = [
         source.render() | _health(source, known.get(source.id), context.now)

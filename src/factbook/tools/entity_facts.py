@@ -1,4 +1,4 @@
-"""get-entity-facts and get-all-entities-facts: the raw facts of one data source."""
+"""get-entity-facts: the raw facts of one data source about one entity."""
 
 from collections.abc import AsyncIterator
 from functools import lru_cache

@@ -1,4 +1,4 @@
-"""get-fact-history: what data sources wrote about an entity in the past."""
+"""get-fact-history: past facts of data sources about an entity."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, NamedTuple
@@ -78,7 +78,7 @@ class FactHistoryArguments(NameOrRefArguments, forbid_unknown_fields=True, kw_on
 
 
 class _HistoryQuery(NamedTuple):
-    """Whose history; `source_ids` and `names` are None when all are asked for."""
+    """A query for history; `source_ids` and `names` are None if unrestricted."""
 
     source_ids: list[str] | None
     names: frozenset[str] | None
@@ -88,7 +88,7 @@ class _HistoryQuery(NamedTuple):
 
 
 async def run(arguments: FactHistoryArguments, context: Context) -> str:
-    """The rows of history that the arguments select, the newest first."""
+    """The rows of history selected by the arguments, newest first."""
     source_ids, names = _sources(arguments, context)
     start = None if arguments.start is UNSET else times.start(arguments.start, "from")
     end = None if arguments.end is UNSET else times.end(arguments.end, "to")
@@ -120,7 +120,7 @@ def _sources(
 async def _fill(
     page: EntryPage, asked: _HistoryQuery, last: HistoryPosition | None, context: Context
 ) -> HistoryPosition | None:
-    """Put rows into the page; where it ended, None when nothing follows."""
+    """Add rows to the page; returns the position of its end, None if nothing follows."""
     ids, names, entity_id, start, end = asked
     for _ in range(MOST_READS):
         most = page.wanted + 1  # one more tells whether there is more
@@ -140,7 +140,7 @@ async def _fill(
 def _entry(
     row: HistoryEntry, names: frozenset[str] | None, context: Context
 ) -> dict[str, Any] | None:
-    """The row as it is shown; None when it says nothing of what is asked for."""
+    """The row in the form shown to clients; None if it has none of the requested facts."""
     source = context.sources.get(row.source_id)
     if source is None:  # no longer configured
         return None

@@ -1,4 +1,4 @@
-"""The metric tools: fixed shapes, filled by whichever integration is configured for them."""
+"""The metric tools: fixed shapes, filled by the integrations configured for them."""
 
 from typing import Annotated, cast
 

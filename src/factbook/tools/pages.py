@@ -1,4 +1,4 @@
-"""Pages that an agent takes whole: bounded in entries, in characters, and in the work for them."""
+"""Pages small enough for an agent: bounded in entries, in characters, and in work."""
 
 import re
 from typing import Any, Final
@@ -32,11 +32,11 @@ class EntryPage:
 
     @property
     def wanted(self) -> int:
-        """How many entries may follow."""
+        """The number of entries that still fit."""
         return self._limit - len(self.texts)
 
     def add(self, entry: dict[str, Any]) -> bool:
-        """Take an entry; False when there is no room. The first one always has room."""
+        """Add an entry; returns false if there is no room. The first one always fits."""
         text = encode(entry)
         if self.wanted == 0 or (self.texts and len(text) > self._room):
             return False
@@ -46,7 +46,7 @@ class EntryPage:
 
 
 def place(cursor: str, parts: int) -> tuple[Any, ...]:
-    """The time, source and, of three parts, entity id that a cursor is; raises ToolError."""
+    """The time, source and, of three parts, entity id in a cursor; raises ToolError."""
     match = _PLACE.fullmatch(cursor)
     if match is None or (match[3] is None) != (parts == 2):
         raise ToolError("That is no nextCursor of a page before. Leave cursor out to start anew.")
@@ -55,12 +55,12 @@ def place(cursor: str, parts: int) -> tuple[Any, ...]:
 
 
 def cursor(place: tuple[Any, ...] | None) -> str:
-    """The member of a result that names the next page; empty when none follows."""
+    """The result member that names the next page; empty if there is none."""
     return "" if place is None else f',"nextCursor":{encode("/".join(map(str, place)))}'
 
 
 def shortened(value: object) -> tuple[object, int | None]:
-    """The value and None, or its beginning and how many characters, items or members it has."""
+    """The value and None, or its beginning and its full size in characters, items or members."""
     if isinstance(value, str) and len(value) > LONGEST_VALUE:
         return value[:LONGEST_VALUE], len(value)
     if isinstance(value, list) and len(encode(value)) > LONGEST_VALUE:
@@ -72,7 +72,7 @@ def shortened(value: object) -> tuple[object, int | None]:
 
 
 def _fitting(items: list[Any]) -> int:
-    """How many of the first items there is room for."""
+    """The number of leading items that fit."""
     room = LONGEST_VALUE
     for count, item in enumerate(items):
         room -= len(encode(item)) + 1

@@ -1,4 +1,4 @@
-"""Which data sources and facts the arguments of a tool name."""
+"""Lookup of the data sources and facts named by the arguments of a tool."""
 
 from collections.abc import Iterable
 
@@ -12,7 +12,7 @@ _NAMED = 100
 
 
 def one(source_id: str, context: Context) -> DataSource:
-    """The data source with this id; raises ToolError, which names those that there are."""
+    """The data source with this id; raises ToolError, which lists the existing ones."""
     source = context.sources.get(source_id)
     if source is None:
         raise ToolError(
@@ -33,7 +33,7 @@ def check_facts(source: DataSource, names: Iterable[str]) -> None:
 
 
 def having(names: Iterable[str], context: Context) -> list[str]:
-    """The ids of the sources with one of these facts; raises ToolError for names that none has."""
+    """The ids of the sources with one of these facts; raises ToolError for unknown names."""
     asked, found = set(names), dict[str, set[str]]()
     for source in context.sources.values():
         if some := asked.intersection(fact.name for fact in source.schema):
@@ -47,7 +47,7 @@ def having(names: Iterable[str], context: Context) -> list[str]:
 
 
 def is_draft(source: DataSource, version: str) -> bool:
-    """Whether what the source wrote under this version is that of a draft."""
+    """Return true if the source wrote this version as a draft."""
     return source.draft or version == UNPUBLISHED
 
 

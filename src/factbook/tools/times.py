@@ -1,4 +1,4 @@
-"""Times in the arguments of tools, as agents write them."""
+"""Parsing of times in the arguments of tools, as agents write them."""
 
 import re
 from typing import Final
@@ -14,19 +14,19 @@ FORM: Final = "a date or an ISO 8601 time, in UTC unless it has an offset"
 
 
 def start(text: str, name: str) -> int:
-    """The moment of a time, or the first one of a date; raises ToolError naming the argument."""
+    """The given time, or the start of a date; raises ToolError naming the argument."""
     return _moment(text, name, FORM)
 
 
 def end(text: str, name: str) -> int:
-    """The moment of a time, or the last one of a date; raises ToolError naming the argument."""
+    """The given time, or the end of a date; raises ToolError naming the argument."""
     return _moment(text, name, FORM) + (DAY - 1 if _DATE.fullmatch(text) else 0)
 
 
 def since(text: str, name: str, now: int) -> int:
-    """The moment of a time or a date, or the one so long ago as `7d` says.
+    """The given time or date, or the time before now by a duration such as `7d`.
 
-    Raises ToolError naming the argument for other text, and for a time that is still to come.
+    Raises ToolError naming the argument for any other text, and for a time in the future.
     """
     if match := _AGO.fullmatch(text):
         return max(0, now - int(match[1]) * _UNITS[match[2]])

@@ -1,4 +1,4 @@
-"""What a tool is, and what all of them share: arguments, and finding the entity they are about."""
+"""Definition of a tool, and the parts shared by all: arguments, and entity lookup."""
 
 import difflib
 from collections.abc import Awaitable, Callable, Mapping
@@ -24,7 +24,7 @@ _NUL: Final = b"\\u0000"
 
 
 class Context(NamedTuple):
-    """What a tool may use to answer one call; `now` in milliseconds since the epoch."""
+    """The resources for answering one call; `now` in milliseconds since the epoch."""
 
     database: Database
     sources: Mapping[str, DataSource]
@@ -33,7 +33,7 @@ class Context(NamedTuple):
 
 @dataclass(frozen=True)
 class Tool:
-    """One tool. `run` returns the result as JSON text, or raises ToolError with what to do next."""
+    """A tool. `run` returns the result as JSON text, or raises ToolError with advice."""
 
     name: str
     title: str
@@ -44,12 +44,12 @@ class Tool:
 
     @cached_property
     def decoder(self) -> msgspec.json.Decoder[Struct]:
-        """Decodes and checks arguments."""
+        """The decoder and validator of arguments."""
         return msgspec.json.Decoder(self.arguments)
 
     @cached_property
     def input_schema(self) -> Schema:
-        """The JSON Schema of the arguments: everything inline, nothing else allowed."""
+        """The JSON Schema of the arguments: fully inlined, without additional properties."""
         _, components = msgspec.json.schema_components([self.arguments])
         schema: Schema = components[self.arguments.__name__]
         schema.setdefault("required", [])
@@ -61,7 +61,7 @@ class Tool:
         }
 
     async def call(self, arguments: msgspec.Raw | bytes, context: Context) -> str:
-        """The result as JSON text; raises ToolError for arguments that do not fit."""
+        """The result as JSON text; raises ToolError for invalid arguments."""
         if _NUL in bytes(arguments):
             # Nothing in the catalog has it, and PostgreSQL takes no text that does.
             raise ToolError(f"Arguments may not hold the character NUL. {self.usage}")
@@ -76,7 +76,7 @@ class Tool:
 
     @cached_property
     def usage(self) -> str:
-        """The arguments in one sentence."""
+        """The arguments, described in one sentence."""
         schema = self.input_schema
         if not schema["properties"]:
             return f"{self.name} takes no arguments."
@@ -93,7 +93,7 @@ def _about(name: str, part: Schema, schema: Schema) -> str:
 
 
 def argument(description: str, *examples: object, **rules: Any) -> Meta:
-    """What an argument means, with an example of its value."""
+    """Description of an argument, with examples of its value."""
     return Meta(description=description, examples=list(examples), **rules)
 
 
@@ -114,7 +114,7 @@ class EntityArguments(Struct, forbid_unknown_fields=True):
     kind: Kind = "component"
 
     def ref(self) -> str:
-        """The canonical reference that the arguments mean."""
+        """The canonical reference named by the arguments."""
         return canonical(self.kind, self.namespace, self.name)
 
 
@@ -142,7 +142,7 @@ class NameOrRefArguments(Struct, forbid_unknown_fields=True):
     ) = msgspec.field(default=UNSET, name="entityRef")
 
     def ref(self) -> str:
-        """The canonical reference; raises ToolError unless name and entityRef say one thing."""
+        """The canonical reference; raises ToolError if name and entityRef contradict each other."""
         both = "Give either name (with namespace and kind when they differ from the defaults) "
         both += "or entityRef, such as component:default/payments-api."
         # Clients send empty text for what they leave out.
@@ -171,7 +171,7 @@ def canonical(kind: str, namespace: str, name: str) -> str:
 
 
 async def unknown_entity(database: Database, ref: str) -> ToolError:
-    """The error for an entity that is not in the catalog, naming those that may have been meant."""
+    """The error for an entity that is not in the catalog, suggesting similar ones."""
     kind = ref.partition(":")[0]
     name = _name(ref)
     known = await by_ref.nearest(database, kind, name)
@@ -191,7 +191,7 @@ def _name(ref: str) -> str:
 
 
 async def existing(database: Database, ref: str) -> by_ref.Complying:
-    """The entity's reference, compliance bits and time; raises ToolError when there is none."""
+    """The entity's reference, compliance bits and time; raises ToolError if there is none."""
     found = await by_ref.complying(database, ref)
     if found is None:
         raise await unknown_entity(database, ref)
@@ -199,5 +199,5 @@ async def existing(database: Database, ref: str) -> by_ref.Complying:
 
 
 def encode(value: object) -> str:
-    """A result as JSON text."""
+    """Encode a result as JSON text."""
     return msgspec.json.encode(value).decode()

@@ -1,1 +1,1 @@
-"""All SQL of the catalog: reading it, writing it, and the revisions of sets."""
+"""All SQL of the catalog: reads, writes and the revisions of sets."""

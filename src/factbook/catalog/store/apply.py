@@ -1,7 +1,7 @@
-"""Writing entities: one plan, one transaction, everything that reads need kept up to date.
+"""Writes of entities: one plan, one transaction, and every derived table updated.
 
-All writes of the catalog take one lock, so that on PostgreSQL too they happen one after another:
-relations are kept rendered on both of their ends, which two writers at once would spoil.
+All writes of the catalog take one lock, so that they are serialized on PostgreSQL too: relations
+are stored rendered at both ends, which two concurrent writers would corrupt.
 """
 
 import uuid
@@ -35,7 +35,7 @@ Edge = tuple[int, str, str]  # source, type, target reference
 
 
 class Actor(NamedTuple):
-    """Who writes, and when."""
+    """User and time of a write."""
 
     ref: str
     now: int
@@ -56,7 +56,7 @@ def lock(transaction: Transaction) -> None:
 def apply(
     transaction: Transaction, plan: WritePlan, actor: Actor, *, restored: int | None = None
 ) -> WriteResult:
-    """Carry out a plan; a new revision of the set when it changes something."""
+    """Carry out a plan, with a new revision of the set if it changes anything."""
     items = {item.ref: (item.uid, item.updated_by, item.updated_at) for item in plan.unchanged}
     target = plan.set
     if plan.is_empty:
@@ -81,7 +81,7 @@ def apply(
 
 
 class _Changes:
-    """The rows of one plan, and which relations have to be rendered again because of them."""
+    """Rows changed by one plan, and the entities whose relations must be rendered again."""
 
     def __init__(self, transaction: Transaction, actor: Actor, set_id: int | None) -> None:
         self._transaction = transaction
@@ -191,7 +191,7 @@ class _Changes:
         return {row[0] for row in rows}
 
     def _remembered(self, refs: list[str]) -> dict[str, tuple[int, str]]:
-        """Ids and uids of entities that were removed not long ago and come back."""
+        """Ids and uids of recently removed entities that are added again."""
         if not refs or self._transaction.one("SELECT 1 FROM removed_entities LIMIT 1") is None:
             return {}
         rows = self._transaction.all(
@@ -218,7 +218,7 @@ def _create_set(transaction: Transaction, name: str, actor: Actor) -> SetRow:
 
 
 def _leave_other_sets(transaction: Transaction, taken: Sequence[Existing], actor: Actor) -> None:
-    """A new revision of every set that loses entities to this one."""
+    """Write a new revision of every set that loses entities to this one."""
     if not taken:
         return
     rows = transaction.all(

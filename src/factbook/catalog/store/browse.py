@@ -1,4 +1,4 @@
-"""The catalog as people look through it: a page of entities, how many there are, what to choose."""
+"""Catalog browsing: a page of entities, counts by kind, and values to filter by."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -39,7 +39,7 @@ Place = tuple[str | int, ...]  # a row's values of the columns of an order
 
 @dataclass(frozen=True)
 class Filter:
-    """Which entities: an empty text asks for nothing. `owner` is a canonical reference.
+    """A filter of entities; an empty string means no restriction. `owner` is a canonical reference.
 
     `kind`, `namespace`, `tag` and `text` are in lower case.
     """
@@ -53,7 +53,7 @@ class Filter:
 
     @property
     def is_quick(self) -> bool:
-        """Whether an index has the entities in the order of their names and of their kinds."""
+        """True if an index holds the matching entities ordered by name and by kind."""
         return not (self.namespace or self.owner or self.tag or self.set or self.text)
 
     def sql(self, order: Order | None = None) -> SQL:
@@ -66,7 +66,7 @@ class Filter:
         return f"{where} AND {_IN_SET}", [*parameters, self.set]
 
     def _named(self, order: Order | None) -> SQL:
-        """Kind and namespace, said of columns that an index for this order holds."""
+        """Kind and namespace, as conditions on columns that an index for this order holds."""
         conditions, parameters = ["1 = 1"], list[object]()
         if self.kind and order == "updated":
             conditions.append("e.ref >= ? AND e.ref < ?")
@@ -90,7 +90,7 @@ class Filter:
 
 
 class EntityRow(NamedTuple):
-    """An entity in a list; `document` is the JSON of what was pushed."""
+    """An entity in a list; `document` is the JSON as pushed."""
 
     ref: str
     document: str
@@ -98,7 +98,7 @@ class EntityRow(NamedTuple):
 
 
 class BrowsePage(NamedTuple):
-    """Entities in their order, with their places; whether there are more on either side."""
+    """Entities in order, with their positions; `before` and `after` tell if there are more."""
 
     items: list[EntityRow]
     places: list[Place]
@@ -122,7 +122,7 @@ async def find(
     *,
     backward: bool = False,
 ) -> Found:
-    """Up to `limit` entities behind a place; `backward`: those that stand before it."""
+    """Up to `limit` entities after a position, or with `backward` before it."""
     ask = _walk if wanted.is_quick else _look
     rows, kinds = await ask(database, wanted, _Part(order, limit + 1, place, backward))
     kept = rows[:limit]
@@ -154,7 +154,7 @@ class _Part(NamedTuple):
         return ", ".join(f"{table}.{column}{direction}" for column in self.columns)
 
     def behind(self, table: str) -> SQL:
-        """What stands behind the place."""
+        """The condition for rows after the position."""
         if self.place is None:
             return "1 = 1", []
         named = ", ".join(f"{table}.{column}" for column in self.columns)
@@ -167,7 +167,7 @@ _Rows = tuple[list[Row], list["FilterChoice"]]
 
 
 async def _walk(database: Database, wanted: Filter, part: _Part) -> _Rows:
-    """Where an index has the entities, in their order but for that of changes: along it."""
+    """Walk an index in the requested order; the order by change time needs a search."""
     where, parameters = wanted.sql(part.order)
     behind, values = part.behind("e")
     sql = _PAGE.format(
@@ -183,7 +183,7 @@ async def _walk(database: Database, wanted: Filter, part: _Part) -> _Rows:
 
 
 async def _look(database: Database, wanted: Filter, part: _Part) -> _Rows:
-    """Where many have to be looked at: once, for the page and for the numbers."""
+    """Search many entities once, for both the page and the counts by kind."""
     where, parameters = replace(wanted, kind="").sql(part.order)
     behind, values = part.behind("m")
     of_kind, kinds = ("m.kind = ?", [wanted.kind]) if wanted.kind else ("1 = 1", [])
@@ -208,7 +208,7 @@ def _place(row: Row, order: Order) -> Place:
 
 
 def is_place(place: Sequence[object], order: Order) -> bool:
-    """Whether these values can be a place in this order."""
+    """Return true if these values are a valid position in this order."""
     columns, _ = _ORDERS[order]
     return len(place) == len(columns) and all(
         (type(value) is int and abs(value) < 2**63)
@@ -219,7 +219,7 @@ def is_place(place: Sequence[object], order: Order) -> bool:
 
 
 class FilterChoice(NamedTuple):
-    """A value to choose, and how many entities have it."""
+    """A value to filter by, and the number of entities that have it."""
 
     value: str
     entities: int
@@ -231,7 +231,7 @@ async def namespaces(database: Database, limit: int) -> list[FilterChoice]:
 
 
 async def owners(database: Database, limit: int) -> list[FilterChoice]:
-    """The references that most entities have as their owner, whether they exist or not."""
+    """The references that are the owner of the most entities, existing or not."""
     return [FilterChoice(*row) for row in await database.search(_OWNERS, (limit,))]
 
 
@@ -246,7 +246,7 @@ async def sets(database: Database, limit: int) -> list[FilterChoice]:
 
 
 async def revision(database: Database) -> tuple[int, int]:
-    """What changes with the content of sets, and with new entities."""
+    """A version that changes with the content of sets and with new entities."""
     row = await database.one(_REVISION)
     assert row is not None
     return row[0], row[1]

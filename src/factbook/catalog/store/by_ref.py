@@ -1,4 +1,4 @@
-"""Reading entities that are known by name, and the catalog's own facts about many."""
+"""Reads of entities by reference or uid, and the catalog's own facts about many entities."""
 
 from collections.abc import AsyncIterator
 from typing import NamedTuple
@@ -26,7 +26,7 @@ async def entity_by_uid(database: Database, uid: str) -> StoredEntity | None:
 async def entities_by_refs(
     database: Database, wanted: list[str], condition: Condition
 ) -> dict[str, StoredEntity]:
-    """Those of the references that exist and meet the condition."""
+    """The entities among these references that exist and meet the condition."""
     where, parameters = condition.sql()
     rows = await database.all(
         f"SELECT {COLUMNS} FROM entities e WHERE e.ref IN LIST(?) AND ({where})",
@@ -36,7 +36,7 @@ async def entities_by_refs(
 
 
 async def nearest(database: Database, kind: str, name: str, limit: int = 100) -> list[str]:
-    """References of this kind whose names are neighbours of `name`, and some that begin like it."""
+    """References of this kind whose names are neighbours of `name` or share a prefix with it."""
     found: dict[str, None] = {}
     for condition, order, text in (
         ("e.name >= ?", "e.name", name),
@@ -57,7 +57,7 @@ _PORTION = 2_000
 
 
 class Complying(NamedTuple):
-    """The catalog's own facts about an entity: the bits of `catalog.compliance`, and its time."""
+    """The catalog's own facts about an entity: the bits of `catalog.compliance`, and their time."""
 
     ref: str
     compliance: int
@@ -75,7 +75,10 @@ async def complying(database: Database, ref: str) -> Complying | None:
 async def complying_pages(
     database: Database, kind: str | None, namespace: str | None, after: str, limit: int | None
 ) -> AsyncIterator[list[tuple[str, int, int]]]:
-    """The rows of Complying for a kind and namespace, by reference, all of one moment."""
+    """Rows of Complying for a kind and namespace, by reference, from one snapshot.
+
+    Without `owners` the OWNER_EXISTS bit is not looked up, which is faster.
+    """
     where, parameters = narrowed(kind, namespace)
     sql = (
         "SELECT LIST_OF(ref), LIST_OF(compliance), LIST_OF(updated_at) FROM ("
@@ -111,7 +114,7 @@ def compliance_of(transaction: Transaction, ids: list[int]) -> list[tuple[int, i
 
 
 async def count(database: Database, kind: str | None, namespace: str | None, most: int) -> int:
-    """How many entities of a kind and namespace there are; no more than `most` are counted."""
+    """Count the entities of a kind and namespace, up to `most`."""
     where, parameters = narrowed(kind, namespace)
     some = f"SELECT 1 FROM entities WHERE {where} LIMIT {most}"
     row = await database.one(f"SELECT count(*) FROM ({some}) found", parameters)

@@ -1,4 +1,4 @@
-"""What one revision of a set changed, entity by entity, as pages of a difference."""
+"""Changes of entities made by revisions of sets: those of one revision, or all since a time."""
 
 from typing import Literal, NamedTuple
 
@@ -11,7 +11,7 @@ ChangeKind = Literal["added", "updated", "removed"]
 
 
 class Changed(NamedTuple):
-    """An entity that a revision changed: its document before and after; None where it was not."""
+    """An entity changed by a revision: its document before and after; None if it did not exist."""
 
     ref: str
     before: str | None
@@ -19,14 +19,14 @@ class Changed(NamedTuple):
 
     @property
     def kind(self) -> ChangeKind:
-        """What happened to it."""
+        """Kind of the change."""
         if self.before is None:
             return "added"
         return "removed" if self.after is None else "updated"
 
 
 class RevisionChanges(NamedTuple):
-    """A page of the entities that a revision changed, by reference; `more`: others follow."""
+    """A page of the entities changed by a revision, by reference; `more` is true if any follow."""
 
     revision: SetRevision
     items: list[Changed]

@@ -1,4 +1,4 @@
-"""Reading the entities that facts are collected for: whole, in the order of their ids."""
+"""Reads of the entities that facts are collected for: whole documents, ordered by id."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -20,13 +20,13 @@ def page(where: SQL, after: int, limit: int) -> SQL:
 
 
 def among(where: SQL, ids: list[int]) -> SQL:
-    """The statement for those of the entities that meet the condition."""
+    """The statement for the given entities that meet the condition."""
     condition, parameters = where
     return f"{_SELECT} WHERE e.id IN LIST(?) AND {condition} ORDER BY e.id", [ids, *parameters]
 
 
 def read(rows: Iterable[Row]) -> list[tuple[int, str, dict[str, Any]]]:
-    """(id, reference, the entity as the catalog shows it) of what such a statement found."""
+    """(id, reference, entity in the form that the catalog shows) from rows of such a statement."""
     return [(row[0], row[1], msgspec.json.decode(documents.rendered(*row[2:]))) for row in rows]
 
 
@@ -37,13 +37,13 @@ async def id_of(database: Database, ref: str) -> int | None:
 
 
 async def entity(database: Database, ref: str) -> dict[str, Any] | None:
-    """The entity with this canonical reference, as the catalog shows it."""
+    """The entity with this canonical reference, in the form that the catalog shows."""
     rows = await database.all(f"{_SELECT} WHERE e.ref = ?", (ref,))
     return next((found for _, _, found in read(rows)), None)
 
 
 def existing(transaction: Transaction, ids: list[int]) -> set[int]:
-    """Those of the ids that are of entities in the catalog."""
+    """The given ids that belong to entities in the catalog."""
     rows = transaction.all("SELECT id FROM entities WHERE id IN LIST(?)", (ids,))
     return {row[0] for row in rows}
 

@@ -1,7 +1,7 @@
-"""Which entities are meant: conditions that combine, and their SQL on `entities e`.
+"""Composable conditions on entities, and their SQL on `entities e`.
 
-Filters, predicates, full text and the entity filters of data sources all come to these. Keys are
-dotted paths of the index (catalog/search.py); keys and values are in lower case.
+Filters, predicates, full-text search and the entity filters of data sources all compile to these.
+Keys are dotted paths of the index (catalog/search.py); keys and values are in lower case.
 """
 
 from collections.abc import Iterable, Sequence
@@ -28,7 +28,7 @@ _LAST = chr(0x10FFFF)
 
 @dataclass(frozen=True)
 class AllOf:
-    """Every one of the parts holds; without parts, always."""
+    """Conjunction: every part holds; empty, it is always true."""
 
     parts: Sequence["Condition"] = ()
 
@@ -42,7 +42,7 @@ class AllOf:
 
 @dataclass(frozen=True)
 class AnyOf:
-    """One of the parts holds; without parts, never."""
+    """Disjunction: at least one part holds; empty, it is never true."""
 
     parts: Sequence["Condition"]
 
@@ -53,7 +53,7 @@ class AnyOf:
 
 @dataclass(frozen=True)
 class Not:
-    """The part does not hold."""
+    """Negation: the part does not hold."""
 
     part: "Condition"
 
@@ -64,7 +64,7 @@ class Not:
 
 @dataclass(frozen=True)
 class Apart:
-    """The part holds; what it means is found out by itself, once, and not by joining tables."""
+    """A condition evaluated on its own, once, instead of being joined with other tables."""
 
     part: "Condition"
 
@@ -93,7 +93,7 @@ class Has:
 
 @dataclass(frozen=True)
 class HasPrefix:
-    """The key has a value that begins with the prefix."""
+    """A value of the key begins with the prefix."""
 
     key: str
     prefix: str
@@ -110,7 +110,7 @@ class HasPrefix:
 
 @dataclass(frozen=True)
 class Related:
-    """There is a relation: where they are given, of one of the types and to one of the targets."""
+    """A relation exists: of one of the types, if given, and to one of the targets, if given."""
 
     types: Sequence[str] | None = None
     targets: Sequence[str] | None = None
@@ -122,7 +122,7 @@ class Related:
 
 @dataclass(frozen=True)
 class Contains:
-    """The text occurs in a value of one of the keys."""
+    """A value of one of the keys contains the text."""
 
     keys: Sequence[str]
     text: str
@@ -133,14 +133,14 @@ class Contains:
 
 
 class CustomCondition(Protocol):
-    """A condition of another module."""
+    """A condition defined by another module."""
 
     def sql(self) -> SQL:
         """The condition on `entities e`."""
 
 
 def only_key(condition: "Condition") -> str | None:
-    """The column of which it asks for one value, "" if it asks for nothing, None if for more."""
+    """The column of which it requires one value; "" if it requires nothing, else None."""
     match condition:
         case AllOf(parts=parts) if not parts:
             return ""
@@ -157,7 +157,7 @@ EVERYTHING = AllOf()
 
 
 def escaped(text: str) -> str:
-    """The text as a part of a pattern of LIKE, with a backslash as the escape."""
+    """The text escaped for a LIKE pattern, with backslash as the escape character."""
     return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
 
 
@@ -189,7 +189,7 @@ def _in(column: str, values: Sequence[str]) -> SQL:
 def _pointing(types: Sequence[str] | None, target: str, parameters: list[object]) -> SQL:
     """Entities with a relation of one of the types, stated by themselves or by the other side.
 
-    `target` is the condition on the other side's reference, which stands in it as `{0}`.
+    `target` is the condition on the other side's reference, which is written in it as `{0}`.
     """
     forward = [name for name in REVERSE if types is None or name.lower() in types]
     parts = list[SQL]()

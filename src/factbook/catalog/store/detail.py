@@ -1,4 +1,4 @@
-"""One entity with all that its page shows of it, and the names of those that it is related to."""
+"""Data of an entity's page, including the names of related entities."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -13,7 +13,7 @@ _LONGEST = 20_000
 
 
 class EntityDetail(NamedTuple):
-    """An entity and what is known beside its document; `set` is None outside any set."""
+    """An entity with its metadata in the store; `set` is None outside any set."""
 
     stored: StoredEntity
     id: int
@@ -24,7 +24,7 @@ class EntityDetail(NamedTuple):
 
 
 class DisplayName(NamedTuple):
-    """An entity as others are shown that are related to it: its title, else its name as written."""
+    """Display name of a related entity: its title, or else its name as written."""
 
     title: str
     name: str
@@ -38,13 +38,13 @@ async def entity(database: Database, ref: str) -> EntityDetail | None:
 
 
 async def names(database: Database, refs: Sequence[str]) -> dict[str, DisplayName]:
-    """How those of the entities are called that are in the catalog, by their references."""
+    """The display names of the entities that are in the catalog, by reference."""
     rows = await database.all(_NAMES, (_LONGEST, list(refs)))
     return {ref: _named(ref, document) for ref, document in rows}
 
 
 async def same_name(database: Database, name: str, limit: int) -> list[str]:
-    """References that have this name, of whatever kind and namespace."""
+    """References with this name, of any kind and namespace."""
     rows = await database.all(_SAME_NAME, (name.lower(), limit))
     return [row[0] for row in rows]
 

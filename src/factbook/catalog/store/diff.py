@@ -1,4 +1,4 @@
-"""What a write would change: a comparison of what is stored with what is wanted."""
+"""Plan of a write: the difference between the stored and the wanted entities."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ OUTSIDE = "no set"  # who owns an entity that was pushed outside any set
 
 
 class SetRow(NamedTuple):
-    """A set as it is stored; revision 0 is a set that does not exist yet."""
+    """A stored set; revision 0 means that the set does not exist yet."""
 
     id: int
     name: str
@@ -21,7 +21,7 @@ class SetRow(NamedTuple):
 
 
 class Existing(NamedTuple):
-    """What is known of a stored entity."""
+    """A stored entity without its document."""
 
     ref: str
     id: int
@@ -32,7 +32,7 @@ class Existing(NamedTuple):
 
 
 class Guards(NamedTuple):
-    """The conditions under which a push is refused."""
+    """The conditions under which a push is rejected."""
 
     if_match: str | None = None  # the only revision to build on, as an entity tag
     max_removals: Callable[[int], int] | None = None  # from the item count to the most removals
@@ -41,10 +41,10 @@ class Guards(NamedTuple):
 
 @dataclass
 class WritePlan:
-    """What a write adds, updates, removes and leaves alone.
+    """Entities that a write adds, updates, removes and leaves unchanged.
 
     `set` is None for entities outside any set. `order` holds every reference of the set in its new
-    order, or None when the write only appends to it and removes from it.
+    order, or None if the write only appends to and removes from it.
     """
 
     set: SetRow | None
@@ -57,7 +57,7 @@ class WritePlan:
 
     @property
     def changes(self) -> dict[str, int]:
-        """The counts that a push answers with; an entity taken from another set counts as added."""
+        """The counts reported for a push; an entity taken from another set counts as added."""
         return {
             "added": len(self.added) + len(self.taken),
             "updated": len(self.updated),
@@ -67,11 +67,11 @@ class WritePlan:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing changes."""
+        """True if nothing changes."""
         return not (self.added or self.taken or self.updated or self.removed)
 
     def difference(self) -> list[dict[str, str]]:
-        """Each entity that changes, and how."""
+        """Each entity that changes, with the kind of change."""
         groups = (
             ("added", [item.ref for item in self.added]),
             ("added", [item.ref for item, _ in self.taken]),
@@ -82,7 +82,7 @@ class WritePlan:
 
 
 def set_row(transaction: Transaction, name: str) -> SetRow:
-    """The set with this name; one of revision 0 when there is none."""
+    """The set with this name; revision 0 if there is none."""
     row = transaction.one("SELECT id, name, revision, item_count FROM sets WHERE name = ?", (name,))
     return SetRow(*row) if row else SetRow(0, name, 0, 0)
 
@@ -92,7 +92,7 @@ def replacement(
 ) -> WritePlan:
     """The plan that makes `wanted` the whole content of a set.
 
-    Raises PreconditionFailedError or ConflictError when a guard, or another owner, forbids it.
+    Raises PreconditionFailedError or ConflictError if a guard or another owner forbids it.
     """
     target = set_row(transaction, name)
     _check_revision(target, guards.if_match)
@@ -129,7 +129,7 @@ def addition(
 
 
 def removal(transaction: Transaction, uid: str) -> WritePlan | None:
-    """The plan that removes one entity from wherever it is; None when there is no such entity."""
+    """The plan that removes one entity, in a set or not; None if there is no such entity."""
     row = transaction.one(
         "SELECT e.ref, e.id, e.uid, e.etag, e.updated_by, e.updated_at, s.name "
         "FROM entities e LEFT JOIN sets s ON s.id = e.set_id WHERE e.uid = ?",

@@ -1,4 +1,4 @@
-"""How a document is stored: in two columns, between which reads put the uid and the etag."""
+"""Storage format of a document: two columns, between which reads insert the uid and the etag."""
 
 _METADATA = '"metadata":{'
 
@@ -7,7 +7,7 @@ DOCUMENT = "e.head || e.body || '}'"
 
 
 def split(document: str) -> tuple[str, str]:
-    """Head, up to the brace that opens `metadata`, and body, without the last brace."""
+    """Split into head, up to the brace that opens `metadata`, and body, without the last brace."""
     # metadata is the first object of a document: nothing before it can hold this text.
     head, opening, body = document.partition(_METADATA)
     return head + opening, body[:-1]
@@ -16,7 +16,7 @@ def split(document: str) -> tuple[str, str]:
 def rendered(
     head: str, uid: str, etag: str, body: str, relations: str, problems: str | None
 ) -> str:
-    """The entity as the catalog shows it; `relations` and `problems` are JSON."""
+    """The entity in the form that the catalog shows; `relations` and `problems` are JSON."""
     status = f',"status":{{"items":{problems}}}' if problems else ""
     return f'{head}"uid":"{uid}","etag":"{etag}",{body},"relations":{relations}{status}}}'
 

@@ -1,4 +1,4 @@
-"""Questions for many entities: which, in which order, a page of them or all."""
+"""Queries for many entities: a condition, an order, and a page of the result or all of it."""
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, replace
@@ -22,7 +22,7 @@ Place = list[str | None]  # a row's sort values and, last, its reference
 
 
 class StoredEntity(NamedTuple):
-    """An entity as it is stored; `relations` and `problems` are JSON, the rest as in documents."""
+    """A stored entity; `relations` and `problems` are JSON, the other texts as in `documents`."""
 
     ref: str
     head: str
@@ -33,19 +33,19 @@ class StoredEntity(NamedTuple):
     problems: str | None
 
     def render(self) -> str:
-        """The entity as the catalog shows it: with uid, etag, relations and status."""
+        """The entity in the form that the catalog shows: with uid, etag, relations and status."""
         return documents.rendered(*self[1:])
 
 
 class SortField(NamedTuple):
-    """One field to order by; entities that lack it come last in both directions."""
+    """A field to order by; entities without it come last in both directions."""
 
     field: str
     descending: bool = False
 
 
 class _Sort(NamedTuple):
-    """An order as SQL: the expression to sort by, and whether it can be null."""
+    """An order as SQL: the sort expression, and true if it can be null."""
 
     expression: str
     descending: bool
@@ -54,9 +54,9 @@ class _Sort(NamedTuple):
 
 @dataclass(frozen=True)
 class Query:
-    """Which entities, in which order, from where on.
+    """A query for entities: condition, order and position.
 
-    `backward` turns the order around: with `after` it leads to what stands before a place.
+    `backward` reverses the order: with `after`, the page is the one before that position.
     """
 
     condition: Condition = EVERYTHING
@@ -68,7 +68,7 @@ class Query:
 
     @property
     def is_quick(self) -> bool:
-        """Whether an index leads to just the rows of the page, so that nothing has to be sorted."""
+        """True if an index leads to exactly the rows of the page, so that no sort is needed."""
         key = only_key(self.condition)
         if key is None or self.offset > _NEAR:
             return False
@@ -76,18 +76,19 @@ class Query:
         return not fields or (fields == ["metadata.name"] and key in ("", "kind"))
 
     def sql(self) -> tuple[str, list[object]]:
-        """The statement; its rows are the columns of Stored and, of a page, the sort values."""
+        """The statement; its rows are the columns of Stored and, for a page, the sort values."""
         return self._sql(COLUMNS)
 
     def text_sql(self) -> tuple[str, list[object]]:
-        """The statement whose columns, put together, are each entity as shown behind a comma."""
+        """The statement whose concatenated columns render each entity, preceded by a comma."""
         assert self.limit is None
         return self._sql(documents.RENDERED)
 
     def _ranged(self, condition: Condition) -> tuple[str, list[object]]:
-        """The condition; of one kind in the order of references said with their range, too.
+        """The condition, with a range of references added for one kind in reference order.
 
-        References begin with the kind, so a walk along them would look at all other kinds first.
+        References begin with the kind, so a walk along them would otherwise scan all preceding
+        kinds.
         """
         where, parameters = condition.sql()
         kind = None if self.order else _kind(condition)
@@ -101,7 +102,7 @@ class Query:
         return f" LIMIT {self.limit} OFFSET {self.offset}"
 
     def _narrowly(self, columns: str, sources: str, sorts: list[_Sort]) -> str:
-        """A page for which many rows are looked at: without their documents, which come after."""
+        """The statement for a page that scans many rows: documents are read for the result only."""
         named = ", ".join(
             ["e.id AS id", *(f"{sort.expression} AS s{place}" for place, sort in enumerate(sorts))]
         )
@@ -115,13 +116,13 @@ class Query:
 
     @property
     def is_walkable(self) -> bool:
-        """Whether an index has the entities in this order."""
+        """True if an index holds the entities in this order."""
         return self.offset <= _NEAR and all(
             item.field.lower() in KEY_COLUMNS for item in self.order
         )
 
     def near_sql(self, window: int, met: Condition) -> tuple[str, list[object]]:
-        """The page, if the first entities in the order, so many, hold it; `met` by these alone."""
+        """The statement for the page among the first `window` entities, tested by `met` alone."""
         assert self.limit is not None
         _, sorts, _ = _sorts(self.order, self.backward)
         kind = _kind(self.condition)
@@ -160,7 +161,7 @@ class Query:
 
 
 def _kind(condition: Condition) -> str | None:
-    """The kind that a condition asks for, if it is one."""
+    """The kind required by a condition, if there is one."""
     match condition:
         case AllOf(parts=parts):
             return next((kind for part in parts if (kind := _kind(part))), None)
@@ -198,7 +199,7 @@ def _ordered(sorts: list[_Sort], backward: bool) -> str:
 
 
 def _after(sorts: list[_Sort], after: Place, backward: bool) -> tuple[str, list[object]]:
-    """The rows that sort behind a row with these sort values and, last, this reference."""
+    """The condition for rows after a row with these sort values and, as tie-breaker, reference."""
     *values, ref = after
     alternatives, parameters = [], list[object]()
     same, same_parameters = "", list[object]()
@@ -228,7 +229,7 @@ def _after(sorts: list[_Sort], after: Place, backward: bool) -> tuple[str, list[
 
 
 class StoredEntityPage(NamedTuple):
-    """One page of a query in its order; `more` says whether something follows in its direction."""
+    """A page of a query in its order; `more` is true if entities follow in its direction."""
 
     items: list[StoredEntity]
     places: list[Place]
@@ -236,7 +237,7 @@ class StoredEntityPage(NamedTuple):
 
 
 async def page(database: Database, query: Query) -> StoredEntityPage:
-    """At most `query.limit` entities."""
+    """Up to `query.limit` entities."""
     assert query.limit is not None
     width = len(StoredEntity._fields)
     wanted = replace(query, limit=query.limit + 1)
@@ -266,19 +267,19 @@ async def _rows(database: Database, query: Query) -> list[Row]:
 
 
 async def stream(database: Database, query: Query) -> AsyncIterator[list[StoredEntity]]:
-    """Every entity of a query, in portions, all of one moment."""
+    """All entities of a query, in portions, from one snapshot."""
     width = len(StoredEntity._fields)
     async for rows in database.pages(*query.sql()):
         yield [StoredEntity(*row[:width]) for row in rows]
 
 
 def stream_text(database: Database, query: Query) -> AsyncIterator[bytes]:
-    """The same as rendered JSON, each entity behind a comma, in pieces."""
+    """The same as rendered JSON, each entity preceded by a comma, in chunks."""
     return database.text(*query.text_sql())
 
 
 async def total(database: Database, condition: Condition) -> int:
-    """How many entities meet the condition."""
+    """Count the entities that meet the condition."""
     key = only_key(condition)
     if key in ("", "kind"):
         kinds, kind = await counting.by_kind(database), _kind(condition)

@@ -1,4 +1,4 @@
-"""Facets: the values that a key has, each with the number of entities that have it."""
+"""Facets: the values of a key, each with the number of entities that have it."""
 
 from typing import NamedTuple
 
@@ -12,14 +12,14 @@ _OWN_COLUMNS = ("metadata.namespace", "metadata.uid")
 
 
 class Facet(NamedTuple):
-    """A value as it was written, and how many entities have it."""
+    """A value as it was written, and the number of entities that have it."""
 
     value: str
     entities: int
 
 
 async def facet(database: Database, key: str, condition: Condition) -> list[Facet]:
-    """The values of a key among the entities that meet the condition, by value in any case."""
+    """The values of a key among the entities that meet the condition, in case-insensitive order."""
     key = key.lower()
     if key in _OWN_COLUMNS:
         sql, parameters = _of_column(COLUMNS[key], condition)

@@ -1,4 +1,8 @@
-"""The catalog as a whole: how many entities of which kind, how they comply, what changed most."""
+"""Catalog statistics: entities by kind, compliance, and the largest changes.
+
+The numbers of entities by kind are cached, and checked against the state of the database on every
+read, so they are never older than the last commit, whichever process made it.
+"""
 
 from typing import NamedTuple
 
@@ -8,7 +12,7 @@ from factbook.storage import Database
 
 
 class RevisionTotals(NamedTuple):
-    """A revision among the largest: how many entities it added, updated and removed."""
+    """A revision among the largest: the number of entities it added, updated and removed."""
 
     set: str
     revision: int
@@ -26,7 +30,7 @@ async def kinds(database: Database) -> dict[str, int]:
 
 
 async def compliance(database: Database, kind: str | None) -> dict[int, int]:
-    """How many entities of a kind have just these bits of `catalog.compliance`, by the bits."""
+    """The number of entities of a kind by their exact bits of `catalog.compliance`."""
     where, parameters = narrowed(kind, None)
     rows = await database.search(
         f"SELECT compliance, count(*) FROM entities WHERE {where} GROUP BY compliance", parameters
@@ -35,7 +39,7 @@ async def compliance(database: Database, kind: str | None) -> dict[int, int]:
 
 
 async def largest_changes(database: Database, since: int, limit: int) -> list[RevisionTotals]:
-    """The revisions since a time that changed the most entities, the largest first."""
+    """The revisions since a time that changed the most entities, largest first."""
     rows = await database.search(
         "SELECT s.name, r.number, r.created_by, r.created_at, r.added, r.updated, r.removed "
         "FROM revisions r JOIN sets s ON s.id = r.set_id WHERE r.created_at >= ? "

@@ -1,4 +1,4 @@
-"""Revisions of sets: what each push changed, and the content of a set at an earlier one."""
+"""Revisions of sets: the changes of each push, and the content of a set at an earlier revision."""
 
 from collections.abc import Iterable
 from itertools import groupby, islice
@@ -12,7 +12,7 @@ from factbook.storage import Database, Row, Transaction
 
 
 class SetRevision(NamedTuple):
-    """One revision of a set; `restored` is the revision that it put back."""
+    """A revision of a set; `restored` is the number of the revision that it restored."""
 
     number: int
     created_by: str
@@ -35,7 +35,7 @@ def record(
     now: int,
     restored: int | None = None,
 ) -> SetRow:
-    """Write the next revision of a set, before its plan is carried out; the set as it then is."""
+    """Write the next revision of a set before its plan is carried out; returns the set after it."""
     number = target.revision + 1
     changes = plan.changes
     # A write of one entity does not look at the others.
@@ -74,11 +74,11 @@ SELECT i.set_id, ?, e.ref, i.place, {DOCUMENT} FROM (
 
 
 def documents_at(transaction: Transaction, target: SetRow, number: int) -> list[str]:
-    """The documents of a set as they were after revision `number`, in their order then.
+    """The documents of a set after revision `number`, in their order then.
 
-    Only where a later push turned round what it kept, the order of that stays.
+    If a later push reordered entities that it kept, their later order stays.
 
-    Undoes the later revisions, newest first. Raises NotFoundError when one that is needed is gone.
+    Undoes the later revisions, newest first. Raises NotFoundError if a revision it needs is gone.
     """
     _check_known(transaction, target, number)
     content = transaction.all(
@@ -97,7 +97,7 @@ def documents_at(transaction: Transaction, target: SetRow, number: int) -> list[
 
 
 def _undone(content: list[Row], changed: list[Row]) -> list[Row]:
-    """The content of a set before the changes of one revision, which come by their places."""
+    """The content of a set before one revision, whose changes come ordered by position."""
     refs = {ref for _, ref, _ in changed}
     kept = iter([row for row in content if row[0] not in refs])
     before: list[Row] = []
@@ -117,7 +117,7 @@ def _check_known(transaction: Transaction, target: SetRow, number: int) -> None:
 
 
 async def listed(database: Database, set_id: int) -> list[SetRevision]:
-    """The revisions of a set that are kept, newest first."""
+    """The kept revisions of a set, newest first."""
     rows = await database.all(
         f"SELECT {', '.join(COLUMNS)} FROM revisions WHERE set_id = ? ORDER BY number DESC",
         (set_id,),
@@ -126,9 +126,10 @@ async def listed(database: Database, set_id: int) -> list[SetRevision]:
 
 
 def trim(transaction: Transaction, kept: int, before: int) -> int:
-    """Forget all but the newest `kept` revisions, and those that another replaced `before`.
+    """Delete all but the newest `kept` revisions, and those replaced before the time `before`.
 
-    How a set is now stays, however old: a push that empties it today can still be undone.
+    The newest revision of a set always stays: a push that empties the set today can still be
+    undone.
     """
     gone = transaction.all(
         "SELECT r.set_id, r.number FROM revisions r JOIN sets s ON s.id = r.set_id "
@@ -141,7 +142,7 @@ def trim(transaction: Transaction, kept: int, before: int) -> int:
 
 
 def trim_set(transaction: Transaction, target: SetRow, kept: int) -> None:
-    """Forget all but the newest `kept` revisions of one set."""
+    """Delete all but the newest `kept` revisions of one set."""
     gone = transaction.all(
         "SELECT set_id, number FROM revisions WHERE set_id = ? AND number <= ?",
         (target.id, target.revision - kept),
@@ -150,7 +151,7 @@ def trim_set(transaction: Transaction, target: SetRow, kept: int) -> None:
 
 
 def delete(transaction: Transaction, gone: Iterable[tuple[int, int]]) -> None:
-    """Delete revisions with their changes."""
+    """Delete revisions and their changes."""
     rows = list(gone)
     transaction.many("DELETE FROM revision_changes WHERE set_id = ? AND number = ?", rows)
     transaction.many("DELETE FROM revisions WHERE set_id = ? AND number = ?", rows)

@@ -1,8 +1,8 @@
-"""Conditions that very many entities meet, asked so that not all of those have to be read.
+"""Rewriting of conditions that very many entities meet, to avoid reading all of those.
 
-A database plans for as many rows as it guesses, and of keys and values together it knows little:
-of a million entities it then reads one after another for seconds. So how often values occur is
-looked up first, as far as it matters.
+The query planner knows little about the joint distribution of keys and values: with a million
+entities it may scan them one by one for seconds. The relevant frequencies of values are therefore
+looked up first.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,10 +21,10 @@ _ALMOST_UNIQUE = ("metadata.name", "metadata.uid")
 
 
 class Frequent(NamedTuple):
-    """Two forms of a condition of which every part is met by many entities.
+    """Two forms of a condition whose every part is met by many entities.
 
-    `near` looks one entity up after another, for some of them; None where that cannot be.
-    `apart` finds out what each part means before it looks at entities, for all of them.
+    `near` probes entities one by one and suits a few of them; None where that is impossible.
+    `apart` evaluates each part before it reads entities and suits all of them.
     """
 
     near: Condition | None
@@ -45,7 +45,7 @@ class _Met:
 
 
 async def frequent(database: Database, condition: Condition) -> Frequent | None:
-    """The forms of a condition that is a conjunction of keys; None when few entities meet it."""
+    """Rewrite a conjunction of conditions on keys; None if few entities meet it."""
     parts = list(_parts(condition))
     looked_up = [part for part in parts if isinstance(part, Has) and part.key not in COLUMNS]
     if not looked_up or any(not _is_usual(part) for part in parts):
@@ -60,7 +60,7 @@ async def frequent(database: Database, condition: Condition) -> Frequent | None:
 
 
 def _parts(condition: Condition) -> Iterator[Condition]:
-    """What has to hold at the same time."""
+    """The terms of a conjunction."""
     if isinstance(condition, AllOf) or (isinstance(condition, AnyOf) and len(condition.parts) == 1):
         for part in condition.parts:
             yield from _parts(part)
@@ -69,7 +69,7 @@ def _parts(condition: Condition) -> Iterator[Condition]:
 
 
 def _is_usual(part: Condition) -> bool:
-    """Whether this is known to be a part that many entities may meet."""
+    """Return true if many entities may meet this part."""
     return (
         isinstance(part, Has)
         and part.key not in _ALMOST_UNIQUE

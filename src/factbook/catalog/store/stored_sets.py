@@ -1,7 +1,7 @@
-"""What the push interface does: replace a set, change one entity, restore; and reading it back.
+"""The push interface: replace a set, change one entity, restore a revision, and read sets.
 
-What writes takes `write`, which runs a function in a transaction and is the database's own when it
-is left out.
+Functions that write accept `write`, which runs a function in a transaction and defaults to the
+database's own.
 """
 
 from collections.abc import AsyncIterator, Sequence
@@ -19,7 +19,7 @@ from factbook.storage import Database, Row, Transaction, Write
 
 
 class StoredSet(NamedTuple):
-    """A set as a list shows it."""
+    """A set in a list of sets."""
 
     id: str
     item_count: int
@@ -29,7 +29,7 @@ class StoredSet(NamedTuple):
 
 
 class StoredItem(NamedTuple):
-    """A pushed entity; `document` is JSON text, `set` None for one outside any set."""
+    """A pushed entity; `document` is JSON text, `set` None for an entity outside any set."""
 
     uid: str
     ref: str
@@ -89,9 +89,9 @@ async def put_one(
     kept: int,
     write: Write | None = None,
 ) -> Outcome:
-    """Add or update one entity in a set, or outside any set when `name` is None.
+    """Add or update one entity in a set, or outside any set if `name` is None.
 
-    Raises PayloadTooLargeError when the set is full, and what `replace` raises.
+    Raises PayloadTooLargeError if the set is full, and the errors of `replace`.
     """
 
     def work(transaction: Transaction) -> Outcome:
@@ -107,7 +107,7 @@ async def put_one(
 async def remove_one(
     database: Database, uid: str, actor: Actor, *, kept: int, write: Write | None = None
 ) -> Outcome | None:
-    """Remove one entity from wherever it is; None when there is none."""
+    """Remove one entity, in a set or not; None if there is none."""
 
     def work(transaction: Transaction) -> Outcome | None:
         apply.lock(transaction)
@@ -163,14 +163,14 @@ async def summaries(database: Database) -> list[StoredSet]:
 
 
 class Size(NamedTuple):
-    """How many sets have items, and how many entities were pushed, in sets and outside any."""
+    """Number of non-empty sets, and of pushed entities inside and outside sets."""
 
     sets: int
     entities: int
 
 
 async def size(database: Database) -> Size:
-    """How large the catalog is, from what is counted at each push."""
+    """The size of the catalog, from counters maintained by each push."""
     row = await database.one("SELECT COUNT(*), SUM(item_count) FROM sets WHERE item_count > 0")
     outside = await database.one("SELECT COUNT(*) FROM entities WHERE set_id IS NULL")
     assert row is not None
@@ -179,7 +179,7 @@ async def size(database: Database) -> Size:
 
 
 async def emptied(database: Database, limit: int) -> list[StoredSet]:
-    """Sets that have no items any more and can still be restored, the last emptied first."""
+    """Empty sets that can still be restored, most recently emptied first."""
     rows = await database.all(
         "SELECT name, item_count, revision, updated_by, updated_at FROM sets WHERE item_count = 0 "
         "AND EXISTS (SELECT 1 FROM revisions r WHERE r.set_id = sets.id) "
@@ -190,7 +190,7 @@ async def emptied(database: Database, limit: int) -> list[StoredSet]:
 
 
 async def summary(database: Database, name: str) -> StoredSet:
-    """One set, also when it is empty now; raises NotFoundError for one that never was."""
+    """One set, even if it is empty now; raises NotFoundError for a set that never existed."""
     row = await database.one(
         "SELECT name, item_count, revision, updated_by, updated_at FROM sets WHERE name = ?",
         (name,),
@@ -201,7 +201,7 @@ async def summary(database: Database, name: str) -> StoredSet:
 
 
 async def set_revisions(database: Database, name: str) -> list[SetRevision]:
-    """The revisions of a set, newest first, also when it is empty now; raises NotFoundError."""
+    """The revisions of a set, newest first, even if it is empty now; raises NotFoundError."""
     row = await database.one("SELECT id FROM sets WHERE name = ?", (name,))
     if row is None:
         raise _no_set(name)
@@ -223,7 +223,7 @@ _CONTENT = (
 
 
 class SetContentPage(NamedTuple):
-    """Some items of a set in order; `more` is the position behind which the next page begins."""
+    """Items of a set in order; `more` is the position after which the next page begins."""
 
     revision: int
     items: list[StoredItem]
@@ -231,14 +231,14 @@ class SetContentPage(NamedTuple):
 
 
 class Content(NamedTuple):
-    """A whole set, its items in portions."""
+    """The whole content of a set, its items in portions."""
 
     revision: int
     portions: AsyncIterator[list[StoredItem]]
 
 
 async def page(database: Database, name: str, limit: int, after: int = -1) -> SetContentPage:
-    """Up to `limit` items behind the position `after`; raises NotFoundError for no such set."""
+    """Up to `limit` items after the position `after`; raises NotFoundError for an unknown set."""
     rows = await database.all(f"{_CONTENT} LIMIT ?", (after, name, limit + 1))
     if not rows:
         raise _no_set(name)
@@ -247,7 +247,7 @@ async def page(database: Database, name: str, limit: int, after: int = -1) -> Se
 
 
 async def content(database: Database, name: str) -> Content:
-    """Every item of a set, all of one moment; raises NotFoundError for no such set."""
+    """Every item of a set, from one snapshot; raises NotFoundError for an unknown set."""
     pages = database.pages(_CONTENT, (-1, name))
     first = await anext(pages, None)
     if first is None:

@@ -1,4 +1,4 @@
-"""What events tell of a write of the catalog."""
+"""Events about a write of the catalog."""
 
 from collections.abc import Iterator, Sequence
 
@@ -11,7 +11,7 @@ from factbook.events.event import Change, EventRow
 def of_plan(
     target: SetRow | None, plan: WritePlan, by: str, restored: int | None
 ) -> Iterator[EventRow]:
-    """The set as it is after the plan, if there is one, and every entity that changed."""
+    """Events for the set after the plan, if there is one, and for every entity that changed."""
     if target is not None:
         yield _of_set(target, plan, by, restored)
     name, revision = (target.name, target.revision) if target is not None else (None, 0)
@@ -26,7 +26,7 @@ def of_plan(
 
 
 def of_loss(target: SetRow, lost: Sequence[Existing], by: str) -> EventRow:
-    """A set that has lost entities to another one."""
+    """An event for a set that has lost entities to another one."""
     return _of_set(target, WritePlan(target, removed=list(lost)), by, None)
 
 
