@@ -1,4 +1,4 @@
-"""Collecting facts: runs of the sources, and samples of what the catalog says of itself."""
+"""Collection of facts: planned, begun and worked off in batches."""
 
 from factbook.collection.collector import Collector, Further
 from factbook.collection.refresh_requests import collect_requested

@@ -1,4 +1,4 @@
-"""One batch: asking for its targets, and what becomes of every one of them."""
+"""Collection of one batch: each target is requested, then stored, counted or retried."""
 
 import asyncio
 from collections import Counter
@@ -30,7 +30,10 @@ _LONGEST_PAUSE = 10 * MINUTE
 
 
 class Result(NamedTuple):
-    """What a batch came to: what to store, what is left to do and when, and its figures."""
+    """Result of a batch: facts to store, remaining work with its time and attempts, and figures.
+
+    `covered`, `failed`, `incomplete` and `skipped` count entities; `gaps` are the missing facts.
+    """
 
     observations: list[Observation]
     covered: int
@@ -44,7 +47,11 @@ class Result(NamedTuple):
 async def collect(
     integration: Integration, batch: Batch, client: HttpClient, memory: Memory, now: int
 ) -> Result:
-    """Ask for the targets of a batch. Raises nothing: what goes wrong is in the result."""
+    """Collect the targets of a batch. Raises nothing: errors are part of the result.
+
+    Calls with responses cached by an earlier attempt are not repeated, until an attempt fails
+    without a failed call: then the responses themselves were unusable.
+    """
     entities = targets_of(batch.work)
     if reason := _given_up(batch, now):
         return _result(dict.fromkeys(entities, _failed(reason)), entities)
@@ -68,7 +75,7 @@ async def collect(
 
 
 def _given_up(batch: Batch, now: int) -> Missing | None:
-    """Why the batch is not to be asked for any more."""
+    """The reason to give the batch up, if there is one."""
     if now >= batch.deadline:
         if batch.paused:
             return Missing(Outcome.RATE_LIMITED, "until after the end of the run")
@@ -83,7 +90,7 @@ def _failed(reason: Missing) -> Collected:
 
 
 def _split(batch: Batch, entities: Targets, client: HttpClient, now: int) -> Result:
-    """The batch in parts, so that one target that cannot be handled keeps no other back."""
+    """Split the batch, so that one target that cannot be processed does not block the others."""
     targets = list(entities)
     if len(targets) == 1 or batch.attempts >= MOST_ATTEMPTS:
         reason = Missing(Outcome.TRANSIENT, "the collection failed; the log has more")

@@ -1,4 +1,4 @@
-"""Doing the runs: begins those that are due, and works on the batches that wait."""
+"""Execution of runs: begins those that are due, and processes waiting batches."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -44,7 +44,7 @@ _PLANNING = MINUTE
 
 
 class Collector:
-    """Works on the runs of these integrations, as one of any number of workers."""
+    """Worker for the runs of these integrations, one of any number."""
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class Collector:
         self._done = asyncio.Event()
 
     async def tick(self) -> None:
-        """Begin what is due, then `work`."""
+        """Begin due runs, then `work`."""
         now = self._clock()
         if not 0 <= now - self._looked_at < SECOND:
             self._looked_at = now
@@ -91,7 +91,7 @@ class Collector:
         await self.work()
 
     async def work(self) -> None:
-        """One round: keep what is held, take what waits, and wait a moment for one to end."""
+        """Do one round: renew claims, take waiting batches, and wait briefly for one to end."""
         self._done.clear()
         await self.renew()
         await self.take()
@@ -100,13 +100,13 @@ class Collector:
                 await self._done.wait()
 
     async def drain(self) -> None:
-        """Begin what is due, and work until nothing waits that may be done now."""
+        """Begin due runs, and work until no batch can be processed now."""
         await self.begin_due()
         while await self.take() or self._held:
             await asyncio.wait(self._held, return_when=asyncio.FIRST_COMPLETED)
 
     async def stop(self) -> None:
-        """Store what has been brought, let others have the rest at once, and hang up."""
+        """Store finished work, release the rest to other workers at once, and close connections."""
         try:
             await self._let_go()
         finally:
@@ -124,7 +124,7 @@ class Collector:
                 await self._database.write(lambda tx: run_queue.release(tx, self._holder))
 
     async def renew(self) -> None:
-        """Keep the batches under way for longer; stop those that another worker has taken over."""
+        """Renew the claims on current batches; cancel those that another worker has taken over."""
         now = self._clock()
         if not self._held or 0 <= now - self._renewed_at < run_queue.RENEWED_EVERY:
             return
@@ -137,11 +137,11 @@ class Collector:
                 task.cancel()
 
     async def begin_due(self) -> int:
-        """Begin a run of every source whose cadence says so; the number of runs."""
+        """Begin a run of every source that is due by its cadence; returns the number of runs."""
         return sum([begun async for begun in self._begun()])
 
     async def _begun(self) -> AsyncIterator[bool]:
-        """Begin one source after another; of each whether a run was made."""
+        """Begin one source after another; yields true for each run made."""
         now = self._clock()
         await self._look()
         cadences = {
@@ -158,7 +158,7 @@ class Collector:
             yield await self._begin(self._integrations[id_], last.get(id_), self._clock())
 
     async def _look(self) -> bool:
-        """Find out what there is to collect; whether users have changed it."""
+        """Reload the sources to collect; returns true if users have changed them."""
         further = None if self._further is None else await self._further()
         if further is None or further is self._further_now:
             return False
@@ -185,7 +185,7 @@ class Collector:
     async def _planned(
         self, integration: Integration, now: int, since: int
     ) -> Callable[[Transaction], Begun | None]:
-        """What makes the run."""
+        """A function that makes the run."""
         try:
             plan = await run_plan.plan(self._database, integration)
         except UnavailableError:
@@ -204,7 +204,7 @@ class Collector:
         )
 
     async def take(self) -> int:
-        """Begin to work on batches that wait, as far as there is room; their number."""
+        """Begin to process waiting batches, up to the capacity; returns their number."""
         now, free = self._clock(), self._slots - len(self._held)
         if free <= 0 or not await run_queue.anything(self._database, now):
             return 0
@@ -279,7 +279,7 @@ def _finish(
     expires_at: int | None,
     now: int,
 ) -> Ended | None:
-    """Store what the batch brought and take it off the list: both, or neither."""
+    """Store the facts of the batch and remove it from its queue, in one transaction."""
     ended = run_queue.finish(
         transaction, batch, figures, now, left=result.left, next_at=result.next_at
     )

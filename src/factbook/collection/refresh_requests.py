@@ -1,4 +1,4 @@
-"""Collecting what somebody asked for: the facts of single entities, from every source."""
+"""Collection on request: the facts of single entities, from every source."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -19,9 +19,9 @@ async def collect_requested(
     now: int,
     integrations: Sequence[Integration] = (),
 ) -> int:
-    """Sample the catalog's facts of entities that somebody asked for; the number of requests.
+    """Sample the catalog's facts of requested entities; returns the number of requests.
 
-    For what integrations bring, runs are queued in the transaction that takes the requests.
+    For facts of integrations, runs are queued in the transaction that takes the requests.
     """
     done = 0
     work = partial(_take, sources=sources, integrations=integrations, now=now)

@@ -1,4 +1,4 @@
-"""Telling of runs: in the log, and in traces."""
+"""Reports on runs, in the log and in traces."""
 
 import structlog
 
@@ -10,7 +10,7 @@ log = structlog.get_logger("factbook.collecting")
 
 
 def work(source_id: str, run_id: int, deadline: int) -> Work:
-    """A run in traces; the ids of runs are the same in many databases, their deadlines are not."""
+    """A run in traces; run ids repeat between databases, but their deadlines do not."""
     return Work("run", f"{source_id} {run_id} {deadline}")
 
 
@@ -24,7 +24,7 @@ def about(batch: Batch) -> Attributes:
 
 
 def tell(ended: Ended, tracer: Tracer) -> None:
-    """Tell how a run ended, and whether its source went down with it or came back up."""
+    """Report the end of a run, and a change of its source to down or up."""
     run, change = ended
     source = {"source": run.source_id, "covered": run.covered, "failed": run.failed}
     log.info("run.ended", **source, skipped=run.skipped, calls=run.calls, state=run.state)

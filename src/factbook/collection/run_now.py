@@ -1,4 +1,4 @@
-"""Running and trying data sources because somebody asked for it, for every interface."""
+"""Runs and trials of data sources on request, for every interface."""
 
 import asyncio
 from typing import Any
@@ -31,10 +31,10 @@ async def run(
     now: int,
     write: Write | None = None,
 ) -> RunRecord:
-    """Begin to collect a source now, of every entity or of the one with this reference.
+    """Begin to collect a source now, for every entity or for the one with this reference.
 
-    `write` is as in `defining`. Raises InputError, NotFoundError, and ConflictError when the source
-    is not collected, not about the entity, or all of it is being collected already.
+    `write` is as in `define`. Raises InputError, NotFoundError, and ConflictError if the source
+    is not collected, is not about the entity, or is already being collected as a whole.
     """
     known = await registry.latest()
     if source_id not in known.sources:
@@ -64,9 +64,9 @@ async def trial(
     made: CustomSourceDefinition,
     entity: str,
 ) -> tuple[str, TrialResult]:
-    """The entity's whole reference, and what comes of collecting for it; nothing is stored.
+    """The entity's full reference, and the result of a trial collection; nothing is stored.
 
-    Raises InputError for a connection that does not let it, NotFoundError.
+    Raises InputError for a connection that does not permit it, and NotFoundError.
     """
     ref = str(refs.parse(entity, kind="component"))
     found = await collectable.entity(database, ref)
@@ -83,9 +83,9 @@ async def to_try(
     document: dict[str, Any] | None,
     max_depth: int,
 ) -> CustomSourceDefinition:
-    """The definition in a document, or what is stored of the source, its draft first.
+    """The definition in a document, or the stored one of the source, preferring its draft.
 
-    Raises what `defining.checked` does, NotFoundError.
+    Raises the errors of `define.checked`, and NotFoundError.
     """
     if document is not None:
         return await define.read(document, registry, max_depth, source_id)

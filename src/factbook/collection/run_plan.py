@@ -1,4 +1,4 @@
-"""What a run has to ask for: entities to targets, targets to batches."""
+"""The plan of a run: entities to targets, targets to batches."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Mapping
@@ -29,7 +29,7 @@ Targets = dict[str, list[int]]
 
 
 class RunPlan(NamedTuple):
-    """The batches of a run, and why entities have no place in one, where that is new."""
+    """The batches of a run, and new reasons for entities without a place in one."""
 
     works: list[str]
     entities: int
@@ -39,7 +39,7 @@ class RunPlan(NamedTuple):
 
 
 async def plan(database: Database, integration: Integration) -> RunPlan:
-    """The plan for every entity that the source is about; what was never collected comes first."""
+    """The plan for every entity that the source is about; those never collected come first."""
     last = await store.last(database, integration.source.id)
     targets, missing = Targets(), list[Observation]()
     async for portion in _every(database, integration.source):
@@ -49,7 +49,7 @@ async def plan(database: Database, integration: Integration) -> RunPlan:
 
 
 def plan_some(transaction: Transaction, integration: Integration, ids: list[int]) -> RunPlan:
-    """The plan for those of the entities that the source is about."""
+    """The plan for the given entities that the source is about."""
     rows = transaction.all(*collectable.among(_where(integration.source), ids))
     targets, missing = Targets(), list[Observation]()
     _sort(
@@ -68,7 +68,7 @@ def enqueue(
     reason: str = "asked",
     since: int = run_queue.NEVER,
 ) -> Begun | None:
-    """Make a run of the plan; None when a run of everything is in the way."""
+    """Create a run of the plan; None if a run of all entities precludes it."""
     source = integration.source
     order = RunOrder(
         source.id,
@@ -96,7 +96,7 @@ def targets_of(work: str) -> Targets:
 
 
 def work_of(targets: Iterable[str], entities: Mapping[str, list[int]]) -> str:
-    """A batch as it is stored."""
+    """The stored form of a batch."""
     return msgspec.json.encode([(target, entities[target]) for target in targets]).decode()
 
 

@@ -1,4 +1,4 @@
-"""Beginning a run because somebody asked for it."""
+"""Start of a run on request."""
 
 from functools import partial
 
@@ -10,11 +10,11 @@ from factbook.storage import Database, Transaction, Write
 
 
 class NothingToCollectError(Exception):
-    """The source is not about the entity."""
+    """Error for an entity that the source is not about."""
 
 
 class UnderWayError(Exception):
-    """A run of everything is under way already."""
+    """Error while a run of all entities is in progress."""
 
 
 async def begin(
@@ -24,7 +24,7 @@ async def begin(
     now: int,
     write: Write | None = None,
 ) -> Begun:
-    """Begin a run of everything, or of one entity, in a transaction of `write`.
+    """Begin a run of all entities, or of one, in a transaction of `write`.
 
     Raises UnderWayError, NothingToCollectError.
     """

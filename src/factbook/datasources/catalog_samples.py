@@ -1,4 +1,4 @@
-"""What the catalog says of itself, put into history daily and when somebody asks for it."""
+"""Samples of the catalog's own facts, appended to history daily and on request."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -19,7 +19,7 @@ _AT_ONCE = 1_000
 def sample_some(
     transaction: Transaction, sources: Sequence[DataSource], ids: list[int], now: int
 ) -> None:
-    """Put the facts of the catalog's own sources about these entities into history."""
+    """Append the facts of the catalog's own sources about these entities to history."""
     rows = by_ref.compliance_of(transaction, ids)
     for source in sources:
         if catalog.answers(source.id):
@@ -27,9 +27,9 @@ def sample_some(
 
 
 async def sample_catalog(database: Database, sources: Sequence[DataSource], now: int) -> int:
-    """Put the facts of the catalog's own sources into history, where they differ from before.
+    """Append the facts of the catalog's own sources to history where they have changed.
 
-    Returns the number of entities looked at; 0 when the sources' cadence says it is not due yet.
+    Returns the number of entities examined; 0 if none is due by the sources' cadence.
     """
     own = [source for source in sources if catalog.answers(source.id) and source.cadence]
     nexts = [crontab.following(crontab.parse(source.cadence or ""), now) for source in own]

@@ -1,4 +1,4 @@
-"""The clients with which integrations ask their hosts."""
+"""Clients with which integrations call their hosts."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -18,7 +18,7 @@ Connect = Callable[[Integration], HttpClient]
 
 
 class ClientFactory:
-    """Makes clients, all with the network that the settings describe.
+    """Factory of clients that use the network described by the settings.
 
     The clients of one credential share a governor, and the connections to a host.
     """
@@ -64,7 +64,7 @@ class ClientFactory:
         )
 
     def _sender(self, shared: "_Shared", name: str, url: str) -> "Sender":
-        """One for each credential and address, or calls of one would wait for another's."""
+        """The sender of one credential and address; a shared one would delay unrelated calls."""
         found = shared.senders.get((name, url))
         if found is None or found.closed:
             found = shared.senders[name, url] = self._network.sender(url)
@@ -72,7 +72,7 @@ class ClientFactory:
 
 
 class _Shared(NamedTuple):
-    """What the clients of one edition of a credential share: by further host, "" for its own."""
+    """State shared by the clients of one edition of a credential, by further host ("": its own)."""
 
     edition: str
     governors: dict[str, Governor]
@@ -80,7 +80,7 @@ class _Shared(NamedTuple):
 
 
 class Clients:
-    """The client of each integration, made when it is needed first."""
+    """The client of each integration, created on first use."""
 
     def __init__(self, connect: Connect) -> None:
         self._connect = connect
@@ -88,7 +88,7 @@ class Clients:
         self._closing: set[asyncio.Task[None]] = set()
 
     def of(self, integration: Integration) -> HttpClient:
-        """The client; another one when the integration has changed since."""
+        """The client; a new one if the integration has changed."""
         id_ = integration.source.id
         made = self._made.get(id_)
         if made is None or made[0] is not integration:
@@ -100,14 +100,14 @@ class Clients:
         return made[1]
 
     async def aclose(self) -> None:
-        """Close the connections of all of them."""
+        """Close the connections of all clients."""
         made = list(self._made.values())
         self._made.clear()
         closing = (client.aclose() for _, client in made)
         await asyncio.gather(*closing, *self._closing, return_exceptions=True)
 
     def _let_go(self, client: HttpClient) -> None:
-        """Close its connections, when no other client uses them, after the calls under way."""
+        """Close the client after its pending calls, unless another shares its connections."""
         if any(client.shares(other) for _, other in self._made.values()):
             return
         task = asyncio.ensure_future(client.aclose(idle=True))

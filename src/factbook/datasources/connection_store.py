@@ -1,7 +1,7 @@
-"""The store of connections that are made while the service runs; their secrets are sealed.
+"""The store of connections made at run time; their secrets are encrypted.
 
-Whoever may write them never reads a secret again, and cannot have one sent elsewhere: values are
-kept through a change only while the address keeps its origin, and open beside no other.
+A user who may write connections can never read a secret again, nor redirect it: values survive a
+change only while the address keeps its origin, and can be decrypted only for that connection.
 """
 
 from collections.abc import Callable, Mapping
@@ -39,7 +39,7 @@ _LABEL: Final = "connections"
 
 @dataclass(frozen=True, kw_only=True)
 class ConnectionInput:
-    """A connection as somebody wants it; a header without a value keeps the one that it has."""
+    """The requested form of a connection; a header without a value keeps its current one."""
 
     base_url: str
     methods: tuple[str, ...] = ("GET",)
@@ -48,7 +48,7 @@ class ConnectionInput:
 
 
 class ConnectionOptions(msgspec.Struct, frozen=True):
-    """What is stored in the clear; `headers` says by name when the value was set."""
+    """Unencrypted options; `headers` has the time at which each value was set, by name."""
 
     base_url: str
     methods: tuple[str, ...]
@@ -68,18 +68,18 @@ class StoredConnection(NamedTuple):
 
 
 async def listed(database: Database) -> list[StoredConnection]:
-    """Every stored connection, by its name."""
+    """All stored connections, by name."""
     return [_stored(row) for row in await database.all(_EVERY)]
 
 
 async def usable(database: Database, key: Key) -> dict[str, SourceConnection | Unusable]:
-    """The stored connections by name, with their secrets, or why one cannot be used."""
+    """The stored connections by name with their secrets, or the reason why one is unusable."""
     rows = await database.all(_EVERY)
     return {row[0]: _usable(row, key) for row in rows}
 
 
 def read(transaction: Transaction, name: str) -> StoredConnection | None:
-    """The connection, which nobody else changes until the end of the transaction."""
+    """The connection, locked against changes until the end of the transaction."""
     found = _row(transaction, name)
     return None if found is None else _stored(found)
 
@@ -87,10 +87,10 @@ def read(transaction: Transaction, name: str) -> StoredConnection | None:
 def put(
     transaction: Transaction, name: str, wanted: ConnectionInput, key: bytes, actor: str, now: int
 ) -> StoredConnection:
-    """Make a connection, or change it; a header that is not named is removed.
+    """Create or change a connection; a header that is not named is removed.
 
-    Raises InvalidItemsError, which names no value, and ConflictError when values that are to be
-    kept cannot be opened, or when there are too many connections.
+    Raises InvalidItemsError, which contains no value, and ConflictError if values to keep cannot be
+    decrypted, or if there are too many connections.
     """
     row = _row(transaction, name)
     if row is None and transaction.all(_NAMES)[MOST - 1 :]:
@@ -114,7 +114,7 @@ def put(
 
 
 def delete(transaction: Transaction, name: str) -> StoredConnection:
-    """Forget a connection; raises NotFoundError, ConflictError naming the sources that ask it."""
+    """Delete a connection; raises NotFoundError, or ConflictError naming its sources."""
     found = read(transaction, name)
     if found is None:
         raise NotFoundError(f'There is no connection "{name}".')
@@ -126,7 +126,7 @@ def delete(transaction: Transaction, name: str) -> StoredConnection:
 
 
 def _headers(name: str, wanted: ConnectionInput) -> dict[str, str | None]:
-    """The headers by their names in lower case; raises InvalidItemsError."""
+    """The headers by name in lower case; raises InvalidItemsError."""
     problems = []
     if not option_tables.NAME.fullmatch(name):
         problems.append(_problem("name", "has to be of lower-case letters, digits, . _ and -"))
@@ -156,7 +156,7 @@ def _given(headers: Mapping[str, str | None]) -> dict[str, str]:
 def _kept(
     base_url: str, headers: Mapping[str, str | None], row: Row | None, key: bytes
 ) -> dict[str, str]:
-    """The stored values of the headers that are to keep theirs; raises what `put` does."""
+    """The stored values of the headers that keep theirs; raises the errors of `put`."""
     keeping = [header for header, value in headers.items() if value is None]
     if not keeping:
         return {}
@@ -183,7 +183,7 @@ def _kept(
 
 
 def _connection(wanted: ConnectionInput, values: Mapping[str, str]) -> SourceConnection:
-    """The connection; raises InvalidItemsError where one of the settings would be refused."""
+    """The connection; raises InvalidItemsError if one of its settings would be rejected."""
     options = {
         "base_url": wanted.base_url,
         "methods": wanted.methods,
@@ -233,7 +233,7 @@ def _sealed(name: str, connection: SourceConnection, key: bytes) -> bytes | None
 
 
 def _values(row: Row, key: bytes) -> dict[str, str]:
-    """The values of the headers; raises NotOpenedError."""
+    """The decrypted values of the headers; raises NotOpenedError."""
     beside = _beside(row[0], _stored(row).options.base_url)
     content = encryption.opened(key, _LABEL, beside, bytes(row[2]))
     return msgspec.json.decode(content, type=dict[str, str])

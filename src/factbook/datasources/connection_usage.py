@@ -1,4 +1,4 @@
-"""Which sources ask which connection, by their definitions; a draft counts too."""
+"""Custom sources that use each connection, according to their definitions and drafts."""
 
 import msgspec
 
@@ -6,7 +6,7 @@ from factbook.storage import Database, Row, Transaction
 
 
 async def everything(database: Database) -> dict[str, list[str]]:
-    """The ids of the custom sources that ask each connection, by its name."""
+    """The ids of the custom sources that use each connection, by connection name."""
     found: dict[str, list[str]] = {}
     async for rows in database.pages(_DOCUMENTS, size=100):
         for row in rows:
@@ -16,7 +16,7 @@ async def everything(database: Database) -> dict[str, list[str]]:
 
 
 def of(transaction: Transaction, name: str) -> list[str]:
-    """The ids of the custom sources that ask the connection."""
+    """The ids of the custom sources that use the connection."""
     return [row[0] for row in transaction.all(_DOCUMENTS) if name in _asked(row)]
 
 

@@ -1,4 +1,4 @@
-"""Connections as every interface shows and changes them; `write` is as in `defining`."""
+"""Connections as shown and changed by every interface; `write` is as in `defining`."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -18,8 +18,9 @@ log = structlog.get_logger("factbook.connections")
 class ConnectionDetail(NamedTuple):
     """A connection without its secrets.
 
-    `headers` says by name when the value was set. Of a connection of the settings nobody knows, and
-    it has no `stored`. `problem` says why it cannot be used, `used_by` which sources ask it.
+    `headers` has the time at which each value was set, by name; for a connection from the settings
+    the times are unknown, and `stored` is None. `problem` is the reason why it is unusable,
+    `used_by` are the sources that use it.
     """
 
     name: str
@@ -33,7 +34,7 @@ class ConnectionDetail(NamedTuple):
 
 
 async def listed(database: Database, registry: Registry) -> list[ConnectionDetail]:
-    """Every connection, of the settings or stored, by its name."""
+    """All connections, from the settings or stored, by name."""
     await registry.latest()
     users = await connection_usage.everything(database)
     configured = registry.configured
@@ -65,10 +66,10 @@ async def put(
     now: int,
     write: Write | None = None,
 ) -> ConnectionDetail:
-    """Make or change a connection, whose secrets are sealed under the key of the tokens.
+    """Create or change a connection; its secrets are encrypted with the key of the tokens.
 
-    Raises InvalidItemsError, which names no value, and ConflictError when it is one of the
-    settings, when values that are to be kept cannot be opened, or when there are too many.
+    Raises InvalidItemsError, which contains no value, and ConflictError if it comes from the
+    settings, if values to keep cannot be decrypted, or if there are too many.
     """
     _check(name, registry)
 
@@ -84,9 +85,9 @@ async def put(
 async def delete(
     database: Database, registry: Registry, name: str, *, actor: str, write: Write | None = None
 ) -> None:
-    """Remove a connection.
+    """Delete a connection.
 
-    Raises NotFoundError, and ConflictError when it is one of the settings, or is used.
+    Raises NotFoundError, and ConflictError if it comes from the settings, or is in use.
     """
     _check(name, registry)
 

@@ -1,7 +1,7 @@
-"""Defining data sources, for every interface that lets somebody do it.
+"""Definition of data sources, for every interface that offers it.
 
-What writes takes `write`, which runs a function in a transaction and is the database's own when it
-is left out. One that records, in the same transaction, who did what can take its place.
+Functions that write accept `write`, which runs a function in a transaction and defaults to the
+database's own. A replacement can, for example, record the audit log in the same transaction.
 """
 
 import asyncio
@@ -27,9 +27,9 @@ Document = dict[str, Any]
 async def checked(
     document: Document, registry: Registry, max_depth: int, source_id: str | None = None
 ) -> Document:
-    """The document; raises InvalidItemsError with all that is wrong with it, ConflictError for ids.
+    """The document; raises InvalidItemsError with all problems, and ConflictError for its id.
 
-    With `source_id` it has to be of that source.
+    With `source_id` the document must be of that source.
     """
     await read(document, registry, max_depth, source_id)
     return document
@@ -38,7 +38,7 @@ async def checked(
 async def read(
     document: Document, registry: Registry, max_depth: int, source_id: str | None = None
 ) -> CustomSourceDefinition:
-    """The definition in a document; raises what `checked` does."""
+    """The definition in a document; raises the errors of `checked`."""
     if deeper_than(document, max_depth):
         raise InputError(f"{too_deep(max_depth)}.")
     problems = definitions.service_set(document)
@@ -64,7 +64,7 @@ def check_custom(source_id: str, registry: Registry) -> None:
 
 
 def missing(source_id: str) -> NotFoundError:
-    """What is said of a source that there is not."""
+    """The error for an unknown source."""
     return NotFoundError(f'There is no data source "{source_id}".')
 
 
@@ -77,7 +77,7 @@ async def existing(database: Database, source_id: str) -> StoredSource:
 
 
 async def problem(registry: Registry, stored: StoredSource) -> str | None:
-    """Why a source that is stored so cannot be collected on this server; None when it can."""
+    """The reason why a stored source cannot be collected on this server; None if it can."""
     await registry.latest()
     return await asyncio.to_thread(registry.problem, stored)
 
@@ -91,7 +91,7 @@ async def create(
     now: int,
     write: Write | None = None,
 ) -> StoredSource:
-    """Store a document that was checked as a new draft; raises ConflictError when it is not new."""
+    """Store a checked document as a new draft; raises ConflictError if it is not new."""
 
     def work(transaction: Transaction) -> StoredSource:
         return definitions.create(transaction, document, actor, now)
@@ -109,9 +109,9 @@ async def replace(
     now: int,
     write: Write | None = None,
 ) -> StoredSource:
-    """Make a document that was checked the draft of its source, which is made when there is none.
+    """Make a checked document the draft of its source, which is created if missing.
 
-    What says the same as what is there changes nothing.
+    An equal document changes nothing.
     """
 
     def work(transaction: Transaction) -> StoredSource:
@@ -135,7 +135,7 @@ async def publish(
 ) -> StoredSource:
     """Publish the draft under the next version; without a draft nothing changes.
 
-    Raises NotFoundError, and ConflictError for a builtin source and, unless forced, when a fact was
+    Raises NotFoundError, and ConflictError for a builtin source and, unless forced, if a fact was
     removed or has another type.
     """
     check_custom(source_id, registry)
@@ -156,7 +156,7 @@ async def delete(
     actor: str,
     write: Write | None = None,
 ) -> None:
-    """Remove a source with its facts, their history and its runs.
+    """Delete a source with its facts, their history and its runs.
 
     Raises NotFoundError, and ConflictError for a builtin source.
     """

@@ -1,8 +1,7 @@
-"""The store of sources that users define: what is published, and what is still a draft.
+"""The store of user-defined sources: published documents and drafts.
 
-What a source shows and collects is what was published last; before the first time, its draft. A
-document is a data source's in the form of discovery; `datasource.parse` has read it before it
-comes here, and nothing here looks at its configuration.
+A source shows and collects its last published document; before the first publication, its draft.
+Documents have the form used by discovery; `datasource.parse` has validated them before.
 """
 
 from collections.abc import Iterable, Mapping
@@ -26,7 +25,7 @@ _AT_ONCE = 1_000
 
 
 class StoredSource(NamedTuple):
-    """A source as it is stored; `draft` is None when everything is published."""
+    """A stored source; `draft` is None if everything is published."""
 
     id: str
     draft: dict[str, Any] | None
@@ -41,12 +40,12 @@ class StoredSource(NamedTuple):
 
     @property
     def current(self) -> dict[str, Any]:
-        """The document that is shown and collected."""
+        """The document in effect: the published one, or the draft before the first publication."""
         return self.published or self.draft or {}
 
 
 class DefinitionVersion(NamedTuple):
-    """That a document was published once."""
+    """A publication of a document."""
 
     version: str
     published_at: int
@@ -54,7 +53,7 @@ class DefinitionVersion(NamedTuple):
 
 
 def service_set(document: Document) -> list[dict[str, str]]:
-    """A problem for each member of the document that only the service sets."""
+    """A problem for each member of the document that only the service may set."""
     return [
         {"path": name, "message": "is set by the service; leave it out"}
         for name in SERVICE_SET
@@ -63,7 +62,7 @@ def service_set(document: Document) -> list[dict[str, str]]:
 
 
 def shown(stored: StoredSource) -> DataSource:
-    """The source as everybody sees it: with its version and times, and whether it is a draft."""
+    """The source as shown to users: with its version and times, and its draft status."""
     return changed(
         datasource.parse(stored.current),
         draft=stored.published is None,
@@ -96,20 +95,20 @@ async def one(database: Database, source_id: str) -> StoredSource | None:
 
 
 async def versions(database: Database, source_id: str) -> list[DefinitionVersion]:
-    """Every version that was published, the newest first."""
+    """The published versions, newest first."""
     found = [DefinitionVersion(*row) for row in await database.all(_VERSIONS, (source_id,))]
     return sorted(found, key=lambda one: _numbers(one.version), reverse=True)
 
 
 def read(transaction: Transaction, source_id: str) -> StoredSource | None:
-    """The source with this id, which nobody else changes until the end of the transaction."""
+    """The source with this id, locked against changes until the end of the transaction."""
     transaction.lock(f"data source {source_id}")
     row = transaction.one(_ONE, (source_id,))
     return _stored(row) if row else None
 
 
 def create(transaction: Transaction, document: Document, actor: str, now: int) -> StoredSource:
-    """Store a new source as a draft; raises ConflictError when there is one with its id."""
+    """Store a new source as a draft; raises ConflictError if its id is taken."""
     source_id = document["id"]
     if read(transaction, source_id) is not None:
         raise ConflictError(f"There is a data source {source_id} already; PUT replaces it.")
@@ -119,9 +118,10 @@ def create(transaction: Transaction, document: Document, actor: str, now: int) -
 
 
 def replace(transaction: Transaction, document: Document, actor: str, now: int) -> StoredSource:
-    """Make the document the draft of its source; one that says nothing new changes nothing.
+    """Make the document the draft of its source; an equal document changes nothing.
 
-    What says the same as the published one ends the draft. Raises NotFoundError for no source.
+    A document equal to the published one discards the draft. Raises NotFoundError for an unknown
+    source.
     """
     before = _existing(transaction, document["id"])
     if _same(document, before.draft or before.current):
@@ -138,8 +138,8 @@ def publish(
 ) -> StoredSource:
     """Publish the draft under the next version; without a draft nothing changes.
 
-    Raises NotFoundError for no source, and ConflictError, unless forced, when a fact was removed or
-    has another type.
+    Raises NotFoundError for an unknown source, and ConflictError, unless forced, if a fact was
+    removed or has another type.
     """
     before = _existing(transaction, source_id)
     if before.draft is None:
@@ -156,7 +156,7 @@ def publish(
 
 
 def delete(transaction: Transaction, source_id: str) -> bool:
-    """Forget a source and all that it brought; False when there is none."""
+    """Delete a source with its facts, runs and memory; False if there is none."""
     if read(transaction, source_id) is None:
         return False
     for statement in _DELETE:
@@ -173,13 +173,13 @@ def _existing(transaction: Transaction, source_id: str) -> StoredSource:
 
 
 def _again(transaction: Transaction, source_id: str) -> StoredSource:
-    """The source after a change, which is counted."""
+    """Count the change, then read the source."""
     raise_revision(transaction)
     return _existing(transaction, source_id)
 
 
 def _lost(before: Document, after: Document) -> dict[str, str]:
-    """What became of facts whose stored values do not fit any more, by their names."""
+    """Describe each fact whose stored values no longer fit: removed, or of another type."""
     types = {fact.name: fact.type for fact in datasource.parse(after).schema}
     return {
         fact.name: f"was {fact.type}, is {types[fact.name]}" if fact.name in types else "is removed"
@@ -197,7 +197,7 @@ def _breaking(lost: Mapping[str, str]) -> ConflictError:
 
 
 def _next(before: StoredSource, lost: Mapping[str, str]) -> str:
-    """The version of what is published next."""
+    """The version for the next publication."""
     if before.published is None:
         return "1.0.0"
     major, minor, patch = _numbers(before.version)
@@ -234,7 +234,7 @@ def _without(text: str, names: frozenset[str]) -> str:
 
 
 def _same(document: Document, other: Document | None) -> bool:
-    """Whether two documents say the same; the order of an object's members says nothing."""
+    """Return true if two documents are equal, regardless of the order of object members."""
     return other is not None and _ordered(document) == _ordered(other)
 
 

@@ -1,4 +1,4 @@
-"""What integrations remember between runs, kept in the database."""
+"""Memory of integrations between runs, kept in the database."""
 
 import asyncio
 
@@ -12,8 +12,8 @@ _KEPT_WITHOUT_SOURCE = 30 * DAY
 class DatabaseMemory:
     """The memory of one integration while it collects one batch.
 
-    What is put is read again at once, and stored by `flush` together with what the batch brought.
-    Values that several tasks ask for at the same moment are read together.
+    Written values are visible at once, and stored by `flush` together with the facts of the batch.
+    Values requested concurrently by several tasks are read together.
     """
 
     def __init__(self, database: Database, source_id: str, now: int) -> None:
@@ -25,7 +25,7 @@ class DatabaseMemory:
         self._reading: asyncio.Task[dict[str, bytes]] | None = None
 
     async def get(self, key: str) -> bytes | None:
-        """What was put under the key, or None."""
+        """The value under the key, or None."""
         if key in self._fresh:
             return self._fresh[key][0]
         if self._reading is None:
@@ -41,11 +41,11 @@ class DatabaseMemory:
         return {key: bytes(value) for key, value in await self._database.all(_GET, given)}
 
     async def put(self, key: str, value: bytes, *, days: int | None = None) -> None:
-        """Keep the value under the key, in the place of an earlier one, for so many days."""
+        """Keep the value under the key for `days` days, replacing an earlier one."""
         self._fresh[key] = (value, None if days is None else self._now + days * DAY)
 
     def flush(self, transaction: Transaction) -> None:
-        """Store what was put."""
+        """Store the written values."""
         transaction.many(
             _PUT,
             [
@@ -56,7 +56,7 @@ class DatabaseMemory:
 
 
 async def sweep(database: Database, source_ids: list[str], now: int) -> int:
-    """Forget what is past its days, or belongs to none of these sources; the number of values."""
+    """Delete values that have expired or belong to none of these sources; returns their number."""
     # Looked for before, as others write meanwhile.
     outlived = await database.one("SELECT 1 FROM memories WHERE forget_at <= ? LIMIT 1", (now,))
     orphans = [id_ for (id_,) in await database.all(_ORPHANED, (source_ids,))]

@@ -1,4 +1,4 @@
-"""What the credential of a source may read: small questions, and one entity as an example."""
+"""Permissions of a source's credential: probe requests, and one entity as an example."""
 
 import asyncio
 from collections.abc import Sequence
@@ -20,10 +20,10 @@ _LOOKED_AT: Final = 200
 
 
 class ProbeResult(NamedTuple):
-    """What one question showed: the right, and why there is no answer (None: there is one).
+    """Result of one probe: the right, and the reason for a failure (None: it succeeded).
 
-    `facts` are the places of which nothing is known without it. `ahead` is by how many milliseconds
-    the host's clock is ahead of this one, where it says what time it is.
+    `facts` are the places that are unknown without the right. `ahead` is the host's clock minus
+    this one in milliseconds, if the host sends its time.
     """
 
     right: str
@@ -33,9 +33,9 @@ class ProbeResult(NamedTuple):
 
 
 class CredentialCheck(NamedTuple):
-    """What the questions showed; `example` is the entity that was collected for, if there was one.
+    """Results of all probes; `example` is the entity that was collected, if any.
 
-    `missing` says why facts about the example are not known, by place, as it is stored.
+    `missing` has the reasons for missing facts of the example by place, as stored.
     """
 
     shown: list[ProbeResult]
@@ -46,7 +46,7 @@ class CredentialCheck(NamedTuple):
 async def check(
     database: Database, integration: Integration, client: HttpClient, now: int
 ) -> CredentialCheck:
-    """Ask; nothing is stored. Facts of an example are asked for where probes do not show enough."""
+    """Run the probes; nothing is stored. Collects an example where probes are not conclusive."""
     probes = integration.probes
     shown = list(await asyncio.gather(*(_shown(client, probe, now) for probe in probes)))
     refused = any(one.missing is not None and "" in one.facts for one in shown)
@@ -62,7 +62,7 @@ async def check(
 
 
 def _depends(integration: Integration) -> bool:
-    """Whether rights differ from target to target."""
+    """Return true if rights differ from target to target."""
     return integration.read is not None or not integration.probes
 
 
@@ -105,7 +105,7 @@ def _ahead(answer: Answer, now: int) -> int | None:
 
 
 def of_reason(missing: dict[str, Missing], reasons: Sequence[str]) -> dict[str, list[str]]:
-    """The places that are missing for one of these reasons, by what is said about it."""
+    """The places that are missing for one of these reasons, by the full text of the reason."""
     found: dict[str, list[str]] = {}
     for place, one in sorted(missing.items()):
         if one.reason.partition(":")[0] in reasons:

@@ -1,4 +1,4 @@
-"""Which sources there are at this moment: builtin, configured, and those that users defined."""
+"""Registry of the current sources: builtin, configured and user-defined."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -36,9 +36,9 @@ class Known(NamedTuple):
 
 
 class _Read(NamedTuple):
-    """What became of a definition; `problem` says why it is unusable, or not collected.
+    """Result of reading a definition; `problem` is the reason why it is unusable or not collected.
 
-    `connection` is the one that it asks, as it was.
+    `connection` is the connection it used at that time.
     """
 
     stored: StoredSource
@@ -49,7 +49,7 @@ class _Read(NamedTuple):
 
 
 class Registry:
-    """Knows every source; what users define is read from the database when it has changed."""
+    """Registry of every source; user definitions are reloaded from the database on change."""
 
     def __init__(
         self,
@@ -61,9 +61,9 @@ class Registry:
         clock: Clock,
         key: Key,
     ) -> None:
-        """`sources` are those that no integration brings, `connections` those of the settings.
+        """`sources` are those without an integration, `connections` those of the settings.
 
-        `key` gives the key under which the secrets of other connections are sealed.
+        `key` returns the key that encrypts the secrets of stored connections.
         """
         self._database = database
         self._configured = connections
@@ -82,7 +82,7 @@ class Registry:
         self._asking = asyncio.Lock()
 
     async def custom(self) -> Mapping[str, Integration]:
-        """What collects the sources that users defined: the same until one of them changes."""
+        """The integrations of user-defined sources: the same mapping until one of them changes."""
         await self.current()
         return self._custom
 
@@ -98,16 +98,16 @@ class Registry:
 
     @property
     def connections(self) -> Mapping[str, SourceConnection | Unusable]:
-        """What custom sources may ask, by name, as it was found last; those of the settings win."""
+        """The connections for custom sources by name, as last read; those of the settings win."""
         return self._connections
 
     @property
     def files(self) -> Files:
-        """Where custom sources get files from."""
+        """The file access of custom sources."""
         return self._files
 
     async def current(self) -> Known:
-        """What is known now; a change by another process is seen within a second."""
+        """The current sources; a change by another process is seen within a second."""
         if self._asking.locked() or not self._is_recent():
             async with self._asking:
                 if not self._is_recent():
@@ -120,11 +120,11 @@ class Registry:
         return await self.current()
 
     def problem(self, stored: StoredSource) -> str | None:
-        """Why a source that is stored so cannot be collected; None when it can."""
+        """The reason why a stored source cannot be collected; None if it can."""
         return self._read_one(stored).problem
 
     def forget(self) -> None:
-        """Look anew at the next question: something was written."""
+        """Reload on the next call, after a write."""
         self._asked_at = None
 
     def _is_recent(self) -> bool:
@@ -150,7 +150,7 @@ class Registry:
         self._revision = revision
 
     async def _read_all(self, stored: Sequence[StoredSource]) -> dict[str, _Read]:
-        """What each definition comes to; what has not changed is not read again."""
+        """Read each definition; unchanged ones are reused."""
         found = {}
         for one in stored:
             before = self._read.get(one.id)
@@ -162,7 +162,7 @@ class Registry:
         return found
 
     def _holds(self, read: _Read, stored: StoredSource) -> bool:
-        """Whether what was read once is still so."""
+        """Return true if an earlier result is still valid."""
         return read.stored == stored and read.connection == self._asked(read.definition)
 
     def _asked(
@@ -199,7 +199,7 @@ def _known(fixed: Known, read: Mapping[str, _Read]) -> Known:
 
 
 def _parsed(stored: StoredSource) -> CustomSourceDefinition | str:
-    """A definition with what the service knows of it, or why it cannot be used any more."""
+    """A definition with the service's metadata, or the reason why it has become unusable."""
     try:
         definition = custom.parse(stored.published or stored.draft)
     except FactbookError as error:

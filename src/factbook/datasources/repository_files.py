@@ -1,4 +1,4 @@
-"""The files of repositories, through the code hosts that are configured."""
+"""Repository files, read through the configured code hosts."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -20,7 +20,7 @@ _NOT_YET = Missing(Outcome.TRANSIENT, "the files of the repository were not coll
 
 
 class HostFiles:
-    """What custom sources see of the code hosts."""
+    """Access of custom sources to the code hosts."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class HostFiles:
         return missing
 
     async def read(self, file: File) -> bytes | Missing:
-        """What the default branch has in a file, asked for with what is known of it."""
+        """The content of a file on the default branch, requested conditionally if cached."""
         host = self._hosts.get(file.host)
         if host is None or host.read is None:
             return _NOWHERE
@@ -73,7 +73,7 @@ class HostFiles:
 
 
 def _missing(reason: str) -> Missing:
-    """The outcome behind a reason that was stored."""
+    """The outcome encoded in a stored reason."""
     name = word(reason)
     outcomes = (outcome for outcome, meaning in MEANINGS.items() if meaning.reason == name)
     return Missing(next(outcomes, Outcome.TRANSIENT), "of the files of the repository")

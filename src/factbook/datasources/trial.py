@@ -1,4 +1,4 @@
-"""Trying a definition on one entity: what is asked, what comes back, what is taken from it."""
+"""Trial of a definition on one entity: request, response and extracted facts."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -26,7 +26,7 @@ SHOWN = 64 * 1024
 
 
 class TrialResponse(NamedTuple):
-    """What a source was answered: `status` of HTTP where there is one, and the body as text."""
+    """Response to a source: the HTTP `status` where there is one, and the body as text."""
 
     status: int | None
     content_type: str | None
@@ -35,9 +35,9 @@ class TrialResponse(NamedTuple):
 
 
 class TrialResult(NamedTuple):
-    """What came of a trial; `reasons` says by fact, or "" for all of them, why there is no value.
+    """Result of a trial; `reasons` explain missing values by fact, or by "" for all of them.
 
-    `request` is without what the connection adds to it.
+    `request` omits the parts added by the connection.
     """
 
     request: Mapping[str, Any] | None
@@ -55,7 +55,7 @@ async def tried(
 ) -> TrialResult:
     """Collect for one entity, and store nothing.
 
-    Raises InputError when the definition's connection is not configured, or does not allow it.
+    Raises InputError if the definition's connection is not configured, or does not permit it.
     """
     integration = custom.integration(definition, connections, files)
     if integration is None:

@@ -1,4 +1,4 @@
-"""Where facts come from: one folder for each integration, all of them in one list."""
+"""Integrations that facts come from: one folder for each vendor, all in one list."""
 
 from collections.abc import Mapping
 from importlib import import_module
@@ -23,9 +23,9 @@ VENDORS = ("datadog", "git", "gitea", "github", "gitlab", "pagerduty", "promethe
 
 
 def vendor(id_: str) -> "Vendor":
-    """What a vendor's folder exports, or a package that was installed beside this one.
+    """The export of a vendor's folder, or of a package installed beside this one.
 
-    Raises ConfigurationError for one that there is not, or that cannot be loaded.
+    Raises ConfigurationError for a vendor that does not exist or cannot be loaded.
     """
     found: Vendor
     if id_ in VENDORS:
@@ -49,7 +49,7 @@ def vendor(id_: str) -> "Vendor":
 def configured(
     tables: Mapping[str, Mapping[str, Mapping[str, Any]]], *, clock: Clock = now
 ) -> "tuple[Integration, ...]":
-    """The integrations of the settings' tables; raises ConfigurationError naming the table."""
+    """The integrations that the settings configure; raises ConfigurationError naming the table."""
     return tuple(
         vendor(id_).configured(name, values, clock=clock)
         for id_, named in tables.items()

@@ -1,4 +1,7 @@
-"""The paths of all files of a repository at one commit, kept until its HEAD moves."""
+"""Paths of all files of a repository at one commit, kept until its HEAD moves.
+
+A tree that takes too many calls is read from a clone without file contents.
+"""
 
 import zlib
 
@@ -15,16 +18,16 @@ class _StoredPaths(msgspec.Struct, array_like=True):
 
 
 async def kept(memory: Memory, repository: str | int, oid: str) -> Paths | None:
-    """The paths at this commit, or None when those of another one are kept, or none.
+    """The paths at this commit, or None if none are kept or those of another commit.
 
-    `repository` is what the host calls it for good, such as its id.
+    `repository` is the host's permanent name for it, such as its id.
     """
     stored = _decode(await memory.get(_key(repository)))
     return stored.paths if stored and stored.oid == oid else None
 
 
 async def keep(memory: Memory, repository: str | int, oid: str, paths: Paths) -> None:
-    """Keep the paths at this commit, in the place of those at another one."""
+    """Keep the paths at this commit in place of those at another one."""
     text = msgspec.json.encode(_StoredPaths(oid, paths))
     await memory.put(_key(repository), zlib.compress(text, level=1))
 
@@ -34,7 +37,7 @@ def _key(repository: str | int) -> str:
 
 
 def _decode(stored: bytes | None) -> _StoredPaths | None:
-    """What was kept; what this version cannot read counts as nothing."""
+    """The stored entry; None if this version cannot decode it."""
     if stored is None:
         return None
     try:

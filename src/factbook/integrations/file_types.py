@@ -1,6 +1,6 @@
-"""What the paths of a repository's files say: their types, and whether the catalog is among them.
+"""Facts from the paths of a repository's files: their types, and the presence of a catalog file.
 
-Names are compared without regard to case. A file may be of several types.
+Names are compared without regard to case. A file may have several types.
 """
 
 from collections.abc import Iterable
@@ -19,9 +19,9 @@ _CATALOG: Final = frozenset({"catalog-info.yaml", "catalog-info.yml"})
 
 
 def facts(paths: Iterable[str]) -> dict[str, Any]:
-    """The members of the repository shape by path, from the paths of all files.
+    """Members of the repository shape that follow from the paths of all files.
 
-    `filePaths` is sorted by code point, `inCatalog` whether any folder has a catalog-info file.
+    `filePaths` is sorted by code point; `inCatalog` is true if any folder has a catalog-info file.
     """
     known = sorted(paths)
     counts = dict.fromkeys(_TYPES, 0)
@@ -39,7 +39,7 @@ def facts(paths: Iterable[str]) -> dict[str, Any]:
 
 
 def types(path: str) -> set[str]:
-    """The types that a file counts in, by its path."""
+    """The types that a file counts towards, by its path."""
     lower = path.lower()
     name = lower.rpartition("/")[2]
     stem, dot, suffix = name.rpartition(".")
@@ -54,14 +54,14 @@ def types(path: str) -> set[str]:
 
 
 def _is_docker(name: str, stem: str, suffix: str) -> bool:
-    """Dockerfile*, Containerfile, .dockerignore, compose*.yaml and docker-compose*.yaml."""
+    """True for Dockerfile*, Containerfile, .dockerignore, compose*.yaml, docker-compose*.yaml."""
     if name.startswith("dockerfile") or name in {"containerfile", ".dockerignore"}:
         return True
     return suffix in {"yml", "yaml"} and stem.startswith(("compose", "docker-compose"))
 
 
 def _is_config(name: str, suffix: str) -> bool:
-    """Environment files, .editorconfig and dot files that end with rc."""
+    """True for environment files, .editorconfig and dot files that end with rc."""
     return (
         name.startswith(".env")
         or suffix.startswith(".env")

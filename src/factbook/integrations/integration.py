@@ -1,7 +1,7 @@
-"""What an integration is: one configured instance of a vendor, described as data and functions.
+"""Interface of an integration: one configured instance of a vendor, as data and functions.
 
-Targets are what annotations point to at that instance, e.g. `owner/name` of a repository. Facts are
-named by shape and path: `codehost.pullRequests.total`.
+Targets are the things at that instance that annotations point to, e.g. a repository as
+`owner/name`. Facts are named by shape and path: `codehost.pullRequests.total`.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -21,7 +21,7 @@ from factbook.outbound.outcomes import Missing
 
 
 class CollectionSubject(NamedTuple):
-    """One entity to collect for; `entity` is as the catalog shows it."""
+    """One entity to collect facts for; `entity` is the document that the catalog shows."""
 
     entity_id: int
     ref: str
@@ -30,11 +30,11 @@ class CollectionSubject(NamedTuple):
 
 @dataclass
 class Collected:
-    """What one collection brought for one target.
+    """Result of one collection for one target.
 
-    `values` are by fact. `missing` says why there is no value: by fact, by group
-    (`codehost.issues`), by shape (`codehost`), or "" for everything; the longest one counts. A fact
-    stands in `values` or is covered by `missing`, never both.
+    `values` are by fact. `missing` gives the reason for a missing value: by fact, by group
+    (`codehost.issues`), by shape (`codehost`), or "" for everything; the longest match counts. A
+    fact is in `values` or is covered by `missing`, never both.
     """
 
     values: dict[str, Any] = field(default_factory=dict)
@@ -42,9 +42,10 @@ class Collected:
 
     @classmethod
     def of(cls, groups: Mapping[str, Mapping[str, Any] | Missing]) -> "Collected":
-        """What groups of facts come to, by place (`codehost.issues`).
+        """The result of several groups of facts, by place (`codehost.issues`).
 
-        A group is its facts by name, each a value or why it is missing, or why all of it is.
+        A group maps the name of each fact to its value or the reason that it is missing; a single
+        `Missing` stands for the whole group.
         """
         found = cls()
         for place, leaves in groups.items():
@@ -63,7 +64,7 @@ class Collected:
 
     @property
     def passing(self) -> frozenset[str]:
-        """The places in `missing` for which the last value is kept for a while."""
+        """The places in `missing` whose last value is kept for a while."""
         return frozenset(place for place, missing in self.missing.items() if missing.passing)
 
 
@@ -79,21 +80,23 @@ class Integration:
     `source.schema` holds the facts of the shapes it fills (`facts_of`). `fills` names shapes
     (`codehost`) and members of shapes (`security.dependencyAlerts`).
 
-    `credential` names the queue in which the batches of one credential wait, `at_once` of them
-    under way, wherever they are worked on. Of the calls that these make to `base_url`,
-    `calls_at_once`, but never fewer than `at_once`, are under way in one process. `authorize` makes
-    the credential: it is given a client without one, with which an app may get itself tokens.
-    `further` are base URLs of other hosts that it asks too, each with what makes the credential for
-    that one: a client for each stands in the `further` of the client that `collect` is given.
-    `edition` is another text when the credential was changed while the service runs.
+    `credential` names the queue for the batches of one credential; without it each source has its
+    own. `at_once` of them run at the same time over all processes. In one process at most
+    `calls_at_once` calls to `base_url`, but never fewer than `at_once`, are under way, and `pace`
+    limits the calls begun in a minute, by budget. `authorize` makes the credential from an
+    anonymous client, through which an app may fetch its tokens.
+    `further` holds the base URLs of other hosts that it calls, each with a function that makes the
+    credential for it; `collect` finds a client for each in the `further` of its own client.
+    `edition` changes when the credential is changed while the service runs.
 
-    `target` says what an entity's annotations point to at this instance, or why to nothing; it
-    never names another host. `batches` says which targets are asked for together. `collect` asks
-    for one batch at a time given in milliseconds, and answers for every target of it: it raises
-    nothing that concerns only some of them, and nothing for an answer that a vendor may give.
-    `read`, where targets are repositories, asks for one file of the default branch, by its path:
-    the file is the body of the answer. `probes` show what the credential may read, as far as that
-    does not depend on the target.
+    `target` returns the target that an entity's annotations name at this instance, or the reason
+    that there is none; it never names another host. `batches` groups targets that are requested
+    together: all of them, unless it is given. `collect` handles one batch at a time given in
+    milliseconds and returns a result for every target in it: it raises nothing that concerns only
+    some of them, and nothing for an answer that a vendor may give.
+    `read`, where targets are repositories, fetches one file of the default branch by its path: the
+    file is the body of the answer. `probes` test the credential's permissions, as far as these do
+    not depend on the target.
     """
 
     source: DataSource
@@ -190,14 +193,14 @@ class Vendor:
 
 
 def portions(targets: Sequence[str], size: int | None = None) -> list[list[str]]:
-    """The targets, each once, in portions of this size; without one all together."""
+    """The targets, each once, in portions of `size`, or all in one without it."""
     distinct = list(dict.fromkeys(targets))
     step = size or len(distinct) or 1
     return [distinct[i : i + step] for i in range(0, len(distinct), step)]
 
 
 def facts_of(shape: Shape, *members: str) -> tuple[Fact, ...]:
-    """The facts of a shape, or of some of its members, as a source names them."""
+    """The facts of a shape, or of some of its members, under the names that a source gives them."""
     return tuple(
         replace(fact, name=f"{shape.name}.{fact.name}")
         for fact in shapes.facts(shape)

@@ -1,4 +1,4 @@
-"""Where an entity's own annotations say that its source code is."""
+"""Location of an entity's source code, read from its annotations."""
 
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
@@ -8,7 +8,7 @@ SOURCE_LOCATION: Final = "backstage.io/source-location"
 
 
 class SourceLocation(NamedTuple):
-    """An address on the web; `host` in lower case, with its port, `path` without outer slashes."""
+    """Web address; `host` in lower case with its port, `path` without slashes at its ends."""
 
     scheme: str
     host: str
@@ -16,13 +16,13 @@ class SourceLocation(NamedTuple):
 
 
 def annotations(entity: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The entity's annotations, whatever stands in their place."""
+    """The entity's annotations; an empty mapping if they are not one."""
     found = (entity.get("metadata") or {}).get("annotations")
     return found if isinstance(found, Mapping) else {}
 
 
 def location(entity: Mapping[str, Any]) -> SourceLocation | None:
-    """The source location, when it is on the web."""
+    """The source location, if it is a web address."""
     text = annotations(entity).get(SOURCE_LOCATION)
     if isinstance(text, str) and text.startswith(("url:https://", "url:http://")):
         return parsed(text.removeprefix("url:"))
@@ -30,7 +30,7 @@ def location(entity: Mapping[str, Any]) -> SourceLocation | None:
 
 
 def parsed(url: str) -> SourceLocation | None:
-    """The location of an address; None when it is not one. A query and a fragment are left out."""
+    """The location of a URL; None if it is not a URL. A query and a fragment are dropped."""
     try:
         parts = urlsplit(url)
     except ValueError:

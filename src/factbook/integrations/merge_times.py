@@ -1,7 +1,7 @@
-"""Merge times of pull requests, from the few pages that the figures need.
+"""Merge times of pull requests, from as few pages as the figures need.
 
-Population: the 100 pull requests merged last and every one merged in the last 30 days, which is
-known long before all pages are read. Times are milliseconds since the epoch.
+Population: the 100 pull requests merged last and all that were merged in the last 30 days, which
+is complete long before every page is read. Times are milliseconds since the epoch.
 """
 
 import heapq
@@ -54,8 +54,8 @@ def figures(
 ) -> dict[str, dict[str, Any]]:
     """The groups mergeTime and latestMergedPR, and pullRequests.mergedLastMonth.
 
-    `seen` has to be `complete`, or all there are. Without `bots` merge times leave those of bots
-    out. What there is nothing to take a figure of is not applicable.
+    `seen` must be `complete`, or hold every pull request. Without `bots`, merge times exclude pull
+    requests of bots. A figure without any pull request to compute it from is not applicable.
     """
     newest = sorted(seen, key=lambda pull: pull.merged_at, reverse=True)
     counted = [pull for pull in newest if bots or not pull.is_bot]

@@ -1,6 +1,7 @@
-"""What sources outside the package are made with: these names stay as they are.
+"""Stable interface for integrations in other packages: these names do not change.
 
-A package offers its Vendor as an entry point of the group `factbook.sources`, by the vendor's id.
+A package registers its Vendor as an entry point of the group `factbook.integrations`, named by the
+vendor's id.
 """
 
 from factbook.clock import Clock, now

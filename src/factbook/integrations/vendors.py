@@ -1,10 +1,13 @@
-"""The integrations that can be configured, told without loading any of them."""
+"""The vendors that have a folder here, a row each, described without importing any of them.
+
+A new integration is its folder and its row.
+"""
 
 from typing import Final, NamedTuple
 
 
 class VendorSummary(NamedTuple):
-    """An integration, what it brings, and the least of its settings, which may be variables."""
+    """A vendor's folder, its title, the facts that it brings, and the settings that it needs."""
 
     id: str
     title: str
@@ -13,7 +16,7 @@ class VendorSummary(NamedTuple):
 
     @property
     def variables(self) -> str:
-        """The settings of its first instance as variables, a line each."""
+        """The settings of its first instance as environment variables, a line each."""
         prefix = f"FACTBOOK_INTEGRATIONS__{self.id.upper()}__DEFAULT__"
         return "\n".join(f"{prefix}{option.upper()}=…" for option in self.options)
 

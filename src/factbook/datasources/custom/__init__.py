@@ -1,4 +1,4 @@
-"""Custom sources: what users define instead of code, made into integrations like any other."""
+"""Custom sources: definitions that users write instead of code, turned into integrations."""
 
 from collections.abc import Mapping
 
@@ -25,9 +25,9 @@ def integration(
     connections: Mapping[str, SourceConnection | Unusable],
     files: Files,
 ) -> Integration | None:
-    """What collects a source; None for one that is pushed.
+    """The integration of a definition; None for a pushed source.
 
-    Raises InputError when its connection is not there, not usable, or does not allow its method.
+    Raises InputError if its connection is missing, unusable, or does not allow its method.
     """
     match definition.type:
         case "http":

@@ -1,6 +1,6 @@
-"""Connections: what an administrator lets custom sources ask.
+"""Connections: hosts that an administrator lets custom sources call.
 
-They are tables of the settings, `[connections.<name>]`, or are made while the service runs.
+They are tables of the settings, `[connections.<name>]`, or are created while the service runs.
 """
 
 import hashlib
@@ -70,16 +70,16 @@ class SourceConnection(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
 
     @property
     def edition(self) -> str:
-        """Another text for another connection; the secrets cannot be told from it."""
+        """Digest that changes with the connection and does not reveal its secrets."""
         return hashlib.sha256(msgspec.json.encode(self)).hexdigest()
 
     def credential(self, name: str) -> Credential:
-        """What proves to the host who asks."""
+        """The credential that sends the connection's headers."""
         return Credential.fixed(name, self.headers)
 
 
 class Unusable(NamedTuple):
-    """A connection that there is, but not for use; `problem` says why."""
+    """Connection that exists but cannot be used; `problem` gives the reason."""
 
     problem: str
 

@@ -1,4 +1,4 @@
-"""The definition of a custom source: a data source's document, and how its facts are come by.
+"""Definition of a custom source: a data source's document, with the extraction of its facts.
 
     id: builds
     title: Builds
@@ -13,7 +13,7 @@
     schema:
       passed: {type: boolean, description: The last build passed., extract: {jmespath: result.ok}}
 
-Everything but `config` and `extract` is what discovery shows of any source.
+Everything but `config` and `extract` is the same as discovery shows for any source.
 """
 
 import re
@@ -56,7 +56,7 @@ _Body = Template | dict[str, Any] | list[Any] | int | float | bool | None
 
 @dataclass(frozen=True, kw_only=True)
 class RequestTemplate:
-    """What an http source asks its connection for; `body` holds templates where it has texts."""
+    """Request of an http source to its connection; strings in `body` are templates."""
 
     connection: str
     method: str = "GET"
@@ -68,9 +68,9 @@ class RequestTemplate:
 
 @dataclass(frozen=True, kw_only=True)
 class CustomSourceDefinition:
-    """A custom source. `request` is an http source's; `path` a repository-file's or -directory's.
+    """Custom source. `request` belongs to an http source, `path` to one of repository files.
 
-    `document` is the definition as it was given.
+    `document` is the definition as given.
     """
 
     source: DataSource
@@ -108,7 +108,7 @@ NOT_A_HEADER: Final = re.compile(
 
 
 class _Reader:
-    """Reads what is beyond a data source; every problem is reported, and the rest read on."""
+    """Reader of the members beyond a data source's; reports every problem and reads on."""
 
     def __init__(self, document: Mapping[str, Any], source: DataSource, report: _Report) -> None:
         self._document = document

@@ -1,4 +1,4 @@
-"""Reading what a source brings: JSON, YAML or text, bounded in size and depth."""
+"""Decoding of a source's document: JSON, YAML or text, bounded in size and depth."""
 
 from typing import Any, Final, Literal, get_args
 
@@ -19,9 +19,9 @@ class UnreadableError(Exception):
 
 
 def read(body: bytes, format_: Format) -> Any:
-    """The document in a body; raises UnreadableError saying what is wrong with it.
+    """The document in a body; raises UnreadableError with the reason.
 
-    YAML means what JSON can say: one document, without anchors, and dates as texts.
+    YAML is limited to the equivalent of JSON: one document, without anchors.
     """
     if len(body) > LONGEST[format_]:
         raise UnreadableError(f"has more than {LONGEST[format_] // 1024} KiB")

@@ -1,4 +1,4 @@
-"""Taking facts out of a document: by JMESPath, or by a regular expression with a bound in time.
+"""Extraction of facts from a document: by JMESPath, or by a regular expression with a time limit.
 
 The language of a source's extractors is pinned in its definition: `jmespath/1` is the JMESPath of
 jmespath.site's specification with the functions of its community's Python library, 1.x.
@@ -53,15 +53,15 @@ _TOO_LARGE: Final = Missing(Outcome.TRANSIENT, "what was extracted is too large 
 
 
 class Extractor(Protocol):
-    """Takes one value out of a document."""
+    """Extracts one value from a document."""
 
     def of(self, document: Any) -> Any | Missing:
-        """The value, or why there is none."""
+        """The value, or the reason that there is none."""
 
 
 @dataclass(frozen=True)
 class Expression:
-    """A JMESPath expression; null is no value."""
+    """JMESPath expression; null means no value."""
 
     text: str
     parsed: ParsedResult
@@ -82,10 +82,10 @@ class Expression:
 
 @dataclass(frozen=True)
 class Pattern:
-    """A regular expression on the text of a document: its first group, else all that it matches.
+    """Regular expression on the text of a document: its first group, else the whole match.
 
-    What it means depends on the type of the fact: a boolean is whether it occurs, a set every
-    distinct occurrence in order, a number is read from the first occurrence.
+    The type of the fact decides its meaning: a boolean tells if it occurs, a set holds the distinct
+    occurrences in order, a number is read from the first occurrence.
     """
 
     pattern: "regex.Pattern[str]"
@@ -109,19 +109,19 @@ class Pattern:
 
 
 class _TooLargeError(Exception):
-    """A text would be larger than any fact."""
+    """A text would exceed the size of any fact."""
 
 
 class _Functions(Functions):
     def call_function(self, function_name: str, resolved_args: Any) -> Any:
-        """What a function returns; raises _TooLargeError before it makes a text too large."""
+        """The result of a function; raises _TooLargeError before it makes a text too large."""
         if function_name in {"to_string", "join"} and _size([*resolved_args], LARGEST) > LARGEST:
             raise _TooLargeError
         return super().call_function(function_name, resolved_args)
 
 
 class _Interpreter(TreeInterpreter):
-    """Walks an expression until its time is over."""
+    """Evaluates an expression within a time limit."""
 
     def __init__(self) -> None:
         super().__init__(Options(custom_functions=_Functions()))
@@ -135,7 +135,7 @@ class _Interpreter(TreeInterpreter):
 
 
 def expression(text: str) -> Expression:
-    """A compiled JMESPath expression; raises InputError saying what is wrong with it."""
+    """A compiled JMESPath expression; raises InputError with the mistake."""
     if len(text) > LONGEST:
         raise InputError(f"is longer than {LONGEST} characters")
     _check_quoted(text)
@@ -153,7 +153,7 @@ def expression(text: str) -> Expression:
 
 
 def pattern(text: str, type_: FactType) -> Pattern:
-    """A compiled regular expression; raises InputError saying what is wrong with it."""
+    """A compiled regular expression; raises InputError with the mistake."""
     if len(text) > LONGEST:
         raise InputError(f"is longer than {LONGEST} characters")
     if type_ == "object":
@@ -172,10 +172,10 @@ def pattern(text: str, type_: FactType) -> Pattern:
 
 
 def extract(extractors: Mapping[str, Extractor], document: Any) -> dict[str, Any | Missing]:
-    """What each of the extractors takes out of the document, by fact.
+    """The value that each extractor finds in the document, by fact.
 
-    One after another, until they have taken `LONGEST_SECONDS` or filled `LARGEST`; what comes
-    later, or does not fit, gets nothing.
+    Extractors run one after another until they have taken `LONGEST_SECONDS` or filled `LARGEST`;
+    later ones, and values that do not fit, give nothing.
     """
     end, room = time.monotonic() + LONGEST_SECONDS, LARGEST
     found: dict[str, Any | Missing] = {}
@@ -188,7 +188,7 @@ def extract(extractors: Mapping[str, Extractor], document: Any) -> dict[str, Any
 
 
 def _size(value: Any, most: int) -> int:
-    """About how many characters of JSON a value takes; more than `most` if it is too deep."""
+    """The approximate JSON length of a value, in characters; more than `most` if it is too deep."""
     size, level = 0, [value]
     for _ in range(DEEPEST):
         below: list[Any] = []
@@ -208,10 +208,10 @@ def _size(value: Any, most: int) -> int:
 
 
 def _check_quoted(text: str) -> None:
-    """Refuse what is quoted and not JSON.
+    r"""Refuse quoted text that is not JSON.
 
-    The library takes `text` in back quotes with a warning, and a name with half of a character,
-    such as "\\ud800", which nothing that it ends up in can hold.
+    The library accepts `text` in back quotes with a warning, and a name with a lone surrogate, such
+    as "\ud800", which no later step can store.
     """
     for found in _QUOTED.finditer(text):
         name, literal = found["name"], found["literal"]
@@ -226,12 +226,11 @@ def _check_quoted(text: str) -> None:
 
 
 def _copies(node: Mapping[str, Any], function: str | None = None) -> int:
-    """How many times larger than the document the result may become.
+    """Upper bound of the result's size as a multiple of the document's.
 
-    A step after another sees what that one made, so that they multiply; selections of several
-    things add up; a text of a text doubles its backslashes. Raises InputError for a join of which
-    the glue could be long, and for an expression as a value. `function` is what the node is an
-    argument of.
+    Consecutive steps multiply; the parts of a multi-select add up; converting a string to a string
+    doubles its backslashes. Raises InputError for a join whose separator could be long, and for an
+    expression as a value. `function` is the function whose argument the node is.
     """
     if node["type"] == "expref" and function not in _TAKING_EXPRESSIONS:
         raise InputError(f"has & elsewhere than in {', '.join(sorted(_TAKING_EXPRESSIONS))}")
@@ -251,10 +250,10 @@ def _is_short(glue: Mapping[str, Any]) -> bool:
 
 
 def work(text: str) -> int:
-    """About how long it takes to compile a pattern.
+    """The approximate cost of compiling a pattern.
 
-    Groups with `+` or `{}` inside each other take three times as long with each level, and what
-    is repeated `{9}` times is as long as it is then.
+    Nested groups with `+` or `{}` cost three times as much for each level, and a part repeated
+    `{9}` times counts at its expanded length.
     """
     bare = _ESCAPED.sub("", text)
     levels = min(bare.count("("), bare.count("+") + bare.count("{"))
@@ -267,7 +266,7 @@ def _occurrence(match: "regex.Match[str]") -> str:
 
 
 def _typed(text: str, type_: FactType) -> Any:
-    """The text as the type says; a text that is not one is left, and refused by the schema."""
+    """The text converted to the type; text that does not fit is kept, and refused by the schema."""
     try:
         if type_ == "integer":
             return int(text)

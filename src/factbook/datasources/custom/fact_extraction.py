@@ -1,4 +1,4 @@
-"""From what a source was answered to its facts."""
+"""Extraction of a source's facts from an answer."""
 
 import asyncio
 import threading
@@ -53,5 +53,5 @@ def from_document(definition: CustomSourceDefinition, document: Any) -> Collecte
 
 
 def nothing(missing: Missing) -> Collected:
-    """No fact, and why."""
+    """No facts, with the reason."""
     return Collected(missing={"": missing})

@@ -1,4 +1,4 @@
-"""Where sources get the files of repositories from: the code hosts that are configured."""
+"""Access to files of repositories through the configured code hosts."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol
@@ -7,7 +7,7 @@ from factbook.outbound.outcomes import Missing
 
 
 class File(NamedTuple):
-    """A file of one repository at one code host; `target` is as that host's integration has it."""
+    """File of one repository at one code host; `target` is in that host's form."""
 
     host: str
     target: str
@@ -15,13 +15,13 @@ class File(NamedTuple):
 
 
 class Files(Protocol):
-    """The files of repositories, through whichever code host an entity points to."""
+    """Reader for files of repositories at whichever code host an entity points to."""
 
     def locate(self, entity: Mapping[str, Any]) -> tuple[str, str] | Missing:
-        """The code host's source and the target there, or why there is none."""
+        """The code host's source and the target there, or the reason that there is none."""
 
     async def read(self, file: File) -> bytes | Missing:
-        """What the default branch has in a file."""
+        """The contents of a file on the default branch."""
 
     async def paths(self, ref: str) -> list[str] | Missing:
         """The paths of all files in the repository of the entity with this reference."""

@@ -1,4 +1,4 @@
-"""Sources that ask a connection: once for all entities that ask the same."""
+"""Sources over HTTP: one request to a connection for all entities whose requests are equal."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -24,7 +24,7 @@ _ATTEMPTS: Final = 2
 
 
 class Rendered(msgspec.Struct, frozen=True):
-    """A request with the values of an entity in it; as JSON it is a target of the source."""
+    """Request with the values of an entity filled in; its JSON is a target of the source."""
 
     method: str
     path: str
@@ -39,7 +39,7 @@ class Rendered(msgspec.Struct, frozen=True):
 def integration(
     definition: CustomSourceDefinition, connections: Mapping[str, SourceConnection | Unusable]
 ) -> Integration:
-    """What collects an http source; raises InputError when its connection does not let it."""
+    """The integration of an http source; raises InputError if its connection does not allow it."""
     request = definition.request
     assert request is not None, "an http source has a request"
     connection = connection_of(request, connections)
@@ -62,7 +62,7 @@ def integration(
 def connection_of(
     request: RequestTemplate, connections: Mapping[str, SourceConnection | Unusable]
 ) -> SourceConnection:
-    """The connection of a request; raises InputError when there is none that allows it."""
+    """The connection of a request; raises InputError if there is none that allows it."""
     connection = connections.get(request.connection)
     if connection is None:
         known = ", ".join(sorted(connections)) or "none"
@@ -78,7 +78,7 @@ def connection_of(
 
 
 def rendered(request: RequestTemplate, entity: Mapping[str, Any]) -> Rendered | Missing:
-    """The request for an entity, or which value it lacks."""
+    """The request for an entity, or the value that the entity lacks."""
     try:
         path = request.path.render(entity, templates.in_path)
         query = {
@@ -97,7 +97,7 @@ def rendered(request: RequestTemplate, entity: Mapping[str, Any]) -> Rendered | 
 
 
 async def ask(target: str, client: HttpClient, connection: SourceConnection) -> Answer:
-    """What the connection answers to a target, unless that repeats its secrets."""
+    """The connection's answer to a target, unless it repeats the connection's secrets."""
     asked = msgspec.json.decode(target, type=Rendered)
     answer = await client.request(
         asked.method,

@@ -1,4 +1,4 @@
-"""YAML that says what JSON can say: one document, without anchors, and dates as texts."""
+"""YAML limited to the equivalent of JSON: one document, without anchors."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ from factbook.integrations import safe_yaml
 
 
 def read(body: bytes) -> Any:
-    """The document in a body; raises UnreadableError saying what is wrong with it."""
+    """The document in a body; raises UnreadableError with the reason."""
     try:
         check(body)
         found = yaml.load(body, Loader)  # noqa: S506 - the loader makes plain values only

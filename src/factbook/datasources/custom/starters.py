@@ -1,4 +1,4 @@
-"""Definitions to begin with: valid as they are, with comments that say what to edit."""
+"""Starter definitions: valid as they are, with comments on the parts to edit."""
 
 import re
 from typing import Final
@@ -12,7 +12,7 @@ _PLAIN: Final = re.compile(r"[a-z][a-z0-9]*([-_][a-z0-9]+)+|[a-z]+[0-9]+")
 
 
 def skeleton(name: str, type_: Type) -> str:
-    """A definition with this id; raises InputError for what no id can be."""
+    """A definition with this id; raises InputError for an invalid id."""
     if not _ID.fullmatch(name):
         raise InputError(
             f'"{name}" is no id of a source: 1 to 100 letters, digits, dots, dashes or '

@@ -1,7 +1,7 @@
-"""Texts with values of an entity in them: `/builds/{{ metadata.name }}`.
+"""Templates with values of an entity: `/builds/{{ metadata.name }}`.
 
-Between the braces stands a JMESPath expression on the entity as the catalog shows it. A value never
-changes what the text around it means: the place where it goes says how it is written.
+Between the braces stands a JMESPath expression on the entity as the catalog shows it. A value
+never changes the meaning of the text around it: it is escaped for the place where it is put.
 """
 
 import re
@@ -25,7 +25,7 @@ Escape = Callable[[str], str]
 
 
 class NoValueError(Exception):
-    """An entity without the value that a template needs."""
+    """The entity lacks a value that a template needs."""
 
     def __init__(self, detail: str) -> None:
         super().__init__(detail)
@@ -34,20 +34,20 @@ class NoValueError(Exception):
 
 @dataclass(frozen=True)
 class Template:
-    """A text with places for values; `parts` are plain texts and expressions by turns."""
+    """Text with placeholders; `parts` alternates between plain texts and expressions."""
 
     text: str
     parts: tuple[str | Expression, ...]
 
     def render(self, entity: Mapping[str, Any], escape: Escape) -> str:
-        """The text for an entity; raises NoValueError when the entity lacks a value of it."""
+        """The text for an entity; raises NoValueError if the entity lacks one of its values."""
         return "".join(
             part if isinstance(part, str) else escape(_value(part, entity)) for part in self.parts
         )
 
 
 def parse(text: str) -> Template:
-    """The template in a text; raises InputError saying what is wrong with it."""
+    """The template in a text; raises InputError with the mistake."""
     if len(text) > LONGEST:
         raise InputError(f"is longer than {LONGEST} characters")
     pieces = _PLACE.split(text)
@@ -63,19 +63,19 @@ def parse(text: str) -> Template:
 
 
 def in_path(value: str) -> str:
-    """A value as one part of a path; one that would climb out of its place is no value."""
+    """A value as one segment of a path; raises NoValueError for one that would climb out of it."""
     if climbs(value):
         raise NoValueError("a value that a path cannot hold")
     return quote(value, safe="")
 
 
 def as_it_is(value: str) -> str:
-    """A value where it is a text of its own, such as in JSON or a query, which is encoded later."""
+    """A value unchanged, for JSON or a query, which is encoded later."""
     return value
 
 
 def in_header(value: str) -> str:
-    """A value in a header, which holds printable ASCII."""
+    """A value in a header, which holds printable ASCII only."""
     if not value.isascii() or _CONTROL.search(value):
         raise NoValueError("a value that a header cannot hold")
     return value

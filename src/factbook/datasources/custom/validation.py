@@ -1,7 +1,7 @@
-"""Every mistake of a definition at once.
+"""Report of every mistake of a definition at once.
 
-A definition is read in two steps, of which the second takes what the first has read. Where the
-first fails, what it could not read is left out, so that the second can tell of the rest.
+A definition is read in two steps, and the second needs the result of the first. If the first
+fails, the members it could not read are left out, so that the second can report on the rest.
 """
 
 from collections.abc import Iterable, Mapping
@@ -20,7 +20,7 @@ _REQUIRED: Final = ("id", "title")
 
 
 def read(document: Any) -> CustomSourceDefinition:
-    """The definition in a document; raises InvalidItemsError with all that is wrong with it."""
+    """The definition in a document; raises InvalidItemsError with every mistake."""
     try:
         return parse(document)
     except InvalidItemsError as error:
@@ -29,7 +29,7 @@ def read(document: Any) -> CustomSourceDefinition:
 
 
 def _further(document: Any, found: Iterable[Problem]) -> list[Problem]:
-    """The problems of what is left when that with the problems found is left out."""
+    """The problems of the document without the members that already have one."""
     paths = [problem["path"] for problem in found]
     if not isinstance(document, dict) or not _is_readable(document, paths):
         return []
@@ -41,7 +41,7 @@ def _further(document: Any, found: Iterable[Problem]) -> list[Problem]:
 
 
 def _is_readable(document: Mapping[str, Any], paths: Iterable[str]) -> bool:
-    """Whether the second step has something to read."""
+    """True if the second step has something to read."""
     schema = document.get(_SCHEMA)
     is_handled = not any(path.partition(".")[0] == _HANDLER for path in paths)
     return is_handled and isinstance(schema, dict) and _SCHEMA not in paths
@@ -60,7 +60,7 @@ def _without(document: Mapping[str, Any], paths: Iterable[str]) -> dict[str, Any
 
 
 def _is_news(path: str, known: Iterable[str]) -> bool:
-    """Whether a problem of the rest is one of the document, too, and was not told before."""
+    """True if a problem of the reduced document is one of the original and not yet reported."""
     is_made_up = path.startswith(f"{_SCHEMA}.{_PLACE}.") or path in {*_REQUIRED, _SCHEMA}
     of_the_id = path == f"{_HANDLER}.config.id" and "id" in known
     return not (is_made_up or of_the_id or path in known)

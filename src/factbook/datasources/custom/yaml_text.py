@@ -1,4 +1,4 @@
-"""Definitions as people write them in a form: YAML without tricks, or JSON."""
+"""Text form of definitions, as edited in a form: JSON or plain YAML."""
 
 from collections.abc import Iterable
 from typing import Any, Final
@@ -16,7 +16,7 @@ _LONGEST_LINE: Final = 80  # of a mapping or list that is written in one
 
 
 def read(text: str) -> dict[str, Any]:
-    """The document in a text; raises InvalidItemsError saying what is wrong with it, and where."""
+    """The document in a text; raises InvalidItemsError with each mistake and its place."""
     body = text.removeprefix("\ufeff").encode()
     if len(body) > LONGEST:
         raise _wrong("", f"has more than {LONGEST // 1024} KiB")
@@ -27,7 +27,7 @@ def read(text: str) -> dict[str, Any]:
 
 
 def written(document: dict[str, Any]) -> str:
-    """The text of a document, as `read` reads it."""
+    """The text of a document, in the form that `read` reads."""
     return yaml.dump(
         document,
         Dumper=_Dumper,
@@ -55,7 +55,7 @@ def _read(body: bytes) -> Any:
 
 
 def _json(body: bytes) -> Any:
-    """What JSON says; None for what may be YAML in braces."""
+    """The value if the text is JSON; None if it may be YAML in braces."""
     try:
         return documents.read(body, "json")
     except UnreadableError:
@@ -81,7 +81,10 @@ class _Loader(plain_yaml.Loader):
 
 
 class _Dumper(yaml.CSafeDumper):
-    """Writes no anchors, and texts of several lines as such."""
+    """Dumper that writes no anchors, and strings of several lines as blocks.
+
+    A string is quoted if readers of YAML 1.1 or 1.2 would take it for another type.
+    """
 
     def ignore_aliases(self, data: Any) -> bool:
         return True

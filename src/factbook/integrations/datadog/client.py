@@ -1,7 +1,7 @@
-"""Collecting from one Datadog: its two listings, read whole once for all targets of a run.
+"""Collection from Datadog: its two listings, read completely once for all targets of a run.
 
-Searches would be fewer calls for a few targets, but they count by an index of their own, in which a
-word also finds names and scopes; so there is one way.
+Searches would take fewer calls for a few targets, but they use an index of their own, in which a
+word also matches names and scopes; so there is only this method.
 """
 
 import asyncio

@@ -1,4 +1,8 @@
-"""What is configured of one Datadog: `[integrations.datadog.<name>]` of the settings."""
+"""Settings of a Datadog organization, and the tags that an entity's annotations select there.
+
+A target is the text of both lists of tags, of monitors and of objectives: `service:app service:app`
+is equal for all entities with the same tags. Tags are compared in Datadog's normalised form.
+"""
 
 import re
 from typing import Annotated, Final

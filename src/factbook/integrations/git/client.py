@@ -1,4 +1,4 @@
-"""Collecting from one Git host: a repository from its HEAD to its facts."""
+"""Collection from a Git host: a repository, from its HEAD to its facts, and single files."""
 
 import os
 import re
@@ -36,14 +36,14 @@ _CHANGED: Final = Missing(Outcome.TRANSIENT, "it changed while it was read, or d
 
 
 class HeadCommit(NamedTuple):
-    """The commit that is HEAD, and the path by which the host answers."""
+    """Commit at HEAD, and the path under which the host answers."""
 
     id: str
     name: str
 
 
 class _Note(msgspec.Struct, array_like=True):
-    """What else is known of a repository: its path as the host wants it, and what was too much."""
+    """Facts kept about a repository: its path in the host's spelling."""
 
     name: str = ""
     too_large: str = ""
@@ -75,7 +75,7 @@ def folder() -> Iterator[str]:
 
 
 class Reading:
-    """One reading of one repository."""
+    """Reader of one repository."""
 
     def __init__(
         self, git: Git, options: Options, client: HttpClient, memory: Memory, target: str
@@ -133,7 +133,7 @@ class Reading:
         return answer.body if answer.ok else _why(answer)
 
     async def _heads(self, known: str) -> tuple[str, Answer]:
-        """What is called HEAD, and the path by which the host answers; some want `.git`."""
+        """The answer for HEAD, and the path under which the host answers; some need `.git`."""
         names = [self._target]
         if not self._target.endswith(".git"):
             names.append(f"{self._target}.git")
@@ -145,7 +145,7 @@ class Reading:
         return name, answer
 
     async def _without_head(self, name: str) -> Paths | Missing:
-        """No paths when it is empty, which Git also says of a page that is no repository."""
+        """No paths if it is empty; Git reports the same of a web page that is not a repository."""
         answer = await self._client.get(
             path(*name.split("/")) + "/info/refs",
             query={"service": "git-upload-pack"},

@@ -1,4 +1,4 @@
-"""What is configured of one Git host: `[integrations.git.<name>]` of the settings."""
+"""Settings of a Git host, and the repository there that an entity's location names."""
 
 import re
 from collections.abc import Iterator

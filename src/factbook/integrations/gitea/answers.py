@@ -1,4 +1,4 @@
-"""The forms of Gitea's answers, as far as they are read."""
+"""Types of Gitea's answers, limited to the fields that are read."""
 
 from datetime import datetime
 from typing import Annotated, Any
@@ -13,7 +13,7 @@ Commit = Annotated[str, Meta(pattern=r"\A(?:[0-9a-f]{40}|[0-9a-f]{64})\Z")]
 
 
 class GiteaRepository(msgspec.Struct):
-    """A repository; `full_name` is its present one."""
+    """Repository; `full_name` is its present one."""
 
     id: int
     full_name: Slug
@@ -33,7 +33,7 @@ class User(msgspec.Struct):
 
 
 class GiteaPullRequest(msgspec.Struct):
-    """A pull request; `merged_at` is None when it was not merged."""
+    """Pull request; `merged_at` is None if it was not merged."""
 
     number: int
     title: str
@@ -44,13 +44,13 @@ class GiteaPullRequest(msgspec.Struct):
 
 
 class PullOfIssue(msgspec.Struct):
-    """What a list of issues says of a pull request."""
+    """Pull request as a list of issues shows it."""
 
     merged: bool
 
 
 class GiteaIssue(msgspec.Struct):
-    """An issue, or a pull request where `pull_request` is not None."""
+    """Issue, or a pull request if `pull_request` is not None."""
 
     number: int
     closed_at: Moment | None = None
@@ -58,13 +58,13 @@ class GiteaIssue(msgspec.Struct):
 
 
 class BranchCommit(msgspec.Struct):
-    """The commit that a branch is at."""
+    """Commit at the head of a branch."""
 
     id: Commit
 
 
 class GiteaBranch(msgspec.Struct):
-    """A branch as everybody who may read the code sees it.
+    """Branch, as it appears to everyone with read access to the code.
 
     `effective_branch_protection_name` is empty unless the credential may administer the repository.
     """
@@ -77,9 +77,9 @@ class GiteaBranch(msgspec.Struct):
 
 
 class ProtectionRule(msgspec.Struct):
-    """A rule that protects branches; None for what this version does not have.
+    """Branch protection rule; None for fields that this version does not have.
 
-    `block_admin_merge_override` is Gitea's word and `apply_to_admins` Forgejo's.
+    `block_admin_merge_override` is Gitea's name and `apply_to_admins` Forgejo's.
     """
 
     rule_name: str = ""
@@ -96,7 +96,7 @@ class ProtectionRule(msgspec.Struct):
 
 
 class GiteaTreeEntry(msgspec.Struct):
-    """An entry of a tree: a file (`blob`), a folder (`tree`) or a submodule (`commit`)."""
+    """Entry of a tree: a file (`blob`), a folder (`tree`) or a submodule (`commit`)."""
 
     path: str
     type: str

@@ -1,7 +1,7 @@
-"""Asking one Gitea: single answers, totals, and lists page by page.
+"""Requests to a Gitea instance: single answers, totals, and paginated lists.
 
-Source: Gitea's API description 1.27. A server may give pages that are smaller than asked for, so
-only the total, or an empty page, says that a list has ended.
+Source: Gitea's API description 1.27. A server may return smaller pages than requested, so only the
+total, or an empty page, marks the end of a list.
 """
 
 from typing import Any, Final, Generic, NamedTuple, TypeVar
@@ -25,18 +25,18 @@ _NO_TOTAL: Final = Missing(Outcome.TRANSIENT, "no total in the answer")
 
 
 class Rows(NamedTuple, Generic[Row]):
-    """A part of a list. `total` is None when the host does not say it."""
+    """Part of a list; `total` is None if the host does not state it."""
 
     rows: list[Row]
     total: int | None
 
     def ends(self, read: int) -> bool:
-        """Whether the list ends with these rows, when so many were read with them."""
+        """True if the list ends with these rows, `read` being the number read with them."""
         return not self.rows or (self.total is not None and read >= self.total)
 
 
 class GiteaApi:
-    """One host, and the time of one collection."""
+    """Client for a Gitea instance, with the time of one collection."""
 
     def __init__(self, client: HttpClient, options: Options, memory: Memory, now: int) -> None:
         self._client = client
@@ -50,8 +50,8 @@ class GiteaApi:
     ) -> Form | Missing:
         """The answer in this form.
 
-        `hidden` says why it may not be read: Gitea often says "not found" of what is there. None
-        takes Gitea at its word.
+        `hidden` is the reason given for "not found", which Gitea often answers for what exists
+        but may not be read. With None, the answer is taken literally.
         """
         found = await self._ask(target, form, hidden, query)
         return found if isinstance(found, Missing) else found[0]
@@ -64,7 +64,7 @@ class GiteaApi:
         return found if isinstance(found, Missing) else Rows(*found)
 
     async def total(self, target: str, **query: str | int) -> int | Missing:
-        """How many rows a list has."""
+        """The number of rows in a list."""
         found = await self.page(target, list[Any], HIDDEN, limit=1, **query)
         if isinstance(found, Missing):
             return found

@@ -1,4 +1,4 @@
-"""Collecting from one Gitea: a batch of repositories from the first question to the facts."""
+"""Collection from a Gitea instance: a batch of repositories, from request to facts."""
 
 import asyncio
 from collections.abc import Sequence
@@ -49,7 +49,7 @@ async def _collected(api: GiteaApi, target: str) -> Collected:
 
 
 async def _known(api: GiteaApi, repository: GiteaRepository) -> GiteaSnapshot:
-    """Everything that is asked about one repository."""
+    """The data collected about one repository."""
     cutoff = api.now - merge_times.MONTH
     known = GiteaSnapshot(repository, cutoff)
     own = path("repos", *repository.full_name.split("/"))

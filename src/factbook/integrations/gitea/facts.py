@@ -1,6 +1,6 @@
-"""From answers to facts: one function for each group of the shapes, without asking anything.
+"""Facts from answers: one function for each group of the shapes, without any request.
 
-Each returns its leaves, a value or why it is missing, or why all of them are.
+Each returns its leaves, each a value or the reason that it is missing, or one reason for all.
 """
 
 from collections.abc import Callable
@@ -42,7 +42,7 @@ class Collaborators(NamedTuple):
 
 @dataclass
 class GiteaSnapshot:
-    """Everything that was asked about one repository; `cutoff` is 30 days ago."""
+    """Data collected about one repository; `cutoff` is 30 days ago."""
 
     repository: GiteaRepository
     cutoff: int
@@ -59,7 +59,7 @@ class GiteaSnapshot:
 
     @cached_property
     def merging(self) -> Leaves | Missing:
-        """What the merged pull requests say, by group."""
+        """The facts of the merged pull requests, by group."""
         closed = self.closed_pulls
         if off := without_pulls(self.repository):
             return off
@@ -77,14 +77,14 @@ class GiteaSnapshot:
 
 
 def without_pulls(repository: GiteaRepository) -> Missing | None:
-    """Why the repository has no pull requests, if it cannot have any."""
+    """The reason that the repository has no pull requests, if it cannot have any."""
     if not repository.has_pull_requests:
         return _PULLS_OFF
     return _NO_PULLS if repository.mirror or repository.empty else None
 
 
 def without_issues(repository: GiteaRepository) -> Missing | None:
-    """Why the repository has no issues, if it cannot have any."""
+    """The reason that the repository has no issues, if it cannot have any."""
     if not repository.has_issues:
         return _ISSUES_OFF
     return None if repository.external_tracker is None else _ISSUES_ELSEWHERE

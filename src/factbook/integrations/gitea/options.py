@@ -1,4 +1,4 @@
-"""What is configured of one Gitea or Forgejo: `[integrations.gitea.<name>]` of the settings."""
+"""Settings of a Gitea or Forgejo instance, and the repository there that annotations name."""
 
 from typing import Annotated
 

@@ -1,7 +1,7 @@
-"""Protection of the default branch: what the branch itself says, and the rule that protects it.
+"""Protection of the default branch, from the branch itself and the rule that protects it.
 
 Every value is known or Missing. Names of leaves are those of the shape. Source: Gitea's API
-description 1.27; of Forgejo's words only `apply_to_admins` differs.
+description 1.27; Forgejo's differs only in `apply_to_admins`.
 """
 
 from collections.abc import Iterable
@@ -54,7 +54,7 @@ def effective(
 
 
 def leaves(branch: GiteaBranch, rule: ProtectionRule | Missing) -> Leaves:
-    """What holds for the branch; `rule` is not looked at when it is not protected."""
+    """The protection of the branch; `rule` is ignored if the branch is not protected."""
     if not branch.protected:
         return UNPROTECTED
     return Leaves(_protection(rule), _review(branch, rule))
@@ -91,7 +91,7 @@ def _review(branch: GiteaBranch, rule: ProtectionRule | Missing) -> dict[str, An
 
 
 def _strict(branch: GiteaBranch, rule: ProtectionRule | Missing) -> bool | Missing:
-    """Checks are required, and so is a branch that is up to date."""
+    """True if checks are required, and so is a branch that is up to date."""
     if branch.enable_status_check is False:
         return False
     checks = _said(rule, "enable_status_check")

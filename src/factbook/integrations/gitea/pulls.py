@@ -1,9 +1,9 @@
-"""Merged pull requests: the few pages that merge times need, and how many there ever were.
+"""Merged pull requests: the few pages that merge times need, and the number ever merged.
 
-Gitea lists closed pull requests, merged or not, and has no filter for those that were merged. So
-all are listed once, and the numbers of the merged ones are kept; later only those that were updated
-since are listed. That is done among the issues, whose rows have no branches and repositories in
-them, and which can be asked for by their time.
+Gitea lists closed pull requests, merged or not, and cannot filter for merged ones. So all are
+listed once, and the numbers of the merged ones are kept; later runs list only those updated since.
+The list of issues serves for that: its rows lack branches and repositories, and it can be filtered
+by time.
 """
 
 import zlib
@@ -34,10 +34,10 @@ _HIDDEN: Final = Missing(Outcome.DENIED, "counting merged pull requests needs re
 
 
 class Closed(NamedTuple):
-    """What the closed pull requests say.
+    """Figures of the closed pull requests.
 
-    `merged` holds all that merge times are taken of; `total` is how many there are, `ever_merged`
-    how many of them were merged.
+    `merged` holds all that merge times are computed from; `total` is the number of closed pull
+    requests, `ever_merged` the number of those merged.
     """
 
     merged: list[MergedPull]
@@ -47,7 +47,7 @@ class Closed(NamedTuple):
 
 @dataclass
 class _Recent:
-    """Pull requests from the one updated last on; `whole` when they are all that are closed."""
+    """Pull requests from the most recently updated on; `whole` if they are all closed ones."""
 
     pulls: dict[int, GiteaPullRequest] = field(default_factory=dict)
     total: int | None = None
@@ -64,9 +64,9 @@ class _Recent:
 
 
 class _StoredMerges(msgspec.Struct, array_like=True):
-    """The numbers of merged pull requests, of all that were not updated after `until`.
+    """Numbers of all merged pull requests that were not updated after `until`.
 
-    `since` is when all were listed.
+    `since` is the time of the full listing.
     """
 
     since: int
@@ -75,7 +75,7 @@ class _StoredMerges(msgspec.Struct, array_like=True):
 
 
 async def closed(api: GiteaApi, repository: GiteaRepository, cutoff: int) -> Closed | Missing:
-    """What the closed pull requests of a repository say, or why they cannot be read."""
+    """The figures of a repository's closed pull requests, or the reason for their absence."""
     recent = await _recent(api, repository, cutoff)
     if isinstance(recent, Missing):
         return recent
@@ -84,7 +84,7 @@ async def closed(api: GiteaApi, repository: GiteaRepository, cutoff: int) -> Clo
 
 
 async def _recent(api: GiteaApi, repository: GiteaRepository, cutoff: int) -> _Recent | Missing:
-    """As many as merge times need."""
+    """As many pull requests as merge times need."""
     target = path("repos", *repository.full_name.split("/"), "pulls")
     found = _Recent()
     read = 0
@@ -111,7 +111,7 @@ async def _recent(api: GiteaApi, repository: GiteaRepository, cutoff: int) -> _R
 
 
 async def _count(api: GiteaApi, repository: GiteaRepository, recent: _Recent) -> int | Missing:
-    """How many pull requests were ever merged."""
+    """The number of pull requests ever merged."""
     total = recent.total
     if recent.whole:
         return _CHANGED if len(recent.pulls) < (total or 0) else len(recent.merged)
@@ -178,7 +178,7 @@ def _merged(pull: GiteaPullRequest, merged_at: int) -> MergedPull:
 
 
 def _decode(stored: bytes | None) -> _StoredMerges | None:
-    """What was kept; what this version cannot read counts as nothing."""
+    """The stored entry; None if this version cannot decode it."""
     if stored is None:
         return None
     try:

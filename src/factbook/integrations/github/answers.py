@@ -1,6 +1,6 @@
-"""The answers of GraphQL as types: an answer of another form is refused where it comes in.
+"""Types of GraphQL answers; an answer of another form is rejected on decoding.
 
-What may be null for want of rights is null here; why is in `Found.errors`.
+A field may be null for lack of permission; then `RepositoryData.errors` has the reason.
 """
 
 from collections.abc import Iterable
@@ -53,7 +53,7 @@ class Connection(Wire, Generic[T]):
 
 
 class GithubActor(Wire):
-    """Whoever did something."""
+    """Account that performed an action: a user, a bot or an organization."""
 
     login: str
     typename: str = msgspec.field(name="__typename")
@@ -90,13 +90,13 @@ class Name(Wire):
 
 
 class Languages(Wire):
-    """Languages, most used first."""
+    """Languages, most used first; null for a repository that GitHub could not analyse."""
 
     nodes: list[Name | None] | None
 
 
 class Codeowners(Wire):
-    """What is wrong with the CODEOWNERS file, which exists."""
+    """Errors in the CODEOWNERS file, which exists."""
 
     errors: list[Any]
 
@@ -108,7 +108,7 @@ class Id(Wire):
 
 
 class Parameters(Wire):
-    """What a rule of a ruleset demands, as far as it is read."""
+    """Parameters of a ruleset's rule, limited to those that are read."""
 
     dismiss_stale_reviews_on_push: bool = False
     require_code_owner_review: bool = False
@@ -127,7 +127,7 @@ class RuleNode(Wire):
 
 
 class BranchRule(Wire):
-    """The classic rule of a branch as administrators read it."""
+    """Classic rule of a branch, as administrators see it."""
 
     allows_deletions: bool
     allows_force_pushes: bool
@@ -144,7 +144,7 @@ class BranchRule(Wire):
 
 
 class UpdateRule(Wire):
-    """The reduced view of a branch's rules that everybody reads."""
+    """Reduced view of a branch's rules that everybody may read."""
 
     allows_deletions: bool
     allows_force_pushes: bool
@@ -156,7 +156,7 @@ class UpdateRule(Wire):
 
 
 class GithubCommit(Wire):
-    """What a branch points to."""
+    """Commit that a branch points to."""
 
     oid: Oid
 
@@ -196,20 +196,20 @@ class Repository(Wire):
 
 
 class Bypassed(Wire):
-    """A ruleset, and how many may bypass it."""
+    """Ruleset, with the actors that may bypass it."""
 
     id: str
     bypass_actors: GithubCount | None
 
 
 class Paged(Wire, Generic[T]):
-    """A repository of which only a further page was asked for."""
+    """Repository requested with one further page only."""
 
     page: Connection[T] | None = None
 
 
 class PagedBranch(Wire):
-    """A repository of whose default branch only a further page of rules was asked for."""
+    """Repository requested with one further page of its default branch's rules only."""
 
     default_branch_ref: Paged[RuleNode] | None = None
 
@@ -232,13 +232,13 @@ _HARMLESS: Final = frozenset({"author", "repositoryRuleset"})
 
 @dataclass
 class RepositoryData:
-    """One repository, and by field (`collaborators`, `defaultBranchRef.rules`) what is not told."""
+    """Repository, and by field (`collaborators`, `defaultBranchRef.rules`) the missing data."""
 
     repository: Repository
     errors: dict[str, Missing] = field(default_factory=dict)
 
     def missing(self, *names: str) -> Missing | None:
-        """Why one of these fields, or what is around it, is not told."""
+        """The reason that one of these fields, or one around it, is missing."""
         for name in names:
             for place in (name, name.partition(".")[0]):
                 if place in self.errors:
@@ -253,7 +253,7 @@ class RepositoryData:
 
 
 def place_of(path: Iterable[object]) -> str | None:
-    """The field of a repository that an error's path, below the repository, is about."""
+    """The repository's field that an error refers to, by its path below the repository."""
     names = []
     for part in path:
         if not isinstance(part, str):
@@ -265,7 +265,7 @@ def place_of(path: Iterable[object]) -> str | None:
 
 
 def decoded(data: msgspec.Raw | bytes, form: Any) -> Any:
-    """What was answered, of this type; None when it is of another form."""
+    """The answer as this type; None if it has another form."""
     try:
         return msgspec.json.decode(data, type=form)
     except (msgspec.MsgspecError, ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""Collecting from one GitHub: a batch of repositories from the first question to the facts."""
+"""Collection from a GitHub instance: a batch of repositories, from the first query to the facts."""
 
 import asyncio
 from collections.abc import Sequence
@@ -49,7 +49,7 @@ async def collect(
 async def _known(
     api: GithubApi, found: RepositoryData, cutoff: int, bypassed: pages.Bypasses, *, bots: bool
 ) -> facts.GithubSnapshot:
-    """What is known of a repository after the questions that only REST answers."""
+    """The data of a repository, completed by the queries that only REST supports."""
     known = facts.GithubSnapshot(
         found, await trees.paths(api, found), cutoff, bypassed=bypassed, bots=bots
     )

@@ -1,4 +1,4 @@
-"""Who asks: a token, or an app that gets itself a token for an hour again and again.
+"""Credentials for GitHub: a token, or an app that fetches a token valid for one hour as needed.
 
 Source: GitHub's documentation of app authentication: a JSON Web Token signed with RS256, valid for
 at most ten minutes, is exchanged for the token of an installation.
@@ -33,7 +33,7 @@ def credential(
 
 
 class _InstallationToken:
-    """The token of one app's installation, kept until a minute before it expires."""
+    """Token of one app's installation, kept until a minute before it expires."""
 
     def __init__(self, options: GithubOptions, clock: Clock, anonymous: HttpClient) -> None:
         self._options = options
@@ -79,9 +79,9 @@ class _InstallationToken:
 
 
 def signed(app_id: str, private_key: str, now: int) -> str:
-    """The JSON Web Token with which an app proves itself at this time.
+    """The JSON Web Token that authenticates an app at this time.
 
-    Raises PyJWTError or ValueError for a key that is none.
+    Raises PyJWTError or ValueError for an invalid key.
     """
     issued = now // SECOND
     claims = {"iat": issued - _ISSUED_BEFORE, "exp": issued + _VALID, "iss": app_id}

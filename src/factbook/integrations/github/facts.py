@@ -1,6 +1,6 @@
-"""From answers to facts: one function for each group of the shapes, without asking anything.
+"""Facts from answers: one function for each group of the shapes, without any request.
 
-Each returns its leaves, a value or why it is missing, or why all of them are.
+Each returns its leaves, each a value or the reason that it is missing, or one reason for all.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -34,10 +34,11 @@ _HIDDEN: Final = Missing(Outcome.DENIED, "hidden from the credential")
 
 @dataclass
 class GithubSnapshot:
-    """Everything that was asked about one repository.
+    """Data collected about one repository.
 
-    `classic`: what a probe said of the classic rule; `no_alerts`: why a lack of alerts is not
-    certain. Both None when no probe was needed or its answer was good. `cutoff` is 30 days ago.
+    `classic`: result of the probe for the classic rule; `no_alerts`: the reason that a lack of
+    alerts is not certain. Both are None if no probe was needed or its answer was good. `cutoff` is
+    30 days ago.
     """
 
     found: RepositoryData
@@ -50,7 +51,7 @@ class GithubSnapshot:
 
     @cached_property
     def merging(self) -> Leaves | Missing:
-        """What the merged pull requests say, by group."""
+        """The facts of the merged pull requests, by group."""
         if self.found.repository.merged_pulls is None or self.found.missing(PULLS):
             return self.found.missing(PULLS) or UNUSABLE
         return merge_times.figures(merged_pulls(self.found), self.cutoff, bots=self.bots)
@@ -180,7 +181,7 @@ def _why_unreadable(known: GithubSnapshot, classic: Classic | Missing) -> Missin
 
 
 def _classic(known: GithubSnapshot, branch: GithubBranch) -> Classic | Missing:
-    """The classic rule from the best view of it; none only where that is certain."""
+    """The classic rule from its most complete view; `NO_RULE` only if that is certain."""
     if branch.branch_protection_rule is not None:
         return protection.from_graphql(branch.branch_protection_rule)
     if missing := known.found.missing("defaultBranchRef.branchProtectionRule"):

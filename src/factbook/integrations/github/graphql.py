@@ -1,4 +1,4 @@
-"""Asking GraphQL once: what came, and what an error stands for."""
+"""GraphQL and REST requests to a GitHub instance, with the meaning of their errors."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ _LIMITS: Final = frozenset({"RESOURCE_LIMITS_EXCEEDED", "MAX_NODE_LIMIT_EXCEEDED
 
 
 class Error(NamedTuple):
-    """An error of an answer: where it is, and what it stands for."""
+    """Error of an answer: its path, and the reason that it gives."""
 
     path: tuple[object, ...]
     missing: Missing
@@ -26,7 +26,7 @@ class Error(NamedTuple):
 
 
 class _Body(TypedDict, total=False):
-    """The body of an answer. What its fields hold is decoded where their types are known."""
+    """Body of an answer; the fields are decoded where their types are known."""
 
     data: dict[str, msgspec.Raw] | None
     errors: Any
@@ -35,9 +35,9 @@ class _Body(TypedDict, total=False):
 
 @dataclass
 class GithubQueryResult:
-    """The end of one question: data by field, where not null, and errors; or why there are none.
+    """Result of one query: non-null data by field, and errors; or the reason for its failure.
 
-    `too_heavy`: a smaller question may be answered.
+    `too_heavy`: a smaller query may succeed.
     """
 
     data: dict[str, msgspec.Raw] = field(default_factory=dict)
@@ -47,7 +47,7 @@ class GithubQueryResult:
 
 
 class GithubApi:
-    """One GitHub, asked at one time by one collection."""
+    """Client for a GitHub instance, with the time of one collection."""
 
     def __init__(
         self, client: HttpClient, options: GithubOptions, memory: Memory, now: int
@@ -58,19 +58,19 @@ class GithubApi:
         self.now = now
 
     async def ask(self, document: str, variables: Mapping[str, Any]) -> GithubQueryResult:
-        """Ask GraphQL. What fails in passing is asked again, unless it was too heavy."""
+        """Send a GraphQL query. A transient failure is retried, unless the query was too heavy."""
         told = await self._ask(document, variables, attempts=1)
         if told.failure and told.failure.outcome is Outcome.TRANSIENT and not told.too_heavy:
             return await self._ask(document, variables, attempts=2)
         return told
 
     async def get(self, target: str, form: Any = Any, **query: str | int) -> Answer:
-        """Ask REST; data that fit the form are of its type."""
+        """Send a REST request; data that match the form are decoded as it."""
         address = f"{self._options.rest}{target}"
         return await self._client.get(address, query=query, headers=_REST, budget="core", form=form)
 
     async def get_again(self, target: str, **query: str | int) -> Answer:
-        """Ask REST; an earlier answer that still holds costs nothing."""
+        """Send a conditional REST request; an earlier answer that is still valid uses no quota."""
         return await self._client.get(
             f"{self._options.rest}{target}",
             query=query,
@@ -93,7 +93,7 @@ class GithubApi:
 
 
 def _told(answer: Answer) -> GithubQueryResult:
-    """What an answer of GraphQL says; data beside errors are kept."""
+    """The data and errors of a GraphQL answer; data beside errors are kept."""
     if not answer.ok:
         return GithubQueryResult(failure=answer.missing, too_heavy=answer.status in _TOO_HEAVY)
     if not isinstance(answer.data, dict):

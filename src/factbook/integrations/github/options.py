@@ -1,4 +1,4 @@
-"""What is configured of one GitHub: `[integrations.github.<name>]` of the settings."""
+"""Settings of a GitHub instance, and the repository there that annotations name."""
 
 from typing import Annotated, Final
 
@@ -12,7 +12,7 @@ _TENANT: Final = ".ghe.com"
 
 
 class GithubOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One instance of GitHub with one credential: a token, or an app's installation."""
+    """Instance of GitHub with one credential: a token, or an app's installation."""
 
     host: Annotated[str, about("Host that people and annotations name.")] = GITHUB
     api_url: Annotated[

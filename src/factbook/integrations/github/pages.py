@@ -1,6 +1,6 @@
-"""Reading on where a connection has more pages than its figures can do without.
+"""Further pages of a connection, if the figures need more than the first one.
 
-Pages of many repositories share a request, and so do questions about rulesets.
+Pages of many repositories share a request, and so do queries for rulesets.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -42,9 +42,10 @@ _Wanted = tuple[RepositoryData, GithubPageRequest]
 async def complete(
     api: GithubApi, repositories: Sequence[RepositoryData], since: str, cutoff: int, *, bots: bool
 ) -> Bypasses:
-    """Add the pages that are lacking, or why they cannot be had, to the repositories.
+    """Add the missing pages to the repositories, or the reasons that they cannot be read.
 
-    Returns of every ruleset that applies without a classic rule whether it may be bypassed.
+    Returns, for every ruleset that decides if administrators are bound, their right to bypass it.
+    Some rulesets are found in the pages only.
     """
     rulesets = sorted(set(_rulesets(repositories)))
     bypassed: Bypasses = {}

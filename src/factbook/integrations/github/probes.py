@@ -1,6 +1,6 @@
-"""Why is it empty? Questions to REST where GraphQL's silence may mean "none" or "not allowed".
+"""REST requests that tell "none" from "not allowed" where GraphQL's answer is empty for both.
 
-At most one of each kind for a repository and day.
+At most one of each kind for a repository and day. They are repeated after a day or slightly more.
 """
 
 from typing import Final
@@ -23,9 +23,9 @@ _DISAGREE: Final = Missing(Outcome.TRANSIENT, "GitHub's two interfaces disagree"
 
 
 class _StoredProbe(msgspec.Struct):
-    """What a probe found: the classic rule, or that there are no alerts; or why it found nothing.
+    """Result of a probe: the classic rule, or the absence of alerts; or the reason for its failure.
 
-    `outcome` is None when it found that.
+    `outcome` is None if the probe succeeded.
     """
 
     at: int
@@ -35,7 +35,7 @@ class _StoredProbe(msgspec.Struct):
 
 
 def needs_protection(found: RepositoryData) -> bool:
-    """Whether the lack of a classic rule in GraphQL may be for lack of rights."""
+    """True if the classic rule may be missing in GraphQL for lack of permission."""
     branch = found.repository.default_branch_ref
     return (
         branch is not None
@@ -47,7 +47,7 @@ def needs_protection(found: RepositoryData) -> bool:
 
 
 def needs_alerts(found: RepositoryData) -> bool:
-    """Whether there are no alerts at all, which readers without the right see too."""
+    """True if there are no alerts at all, as a reader without permission sees it, too."""
     repository = found.repository
     counts = (repository.open_alerts, repository.fixed_alerts, repository.dismissed_alerts)
     return bool(repository.has_vulnerability_alerts_enabled) and all(
@@ -56,7 +56,7 @@ def needs_alerts(found: RepositoryData) -> bool:
 
 
 async def classic_rule(api: GithubApi, repository: Repository, branch: str) -> Classic | Missing:
-    """The classic rule of a branch, `protection.NO_RULE`, or why that cannot be said."""
+    """The classic rule of a branch, `protection.NO_RULE`, or the reason that it is unknown."""
     key = f"protection:{repository.id}:{branch}"
     kept = await _kept(api, key)
     if kept is None:
@@ -68,7 +68,7 @@ async def classic_rule(api: GithubApi, repository: Repository, branch: str) -> C
 
 
 async def no_alerts(api: GithubApi, repository: Repository) -> Missing | None:
-    """None when there are no alerts indeed, else why that cannot be said."""
+    """None if there are certainly no alerts, else the reason for doubt."""
     key = f"alerts:{repository.id}"
     kept = await _kept(api, key)
     if kept is None:
@@ -97,7 +97,7 @@ def _alerts_in(answer: Answer) -> Missing | None:
 
 
 def _refused(answer: Answer, denied: Missing) -> Missing:
-    """GitHub hides what may not be seen behind "not found"; here the repository is there."""
+    """The reason for a refusal: "not found" means hidden here, as the repository exists."""
     if answer.ok:
         return UNUSABLE
     hidden = answer.outcome in {Outcome.DENIED, Outcome.NOT_FOUND}

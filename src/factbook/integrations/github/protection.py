@@ -1,7 +1,7 @@
 """Protection of a branch: the classic rule and the rules of rulesets merged, strictest first.
 
-Every value is true, false or None for "not readable"; what one source alone decides is known even
-when the other is not. Names of leaves are those of the shape.
+Every value is true, false or None for "not readable"; a value that one source alone decides is
+known even if the other is not readable. Names of leaves are those of the shape.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -14,7 +14,7 @@ from factbook.integrations.github.rules import RestChecks, RestReviews, RestRule
 
 @dataclass(frozen=True)
 class Classic:
-    """The classic rule that matches the branch; None for what is not readable."""
+    """Classic rule that matches the branch; None for values that are not readable."""
 
     exists: bool | None = None
     enforces_admins: bool | None = None
@@ -39,7 +39,7 @@ NO_RULE = Classic(
 
 
 class Merged(NamedTuple):
-    """The leaves of both groups; None for what is not known."""
+    """Leaves of both groups; None for unknown values."""
 
     protection: dict[str, bool | None]
     review: dict[str, bool | int | None]
@@ -48,10 +48,10 @@ class Merged(NamedTuple):
 def merge(
     classic: Classic, rules: Sequence[RuleNode] | None, bypassed: Mapping[str, bool | None]
 ) -> Merged:
-    """What holds for the branch under both.
+    """The protection of the branch under both kinds of rules.
 
-    `rules` is None when they are not readable; `bypassed` says of rulesets by id whether somebody
-    may bypass them, None or absent when that is not readable.
+    `rules` is None if they are not readable; `bypassed` maps a ruleset's id to true if
+    administrators may bypass it, and to None, or has no entry, if that is not readable.
     """
     types = None if rules is None else {rule.type for rule in rules}
     reviews = _parameters(rules, "PULL_REQUEST")
@@ -94,7 +94,7 @@ def merge(
 
 
 def from_graphql(rule: BranchRule) -> Classic:
-    """The classic rule as administrators read it."""
+    """The classic rule as administrators see it."""
     return Classic(
         exists=True,
         enforces_admins=rule.is_admin_enforced,
@@ -113,7 +113,7 @@ def from_graphql(rule: BranchRule) -> Classic:
 
 
 def from_update_rule(rule: UpdateRule) -> Classic:
-    """The reduced view that everybody reads."""
+    """The reduced view that everybody may read."""
     return Classic(
         exists=True,
         allows_deletions=rule.allows_deletions,
@@ -127,7 +127,7 @@ def from_update_rule(rule: UpdateRule) -> Classic:
 
 
 def from_rest(rule: RestRule) -> Classic:
-    """The classic rule as REST gives it."""
+    """The classic rule as REST returns it."""
     reviews = rule.required_pull_request_reviews or RestReviews()
     return Classic(
         exists=True,

@@ -1,8 +1,8 @@
-"""The GraphQL documents. Owners, names and cursors are variables, never part of a document.
+"""GraphQL documents. Owners, names and cursors are variables, never part of a document.
 
-`search` has no place here: it may not be null, so that one failing search would cost the whole
-batch. `pullRequests` and `issues` may not be null either: an error in one costs its repository,
-which is then asked for alone, in parts.
+`search` is not used: its field is not nullable, so one failed search would fail the whole batch.
+`pullRequests` and `issues` are not nullable either: an error in one fails its repository, which is
+then requested alone, in parts.
 """
 
 from collections.abc import Iterable, Sequence
@@ -100,7 +100,7 @@ class GithubPageRequest(NamedTuple):
 
 @lru_cache(maxsize=64)
 def batch(size: int) -> str:
-    """Everything about `size` repositories, as r0, r1 …: variables since, o0, n0, o1, n1 …"""
+    """Query for `size` repositories r0, r1 …; variables: since, o0, n0, o1, n1 …"""
     owners = " ".join(f"$o{i}: String! $n{i}: String!" for i in range(size))
     repositories = "\n".join(
         f"  r{i}: repository(owner: $o{i}, name: $n{i}, followRenames: true) {{ ...Repository }}"
@@ -150,7 +150,7 @@ _CONNECTIONS: Final[dict[str, str]] = {
 
 @lru_cache(maxsize=256)
 def pages(kinds: tuple[str, ...], rulesets: bool) -> str:
-    """The next pages p0, p1 … of these kinds: variables i0, c0 …; since; ruleset ids."""
+    """Query for the next pages p0, p1 … of these kinds; variables: i0, c0 …; since; ruleset ids."""
     given = " ".join(f"$i{i}: ID! $c{i}: String!" for i in range(len(kinds)))
     since = "$since: DateTime! " if ISSUES in kinds else ""
     ids = "$rulesets: [ID!]! " if rulesets else ""

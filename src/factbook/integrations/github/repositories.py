@@ -1,4 +1,4 @@
-"""Reading repositories in batches, which shrink when GitHub cannot answer them whole."""
+"""Reads repositories in batches, which shrink if GitHub cannot answer a whole batch."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -29,7 +29,7 @@ Read = dict[str, RepositoryData | Missing]
 
 
 async def read(api: GithubApi, targets: Sequence[str], since: str) -> Read:
-    """Each target's repository, or why it could not be read."""
+    """Each target's repository, or the reason that it could not be read."""
     reading = _RepositoryReader(api, since)
     waiting = list(targets)
     while waiting:
@@ -39,7 +39,7 @@ async def read(api: GithubApi, targets: Sequence[str], since: str) -> Read:
 
 
 class _RepositoryReader:
-    """The state of one reading; `stopped` says why nothing more is asked."""
+    """State of one read; `stopped` is the reason to send no further queries."""
 
     def __init__(self, api: GithubApi, since: str) -> None:
         self._api = api
@@ -50,7 +50,7 @@ class _RepositoryReader:
         self.found: Read = {}
 
     async def chunk(self, targets: Sequence[str]) -> None:
-        """Read these together, or in smaller and smaller parts."""
+        """Read these repositories together, or in smaller and smaller parts."""
         if self._stopped:
             self.found |= dict.fromkeys(targets, self._stopped)
             return
@@ -73,7 +73,10 @@ class _RepositoryReader:
             await self._alone(target)
 
     def _take(self, targets: Sequence[str], told: GithubQueryResult) -> tuple[list[str], list[str]]:
-        """Keep what was answered; the targets left out for a limit, and those without an answer."""
+        """Keep the repositories received.
+
+        Returns the targets left out for a limit, and those without an answer.
+        """
         left_out, wiped_out = [], []
         for i, target in enumerate(targets):
             errors = [error for error in told.errors if error.path[:1] == (f"r{i}",)]
@@ -107,7 +110,7 @@ class _RepositoryReader:
         await self.chunk(targets[half:])
 
     async def _alone(self, target: str) -> None:
-        """Read one repository in parts, so that an error in one costs that part only."""
+        """Read one repository in parts, so that an error costs only the part in which it occurs."""
         if self._stopped:
             self.found[target] = self._stopped
             return
@@ -134,7 +137,7 @@ def _found(data: msgspec.Raw | bytes, errors: list[Error]) -> RepositoryData | M
 
 
 def _together(told: GithubQueryResult) -> RepositoryData | Missing:
-    """One repository from its parts; what a failed part would have told is missing."""
+    """One repository from its parts; the fields of a failed part are missing."""
     data: dict[str, msgspec.Raw] = {}
     lost: dict[str, Missing] = {}
     errors = []
@@ -156,7 +159,7 @@ def _together(told: GithubQueryResult) -> RepositoryData | Missing:
 
 
 def _refusal(errors: list[Error]) -> Missing | None:
-    """Why the repository itself is refused, when that is what the errors say."""
+    """The reason that the repository itself is refused, if the errors mean that."""
     for error in errors:
         if len(error.path) == 1 and error.missing.outcome is Outcome.NOT_FOUND:
             return _HIDDEN

@@ -1,6 +1,6 @@
-"""GitLab's answers as types: an answer of another form is refused where it comes in.
+"""Types of GitLab's answers; an answer of another form is rejected on decoding.
 
-What may be null for want of rights is null here; why is in `Found.errors`.
+Fields that may be null for lack of permission are null here; `ProjectData.errors` has the reason.
 """
 
 from collections.abc import Mapping
@@ -55,14 +55,14 @@ class Connection(Wire, Generic[T]):
 
 
 class Author(Wire):
-    """Whoever opened a merge request."""
+    """Account that opened a merge request."""
 
     username: str
     bot: bool = False
 
 
 class MergeRequest(Wire):
-    """A merged one; of very old ones the time is not known."""
+    """Merged merge request; very old ones have no known merge time."""
 
     iid: str
     title: str
@@ -78,7 +78,7 @@ class GitlabUser(Wire):
 
 
 class Member(Wire):
-    """A membership; without a user while an invitation is open."""
+    """Membership; without a user while an invitation is pending."""
 
     user: GitlabUser | None
 
@@ -111,7 +111,7 @@ class GitlabRepository(Wire):
 
     @property
     def head(self) -> str | None:
-        """The commit whose files the default branch has."""
+        """The commit at the head of the default branch."""
         commit = self.tree.last_commit if self.tree else None
         return commit.sha if commit else None
 
@@ -143,9 +143,9 @@ class Project(Wire):
 
 @dataclass
 class ProjectData:
-    """One project, and by field of `Project`, in GraphQL's spelling, what is not told.
+    """Project, and by field of `GitlabProject`, in GraphQL's spelling, the missing data.
 
-    `members`: the number of members where not all of them were read.
+    `members`: the number of members if not all of them were read.
     """
 
     project: Project
@@ -154,13 +154,13 @@ class ProjectData:
 
 
 class Validation(Wire):
-    """What is wrong with the CODEOWNERS file."""
+    """Errors in the CODEOWNERS file."""
 
     total: Number
 
 
 class ValidatedRepository(Wire):
-    """A repository whose CODEOWNERS file was looked at; null where the plan does not allow it."""
+    """Repository with its validated CODEOWNERS file; null if the plan excludes validation."""
 
     validate_codeowner_file: Validation | None
 
@@ -169,7 +169,7 @@ class ValidatedRepository(Wire):
 
 
 class ProjectSettings(msgspec.Struct):
-    """Those of a project; some are left out for whoever may not see them."""
+    """Settings of a project; some are absent for an account that may not see them."""
 
     path_with_namespace: str
     merge_method: str | None = None
@@ -178,7 +178,7 @@ class ProjectSettings(msgspec.Struct):
 
 
 class ProtectedBranch(msgspec.Struct):
-    """A rule for the branches that its name fits, in which a star stands for any text."""
+    """Rule for the branches that match its name, in which a star stands for any text."""
 
     name: str
     allow_force_push: bool
@@ -187,7 +187,7 @@ class ProtectedBranch(msgspec.Struct):
 
 
 class Approvals(msgspec.Struct):
-    """How approvals are treated in a project; what was never set is null."""
+    """Settings for approvals in a project; null if never set."""
 
     reset_approvals_on_push: bool | None
     merge_requests_disable_committers_approval: bool | None
@@ -200,7 +200,7 @@ class BranchRef(msgspec.Struct):
 
 
 class ApprovalRule(msgspec.Struct):
-    """How many approvals a merge needs, on these branches or on all."""
+    """Number of approvals that a merge needs, on these branches or on all."""
 
     approvals_required: Number
     rule_type: str = ""
@@ -209,14 +209,14 @@ class ApprovalRule(msgspec.Struct):
 
 
 class PushRule(msgspec.Struct):
-    """What pushes have to obey; a plan without the demand leaves it out."""
+    """Conditions for pushes; a condition that the plan does not include is absent."""
 
     id: int
     reject_unsigned_commits: bool | msgspec.UnsetType | None = msgspec.UNSET
 
 
 class GitlabTreeEntry(msgspec.Struct):
-    """Something in a tree: a file (`blob`), a folder (`tree`) or a submodule (`commit`)."""
+    """Entry of a tree: a file (`blob`), a folder (`tree`) or a submodule (`commit`)."""
 
     path: str
     type: str
@@ -231,7 +231,7 @@ def read(data: Any, type_: type[T]) -> T | Missing:
 
 
 def part(data: Mapping[str, Any], *names: str) -> Any:
-    """What is found below these names; None where there is nothing."""
+    """The value below these names; None if there is none."""
     found: Any = data
     for name in names:
         found = found.get(name) if isinstance(found, dict) else None

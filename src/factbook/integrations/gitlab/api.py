@@ -1,4 +1,4 @@
-"""Asking one GitLab once: what came, and what an error stands for."""
+"""GraphQL and REST requests to a GitLab instance, with the meaning of their errors."""
 
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple, TypeVar
@@ -19,9 +19,9 @@ _UNDEFINED: Final = "undefinedField"
 
 
 class GitlabQueryResult(NamedTuple):
-    """The end of one question: data, and errors by the field of the project that they are about.
+    """Result of one query: data, and errors by the field of the project that they refer to.
 
-    `failure` says why there are no data at all.
+    `failure` is the reason that there are no data at all.
     """
 
     data: Mapping[str, Any]
@@ -30,7 +30,7 @@ class GitlabQueryResult(NamedTuple):
 
 
 class GitlabApi:
-    """One GitLab, asked by one collection."""
+    """Client for a GitLab instance, with the time of one collection."""
 
     def __init__(self, client: HttpClient, options: Options, memory: Memory) -> None:
         self._client = client
@@ -38,12 +38,12 @@ class GitlabApi:
         self.memory = memory
 
     async def ask(self, document: str, **variables: str) -> GitlabQueryResult:
-        """Ask GraphQL."""
+        """Send a GraphQL query."""
         question = {"query": document, "variables": variables}
         return told(await self._client.post(self._options.graphql, json=question))
 
     async def get(self, target: str, **query: str | int) -> Answer:
-        """Ask REST; the former name of a project leads to it."""
+        """Send a REST request; redirects from a project's former name are followed."""
         return await self._client.get(f"{self._options.rest}{target}", query=query, follow=True)
 
     async def one(self, target: str, type_: type[T]) -> T | Missing:
@@ -54,7 +54,7 @@ class GitlabApi:
     async def every(
         self, target: str, type_: type[list[T]], *, pages: int, **query: str | int
     ) -> list[T] | Missing:
-        """A whole list of REST from at most so many pages, or why there is none."""
+        """A whole list of REST from at most `pages` pages, or the reason for its absence."""
         found: list[T] = []
         more: dict[str, str] = {}
         for _ in range(pages):
@@ -70,7 +70,7 @@ class GitlabApi:
 
 
 def told(answer: Answer) -> GitlabQueryResult:
-    """What an answer of GraphQL says; data beside errors are kept."""
+    """The data and errors of a GraphQL answer; data beside errors are kept."""
     if not answer.ok:
         return GitlabQueryResult({}, {}, answer.missing)
     if not isinstance(answer.data, dict):
@@ -84,7 +84,7 @@ def told(answer: Answer) -> GitlabQueryResult:
 
 
 def _field(error: Mapping[str, Any]) -> str:
-    """The field of the project that an error is about; "" for all of it."""
+    """The project's field that an error refers to; "" for the whole project."""
     path = error.get("path")
     names = path[1:2] if isinstance(path, list) and path[:1] == ["project"] else []
     return names[0] if names and isinstance(names[0], str) else ""
@@ -102,9 +102,9 @@ def _missing(error: Mapping[str, Any]) -> Missing:
 
 
 def _more(answer: Answer) -> dict[str, str]:
-    """What the Link header says to ask for the next page with; nothing after the last one.
+    """The query parameters for the next page, from the Link header; empty after the last page.
 
-    Its address is not used: behind a proxy it may be another than ours.
+    The header's URL itself is not used: behind a proxy, its host may differ from ours.
     """
     try:
         query = parse_qs(urlsplit(answer.link("next") or "").query)

@@ -1,4 +1,4 @@
-"""Collecting from one GitLab: each project of a batch, from the first question to the facts."""
+"""Collection from a GitLab instance: all projects of a batch, from query to facts."""
 
 import asyncio
 from collections.abc import Sequence

@@ -1,6 +1,6 @@
-"""From answers to facts: one function for each group of the shapes, without asking anything.
+"""Facts from answers: one function for each group of the shapes, without any request.
 
-Each returns its leaves, a value or why it is missing, or why all of them are.
+Each returns its leaves, each a value or the reason that it is missing, or one reason for all.
 """
 
 from collections.abc import Callable
@@ -42,7 +42,7 @@ _NO_SUCH_RULE: Final = Missing(Outcome.NOT_APPLICABLE, "GitLab has no such rule"
 
 @dataclass
 class GitlabSnapshot:
-    """Everything that was asked about one project; `cutoff` is 30 days ago.
+    """Data collected about one project; `cutoff` is 30 days ago.
 
     `codeowners`: the number of errors in the CODEOWNERS file, if there is one.
     """
@@ -56,12 +56,12 @@ class GitlabSnapshot:
 
     @property
     def has_codeowners(self) -> bool:
-        """Whether a CODEOWNERS file is where GitLab looks for it."""
+        """True if there is a CODEOWNERS file where GitLab looks for it."""
         return isinstance(self.paths, list) and not CODEOWNERS.isdisjoint(self.paths)
 
     @cached_property
     def merging(self) -> Leaves | Missing:
-        """What the merged merge requests say, by group."""
+        """The facts of the merged merge requests, by group."""
         project = self.found.project
         if project.merge_requests_enabled is False:
             return _OFF
@@ -81,7 +81,7 @@ class GitlabSnapshot:
 
     @cached_property
     def protection(self) -> list[ProtectedBranch] | Missing:
-        """The rules that the default branch obeys."""
+        """The rules that apply to the default branch."""
         if isinstance(self.branch, Missing):
             return self.branch
         branches = self.rules.branches
@@ -204,7 +204,7 @@ _REVIEWS: Final = (
 
 
 def _strict(known: GitlabSnapshot) -> bool | Missing:
-    """Whether a pipeline has to succeed with what the branch holds by then."""
+    """True if a pipeline has to succeed on the merge result with the current branch."""
     settings = known.rules.settings
     if isinstance(settings, Missing):
         return settings

@@ -1,4 +1,4 @@
-"""What is configured of one GitLab: `[integrations.gitlab.<name>]` of the settings."""
+"""Settings of a GitLab instance, and the project there that annotations name."""
 
 from typing import Annotated, Final
 

@@ -1,4 +1,4 @@
-"""Reading one project by GraphQL: by its name or a former one, with the pages that it takes."""
+"""Reads one project through GraphQL, by its present or a former name, with the pages it needs."""
 
 import re
 from datetime import datetime
@@ -34,7 +34,7 @@ _GONE: Final = Missing(Outcome.NOT_FOUND, "no such project, or hidden from the c
 
 
 class _PagedField(NamedTuple, Generic[T]):
-    """A connection of a project: its name, and what asks for its next page."""
+    """Connection of a project: its name, and the document that requests its next page."""
 
     name: str
     document: str
@@ -46,9 +46,10 @@ _MEMBERS: Final = _PagedField("members", queries.MEMBERS, Connection[Member])
 
 
 async def find(api: GitlabApi, name: str, since: str) -> ProjectData | Missing:
-    """The project of a name, also of one that it had before, or why there is none.
+    """The project with a name, present or former, or the reason for its absence.
 
-    GraphQL does not know former names and says null for what is hidden; REST leads from them.
+    GraphQL does not know former names and returns null for hidden projects; REST redirects from
+    former names.
     """
     found = await _asked(api, name, since)
     if found is not None:
@@ -62,7 +63,7 @@ async def find(api: GitlabApi, name: str, since: str) -> ProjectData | Missing:
 
 
 async def complete(api: GitlabApi, found: ProjectData, cutoff: int, *, bots: bool) -> None:
-    """Add the pages that the figures cannot do without, or why they cannot be had."""
+    """Add the pages that the figures need, or the reasons that they cannot be read."""
     await _complete_merged(api, found, cutoff, bots=bots)
     await _complete_members(api, found)
 
@@ -95,7 +96,7 @@ async def _complete_members(api: GitlabApi, found: ProjectData) -> None:
 
 
 async def codeowners(api: GitlabApi, name: str) -> int | Missing:
-    """How many errors the CODEOWNERS file has, which is there; or why that is not told."""
+    """The number of errors in the CODEOWNERS file, which exists; or the reason for its absence."""
     told = await api.ask(queries.CODEOWNERS, path=name)
     missing = told.failure or next(iter(told.errors.values()), None)
     if missing:
@@ -127,7 +128,7 @@ def _merged(one: MergeRequest, moment: datetime) -> MergedPull:
 
 
 async def _asked(api: GitlabApi, name: str, since: str) -> ProjectData | Missing | None:
-    """The project of this name; None when GraphQL says that there is none."""
+    """The project with this name; None if GraphQL finds none."""
     told = await api.ask(queries.PROJECT, path=name, since=since)
     if told.failure or told.data.get("project") is None:
         return told.failure or told.errors.get("")
@@ -138,7 +139,7 @@ async def _asked(api: GitlabApi, name: str, since: str) -> ProjectData | Missing
 async def _page(
     api: GitlabApi, found: ProjectData, field: _PagedField[T], before: Connection[T]
 ) -> Connection[T] | Missing:
-    """The connection with its next page."""
+    """The connection extended by its next page."""
     after = before.page_info.end_cursor or ""
     told = await api.ask(field.document, path=found.project.full_path, after=after)
     missing = told.failure or told.errors.get("") or told.errors.get(field.name)
@@ -160,7 +161,7 @@ async def _member_count(api: GitlabApi, project: Project) -> int | Missing:
 
 
 def _lacks_merged(connection: Connection[MergeRequest], cutoff: int, *, bots: bool) -> bool:
-    """Whether those still to come count. They come in descending order of their merging."""
+    """True if later rows count, too. Rows are in descending order of merge time."""
     if not connection.page_info.has_next_page or not connection.known:
         return False
     last = connection.known[-1].merged_at

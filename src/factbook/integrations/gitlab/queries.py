@@ -1,6 +1,6 @@
-"""The GraphQL documents. One project in a request: the limit on complexity is 250.
+"""GraphQL documents. One project for each request, as the limit on complexity is 250.
 
-A page of 100 doubles the complexity of what it holds; the first document takes about 90.
+A page of 100 doubles the complexity of its content; the first document takes about 90.
 """
 
 from typing import Final

@@ -1,4 +1,4 @@
-"""What REST says of the rules of a project, and which of them its default branch obeys."""
+"""Rules of a project from REST, and the selection of those that apply to its default branch."""
 
 import asyncio
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ _NO_PUSH_RULE: Final = PushRule(0, None)
 
 @dataclass
 class ProjectRules:
-    """The rules of one project, or why each kind of them is not told."""
+    """Rules of one project; each kind is a value or the reason for its absence."""
 
     settings: ProjectSettings | Missing
     branches: list[ProtectedBranch] | Missing
@@ -37,7 +37,7 @@ class ProjectRules:
 
 
 async def rules(api: GitlabApi, number: str) -> ProjectRules:
-    """The rules of the project of this id."""
+    """The rules of the project with this id."""
     project = path("projects", number)
     settings, branches, approvals, approval_rules, push_rule = await asyncio.gather(
         api.one(project, ProjectSettings),
@@ -56,12 +56,12 @@ async def rules(api: GitlabApi, number: str) -> ProjectRules:
 
 
 def fitting(branches: list[ProtectedBranch], branch: str) -> list[ProtectedBranch]:
-    """The protected branches whose name or wildcard fits the branch."""
+    """The protected branches whose name or wildcard matches the branch."""
     return [one for one in branches if fits(one.name, branch)]
 
 
 def fits(pattern: str, name: str) -> bool:
-    """Whether the name is the pattern's, in which each star stands for any text."""
+    """True if the name matches the pattern, in which each star stands for any text."""
     first, *rest = pattern.split("*")
     if not rest:
         return pattern == name
@@ -78,21 +78,21 @@ def fits(pattern: str, name: str) -> bool:
 
 
 def force_pushes(fitting: list[ProtectedBranch]) -> bool:
-    """Whether a force push is allowed: by any rule of a group, or by any when there are none."""
+    """True without any rule, or if one allows it; rules inherited from a group take precedence."""
     of_groups = [one for one in fitting if one.inherited]
     return not fitting or any(one.allow_force_push for one in of_groups or fitting)
 
 
 def code_owners(fitting: list[ProtectedBranch]) -> bool | None:
-    """Whether a code owner has to approve: one rule is enough. None where GitLab does not say."""
+    """True if a code owner has to approve: one rule suffices. None if GitLab does not say."""
     demands = {one.code_owner_approval_required for one in fitting}
     return True if True in demands else None if None in demands else False
 
 
 def approvals(rules: list[ApprovalRule], branch: str, *, protected: bool) -> int:
-    """The most approvals that a rule for merges into the branch asks for.
+    """The highest number of approvals that a rule for merges into the branch requires.
 
-    Rules about reports apply only to what a report finds, so they do not count.
+    Rules about reports apply only to the findings of a report, so they do not count.
     """
     counted = [
         rule.approvals_required
@@ -110,7 +110,7 @@ def _applies(rule: ApprovalRule, branch: str, *, protected: bool) -> bool:
 
 
 async def _push_rule(api: GitlabApi, project: str) -> PushRule | Missing:
-    """The push rule; one that was never set is null, and demands nothing."""
+    """The push rule; one never set is null and requires nothing."""
     answer = await api.get(f"{project}/push_rule")
     if answer.ok and answer.data is None:
         return _NO_PUSH_RULE
@@ -118,14 +118,14 @@ async def _push_rule(api: GitlabApi, project: str) -> PushRule | Missing:
 
 
 def _of_premium(found: T | Missing, what: str) -> T | Missing:
-    """A plan without a feature, and an edition without it, answer 404."""
+    """The result, with 404 read as a feature that the plan or edition lacks."""
     if isinstance(found, Missing) and found.outcome is Outcome.NOT_FOUND:
         return NO_PREMIUM
     return _refused(found, what)
 
 
 def _refused(found: T | Missing, what: str) -> T | Missing:
-    """The project is there, so what is not found is hidden."""
+    """The result, with 404 read as hidden, since the project exists."""
     if isinstance(found, Missing) and found.outcome in {Outcome.DENIED, Outcome.NOT_FOUND}:
         return Missing(Outcome.DENIED, f"the credential may not read {what}")
     return found

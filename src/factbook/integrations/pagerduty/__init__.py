@@ -1,4 +1,4 @@
-"""PagerDuty: incidents of a service, and how the service is set up for them."""
+"""PagerDuty: incidents of a service, and the service's set-up for incident response."""
 
 from collections.abc import Mapping
 from functools import partial

@@ -1,4 +1,4 @@
-"""Incidents as PagerDuty's analytics counts them: a row for each service that had any."""
+"""Incident figures from PagerDuty's analytics: a row for each service that had an incident."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple
@@ -26,7 +26,7 @@ Windows = dict[int, Window]
 
 
 class IncidentFigures(NamedTuple):
-    """The incidents of one service, or why a figure of them is not known."""
+    """Incident figures of one service, each a value or the reason for its absence."""
 
     total: int
     quarterly: int
@@ -37,7 +37,7 @@ class IncidentFigures(NamedTuple):
 
 
 async def windows(client: HttpClient, targets: Sequence[str], now: int) -> Windows | Missing:
-    """The rows of every window that ends now; one that cannot be read makes the others useless."""
+    """The rows of every window that ends now; a failed one makes the others useless."""
     portions: list[Sequence[str]] = [targets] if len(targets) <= FEW else [()]
     found = Windows()
     for days in WINDOWS:
@@ -55,7 +55,7 @@ async def windows(client: HttpClient, targets: Sequence[str], now: int) -> Windo
 async def _window(
     client: HttpClient, portions: Iterable[Sequence[str]], days: int, now: int
 ) -> Window | Missing | None:
-    """One window, asked for in portions of services, () being all; None when that is refused."""
+    """One window, requested in portions of services, () meaning all; None if that is refused."""
     found: Window = {}
     span = {"created_at_start": stamp(now - days * DAY), "created_at_end": stamp(now)}
     for portion in portions:
@@ -74,7 +74,7 @@ async def _window(
 
 
 def _take(rows: list[Any], window: Window) -> bool:
-    """Put the rows where they belong; False when one does not say where that is."""
+    """Add the rows to their services; false if a row does not name its service."""
     for item in rows:
         id_ = item.get("service_id", 0) if isinstance(item, dict) else 0
         if id_ is None:
@@ -90,7 +90,7 @@ def _take(rows: list[Any], window: Window) -> bool:
 
 
 def figures(found: Windows, target: str) -> IncidentFigures | Missing:
-    """What the windows say of one service; without a row it had no incident."""
+    """The figures of one service; a service without a row had no incident."""
     year, quarter, month = (found[days].get(target, []) for days in WINDOWS)
     if isinstance(year, Missing) or isinstance(quarter, Missing) or isinstance(month, Missing):
         return UNUSABLE
@@ -109,13 +109,13 @@ def _count(rows: list[AnalyticsRow]) -> int:
 
 
 def _acknowledged(row: AnalyticsRow) -> int:
-    """How many incidents the mean time to the first acknowledgement is of."""
+    """The number of incidents behind the mean time to the first acknowledgement."""
     known = row.total_incidents_acknowledged
     return row.total_incident_count if known is None else min(known, row.total_incident_count)
 
 
 def _mean(parts: Iterable[tuple[float | None, int]]) -> float | Missing:
-    """The mean of means, each weighted with the number of incidents that it is of."""
+    """The mean of means, each weighted with its number of incidents."""
     known = [(mean, weight) for mean, weight in parts if mean is not None and weight]
     if not known:
         return NONE

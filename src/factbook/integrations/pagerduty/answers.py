@@ -1,6 +1,6 @@
-"""The answers of PagerDuty as types: one of another form is refused where it comes in.
+"""Types of PagerDuty's answers; an answer of another form is rejected on decoding.
 
-What its description or its samples leave out, or show as null, may be so here.
+Fields that its API description or its samples omit, or show as null, may be absent or null here.
 """
 
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -36,13 +36,13 @@ Moment = Annotated[datetime, Meta(tz=True)]
 
 
 class Reference(msgspec.Struct):
-    """Something that is named by its id."""
+    """Reference to an object by its id."""
 
     id: str
 
 
 class Service(msgspec.Struct):
-    """A service as listings show it; policy and teams may be null, but not left out unnoticed."""
+    """Service as in listings; policy and teams may be null, but their absence is noticed."""
 
     id: str
     escalation_policy: Reference | UnsetType | None = UNSET
@@ -52,7 +52,7 @@ class Service(msgspec.Struct):
 
 
 class AnalyticsRow(msgspec.Struct):
-    """What analytics says of a service's incidents in a window, or of those of one of its teams."""
+    """Analytics of a service's incidents in a window, or of those of one of its teams."""
 
     total_incident_count: Count
     mean_seconds_to_resolve: Mean = None
@@ -62,7 +62,7 @@ class AnalyticsRow(msgspec.Struct):
 
 
 class Incident(msgspec.Struct):
-    """An incident as listings show it."""
+    """Incident as in listings."""
 
     id: str
     created_at: Moment
@@ -80,34 +80,34 @@ def read(type_: type[T], data: Any) -> T | Missing:
 
 
 def missing_of(answer: Answer) -> Missing:
-    """Why an answer that is not good brought nothing."""
+    """The reason that a failed answer provided no data."""
     return BAD_KEY if answer.status == 401 else answer.missing
 
 
 def stamp(milliseconds: int) -> str:
-    """A moment as PagerDuty takes it, to the second."""
+    """A time in PagerDuty's format, to the second."""
     return datetime.fromtimestamp(milliseconds // SECOND, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 async def get(
     client: HttpClient, target: str, query: Sequence[tuple[str, str | int]] = ()
 ) -> Answer:
-    """Ask with GET; a key of the query may be there several times."""
+    """Send a GET request; a key of the query may occur several times."""
     address = f"{target}?{urlencode(query)}" if query else target
     return await client.get(address, headers=HEADERS, budget="rest")
 
 
 async def post(client: HttpClient, target: str, body: Mapping[str, Any]) -> Answer:
-    """Ask analytics, whose limit may be one of its own."""
+    """Send a request to analytics, which may have a limit of its own."""
     return await client.post(target, json=body, headers=HEADERS, budget="analytics")
 
 
 async def pages(
     client: HttpClient, member: str, query: Sequence[tuple[str, str | int]]
 ) -> AsyncIterator[list[Any] | Missing]:
-    """The pages of the list of this name; a last Missing says why more could not be read.
+    """The pages of the list of this name; a final Missing is the reason that reading stopped early.
 
-    That is BEYOND when the list goes on where no page may be asked for.
+    It is BEYOND if the list continues past the last page that may be requested.
     """
     offset = 0
     while offset + PAGE <= MOST_LISTED:

@@ -1,4 +1,4 @@
-"""Collecting from one account: all services in one batch, whatever their number."""
+"""Collection from one account: all services in one batch, whatever their number."""
 
 from collections.abc import Sequence
 from typing import Final

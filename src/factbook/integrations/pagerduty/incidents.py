@@ -1,6 +1,6 @@
-"""Incidents counted here, one by one, for a key that may not read analytics.
+"""Incident figures counted one by one, for a key without access to analytics.
 
-All of the account's are read once, whatever the number of services asked for.
+All incidents of the account are read once, whatever the number of services requested.
 """
 
 from collections import defaultdict
@@ -25,7 +25,7 @@ Incidents = dict[str, list[Incident]]
 
 
 async def of(client: HttpClient, targets: Sequence[str], now: int) -> Incidents | Missing:
-    """The incidents of the last year by service, or why they cannot be counted."""
+    """The incidents of the last year by service, or the reason that they cannot be counted."""
     reading = _IncidentReader(client, targets if len(targets) <= FEW else ())
     start = now - YEAR * DAY
     while start < now:
@@ -44,7 +44,7 @@ async def of(client: HttpClient, targets: Sequence[str], now: int) -> Incidents 
 
 
 class _IncidentReader:
-    """What has been read so far, by id; only of some services where they are named."""
+    """Incidents read so far, by id; restricted to some services if they are named."""
 
     def __init__(self, client: HttpClient, services: Sequence[str]) -> None:
         self._client = client
@@ -53,7 +53,10 @@ class _IncidentReader:
         self.found: dict[str, Incident] = {}
 
     async def span(self, start: int, end: int) -> int | Missing:
-        """Read the oldest incidents between; up to when all are known then, or why not."""
+        """Read the incidents of a time span, oldest first.
+
+        Returns the time up to which all of them are known, or the reason for a failure.
+        """
         query = [
             ("since", stamp(start)),
             ("until", stamp(end)),

@@ -1,4 +1,4 @@
-"""What is configured of one PagerDuty account: `[integrations.pagerduty.<name>]`."""
+"""Settings of a PagerDuty account, and the service there that annotations name."""
 
 import re
 from typing import Annotated, Final

@@ -1,4 +1,4 @@
-"""The services of an account: all of them page by page, or a few one by one."""
+"""Services of an account: all of them page by page, or a few one by one."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -28,7 +28,7 @@ Services = dict[str, Service | Missing]
 
 
 async def of(client: HttpClient, targets: Sequence[str]) -> Services:
-    """Each target's service, or why it is not known."""
+    """Each target's service, or the reason for its absence."""
     listed, end = Services(), None
     if len(targets) > FEW:
         listed, end = await _listed(client)
@@ -39,7 +39,7 @@ async def of(client: HttpClient, targets: Sequence[str]) -> Services:
 
 
 async def _listed(client: HttpClient) -> tuple[Services, Missing | None]:
-    """The services by id, and why there are more of them, if there are.
+    """The services by id, and the reason that there are more of them, if there are.
 
     A listing ends after 10,000. One in the opposite order shows as many from the other end.
     """
@@ -71,7 +71,7 @@ def _read(page: list[Any]) -> dict[str | None, Service | Missing]:
 
 
 async def _alone(client: HttpClient, targets: Sequence[str], end: Missing | None) -> Services:
-    """Each of these asked for alone, as far as that may be."""
+    """The services requested one by one, as far as their number allows."""
     found = Services()
     failures = 0
     for target in targets[:MOST_ALONE]:

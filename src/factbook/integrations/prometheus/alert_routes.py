@@ -1,4 +1,4 @@
-"""Where Alertmanager's routes lead an alert.
+"""Routes of an Alertmanager, and the receivers that an alert reaches.
 
 Source: Alertmanager's documentation of its configuration: an alert goes down the tree of routes,
 into the first child that it matches, and on to the next ones while a child says `continue`.
@@ -33,7 +33,7 @@ class UnreadableError(Exception):
 
 
 class _Matcher(NamedTuple):
-    """`pattern` is None where the value is compared as it is."""
+    """Label matcher; `pattern` is None if the value is compared literally."""
 
     label: str
     is_positive: bool
@@ -47,7 +47,7 @@ class _Matcher(NamedTuple):
 
 
 class _Node(NamedTuple):
-    """A node of the tree of routes."""
+    """Node of the routing tree."""
 
     receiver: str
     matchers: tuple[_Matcher, ...]
@@ -56,13 +56,13 @@ class _Node(NamedTuple):
 
 
 class Routing(NamedTuple):
-    """The routes of a configuration, and the receivers that tell someone."""
+    """Routes of a configuration, and the receivers that notify someone."""
 
     root: _Node
     telling: frozenset[str]
 
     def leads_on(self, labels: Mapping[str, str]) -> bool:
-        """Whether an alert reaches a receiver that tells someone and is not the default one."""
+        """True if an alert reaches a receiver that notifies someone and is not the default one."""
         wanted = self.telling - {self.root.receiver}
         return any(receiver in wanted for receiver in _reached(self.root, labels))
 
@@ -82,10 +82,10 @@ class _Configuration(msgspec.Struct):
 
 
 def read(text: str) -> Routing | Missing:
-    """What a configuration in YAML says of routes; why nothing, when any of it is not understood.
+    """The routes of a configuration in YAML, or the reason that any part of it is not understood.
 
-    Patterns are those of RE2; the ones that Python may read in another way, or search for ever,
-    are not understood.
+    Patterns are in RE2 syntax; those that Python may read differently, or match in exponential
+    time, are not understood.
     """
     try:
         _check(text)
@@ -116,12 +116,12 @@ def _check(text: str) -> None:
 
 
 def _tells(receiver: Mapping[str, Any]) -> bool:
-    """Whether a receiver has anything to tell with, e.g. `webhook_configs`."""
+    """True if a receiver has a notification channel, e.g. `webhook_configs`."""
     return any(str(name).endswith("_configs") and found for name, found in receiver.items())
 
 
 def _node(route: _Route, inherited: str) -> _Node:
-    """A route with what it inherits: without a receiver it has its parent's."""
+    """A route with inherited values: without a receiver it has its parent's."""
     receiver = route.receiver or inherited
     matchers = (
         *(_matcher(label, "=", value) for label, value in route.match.items()),
@@ -156,7 +156,7 @@ def _pattern(text: str) -> re.Pattern[str]:
 
 
 def _reached(node: _Node, labels: Mapping[str, str]) -> Iterator[str]:
-    """The receivers of the deepest routes that an alert reaches from one that it has reached."""
+    """The receivers of the deepest routes that an alert reaches from a node that it has reached."""
     deeper = False
     for child in node.children:
         if not all(matcher.fits(labels) for matcher in child.matchers):

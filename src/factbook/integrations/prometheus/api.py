@@ -1,4 +1,4 @@
-"""The HTTP API of Prometheus, and the status of Alertmanager: answers in checked forms.
+"""HTTP API of Prometheus, and the status of Alertmanager, with validated answers.
 
 Source: Prometheus' documentation of its HTTP API, version 1; Alertmanager's API description,
 version 2.
@@ -21,21 +21,21 @@ _TOO_MUCH: Final = Missing(Outcome.TRANSIENT, "refused the query; a longer resol
 
 
 class Sample(msgspec.Struct):
-    """A series' value at one moment."""
+    """Value of a series at one time."""
 
     metric: Labels
     value: tuple[float, str]
 
 
 class Series(msgspec.Struct):
-    """A series' values at many moments, in seconds since the epoch."""
+    """Values of a series at many times, in seconds since the epoch."""
 
     metric: Labels
     values: list[tuple[float, str]]
 
 
 class PrometheusRule(msgspec.Struct):
-    """A rule as it is evaluated: `alerting` or `recording`."""
+    """Rule as it is evaluated: `alerting` or `recording`."""
 
     name: str
     type: str
@@ -44,11 +44,11 @@ class PrometheusRule(msgspec.Struct):
 
     @property
     def is_alerting(self) -> bool:
-        """Whether it makes alerts."""
+        """True if it is an alerting rule."""
         return self.type == "alerting"
 
     def label(self, name: str) -> str:
-        """A label's value; empty without it, or when it depends on what the rule finds."""
+        """A label's value; empty if it is absent or a template over the rule's result."""
         value = self.labels.get(name, "").strip()
         return "" if "{{" in value else value
 
@@ -80,25 +80,25 @@ class _Status(msgspec.Struct):
 
 
 class PrometheusApi:
-    """Asks one Prometheus."""
+    """Client for the API of a Prometheus instance."""
 
     def __init__(self, client: HttpClient) -> None:
         self._client = client
 
     async def samples(self, expression: str, moment: int) -> list[Sample] | Missing:
-        """The value of an expression at a moment, in seconds since the epoch."""
+        """The value of an expression at a time, in seconds since the epoch."""
         answer = await self._query(expression, moment)
         found = _read(answer, _Result[Sample])
         return found if isinstance(found, Missing) else found.result
 
     async def series(self, expression: str, moment: int) -> list[Series] | Missing:
-        """The values that an expression has over a range that ends at the moment."""
+        """The values of an expression over a range that ends at the time."""
         answer = await self._query(expression, moment)
         found = _read(answer, _Result[Series])
         return found if isinstance(found, Missing) else found.result
 
     async def values(self, label: str, matcher: str, since: int, until: int) -> set[str] | Missing:
-        """The values that a label has in the series that fit, between two moments."""
+        """The values of a label in the matching series, between two times."""
         query: dict[str, str | int] = {"match[]": f"{{{matcher}}}", "start": since, "end": until}
         found = _read(
             await self._client.get(f"/api/v1{path('label', label, 'values')}", query=query),
@@ -107,7 +107,7 @@ class PrometheusApi:
         return found if isinstance(found, Missing) else set(found)
 
     async def rules(self) -> list[PrometheusRule] | Missing:
-        """All rules, without the alerts that they have now where that can be asked for."""
+        """All rules, without their current alerts if the server supports leaving them out."""
         query = {"exclude_alerts": "true"}
         found = _read(await self._client.get("/api/v1/rules", query=query), _Groups)
         if isinstance(found, Missing):
@@ -142,7 +142,7 @@ def _read(answer: Answer, type_: type[Data]) -> Data | Missing:
 
 
 def _missing(answer: Answer) -> Missing:
-    """Why an answer brought nothing. Not found is an address here, never a service."""
+    """The reason for a failed answer. "Not found" refers to the URL here, never to a service."""
     if answer.outcome is Outcome.NOT_FOUND:
         return _ELSEWHERE
     return _TOO_MUCH if answer.status == 422 else answer.missing

@@ -1,4 +1,4 @@
-"""Collecting from one Prometheus: the same few queries for all services of a batch."""
+"""Collection from a Prometheus instance: the same few queries for all services of a batch."""
 
 import asyncio
 import base64
@@ -45,7 +45,7 @@ def credential(
 async def collect(
     options: PrometheusOptions, targets: Sequence[str], client: HttpClient, memory: Memory, now: int
 ) -> dict[str, Collected]:
-    """The facts about each target, a value of the service's label, or why there are none."""
+    """The facts about each target, a value of the service's label, or the reason for no facts."""
     del memory
     asking = _Asking(options, client, now // SECOND)
     rules, values = await asyncio.gather(asking.rules(), asking.values(targets))
@@ -63,7 +63,7 @@ async def collect(
 
 
 class _Asking:
-    """What is asked at one moment."""
+    """Queries of one collection, all for the same time."""
 
     def __init__(self, options: PrometheusOptions, client: HttpClient, now: int) -> None:
         self._api = PrometheusApi(client)
@@ -78,13 +78,13 @@ class _Asking:
         return found if isinstance(found, Missing) else facts.by_service(self._options, found)
 
     async def values(self, targets: Sequence[str]) -> set[str] | Missing:
-        """The services that series of the last year are about, among others the targets."""
+        """The services of series in the last year; others than the targets may be among them."""
         matcher = promql.of_services(self._options, targets)
         since = self._moment - YEAR * DAY
         return await self._api.values(self._options.label, matcher, since, self._moment)
 
     async def known(self, services: Sequence[str], rules: Rules | Missing) -> PrometheusSnapshot:
-        """All that is known of the services. Without any nothing is asked."""
+        """The data collected about the services. Without any service, nothing is queried."""
         covered: dict[int, bool | Missing] = dict.fromkeys(WINDOWS, False)
         up: dict[str, float] | Missing = {}
         routes: Routing | Missing = facts.NO_ALERTMANAGER
@@ -104,9 +104,9 @@ class _Asking:
         )
 
     async def _covered(self) -> dict[int, bool | Missing]:
-        """Whether the storage reaches back to the start of each window, at least of a longer one.
+        """True for each window that the storage covers, also if it covers a longer one.
 
-        At a moment without samples Prometheus may only have been down.
+        A time without samples may only mean that Prometheus was down then.
         """
         found = await asyncio.gather(*map(self._covers, WINDOWS))
         pairs = list(zip(WINDOWS, found, strict=True))
@@ -114,7 +114,7 @@ class _Asking:
         return {days: days <= furthest or covers for days, covers in pairs}
 
     async def _covers(self, days: int) -> bool | Missing:
-        """Whether the storage reaches back so many days."""
+        """True if the storage reaches back `days` days."""
         moment = self._moment - days * DAY + _SLACK
         found = await self._api.samples(promql.anything(self._options, DAY), moment)
         return found if isinstance(found, Missing) else bool(found)
@@ -132,7 +132,7 @@ class _Asking:
     async def _events(
         self, query: promql.Query, services: Sequence[str], days: int
     ) -> list[Events | Missing]:
-        """The events of a window in portions of 30 days, the newest first; a failure ends them."""
+        """The events of a window in portions of 30 days, newest first; a failure ends them."""
         portions: list[Events | Missing] = []
         for start in range(0, days, MONTH):
             length = min(MONTH, days - start) * DAY

@@ -1,4 +1,4 @@
-"""From answers to facts: pure functions, each for one group of a shape and one service."""
+"""Facts from answers: pure functions, each for one group of a shape and one service."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -48,10 +48,11 @@ class Rules:
 
 @dataclass(frozen=True)
 class PrometheusSnapshot:
-    """Everything that was asked about the services of a batch, or why it is not known.
+    """Data collected about the services of a batch; each is a value or the reason for its absence.
 
-    `moment` is when, in seconds. `covered` says of each window whether the storage reaches back to
-    its start. `began` and `ended` hold the events of 30 days each, the newest first.
+    `moment` is the time of the collection, in seconds. `covered` tells for each window if the
+    storage reaches back to its start. `began` and `ended` hold the events of 30 days each, newest
+    first.
     """
 
     moment: int
@@ -65,7 +66,7 @@ class PrometheusSnapshot:
 
 
 def by_service(options: PrometheusOptions, rules: Sequence[PrometheusRule]) -> Rules:
-    """The rules, sorted by whom they name."""
+    """The rules by the service that they name."""
     found: dict[str, list[PrometheusRule]] = {}
     for rule in rules:
         if owner := _owner(options, rule):
@@ -75,7 +76,7 @@ def by_service(options: PrometheusOptions, rules: Sequence[PrometheusRule]) -> R
 
 
 def events(options: PrometheusOptions, series: Sequence[Series]) -> Events:
-    """The moments in the answer to a query for events."""
+    """The times in the answer to a query for events."""
     found: dict[str, dict[str, set[int]]] = {}
     for one in series:
         service, alert = (one.metric.get(name, "") for name in (options.label, "alertname"))
@@ -85,7 +86,7 @@ def events(options: PrometheusOptions, series: Sequence[Series]) -> Events:
 
 
 def percentages(options: PrometheusOptions, samples: Sequence[Sample]) -> dict[str, float]:
-    """The values of an answer by service, as they came."""
+    """The values of an answer by service, unchanged."""
     return {one.metric.get(options.label, ""): float(one.value[1]) for one in samples}
 
 
@@ -114,7 +115,7 @@ def _incidents(known: PrometheusSnapshot, service: str) -> Leaves:
 
 
 def _count(known: PrometheusSnapshot, service: str, days: int) -> int | Missing:
-    """How often an alert of the service began firing in a window."""
+    """The number of times an alert of the service began firing in a window."""
     found = _window(known, service, known.began, days)
     if isinstance(found, Missing):
         return found
@@ -123,7 +124,7 @@ def _count(known: PrometheusSnapshot, service: str, days: int) -> int | Missing:
 
 
 def _mean_time(known: PrometheusSnapshot, service: str) -> float | Missing:
-    """How long alerts had been firing that ended in the last 90 days, on average, in seconds."""
+    """The mean duration of alerts that ended in the last 90 days, in seconds."""
     ends = _window(known, service, known.ended, QUARTER)
     if isinstance(ends, Missing):
         return ends
@@ -144,7 +145,7 @@ def _mean_time(known: PrometheusSnapshot, service: str) -> float | Missing:
 def _window(
     known: PrometheusSnapshot, service: str, chunks: Sequence[Events | Missing], days: int
 ) -> list[Events] | Missing:
-    """The events that a window needs, or why they are not all known."""
+    """The events of a window, or the reason that they are incomplete."""
     covered = known.covered[days]
     if isinstance(covered, Missing):
         return covered
@@ -159,7 +160,7 @@ def _window(
 
 
 def _unwatched(known: PrometheusSnapshot, service: str) -> Missing | None:
-    """Why it says nothing that the service had no incident: no alert could have been one."""
+    """The reason that a count of zero means nothing: no alert could have been an incident."""
     if any(service in chunk for chunk in _unbroken(known.began)):
         return None
     if isinstance(known.rules, Missing):
@@ -173,14 +174,14 @@ def _may_be_incident(options: PrometheusOptions, rule: PrometheusRule) -> bool:
 
 
 def _unbroken(chunks: Sequence[Events | Missing]) -> Iterator[Events]:
-    """The newest events, without a gap."""
+    """The newest events up to the first gap."""
     for chunk in takewhile(lambda one: not isinstance(one, Missing), chunks):
         assert not isinstance(chunk, Missing)
         yield chunk
 
 
 def _merged(chunks: Sequence[Events], service: str, since: int) -> dict[str, set[int]]:
-    """The moments of a service's alerts; what two chunks share, their border, counts once."""
+    """The times of a service's alerts; the border shared by two chunks counts once."""
     found: dict[str, set[int]] = {}
     for chunk in chunks:
         for alert, moments in chunk.get(service, {}).items():
@@ -230,7 +231,7 @@ def _has_policy(
     own: Sequence[PrometheusRule],
     service: str,
 ) -> bool | Missing:
-    """Whether an alert as the service's rules make it, or with its label alone, is led on."""
+    """True if an alert of the service's rules, or one with its label alone, is routed on."""
     if isinstance(known.routing, Missing):
         return known.routing
     alerts = [
@@ -262,5 +263,5 @@ def _alerting(rules: Rules, service: str) -> list[PrometheusRule]:
 
 
 def _owner(options: PrometheusOptions, rule: PrometheusRule) -> str:
-    """The service that a rule names; Sloth has a label of its own for it."""
+    """The service that a rule names; Sloth uses a label of its own for it."""
     return rule.label(options.label) or rule.label("sloth_service")

@@ -1,4 +1,4 @@
-"""What is configured of one Prometheus: `[integrations.prometheus.<name>]` of the settings."""
+"""Settings of a Prometheus instance, and the service there that annotations name."""
 
 import re
 from typing import Annotated, Final
@@ -16,7 +16,7 @@ _HOSTS: Final = ("", "alertmanager_")
 
 
 class PrometheusOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One Prometheus, or what answers like one, and the Alertmanager that it tells of alerts."""
+    """Prometheus, or a server with its API, and the Alertmanager that it sends alerts to."""
 
     base_url: Annotated[
         str, about("Address of Prometheus, such as `https://prometheus.example.com`.")

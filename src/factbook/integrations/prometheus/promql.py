@@ -1,4 +1,4 @@
-"""The queries that are put, each about all services, or all of a few, at once.
+"""PromQL queries, each for all services, or several of them, at once.
 
 Source: Prometheus' documentation of its query language. While an alert is firing, the rule's
 evaluation writes the series `ALERTS{alertstate="firing"}` with the alert's labels.
@@ -19,36 +19,36 @@ _ESCAPES: Final = {"\\": "\\\\", '"': '\\"', "\n": "\\n"}
 
 
 def text(value: str) -> str:
-    """A value as a quoted text."""
+    """A value as a quoted string."""
     return f'"{"".join(_ESCAPES.get(character, character) for character in value)}"'
 
 
 def one_of(label: str, values: Sequence[str]) -> str:
-    """The matcher of series whose label has one of the values."""
+    """Matcher for series whose label has one of the values."""
     alternatives = "|".join(map(_literal, values))
     return f"{label}=~{text(alternatives)}"
 
 
 def of_services(options: PrometheusOptions, services: Sequence[str]) -> str:
-    """The matcher of series about these services; about any service when these are many."""
+    """Matcher for series of these services; for any service if there are many."""
     matcher = one_of(options.label, services)
     return matcher if len(matcher) <= _LONGEST else f'{options.label}!=""'
 
 
 def began(options: PrometheusOptions, services: Sequence[str], seconds: int) -> str:
-    """The moments at which an alert was firing and one step before was not."""
+    """Query for the times at which an alert was firing and one step earlier was not."""
     firing, before = _firing(options, services)
     return f"(({firing}) unless ({before}))[{seconds}s:{options.resolution}s]"
 
 
 def ended(options: PrometheusOptions, services: Sequence[str], seconds: int) -> str:
-    """The moments at which an alert was not firing and one step before was."""
+    """Query for the times at which an alert was not firing and one step earlier was."""
     firing, before = _firing(options, services)
     return f"(({before}) unless ({firing}))[{seconds}s:{options.resolution}s]"
 
 
 def up(options: PrometheusOptions, services: Sequence[str], seconds: int) -> str:
-    """The share of the samples that say up, in percent, by service."""
+    """Query for the share of samples with the value up, in percent, by service."""
     window = f"{options.up_metric}{{{of_services(options, services)}}}[{seconds}s]"
     total, samples = (
         f"sum by ({options.label}) ({function}_over_time({window}))"
@@ -58,13 +58,13 @@ def up(options: PrometheusOptions, services: Sequence[str], seconds: int) -> str
 
 
 def anything(options: PrometheusOptions, seconds: int) -> str:
-    """Something, if the storage has a sample of what every query is about."""
+    """Query with a result if the storage has a sample of any series that the queries use."""
     names = one_of("__name__", ("ALERTS", options.up_metric))
     return f"count(count_over_time({{{names}}}[{seconds}s]))"
 
 
 def _firing(options: PrometheusOptions, services: Sequence[str]) -> tuple[str, str]:
-    """The alerts firing at a moment, those that differ in other labels as one, and a step before.
+    """Queries for the alerts firing at a time, and one step earlier, merged over other labels.
 
     Labels differ by instance, and by the replica of the Prometheus that evaluates the rule.
     """
@@ -77,5 +77,5 @@ def _firing(options: PrometheusOptions, services: Sequence[str]) -> tuple[str, s
 
 
 def _literal(value: str) -> str:
-    """A value as a pattern that fits nothing else."""
+    """A value as a pattern that matches nothing else."""
     return "".join(f"\\{one}" if one in _SPECIAL else one for one in value)

@@ -1,4 +1,4 @@
-"""Snyk: the issues of the security metrics, from the projects of its organizations."""
+"""Snyk: the security metrics' issues, from the projects of Snyk organizations."""
 
 from collections.abc import Mapping
 from functools import partial

@@ -1,4 +1,4 @@
-"""What Snyk's REST interface answers, as far as it is read.
+"""Types of Snyk's REST answers, limited to the fields that are read.
 
 Source: the descriptions of `GET /orgs/{org_id}/projects` (2024-05-31) and
 `GET /orgs/{org_id}/issues` (2024-01-23).
@@ -20,39 +20,39 @@ T = TypeVar("T", bound="SnykResource")
 
 
 class SnykResource(Struct):
-    """One resource of a listing."""
+    """Resource of a listing."""
 
     id: str
 
 
 class SnykLink(Struct):
-    """A link that is more than an address."""
+    """Link as an object instead of a string."""
 
     href: str
 
 
 class Links(Struct):
-    """Where the listing goes on."""
+    """Link to the next page of a listing."""
 
     next: str | SnykLink | None = None
 
 
 class SnykPage(Struct, Generic[T]):
-    """A part of a listing."""
+    """Page of a listing."""
 
     data: list[T]
     links: Links | None = None
 
 
 class TargetAttributes(Struct):
-    """What a target, such as a repository, is called."""
+    """Names of a target, such as a repository."""
 
     display_name: str | None = None
     url: str | None = None
 
 
 class SnykTarget(Struct):
-    """What a project was made from; the attributes are there because they are asked for."""
+    """Origin of a project; attributes are present because the request expands them."""
 
     id: str
     attributes: TargetAttributes | None = None
@@ -71,7 +71,7 @@ class ProjectRelationships(Struct):
 
 
 class ProjectAttributes(Struct):
-    """What a project is; one that is not active is not scanned any more."""
+    """Attributes of a project; one that is not active is no longer scanned."""
 
     name: str
     origin: str
@@ -79,13 +79,13 @@ class ProjectAttributes(Struct):
 
 
 class ProjectMeta(Struct):
-    """The figures of the latest snapshot, as they came."""
+    """Figures of the latest snapshot, as received."""
 
     latest_issue_counts: Any = None
 
 
 class SnykProject(SnykResource):
-    """One file, image or folder that is scanned."""
+    """File, image or folder that is scanned."""
 
     attributes: ProjectAttributes
     relationships: ProjectRelationships | None = None
@@ -93,7 +93,7 @@ class SnykProject(SnykResource):
 
     @property
     def target(self) -> SnykTarget | None:
-        """What it was made from."""
+        """The target that the project was made from."""
         related = self.relationships.target if self.relationships else None
         return related.data if related else None
 
@@ -109,7 +109,7 @@ class SnykProject(SnykResource):
 
 
 class IssueAttributes(Struct):
-    """How an issue is rated, and whether it counts."""
+    """Severity of an issue, and the attributes that decide if it counts."""
 
     effective_severity_level: str
     status: str
@@ -117,14 +117,14 @@ class IssueAttributes(Struct):
 
 
 class Identifier(Struct):
-    """What a relationship points to."""
+    """Object that a relationship points to."""
 
     id: str
     type: str
 
 
 class ScanItem(Struct):
-    """The relationship of an issue to what was scanned."""
+    """Relationship of an issue to the scanned project."""
 
     data: Identifier
 
@@ -136,7 +136,7 @@ class IssueRelationships(Struct):
 
 
 class SnykIssue(SnykResource):
-    """One issue of one project."""
+    """Issue of one project."""
 
     attributes: IssueAttributes
     relationships: IssueRelationships

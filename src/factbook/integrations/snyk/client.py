@@ -1,4 +1,4 @@
-"""Collecting from one Snyk: each organization is read once, whatever the number of entities."""
+"""Collection from a Snyk instance, which reads each organization once for all entities."""
 
 import asyncio
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""From the projects of organizations to the facts of one target, without asking anything."""
+"""Facts of one target from the projects of organizations, without any request."""
 
 from collections.abc import Iterable, Mapping
 from typing import Final
@@ -62,7 +62,7 @@ def _sum(selector: Selector, found: Mapping[str, Organization | Missing]) -> Cou
 
 
 def _selected(selector: Selector, known: list[Organization]) -> dict[str, SnykProject] | Missing:
-    """The active projects that count, by id; all that is named has to be there."""
+    """The active projects that count, by id; every project named has to exist."""
     named = [
         *([_by_id(known, id_) for id_ in selector.projects]),
         *([_by_target(known, name) for name in selector.targets]),
@@ -95,9 +95,9 @@ def _of_repository(known: Iterable[Organization], selector: Selector) -> list[Sn
 
 
 def _may_be_at(host: str, origin: str) -> bool:
-    """Whether projects of the origin may be of a repository on the host.
+    """True if projects of the origin may belong to a repository on the host.
 
-    Some origins, such as the command line, say nothing of a host.
+    Some origins, such as the command line, do not imply a host.
     """
     family = next((name for name in _FAMILIES.values() if origin.startswith(name)), None)
     if family is None:

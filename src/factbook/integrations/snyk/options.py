@@ -1,4 +1,4 @@
-"""What is configured of one Snyk: `[integrations.snyk.<name>]` of the settings."""
+"""Settings of a Snyk instance: the table `[integrations.snyk.<name>]`."""
 
 import re
 from typing import Annotated, Final

@@ -1,4 +1,4 @@
-"""What one organization holds: its projects by everything that they may be called."""
+"""Content of one organization: its projects, indexed by every name that annotations may use."""
 
 import asyncio
 from collections import defaultdict
@@ -19,10 +19,10 @@ MOST_ISSUE_PAGES: Final = 500  # of one severity
 
 @dataclass
 class Organization:
-    """The projects of one organization, by their id and by the id and the names of their target.
+    """Projects of one organization, by their id and by the id and the names of their target.
 
-    `has_counts`: at least one of them came with figures. `open` holds the issues by project that
-    are open and not ignored, where they were counted one by one.
+    `has_counts`: at least one of them has figures. `open` holds the open issues that are not
+    ignored, by project, if they were counted one by one.
     """
 
     projects: dict[str, SnykProject] = field(default_factory=dict)
@@ -32,7 +32,7 @@ class Organization:
 
 
 async def read(client: HttpClient, options: Options, id_: str) -> Organization | Missing:
-    """The organization, or why it is not known."""
+    """The organization, or the reason for its absence."""
     query = {
         "version": options.version,
         "meta.latest_issue_counts": "true",
@@ -64,7 +64,7 @@ def indexed(projects: Iterable[SnykProject]) -> Organization:
 
 
 def _names(project: SnykProject) -> set[str]:
-    """What annotations may call the project's target, in lower case: its id, name, and path."""
+    """Names that annotations may use for the project's target, in lower case: id, name, path."""
     target = project.target
     attributes = target.attributes if target else None
     names = {target.id} if target else set()
@@ -82,7 +82,7 @@ def _names(project: SnykProject) -> set[str]:
 async def _open_issues(
     client: HttpClient, options: Options, id_: str
 ) -> dict[str, Counts] | Missing:
-    """The issues that are open and not ignored, by project and severity."""
+    """The open issues that are not ignored, by project and severity."""
     async with asyncio.TaskGroup() as group:
         tasks = [
             group.create_task(_issues(client, options, id_, severity)) for severity in SEVERITIES
@@ -115,7 +115,7 @@ async def _issues(
 
 
 def _counts(issue: SnykIssue, severity: str) -> bool:
-    """Whether the issue is what was asked for, and of a project."""
+    """True if the issue matches the request and belongs to a project."""
     attributes = issue.attributes
     return (
         attributes.effective_severity_level == severity

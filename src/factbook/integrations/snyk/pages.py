@@ -1,4 +1,4 @@
-"""Reading a listing page by page, to an end that the link to the next page does not promise."""
+"""Reader of a paginated listing, whose next link does not mark the last page reliably."""
 
 from collections.abc import Mapping
 from datetime import date
@@ -24,11 +24,11 @@ _CURSOR: Final = "starting_after"
 async def read(
     client: HttpClient, target: str, query: Mapping[str, str], type_: type[SnykPage[T]], most: int
 ) -> list[T] | Missing:
-    """Every row of the listing, each once, or why they are not all known.
+    """Every row of the listing, each once, or the reason that it is incomplete.
 
-    Ends with the first page that brings nothing new: Snyk links to pages after the last one too.
-    Of a link only the cursor is read, since it may be relative to one of several places. A listing
-    of more than `most` pages is not read to its end.
+    Ends with the first page without new rows, as Snyk also links to pages after the last one.
+    Only the cursor of a link is used, since the link may be relative to one of several bases. A
+    listing of more than `MOST_PAGES` is not read to its end.
     """
     rows: dict[str, T] = {}
     place: dict[str, str] = {}
@@ -53,7 +53,7 @@ async def read(
 
 
 def _cursor(links: Links | None) -> str:
-    """Where the next page starts; empty when there is none. Raises ValueError for another link."""
+    """The cursor of the next page; empty if there is none. Raises ValueError for a bad link."""
     link = links.next if links else None
     address = link.href if isinstance(link, SnykLink) else link
     if not address:
@@ -65,21 +65,21 @@ def _cursor(links: Links | None) -> str:
 
 
 def _announced(host: str, version: str, headers: Mapping[str, str]) -> None:
-    """Log that the version is to end, when an answer says so."""
+    """Log the end of the API version if an answer announces it."""
     if "deprecation" in headers or "sunset" in headers:
         _warn(host, version, _date(headers.get("deprecation")), _date(headers.get("sunset")))
 
 
 @lru_cache(maxsize=64)
 def _warn(host: str, version: str, deprecated: str, sunset: str) -> None:
-    """Log once in a process what every answer repeats."""
+    """Log a notice that every answer repeats once for each process."""
     log.warning(
         "snyk.version_ends", host=host, version=version, deprecated=deprecated, sunset=sunset
     )
 
 
 def _date(text: str | None) -> str:
-    """The date that a header begins with; nothing else of it is shown."""
+    """The date at the start of a header; the rest of it is dropped."""
     try:
         return date.fromisoformat((text or "")[:10]).isoformat()
     except ValueError:

@@ -1,7 +1,7 @@
-"""Which projects of Snyk an entity's annotations point to.
+"""Projects of Snyk that an entity's annotations name.
 
-The annotations are those of Snyk's plugin for catalogs. They select among what was listed, and
-never become part of an address.
+The annotations are those of Snyk's plugin for catalogs. They select from the listings, and never
+become part of a URL.
 """
 
 from collections.abc import Mapping
@@ -34,10 +34,10 @@ _INSIDE: Final = ("-", "tree", "blob", "raw", "src")
 
 
 class Selector(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The projects that an entity is about.
+    """Selector for the projects that belong to an entity.
 
-    Those of the `targets`, by id or by name in lower case, of the repository `slug` on `host`, and
-    the `projects` by id; without the `excluded`.
+    It selects projects of the `targets`, by id or by name in lower case, of the repository `slug`
+    on `host`, and the `projects` by id; the `excluded` are left out.
     """
 
     organizations: tuple[str, ...]
@@ -49,7 +49,7 @@ class Selector(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class _UnusableError(Exception):
-    """An annotation that is there and says nothing; the text is for people."""
+    """An annotation is present but has no usable value; the text is for people."""
 
 
 def target(options: Options, entity: Mapping[str, Any]) -> str | Missing:
@@ -62,7 +62,7 @@ def target(options: Options, entity: Mapping[str, Any]) -> str | Missing:
 
 
 def read(text: str) -> Selector:
-    """The selector that a target is. Raises msgspec.MsgspecError for another text."""
+    """The selector in a target. Raises msgspec.MsgspecError for invalid text."""
     return msgspec.json.decode(text, type=Selector)
 
 
@@ -81,7 +81,7 @@ def _selector(options: Options, entity: Mapping[str, Any]) -> Selector:
 
 
 def _targets(known: Mapping[str, Any]) -> tuple[str, ...]:
-    """The ids and names of the first annotation that has some."""
+    """The ids and names from the first annotation that has any."""
     if TARGETS in known:
         return _sorted(_list(known, TARGETS))
     key = next((key for key in (TARGET_ID, TARGET_NAME) if key in known), None)
@@ -89,7 +89,7 @@ def _targets(known: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _organizations(options: Options, known: Mapping[str, Any]) -> tuple[str, ...]:
-    """Those that the annotations select, all of which have to be configured; else every one."""
+    """The organizations that the annotations select, each of them configured; else all."""
     if ORG_IDS in known or ORG_ID in known:
         wanted = _list(known, ORG_IDS if ORG_IDS in known else ORG_ID)
     elif ORG_NAME in known:
@@ -119,7 +119,7 @@ def _repository(entity: Mapping[str, Any], known: Mapping[str, Any]) -> tuple[st
 
 
 def _path(host: str, path: str) -> str:
-    """The path without what is in the repository: two parts on GitHub, more where groups nest."""
+    """The repository's part of the path: two segments on GitHub, more where groups nest."""
     parts = path.lower().split("/")
     inside = [i for i, part in enumerate(parts) if i >= 2 and part in _INSIDE]
     end = 2 if host == "github.com" else min(inside, default=len(parts))
@@ -151,7 +151,7 @@ def _text(known: Mapping[str, Any], key: str) -> str:
 
 
 def _is_usable(text: str) -> bool:
-    """Whether it can be a name: not empty, not too long, and nothing that no name has."""
+    """True if it can be a name: not empty, not too long, and without characters no name has."""
     return 0 < len(text) <= _LONGEST and text.isprintable()
 
 
