@@ -1,4 +1,4 @@
-"""The audit as JSON lines: a record each, the oldest first."""
+"""The audit as JSON lines: one record each, oldest first."""
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any, Final
@@ -16,9 +16,9 @@ CURSOR: Final = r"[0-9]{1,15}/[0-9a-f]{16}"
 
 
 class ClockWatch:
-    """Warns, once each time, when the clock is before the last record that was exported.
+    """Warns, once each time, when the clock is before the last exported record.
 
-    Records are in the order of their times: what is recorded then comes before it.
+    Records are ordered by time: those written then sort before it.
     """
 
     def __init__(self, warn: Callable[[str], object]) -> None:
@@ -26,7 +26,7 @@ class ClockWatch:
         self._is_back = False
 
     def look(self, now: int, last: AuditPosition | None) -> None:
-        """Warn when the clock has been set back so far since the last look."""
+        """Warn if the clock has been set back that far since the last look."""
         was_back, self._is_back = self._is_back, last is not None and now < last.at
         if last is not None and self._is_back and not was_back:
             self._warn(
@@ -37,12 +37,12 @@ class ClockWatch:
 
 
 def cursor(record: Record) -> str:
-    """The place of a record, as texts name it."""
+    """Text form of a record's place."""
     return f"{record.at}/{record.id}"
 
 
 def place(cursor: str) -> AuditPosition:
-    """The place that a text names which fits CURSOR."""
+    """Place of a text that matches CURSOR."""
     at, _, id_ = cursor.partition("/")
     return AuditPosition(int(at), id_)
 
@@ -54,12 +54,12 @@ def shown(record: Record) -> dict[str, Any]:
 
 
 def encoded(records: Sequence[Record]) -> bytes:
-    """A line for each record, with the cursor to go on behind it."""
+    """A line for each record, with the cursor to continue after it."""
     listed = [{**shown(record), "cursor": cursor(record)} for record in records]
     return msgspec.json.Encoder().encode_lines(listed)
 
 
 async def lines(database: Database, **wanted: Any) -> AsyncIterator[bytes]:
-    """The lines, many at a time, of what `audit.export` finds."""
+    """The lines of the result of `trail.export`, many at a time."""
     async for records in trail.export(database, **wanted):
         yield encoded(records)

@@ -1,6 +1,6 @@
-"""The audit: who did what, from where, and what was refused. Rows are added and never changed.
+"""The audit: an append-only log of actions and refusals, with actor and origin.
 
-A write is recorded in its own transaction: the record is there exactly when the write is.
+A write is recorded in its own transaction: the record exists exactly when the write does.
 """
 
 import itertools
@@ -76,7 +76,7 @@ class Record(NamedTuple):
 
 
 class Caller(NamedTuple):
-    """Who does something, when, from which address and with the token of which id."""
+    """Actor of a request, its time, its address and the id of its token."""
 
     actor: str
     at: int
@@ -85,7 +85,7 @@ class Caller(NamedTuple):
 
 
 class AuditEntry(NamedTuple):
-    """What was done to what."""
+    """An action and its object."""
 
     action: str
     object: str
@@ -93,7 +93,7 @@ class AuditEntry(NamedTuple):
 
 
 class AuditPosition(NamedTuple):
-    """Where a page ended."""
+    """Position at which a page ended."""
 
     at: int
     id: str
@@ -104,7 +104,7 @@ About = Callable[[Any], AuditEntry | None]
 
 
 def record(caller: Caller, entry: AuditEntry, outcome: Outcome = "done", status: int = 0) -> Record:
-    """The row of an entry: its texts without secrets, what is too long cut.
+    """Row of an entry, with secrets removed and long texts cut.
 
     The status is that of the answer over HTTP.
     """
@@ -125,7 +125,7 @@ def record(caller: Caller, entry: AuditEntry, outcome: Outcome = "done", status:
 
 
 def clean(text: str) -> str:
-    """The text as the audit holds it: printable, without secrets and not too long."""
+    """Text in the form that the audit holds: printable, without secrets, bounded in length."""
     text = without_secrets(text)[:LONGEST]
     if text.isprintable():
         return text
@@ -145,7 +145,7 @@ def append_all(transaction: Transaction, records: Iterable[Record]) -> None:
 def audited(
     work: Callable[[Transaction], T], caller: Caller, about: AuditEntry | About, status: int = 0
 ) -> Callable[[Transaction], T]:
-    """The same work, which is recorded in its transaction."""
+    """Wrap work so that it is recorded in its own transaction."""
 
     def recorded(transaction: Transaction) -> T:
         result = work(transaction)
@@ -160,7 +160,7 @@ def audited(
 def writing(
     database: Database, caller: Caller, about: AuditEntry | About, status: int = 0
 ) -> Write:
-    """What writes to the database, and records it in the same transaction."""
+    """Transaction runner that records the write in the same transaction."""
 
     def write(function: Callable[[Transaction], T]) -> Awaitable[T]:
         return database.write(audited(function, caller, about, status))
@@ -180,9 +180,10 @@ async def page(
     after: AuditPosition | None = None,
     limit: int,
 ) -> tuple[list[Record], bool]:
-    """Up to `limit` rows behind the place, newest first, and whether there are more.
+    """Up to `limit` rows after the place, newest first, and whether there are more.
 
-    `since` and `until` are within. Raises UnavailableError when it takes longer than a search may.
+    `since` and `until` are inclusive. Raises UnavailableError when it takes longer than a search
+    may.
     """
     condition, values = _conditions(actor=actor, action=action, object=object, outcome=outcome)
     end = AuditPosition(_LAST if until is None else until + 1, "")
@@ -202,9 +203,9 @@ async def export(
     after: AuditPosition | None = None,
     **wanted: str | None,
 ) -> AsyncIterator[list[Record]]:
-    """The rows behind the place, the oldest first, as they are at one moment; some at a time.
+    """Rows after the place, oldest first, from one snapshot, in portions.
 
-    `wanted` is an actor, an action, an object or an outcome. `since` and `until` are within.
+    `wanted` is an actor, an action, an object or an outcome. `since` and `until` are inclusive.
     """
     condition, values = _conditions(**wanted)
     begin = max(AuditPosition(since or 0, ""), after or AuditPosition(0, ""))
@@ -215,7 +216,7 @@ async def export(
 
 
 def _conditions(**wanted: str | None) -> tuple[str, list[str]]:
-    """What the columns have to be, and the values for it."""
+    """SQL conditions on the columns, and their values."""
     given = {name: clean(value) for name, value in wanted.items() if value is not None}
     # An object has few rows; an expression keeps SQLite from looking through another index.
     rest = " || ''" if "object" in given else ""
@@ -224,9 +225,9 @@ def _conditions(**wanted: str | None) -> tuple[str, list[str]]:
 
 
 async def sweep(database: Database, before: int, pace: Pace) -> int:
-    """Forget rows from before a time, in portions so that no write waits long; how many.
+    """Delete rows from before a time in portions, so that no write waits long; returns a count.
 
-    What happened less than a day before the newest stays: the database keeps it, whoever asks.
+    Rows less than a day older than the newest stay: the database enforces it for every caller.
     """
     [newest] = await database.one(_NEWEST) or (None,)
     before = min(before, (newest or 0) - DAY + 1)

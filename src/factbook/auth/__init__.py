@@ -1,1 +1,1 @@
-"""Who may do what: tokens, permissions, and limits on how often."""
+"""Authentication and authorization: tokens, permissions and rate limits."""

@@ -1,7 +1,7 @@
-"""Secrets that have to be read again, such as those sent to other systems: sealed, not hashed.
+"""Encryption of secrets that have to be read again, such as those sent to other systems.
 
 AES-256-GCM under a key that HKDF-SHA256 (RFC 5869) derives from the token key, another one for each
-label. What is sealed opens only beside the text that it was sealed with, so it cannot be moved.
+label. A sealed secret opens only with the text that it was sealed beside, so it cannot be moved.
 """
 
 import secrets
@@ -20,13 +20,13 @@ class NotOpenedError(Exception):
 
 
 def seal(key: bytes, label: str, beside: str, content: bytes) -> bytes:
-    """The content, readable only with the key and the label, beside the same text."""
+    """Encrypt the content, readable only with the key and the label, beside the same text."""
     nonce = secrets.token_bytes(_NONCE_BYTES)
     return _FORM + nonce + _cipher(key, label).encrypt(nonce, content, beside.encode())
 
 
 def opened(key: bytes, label: str, beside: str, sealed: bytes) -> bytes:
-    """What was sealed; raises NotOpenedError."""
+    """Decrypt a sealed secret; raises NotOpenedError."""
     from cryptography.exceptions import InvalidTag  # noqa: PLC0415 - as in _cipher
 
     form, nonce, rest = sealed[:1], sealed[1 : 1 + _NONCE_BYTES], sealed[1 + _NONCE_BYTES :]

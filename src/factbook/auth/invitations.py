@@ -1,4 +1,4 @@
-"""Links that work once: to become a person, or to set the password of one anew.
+"""Single-use links: to create an account, or to set a new password.
 
 Only a keyed hash of a link's secret is stored.
 """
@@ -21,7 +21,7 @@ _COLUMNS = "hash, ref, role, made_by, made_at, ends_at"
 
 
 class Invitation(NamedTuple):
-    """An invitation as it is stored, without its secret; times in milliseconds."""
+    """An invitation as stored, without its secret; times in milliseconds."""
 
     id: str
     ref: str | None  # whose password is set; None: the invited person chooses a name
@@ -32,12 +32,12 @@ class Invitation(NamedTuple):
 
 
 def generate() -> str:
-    """A new secret for a link."""
+    """Generate the secret of a link."""
     return secrets.token_urlsafe(32)
 
 
 def digest(value: str, key: bytes) -> str:
-    """The keyed hash under which the invitation with this secret is stored."""
+    """Keyed hash under which the invitation with this secret is stored."""
     return tokens.digest(value, key)
 
 
@@ -51,7 +51,7 @@ def make(
     now: int,
     lifetime: int,
 ) -> Invitation:
-    """Store an invitation; one to set a person's password ends the earlier ones of that kind."""
+    """Store an invitation; one to set a person's password ends earlier ones of that kind."""
     lock(transaction)
     if ref is not None:
         withdraw_of(transaction, ref)
@@ -61,7 +61,7 @@ def make(
 
 
 async def find(database: Database, digest: str, now: int) -> Invitation | None:
-    """The invitation with this hash; None when there is none, or when it was used or has ended."""
+    """The invitation with this hash; None if there is none, or it was used or has ended."""
     row = await database.one(
         f"SELECT {_COLUMNS} FROM invitations WHERE hash = ? AND ends_at > ?", (digest, now)
     )
@@ -69,7 +69,7 @@ async def find(database: Database, digest: str, now: int) -> Invitation | None:
 
 
 async def listed(database: Database, now: int) -> list[Invitation]:
-    """Every invitation that can still be used, newest first."""
+    """Every usable invitation, newest first."""
     rows = await database.all(
         f"SELECT {_COLUMNS} FROM invitations WHERE ends_at > ? ORDER BY made_at DESC, hash", (now,)
     )
@@ -77,10 +77,9 @@ async def listed(database: Database, now: int) -> list[Invitation]:
 
 
 def take(transaction: Transaction, digest: str, now: int) -> Invitation:
-    """Use an invitation up and return it.
+    """Use up an invitation and return it.
 
-    Of those who come with the same one at once, one gets it; the others, and whoever comes with
-    one that is gone, get NotFoundError.
+    Of concurrent uses of the same one, one succeeds; the others, and later ones, get NotFoundError.
     """
     lock(transaction)
     row = transaction.one(
@@ -93,9 +92,9 @@ def take(transaction: Transaction, digest: str, now: int) -> Invitation:
 
 
 def replace_first(transaction: Transaction, digest: str, now: int, lifetime: int) -> bool:
-    """Where there is no person yet, make the one link to become the first administrator.
+    """Make the only link to become the first administrator, if there are no people yet.
 
-    Earlier ones of that kind end. False, and nothing is made, where there is a person.
+    Earlier ones of that kind end. Returns false, making nothing, if there is a person.
     """
     lock(transaction)
     if transaction.one("SELECT 1 FROM people LIMIT 1"):
@@ -120,33 +119,33 @@ def withdraw(transaction: Transaction, id_: str) -> None:
 
 
 def withdraw_of(transaction: Transaction, ref: str) -> None:
-    """End the invitations to set this person's password."""
+    """End the invitations that set this person's password."""
     lock(transaction)
     transaction.run("DELETE FROM invitations WHERE ref = ?", (ref,))
 
 
 def withdraw_by(transaction: Transaction, made_by: str) -> None:
-    """End the invitations that this one made."""
+    """End the invitations made by this person or program."""
     lock(transaction)
     transaction.run("DELETE FROM invitations WHERE made_by = ?", (made_by,))
 
 
 def forget_ended(transaction: Transaction, now: int) -> int:
-    """Delete the invitations that have ended; how many."""
+    """Delete ended invitations; returns their number."""
     lock(transaction)
     return transaction.run("DELETE FROM invitations WHERE ends_at <= ?", (now,))
 
 
 def forget_everyone(transaction: Transaction) -> int:
-    """End every invitation; how many."""
+    """End every invitation; returns their number."""
     lock(transaction)
     return transaction.run("DELETE FROM invitations")
 
 
 def lock(transaction: Transaction) -> None:
-    """Wait until nobody else changes invitations or adds a person, who may be the first.
+    """Lock out other changes of invitations and additions of people, who may be the first.
 
-    Taken before any row of people is changed, so that no two transactions wait for each other.
+    Taken before any row of people is changed, so that no two transactions deadlock.
     """
     transaction.lock("people")
 

@@ -1,4 +1,4 @@
-"""How often something may happen, held in the memory of one process."""
+"""Rate limits, held in the memory of one process."""
 
 import math
 
@@ -9,10 +9,10 @@ _REMEMBERED = 10_000
 
 
 class RateLimit:
-    """`burst` at once and `rate` a second sustained, for each key.
+    """Rate limit per key: `burst` at once and `rate` a second sustained.
 
-    For each key one time is kept: when its allowance will be full again (the generic cell rate
-    algorithm, which allows what a bucket of tokens does).
+    Keeps one time per key: when its allowance is full again (the generic cell rate algorithm, which
+    is equivalent to a token bucket).
     """
 
     def __init__(self, rate: float, burst: float, clock: Clock) -> None:
@@ -33,7 +33,7 @@ class RateLimit:
         return 0
 
     def waits(self, key: str) -> int:
-        """The seconds until one would be allowed, 0 for now; counts nothing."""
+        """Seconds until one would be allowed, 0 for now; counts nothing."""
         now = self._clock()
         return self._seconds(self._full(key, now) - now)
 

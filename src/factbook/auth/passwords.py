@@ -28,15 +28,15 @@ _NOBODY = (
 
 
 def hashed(password: str) -> str:
-    """The hash to store, in PHC form. Blocks for about a tenth of a second."""
+    """Hash to store, in PHC form. Blocks for about a tenth of a second."""
     return _hasher.hash(_bytes(password))
 
 
 def fits(stored: str | None, password: str) -> bool:
-    """Whether this is the password that was hashed. Blocks for about a tenth of a second.
+    """True if the password matches the stored hash. Blocks for about a tenth of a second.
 
-    Without a hash (no such person, or one without a password) it is not, and takes as long; so is
-    what is longer than any password.
+    Without a hash (an unknown person, or one without a password) it is false and takes as long; so
+    it is for a password longer than any may be.
     """
     if len(password) > LONGEST:  # Python composes characters in quadratic time, all others waiting
         stored, password = None, ""
@@ -48,12 +48,12 @@ def fits(stored: str | None, password: str) -> bool:
 
 
 def outdated(stored: str) -> bool:
-    """Whether it was hashed with other parameters than today's, and should be hashed anew."""
+    """True if it was hashed with outdated parameters and should be rehashed."""
     return _hasher.check_needs_rehash(stored)
 
 
 def check(password: str, ref: str) -> None:
-    """Raise InputError for a password that somebody with this reference should not choose."""
+    """Raise InputError for a password unsuitable for a person with this reference."""
     if not SHORTEST <= len(password) <= LONGEST:
         raise InputError(f"A password has {SHORTEST} to {LONGEST} characters.")
     if password.casefold() in {ref, ref.rpartition("/")[2]}:

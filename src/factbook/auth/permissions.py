@@ -1,4 +1,4 @@
-"""The permissions that a token can carry."""
+"""Permissions that a token can carry."""
 
 from collections.abc import Iterable
 from typing import Final, NamedTuple
@@ -7,7 +7,7 @@ from factbook.errors import InputError
 
 
 class Permission(NamedTuple):
-    """A permission: its name in tokens and errors, its title for people, and what it allows."""
+    """A permission: its name in tokens and errors, its title for people, and its description."""
 
     name: str
     title: str
@@ -76,7 +76,7 @@ TITLES = {permission.name: permission.title for permission in PERMISSIONS}
 
 
 def checked(names: Iterable[str]) -> frozenset[str]:
-    """The permissions of these names, all of them for none; raises InputError for unknown ones."""
+    """Permissions with these names, all of them for none; raises InputError for unknown ones."""
     wanted = frozenset(names)
     if unknown := sorted(wanted - NAMES):
         raise InputError(

@@ -1,4 +1,4 @@
-"""The roles of people, each of which stands for some permissions."""
+"""Roles of people, each a set of permissions."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -21,7 +21,7 @@ DESCRIPTIONS: Mapping[str, str] = {
 
 
 def checked(role: str) -> str:
-    """The role of this name; raises InputError when there is none."""
+    """The role with this name; raises InputError when there is none."""
     if role not in ROLES:
         raise InputError(f'There is no role "{role[:80]}". There are: {", ".join(ROLES)}.')
     return role

@@ -15,7 +15,7 @@ _ID = 16
 
 
 class Session(NamedTuple):
-    """What a request's cookie says: who came, and whether that still counts."""
+    """A session found by a request's cookie, valid or not."""
 
     hash: str
     ref: str
@@ -28,21 +28,21 @@ class Session(NamedTuple):
 
     @property
     def id(self) -> str:
-        """What tells it from the person's other sessions and opens nothing."""
+        """Identifier among the person's sessions that gives no access."""
         return self.hash[:_ID]
 
     @property
     def permissions(self) -> frozenset[str]:
-        """What the person may do."""
+        """Permissions of the person."""
         return roles.ROLES[self.role]
 
     def counts(self, now: int) -> bool:
-        """Whether it has neither ended nor lain idle too long, of a person not disabled."""
+        """True if it has neither ended nor been idle too long, and its person is not disabled."""
         return now < self.ends_at and now < self.used_at + IDLE and self.disabled_at is None
 
 
 class SessionSummary(NamedTuple):
-    """A session as the person it belongs to sees it; times in milliseconds since the epoch."""
+    """A session as shown to its owner; times in milliseconds since the epoch."""
 
     id: str
     created_at: int
@@ -59,23 +59,23 @@ FROM sessions s JOIN people p ON p.ref = s.person WHERE s.hash IN LIST(?)
 
 
 def generate() -> str:
-    """A new value for a cookie."""
+    """Generate the value of a cookie."""
     return secrets.token_urlsafe(32)
 
 
 def digest(value: str, key: bytes) -> str:
-    """The keyed hash under which the session with this cookie is stored."""
+    """Keyed hash under which the session with this cookie is stored."""
     return tokens.digest(value, key)
 
 
 async def find(database: Database, digest: str) -> Session | None:
-    """The session with this hash, whatever its state: whether it `counts` is for the caller."""
+    """The session with this hash in any state: the caller checks that it `counts`."""
     row = await database.find(_FIND, digest, small=True)
     return Session(*row) if row else None
 
 
 async def listed(database: Database, ref: str) -> list[SessionSummary]:
-    """The person's sessions, the last used first."""
+    """The person's sessions, last used first."""
     rows = await database.all(
         "SELECT substr(hash, 1, ?), created_at, used_at, ends_at, address, agent "
         "FROM sessions WHERE person = ? ORDER BY used_at DESC, hash",
@@ -103,12 +103,12 @@ def start(
 
 
 def end(transaction: Transaction, hash: str) -> None:
-    """End a session for the very next request."""
+    """End a session from the next request on."""
     transaction.run("DELETE FROM sessions WHERE hash = ?", (hash,))
 
 
 def end_by_id(transaction: Transaction, ref: str, id_: str) -> bool:
-    """End one of the person's sessions by the id that `listed` gave; whether there was one."""
+    """End one of the person's sessions by the id from `listed`; returns true if it existed."""
     return bool(
         transaction.run(
             "DELETE FROM sessions WHERE person = ? AND substr(hash, 1, ?) = ?", (ref, _ID, id_)
@@ -117,22 +117,22 @@ def end_by_id(transaction: Transaction, ref: str, id_: str) -> bool:
 
 
 def end_others(transaction: Transaction, ref: str, keep_hash: str) -> int:
-    """End every session of the person but this one; how many."""
+    """End every session of the person but this one; returns their number."""
     return transaction.run("DELETE FROM sessions WHERE person = ? AND hash <> ?", (ref, keep_hash))
 
 
 def end_all(transaction: Transaction, ref: str) -> int:
-    """End every session of the person; how many."""
+    """End every session of the person; returns their number."""
     return transaction.run("DELETE FROM sessions WHERE person = ?", (ref,))
 
 
 def forget_everyone(transaction: Transaction) -> int:
-    """End every session of everybody; how many."""
+    """End every session of everybody; returns their number."""
     return transaction.run("DELETE FROM sessions")
 
 
 def touch(transaction: Transaction, hash: str, now: int) -> None:
-    """Note the time of a session's use, at most once a minute."""
+    """Record the time of a session's use, at most once a minute."""
     transaction.run(
         "UPDATE sessions SET used_at = ? WHERE hash = ? AND (used_at <= ? OR used_at > ?)",
         (now, hash, now - MINUTE, now),
@@ -140,7 +140,7 @@ def touch(transaction: Transaction, hash: str, now: int) -> None:
 
 
 def forget_ended(transaction: Transaction, now: int) -> int:
-    """Delete the sessions that have ended or lay idle too long; how many."""
+    """Delete sessions that have ended or were idle too long; returns their number."""
     return transaction.run(
         "DELETE FROM sessions WHERE ends_at <= ? OR used_at <= ?", (now, now - IDLE)
     )

@@ -1,4 +1,4 @@
-"""All SQL of tokens."""
+"""Storage of tokens."""
 
 import uuid
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from factbook.storage import Database, Row, Transaction
 
 
 class Grant(NamedTuple):
-    """What a request's token says: who it acts for, what it may do, and whether it still counts."""
+    """Grant of a request's token: its owner, permissions and validity."""
 
     id: str
     owner: str
@@ -24,7 +24,7 @@ class Grant(NamedTuple):
 
 
 class StoredToken(NamedTuple):
-    """A token as it is stored; times in milliseconds since the epoch."""
+    """A token as stored; times in milliseconds since the epoch."""
 
     id: str
     name: str
@@ -63,7 +63,7 @@ def create(
 ) -> StoredToken:
     """Store a new token; `lifetime` is in milliseconds, None for ever.
 
-    Raises ConflictError when there is, or was, a token with this id; without one it gets its own.
+    Raises ConflictError if a token with this id exists or existed; without an id one is generated.
     """
     expires = None if lifetime is None else now + lifetime
     id_ = id or str(uuid.uuid4())
@@ -78,7 +78,7 @@ def create(
 
 
 async def find(database: Database, digest: str) -> Grant | None:
-    """What the token with this hash grants, whatever its state."""
+    """Grant of the token with this hash, valid or not."""
     row = await database.find(_FIND, digest, small=True)
     if row is None:
         return None
@@ -87,7 +87,7 @@ async def find(database: Database, digest: str) -> Grant | None:
 
 
 async def listed(database: Database) -> list[StoredToken]:
-    """Every token that was not revoked, newest first."""
+    """Every token that is not revoked, newest first."""
     rows = await database.all(
         f"SELECT {_COLUMNS} FROM tokens WHERE revoked_at IS NULL ORDER BY created_at DESC, id"
     )
@@ -97,7 +97,7 @@ async def listed(database: Database) -> list[StoredToken]:
 async def page(
     database: Database, *, owner: str | None, after: tuple[int, str] | None, limit: int
 ) -> list[StoredToken]:
-    """Up to `limit` tokens that were not revoked, of one owner or of all, newest first.
+    """Up to `limit` tokens that are not revoked, of one owner or of all, newest first.
 
     `after` is the time and the id of the last token of the page before.
     """
@@ -111,7 +111,7 @@ async def page(
 
 
 async def counts(database: Database, owners: Sequence[str]) -> dict[str, int]:
-    """How many tokens that were not revoked each of these owners has, if any."""
+    """Number of tokens not revoked for each of these owners that has any."""
     rows = await database.all(
         "SELECT owner, count(*) FROM tokens WHERE owner IN LIST(?) AND revoked_at IS NULL "
         "GROUP BY owner",
@@ -121,7 +121,7 @@ async def counts(database: Database, owners: Sequence[str]) -> dict[str, int]:
 
 
 def revoke(transaction: Transaction, id_or_name: str, now: int) -> StoredToken:
-    """Revoke a token for the very next request; raises NotFoundError."""
+    """Revoke a token from the next request on; raises NotFoundError."""
     rows = transaction.all(
         f"SELECT {_COLUMNS} FROM tokens WHERE (id = ? OR name = ?) AND revoked_at IS NULL",
         (id_or_name, id_or_name),
@@ -137,12 +137,12 @@ def revoke(transaction: Transaction, id_or_name: str, now: int) -> StoredToken:
 
 
 def forget(transaction: Transaction, id_: str) -> None:
-    """Remove a token that nobody was ever given; others are revoked."""
+    """Delete a token that was never handed out; others are revoked."""
     transaction.run("DELETE FROM tokens WHERE id = ?", (id_,))
 
 
 def trim(transaction: Transaction, owner: str, allowed: frozenset[str], now: int) -> None:
-    """Take from the owner's tokens what is not allowed; those left with nothing are revoked."""
+    """Reduce the owner's tokens to the allowed permissions; revoke those left with none."""
     rows = transaction.all(
         "SELECT id, permissions FROM tokens WHERE owner = ? AND revoked_at IS NULL ORDER BY id",
         (owner,),
@@ -156,7 +156,7 @@ def trim(transaction: Transaction, owner: str, allowed: frozenset[str], now: int
 
 
 def touch(transaction: Transaction, id_: str, now: int) -> None:
-    """Note the time of a token's use, at most once a minute."""
+    """Record the time of a token's use, at most once a minute."""
     transaction.run(
         "UPDATE tokens SET last_used_at = ? "
         "WHERE id = ? AND (last_used_at IS NULL OR last_used_at <= ? OR last_used_at > ?)",

@@ -1,6 +1,6 @@
-"""The rules by which a token is made and revoked, through whichever interface.
+"""Rules for making and revoking a token, common to all interfaces.
 
-A token never exceeds who makes it, nor what its owner may do at that moment.
+A token never exceeds the permissions of its maker, nor those of its owner at that moment.
 """
 
 import uuid
@@ -15,7 +15,7 @@ LONGEST_NAME = 200
 
 
 class TokenRequest(NamedTuple):
-    """What somebody wants a token to be; `lifetime` is in milliseconds, None for ever."""
+    """A requested token; `lifetime` is in milliseconds, None for ever."""
 
     name: str
     permissions: frozenset[str]
@@ -41,10 +41,10 @@ def make(
     now: int,
     id: str | None = None,
 ) -> StoredToken:
-    """Store a token for its owner, made by who holds these permissions.
+    """Store a token for its owner, made by a holder of these permissions.
 
-    Raises NotAllowedError where it would exceed what is held, or what the owner may do, which is
-    asked here, so that it is not made beside a change of the owner's role.
+    Raises NotAllowedError where it would exceed those or the owner's permissions, which are read
+    here, so that no token is made beside a change of the owner's role.
     """
     allowed = users.permissions_of(transaction, owner)
     may = held if allowed is None else held & allowed
@@ -67,12 +67,12 @@ def make(
 
 
 def id_of(request: str, owner: str, key: bytes) -> str:
-    """The id of the one token that a form with this random text makes, for this owner alone."""
+    """Id of the one token that a form with this random text makes, for this owner alone."""
     return str(uuid.UUID(hex=tokens.digest(f"token {owner} {request}", key)[:32], version=4))
 
 
 def revoke(transaction: Transaction, id_: str, owner: str | None, now: int) -> StoredToken:
-    """Revoke a token by its id: of this owner, or whoever's for None; raises NotFoundError."""
+    """Revoke a token by its id, of this owner or of any for None; raises NotFoundError."""
     token = store.revoke(transaction, id_, now)
     if token.id != id_ or owner not in {None, token.owner}:
         raise NotFoundError("There is no such token, or it was revoked already.")

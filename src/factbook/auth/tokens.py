@@ -21,23 +21,23 @@ _UNITS = {"d": DAY, "h": HOUR, "m": MINUTE}
 
 
 def generate() -> str:
-    """A new token value, shown once and never stored."""
+    """Generate a token value, shown once and never stored."""
     random = "".join(secrets.choice(_ALPHABET) for _ in range(_RANDOM))
     return f"{PREFIX}{random}{_checksum(random)}"
 
 
 def is_shaped(value: str) -> bool:
-    """Whether this has the prefix and length of a token."""
+    """True if this has the prefix and length of a token."""
     return len(value) == _LENGTH and value.startswith(PREFIX) and value.isascii()
 
 
 def is_well_formed(value: str) -> bool:
-    """Whether the checksum fits too: it tells a mistyped value from one that is unknown."""
+    """True if the checksum fits too, which tells a mistyped value from an unknown one."""
     return is_shaped(value) and _checksum(value[len(PREFIX) : -_CHECKSUM]) == value[-_CHECKSUM:]
 
 
 def digest(value: str, key: bytes) -> str:
-    """The keyed hash (BLAKE2b, 256 bits) under which a token is stored, in hexadecimal."""
+    """Keyed hash (BLAKE2b, 256 bits) under which a token is stored, in hexadecimal."""
     return hashlib.blake2b(value.encode(), key=key, digest_size=32).hexdigest()
 
 
@@ -54,8 +54,8 @@ def lifetime(text: str) -> int | None:
 def key(setting: str | None, file: Path | None) -> bytes:
     """The 64 bytes that key token hashes, made from the setting or from a file.
 
-    The file is made when it is missing. Raises ConfigurationError when there is neither, or when
-    others may read the file.
+    The file is created if missing. Raises ConfigurationError when there is neither, or when others
+    may read the file, UnavailableError when there is no room for it.
     """
     if setting is not None:
         return hashlib.sha512(setting.encode()).digest()

@@ -1,7 +1,7 @@
-"""The people who sign in to the pages: a local account, or one of an OpenID Connect provider.
+"""People with local accounts or accounts of an OpenID Connect provider.
 
-What a person may do follows from the role, and what the person's tokens may do never exceeds it:
-whoever loses something here loses it in the same transaction everywhere.
+A person's permissions follow from the role, and those of the person's tokens never exceed them: a
+permission lost here is lost everywhere in the same transaction.
 """
 
 import re
@@ -38,17 +38,17 @@ class Person(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The name to sign in with."""
+        """Name to sign in with."""
         return self.ref.removeprefix(_PREFIX)
 
     @property
     def permissions(self) -> frozenset[str]:
-        """What the role allows."""
+        """Permissions of the role."""
         return roles.ROLES[self.role]
 
 
 def reference(name: str) -> str:
-    """The canonical reference of a name to sign in with; raises InputError for what is none."""
+    """Canonical reference of a sign-in name; raises InputError for an invalid one."""
     if not _NAME.fullmatch(name):
         raise InputError(
             "A name has 1 to 63 characters: letters (a-z) and digits, "
@@ -58,7 +58,7 @@ def reference(name: str) -> str:
 
 
 async def any_there(database: Database) -> bool:
-    """Whether there is a person at all."""
+    """True if any person exists."""
     return await database.one("SELECT 1 FROM people LIMIT 1") is not None
 
 
@@ -69,7 +69,7 @@ async def find(database: Database, ref: str) -> Person | None:
 
 
 async def find_by_subject(database: Database, issuer: str, subject: str) -> Person | None:
-    """The person whom this OpenID Connect provider calls so."""
+    """The person with this subject at this OpenID Connect provider."""
     row = await database.one(
         f"SELECT {_COLUMNS} FROM people WHERE issuer = ? AND subject = ?", (issuer, subject)
     )
@@ -77,19 +77,19 @@ async def find_by_subject(database: Database, issuer: str, subject: str) -> Pers
 
 
 async def password_of(database: Database, ref: str) -> str | None:
-    """The hash of the person's password; None when there is no such person or password."""
+    """Hash of the person's password; None if there is no such person or password."""
     row = await database.one("SELECT password FROM people WHERE ref = ?", (ref,))
     return row[0] if row else None
 
 
 async def listed(database: Database) -> list[Person]:
-    """Everyone, in the order of their references, those who are disabled too."""
+    """Everyone, ordered by reference, including disabled people."""
     rows = await database.all(f"SELECT {_COLUMNS} FROM people ORDER BY ref")
     return [_person(row) for row in rows]
 
 
 async def page(database: Database, after: str, limit: int) -> list[Person]:
-    """Up to `limit` people whose references come after this one, in their order."""
+    """Up to `limit` people whose references come after this one, in order."""
     rows = await database.all(
         f"SELECT {_COLUMNS} FROM people WHERE ref > ? ORDER BY ref LIMIT ?", (after, limit)
     )
@@ -97,10 +97,10 @@ async def page(database: Database, after: str, limit: int) -> list[Person]:
 
 
 def permissions_of(transaction: Transaction, ref: str) -> frozenset[str] | None:
-    """What the person may do, which stays so until the end of the transaction.
+    """Permissions of the person, locked until the end of the transaction.
 
-    None of them when disabled; None for a reference that is nobody's, such as a machine's. Asked
-    in the transaction that makes a token, no token is made beside a change of its owner's role.
+    Empty when disabled; None for a reference that is no person's, such as a machine's. Read in the
+    transaction that makes a token, they cannot change while it is made.
     """
     _lock_roles(transaction)
     row = transaction.one("SELECT role, disabled_at FROM people WHERE ref = ?", (ref,))
@@ -122,9 +122,9 @@ def create(
     created_by: str,
     now: int,
 ) -> Person:
-    """Store a new person, `password` being a hash; raises ConflictError when there is one.
+    """Store a new person, `password` being a hash; raises ConflictError if the name exists.
 
-    The link to become the first administrator ends with the first person, however made.
+    The first person of any origin ends the link to become the first administrator.
     """
     invitations.lock(transaction)
     shown = _display_name(display_name)
@@ -141,16 +141,16 @@ def create(
 
 
 def set_password(transaction: Transaction, ref: str, hashed: str) -> None:
-    """Give a person another password; ends every session and every link to set it."""
+    """Set a person's password; ends every session and every link to set it."""
     invitations.withdraw_of(transaction, ref)
     rehash(transaction, ref, hashed)
     sessions.end_all(transaction, ref)
 
 
 def reset(transaction: Transaction, ref: str, *, digest: str, made_by: str, now: int) -> Invitation:
-    """Make the link with which a person sets another password, which ends earlier such links.
+    """Create a link with which a person sets a new password, ending earlier such links.
 
-    Raises NotFoundError for nobody, and ConflictError for one who is disabled.
+    Raises NotFoundError for an unknown person, and ConflictError for a disabled one.
     """
     invitations.lock(transaction)
     row = transaction.one("SELECT role, disabled_at FROM people WHERE ref = ?", (ref,))
@@ -171,29 +171,29 @@ def reset(transaction: Transaction, ref: str, *, digest: str, made_by: str, now:
 
 
 def rehash(transaction: Transaction, ref: str, hashed: str) -> None:
-    """Store another hash of the same password, and end nothing."""
+    """Store another hash of the same password, ending nothing."""
     _change(transaction, ref, "password", hashed)
 
 
 def rename(transaction: Transaction, ref: str, display_name: str) -> None:
-    """Show the person under this name from now on."""
+    """Change the display name of a person."""
     _change(transaction, ref, "display_name", _display_name(display_name))
 
 
 def require_password(transaction: Transaction, ref: str, stored: str) -> None:
-    """Raise NotFoundError when the person has another password by now than with this hash.
+    """Raise NotFoundError if the person's password no longer has this hash.
 
-    Belongs into the transaction that starts the session: between reading the hash and trying the
-    password, which takes a while, the password may have been changed.
+    To be called in the transaction that starts the session: the password may have been changed
+    while it was being verified, which takes a while.
     """
     if transaction.one("SELECT password FROM people WHERE ref = ?", (ref,)) != (stored,):
         raise _nobody(ref)
 
 
 def signed_in(transaction: Transaction, ref: str, now: int) -> None:
-    """Note the time of a sign-in; raises NotFoundError for one who may not sign in (any more).
+    """Record the time of a sign-in; raises NotFoundError for one who may not sign in (any more).
 
-    Belongs into the transaction that starts the session: no disabled person gets one then.
+    To be called in the transaction that starts the session: no disabled person gets one then.
     """
     if not transaction.run(
         "UPDATE people SET signed_in_at = ? WHERE ref = ? AND disabled_at IS NULL", (now, ref)
@@ -202,9 +202,9 @@ def signed_in(transaction: Transaction, ref: str, now: int) -> None:
 
 
 def change_role(transaction: Transaction, ref: str, role: str, now: int) -> None:
-    """Give a person another role; the person's tokens lose what that role lacks.
+    """Change a person's role; the person's tokens lose permissions that it lacks.
 
-    Raises ConflictError where nobody would be left to administer.
+    Raises ConflictError if no administrator would be left.
     """
     allowed = roles.ROLES[roles.checked(role)]
     _lock_roles(transaction)
@@ -216,9 +216,9 @@ def change_role(transaction: Transaction, ref: str, role: str, now: int) -> None
 
 
 def disable(transaction: Transaction, ref: str, now: int) -> None:
-    """Keep a person out: ends the sessions, tokens and invitations, for the very next request.
+    """Disable a person: ends the sessions, tokens and invitations from the next request on.
 
-    Raises ConflictError where nobody would be left to administer.
+    Raises ConflictError if no administrator would be left.
     """
     _lock_roles(transaction)
     _leave_an_administrator(transaction, ref)
@@ -237,7 +237,7 @@ def enable(transaction: Transaction, ref: str) -> None:
 
 
 def _lock_roles(transaction: Transaction) -> None:
-    """Wait until nobody else changes who may do what: of two who go at once, one stays."""
+    """Serialise changes of roles: of two administrators who leave at once, one stays."""
     transaction.lock("administrators")
 
 

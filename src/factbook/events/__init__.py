@@ -1,1 +1,1 @@
-"""Events: what changed, told where it is changed, in an order that readers can resume."""
+"""Events: changes recorded where they are made, in an order that readers can resume."""

@@ -1,7 +1,8 @@
-"""The types of events, and how rows of the store tell of them.
+"""Types of events, and their encoding in rows of the store.
 
-A row is of one topic. A set's and a source's tell of one event, an entity's of all entities that a
-push changed, or of a part of them, a fact's of all entities that one write of a source changed.
+A row has one topic. A row about a set or a source is one event; a row about entities covers all or
+part of the entities changed by a push, and a row about facts all those changed by one write of a
+source.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -35,14 +36,14 @@ Change = Literal["added", "updated", "removed"]
 
 
 class FeedPosition(NamedTuple):
-    """A place in the feed: the position of a row, and of an event in it."""
+    """A position in the feed: that of a row, and of an event in it."""
 
     position: int
     item: int
 
 
 class FeedEvent(NamedTuple):
-    """Something that changed; `subject` is the set, entity or source, `at` in ms of the epoch."""
+    """A change; `subject` is the set, entity or source, `at` in milliseconds since the epoch."""
 
     place: FeedPosition
     type: str
@@ -52,12 +53,12 @@ class FeedEvent(NamedTuple):
 
     @property
     def id(self) -> str:
-        """What no other event of this database has."""
+        """An id that is unique in this database."""
         return f"{self.place.position}-{self.place.item}"
 
 
 class EventRow(NamedTuple):
-    """A row of the store before it is written: what is told of a topic."""
+    """A row of the store before it is written: the data of a topic."""
 
     topic: Topic
     about: str
@@ -82,7 +83,7 @@ def of_set(
     changes: Mapping[str, int],
     restored: int | None,
 ) -> EventRow:
-    """A set has a new revision, made `by` a user; `restored` is the one that it put back."""
+    """A new revision of a set, made `by` a user; `restored` is the revision it restored."""
     content = {"revision": revision, "by": by, "itemCount": item_count, "changes": changes}
     if restored is not None:
         content["restored"] = restored
@@ -92,7 +93,7 @@ def of_set(
 def of_entities(
     set_name: str | None, revision: int, by: str, refs: Mapping[Change, Sequence[str]]
 ) -> EventRow:
-    """Entities that a write of the catalog changed, by what became of them."""
+    """Entities changed by a write of the catalog, by kind of change."""
     content: dict[str, Any] = {"revision": revision, "by": by}
     for change, found in refs.items():
         content[change] = found
@@ -100,17 +101,17 @@ def of_entities(
 
 
 def of_facts(source_id: str, changes: list[msgspec.Raw]) -> EventRow:
-    """Entities of which a source wrote other facts: pairs of a reference and what is told."""
+    """Entities whose facts were changed by a source: pairs of a reference and the changes."""
     return EventRow("fact", source_id, {"changes": changes})
 
 
 def of_source(source_id: str, change: Literal["down", "up"], reason: str | None) -> EventRow:
-    """A source that went down, and why, or came up."""
+    """A source that went down, with the reason, or came up."""
     return EventRow("source", source_id, {"change": change, "reason": reason})
 
 
 def events(row: NumberedEventRow) -> Iterator[FeedEvent]:
-    """What a row tells of."""
+    """The events of a row."""
     content = msgspec.json.decode(row.content)
     for item, (type_, subject, data) in enumerate(_TELL[row.topic](row.about, content)):
         yield FeedEvent(FeedPosition(row.position, item), type_, row.at, subject, data)

@@ -1,7 +1,9 @@
-"""The store of events: rows are added in the transaction of what they tell of, and never changed.
+"""The store of events: rows are added in the transaction of the change, and never modified.
 
-A row gets its position after the commit (events/numbering.py); readers see only those that have
-one, so that what they have read is complete up to there.
+A row gets its position after its transaction has committed; readers see only rows with a position,
+so what they have read is complete up to there. If a transaction assigned its own, it might commit
+after a higher one was read; preventing that would make all writers wait for each other's commits.
+So readers assign positions to the committed rows in order of writing, one process at a time.
 """
 
 from collections.abc import Iterable, Sequence
@@ -31,7 +33,7 @@ _SWEPT_AT_ONCE: Final = 1_000
 
 
 class EventFilter(NamedTuple):
-    """Which events are asked for; everything that is None or empty does not matter."""
+    """A filter of events; a member that is None or empty matches everything."""
 
     types: Sequence[str] = ()
     set: str | None = None
@@ -48,7 +50,7 @@ class Page(NamedTuple):
 
 
 class Newest(NamedTuple):
-    """The last row of the feed; `at` is None where none is kept."""
+    """The last row of the feed; `at` is None if no row is kept."""
 
     position: int
     at: int | None
@@ -62,7 +64,7 @@ async def newest(database: Database) -> Newest:
 
 
 def append(transaction: Transaction, told: Iterable[EventRow], now: int) -> None:
-    """Add rows; no other transaction waits for that."""
+    """Add rows, without blocking other transactions."""
     rows = [(now, one.topic, one.about, _json(one.content)) for one in told]
     transaction.many(_APPEND, rows)
 
@@ -114,7 +116,7 @@ async def start(database: Database) -> FeedPosition:
 
 
 async def sweep(database: Database, before: int, pace: Pace) -> int:
-    """Forget rows from before a time, the oldest first, in portions; how many."""
+    """Delete rows older than a time, oldest first, in portions; returns their number."""
     await numbering.catch_up(database)
     gone, rest = 0, True
     while rest:
@@ -141,7 +143,7 @@ async def _counter(database: Database, name: str) -> int:
 
 
 def _condition(wanted: EventFilter) -> tuple[str, list[object]]:
-    """What rows have to meet of which some events may be wanted."""
+    """The condition for rows that may contain wanted events."""
     topics = _topics(wanted)
     sql, parameters = " AND topic IN LIST(?)", list[object]([sorted(topics)])
     for about in (wanted.set, wanted.source):

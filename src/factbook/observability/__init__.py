@@ -1,7 +1,7 @@
 """Traces in the form of OpenTelemetry, sent to a collector over OTLP.
 
-Where the setting says that there are none, nothing of OpenTelemetry is imported and nothing is put
-around requests and queries. Decision: docs/decisions/0019-traces.md.
+When traces are off, nothing of OpenTelemetry is imported and neither requests nor queries are
+wrapped. Decision: docs/decisions/0019-traces.md.
 """
 
 import os
@@ -20,7 +20,7 @@ __all__ = ["OFF", "Tracing", "start"]
 
 
 class Tracing(Protocol):
-    """Puts spans around what the application is made of."""
+    """Wraps the parts of the application in spans; this one leaves them as they are."""
 
     @property
     def tracer(self) -> Tracer:
@@ -42,7 +42,7 @@ class Tracing(Protocol):
         """What a log line says of the span that is open: `trace_id`, `span_id`."""
 
     async def close(self) -> None:
-        """Send what waits, for a few seconds at most."""
+        """Send what is queued, for a few seconds at most."""
 
 
 class _Off:
@@ -73,9 +73,9 @@ OFF: Tracing = _Off()
 
 
 def start(settings: Settings, environ: Mapping[str, str] = os.environ) -> Tracing:
-    """What the settings and the environment variables of OpenTelemetry ask for.
+    """Tracing as the settings and the environment variables of OpenTelemetry configure it.
 
-    Raises ConfigurationError when that is not there, or is not what this service can do.
+    Raises ConfigurationError when OpenTelemetry is not installed or a value is not supported.
     """
     if not settings.traces or environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
         return OFF

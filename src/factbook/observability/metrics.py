@@ -1,7 +1,7 @@
-"""What Prometheus can scrape: counts and durations, no name of an entity, person or token.
+"""Counts and durations of this process: its requests, its event loop and its use of the database.
 
-Requests are counted in plain numbers, by the event loop alone, and put into Prometheus's form when
-they are scraped. Figures of sources come from the database, whichever process collects.
+They are plain numbers, counted by the event loop alone, without names of entities, people or
+tokens; `prometheus` puts them into Prometheus's form on a scrape.
 """
 
 from collections import Counter

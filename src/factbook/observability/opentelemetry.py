@@ -1,4 +1,7 @@
-"""Tracing with OpenTelemetry: what the application is put together with when traces are on."""
+"""Tracing with OpenTelemetry: wraps the parts of the application when traces are on.
+
+Spans are exported in batches, on a thread, so that an unreachable collector slows nothing.
+"""
 
 import asyncio
 from collections.abc import Mapping
@@ -13,7 +16,7 @@ from factbook.tools import Tool
 
 
 class OpenTelemetry:
-    """Puts spans around what the application is made of."""
+    """Wraps the parts of the application in spans."""
 
     def __init__(self) -> None:
         """Raises ConfigurationError for a variable of OpenTelemetry that cannot be used."""

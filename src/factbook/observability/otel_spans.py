@@ -1,4 +1,4 @@
-"""Spans of OpenTelemetry for whoever asks for one through `factbook.telemetry.spans`."""
+"""OpenTelemetry implementation of `factbook.telemetry.spans`."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -34,7 +34,7 @@ class _Ids(NamedTuple):
 
 
 class WorkIds(RandomIdGenerator):
-    """Random ids, but for the span of a work: those follow from its key, in every process."""
+    """Random ids, except for spans of a work, which derive from its key in every process."""
 
     def __init__(self) -> None:
         self._given: ContextVar[_Ids | None] = ContextVar("ids", default=None)
@@ -49,7 +49,7 @@ class WorkIds(RandomIdGenerator):
 
     @contextmanager
     def of(self, work: Work) -> Iterator[None]:
-        """Spans that are made inside have the ids of the work."""
+        """Give spans made inside the block the ids of the work."""
         token = self._given.set(ids_of(work))
         try:
             yield
@@ -58,13 +58,13 @@ class WorkIds(RandomIdGenerator):
 
 
 def ids_of(work: Work) -> _Ids:
-    """The ids of the trace of the work, and of the span that covers all of it."""
+    """Ids of the work's trace and of the span that covers all of it."""
     digest = sha256(f"{work.name} {work.key}".encode()).digest()
     return _Ids(int.from_bytes(digest[:16]), int.from_bytes(digest[16:24]))
 
 
 class OpenSpan:
-    """A span as the rooms below see it."""
+    """An open span as the rooms below see it."""
 
     __slots__ = ("_span",)
 
@@ -76,12 +76,12 @@ class OpenSpan:
         self._span.set_attributes(attributes)
 
     def fail(self, kind: str) -> None:
-        """Say that what the span covers went wrong."""
+        """Mark the span as failed."""
         failed(self._span, kind)
 
 
 class SpanMaker:
-    """Makes spans, as `factbook.telemetry.spans.Tracer` says."""
+    """Makes spans, implementing `factbook.telemetry.spans.Tracer`."""
 
     def __init__(self, provider: TracerProvider, ids: WorkIds) -> None:
         self._provider = provider
@@ -97,7 +97,7 @@ class SpanMaker:
         outgoing: bool = False,
         within: Work | None = None,
     ) -> Iterator[OpenSpan]:
-        """A span around a block, below the one that is open, or within the trace of the work."""
+        """A span around a block, a child of the open one, or within the trace of the work."""
         span = self.tracer.start_span(
             name,
             None if within is None else self._context(within),
@@ -108,13 +108,13 @@ class SpanMaker:
             yield OpenSpan(span)
 
     def asked_for(self, work: Work) -> None:
-        """Link the open span, if there is one, to the trace of the work."""
+        """Link the open span, if any, to the trace of the work."""
         get_current_span().add_link(self._span_context(work))
 
     def ended(
         self, work: Work, attributes: Attributes, began: int, end: int, failure: str | None
     ) -> None:
-        """The span of the whole work."""
+        """Record the span of the whole work."""
         with self._ids.of(work):
             span = self.tracer.start_span(
                 work.name, Context(), attributes=attributes, start_time=began * _MILLISECOND
@@ -127,9 +127,10 @@ class SpanMaker:
         return set_span_in_context(NonRecordingSpan(self._span_context(work)), Context())
 
     def _span_context(self, work: Work) -> SpanContext:
-        """What names the span of the work, which is made when the work is over.
+        """Context of the work's root span, which is recorded when the work is over.
 
-        Whether it will be recorded, the sampler says of its id, in every process the same.
+        The sampler decides from the trace id alone, so every process agrees on whether it is
+        recorded.
         """
         trace, span = ids_of(work)
         result = self._provider.sampler.should_sample(None, trace, work.name)
@@ -140,9 +141,9 @@ class SpanMaker:
 
 @contextmanager
 def around(span: Span) -> Iterator[None]:
-    """The span is the open one inside the block, and ends with it; what is raised makes it fail.
+    """Make the span the current one inside the block and end it with it; errors mark it failed.
 
-    Not even the message of an error is recorded: it may hold what somebody sent.
+    Not even the message of an error is recorded: it may contain text from a client.
     """
     with ending(span), use_span(span, record_exception=False, set_status_on_exception=False):
         yield
@@ -150,7 +151,7 @@ def around(span: Span) -> Iterator[None]:
 
 @contextmanager
 def ending(span: Span) -> Iterator[None]:
-    """The span ends with the block, whichever is open inside; what is raised makes it fail."""
+    """End the span with the block without making it the current one; errors mark it failed."""
     try:
         yield
     except BaseException as error:
@@ -161,13 +162,13 @@ def ending(span: Span) -> Iterator[None]:
 
 
 def failed(span: Span, kind: str) -> None:
-    """Say that what the span covers went wrong."""
+    """Mark a span as failed."""
     span.set_attribute("error.type", kind)
     span.set_status(Status(StatusCode.ERROR))
 
 
 def open_ids() -> Mapping[str, str]:
-    """The ids of the open span, as log lines name them."""
+    """Ids of the open span as log lines show them."""
     found = get_current_span().get_span_context()
     if not found.is_valid:
         return {}

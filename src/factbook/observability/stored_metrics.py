@@ -1,4 +1,4 @@
-"""Metrics of what is stored, the same whichever process is asked, and of the disk below SQLite."""
+"""Metrics of the stored data, the same in every process, and of the disk below SQLite."""
 
 import shutil
 from collections.abc import Iterator, Mapping
@@ -16,7 +16,7 @@ from factbook.webhooks import store as webhooks
 
 
 async def metrics(database: Database, now: int) -> list[Metric]:
-    """How much there is, and what waits; raises UnavailableError."""
+    """Metrics of the amount of stored data and pending work; raises UnavailableError."""
     size = await stored_sets.size(database)
     version = await migrations.version(database)
     return [
@@ -30,7 +30,7 @@ async def metrics(database: Database, now: int) -> list[Metric]:
 
 
 def of_disk(database_url: str) -> Iterator[Metric]:
-    """The size of a SQLite database, and of the disk that it is on; nothing for PostgreSQL."""
+    """Metrics of a SQLite database's size and of its disk; none for PostgreSQL."""
     if not database_url.startswith("sqlite:"):
         return
     path = sqlite_path(database_url).resolve()
@@ -80,7 +80,7 @@ def _gauge(name: str, about: str, value: float) -> GaugeMetricFamily:
 
 
 def _time(name: str, about: str, milliseconds: int | None) -> GaugeMetricFamily:
-    """A moment; without a sample where there is none."""
+    """Gauge of a moment, without a sample where there is none."""
     return GaugeMetricFamily(name, about, None if milliseconds is None else milliseconds / SECOND)
 
 

@@ -1,7 +1,7 @@
 """A span for each statement within a trace, by OpenTelemetry's conventions for databases.
 
-A statement that belongs to no trace gets none: what looks for work once a second would drown the
-rest. Neither the text of a statement nor a parameter is recorded, only what it does to which table.
+A statement outside any trace gets none: polling for work once a second would drown the rest.
+Neither the text of a statement nor a parameter is recorded, only the operation and the table.
 """
 
 import re
@@ -28,7 +28,7 @@ _TABLE = re.compile(r"\b(?:FROM|INTO|UPDATE)\s+([a-z_][a-z_0-9]*)")
 
 @lru_cache(maxsize=1024)
 def about(sql: str, table: str = "") -> dict[str, str]:
-    """What a statement does first, and to which table: attributes of its span."""
+    """Span attributes of a statement: its first operation and the table."""
     verb, named = _VERB.search(sql), _TABLE.search(sql)
     found = {"db.operation.name": verb[1] if verb else "OTHER"}
     if table := table or (named[1] if named else ""):
@@ -44,13 +44,13 @@ class _Spans:
         self._system = {"db.system.name": system}
 
     def begun(self, name: str, attributes: dict[str, str]) -> Span:
-        """A span below the open one."""
+        """Start a span as a child of the open one."""
         given = self._system | attributes
         return self.tracer.start_span(name, kind=SpanKind.CLIENT, attributes=given)
 
     @contextmanager
     def of(self, sql: str, table: str = "") -> Iterator[None]:
-        """A span around a statement. It is not made the open one: nothing is below it."""
+        """A span around a statement. It is not made current: it has no children."""
         if not get_current_span().is_recording():
             yield
             return
@@ -61,7 +61,7 @@ class _Spans:
 
 
 class TracedDatabase:
-    """The database inside, with spans."""
+    """Database wrapper that makes spans."""
 
     def __init__(self, inner: Database, tracer: Tracer) -> None:
         self.dialect: Dialect = inner.dialect
@@ -144,7 +144,7 @@ class _TracedMoment:
 
 
 class _TracedTransaction:
-    """The transaction inside, with spans for its first statements."""
+    """Transaction wrapper that makes spans for its first statements."""
 
     def __init__(self, inner: Transaction, spans: _Spans) -> None:
         self._inner = inner

@@ -1,7 +1,7 @@
 """A span for each request and each tool call, by OpenTelemetry's conventions.
 
-The path is not recorded: of some pages it is a secret, and of many it names an entity. The route
-is.
+The path is not recorded: on some pages it is a secret, and on many it names an entity. The route is
+recorded instead.
 """
 
 from dataclasses import replace
@@ -25,7 +25,7 @@ _PROPAGATOR = TraceContextTextMapPropagator()
 
 
 class Traced:
-    """The application of a route, with a span for each request; None: of no known route."""
+    """Application of a route, with a span for each request; a route of None is an unknown one."""
 
     def __init__(self, application: ASGIApp, route: str | None, tracer: Tracer) -> None:
         self._application = application
@@ -52,7 +52,7 @@ class Traced:
 
 
 def traced_tool(tool: Tool, maker: SpanMaker) -> Tool:
-    """The tool, with a span for each call whose arguments fit."""
+    """Wrap a tool in a span for each call whose arguments are valid."""
     attributes: Attributes = {"mcp.method.name": "tools/call", "gen_ai.tool.name": tool.name}
 
     async def run(arguments: Any, context: ToolContext) -> str:
@@ -70,9 +70,9 @@ def _answered(span: Span, status: int) -> None:
 
 
 def _asked_by(scope: Scope) -> Context | None:
-    """The span of the client, as its `traceparent` names it; nothing else of a client's is kept.
+    """Parent context from the client's `traceparent`; nothing else of a client's is kept.
 
-    None where it names none: what the service asks of itself is below the span that is open.
+    None when there is none: a request of the service to itself is a child of the open span.
     """
     given = [text for name, text in scope["headers"] if name == b"traceparent"]
     if len(given) != 1:

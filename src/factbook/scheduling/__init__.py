@@ -1,1 +1,1 @@
-"""When something is due, and which process does it; knows no source."""
+"""Scheduling of work across processes, independent of sources."""

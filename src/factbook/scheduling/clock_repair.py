@@ -1,8 +1,8 @@
-"""What a clock that was set back leaves behind: runs and claims with times that are to come.
+"""Repair of future timestamps on runs and claims after a clock was set back.
 
-The clocks of machines agree within seconds, so a time that is further ahead was given by a clock
-that has been set back since. Without this, whatever waits for such a time would wait until the
-clock gets there once more, which may take years.
+The clocks of machines agree within seconds, so a timestamp further ahead comes from a clock that
+has been set back since. Unrepaired, work waiting for that time would wait until the clock reaches
+it again, possibly for years.
 """
 
 from typing import Final
@@ -18,7 +18,7 @@ _LONGEST_PAUSE: Final = DAY
 
 
 async def mend(database: Database, now: int) -> bool:
-    """Bring the times of runs under way, of claims and of pauses back; whether there were any."""
+    """Correct the times of active runs, claims and pauses; returns true if any was wrong."""
     bounds = (now + AHEAD, now + 2 * HELD, now + _LONGEST_PAUSE)
     if await database.one(_TO_COME, bounds) is None:
         return False

@@ -1,7 +1,7 @@
-"""Cron lines of five fields: minute, hour, day of the month, month, day of the week; all in UTC.
+"""Cron expressions of five fields: minute, hour, day of month, month, day of week; all in UTC.
 
-Source: the crontab format of Vixie cron, with its rule for days: when both day fields are
-restricted, a day that fits either of them is meant.
+Source: the crontab format of Vixie cron, with its rule for days: if both day fields are restricted,
+a day that matches either of them is included.
 """
 
 from bisect import bisect_left
@@ -49,7 +49,7 @@ _FIELDS = (
 
 @dataclass(frozen=True)
 class Cadence:
-    """When something runs: `times` are minutes of the day, Sunday is weekday 0."""
+    """A parsed cron expression: `times` are minutes of the day, Sunday is weekday 0."""
 
     times: tuple[int, ...]
     days: frozenset[int]
@@ -58,7 +58,7 @@ class Cadence:
     either_day: bool
 
     def runs_on(self, day: date) -> bool:
-        """Whether this day is one of the cadence's."""
+        """Return true if the cadence includes this day."""
         in_month, in_week = day.day in self.days, day.isoweekday() % 7 in self.weekdays
         fits = in_month or in_week if self.either_day else in_month and in_week
         return fits and day.month in self.months
@@ -66,7 +66,7 @@ class Cadence:
 
 @lru_cache(maxsize=1024)
 def parse(line: str) -> Cadence:
-    """The cadence that a cron line means; raises InputError naming every problem of the line."""
+    """Parse a cron expression; raises InputError naming every problem."""
     if len(line) > LONGEST:
         raise InputError(f"a cadence has {LONGEST} characters at most")
     parts = line.lower().split()
@@ -89,12 +89,12 @@ def parse(line: str) -> Cadence:
 
 
 def due(cadence: Cadence, last: int | None, now: int) -> bool:
-    """Whether a moment of the cadence came after `last` (None: it never ran) and up to `now`."""
+    """Return true if the cadence fires after `last` (None: it never ran) and by `now`."""
     return last is None or following(cadence, last) <= now
 
 
 def following(cadence: Cadence, after: int) -> int:
-    """The first moment of the cadence after `after`; both in milliseconds since the epoch."""
+    """The first time of the cadence after `after`; both in milliseconds since the epoch."""
     today, minute = divmod(after // MINUTE + 1, _MINUTES_A_DAY)
     later_today = cadence.times[bisect_left(cadence.times, minute) :]
     if later_today and cadence.runs_on(date.fromordinal(_EPOCH + today)):
@@ -116,7 +116,7 @@ def _days(cadence: Cadence, start: date) -> Iterator[date]:
 
 
 def _expand(part: str, field: _CronField, problems: list[str]) -> frozenset[int]:
-    """The numbers that one field means; what is wrong with it goes to `problems`."""
+    """The numbers matched by one field; errors are appended to `problems`."""
     numbers: set[int] = set()
     for item in part.split(","):
         try:

@@ -1,10 +1,10 @@
-"""Leases: work that one process at a time does for all, taken over when its holder falls silent."""
+"""Leases: work done by one process for all, taken over when its holder falls silent."""
 
 from factbook.storage import Database
 
 
 async def claim(database: Database, name: str, holder: str, now: int, duration: int) -> bool:
-    """Whether `holder` has the lease now: it was free, had lapsed, or was its own and is renewed.
+    """Return true if `holder` now has the lease: it was free, expired, or already its own.
 
     `now` and `duration` are in milliseconds; the lease then lasts until `now + duration`.
     """
@@ -14,7 +14,7 @@ async def claim(database: Database, name: str, holder: str, now: int, duration: 
 
 
 async def release(database: Database, name: str, holder: str) -> None:
-    """Give the lease back, if `holder` still has it."""
+    """Release the lease, if `holder` still has it."""
     await database.write(lambda transaction: transaction.run(_RELEASE, (name, holder)))
 
 

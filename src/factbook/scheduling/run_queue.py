@@ -1,11 +1,11 @@
-"""Durable runs: what has to be done is rows, and a row is gone in the transaction that did it.
+"""Durable run queue: pending work is rows, deleted in the transaction that stores the result.
 
-A run has batches, each in a queue. A worker claims a batch for a while and renews that claim; when
-it falls silent, another one takes the batch over. Whoever stores what a batch brought calls
-`finish` in the same transaction, which fails when the batch is no longer theirs.
+A run has batches, each in a queue. A worker claims a batch for a limited time and renews that
+claim; if the worker falls silent, another one takes the batch over. `finish` is called in the
+transaction that stores the batch's result, and fails if the claim has been lost.
 
-Nothing here knows what a batch means. Times are milliseconds since the epoch, from the clocks of
-the workers, which have to agree within seconds.
+The content of a batch is opaque here. Times are milliseconds since the epoch, from the clocks of
+the workers, which must agree within seconds.
 """
 
 from collections.abc import Iterable, Sequence
@@ -24,18 +24,18 @@ _AHEAD = MINUTE
 
 
 class LostBatchError(Exception):
-    """Another worker has taken the batch over: what was collected for it may not be stored."""
+    """Loss of the batch to another worker: its results must not be stored."""
 
 
 class Queue(NamedTuple):
-    """Where batches wait; at most `at_once` of them are under way, whoever works on them."""
+    """A queue of batches; at most `at_once` of them are in progress, over all workers."""
 
     name: str
     at_once: int = 1
 
 
 class RunOrder(NamedTuple):
-    """A run to make. `whole`: of everything that the source is about."""
+    """A request for a run. `whole`: it covers every entity that the source is about."""
 
     source_id: str
     queue: Queue
@@ -50,7 +50,7 @@ class RunOrder(NamedTuple):
 
 
 class Begun(NamedTuple):
-    """A run that was made, and how it ended if there was nothing to do."""
+    """A created run, and its end if there was nothing to do."""
 
     run_id: int
     ended: Ended | None
@@ -58,9 +58,9 @@ class Begun(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """A batch that `holder` has claimed, for the `attempts`-th time.
+    """A batch claimed by `holder`, for the `attempts`-th time.
 
-    Its queue is `paused` when a rate limit keeps the run from going on, even past its deadline.
+    Its queue is `paused` if a rate limit stops the run from continuing, even past its deadline.
     """
 
     run_id: int
@@ -75,7 +75,7 @@ class Batch(NamedTuple):
 
 
 class BatchFigures(NamedTuple):
-    """What became of a batch; of a run they add up."""
+    """The figures of a batch, summed up for a run. Skipped targets were not requested."""
 
     covered: int = 0
     failed: int = 0
@@ -87,10 +87,10 @@ class BatchFigures(NamedTuple):
 def enqueue(
     transaction: Transaction, order: RunOrder, now: int, *, since: int = NEVER
 ) -> Begun | None:
-    """Make a run with a batch for each of the works.
+    """Create a run with one batch per item of work.
 
-    None, and nothing is made, when the order is for everything and such a run of its source is
-    under way or was started at or after `since`.
+    Creates nothing and returns None if the order is for everything and such a run of its source is
+    in progress or was started at or after `since`.
     """
     if order.whole:
         transaction.lock(f"runs {order.source_id}")
@@ -108,12 +108,12 @@ def enqueue(
 
 
 async def anything(database: Database, now: int) -> bool:
-    """Whether some batch waits for a worker; cheaper than to claim in vain."""
+    """Return true if a batch waits for a worker; cheaper than a claim without result."""
     return await database.one(_ANYTHING, (now, now)) is not None
 
 
 class Backlog(NamedTuple):
-    """Batches under way, and those that could be but wait for a worker, the oldest since when."""
+    """Batches in progress, and those ready for a worker, with the time since the oldest waits."""
 
     under_way: int
     waiting: int
@@ -121,7 +121,7 @@ class Backlog(NamedTuple):
 
 
 async def backlog(database: Database, now: int) -> Backlog:
-    """What workers have to do; a batch of a queue that is paused does not wait for them."""
+    """The work for workers; batches of a paused queue are not counted as waiting."""
     row = await database.one(_BACKLOG, (now, now, now, now))
     assert row is not None
     return Backlog(*row)
@@ -130,10 +130,10 @@ async def backlog(database: Database, now: int) -> Backlog:
 def claim(
     transaction: Transaction, holder: str, source_ids: Sequence[str], limit: int, now: int
 ) -> list[Batch]:
-    """Up to `limit` batches of these sources, which are `holder`'s for a while.
+    """Claim up to `limit` batches of these sources for `holder`, for a limited time.
 
-    Queues take turns. Of a queue that is full or paused come only batches whose run is past its
-    deadline: they are to be given up.
+    Queues take turns. From a full or paused queue only batches past their run's deadline are
+    claimed, in order to give them up.
     """
     # One that is lost in a crash only frees the batches; nobody else waits for the disk.
     transaction.relax()
@@ -155,13 +155,13 @@ def claim(
 
 
 def renew(transaction: Transaction, batches: Iterable[Batch], now: int) -> list[Batch]:
-    """Keep the batches for longer; those that are not the holder's any more."""
+    """Extend the claims on the batches; returns those that the holder has lost."""
     keys = [(batch, now + HELD, *_key(batch)) for batch in batches]
     return [batch for batch, *key in keys if transaction.run(_RENEW, key) == 0]
 
 
 def release(transaction: Transaction, holder: str) -> None:
-    """Let others have the holder's batches at once, as if they had never been claimed."""
+    """Release the holder's batches at once, as if they had never been claimed."""
     transaction.run(_RELEASE, (holder,))
 
 
@@ -194,7 +194,7 @@ def finish(
 
 
 def pause(transaction: Transaction, queue: str, until: int) -> None:
-    """Let no batch of the queue begin before `until`."""
+    """Start no batch of the queue before `until`."""
     transaction.run(_PAUSE, (until, queue, until))
 
 

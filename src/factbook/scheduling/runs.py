@@ -1,4 +1,4 @@
-"""What became of runs: their figures, the health of each source, and what is forgotten."""
+"""Past runs: their figures, the health of each source, and the deletion of old runs."""
 
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
@@ -15,7 +15,10 @@ _ABANDONED = HOUR
 
 
 class RunRecord(NamedTuple):
-    """A run and its figures; `covered`, `failed` and `skipped` count entities."""
+    """A run and its figures; `covered`, `failed`, `skipped` and `incomplete` count entities.
+
+    An `incomplete` entity is also covered, but some of its facts could not be requested.
+    """
 
     id: int
     source_id: str
@@ -34,7 +37,7 @@ class RunRecord(NamedTuple):
 
     @property
     def state(self) -> Literal["running", "done", "partial", "failed"]:
-        """`failed` when nothing was brought and something went wrong."""
+        """`failed`: nothing was collected; `partial`: something could not be requested."""
         if self.finished_at is None:
             return "running"
         if self.error is None and not self.failed:
@@ -55,7 +58,7 @@ class Ended(NamedTuple):
 
 
 class SourceHealth(NamedTuple):
-    """A source: its run under way, the last that ended, and how it has been doing."""
+    """The health of a source: its current run, the last completed one, and its recent record."""
 
     running: RunRecord | None
     last: RunRecord | None
@@ -65,7 +68,7 @@ class SourceHealth(NamedTuple):
 
 
 class Starts(NamedTuple):
-    """When each source started last, and which are under way."""
+    """The last start of each source, and the sources with a run in progress."""
 
     last: dict[str, int]
     running: frozenset[str]
@@ -81,9 +84,9 @@ def end(transaction: Transaction, run_id: int, now: int) -> Ended | None:
 
 
 async def starts(database: Database, until: int) -> Starts:
-    """What decides about the next starts of all sources.
+    """The state that determines the next starts of all sources.
 
-    What started after `until` did so by a clock that was set back since.
+    Starts after `until` were recorded by a clock that was set back since.
     """
     rows = await database.all(_STARTS, (until,))
     running = await database.all(_ALL_UNDER_WAY)
@@ -102,13 +105,13 @@ async def recent(database: Database, source_id: str, limit: int) -> list[RunReco
 
 
 def under_way(transaction: Transaction, source_id: str) -> int | None:
-    """The id of the run of everything that is under way."""
+    """The id of the source's run of everything that is in progress."""
     row = transaction.one(_UNDER_WAY, (source_id,))
     return row[0] if row else None
 
 
 async def health(database: Database) -> dict[str, SourceHealth]:
-    """The health of every source that ever ran, by its id."""
+    """The health of every source that ever ran, by source id."""
     states = {row[0]: row[1:] for row in await database.all(_STATES)}
     newest: dict[str, list[RunRecord]] = {}
     for row in await database.all(_NEWEST):
@@ -124,7 +127,7 @@ async def health(database: Database) -> dict[str, SourceHealth]:
 
 
 async def health_of(database: Database, source_id: str) -> SourceHealth | None:
-    """The health of one source; None when it never ran."""
+    """The health of one source; None if it never ran."""
     found = [_run(row) for row in await database.all(_NEWEST_OF_ONE, (source_id,))]
     state = await database.one(f"{_STATES} WHERE source_id = ?", (source_id,))
     if not found and state is None:
@@ -137,17 +140,17 @@ async def health_of(database: Database, source_id: str) -> SourceHealth | None:
 
 
 async def down_since(database: Database, source_ids: Sequence[str]) -> dict[str, int]:
-    """Since when those of the sources bring nothing that are down."""
+    """The start of the outage of each of these sources that is down."""
     return dict(await database.all(_ARE_DOWN, (list(source_ids),)))
 
 
 def note_expiry(transaction: Transaction, source_id: str, expires_at: int) -> None:
-    """Note when the credential of a source expires."""
+    """Record the expiry time of a source's credential."""
     transaction.run(_EXPIRES, (source_id, expires_at))
 
 
 async def sweep(database: Database, now: int) -> int:
-    """Forget old runs, and give up those that nobody takes; the number of both."""
+    """Delete old runs, and give up abandoned ones; returns the number of both."""
     # Looked for before, as others write meanwhile.
     given_up = await database.search(_WITHOUT_WORKER, (now - _ABANDONED,))
     old = await database.search(_OLD, (KEPT,))
@@ -165,7 +168,7 @@ def _sweep(transaction: Transaction, given_up: list[int], old: list[int], now: i
 
 
 def _change(transaction: Transaction, ended: RunRecord, now: int) -> Literal["down", "up"] | None:
-    """Note how the source is doing; what is new about it."""
+    """Record the state of the source; returns its change, if any."""
     row = transaction.one(
         "SELECT down_since FROM source_health WHERE source_id = ?", (ended.source_id,)
     )

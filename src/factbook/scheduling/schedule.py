@@ -1,4 +1,4 @@
-"""When sources start: at the moments of their cadences, spread by a hash of their names."""
+"""Start times of sources: the times of their cadences, spread by a hash of the source name."""
 
 from collections.abc import Mapping
 from functools import lru_cache
@@ -14,10 +14,10 @@ SPREAD = 15 * MINUTE
 
 
 def nexts(cadences: Mapping[str, str], last: Mapping[str, int]) -> dict[str, int]:
-    """The next start of each name; 0, at once, for one that never started.
+    """The next start of each name; 0, meaning at once, for one that never started.
 
-    `cadences` are cron lines by name, `last` the time of each one's last start. However many
-    starts were missed, one makes up for them.
+    `cadences` are cron expressions by name, `last` the last start of each. Any number of missed
+    starts is made up by a single one.
     """
     return {
         name: next_start(name, line, last[name]) if name in last else 0
@@ -26,7 +26,7 @@ def nexts(cadences: Mapping[str, str], last: Mapping[str, int]) -> dict[str, int
 
 
 def due(nexts: Mapping[str, int], now: int) -> list[str]:
-    """The names that have to start now, in the order of when they should have."""
+    """The names that are due, in the order of their start times."""
     return sorted((name for name in nexts if nexts[name] <= now), key=lambda n: (nexts[n], n))
 
 
@@ -42,7 +42,7 @@ def next_start(name: str, line: str, after: int) -> int:
 
 
 def _delay(name: str, parsed: Cadence, moment: int) -> int:
-    """How long after the moment `name` starts: always the same, in whole seconds."""
+    """The delay of `name` after the cadence's time: always the same, in whole seconds."""
     most = min(SPREAD, (crontab.following(parsed, moment) - moment) // 2) // SECOND
     return _hash(name) % most * SECOND
 

@@ -1,7 +1,7 @@
 """The settings of the service: one table, read from a file, the environment and flags.
 
-Later places win: the default, then `factbook.toml`, then `FACTBOOK_<NAME>` in the environment, then
-a flag of the command line.
+Precedence, lowest first: the default, `factbook.toml`, `FACTBOOK_<NAME>` in the environment, a flag
+of the command line.
 """
 
 from factbook.settings.loader import environment, load

@@ -1,4 +1,4 @@
-"""Where the settings are read from: a file, the environment and flags."""
+"""Loads the settings from a file, the environment and flags."""
 
 import os
 import tomllib
@@ -20,7 +20,7 @@ def load(
     """The settings in force.
 
     `FACTBOOK_CONFIG` names another file. Flags that are None count as not given. Raises
-    ConfigurationError for an unknown name or a value of the wrong type, naming where it came from.
+    ConfigurationError for an unknown name or a value of the wrong type, naming its origin.
     """
     values: dict[str, Any] = {}
     config = Path(environ.get("FACTBOOK_CONFIG", path))
@@ -34,7 +34,7 @@ def load(
 
 
 def environment(settings: Settings) -> dict[str, str]:
-    """The settings as environment variables, from which `load` makes the same ones."""
+    """The settings as environment variables that `load` reads back to the same settings."""
     given = {name: getattr(settings, name) for name in Settings.__struct_fields__}
     return {
         f"FACTBOOK_{name.upper()}": _text(value)
@@ -76,7 +76,7 @@ def _from_environment(environ: Mapping[str, str], given: Mapping[str, Any]) -> d
 def _with_options(
     setting: str, depth: int, environ: Mapping[str, str], given: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The tables of a setting, and in them the options that have a variable each."""
+    """Tables of a setting, including the options that have a variable of their own."""
     tables = _copied(given, depth)
     prefix = f"FACTBOOK_{setting.upper()}__"
     for variable, text in environ.items():

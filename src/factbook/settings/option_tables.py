@@ -1,4 +1,4 @@
-"""Reading the table of one integration: `[integrations.<vendor>.<name>]` of the settings."""
+"""Parser for the settings of one integration: the table `[integrations.<vendor>.<name>]`."""
 
 import re
 from collections.abc import Mapping
@@ -22,14 +22,14 @@ NAME: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,79}")
 def read(vendor: str, name: str, values: Mapping[str, Any], type_: type[Options]) -> Options:
     """The options that a table of the settings gives.
 
-    In a text, as a variable has it, a list has commas and a table is JSON. Raises
-    ConfigurationError naming the instance and what is wrong, and never a value.
+    In a string, such as an environment variable's, lists are comma-separated and tables are JSON.
+    Raises ConfigurationError naming the instance and the mistake, but never a value.
     """
     return read_table(f"integrations.{vendor}.{name}", name, values, type_)
 
 
 def read_table(where: str, name: str, values: Mapping[str, Any], type_: type[Options]) -> Options:
-    """`read` of a table that stands elsewhere in the settings."""
+    """`read` for a table elsewhere in the settings."""
     if not NAME.fullmatch(name):
         raise ConfigurationError(f"{where}: a name is of lower-case letters, digits, . _ and -.")
     try:
@@ -41,7 +41,7 @@ def read_table(where: str, name: str, values: Mapping[str, Any], type_: type[Opt
 
 
 def about(text: str) -> Meta:
-    """What a setting means, as tables of settings show it."""
+    """The description of a setting, as shown in tables of settings."""
     return Meta(description=text)
 
 
@@ -62,7 +62,7 @@ def origin(url: str) -> str:
 
 
 def _parsed(values: Mapping[str, Any], type_: type[msgspec.Struct]) -> dict[str, Any]:
-    """The values, with lists and tables as such when they came from a variable as a text."""
+    """The values, with lists and tables decoded from strings where a variable gave them."""
     hints = get_type_hints(type_)
     return {
         key: _from_text(value, get_origin(hints.get(key))) if isinstance(value, str) else value

@@ -190,7 +190,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     ] = False
 
     def __repr__(self) -> str:
-        """Without the values, of which some are secrets."""
+        """Representation without the values, some of which are secrets."""
         return "Settings(…)"
 
     def __post_init__(self) -> None:

@@ -1,4 +1,4 @@
-"""The database: SQLite in a file, or PostgreSQL; nothing above this room knows which."""
+"""The database: SQLite in a file, or PostgreSQL; the rooms above do not depend on the choice."""
 
 from factbook.storage.database import Database, Row, Transaction, Write
 from factbook.storage.database_url import open_database

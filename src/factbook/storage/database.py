@@ -1,8 +1,10 @@
-"""What the rooms above see of a database.
+"""Database interface used by the rooms above.
 
 One SQL text serves SQLite and PostgreSQL. Parameters are written `?`; `IN LIST(?)` takes a list of
 strings or integers as one parameter. Reads are single statements, each of which sees the latest
 commit. Writes are synchronous functions that run in one transaction, off the event loop.
+
+Searches and waits for locks are limited in time, so that no query monopolizes the database.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
@@ -17,7 +19,7 @@ Dialect = Literal["sqlite", "postgresql"]
 
 
 class Transaction(Protocol):
-    """One open transaction; committed when the function that got it returns, else rolled back."""
+    """An open transaction, committed when the function that received it returns, or rolled back."""
 
     def one(self, sql: str, parameters: Parameters = ()) -> Row | None:
         """The first row, or None."""
@@ -26,43 +28,43 @@ class Transaction(Protocol):
         """Every row."""
 
     def run(self, sql: str, parameters: Parameters = ()) -> int:
-        """Run a statement; the number of rows that it touched."""
+        """Run a statement; returns the number of affected rows."""
 
     def many(self, sql: str, rows: Iterable[Parameters]) -> None:
         """Run a statement once for each row of parameters."""
 
     def insert(self, table: str, columns: Sequence[str], rows: Iterable[Parameters]) -> None:
-        """Insert many rows the fastest way that the database has; sorted rows go in quickest."""
+        """Insert many rows with the database's fastest method; presorted rows insert fastest."""
 
     def delete(self, table: str, columns: Sequence[str], rows: Sequence[Parameters]) -> None:
-        """Delete the rows that have these values in these columns."""
+        """Delete the rows with these values in these columns."""
 
     def lock(self, name: str) -> None:
-        """Wait until no other transaction holds this name; held until the end of this one."""
+        """Wait for the lock with this name and hold it until the end of the transaction."""
 
     def relax(self) -> None:
-        """Let the commit return before it is on the disk, where that is possible."""
+        """Let the commit return before it is durable, if the database supports that."""
 
 
 class Write(Protocol):
-    """Runs a function in a transaction: `Database.write`, or what does more in the same one."""
+    """Runner of functions in a transaction: `Database.write`, or one that adds its own writes."""
 
     def __call__(self, function: Callable[[Transaction], T], /) -> Awaitable[T]:
-        """What the function returns."""
+        """Run the function and return its result."""
 
 
 class ReadSnapshot(Protocol):
-    """Several reads that all see the database as it was at the first of them."""
+    """A snapshot: several reads that see the same state of the database."""
 
     async def columns(self, sql: str, parameters: Parameters = ()) -> list[list[Any]]:
-        """What each `LIST_OF(expression)` of the statement gathers, as one list for each.
+        """Values gathered by each `LIST_OF(expression)` of the statement, as one list for each.
 
-        The quickest way to many small rows: the database puts them together.
+        The fastest way to read many small rows: the database aggregates them.
         """
 
 
 class Reads(NamedTuple):
-    """How many of the `most` connections for reads are taken, and the reads that wait for one."""
+    """Use of the read connections: `taken` of `most`, and the number of reads waiting for one."""
 
     taken: int
     waiting: int
@@ -70,13 +72,13 @@ class Reads(NamedTuple):
 
 
 class Remembered:
-    """What is remembered of an open database: one object of each type, made when asked for."""
+    """Objects tied to an open database: one of each type, created on first use."""
 
     def __init__(self) -> None:
         self._objects: dict[type, Any] = {}
 
     def of(self, type_: type[T]) -> T:
-        """The one object of this type."""
+        """The object of this type."""
         if type_ not in self._objects:
             self._objects[type_] = type_()
         found: T = self._objects[type_]
@@ -84,7 +86,7 @@ class Remembered:
 
 
 class Database(Protocol):
-    """A database that is open."""
+    """An open database."""
 
     dialect: Dialect
     remembered: Remembered
@@ -93,57 +95,57 @@ class Database(Protocol):
         """The first row, or None."""
 
     async def all(self, sql: str, parameters: Parameters = ()) -> list[Row]:
-        """Every row. For results that may be large, `pages`."""
+        """Every row. For potentially large results use `pages`."""
 
     async def search(self, sql: str, parameters: Parameters = ()) -> list[Row]:
-        """Every row of a statement that may have to look at many; others are answered meanwhile.
+        """Every row of a statement that may scan many; other reads are served meanwhile.
 
-        Raises UnavailableError when it takes longer than a search may (storage/searching.py).
+        Raises UnavailableError if it exceeds the limit of searches.
         """
 
     def refresh(self) -> None:
-        """Let the finds that follow see every commit made until now, by whatever process."""
+        """Make later finds see every commit made so far, by any process."""
 
     async def find(self, sql: str, key: str, *, small: bool = False) -> Row | None:
         """The row whose first column is `key`; `sql` holds one `IN LIST(?)` on that column.
 
-        The cheapest read there is: SQLite answers it on the spot, and on PostgreSQL the finds
-        that wait at the same moment share one query. Rows are distinct by their first column.
-        A small row may be kept in memory until a `refresh` finds that something was committed.
+        The cheapest read: SQLite runs it directly on the event loop, and on PostgreSQL the finds
+        waiting at the same moment share one query. Rows are distinct by their first column. A small
+        row may be cached in memory until a `refresh` detects a commit.
         """
 
     def pages(
         self, sql: str, parameters: Parameters = (), size: int = 1000
     ) -> AsyncIterator[list[Row]]:
-        """The rows of one statement, all of one moment, `size` at a time."""
+        """The rows of one statement, from one snapshot, `size` at a time."""
 
     def text(self, sql: str, parameters: Parameters = ()) -> AsyncIterator[bytes]:
-        """The columns of all rows, which are texts, one after another in UTF-8, in pieces.
+        """The columns of all rows, which are texts, concatenated as UTF-8, in chunks.
 
-        All of one moment. The quickest way to a long answer that only has to be put together.
+        From one snapshot. The fastest way to produce a long response that only needs concatenation.
         """
 
     def moment(self) -> AbstractAsyncContextManager[ReadSnapshot]:
-        """A moment to read at, until the end of the block."""
+        """A snapshot to read from, until the end of the block."""
 
     async def write(self, function: Callable[[Transaction], T]) -> T:
-        """What `function` returns, run in a transaction of its own on a thread for writing."""
+        """Run `function` in a transaction of its own on a writer thread and return its result."""
 
     async def apart(self, lock: str, statements: Sequence[str], *, unless: str) -> bool:
-        """Run statements that are in no transaction together; whether it was done here.
+        """Run statements outside a common transaction; returns true if they were run here.
 
-        It is not when others hold the lock, or when `unless` finds a row by then. What takes long
-        on PostgreSQL keeps no write waiting this way.
+        They are not run if another process holds the lock, or if `unless` finds a row by then. This
+        way a slow statement does not block writes on PostgreSQL.
         """
 
     def reads(self) -> Reads:
-        """How busy the connections for reads are; on SQLite those for reads off the event loop."""
+        """Use of the read connections; on SQLite, of those for reads off the event loop."""
 
     async def check(self) -> None:
-        """Return when the database answers; raise UnavailableError when it does not."""
+        """Return if the database responds; raise UnavailableError otherwise."""
 
     def trouble(self) -> str | None:
-        """Why the last write could not be done, in a sentence; None when it could."""
+        """A sentence on the failure of the last write; None if it succeeded."""
 
     async def close(self) -> None:
-        """Finish the writes under way and let go of every connection."""
+        """Finish pending writes and close every connection."""

@@ -1,4 +1,4 @@
-"""From a database URL to an open, or a migrated, database."""
+"""Opening and migrating the database at a URL."""
 
 from pathlib import Path
 
@@ -16,11 +16,11 @@ async def open_database(
     longest_search: float = LONGEST_SEARCH,
     busy_seconds: float = BUSY_SECONDS,
 ) -> Database:
-    """The database at `url`: `sqlite:///relative/path`, `sqlite:////absolute/path`, `postgresql://…`.
+    """Open the database at `url`: `sqlite:///relative`, `sqlite:////absolute`, `postgresql://…`.
 
     `longest_search` is in seconds; so is `busy_seconds`, for which a write to SQLite waits while
-    another process writes. Raises ConfigurationError for any other address,
-    UnavailableError when it cannot be reached.
+    another process writes. Raises ConfigurationError for any other URL, UnavailableError if the
+    database cannot be reached.
     """
     if url.startswith("sqlite:///"):
         return _open_sqlite(sqlite_path(url), longest_search, busy_seconds)
@@ -47,12 +47,12 @@ def _open_sqlite(path: Path, longest_search: float, busy_seconds: float) -> Data
 
 
 def is_there(url: str) -> bool:
-    """Whether there is a database to open; opening makes a SQLite file where there is none."""
+    """Return true if there is a database to open; opening creates a missing SQLite file."""
     return not url.startswith("sqlite:///") or sqlite_path(url).exists()
 
 
 def sqlite_path(url: str) -> Path:
-    """The file that a `sqlite:///` URL names."""
+    """The path of the file in a `sqlite:///` URL."""
     path = url.removeprefix("sqlite:///")
     if not path or path == ":memory:":
         raise ConfigurationError("database_url has to name a file: sqlite:///PATH.")

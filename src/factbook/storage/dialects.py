@@ -1,4 +1,4 @@
-"""The few words in which our SQL differs between the two databases."""
+"""Translation of our SQL to the two databases."""
 
 import re
 from functools import lru_cache
@@ -29,7 +29,7 @@ _END = re.compile(r";\s*(?:\n(?=\S)|$)")
 
 
 def schema(sql: str, dialect: str) -> list[str]:
-    """The statements of a migration, in the words of one database."""
+    """The statements of a migration, translated for one database."""
     for word, translation in _SCHEMA_WORDS[dialect].items():
         sql = re.sub(rf"\b{word}\b", translation, sql)
     sql = re.sub(r"--.*", "", _part(dedent(sql), dialect))
@@ -37,7 +37,7 @@ def schema(sql: str, dialect: str) -> list[str]:
 
 
 def _part(sql: str, dialect: str) -> str:
-    """What is for this database: the lines behind `-- On sqlite:` are not for PostgreSQL."""
+    """The lines for this database: those after `-- On sqlite:` are not for PostgreSQL."""
     kept, mine = [], True
     for line in sql.splitlines():
         if heading := re.fullmatch(r"-- On (sqlite|postgresql|both):", line):
@@ -48,7 +48,7 @@ def _part(sql: str, dialect: str) -> str:
 
 
 def is_concurrent(sql: str) -> bool:
-    """Whether a migration makes indexes while writes go on."""
+    """Return true if a migration creates indexes concurrently with writes."""
     return "INDEX CONCURRENTLY" in sql
 
 
@@ -58,7 +58,7 @@ def at_once(sql: str) -> str:
 
 
 def drop_index(statement: str) -> str:
-    """What takes away an index that somebody began to make by this statement; no harm without."""
+    """The statement that drops the index created by `statement`, if it exists."""
     found = re.match(r"CREATE (?:UNIQUE )?INDEX (CONCURRENTLY )?(\w+)", statement)
     assert found, statement
     return f"DROP INDEX {found[1] or ''}IF EXISTS {found[2]}"
@@ -66,7 +66,7 @@ def drop_index(statement: str) -> str:
 
 @lru_cache(maxsize=1024)
 def sqlite(sql: str) -> tuple[str, bool]:
-    """The statement for SQLite, and whether lists among its parameters become JSON."""
+    """The statement for SQLite, and true if lists among its parameters must become JSON."""
     listed = "IN LIST(?)" in sql
     sql = sql.replace("LIST_OF(", "json_group_array(")
     # Whoever writes to SQLite is alone.
@@ -76,7 +76,7 @@ def sqlite(sql: str) -> tuple[str, bool]:
 
 @lru_cache(maxsize=1024)
 def sqlite_find(sql: str) -> str:
-    """The statement of a `find`, looking for one key."""
+    """The statement of a `find`, for a single key."""
     return sql.replace("IN LIST(?)", "= ?")
 
 

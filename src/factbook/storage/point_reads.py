@@ -1,4 +1,4 @@
-"""Point reads that wait at the same moment share one query."""
+"""Batching of point reads: those that wait at the same moment share one query."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -9,7 +9,7 @@ Fetch = Callable[[str, Parameters], Awaitable[list[Row]]]
 
 
 class Finder:
-    """Gathers the keys asked for while a query is under way, and asks for them in the next."""
+    """Collects the keys requested while a query runs, and reads them with the next one."""
 
     def __init__(self, fetch: Fetch, sql: str) -> None:
         self._fetch = fetch

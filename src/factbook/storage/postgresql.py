@@ -1,7 +1,7 @@
 """PostgreSQL: a pool for reads on the event loop, a pool and threads for writes.
 
-Point reads that wait at the same moment share one query: a read never joins a query that has
-already started, so each sees every commit made before it was asked for.
+Point reads that wait at the same moment share one query. A read never joins a query that has
+already started, so it sees every commit made before it was requested.
 """
 
 import asyncio
@@ -102,7 +102,7 @@ class PostgreSQL:
             return await cursor.fetchall()
 
     def refresh(self) -> None:
-        """Nothing to do: no row is kept."""
+        """Do nothing: no rows are cached."""
 
     def reads(self) -> Reads:
         found = self._reads.get_stats()
@@ -225,7 +225,7 @@ class PostgreSQL:
 
 
 async def _answered(answer: Awaitable[T], seconds: float = _SILENT_SECONDS) -> T:
-    """The answer; raises UnavailableError when there is none for so long."""
+    """Await the response; raises UnavailableError after `seconds`."""
     try:
         async with asyncio.timeout(seconds):
             return await answer

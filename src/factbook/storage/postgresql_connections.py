@@ -1,4 +1,4 @@
-"""Connections to PostgreSQL: how they are made, and why the last one could not be."""
+"""Connections to PostgreSQL: options, pools, and the cause of the last connection failure."""
 
 import asyncio
 from collections.abc import Iterator
@@ -53,7 +53,7 @@ _WRITING: Final = _NOTICING | {
 
 
 class LastFailure:
-    """Why the last connection could not be made; None since one was."""
+    """Cause of the last failure to connect; cleared by a successful connection."""
 
     def __init__(self) -> None:
         self.error: psycopg.Error | None = None
@@ -86,7 +86,7 @@ class _AsyncConnection(psycopg.AsyncConnection[Row]):
 
 
 def _tell(look: "asyncio.Task[None]") -> None:
-    """Log what no look at connections meets but by a bug; who waited for it goes on."""
+    """Log an unexpected error of a connection check, which its waiters do not see."""
     error = None if look.cancelled() else look.exception()
     if error is not None:
         log.error("task.failed", exc_info=error)
@@ -96,9 +96,9 @@ class Pools:
     """A pool for reads on the event loop, and one for writes on threads."""
 
     def __init__(self, url: str, connections: int) -> None:
-        """Of `connections` four are for writes, the others, at least two, for reads.
+        """Reserve four of `connections` for writes and the others, at least two, for reads.
 
-        Raises ConfigurationError for an address that PostgreSQL's library does not understand.
+        Raises ConfigurationError for a URL that libpq cannot parse.
         """
         self._failure = LastFailure()
         self._looking: asyncio.Task[None] | None = None
@@ -130,7 +130,7 @@ class Pools:
         )
 
     async def open(self) -> None:
-        """Connect; raises UnavailableError, which says why, when that takes too long."""
+        """Connect; raises UnavailableError with the reason if that takes too long."""
         try:
             await self.reads.open(wait=True, timeout=WAIT_SECONDS)
             await asyncio.to_thread(self.writes.open, wait=True, timeout=WAIT_SECONDS)
@@ -143,10 +143,10 @@ class Pools:
             ) from cause
 
     async def look(self) -> None:
-        """Get rid of dead connections for reads; returns when that is done, or takes long.
+        """Remove dead connections for reads; returns when that is done, or after a time limit.
 
-        One look is for all who need one. It goes on by itself: the pool would lose the connections
-        that it looks at.
+        Concurrent callers share one check. It runs as a separate task: cancelling it would lose the
+        connections being checked.
         """
         if self._looking is None or self._looking.done():
             self._looking = asyncio.create_task(self.reads.check())
@@ -154,7 +154,7 @@ class Pools:
         await asyncio.wait({self._looking}, timeout=SOON_SECONDS)
 
     async def close(self) -> None:
-        """Let go of every connection."""
+        """Close every connection."""
         if self._looking is not None:
             await asyncio.wait({self._looking}, timeout=SOON_SECONDS)
             # Cancelled once, the driver waits for what a silent server says to that.
@@ -166,9 +166,9 @@ class Pools:
 
     @contextmanager
     def telling(self) -> Iterator[None]:
-        """Within, an error of the driver that is no bug becomes what clients are told.
+        """Translate the driver's errors, except bugs, to errors for clients.
 
-        Its cause is why no connection could be made, where one was waited for in vain.
+        If no connection became available in time, the cause is the last connection failure.
         """
         try:
             yield

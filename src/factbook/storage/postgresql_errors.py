@@ -1,4 +1,4 @@
-"""What the errors of PostgreSQL mean for whoever asked.
+"""Translation of PostgreSQL errors to errors for clients.
 
 The codes are those of "PostgreSQL Error Codes", appendix A of its documentation.
 """
@@ -41,7 +41,7 @@ _BUSY = "Too many others write the same at this moment; nothing was written. Try
 
 
 def is_lost(error: psycopg.Error) -> bool:
-    """Whether the connection is gone, as after a restart, so that another may do."""
+    """Return true if the connection is lost, as after a restart, so that another may work."""
     if isinstance(error, PoolTimeout):
         return False
     if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
@@ -51,7 +51,7 @@ def is_lost(error: psycopg.Error) -> bool:
 
 
 def unavailable(cause: psycopg.Error) -> UnavailableError:
-    """What clients are told; the log tells the cause."""
+    """The error for clients; the log has the cause."""
     match cause:
         case errors.ReadOnlySqlTransaction():
             return UnavailableError(_READ_ONLY)
@@ -65,7 +65,7 @@ def unavailable(cause: psycopg.Error) -> UnavailableError:
 
 
 def data_error(error: psycopg.DataError) -> Exception:
-    """What a client sent that no text can hold is told; what our own SQL does wrong is a bug."""
+    """The error for a client's text that cannot be stored; any other is a bug in our SQL."""
     if error.sqlstate is None and "NUL" in str(error):
         return InputError("A text with the character NUL cannot be stored or found.")
     return error

@@ -1,7 +1,7 @@
-"""SQLite: reads on the spot, on the event loop's own connection; writes one after another.
+"""SQLite: reads on the event loop's own connection; writes one after another on a thread.
 
 A point read takes about 5 µs, less than handing it to a thread would. Write-ahead logging lets
-reads go on while a write is under way, in this process or in another.
+reads continue during a write, in this process or in another.
 """
 
 import asyncio
@@ -54,7 +54,7 @@ _LEAST_SECONDS = 0.1
 
 
 class SQLite:
-    """A SQLite file; made when it does not exist."""
+    """A SQLite file, created if it does not exist."""
 
     dialect: Dialect = "sqlite"
 
@@ -65,7 +65,7 @@ class SQLite:
         longest_search: float = LONGEST_SEARCH,
         busy_seconds: float = BUSY_SECONDS,
     ) -> None:
-        """Open it; raises UnavailableError with notes on what to do when that cannot be done.
+        """Open the file; raises UnavailableError, with advice as notes, on failure.
 
         A write waits `busy_seconds` for other processes that write.
         """
@@ -199,7 +199,7 @@ class SQLite:
         return result
 
     def _begin(self, connection: Connection, asked_at: float) -> None:
-        """Wait for the lock of the file, and begin."""
+        """Wait for the lock of the file, then begin a transaction."""
         seconds = self._busy_seconds
         if asked_at < self._in_vain_until:
             seconds = max(_LEAST_SECONDS, asked_at + seconds - time.monotonic())

@@ -40,10 +40,9 @@ def connect(
     durable: bool = False,
     new: bool = False,
 ) -> Connection:
-    """A connection; when `durable`, a commit is on the disk before it returns.
+    """Open a connection; if `durable`, a commit is on disk before it returns.
 
-    It waits `wait` seconds for others. When `new`, a file is made where there is none. Raises
-    UnavailableError.
+    It waits `wait` seconds for locks. If `new`, a missing file is created. Raises UnavailableError.
     """
     try:
         return _connected(file, cache, mapped, wait, durable, new)
@@ -79,9 +78,9 @@ def _connected(
 
 
 class Readers:
-    """Connections for reads that go on while others begin.
+    """Connections for reads that run concurrently.
 
-    Each keeps reading the moment at which it began, which the loop's own must not do.
+    Each keeps reading its initial snapshot, which the event loop's own connection must not do.
     """
 
     def __init__(self, file: DatabaseFile, *, most: int, cache: int, mapped: bool) -> None:
@@ -95,7 +94,7 @@ class Readers:
 
     @asynccontextmanager
     async def one(self) -> AsyncIterator[Connection]:
-        """A connection of one's own; raises UnavailableError when too many are taken."""
+        """An exclusive connection; raises UnavailableError if too many are in use."""
         self.waiting += 1
         try:
             async with asyncio.timeout(_WAIT_SECONDS):

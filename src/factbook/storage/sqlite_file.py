@@ -1,7 +1,7 @@
-"""A SQLite file: whether it is still the one that was opened, and what has befallen it.
+"""State of a SQLite file: its identity since opening, damage, and problems of the disk.
 
-What befell it is told in a sentence for clients, which names no path, and in advice for whoever
-runs the service.
+A problem is reported as a sentence for clients, which names no path, and as advice for the
+operator.
 """
 
 import os
@@ -68,14 +68,15 @@ Identity = tuple[int, int] | None
 
 
 class SQLiteError(UnavailableError):
-    """What the SQLite file, or the disk that it is on, does not let us do."""
+    """Failure of the SQLite file or of its disk."""
 
 
 class DatabaseFile:
-    """One SQLite file and what its connections found out about it.
+    """A SQLite file and the problems detected by its connections.
 
-    `target` is where the links of `path` lead: all connections go there, and stay there. `trouble`
-    is why the last write could not be done, None when it could.
+    `target` is `path` with symbolic links resolved once: all connections use it. `trouble` is the
+    reason why the last write failed, None if it succeeded. `read_only` is set while connections
+    must not need disk space, because the disk was full when the file was opened.
     """
 
     def __init__(self, path: Path) -> None:
@@ -87,7 +88,7 @@ class DatabaseFile:
         self._opened: tuple[Identity, ...] | None = None
 
     def remember(self) -> None:
-        """Take the files that are there now for the ones that `verify` asks for."""
+        """Record the identity of the current files for `verify`."""
         self._opened = self._identities()
 
     def verify(self) -> None:
@@ -103,21 +104,21 @@ class DatabaseFile:
             raise error
 
     def verify_log(self) -> None:
-        """Raise UnavailableError for a write-ahead log that SQLite would not read."""
+        """Raise UnavailableError for a write-ahead log that SQLite would ignore."""
         if sqlite_wal.is_damaged(self.target):
             told = SQLiteError(f"{sqlite_wal.path_of(self.target).name} is damaged")
             told.add_note(_LOG_ADVICE)
             raise told
 
     def verify_writable(self) -> None:
-        """Raise UnavailableError for a file, or a folder, that can only be read."""
+        """Raise UnavailableError for a read-only file or directory."""
         for place in (self.target.parent, self.target):
             if place.exists() and not os.access(place, os.W_OK):
                 told = SQLiteError(f"{place} is read-only")
                 raise self._advised(told, sqlite3.SQLITE_READONLY)
 
     def tell(self, error: sqlite3.Error) -> NoReturn:
-        """Raise what the database cannot do now as UnavailableError; our own mistakes as is."""
+        """Raise the error as UnavailableError if it is operational; bugs are raised unchanged."""
         kind = _kind(error)
         if kind in _BUGS:
             raise error
@@ -127,7 +128,7 @@ class DatabaseFile:
         raise self._advised(told, kind) from error
 
     def note_write(self, error: SQLiteError | None) -> None:
-        """Note what came of a write, and log it when that is new."""
+        """Record the result of a write, and log it if it has changed."""
         trouble = None if error is None else error.message
         if trouble == self.trouble or (trouble is None and self._is_full()):
             return
@@ -138,7 +139,7 @@ class DatabaseFile:
             log.error("database.unwritable", reason=trouble, advice=advice_of(error))
 
     def _is_full(self) -> bool:
-        """Whether the disk was full and has no more room now than a small write takes."""
+        """Return true if the disk was full and still lacks space for a small write."""
         return self.trouble == _FULL and disk_usage(self.target.parent).free < _SOME_ROOM
 
     def _note_damage(self, error: sqlite3.Error) -> None:
@@ -160,12 +161,12 @@ class DatabaseFile:
 
 
 def advice_of(error: BaseException | None) -> str:
-    """What whoever runs the service can do about an error; empty where nobody knows."""
+    """Advice for the operator about an error; empty if there is none."""
     return " ".join(getattr(error, "__notes__", ()))
 
 
 def _kind(error: sqlite3.Error) -> int:
-    """The code that sentences and advice are looked up by."""
+    """The key of the error's sentence and advice."""
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
     if code in _NO_ROOM:
         return sqlite3.SQLITE_FULL

@@ -1,4 +1,4 @@
-"""Statements on a connection to a SQLite file; what goes wrong is told by the file."""
+"""Statements and transactions on a connection to a SQLite file, which translates the errors."""
 
 import asyncio
 import sqlite3
@@ -15,7 +15,7 @@ _INTERRUPT_SECONDS: Final = 0.1
 
 
 def execute(connection: Connection, sql: str, parameters: Parameters) -> sqlite3.Cursor:
-    """The cursor of a statement that has begun."""
+    """The cursor of a started statement."""
     try:
         return _begun(connection, sql, parameters)
     except sqlite3.Error as error:
@@ -40,7 +40,7 @@ def all_rows(connection: Connection, sql: str, parameters: Parameters) -> list[R
 
 
 async def all_rows_apart(connection: Connection, sql: str, parameters: Parameters) -> list[Row]:
-    """The same on a thread; whoever cancels it has it only when the statement has ended."""
+    """The same on a thread; cancellation takes effect only once the statement has ended."""
     work = asyncio.ensure_future(asyncio.to_thread(all_rows, connection, sql, parameters))
     try:
         return await asyncio.shield(work)
@@ -56,7 +56,7 @@ async def all_rows_apart(connection: Connection, sql: str, parameters: Parameter
 
 
 def some(connection: Connection, cursor: sqlite3.Cursor, size: int) -> list[Row]:
-    """The next rows of a statement that has begun; none at its end."""
+    """The next rows of a started statement; empty at its end."""
     try:
         return cursor.fetchmany(size)
     except sqlite3.Error as error:

@@ -1,8 +1,8 @@
-"""The write-ahead log beside a SQLite file: whether its head can be what SQLite wrote.
+"""Validation of the write-ahead log's header beside a SQLite file.
 
-SQLite takes a log whose head is wrong for an empty one, and with it everything that is in no other
-file would be gone without a word.
-Source: SQLite's file format, "4.1. WAL File Format" and "4.2. Checksum Algorithm".
+SQLite treats a log with an invalid header as empty, which would silently discard every commit that
+is not yet in the database file. Source: SQLite's file format, "4.1. WAL File Format" and "4.2.
+Checksum Algorithm".
 """
 
 import struct
@@ -16,14 +16,14 @@ _ORDERS: Final = {0x377F0682: "<", 0x377F0683: ">"}
 
 
 def path_of(database: Path) -> Path:
-    """Where the log of a database is; `database` is no link: it is beside what that leads to."""
+    """Path of a database's log; `database` must be resolved, as the log is beside the real file."""
     return database.with_name(f"{database.name}-wal")
 
 
 def is_damaged(database: Path) -> bool:
-    """Whether there is a log whose head SQLite did not write.
+    """Return true if there is a log whose header was not written by SQLite.
 
-    One that is empty, or zeros as after a loss of power, holds nothing that was committed.
+    An empty log, or one of zeros as after a power failure, holds no commits.
     """
     try:
         with path_of(database).open("rb") as file:

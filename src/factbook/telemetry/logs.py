@@ -20,10 +20,10 @@ _SECRETS = re.compile(
 def configure(
     settings: Settings, ids: Callable[[], Mapping[str, str]] = dict, *, for_good: bool = True
 ) -> None:
-    """Send every log line, of libraries too, to standard error in the configured form.
+    """Send every log line, including those of libraries, to standard error in the configured form.
 
-    `ids` gives what a line says of the trace that it belongs to. What is `for_good` is quicker, and
-    cannot be changed in this process.
+    `ids` returns the trace ids that are added to each line. `for_good` is faster, and cannot be
+    undone in this process.
     """
     level = logging.getLevelNamesMapping()[settings.log_level.upper()]
     renderer: Any = (
@@ -68,7 +68,7 @@ def configure(
 
 @contextmanager
 def configured(settings: Settings, ids: Callable[[], Mapping[str, str]] = dict) -> Iterator[None]:
-    """Log in the configured form inside, and as before after it."""
+    """Log in the configured form inside the block and restore the previous form after it."""
     before, root = structlog.get_config(), logging.root
     handlers, level = root.handlers[:], root.level
     # `force` would close them.
@@ -83,25 +83,25 @@ def configured(settings: Settings, ids: Callable[[], Mapping[str, str]] = dict) 
 
 
 class _Patient:
-    """A stream for which it does not matter when nothing can be written, such as on a full disk."""
+    """Stream that ignores write errors, such as those of a full disk."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
 
     def write(self, text: str) -> None:
-        """Write what can be written."""
+        """Write if possible."""
         with suppress(OSError, ValueError):
             self._stream.write(text)
 
     def flush(self) -> None:
-        """Bring it to where it goes, if that can be done."""
+        """Flush if possible."""
         with suppress(OSError, ValueError):
             self._stream.flush()
 
 
 @contextmanager
 def silenced() -> Iterator[None]:
-    """Log nothing inside: for a command that says itself what it finds."""
+    """Log nothing inside the block, for a command that reports its own findings."""
     before, disabled = structlog.get_config(), logging.root.manager.disable
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
     logging.disable(logging.CRITICAL)
@@ -115,7 +115,7 @@ def silenced() -> Iterator[None]:
 def redact(
     logger: object, method: str, event: MutableMapping[str, Any]
 ) -> MutableMapping[str, Any]:
-    """The same event with secrets blotted out, however deep they lie."""
+    """The same event with secrets redacted at any depth."""
     for key, value in event.items():
         if not key.startswith("_"):  # what structlog keeps for itself
             event[key] = _redacted(value)
@@ -123,7 +123,7 @@ def redact(
 
 
 def without_secrets(text: str) -> str:
-    """The same text with secrets blotted out."""
+    """The same text with secrets redacted."""
     return _SECRETS.sub("[redacted]", text)
 
 

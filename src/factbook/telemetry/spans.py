@@ -1,7 +1,7 @@
-"""Spans of traces, for rooms that do not know how traces are made and sent.
+"""Trace spans for rooms that do not know how traces are made and sent.
 
 A span covers a piece of work. Its name and attributes are words and numbers of this service: never
-a secret, a text that somebody sent, or the name of an entity or a person.
+a secret, text from a client, or the name of an entity or a person.
 """
 
 from collections.abc import Mapping
@@ -16,9 +16,9 @@ NONE: Final[Attributes] = MappingProxyType({})
 
 
 class Work(NamedTuple):
-    """Work that many processes share, such as a run; its spans are one trace, whoever makes them.
+    """Work shared by many processes, such as a run; its spans form one trace across them.
 
-    `key` is the same in all of them, and nowhere else.
+    `key` is the same in all of them and unique to the work.
     """
 
     name: str
@@ -26,13 +26,13 @@ class Work(NamedTuple):
 
 
 class Span(Protocol):
-    """A span that is open."""
+    """An open span."""
 
     def note(self, attributes: Attributes) -> None:
         """Add attributes."""
 
     def fail(self, kind: str) -> None:
-        """Say that what the span covers went wrong; `kind` is a word, never a message."""
+        """Mark the span as failed; `kind` is a word, never a message."""
 
 
 class Tracer(Protocol):
@@ -46,18 +46,19 @@ class Tracer(Protocol):
         outgoing: bool = False,
         within: Work | None = None,
     ) -> AbstractContextManager[Span]:
-        """A span around a block, below the one that is open, or within the trace of the work.
+        """A span around a block, a child of the open one, or within the trace of the work.
 
-        What the block raises makes the span a failed one. `outgoing`: it is a call to another host.
+        An exception from the block marks the span as failed. `outgoing`: it is a call to another
+        host.
         """
 
     def asked_for(self, work: Work) -> None:
-        """Link the open span, if there is one, to the trace of the work."""
+        """Link the open span, if any, to the trace of the work."""
 
     def ended(
         self, work: Work, attributes: Attributes, began: int, end: int, failure: str | None
     ) -> None:
-        """The span of the whole work; times in milliseconds since the epoch."""
+        """Record the span of the whole work; times in milliseconds since the epoch."""
 
 
 class _NoSpan:
@@ -69,7 +70,7 @@ class _NoSpan:
 
 
 class NoTracer:
-    """Makes none."""
+    """A tracer that makes no spans."""
 
     def __init__(self) -> None:
         self._none = nullcontext(_NoSpan())
@@ -82,16 +83,16 @@ class NoTracer:
         outgoing: bool = False,
         within: Work | None = None,
     ) -> AbstractContextManager[Span]:
-        """Nothing around the block."""
+        """Run the block without a span."""
         return self._none
 
     def asked_for(self, work: Work) -> None:
-        """Nothing to link."""
+        """Do nothing."""
 
     def ended(
         self, work: Work, attributes: Attributes, began: int, end: int, failure: str | None
     ) -> None:
-        """Nothing to tell."""
+        """Do nothing."""
 
 
 NO_TRACER: Final = NoTracer()

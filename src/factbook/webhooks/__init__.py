@@ -1,4 +1,4 @@
-"""Webhooks: sending events to the addresses that administrators name."""
+"""Webhooks: delivery of events to the addresses that administrators configure."""
 
 from factbook.webhooks.management import create, enable, listed, one, remove, try_out
 from factbook.webhooks.sender import WebhookSender

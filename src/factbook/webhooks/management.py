@@ -1,4 +1,4 @@
-"""Making, trying and removing webhooks."""
+"""Creation, test and removal of webhooks."""
 
 import secrets as chance
 import time
@@ -24,14 +24,14 @@ listed = store.listed
 
 
 class Made(NamedTuple):
-    """A new webhook, and its secret, which is never shown again."""
+    """A new webhook with its address and its secret, which are never shown again."""
 
     webhook: StoredWebhook
     secret: str
 
 
 class DeliveryResult(NamedTuple):
-    """What came of a test: the receiver's status, 0 without any, and why it did not work."""
+    """Result of a test: the receiver's status, 0 without any, and the error if it failed."""
 
     status: int
     milliseconds: int
@@ -68,7 +68,7 @@ async def create(
 
 
 async def one(database: Database, id_: str) -> tuple[StoredWebhook, list[GivenUp]]:
-    """A webhook, and what could not be delivered to it lately; raises NotFoundError."""
+    """A webhook and its recently undelivered messages; raises NotFoundError."""
     return await store.one(database, id_), await store.given_up(database, id_)
 
 
@@ -78,7 +78,7 @@ async def remove(id_: str, *, write: Write) -> None:
 
 
 async def enable(id_: str, *, now: int, write: Write) -> StoredWebhook:
-    """Send to a webhook again, beginning with what was given up; raises NotFoundError."""
+    """Resume sending to a webhook, beginning with given-up messages; raises NotFoundError."""
     return await write(lambda transaction: store.enable(transaction, id_, now))
 
 

@@ -1,6 +1,6 @@
-"""What is to be sent to webhooks: claimed by one process at a time, and put back when it failed.
+"""Queue of webhook messages: claimed by one process at a time, requeued after a failure.
 
-What a process did is stored in one transaction after a few messages; when it dies before that,
+A process stores its results in one transaction after a few messages; if it dies before that,
 another process sends them once more.
 """
 
@@ -24,7 +24,7 @@ PAUSES: Final = (
 
 
 class WebhookMessage(NamedTuple):
-    """What is sent of an event, and when and how often that was tried before."""
+    """An event to send, with the time and the number of the attempts so far."""
 
     event_id: str
     type: str
@@ -34,7 +34,7 @@ class WebhookMessage(NamedTuple):
 
 
 class Claimed(NamedTuple):
-    """A webhook for which one process sends until `held_until`."""
+    """A webhook that one process serves until `held_until`."""
 
     id: str
     url: str
@@ -48,7 +48,7 @@ class Claimed(NamedTuple):
 
 
 class Sent(NamedTuple):
-    """What came of a message: why it failed (None: delivered), and what the receiver asks for."""
+    """Result of a message: the error (None: delivered) and the receiver's wishes."""
 
     message: WebhookMessage
     error: str | None
@@ -57,15 +57,15 @@ class Sent(NamedTuple):
 
 
 async def due(database: Database, now: int) -> list[str]:
-    """The webhooks for which there is something to send, and nobody does."""
+    """Webhooks that have something to send and that no process serves."""
     rows = await database.all(_DUE, (now, now + 2 * HELD, WINDOW, now, now + _FAR))
     return [id_ for (id_,) in rows]
 
 
 def claim(transaction: Transaction, id_: str, holder: str, now: int, most: int) -> Claimed | None:
-    """The webhook, to send for it, with up to `most` messages that are due again.
+    """Claim the webhook, with up to `most` messages that are due again.
 
-    None when another process does, or nobody may.
+    None when another process has it, or nobody may send for it.
     """
     held_until = now + HELD
     row = transaction.one(_CLAIM, (holder, held_until, id_, now, now + 2 * HELD))
@@ -93,9 +93,9 @@ def claim(transaction: Transaction, id_: str, holder: str, now: int, most: int) 
 def finish(
     transaction: Transaction, claimed: Claimed, sent: Sequence[Sent], place: FeedPosition, now: int
 ) -> bool | None:
-    """Store what was sent, and that the feed is read up to `place`, and let others have it.
+    """Store the results, advance the feed position to `place`, and release the webhook.
 
-    Whether the webhook was disabled; None when it is not the holder's any more.
+    Returns true if the webhook was disabled, None if the holder has lost its claim.
     """
     failed = next((one.error for one in sent if one.error is not None), None)
     succeeded = any(one.error is None for one in sent)
@@ -118,12 +118,12 @@ def finish(
 
 
 def release(transaction: Transaction, holder: str) -> None:
-    """Let others send for the webhooks of the holder at once."""
+    """Release the webhooks of the holder at once."""
     transaction.run(_RELEASE, (holder,))
 
 
 def _retry(transaction: Transaction, id_: str, sent: Sent, now: int) -> bool:
-    """Store when a message is sent again, or that it is not; whether it is given up."""
+    """Store when a message is sent again or that it is not; returns true if it is given up."""
     message = sent.message
     if sent.error is None:
         if message.attempts:

@@ -1,4 +1,8 @@
-"""The secrets of webhooks at rest: each opens only beside its webhook's address."""
+"""Secrets of a webhook at rest: its address and its signing key.
+
+Some receivers authorise by the address alone, so it is as secret as the key. Each opens only beside
+its own webhook, and the key only beside the address that it is for.
+"""
 
 from typing import Final
 

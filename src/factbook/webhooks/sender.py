@@ -1,7 +1,6 @@
-"""Sending what is due to webhooks, as one of any number of processes.
+"""Delivery of due messages to webhooks, shared by any number of processes.
 
-Each webhook has a task of its own, so that one that answers slowly, or not at all, keeps no other
-waiting.
+Each webhook has a task of its own, so that a slow or unresponsive one delays no other.
 """
 
 import asyncio
@@ -39,7 +38,7 @@ _GONE: Final = HTTPStatus.GONE
 
 
 class WebhookSender:
-    """Sends for whatever webhook nobody sends for."""
+    """Sends messages for webhooks that no other process serves."""
 
     def __init__(
         self,
@@ -51,7 +50,7 @@ class WebhookSender:
         tracer: Tracer = NO_TRACER,
         count: Callable[[str], None] = lambda outcome: None,
     ) -> None:
-        """`key` gives the key that secrets are sealed under; `count` is told what came of each."""
+        """`key` returns the key that seals webhooks; `count` gets the outcome of each message."""
         self._database = database
         self._post = post
         self._key = key
@@ -62,7 +61,7 @@ class WebhookSender:
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
     async def tick(self) -> int:
-        """Begin to send for the webhooks that have something to be sent; their number."""
+        """Start to serve the webhooks that have due messages; returns their number."""
         await numbering.catch_up(self._database)
         found = await queue.due(self._database, self._clock())
         new = [id_ for id_ in found if id_ not in self._tasks]
@@ -78,7 +77,7 @@ class WebhookSender:
             await asyncio.wait(self._tasks.values())
 
     async def stop(self) -> None:
-        """Send no more, and let others have what was not sent at once."""
+        """Stop sending, and release unsent messages to other processes at once."""
         tasks = list(self._tasks.values())
         for task in tasks:
             task.cancel()
@@ -106,7 +105,7 @@ class WebhookSender:
                 more = await self._round(id_)
 
     async def _round(self, id_: str) -> bool:
-        """One round; whether there may be more to send now."""
+        """Do one round; returns true if there may be more to send now."""
         now = self._clock()
         claimed = await self._database.write(
             lambda tx: queue.claim(tx, id_, self._holder, now, ROUND)
@@ -129,7 +128,7 @@ class WebhookSender:
         return disabled is False and (more or len(claimed.due) == ROUND)
 
     async def _new(self, claimed: Claimed) -> tuple[list[FeedEvent], FeedPosition, bool]:
-        """Events that were not tried yet, the place behind them, and whether there are more."""
+        """New events, the place after them, and whether there are more."""
         if claimed.room <= 0:
             return [], claimed.next, False
         wanted, place = EventFilter(claimed.types), claimed.next
@@ -180,7 +179,7 @@ async def send(post: Post, url: str, secret: bytes, message: WebhookMessage, now
 
 
 def body(type_: str, at: int, data: object) -> str:
-    """The JSON of a message."""
+    """JSON of a message."""
     return msgspec.json.encode({"type": type_, "timestamp": iso(at), "data": data}).decode()
 
 
@@ -189,6 +188,6 @@ def _message(event: FeedEvent, now: int) -> WebhookMessage:
 
 
 def _asked_pause(reply: HostReply) -> int:
-    """For how long the receiver wants nothing, as far as it says so in seconds."""
+    """Pause that the receiver asks for in seconds, if it does."""
     text = reply.headers.get("retry-after", "")
     return int(text) * SECOND if text.isascii() and text.isdigit() and len(text) < 8 else 0

@@ -1,4 +1,4 @@
-"""What proves to a receiver who sent a message, and that it was not changed.
+"""Signatures that prove the sender and the integrity of a message to its receiver.
 
 Source: the Standard Webhooks specification 1.0.0, symmetric signatures.
 """
@@ -12,17 +12,17 @@ _BYTES = 32
 
 
 def secret() -> bytes:
-    """A new secret."""
+    """Generate a secret."""
     return secrets.token_bytes(_BYTES)
 
 
 def shown(secret: bytes) -> str:
-    """A secret as receivers are given it."""
+    """A secret in the form that receivers expect."""
     return PREFIX + b64encode(secret).decode()
 
 
 def headers(secret: bytes, id_: str, seconds: int, body: bytes) -> dict[str, str]:
-    """The headers of a message that is sent at a time, in seconds since the epoch."""
+    """Headers of a message sent at a time, in seconds since the epoch."""
     signed = f"{id_}.{seconds}.".encode() + body
     signature = b64encode(hmac.digest(secret, signed, "sha256")).decode()
     return {

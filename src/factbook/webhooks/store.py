@@ -1,4 +1,4 @@
-"""The store of webhooks: what administrators see and change."""
+"""Storage of webhooks as administrators see and change them."""
 
 from typing import Final, NamedTuple
 
@@ -13,7 +13,10 @@ _GIVEN_UP_SHOWN: Final = 100
 
 
 class StoredWebhook(NamedTuple):
-    """A webhook without its secret; `waiting` and `given_up` count messages."""
+    """A webhook without its secrets; `waiting` and `given_up` count messages.
+
+    `url` is the address as it is shown.
+    """
 
     id: str
     url: str
@@ -39,9 +42,9 @@ class GivenUp(NamedTuple):
 
 
 class WebhookCounts(NamedTuple):
-    """How many webhooks and messages there are.
+    """Counts of webhooks and messages.
 
-    `oldest_at` is when that happened which an enabled webhook has not been told for longest.
+    `oldest_at` is the time of the oldest event that an enabled webhook has not been sent.
     """
 
     enabled: int
@@ -52,7 +55,7 @@ class WebhookCounts(NamedTuple):
 
 
 async def figures(database: Database) -> WebhookCounts:
-    """What there is to be sent, and to whom."""
+    """Current counts of webhooks and messages."""
     row = await database.one(_FIGURES)
     assert row is not None
     enabled, disabled, waiting, given_up, *times = row
@@ -75,7 +78,7 @@ def add(transaction: Transaction, hook: StoredWebhook, secret: bytes, place: Fee
 
 
 async def listed(database: Database) -> list[StoredWebhook]:
-    """Every webhook, the oldest first."""
+    """Every webhook, oldest first."""
     rows = await database.all(_SHOWN.replace("{}", "ORDER BY w.created_at, w.id"))
     return [_webhook(row) for row in rows]
 
@@ -89,7 +92,7 @@ async def one(database: Database, id_: str) -> StoredWebhook:
 
 
 async def given_up(database: Database, id_: str) -> list[GivenUp]:
-    """The messages that could not be delivered, the newest first, up to a hundred."""
+    """Up to a hundred messages that could not be delivered, newest first."""
     return [GivenUp(*row) for row in await database.all(_GIVEN_UP, (id_, _GIVEN_UP_SHOWN))]
 
 
@@ -102,7 +105,7 @@ async def secret(database: Database, id_: str) -> bytes:
 
 
 def remove(transaction: Transaction, id_: str) -> StoredWebhook:
-    """Forget a webhook and its messages; raises NotFoundError."""
+    """Delete a webhook and its messages; raises NotFoundError."""
     found = _existing(transaction, id_)
     transaction.run("DELETE FROM webhook_retries WHERE webhook_id = ?", (id_,))
     transaction.run("DELETE FROM webhooks WHERE id = ?", (id_,))
@@ -110,7 +113,7 @@ def remove(transaction: Transaction, id_: str) -> StoredWebhook:
 
 
 def enable(transaction: Transaction, id_: str, now: int) -> StoredWebhook:
-    """Send again, what was given up first; raises NotFoundError."""
+    """Resume sending, given-up messages first; raises NotFoundError."""
     found = _existing(transaction, id_)
     transaction.run("UPDATE webhooks SET disabled_at = NULL WHERE id = ?", (id_,))
     transaction.run(_AGAIN, (now, now, id_))
@@ -118,13 +121,13 @@ def enable(transaction: Transaction, id_: str, now: int) -> StoredWebhook:
 
 
 def begin_at(transaction: Transaction, place: FeedPosition) -> None:
-    """Let every webhook go on with the events from `place` on, and forget all messages."""
+    """Reset every webhook to the events from `place` on and delete all messages."""
     transaction.run("DELETE FROM webhook_retries")
     transaction.run("UPDATE webhooks SET next_position = ?, next_item = ?", place)
 
 
 def forget(transaction: Transaction, before: int) -> int:
-    """Forget messages from before a time that were given up; how many."""
+    """Delete given-up messages from before a time; returns their number."""
     return transaction.run(_FORGET, (before,))
 
 
@@ -145,7 +148,7 @@ def _webhook(row: Row) -> StoredWebhook:
 
 
 def types_of(text: str) -> tuple[str, ...]:
-    """The types that a webhook gets; none is all."""
+    """Event types that a webhook gets; none means all."""
     return msgspec.json.decode(text, type=tuple[str, ...])
 
 

@@ -1,4 +1,4 @@
-"""The way to receivers: with the guard of every outgoing call, one short call at a time."""
+"""HTTP calls to receivers: guarded as every outgoing call, short, and one at a time."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, Protocol
@@ -22,17 +22,17 @@ class Post(Protocol):
     """Sends messages, follows no redirect and never raises."""
 
     async def __call__(self, url: str, headers: Mapping[str, str], body: bytes) -> HostReply:
-        """What the receiver replies, or why nothing came."""
+        """Send a message; returns the receiver's reply or the reason for its absence."""
 
     async def check(self, url: str) -> None:
-        """Return when messages may be sent there as it seems now; raises InputError."""
+        """Raise InputError unless messages may be sent there, as it seems now."""
 
     async def aclose(self) -> None:
         """Close the connections."""
 
 
 class GuardedPost:
-    """Sends as the settings of outgoing calls allow."""
+    """Sends within the limits of the settings for outgoing calls."""
 
     def __init__(self, settings: Settings, tracer: Tracer = NO_TRACER) -> None:
         self._settings = settings
@@ -40,7 +40,7 @@ class GuardedPost:
         self._senders: dict[str, Sender] = {}
 
     async def __call__(self, url: str, headers: Mapping[str, str], body: bytes) -> HostReply:
-        """What the receiver replies, or why nothing came."""
+        """Send a message; returns the receiver's reply or the reason for its absence."""
         try:
             sender = self._sender(url)
         except ConfigurationError as error:
@@ -48,7 +48,7 @@ class GuardedPost:
         return await sender.send("POST", url, headers, body)
 
     async def check(self, url: str) -> None:
-        """Return when messages may be sent there as it seems now; raises InputError."""
+        """Raise InputError unless messages may be sent there, as it seems now."""
         _check_form(url)
         try:
             route = await self._sender(url).route()

@@ -1,1 +1,1 @@
-"""Signing in with the account of an OpenID Connect provider."""
+"""Sign-in with the account of an OpenID Connect provider."""

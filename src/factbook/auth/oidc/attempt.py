@@ -1,4 +1,4 @@
-"""One attempt to sign in at a provider, which the browser keeps while the person is there."""
+"""A sign-in in progress at a provider, kept by the browser meanwhile."""
 
 import base64
 import binascii
@@ -14,7 +14,7 @@ _LABEL: Final = b"factbook: an attempt to sign in with OpenID Connect"
 
 
 class Attempt(msgspec.Struct, frozen=True):
-    """What one sign-in is recognised by when the browser comes back.
+    """State of one sign-in, checked when the browser comes back.
 
     `expires_at` is in milliseconds since the epoch.
     """
@@ -25,18 +25,18 @@ class Attempt(msgspec.Struct, frozen=True):
     expires_at: int
 
     def __repr__(self) -> str:
-        """Without the values, which are secrets."""
+        """Representation without the values, which are secrets."""
         return "Attempt(…)"
 
 
 def seal(attempt: Attempt, key: bytes) -> str:
-    """The attempt as the value of a cookie, signed with a key made from `key`."""
+    """Encode the attempt as the value of a cookie, signed with a key derived from `key`."""
     body = base64.urlsafe_b64encode(msgspec.json.encode(attempt))
     return f"{body.decode()}.{_signature(body, key)}"
 
 
 def opened(text: str, key: bytes, now: int) -> Attempt | None:
-    """The attempt in such a value; None when it was changed, is too old or is none."""
+    """Attempt in such a value; None if it was changed, has expired or is invalid."""
     body, _, signature = text.encode("utf-8", "replace").rpartition(b".")
     if not hmac.compare_digest(signature, _signature(body, key).encode()):
         return None

@@ -1,7 +1,7 @@
-"""Signing in at an OpenID Connect provider: the authorization code flow with PKCE.
+"""OpenID Connect client: the authorization code flow with PKCE.
 
-Heavy to import: for a service with a provider. What a page needs beside it, `attempt`, `identity`
-and `options`, is light.
+Heavy to import: only for a service with a provider. The modules that a page needs, `attempt`,
+`identity` and `options`, are light.
 """
 
 import hmac
@@ -50,8 +50,8 @@ class _Failure(msgspec.Struct):
 class OpenID:
     """Signs people in at the provider of the options.
 
-    Whatever goes wrong ends in a SignInError, whose sentence can be shown to anybody: it repeats
-    nothing secret and nothing of what the provider or the browser sent.
+    Every failure becomes a SignInError whose sentence can be shown to anybody: it repeats nothing
+    secret and nothing that the provider or the browser sent.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class OpenID:
 
     @property
     def title(self) -> str:
-        """What the provider is called."""
+        """Display name of the provider."""
         return self.options.title
 
     async def aclose(self) -> None:
@@ -78,7 +78,7 @@ class OpenID:
             await self._close()
 
     async def begin(self, redirect_uri: str) -> tuple[str, Attempt]:
-        """Where to send the browser, and what it has to bring back with the answer."""
+        """Address to send the browser to, and the attempt to check its return against."""
         document = await self._provider.document()
         state, nonce, code_verifier = (secrets.token_urlsafe(32) for _ in range(3))
         attempt = Attempt(state, nonce, code_verifier, self._clock() + LIFETIME)
@@ -87,7 +87,7 @@ class OpenID:
     async def finish(
         self, attempt: Attempt, query: Mapping[str, str], redirect_uri: str
     ) -> Identity:
-        """Who has signed in, by the query that the browser came back with.
+        """Identity of the person, from the query with which the browser came back.
 
         `redirect_uri` has to be the one of the beginning.
         """
@@ -122,7 +122,7 @@ class OpenID:
         return tokens
 
     async def _signed(self, token: str, document: DiscoveryDocument) -> Signed:
-        """The token's claims; keys that do not know it may be older than the provider's."""
+        """Verified claims of the token; fetches the keys again if no known one has signed it."""
         supported = document.id_token_signing_alg_values_supported
         try:
             return id_token.signed(token, await self._provider.keys(), supported)
@@ -136,7 +136,7 @@ class OpenID:
     async def _user_info(
         self, document: DiscoveryDocument, access_token: str, claims: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """Further claims, when some that are used are missing (as above, section 5.3)."""
+        """Further claims, when used ones are missing (as above, section 5.3)."""
         used = {self.options.name_claim, "name", "email"}
         if self.options.administrator_groups:
             used.add(self.options.groups_claim)
@@ -152,7 +152,7 @@ class OpenID:
 
 
 def connected(settings: Settings, clock: Clock = now) -> OpenID | None:
-    """What signs people in at the provider of the settings; None when there is none.
+    """Client for the provider of the settings; None when there is none.
 
     Raises ConfigurationError for settings that cannot be used.
     """
@@ -164,7 +164,7 @@ def connected(settings: Settings, clock: Clock = now) -> OpenID | None:
 
 
 def _code(query: Mapping[str, str], document: DiscoveryDocument) -> str:
-    """The code of an answer that is the provider's own (RFC 9207)."""
+    """Code in an answer from the provider itself (RFC 9207)."""
     sent = document.authorization_response_iss_parameter_supported
     if (sent or "iss" in query) and query.get("iss") != document.issuer:
         raise SignInError("The answer comes from another provider.")

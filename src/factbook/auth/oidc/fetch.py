@@ -1,4 +1,4 @@
-"""The way to a provider: with the guard of every outgoing call, and bounded more tightly."""
+"""HTTP calls to a provider: guarded as every outgoing call, with tighter bounds."""
 
 from collections.abc import Awaitable, Mapping
 from typing import Final, Protocol, TypeVar
@@ -26,11 +26,11 @@ class Fetch(Protocol):
     def __call__(
         self, method: str, url: str, headers: Mapping[str, str], content: bytes | None = None
     ) -> Awaitable[HostReply]:
-        """What the host replies, or why nothing came."""
+        """Make the call; returns the host's reply or the reason for its absence."""
 
 
 class GuardedFetch:
-    """Calls as the settings of outgoing calls allow. Raises ConfigurationError for wrong ones."""
+    """Calls within the settings of outgoing calls. Raises ConfigurationError for wrong ones."""
 
     def __init__(self, settings: Settings) -> None:
         self._network = Network(settings)
@@ -39,7 +39,7 @@ class GuardedFetch:
     async def __call__(
         self, method: str, url: str, headers: Mapping[str, str], content: bytes | None = None
     ) -> HostReply:
-        """What the host replies, or why nothing came."""
+        """Make the call; returns the host's reply or the reason for its absence."""
         try:
             sender = self._sender(url)
         except ConfigurationError as error:
@@ -63,7 +63,7 @@ class GuardedFetch:
 
 
 def decoded(reply: HostReply, what: str, form: type[T]) -> T:
-    """The JSON of a good reply. Raises SignInError, which says nothing that the provider sent."""
+    """JSON of a good reply. Raises SignInError, which quotes nothing from the provider."""
     if reply.failure:
         raise SignInError(f"The provider's {what} did not come: {reply.failure}.")
     if reply.status != 200:

@@ -1,4 +1,4 @@
-"""Who a provider says that somebody is, and what that makes of the person here."""
+"""Identity of a person at a provider, and its mapping to a person here."""
 
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
@@ -11,11 +11,11 @@ _LONGEST: Final = 200
 
 
 class Identity(NamedTuple):
-    """What the provider says of a person.
+    """Claims of the provider about a person.
 
-    Only `issuer` and `subject` together say for good who somebody is: a name and an email address
-    may be another person's tomorrow. `name` is a proposal for the name of a new person, which
-    `people.reference` may still refuse. `email` is None when there is none, or when the provider
+    Only `issuer` and `subject` together identify somebody for good: a name and an email address may
+    be another person's tomorrow. `name` is a proposal for the name of a new person, which
+    `users.reference` may still refuse. `email` is None when there is none, or when the provider
     says that it was not verified.
     """
 
@@ -28,7 +28,7 @@ class Identity(NamedTuple):
 
 
 def identity_of(claims: Mapping[str, Any], options: ProviderOptions) -> Identity:
-    """The identity that checked claims give (OpenID Connect Core 1.0, section 5.1)."""
+    """Identity from checked claims (OpenID Connect Core 1.0, section 5.1)."""
     subject: str = claims["sub"]
     # Some providers write it as a text.
     unverified = claims.get("email_verified") in (False, "false")
@@ -45,7 +45,7 @@ def identity_of(claims: Mapping[str, Any], options: ProviderOptions) -> Identity
 
 
 def role_of(identity: Identity, options: ProviderOptions) -> str | None:
-    """The role that a new person gets; None when only people who are there may sign in.
+    """Role of a new person; None when only existing people may sign in.
 
     Members of an administrators' group are administrators in any case.
     """
@@ -55,7 +55,7 @@ def role_of(identity: Identity, options: ProviderOptions) -> str | None:
 
 
 def _name(*proposals: str | None) -> str:
-    """The first that can be a name here, else the last one."""
+    """First candidate that is a valid name here, else the last one."""
     names = [(proposal or "").partition("@")[0] for proposal in proposals]
     return next(filter(_is_name, names), proposals[-1] or "")
 
@@ -69,7 +69,7 @@ def _is_name(text: str) -> bool:
 
 
 def _text(value: object) -> str | None:
-    """A text of one line that can be shown."""
+    """A text as one printable line."""
     if not isinstance(value, str):
         return None
     shown = "".join(character for character in value if character.isprintable())
@@ -77,6 +77,6 @@ def _text(value: object) -> str | None:
 
 
 def _groups(value: object) -> tuple[str, ...]:
-    """A list of names; some providers give the only one by itself."""
+    """List of names; some providers send a single one as a string."""
     given = [value] if isinstance(value, str) else value
     return tuple(one for one in given if isinstance(one, str)) if isinstance(given, list) else ()

@@ -1,4 +1,4 @@
-"""The table `[openid]` of the settings: the provider through which people sign in."""
+"""The table `[openid]` of the settings: the provider for sign-in."""
 
 import re
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ _ODD: Final = re.compile(r"[^!-~]|\\")
 
 
 class ProviderOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The options of the table. Raises ConfigurationError for what cannot be used."""
+    """Options of the table. Raises ConfigurationError for invalid ones."""
 
     issuer: Annotated[
         str,
@@ -64,12 +64,12 @@ class ProviderOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
             raise ConfigurationError(f"role has to be one of {names}")
 
     def __repr__(self) -> str:
-        """Without the secret."""
+        """Representation without the secret."""
         return f"Options(issuer={self.issuer!r}, client_id={self.client_id!r})"
 
 
 def configured(table: Mapping[str, Any]) -> ProviderOptions | None:
-    """The options of the settings, None when the table is empty.
+    """Options of the settings, None when the table is empty.
 
     Raises ConfigurationError naming the option, and never a value.
     """
@@ -77,7 +77,7 @@ def configured(table: Mapping[str, Any]) -> ProviderOptions | None:
 
 
 def is_secure(url: str) -> bool:
-    """Whether this is a whole address with encryption, or one that never leaves the machine."""
+    """True if this is an absolute address over TLS, or one on the loopback interface."""
     try:
         parts = urlsplit(url)
         host = parts.hostname or ""

@@ -1,4 +1,4 @@
-"""What a provider says of itself: its discovery document and its keys, both kept for an hour."""
+"""Metadata of a provider: its discovery document and its keys, both cached for an hour."""
 
 from typing import Annotated, Any, Final
 
@@ -18,7 +18,7 @@ Keys = list[dict[str, Any]]
 
 
 class DiscoveryDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """The members of the discovery document that are used (OpenID Connect Discovery 1.0, 3)."""
+    """Used members of the discovery document (OpenID Connect Discovery 1.0, section 3)."""
 
     issuer: str
     authorization_endpoint: Address
@@ -36,7 +36,7 @@ class _KeySet(msgspec.Struct):
 
 
 class Provider:
-    """The provider of one issuer. Every method raises SignInError when it cannot be asked."""
+    """Provider of one issuer. Every method raises SignInError when it cannot be reached."""
 
     def __init__(self, issuer: str, fetch: Fetch, clock: Clock) -> None:
         self._issuer = issuer
@@ -47,7 +47,7 @@ class Provider:
         self._renewed_at: int | None = None
 
     async def document(self) -> DiscoveryDocument:
-        """The discovery document, which has to be the issuer's own."""
+        """Discovery document, which has to be the issuer's own."""
         if self._document and self._is_fresh(self._document[0]):
             return self._document[1]
         url = f"{self._issuer.rstrip('/')}/.well-known/openid-configuration"
@@ -58,13 +58,13 @@ class Provider:
         return found
 
     async def keys(self) -> Keys:
-        """The keys that tokens may be signed with, each as a JWK (RFC 7517)."""
+        """Signing keys for tokens, each as a JWK (RFC 7517)."""
         if self._keys and self._is_fresh(self._keys[0]):
             return self._keys[1]
         return await self._fetched_keys()
 
     async def renewed_keys(self) -> Keys | None:
-        """The keys asked for anew; None when that was done less than a minute ago."""
+        """Keys fetched again; None if that was done less than a minute ago."""
         now = self._clock()
         if self._renewed_at is not None and 0 <= now - self._renewed_at < _BETWEEN_RENEWALS:
             return None

@@ -1,4 +1,4 @@
-"""What is sent to a provider: the browser to sign in, then the code that the browser came with."""
+"""Requests to a provider: the browser's redirect to sign in, then the token request."""
 
 import base64
 from typing import Final
@@ -19,7 +19,7 @@ _FORM: Final = {**HEADERS, "content-type": "application/x-www-form-urlencoded"}
 def authorization_url(
     document: DiscoveryDocument, options: ProviderOptions, attempt: Attempt, redirect_uri: str
 ) -> str:
-    """Where the browser goes to sign in (OpenID Connect Core 1.0, 3.1.2.1; RFC 7636)."""
+    """Address for the browser to sign in at (OpenID Connect Core 1.0, 3.1.2.1; RFC 7636)."""
     url: str = prepare_grant_uri(
         document.authorization_endpoint,
         options.client_id,
@@ -41,9 +41,9 @@ def token_request(
     redirect_uri: str,
     code: str,
 ) -> tuple[dict[str, str], bytes]:
-    """The headers and body that exchange a code for tokens (as above, 3.1.3.1).
+    """Headers and body that exchange a code for tokens (as above, 3.1.3.1).
 
-    Raises SignInError when the provider takes the client's secret in no way that is known.
+    Raises SignInError when the provider supports no known method of client authentication.
     """
     headers, more = _credential(document, options)
     body: str = prepare_token_request(
@@ -60,7 +60,7 @@ def token_request(
 def _credential(
     document: DiscoveryDocument, options: ProviderOptions
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """What proves the client, as headers and as members of the form (RFC 6749, 2.3.1)."""
+    """Client authentication, as headers and as form parameters (RFC 6749, 2.3.1)."""
     if not options.client_secret:
         return {}, {"client_id": options.client_id}
     ways = document.token_endpoint_auth_methods_supported

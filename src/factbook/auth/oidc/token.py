@@ -1,4 +1,4 @@
-"""The ID token: who signed it, and whether it was made for this service and this sign-in."""
+"""The ID token: its signature, and its binding to this service and this sign-in."""
 
 import warnings
 from collections.abc import Collection
@@ -27,18 +27,18 @@ LEEWAY_SECONDS: Final = 60
 
 
 class NoKeyError(Exception):
-    """None of the keys has signed the token, so far as can be told."""
+    """None of the keys has signed the token, as far as can be told."""
 
 
 class Signed(NamedTuple):
-    """A token whose signature holds: its algorithm and its claims."""
+    """A token with a valid signature: its algorithm and its claims."""
 
     algorithm: str
     claims: dict[str, Any]
 
 
 class Expected(NamedTuple):
-    """What the claims have to say; `now` in milliseconds since the epoch."""
+    """Expected claims; `now` in milliseconds since the epoch."""
 
     issuer: str
     client_id: str
@@ -48,7 +48,7 @@ class Expected(NamedTuple):
 
 
 class _Form(msgspec.Struct):
-    """The types of the claims that are checked (OpenID Connect Core 1.0, section 2)."""
+    """Types of the checked claims (OpenID Connect Core 1.0, section 2)."""
 
     iss: str
     sub: Annotated[str, Meta(pattern=r"^[^\x00-\x1f\x7f]{1,255}\Z")]
@@ -61,7 +61,7 @@ class _Form(msgspec.Struct):
 
 
 def signed(token: str, keys: Keys, supported: Collection[str]) -> Signed:
-    """The claims of a token that one of the keys has signed, in a way that is supported.
+    """Claims of a token that one of the keys has signed, with a supported algorithm.
 
     Raises NoKeyError when other keys may help, SignInError otherwise.
     """
@@ -85,7 +85,7 @@ def signed(token: str, keys: Keys, supported: Collection[str]) -> Signed:
 
 
 def check(token: Signed, expected: Expected) -> None:
-    """Raise SignInError unless the claims are what is expected (as above, section 3.1.3.7)."""
+    """Raise SignInError unless the claims match (as above, section 3.1.3.7)."""
     try:
         msgspec.convert(token.claims, _Form)
         CodeIDToken(
@@ -127,7 +127,7 @@ def _key(token: CompactSignature, keys: Keys) -> Key:
 
 
 def _with_hash(algorithm: str) -> str:
-    """The algorithm by a name that says which hash goes with it."""
+    """Algorithm by a name that includes its hash."""
     return "EdDSA" if algorithm == "Ed25519" else algorithm
 
 

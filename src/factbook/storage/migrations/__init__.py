@@ -1,16 +1,16 @@
 """The migrations: numbered SQL files, applied in order, each once, under a lock.
 
-To change the schema add the next file; a file that has landed is never edited. A file only expands
-the schema, so that the release before goes on working while machines are replaced. One that takes
-away says in a line of its own since which migration nothing needs it any more:
+To change the schema, add the next file; a released file is never edited. A file only expands the
+schema, so the previous release keeps working during a rolling update. A file that removes something
+states on a line of its own since which migration the removed part is unused:
 
     -- Works from: 0012
 
-A process that does not know that migration refuses the database from then on: it does not start;
-where it serves already, `/readyz` says so and the worker in it ends; `factbook worker` ends. Both
-end within seconds; requests are answered as long as somebody sends them there.
+From then on, a process that does not know that migration refuses the database: it does not start;
+if it is already serving, `/readyz` reports the problem and its worker ends; `factbook worker` ends.
+Both happen within seconds; requests are served as long as they are routed to the process.
 
-Indexes of tables that exist are made by `CREATE INDEX CONCURRENTLY`, in a file that holds nothing
+Indexes on existing tables are created by `CREATE INDEX CONCURRENTLY`, in a file that holds nothing
 else: on PostgreSQL writes go on meanwhile.
 """
 
@@ -46,22 +46,22 @@ _RECORDED: Final = "0011_upgrades.sql"
 
 
 def names() -> list[str]:
-    """The names of all migrations, in the order in which they apply."""
+    """The names of all migrations, in the order in which they are applied."""
     return list(shipped())
 
 
 @cache
 def shipped() -> Mapping[str, str]:
-    """The text of each migration of this release by its name, in the order in which they apply."""
+    """The text of each migration of this release by name, in order of application."""
     found = [item for item in files(__name__).iterdir() if item.name.endswith(".sql")]
     in_order = sorted(found, key=lambda item: item.name)
     return MappingProxyType({item.name: item.read_text("utf-8") for item in in_order})
 
 
 async def pending(database: Database, known: Mapping[str, str] | None = None) -> list[str]:
-    """The names of the migrations that are not applied, in their order.
+    """The names of the pending migrations, in order.
 
-    Raises OutdatedError where the schema has left these migrations behind.
+    Raises OutdatedError if the schema has left these migrations behind.
     """
     known = shipped() if known is None else known
     done = await _applied(database)
@@ -71,14 +71,14 @@ async def pending(database: Database, known: Mapping[str, str] | None = None) ->
 
 
 async def has_record(database: Database) -> bool:
-    """Whether the database says which migrations are applied; not so one that is empty."""
+    """Return true if the database records its migrations, false if it is empty."""
     return await database.one(_IS_THERE[database.dialect]) is not None
 
 
 async def check(database: Database) -> None:
-    """Return when this release can go on working on a database that it has brought up to date.
+    """Return if this release can go on working on a database that it has migrated.
 
-    Raises OutdatedError when the schema has left it behind since.
+    Raises OutdatedError if the schema has left this release behind since.
     """
     _refuse(await database.all(_CONTRACTED), shipped())
 
@@ -95,7 +95,7 @@ def _refuse(contracted: Sequence[Row], known: Mapping[str, str]) -> None:
 
 
 async def version(database: Database) -> int:
-    """The number of the newest migration that is applied."""
+    """The number of the newest applied migration."""
     row = await database.one("SELECT MAX(name) FROM schema_migrations")
     return _number(row[0]) if row and row[0] else 0
 
@@ -137,7 +137,7 @@ class _Migration:
         self._waits_for = ""  # the migration for whose tables it waits; none: for another process
 
     async def applied(self) -> list[str]:
-        """What was applied; tried again while others hold what it needs."""
+        """Apply, retrying while others hold the required locks; returns the names."""
         end = time.monotonic() + _MOST_SECONDS
         while True:
             try:
@@ -193,9 +193,9 @@ async def _build(database: Database, name: str, text: str, now: int) -> list[str
 
 
 def works_from(text: str) -> int | None:
-    """The number of the migration that a process has to know once this one is applied.
+    """The number of the oldest migration that a process must know once this one is applied.
 
-    None of one that only expands the schema: whatever worked before works on.
+    None if it only expands the schema: all processes that worked before keep working.
     """
     found = re.search(r"^-- Works from: (\d{4})$", text, re.MULTILINE)
     return int(found[1]) if found else None
@@ -214,7 +214,7 @@ def _in_use(name: str) -> str:
 
 
 async def _applied(database: Database) -> list[str]:
-    """The names of what is applied."""
+    """The names of the applied migrations."""
     if not await has_record(database):
         return []
     return [row[0] for row in await database.all(_NAMES)]
