@@ -1,3 +1,3 @@
-"""Factbook: an open catalog of software and the facts about it, asked through one endpoint."""
+"""Factbook: an open software catalog with facts about its entities, queried at one endpoint."""
 
 __version__ = "0.1.0"

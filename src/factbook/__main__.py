@@ -1,4 +1,4 @@
-"""`python -m factbook` is the command `factbook`."""
+"""Entry point of `python -m factbook`, the same as the command `factbook`."""
 
 from factbook.cli import main
 

@@ -1,4 +1,4 @@
-"""The one place where things are put together."""
+"""Composition root: assembles the application from its parts."""
 
 import gc
 import os
@@ -66,7 +66,7 @@ _SWITCH_SECONDS = 0.0005
 
 
 class Application:
-    """The ASGI application, and everything that it holds open while it runs."""
+    """The ASGI application and the resources that it holds open while it runs."""
 
     def __init__(
         self,
@@ -102,7 +102,7 @@ class Application:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[State]:
-        """Open everything, serve, and let go of it again in the opposite order."""
+        """Open all resources, serve, and close them in reverse order."""
         async with self.opened() as opened:
             state = self._state(CountedDatabase(opened, self._metrics.load))
             openid = self._provider()
@@ -229,7 +229,7 @@ class Application:
         )
 
     def _provider(self) -> "OpenID | None":
-        """What signs people in elsewhere; none unless a provider is configured."""
+        """OpenID Connect client for sign-in; None unless a provider is configured."""
         if self._openid is not None or not self.settings.openid:
             return self._openid
         # Heavy to import, and few configure a provider.
@@ -244,7 +244,7 @@ class Application:
 
 
 def _routed(state: State, openid: "OpenID | None", tracing: Tracing) -> ASGIApp:
-    """Everything that is served: the interfaces and the pages."""
+    """Router over all endpoints: the interfaces and the pages."""
     site = web.Site(state, openid)
     endpoints = tracing.endpoints({**api.endpoints(state), **web.endpoints(site)})
     nowhere = tracing.nowhere(web.nowhere(site, api.nowhere(state)))

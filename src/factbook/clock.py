@@ -1,6 +1,6 @@
 """The time, in integer milliseconds since the epoch, UTC.
 
-Whatever depends on the time takes a `Clock` as an argument, so tests say what time it is.
+Code that depends on the time takes a `Clock` as an argument, so that tests can set it.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ def iso(milliseconds: int) -> str:
 
 @lru_cache(maxsize=4096)
 def _date(day: int) -> str:
-    """The date of a day since the epoch."""
+    """Date of a day, counted from the epoch."""
     return date.fromordinal(_EPOCH.toordinal() + day).isoformat()
 
 
@@ -60,9 +60,10 @@ class Pace:
 
 
 def milliseconds(text: str) -> int | None:
-    """The moment of an ISO 8601 date and time with a UTC offset, from 1970 on; None for others.
+    """Parse an ISO 8601 date and time with a UTC offset, from 1970 on; None for anything else.
 
-    What an offset leads out of the year 9999, beyond which no time can be written, is its end.
+    A moment that its offset moves past the year 9999, the last that can be written, becomes the end
+    of that year.
     """
     if not _MOMENT.fullmatch(text):
         return None

@@ -6,13 +6,13 @@
     │   └── InvalidItemsError         400   lists every problem with its JSON path
     ├── AuthenticationError           401
     ├── NotAllowedError               403
-    ├── SignInError                   403   a provider did not say who somebody is
+    ├── SignInError                   403   a provider did not establish a person's identity
     ├── NotFoundError                 404
     ├── MethodNotAllowedError         405
     ├── NotAcceptableError            406
-    ├── TooSlowError                  408   a body comes too slowly
+    ├── TooSlowError                  408   a body arrives too slowly
     ├── ConflictError                 409
-    ├── GoneError                     410   what was asked for is not kept any more
+    ├── GoneError                     410   the requested data is no longer kept
     ├── PreconditionFailedError       412
     ├── PayloadTooLargeError          413
     ├── UnsupportedMediaTypeError     415
@@ -20,12 +20,12 @@
     ├── TooManyRequestsError          429
     ├── UnsupportedError              501
     ├── UnavailableError              503
-    │   ├── OverloadedError       503   more is asked than can be answered
+    │   ├── OverloadedError       503   more requests than the service can answer
     │   └── OutdatedError         503   the database is ahead of this release
-    └── ToolError                     a tool's own answer that it cannot answer, read by the model
+    └── ToolError                     a tool's own refusal to answer, read by the model
 
-Each class knows its HTTP status and the name that REST clients see; its docstring is the
-message when none is given. `details` are further members of the rendered error object.
+Each class knows its HTTP status and the name that REST clients see; its docstring is the message
+when none is given. `details` are further members of the rendered error object.
 """
 
 from typing import Any, ClassVar
@@ -228,7 +228,7 @@ class UnavailableError(FactbookError):
 
     @property
     def cause(self) -> str:
-        """Why, as the log tells it; clients are not told."""
+        """Underlying cause as the log reports it; clients do not see it."""
         cause = self.__cause__ or self
         return f"{type(cause).__name__}: {' '.join(str(cause).split())}"
 

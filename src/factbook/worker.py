@@ -1,7 +1,7 @@
-"""The work that goes on beside requests: trimming what has been kept long enough, and collecting.
+"""Background work beside requests: retention and collection.
 
-Of all processes on a database one holds the lease and does the housekeeping for all. Of those that
-serve, one collects too; processes that were started to collect do so beside it.
+Of all processes on a database, the one that holds the lease does the housekeeping for all. Of the
+serving processes one also collects; processes started as workers collect beside it.
 """
 
 import asyncio
@@ -39,7 +39,7 @@ _SOON = SECOND
 
 
 class Worker:
-    """Does what is due, once in a while, until it is cancelled."""
+    """Periodic background work, until cancelled."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class Worker:
         *,
         alone: bool = False,
     ) -> None:
-        """`alone`: the collector works only while no other such process has one that does."""
+        """With `alone` the collector works only while no other such process has a working one."""
         self._database = database
         self._settings = settings
         self._registry = registry
@@ -91,7 +91,7 @@ class Worker:
             raise outdated
 
     async def _stop(self) -> None:
-        """Let others have what is under way at once."""
+        """End the loops and release unfinished work at once."""
         if self._collector is not None:
             await self._collector.stop()
         if self._courier is not None:
@@ -102,7 +102,7 @@ class Worker:
                 await lease.release(self._database, _COLLECTOR, self._holder)
 
     async def collect(self) -> int:
-        """Do what was asked for; the number of requests."""
+        """Serve the refresh requests; returns their number."""
         known = await self._registry.current()
         live = [one for one in known.integrations.values() if not one.source.draft]
         sources = tuple(known.sources.values())
@@ -111,7 +111,7 @@ class Worker:
         )
 
     async def tick(self) -> None:
-        """One round of collecting, if it is this process that collects."""
+        """Do one round of collecting if this process is the one that collects."""
         if self._collector is None:
             return
         if not (await self._registry.current()).integrations:
@@ -125,7 +125,7 @@ class Worker:
             await self._collector.tick()
 
     async def _is_leading(self) -> bool:
-        """Whether this is the one process of its kind that collects; asked for now and then."""
+        """True if this is the one process of its kind that collects; renewed now and then."""
         now = self._clock()
         claimed_at = self._leased_until - run_queue.HELD
         if not 0 <= now - claimed_at < run_queue.RENEWED_EVERY:

@@ -1,7 +1,7 @@
 """The command line: `factbook`.
 
-What takes long to import is imported inside the commands that need it, so that `--help` and shell
-completion answer at once.
+Slow imports happen inside the commands that need them, so that `--help` and shell completion answer
+at once.
 """
 
 from typing import Annotated
@@ -84,5 +84,5 @@ def factbook(
 
 
 def main() -> None:
-    """Run the command that the process was started for."""
+    """Run the command line of this process."""
     app(prog_name="factbook")

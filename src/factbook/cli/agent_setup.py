@@ -1,4 +1,4 @@
-"""`factbook connect`: the configuration with which an agent reaches a server's tools."""
+"""`factbook connect`: configuration for an agent to reach a server's tools."""
 
 import re
 from typing import Annotated
@@ -32,8 +32,8 @@ def connect(
 ) -> None:
     """Print the configuration with which an agent reaches the server's tools.
 
-    What is printed is the whole file, or a command line. It says where the agent finds the token,
-    and does not hold the token.
+    Prints the whole file, or a command line. It says where the agent finds the token, and does
+    not contain the token.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""The arguments of a tool as they are typed on the command line: `key=value`."""
+"""Tool arguments as typed on the command line: `key=value`."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 def typed_arguments(
     tools: Sequence["ToolDescription"], name: str, pairs: Sequence[str]
 ) -> tuple[str, dict[str, Any]]:
-    """The tool's own name and its arguments, each of the type that the tool's schema says.
+    """The tool's own name and its arguments, each of the type in the tool's schema.
 
-    Raises InputError for an unknown tool or argument, naming those that there are, and for a value
-    of another type.
+    Raises InputError for an unknown tool or argument, listing the known ones, and for a value of
+    another type.
     """
     tool = _tool(tools, name)
     properties = tool.input_schema.get("properties", {})
@@ -41,7 +41,7 @@ def _argument(tool: str, properties: Mapping[str, Any], pair: str) -> tuple[str,
 
 
 def value(key: str, text: str, type_: str) -> Any:
-    """The text as a value of a type of JSON Schema; raises InputError when it is none."""
+    """Convert text to a type of JSON Schema; raises InputError if it is not a valid value."""
     import msgspec
 
     if type_ == "string":

@@ -16,7 +16,7 @@ app = typer.Typer(no_args_is_help=True, help="Who did what, and what was refused
 
 @app.callback()
 def _group() -> None:
-    """Who did what, and what was refused."""
+    """Export the audit of actions and refusals."""
 
 
 @app.command(epilog=EXIT_CODES)

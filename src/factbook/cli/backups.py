@@ -1,4 +1,4 @@
-"""`factbook backup` and `factbook restore`: copies of a SQLite database, on the database itself."""
+"""`factbook backup` and `factbook restore`: copies of a SQLite database, made locally."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -26,10 +26,10 @@ def backup(
     force: Annotated[bool, typer.Option("--force", help="Replace the file.")] = False,
     database_url: DatabaseUrl = None,
 ) -> None:
-    """Copy a SQLite database while it is used, with the key of its tokens and secrets.
+    """Copy a SQLite database while it is in use, with the key of its tokens and secrets.
 
-    Prints the file. Whoever can read it can do what the service can: it is made readable for its
-    owner alone. A token_key of the settings is not in it. PostgreSQL has pg_dump.
+    Prints the file. Anyone who can read it can do what the service can: it is readable only by
+    its owner. A token_key from the settings is not in it. PostgreSQL has pg_dump.
 
     \b
     Examples:
@@ -67,11 +67,11 @@ def restore(
     ] = False,
     database_url: DatabaseUrl = None,
 ) -> None:
-    """Put a backup in the place of a SQLite database, after the service was stopped.
+    """Replace a SQLite database with a backup, while the service is stopped.
 
-    The backup is checked and brought up to date first. What was there is put aside, and nothing of
-    it is removed. The feed of events begins anew: readers get 410 once, and webhooks go on with
-    what happens from now on. Sessions and invitations end.
+    The backup is checked and migrated first. The old database is moved aside, not removed. The
+    feed of events starts over: readers get 410 once, and webhooks continue with what happens
+    from now on. Sessions and invitations end.
 
     \b
     Examples:

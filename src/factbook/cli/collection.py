@@ -1,4 +1,4 @@
-"""`factbook worker`, `collect` and `sources`: collecting facts, on the database itself."""
+"""`factbook worker`, `collect` and `sources`: collection on the database itself."""
 
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -79,7 +79,7 @@ def collect(
 
 
 def sources(database_url: DatabaseUrl = None, as_json: Json = False) -> None:
-    """List the sources that are collected, and how each is doing; so does `factbook sources`.
+    """List the sources that are collected, with their health; `factbook sources` does the same.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""Talking to a server: the options that name it, and what its errors mean for a command."""
+"""Connections to a server: their options, and their errors as failures of a command."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -47,9 +47,9 @@ def connected(
     push_word: str = "factbook",
     where: Callable[[str], str] = str,
 ) -> Iterator["Client"]:
-    """A client of the server; what it raises inside the block becomes a Failure.
+    """A client of the server; its errors inside the block become a Failure.
 
-    `where` says in which file the item is that a JSON path of a push names.
+    `where` locates the item that a JSON path of a push names in its file.
     """
     # Importing HTTP takes longer than all the rest of the command line, and `--help` needs none.
     from factbook.client import Client, ClientError
@@ -93,5 +93,5 @@ def _refusal(error: "ApiError", where: Callable[[str], str]) -> CommandError:
 
 
 def count(lines: Sequence[str], noun: str) -> str:
-    """How many there are, in words: `1 problem`, `2 problems`."""
+    """Format a count with its noun: `1 problem`, `2 problems`."""
     return f"{len(lines)} {noun}{'' if len(lines) == 1 else 's'}"

@@ -1,4 +1,4 @@
-"""`factbook doctor`: what may be wrong with an installation."""
+"""`factbook doctor`: diagnosis of an installation."""
 
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -21,11 +21,11 @@ def doctor(
     database_url: DatabaseUrl = None,
     as_json: Json = False,
 ) -> None:
-    """Look at configuration, database, credentials, clocks and disk, and say what to do.
+    """Check configuration, database, credentials, clocks and disk, and say what to do.
 
-    Prints a line for each thing: ok, warning or problem. Nothing is changed. Hosts of integrations
-    are asked for little: what a credential may read, and the facts of one entity. Ends with exit
-    code 1 when there is a problem; warnings alone end with 0.
+    Prints a line for each check: ok, warning or problem. Nothing is changed. Hosts of
+    integrations get few requests: what a credential may read, and the facts of one entity. Exits
+    with 1 when there is a problem; warnings alone exit with 0.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""Reading entities from files of YAML or JSON, remembering where each one stood."""
+"""Entities read from files of YAML or JSON, with the place of each one."""
 
 import sys
 from collections.abc import Iterator
@@ -55,7 +55,7 @@ def _content(source: str) -> tuple[bytes, str]:
 
 
 def _looks_like_json(data: bytes) -> bool:
-    """Whether this is JSON; a YAML document may begin with a bracket just as well."""
+    """True if this is JSON; a YAML document may begin with a bracket just as well."""
     if data.lstrip()[:1] not in (b"{", b"["):
         return False
     try:
@@ -125,7 +125,7 @@ def _kind(value: object) -> str:
 
 
 def _gist(error: yaml.YAMLError) -> str:
-    """What is wrong and where, in one line."""
+    """YAML error and its position, in one line."""
     if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark:
         mark = error.problem_mark
         return f"{error.problem}, in line {mark.line + 1}, column {mark.column + 1}"
@@ -133,7 +133,7 @@ def _gist(error: yaml.YAMLError) -> str:
 
 
 class _Loader(safe_yaml.Loader):
-    """YAML as JSON means it: keys are text and unique, dates are text, numbers are finite."""
+    """YAML restricted to JSON's model: keys are unique texts, numbers are finite."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         """A mapping. Raises ConstructorError for a key that is there twice, which YAML forbids."""

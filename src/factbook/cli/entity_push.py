@@ -1,4 +1,4 @@
-"""`factbook push`, `validate` and `sets`: putting entities into the catalog."""
+"""`factbook push`, `validate` and `sets`: entities into the catalog."""
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Annotated, Literal

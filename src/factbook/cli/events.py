@@ -1,4 +1,4 @@
-"""`factbook events`: reading what changed, once or for as long as it goes on."""
+"""`factbook events`: changes in the catalog, once or continuously."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -44,7 +44,7 @@ def events(
     token: Token = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print each event as JSON.")] = False,
 ) -> None:
-    """Print what changed, the oldest first, and on standard error the cursor to go on with.
+    """Print what changed, oldest first, and on standard error the cursor to continue with.
 
     \b
     Examples:
@@ -70,7 +70,7 @@ def events(
 def _pages(
     ask: Callable[..., "EventPage"], cursor: str | None, left: int | None, *, follow: bool
 ) -> Iterator["EventPage"]:
-    """Page after page, until there is no more, or `left` events were read."""
+    """Page after page, until there are no more, or `left` events were read."""
     wait = None
     while True:
         page = ask(after=cursor, limit=left and min(left, _PAGE), wait=wait)

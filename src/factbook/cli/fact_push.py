@@ -1,4 +1,4 @@
-"""`factbook push-facts`: facts that a script knows, such as a step of a build."""
+"""`factbook push-facts`: facts from a script, such as a step of a build."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -42,9 +42,9 @@ def push_facts(
     token: Token = None,
     as_json: Json = False,
 ) -> None:
-    """Push facts about an entity to a source of the type push.
+    """Push facts about an entity to a source of type push.
 
-    Values are of the types that the source says. The token needs the permissions
+    Values are converted to the types that the source defines. The token needs the permissions
     tech-insights.fact.write and tech-insights.data-source.read.
 
     \b
@@ -72,7 +72,7 @@ def push_facts(
 
 
 def _facts(schema: Mapping[str, "FactType"], pairs: Sequence[str]) -> dict[str, Any]:
-    """The facts that were typed; raises InputError for an unknown one, or one of another type."""
+    """Facts as typed; raises InputError for an unknown one, or one of another type."""
     facts = {}
     for pair in pairs:
         name, equals, text = pair.partition("=")

@@ -1,4 +1,4 @@
-"""How a command ends when it cannot do what it was asked: one message and an exit code."""
+"""Failure of a command: one message and an exit code."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -25,7 +25,7 @@ Exit codes:
 
 
 class CommandError(Exception):
-    """What a command could not do; `lines` say more, one by one, and `hint` what to do next."""
+    """Failed command: a message, details in `lines`, and advice in `hint`."""
 
     def __init__(
         self, message: str, code: int = REFUSED, lines: Sequence[str] = (), hint: str | None = None
@@ -44,10 +44,10 @@ class CommandError(Exception):
 
 
 class Commands(TyperGroup):
-    """The commands, with the one place where an error becomes a message and an exit code."""
+    """Command group that turns every error into a message and an exit code."""
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command that was asked for. Raises typer.Exit for an error made on purpose."""
+        """Run the requested command. Raises typer.Exit for an error raised on purpose."""
         try:
             return super().invoke(ctx)
         except CommandError as raised:

@@ -1,4 +1,4 @@
-"""What the commands share that work on the database itself, without a server."""
+"""Shared parts of commands that work on the database itself, without a server."""
 
 from typing import TYPE_CHECKING, Annotated
 

@@ -1,4 +1,4 @@
-"""What the commands print: answers on stdout, everything that is said beside them on stderr."""
+"""Output of the commands: answers on stdout, everything else on stderr."""
 
 import os
 import sys
@@ -16,7 +16,7 @@ _LINES_SHOWN = 100
 
 
 def printable(text: str) -> str:
-    """The text with control characters escaped: what a server sends cannot drive the terminal."""
+    """Text with control characters escaped, so that a server cannot drive the terminal."""
     return "".join(
         char if char.isprintable() or char == "\n" else char.encode("unicode_escape").decode()
         for char in text
@@ -29,7 +29,7 @@ def note(message: str) -> None:
 
 
 def note_each(lines: Sequence[str]) -> None:
-    """Print each line on stderr, indented, and how many there are beyond the first hundred."""
+    """Print up to a hundred lines on stderr, indented, and the number of further ones."""
     for line in lines[:_LINES_SHOWN]:
         note(f"  {line}")
     if len(lines) > _LINES_SHOWN:
@@ -42,7 +42,7 @@ def say(message: str) -> None:
 
 
 def say_coloured(message: str, colour: str | None) -> None:
-    """Print a line of the answer on stdout; on a terminal in a colour, if NO_COLOR allows it."""
+    """Print a line of the answer on stdout; in colour on a terminal unless NO_COLOR is set."""
     plain = colour is None or os.environ.get("NO_COLOR")
     typer.secho(printable(message), fg=None if plain else colour)
 
@@ -73,7 +73,7 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Non
 
 @contextmanager
 def progress(description: str) -> Iterator[Callable[[str], None]]:
-    """Shows on stderr, when that is a terminal, what is being done; gives what changes the text."""
+    """Show an activity on stderr if that is a terminal; yields a function to change its text."""
     if not sys.stderr.isatty():
         yield lambda _: None
         return
@@ -88,9 +88,9 @@ def progress(description: str) -> Iterator[Callable[[str], None]]:
 
 @contextmanager
 def progress_bar(description: str) -> Iterator[Callable[[int, int], None]]:
-    """Shows on stderr, when that is a terminal, how much is done; gives what tells it.
+    """Show a progress bar on stderr if that is a terminal; yields a function to update it.
 
-    It is told the number of what is done, and of all.
+    The function takes the number done and the total.
     """
     if not sys.stderr.isatty():
         yield lambda done, total: None
@@ -108,7 +108,7 @@ def progress_bar(description: str) -> Iterator[Callable[[int, int], None]]:
 
 @contextmanager
 def until_enough() -> Iterator[None]:
-    """Ends a block that prints when the command is stopped, or when whoever reads has enough."""
+    """End a printing block quietly when the command is stopped or its reader has gone."""
     try:
         yield
     except KeyboardInterrupt:

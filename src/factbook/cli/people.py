@@ -1,4 +1,4 @@
-"""`factbook people`: who may sign in to the pages, managed on the database itself."""
+"""`factbook people`: accounts of the pages, managed on the database itself."""
 
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -30,7 +30,7 @@ Address = Annotated[
 
 @app.command("list", epilog=EXIT_CODES)
 def list_(database_url: DatabaseUrl = None, as_json: Json = False) -> None:
-    """List everybody who has an account, those who are disabled too.
+    """List everyone who has an account, including those who are disabled.
 
     \b
     Examples:

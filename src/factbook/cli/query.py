@@ -1,4 +1,4 @@
-"""`factbook entities`, `facets`, `facts` and `call`: asking what the catalog knows."""
+"""`factbook entities`, `facets`, `facts` and `call`: queries of the catalog."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
@@ -162,7 +162,7 @@ def _search(
     order: Sequence[str],
     fields: Sequence[str],
 ) -> Iterator["Entity"]:
-    """The entities whose name or title has this text, page by page."""
+    """Entities with this text in their name or title, page by page."""
     page = client.query(
         full_text=(text, _SEARCHED_FIELDS),
         filters=filters,

@@ -1,4 +1,4 @@
-"""`factbook serve` and `factbook migrate`: running the service."""
+"""`factbook serve`, `migrate` and `confirm-clock`: operation of the service."""
 
 from typing import Annotated
 
@@ -40,7 +40,7 @@ def migrate(
 ) -> None:
     """Bring the database up to date, and print what was applied. `serve` does so by itself.
 
-    The release before goes on working meanwhile and afterwards.
+    The previous release keeps working meanwhile and afterwards.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""`factbook token`: making, listing and revoking API tokens on the database itself."""
+"""`factbook token`: API tokens, managed on the database itself."""
 
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -53,7 +53,7 @@ def create(
 
 @app.command("list", epilog=EXIT_CODES)
 def list_(database_url: DatabaseUrl = None, as_json: Json = False) -> None:
-    """List the tokens that were not revoked, without their values.
+    """List the tokens that are not revoked, without their values.
 
     \b
     Examples:

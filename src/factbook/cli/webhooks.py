@@ -1,4 +1,4 @@
-"""`factbook webhooks`: the addresses that events are sent to."""
+"""`factbook webhooks`: the addresses that receive events."""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -23,7 +23,7 @@ def list_(
     token: Token = None,
     as_json: Json = False,
 ) -> None:
-    """List the webhooks, and how each is doing.
+    """List the webhooks, with their health.
 
     \b
     Examples:
@@ -73,7 +73,9 @@ def create(
     token: Token = None,
     as_json: Json = False,
 ) -> None:
-    """Send events from now on to an address, and print the secret that signs them, this once.
+    """Send events from now on to an address, and print the secret that signs them.
+
+    The secret is shown only once.
 
     \b
     Examples:
@@ -97,7 +99,7 @@ def try_(
     token: Token = None,
     as_json: Json = False,
 ) -> None:
-    """Send a test message now, once, and say what came of it.
+    """Send one test message now, and report the result.
 
     \b
     Examples:
@@ -117,7 +119,7 @@ def try_(
 def enable(
     context: typer.Context, webhook: Id, server: Server = DEFAULT_SERVER, token: Token = None
 ) -> None:
-    """Send to a webhook again that was disabled, and once more what was given up.
+    """Enable a disabled webhook again, and retry what was given up.
 
     \b
     Examples:
@@ -132,7 +134,7 @@ def enable(
 def delete(
     context: typer.Context, webhook: Id, server: Server = DEFAULT_SERVER, token: Token = None
 ) -> None:
-    """Remove a webhook, and what waits to be sent to it.
+    """Remove a webhook and its waiting messages.
 
     \b
     Examples:

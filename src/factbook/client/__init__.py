@@ -6,7 +6,7 @@
             ...
 
 Every method is written once, in `calls` and the modules named after it, as a function that
-returns a `Call`: what to ask, and how the answer is read. The two classes differ only in how they
+returns a `Call`: the request, and the reader of its answer. The two classes differ only in how they
 send one.
 """
 

@@ -1,4 +1,4 @@
-"""What a server answers, as types: camel case on the wire, snake case here."""
+"""Answers that the client reads in another form than `factbook.schemas` describes."""
 
 from typing import Any
 
@@ -21,9 +21,9 @@ class Changes(Answer):
 
 
 class SetItem(Answer):
-    """One entity of a set as the server stores it.
+    """An entity of a set as the server stores it: the described `Item` without `rawData`.
 
-    `rawData`, which has the content of `entity` again, is not kept.
+    `rawData` has the content of `entity` again and would double the memory of a large set.
     """
 
     id: str
@@ -51,7 +51,10 @@ class Difference(Answer):
 
 
 class PushAnswer(Answer, omit_defaults=True):
-    """What a push did; in a dry run what it would do, with `difference` and without `items`."""
+    """The result of a push, or of a dry run: that one has `difference` and no `items`.
+
+    The server describes the two as `Pushed` and `Tried`.
+    """
 
     set: str
     revision: int
@@ -128,7 +131,7 @@ class Ancestry(Answer):
 
 
 class ServerInfo(Answer, omit_defaults=True):
-    """What a tool-call endpoint says it is."""
+    """Name and version of a tool-call endpoint."""
 
     name: str
     version: str

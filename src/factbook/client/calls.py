@@ -1,4 +1,4 @@
-"""The client's requests as values: what to ask, and how its answer is read. Here: sets.
+"""The client's requests as values, each with the reader of its answer. Here: sets.
 
 `catalog_calls` and `tool_calls` have the others.
 """
@@ -79,7 +79,7 @@ def push(
     max_removals: int | str | None = None,
     if_match: int | None = None,
 ) -> Call[PushAnswer]:
-    """Replace the content of a set by these entities; what that changed.
+    """Replace the content of a set by these entities, and return the changes.
 
     With `dry_run` nothing is written. `on_conflict="take"` takes over references that another set
     holds. A push that would remove more than `max_removals` entities (or per cent: `"10%"`), or
@@ -115,7 +115,7 @@ def set(set_id: str, *, limit: int | None = None, cursor: str | None = None) -> 
 
 
 def delete_set(set_id: str) -> Call[PushAnswer]:
-    """Remove every entity of a set; what that changed. Its revisions can still be restored."""
+    """Remove every entity of a set, and return the changes. Its revisions can still be restored."""
     read = partial(decode, PushAnswer)
     return Call(method="DELETE", path=_set_path(set_id), read=read, timeout=_PUSH_TIMEOUT)
 

@@ -1,4 +1,4 @@
-"""The client's requests to the catalog: reading it, counting it, and what changes one entity."""
+"""The client's requests to the catalog: reading, counting, and changing one entity."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -172,7 +172,7 @@ def facets(
 def ancestry(ref: str) -> Call[Ancestry]:
     """The entity with this reference and those that it comes from, with how they hang together.
 
-    Raises ApiError with status 404 when there is none, and ValueError for what is no reference.
+    Raises ApiError with status 404 when there is none, and ValueError for an invalid reference.
     """
     path = f"{_by_name(ref)}/ancestry"
     return Call(method="GET", path=path, read=partial(decode, Ancestry))

@@ -1,4 +1,4 @@
-"""The two clients; what they have in common is in the functions that make calls."""
+"""The two clients; the functions that make calls are common to both."""
 
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from functools import wraps

@@ -1,4 +1,4 @@
-"""What can go wrong between a client and a server, in one tree.
+"""Errors between a client and a server, in one tree.
 
 ClientError
 ├── ConnectionFailed      the server was not reached, or the connection broke

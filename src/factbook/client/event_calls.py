@@ -86,7 +86,7 @@ def enable_webhook(webhook_id: str) -> Call[Webhook]:
 
 
 def test_webhook(webhook_id: str) -> Call[TriedWebhook]:
-    """Send a message of the type `webhook.test` now, once; what came of it."""
+    """Send a message of the type `webhook.test` now, once, and return the result."""
     return Call(method="POST", path=f"{_path(webhook_id)}/test", read=partial(decode, TriedWebhook))
 
 

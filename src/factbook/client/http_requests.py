@@ -1,4 +1,4 @@
-"""What both kinds of client do with a call: how they are made, what they send, how it fails."""
+"""Steps that both clients share: their options, the request of a call, and its failures."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 @contextmanager
 def connecting(server: str) -> Iterator[None]:
-    """What the HTTP library raises in this block becomes ConnectionFailed."""
+    """Raise ConnectionFailed for every error of the HTTP library in this block."""
     try:
         yield
     except httpx2.TimeoutException:
@@ -24,7 +24,7 @@ def connecting(server: str) -> Iterator[None]:
 
 
 def options(server: str, token: str | None) -> dict[str, Any]:
-    """What both kinds of HTTP client are made with. Raises ValueError for what cannot be sent."""
+    """Options of both HTTP clients. Raises ValueError for an address or token that is none."""
     if not server.startswith(("http://", "https://")):
         raise ValueError(
             f"{server!r} is no address of a server: it begins with http:// or https://."

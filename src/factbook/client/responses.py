@@ -30,7 +30,7 @@ def nothing(_: httpx2.Response) -> None:
 def answer(
     read: Callable[[httpx2.Response], T], response: httpx2.Response, answers: Collection[int] = ()
 ) -> T:
-    """What `read` makes of the response. Raises the ClientError that it is instead.
+    """Read a response with `read`. Raises ClientError for one that is an error.
 
     `answers` are the statuses that `read` understands beside those of success.
     """

@@ -1,4 +1,4 @@
-"""What commands do on the database itself, without a server: collect facts, manage tokens."""
+"""Commands that work on the database without a server: collection, tokens, people, audit."""
 
 import asyncio
 import re
@@ -97,9 +97,9 @@ async def statuses(app: Application, clock: Clock = now) -> list[Status]:
 async def create_token(
     app: Application, name: str, owner: str, permissions: Sequence[str], lifetime: str
 ) -> str:
-    """A new token's value; nothing else ever shows it.
+    """Create a token and return its value, which is never shown again.
 
-    Raises NotAllowedError where the owner is a person who may not do as much.
+    Raises NotAllowedError when the permissions exceed those of an owner who is a person.
     """
     value, duration = tokens.generate(), tokens.lifetime(lifetime)
     wish = TokenRequest(name, known_permissions.checked(permissions), duration)
@@ -148,10 +148,11 @@ async def export_audit(
     every: float = 10,
     clock: Clock = now,
 ) -> None:
-    """Write the audit as JSON lines, oldest first, behind the cursor `after`.
+    """Write the audit as JSON lines, oldest first, starting after the cursor `after`.
 
-    `follow`: on and on until cancelled, `every` so many seconds, what is old enough that nothing
-    comes in before it; `warn` is told of a clock set back. Raises InputError for what is no cursor.
+    With `follow` it polls every `every` seconds until cancelled, and exports only records old
+    enough that none can still precede them. Calls `warn` when the clock was set back. Raises
+    InputError for an invalid cursor.
     """
     if after is not None and not re.fullmatch(json_lines.CURSOR, after):
         raise InputError(f'--after takes the "cursor" of a line, not "{after}".')
@@ -180,8 +181,8 @@ async def list_people(app: Application) -> list[Person]:
 async def invite(app: Application, role: str | None, server: str | None) -> tuple[str, str]:
     """The link of a new invitation, and the role it gives.
 
-    Without a role: administrator where there is nobody yet, and viewer where there is somebody.
-    Raises InputError where nothing says at which address the service is.
+    The role defaults to administrator when there are no people yet, and to viewer otherwise. Raises
+    InputError when the address of the service is not known.
     """
     address, secret, at = _address(app, server), invitations.generate(), now()
     digest = invitations.digest(secret, token_key(app.settings))
@@ -232,7 +233,7 @@ def _address(app: Application, server: str | None) -> str:
 
 
 def _writing(database: Database, about: AuditEntry | About, now: int) -> Write:
-    """What writes to the database, and records it as done on the command line."""
+    """Transaction runner that records each write in the audit as made on the command line."""
     return trail.writing(database, Caller(COMMAND_LINE, now), about)
 
 
@@ -246,7 +247,7 @@ async def _integration(app: Application, database: Database, source_id: str) -> 
 
 
 async def _begin(database: Database, integration: Integration, ref: str | None, now: int) -> int:
-    """Queue a run, or find the one that is under way; its id."""
+    """Queue a run, or join the one under way, and return its id."""
     source_id = integration.source.id
     entity_id = None if ref is None else await _entity_id(database, ref)
     write = _writing(database, audit.of_run(source_id, ref), now)

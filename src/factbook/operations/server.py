@@ -1,4 +1,4 @@
-"""Serving until told to stop, and what comes before it."""
+"""The server processes, and the preparations before they start."""
 
 import asyncio
 import faulthandler
@@ -56,7 +56,7 @@ def serve(settings: Settings) -> None:
 
 
 def _most_connections() -> int:
-    """How many connections a process can hold open; raises the limit of files where it may."""
+    """Maximum open connections of a process; raises the file limit where permitted."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, _MOST_FILES)
     if soft != resource.RLIM_INFINITY and soft < wanted:
@@ -73,7 +73,7 @@ def migrate(settings: Settings) -> list[str]:
 
 
 def pending(settings: Settings) -> list[str]:
-    """The names of the migrations that `migrate` would apply; nothing is made or changed."""
+    """Names of the migrations that `migrate` would apply; changes nothing."""
     if not is_there(settings.database_url):
         return migrations.names()
     return _on_database(settings, migrations.pending)

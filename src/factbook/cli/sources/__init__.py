@@ -1,4 +1,4 @@
-"""`factbook sources`: sources as code, and how those that are collected are doing."""
+"""`factbook sources`: sources as code, and the state of collected ones."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -104,7 +104,7 @@ def plan(
 ) -> None:
     """Show how the sources of the server differ from those that files define.
 
-    Nothing is written. Exit code 0 says that there is nothing to apply.
+    Nothing is written. Exit code 0 means that there is nothing to apply.
 
     \b
     Examples:
@@ -139,10 +139,10 @@ def apply(
     server: Server = DEFAULT_SERVER,
     token: Token = None,
 ) -> None:
-    """Make the sources of the server those that files define, and publish them.
+    """Bring the sources of the server in line with the files, and publish them.
 
-    Shows first what differs, as `plan` does, and asks. What is refused keeps nothing else from
-    being written; doing it again goes on from there.
+    First shows what differs, as `plan` does, and asks. A refused source does not keep the others
+    from being written; run it again to continue.
 
     \b
     Examples:
@@ -191,11 +191,11 @@ def try_(
     token: Token = None,
     as_json: Json = False,
 ) -> None:
-    """Try definitions on one entity: what is asked, what comes back, which facts are in it.
+    """Try definitions on one entity: show the request, the answer, and the facts in it.
 
-    The server asks, and stores nothing. With --recorded it asks once; from then on the answer is
-    read from the file, without a server. Exit code 1 says that a fact has a problem: another one
-    than that the answer does not say it.
+    The server sends the request, and stores nothing. With --recorded it does so once; later the
+    answer is read from the file, without a server. Exit code 1 means that there is no fact, or
+    that one has a problem other than being absent from the answer.
 
     \b
     Examples:
@@ -227,7 +227,7 @@ def _steps(
     drafts: bool,
     prune: bool,
 ) -> list["PlanStep"]:
-    """What differs from the server."""
+    """Steps that make the server match the files."""
     from factbook.cli.sources import change_plan, files
 
     with progress("Reading") as show:
@@ -238,7 +238,7 @@ def _steps(
 
 
 def _confirm() -> None:
-    """Ask whether to write; raises Failure for anything but yes."""
+    """Ask before writing; raises Failure for anything but yes."""
     try:
         if typer.confirm("Write this?", err=True):
             return

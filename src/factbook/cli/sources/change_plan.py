@@ -1,4 +1,4 @@
-"""What has to happen for the server to have the sources that files define, and doing it."""
+"""Plan of the changes that make a server's sources match the files, and its execution."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Literal, NamedTuple
@@ -19,7 +19,7 @@ _MARKS: Final[dict[Action, str]] = {"create": "+", "change": "~", "publish": "~"
 
 
 class PlanStep(NamedTuple):
-    """What happens to one source; `breaking` says which facts are lost, by their names.
+    """Change of one source; `breaking` describes the lost facts, by their names.
 
     `document` is None for a source that is deleted.
     """
@@ -32,7 +32,7 @@ class PlanStep(NamedTuple):
     breaking: Mapping[str, str]
 
     def as_json(self) -> dict[str, Any]:
-        """The step as `--json` shows it."""
+        """The step in the form of `--json`."""
         return {
             "id": self.id,
             "action": self.action,
@@ -42,9 +42,9 @@ class PlanStep(NamedTuple):
 
 
 def plan(client: Client, read: Sequence[Read], *, drafts: bool, prune: bool) -> list[PlanStep]:
-    """What differs from the server: what is defined in the order of the files, then deletions.
+    """Steps from the server to the files: definitions in file order, then deletions.
 
-    Raises Failure for an id of a builtin source, and for a token that is not shown definitions.
+    Raises Failure for an id of a builtin source, and for a token that may not read definitions.
     """
     ids = [source.id for source in every(client)]
     there = {one.id: client.data_source(one.id) for one in read if one.id in set(ids)}
@@ -68,7 +68,7 @@ def every(client: Client) -> Iterator[DataSource]:
 
 
 def show(steps: Iterable[PlanStep]) -> None:
-    """Print what is going to happen, field by field."""
+    """Print the steps, field by field."""
     for step in steps:
         where = f", {step.origin}" if step.origin else ""
         say_coloured(f"{step.id}: {_words(step)}{where}", _COLOURS[_MARKS[step.action]])
@@ -79,7 +79,7 @@ def show(steps: Iterable[PlanStep]) -> None:
 
 
 def summary(steps: Sequence[PlanStep]) -> str:
-    """How many sources get what, in a line."""
+    """Counts of the steps by action, in a line."""
     words: dict[Action, str] = {
         "create": "to create",
         "change": "to change",
@@ -92,7 +92,7 @@ def summary(steps: Sequence[PlanStep]) -> str:
 
 
 def check_breaking(steps: Iterable[PlanStep]) -> None:
-    """Raise Failure when publishing would take facts away."""
+    """Raise Failure when publishing would remove facts."""
     lines = [f"{s.id}: {name} {what}" for s in steps for name, what in s.breaking.items()]
     if lines:
         raise CommandError(
@@ -111,9 +111,9 @@ def apply(
     force: bool,
     tell: Callable[[str], None],
 ) -> list[str]:
-    """Do every step, and tell of each; what the server refused, which keeps no other from its turn.
+    """Execute every step and report each; returns the refusals, which do not stop the others.
 
-    Doing the same again goes on where this ended.
+    Running it again continues after the last success.
     """
     refused = []
     for step in steps:
@@ -129,7 +129,7 @@ def apply(
 
 
 def _step(one: Read, existing: DataSource | None, *, drafts: bool) -> PlanStep | None:
-    """What has to be done about a definition; None for nothing."""
+    """Step for a definition; None if nothing differs."""
     document = one.definition.document
     if existing is None:
         return PlanStep("create", one.id, one.origin, document, differences(None, document), {})
@@ -166,7 +166,7 @@ def _done(client: Client, step: PlanStep, *, drafts: bool, force: bool) -> str:
 
 
 def _problem(source: DataSource) -> str:
-    """What keeps a source from being collected, such as a connection that is not configured."""
+    """Note on the reason that a source cannot be collected, such as a missing connection."""
     return f"; it cannot be collected: {source.problem}" if source.problem else ""
 
 
@@ -177,7 +177,7 @@ def _deletion(existing: DataSource) -> PlanStep | None:
 
 
 def _is_defined(source: DataSource) -> bool:
-    """Whether it can be defined anew; the builtin ones, and those of plug-ins, cannot."""
+    """True if it has a definition; builtin sources and those of plug-ins have none."""
     return source.definition is not None
 
 

@@ -1,4 +1,4 @@
-"""How a definition differs from another, field by field."""
+"""Differences between two definitions, field by field."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -28,7 +28,7 @@ class FieldDifference(NamedTuple):
 
     @property
     def mark(self) -> str:
-        """What stands before it in a list: `+`, `-` or `~`."""
+        """Mark before it in a list: `+`, `-` or `~`."""
         if self.before is None:
             return "+"
         return "-" if self.after is None else "~"
@@ -39,12 +39,12 @@ class FieldDifference(NamedTuple):
 
 
 def same(one: Document | None, other: Document | None) -> bool:
-    """Whether two documents say the same; the order of an object's members says nothing."""
+    """True if two documents are equal; the order of an object's members is ignored."""
     return _encode(one) == _encode(other)
 
 
 def differences(before: Document | None, after: Document) -> list[FieldDifference]:
-    """What has to change for the first document to become the second one."""
+    """Changes that turn the first document into the second one."""
     old, new = dict(_fields(before or {})), dict(_fields(after))
     return [
         FieldDifference(".".join(path), _shown(path, old.get(path)), _shown(path, new.get(path)))
@@ -54,7 +54,7 @@ def differences(before: Document | None, after: Document) -> list[FieldDifferenc
 
 
 def lost(published: Document, after: Document) -> dict[str, str]:
-    """What becomes of published facts that are removed or get another type, by their names."""
+    """Changes of published facts that are removed or get another type, by their names."""
     old, new = published["schema"], after["schema"]
     return {
         name: f"was {old[name]['type']}, is {new[name]['type']}" if name in new else "is removed"
@@ -64,7 +64,7 @@ def lost(published: Document, after: Document) -> dict[str, str]:
 
 
 def _fields(document: Document, place: _Path = ()) -> Iterator[tuple[_Path, str]]:
-    """The values of a document, each with its path; a list is one value."""
+    """Values of a document with their paths; a list is one value."""
     for name, value in document.items():
         path = (*place, name)
         if isinstance(value, Mapping) and value:
@@ -74,7 +74,7 @@ def _fields(document: Document, place: _Path = ()) -> Iterator[tuple[_Path, str]
 
 
 def _shown(path: _Path, value: str | None) -> str | None:
-    """A value, or that it is not shown: what a log keeps must not hold a secret gone astray."""
+    """A value, or a note that it is hidden: logs must not hold a misplaced secret."""
     if value is None or path[:2] != _CONFIG:
         return value
     named = any(map(_SECRET.search, path[2:])) or _SECRET_MEMBER.search(value)

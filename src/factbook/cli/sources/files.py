@@ -1,4 +1,4 @@
-"""Reading definitions of sources from files and directories, with every problem of all of them."""
+"""Definitions of sources from files and directories, with all problems of all of them."""
 
 import os
 import sys
@@ -25,19 +25,19 @@ _SUFFIXES: Final = (".yaml", ".yml", ".json")
 
 
 class Read(NamedTuple):
-    """A valid definition, and where it was read, e.g. `builds.yaml document 1 (line 1)`."""
+    """A valid definition, and its place, e.g. `builds.yaml document 1 (line 1)`."""
 
     definition: CustomSourceDefinition
     origin: str
 
     @property
     def id(self) -> str:
-        """The id of the source."""
+        """Id of the source."""
         return self.definition.source.id
 
 
 def read(places: Sequence[str]) -> list[Read]:
-    """The definitions in files, and in those of directories and the directories below them.
+    """The definitions in files, and in directories and the directories below them.
 
     Raises Failure listing every problem of every file, each with its file, document and path, and
     InputError when there is no definition at all.
@@ -69,7 +69,7 @@ def _files(places: Sequence[str], problems: list[str]) -> Iterator[str]:
 
 
 def _files_below(directory: str, problems: list[str]) -> Iterator[str]:
-    """The files of definitions below a directory; links to directories are not followed."""
+    """Definition files below a directory; links to directories are not followed."""
 
     def unreadable(error: OSError) -> None:
         problems.append(f"{error.filename} cannot be read: {error.strerror}.")
@@ -98,7 +98,7 @@ def _read_file(file: str, problems: list[str]) -> list[Read]:
 
 
 def _definitions(file: str, problems: list[str]) -> list[Read]:
-    """The valid definitions of a file; raises OSError, UnreadableError or InputError for it all."""
+    """Valid definitions of a file; raises OSError, UnreadableError or InputError for it all."""
     name = "standard input" if file == STDIN else file
     data = content(file)
     with suppress(yaml.YAMLError):  # `parse` says where
@@ -123,7 +123,7 @@ def _definition(document: dict[str, Any]) -> CustomSourceDefinition:
 
 
 def content(file: str) -> bytes:
-    """What a file holds; raises OSError, and InputError for one that is too large."""
+    """Content of a file; raises OSError, and InputError for one that is too large."""
     if file == STDIN:
         data = sys.stdin.buffer.read(LARGEST + 1)
     else:

@@ -1,4 +1,4 @@
-"""What a source was answered for an entity, kept in a file, and its facts taken from it again."""
+"""Recorded answers of a source for an entity, kept in a file and replayed into facts."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -22,7 +22,7 @@ from factbook.outbound.outcomes import Missing
 
 
 class Recording(msgspec.Struct, rename="camel", kw_only=True):
-    """A trial that was recorded."""
+    """A recorded trial."""
 
     source: str
     entity: dict[str, Any]
@@ -32,13 +32,13 @@ class Recording(msgspec.Struct, rename="camel", kw_only=True):
 
 
 def file_of(folder: str, source_id: str, ref: EntityRef) -> Path:
-    """Where the recording of a source and an entity is."""
+    """Path of the recording for a source and an entity."""
     name = ".".join(quote(part, safe="") for part in (ref.kind, ref.namespace, ref.name))
     return Path(folder, source_id, f"{name}{files.RECORDING}")
 
 
 def load(file: Path) -> Recording | None:
-    """The recording in a file; None when there is no file. Raises InputError for anything else."""
+    """Recording in a file; None when there is no file. Raises InputError for an invalid one."""
     try:
         return msgspec.json.decode(files.content(str(file)), type=Recording)
     except FileNotFoundError:
@@ -74,9 +74,9 @@ def save(
 
 
 def replayed(recording: Recording, definition: CustomSourceDefinition) -> Tried:
-    """The trial again, with the definition as it is now.
+    """The trial again, with the current definition.
 
-    Raises InputError when the definition asks for something else now.
+    Raises InputError when the definition now makes another request.
     """
     request = _request(definition, recording.entity)
     if isinstance(request, Missing):
@@ -97,7 +97,7 @@ def replayed(recording: Recording, definition: CustomSourceDefinition) -> Tried:
 def _request(
     definition: CustomSourceDefinition, entity: Mapping[str, Any]
 ) -> dict[str, Any] | Missing | None:
-    """What the definition asks for now, as it is recorded."""
+    """Request of the current definition, in the recorded form."""
     if definition.request is not None:
         rendered = http_source.rendered(definition.request, entity)
         if isinstance(rendered, Missing):
@@ -110,7 +110,7 @@ def _request(
 
 
 def _collected(recording: Recording, definition: CustomSourceDefinition) -> Collected | None:
-    """What the definition takes out of the answer; None for an answer that was a failure."""
+    """Result of the definition for the answer; None for an answer that was a failure."""
     status, body = recording.answer.status, recording.answer.body.encode()
     if status is not None and not 200 <= status < 300:
         return None
@@ -118,7 +118,7 @@ def _collected(recording: Recording, definition: CustomSourceDefinition) -> Coll
 
 
 def shown(request: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """A request without its headers, which may hold a secret gone astray."""
+    """A request without its headers, which may hold a misplaced secret."""
     if request is None:
         return None
     return {name: value for name, value in request.items() if name != "headers"}

@@ -1,4 +1,4 @@
-"""Trying definitions on an entity, on the server or with what was recorded."""
+"""Trials of definitions on an entity, on the server or from a recording."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -31,7 +31,7 @@ def tried(
     """The trial of a definition on an entity.
 
     With a folder: from its recording, without a server, or else recorded there. Raises InputError
-    for a recording that cannot be used, or an answer that cannot be recorded.
+    for an unusable recording, or an answer that cannot be recorded.
     """
     definition = one.definition
     if folder is None:
@@ -51,7 +51,7 @@ def tried(
 
 
 def show(one: Read, ref: EntityRef, trial: Tried) -> None:
-    """Print what was asked, the beginning of what came, and the facts."""
+    """Print the request, the beginning of the answer, and the facts."""
     say(f"{one.id} about {ref}")
     if trial.request is not None:
         say(f"Request: {_request(trial.request)}")
@@ -63,12 +63,12 @@ def show(one: Read, ref: EntityRef, trial: Tried) -> None:
 
 
 def as_json(one: Read, ref: EntityRef, trial: Tried) -> dict[str, Any]:
-    """The trial as `--json` shows it."""
+    """The trial in the form of `--json`."""
     return {"id": one.id, "entity": str(ref), **msgspec.to_builtins(trial)}
 
 
 def has_failed(one: Read, trial: Tried) -> bool:
-    """Whether the trial shows a problem: no fact at all, or one that should have a value."""
+    """True if the trial shows a problem: no fact at all, or one that should have a value."""
     if one.definition.type == "push":
         return False
     words = {reasons.word(reason) for reason in trial.reasons.values()}

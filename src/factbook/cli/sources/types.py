@@ -1,4 +1,4 @@
-"""The types of sources, without the import of what reads their definitions."""
+"""Types of sources, without importing the reader of their definitions."""
 
 from typing import Literal
 

@@ -1,5 +1,5 @@
-"""Backups of a SQLite database while it is used, and putting one back.
+"""Online backups of a SQLite database, and their restoration.
 
-A backup is one SQLite file: the database as it was at one moment, and the key of its tokens and
-secrets in a table of its own, without which it would be of little use.
+A backup is one SQLite file: the database as of one moment and, in a table of its own, the key of
+its tokens and secrets, without which the backup would be of little use.
 """

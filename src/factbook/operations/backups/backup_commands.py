@@ -29,7 +29,7 @@ def backup(
     keep: int | None = None,
     clock: Clock = now,
 ) -> tuple[Path, bool]:
-    """The file of a new backup, and whether the key is in it; raises what `files.backup` does."""
+    """Make a backup; returns its file and whether the key is in it, raises as `files.backup`."""
     database = _sqlite(settings)
     key, check = _key(settings)
     made = files.backup(
@@ -41,9 +41,10 @@ def backup(
 def restore(
     settings: Settings, file: Path, *, show: Show, replace: bool = False, clock: Clock = now
 ) -> tuple[Restored, bool]:
-    """What was done, and whether the key in force is the backup's (None: nobody knows).
+    """Restore a backup; returns the result, and whether the key in force is the backup's.
 
-    Raises what `restoring.restore` does.
+    That counts as true where the backup says nothing of its key. Raises what `restoration.restore`
+    does.
     """
     database = _sqlite(settings)
     done = restoration.restore(
@@ -61,20 +62,20 @@ async def settle(app: Application, clock: Clock = now) -> int:
 
 
 def _sqlite(settings: Settings) -> Path:
-    """The file itself, where the settings name a link to it: a link is to stay one."""
+    """The database file itself, resolving a link in the settings: a link is to stay one."""
     if not settings.database_url.startswith("sqlite:"):
         raise InputError(_WITH_POSTGRESQL)
     return sqlite_path(settings.database_url).resolve()
 
 
 def _key_file(settings: Settings) -> Path:
-    """The key file, there or not; it is beside what the settings name."""
+    """Path of the key file, existing or not; it is beside the path in the settings."""
     named = sqlite_path(settings.database_url)
     return named.with_name(f"{named.name}.key").resolve()
 
 
 def _key(settings: Settings) -> tuple[str | None, str | None]:
-    """The content of the key file, None where the settings have the key; and its check."""
+    """Content of the key file, None where the settings hold the key; and its check value."""
     if settings.token_key is not None:
         return None, files.key_check(tokens.key(settings.token_key, None))
     file = _key_file(settings)

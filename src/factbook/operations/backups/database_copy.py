@@ -1,4 +1,4 @@
-"""Copying a SQLite database as it is at one moment, whatever is written meanwhile."""
+"""Copy of a SQLite database as of one moment, while it is written to."""
 
 import os
 import sqlite3
@@ -19,9 +19,9 @@ _STEP: Final = 2048
 
 
 def copy(source: Path, target: Path, show: Show) -> None:
-    """Fill the target, an empty file, with what the source holds at the beginning of the copy.
+    """Fill the target, an empty file, with the content of the source as of the start of the copy.
 
-    Writers of the source neither wait nor make it begin anew: all of it is read in one transaction.
+    Writers of the source neither wait nor restart the copy: all of it is read in one transaction.
     The target is one file without a journal. Raises UnavailableError, InputError for a source that
     is no database.
     """
@@ -42,7 +42,7 @@ def copy(source: Path, target: Path, show: Show) -> None:
 
 
 def reading(path: Path) -> sqlite3.Connection:
-    """A connection that makes no file where there is none.
+    """A connection that does not create a missing file.
 
     Raises UnavailableError for a write-ahead log that is damaged: SQLite would take it for empty,
     and remove it when the connection is closed.
@@ -56,8 +56,7 @@ def reading(path: Path) -> sqlite3.Connection:
 def check(path: Path, *, whole: bool = False, copy_of: Path | None = None) -> None:
     """Raise InputError unless the structure of the database is sound.
 
-    `whole` compares indexes with their tables, too. What is wrong with a copy is wrong with what it
-    was made of.
+    `whole` compares indexes with their tables, too. A defect of a copy is a defect of its source.
     """
     with told(path), closing(reading(path)) as database:
         found = database.execute(f"PRAGMA {'integrity' if whole else 'quick'}_check(1)").fetchone()
@@ -67,7 +66,7 @@ def check(path: Path, *, whole: bool = False, copy_of: Path | None = None) -> No
 
 
 def size(path: Path) -> int:
-    """Bytes of a copy of the database."""
+    """Size of a copy of the database in bytes."""
     with told(path), closing(reading(path)) as database:
         [pages] = database.execute("PRAGMA page_count").fetchone()
         [page] = database.execute("PRAGMA page_size").fetchone()
@@ -75,7 +74,7 @@ def size(path: Path) -> int:
 
 
 def make_whole(path: Path) -> None:
-    """Bring what is in the log beside a file of our own into it.
+    """Checkpoint the log beside a file of our own into it.
 
     Raises UnavailableError where that fails.
     """
@@ -101,7 +100,7 @@ def to_disk(path: Path) -> None:
 
 @contextmanager
 def told(path: Path) -> Iterator[None]:
-    """What SQLite or the system could not do, as an error for people."""
+    """Translate errors of SQLite or the system into errors with a message for people."""
     try:
         yield
     except sqlite3.DatabaseError as error:

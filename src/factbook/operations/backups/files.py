@@ -1,4 +1,4 @@
-"""Making a backup, and what a backup is: one file, whole or not there at all."""
+"""Creation of backups, each of which is one file, complete or absent."""
 
 import fcntl
 import hashlib
@@ -25,7 +25,7 @@ _PRIVATE: Final = 0o600
 
 
 class Note(NamedTuple):
-    """What a backup says of itself: when and by which version it was made, and its key.
+    """Metadata stored in a backup: its time, the version that made it, and its key.
 
     `key` is the content of the key file, None where the settings had the key. `key_check` tells
     whether another key is the same one.
@@ -48,11 +48,11 @@ def backup(
     replace: bool = False,
     keep: int | None = None,
 ) -> Path:
-    """Copy a database that is in use; the file that was made.
+    """Copy a database that is in use; returns the file that was made.
 
-    `to` is a file, or a folder, in which the file is named after the time and the newest `keep`
-    are kept. The file is readable for its owner alone, was read once to its end, and is on the
-    disk. Raises InputError, ConflictError for a file that is there and not to be replaced,
+    `to` is a file, or a folder, in which the file is named after the time and the newest `keep` are
+    kept. The file is readable for its owner alone, was read once to its end, and is on the disk.
+    Raises InputError, ConflictError for a file that exists and is not to be replaced,
     UnavailableError when there is no room or something fails: then nothing is left behind.
     """
     if not database.exists():
@@ -80,7 +80,7 @@ def backup(
 
 
 def note_of(file: Path) -> Note | None:
-    """What a backup says of itself; None for a copy that was made by other means."""
+    """Metadata of a backup; None for a copy that was made by other means."""
     with database_copy.told(file), closing(database_copy.reading(file)) as database:
         if not database.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (_TABLE,)).fetchone():
             return None
@@ -96,15 +96,16 @@ def forget_note(database: Path) -> None:
 
 
 def key_check(key: bytes) -> str:
-    """What is the same for the same key, and does not give it away."""
+    """Fingerprint of a key that does not reveal it."""
     return hashlib.blake2b(b"factbook backup", key=key, digest_size=16).hexdigest()
 
 
 @contextmanager
 def draft(unfinished: Path) -> Iterator[None]:
-    """An empty private file, to be renamed when it is whole; removed when it was not.
+    """An empty private file, to be renamed when it is complete and removed otherwise.
 
-    Raises ConflictError while another process has it. What a killed process left is taken over.
+    Raises ConflictError while another process has it. The leftover of a killed process is taken
+    over.
     """
     with database_copy.told(unfinished):
         descriptor = os.open(unfinished, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, _PRIVATE)
@@ -137,7 +138,7 @@ def _take(descriptor: int, unfinished: Path) -> None:
 
 
 def _is_at(descriptor: int, path: Path) -> bool:
-    """Whether the open file is the one that has the name."""
+    """True if the open file is the one at this path."""
     try:
         return os.path.samestat(path.lstat(), os.fstat(descriptor))
     except FileNotFoundError:
@@ -145,7 +146,7 @@ def _is_at(descriptor: int, path: Path) -> bool:
 
 
 def remove_journals(database: Path) -> None:
-    """Remove what SQLite keeps beside a database while it is open."""
+    """Remove the files that SQLite keeps beside an open database."""
     for end in ("-journal", "-wal", "-shm"):
         database.with_name(f"{database.name}{end}").unlink(missing_ok=True)
 
@@ -177,9 +178,9 @@ def _check_room(database: Path, folder: Path) -> None:
 
 
 def _rotate(folder: Path, keep: int, *, made: Path) -> None:
-    """Remove the backups of a folder but the newest, and the one just made; other files stay.
+    """Remove all but the newest backups of a folder and the one just made; keep other files.
 
-    A clock that was ahead gave names to others that are later than that of the one just made.
+    A clock that was ahead may have given other backups later names than that of the one just made.
     """
     names = sorted(file.name for file in folder.iterdir() if _PATTERN.fullmatch(file.name))
     others = [name for name in names if name != made.name]

@@ -1,4 +1,4 @@
-"""What has to end when a database goes back in time, for those who know what came after."""
+"""Invalidation of state that clients saw and a restored database has not."""
 
 from factbook.audit import trail
 from factbook.audit.trail import COMMAND_LINE, AuditEntry, Caller
@@ -9,12 +9,12 @@ from factbook.webhooks import store as webhooks
 
 
 def settled(transaction: Transaction, now: int, *, above: int = 0, what: str = "") -> int:
-    """Begin the feed of events anew, and end sessions and invitations; the feed's first place.
+    """Restart the feed of events, end sessions and invitations, and return the feed's first place.
 
     The places of events go on from `now`, in milliseconds, or from `above` where that is higher: no
-    event gets the id of one that was told before, as long as fewer than a thousand rows a second
-    were told. Readers with an older cursor get 410. Webhooks go on with what happens from here on.
-    Who signed out, or used an invitation, since the backup does not find that undone.
+    event gets the id of an earlier one, as long as fewer than a thousand rows a second were
+    recorded. Readers with an older cursor get 410. Webhooks go on with the events from here on.
+    Sign-outs and used invitations since the backup are not undone.
     """
     place = restarting.restart(transaction, max(now, above))
     webhooks.begin_at(transaction, place)

@@ -1,4 +1,4 @@
-"""Putting a backup in the place of a database, which is put aside."""
+"""Replacement of a database by a backup; the old database is put aside."""
 
 import asyncio
 import fcntl
@@ -28,7 +28,7 @@ _SHARED_BYTES: Final = 510
 
 
 class Restored(NamedTuple):
-    """What was done: where what was there before is now, and what else has to be known."""
+    """Result of a restore: the place of the old database, and what else is to be known."""
 
     note: Note | None
     aside: Path | None
@@ -39,12 +39,12 @@ class Restored(NamedTuple):
 def restore(
     file: Path, database: Path, key: Path, *, now: int, show: Show, replace: bool = False
 ) -> Restored:
-    """Put what a backup holds in the place of a database, with its key; see `settled`.
+    """Put the content of a backup in the place of a database, with its key; see `settled`.
 
-    `key` is the key file, there or not. What was there is put aside, whole. Until everything is
-    checked nothing is changed. Raises InputError for a file that is no sound backup or is of a
-    newer version, ConflictError when a database is there that is not to be replaced, or is open in
-    another process, UnavailableError.
+    `key` is the key file, existing or not. The old database is put aside as a whole. Nothing is
+    changed until everything is checked. Raises InputError for a file that is no sound backup or is
+    of a newer version, ConflictError when a database exists that is not to be replaced, or is open
+    in another process, UnavailableError.
     """
     if not file.is_file():
         raise InputError(f"There is no backup {file}.")
@@ -89,7 +89,7 @@ def _check_schema(file: Path) -> None:
 
 
 async def _made_current(url: str, now: int, above: int, what: str) -> list[str]:
-    """Bring a copy up to date in its schema, and settle it; the migrations that were applied."""
+    """Bring a copy's schema up to date and settle it; returns the applied migrations."""
     opened = await open_database(url)
     try:
         applied = await migrate(opened, now)
@@ -100,10 +100,10 @@ async def _made_current(url: str, now: int, above: int, what: str) -> list[str]:
 
 
 def _last_place(database: Path) -> int:
-    """The highest place of an event that the database has given; 0 where that cannot be read.
+    """Highest place of an event that the database has given; 0 where that cannot be read.
 
-    Closing the last connection brings what is beside the file into it, too. A log that is damaged
-    stays as it is.
+    Closing the last connection checkpoints the log beside the file, too. A damaged log stays as it
+    is.
     """
     if not database.exists():
         return 0
@@ -140,7 +140,7 @@ def _alone(database: Path) -> Iterator[None]:
 def _switch(
     unfinished: Path, database: Path, key: Path, note: Note | None, now: int
 ) -> tuple[Path | None, bool]:
-    """Give the new file its name; where the old one is now, and whether the key was replaced."""
+    """Give the new file its name; returns the old one's place and whether the key changed."""
     folder = database.parent
     _own_as(unfinished, database if database.exists() else folder)
     database_copy.to_disk(unfinished)
@@ -158,7 +158,7 @@ def _switch(
 
 
 def _put_aside(database: Path, key: Path, now: int) -> Path:
-    """Give the database and its key another name beside their own; the database's."""
+    """Rename the database and its key to names beside their own; returns the database's."""
     moment = datetime.fromtimestamp(now // SECOND, UTC)
     aside = database.with_name(f"{database.name}.before-{moment:%Y%m%dT%H%M%SZ}")
     if aside.exists():
@@ -188,7 +188,7 @@ def _write_private(file: Path, text: str) -> None:
 
 
 def _own_as(file: Path, other: Path) -> None:
-    """Let the service, which owns the other, use the file when somebody else restores."""
+    """Give the file the other's owner, so that the service can use it whoever restores."""
     if os.geteuid() == 0:
         found = other.stat()
         shutil.chown(file, found.st_uid, found.st_gid)

@@ -1,4 +1,4 @@
-"""What may be wrong with an installation, looked at from outside: nothing is changed.
+"""Diagnosis of an installation from outside; nothing is changed.
 
-Each module looks at one topic, and says for each thing that it looked at how it is and what to do.
+Each module examines one topic, and reports the state of each item and the advice for it.
 """

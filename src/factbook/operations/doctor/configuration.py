@@ -1,4 +1,4 @@
-"""The settings: what cannot be read, is not known, or does not go together."""
+"""The settings: unreadable, unknown or inconsistent ones."""
 
 import difflib
 import os
@@ -24,7 +24,7 @@ _READABLE_BY_OTHERS: Final = 0o077
 def read(
     flags: Mapping[str, object], environ: Mapping[str, str] = os.environ
 ) -> tuple[Settings | None, list[Finding]]:
-    """The settings in force, None when they cannot be read, and what was found about them."""
+    """The settings in force, None when they cannot be read, and the findings about them."""
     found = list(_unknown(environ))
     try:
         settings = load(flags, environ)
@@ -112,7 +112,7 @@ def _file(environ: Mapping[str, str], settings: Settings) -> Iterator[Finding]:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach the host."""
+    """True if only this machine can reach the host."""
     try:
         return ip_address(host).is_loopback
     except ValueError:

@@ -1,4 +1,4 @@
-"""Every look, one after another; what needs the database only where it can be opened."""
+"""All checks in order; those of the database only where it can be opened."""
 
 import asyncio
 import itertools
@@ -45,9 +45,9 @@ async def examine(
     connect: Connect | None = None,
     transport: httpx2.AsyncBaseTransport | None = None,
 ) -> AsyncIterator[Finding]:
-    """Everything that was found; nothing is changed, no table and no file is made.
+    """All findings; nothing is changed, no table and no file is made.
 
-    `connect` and `transport` are how hosts are called, when not over the network.
+    `connect` and `transport` replace the network for calls of hosts.
     """
     settings, found = configuration.read(flags)
     for finding in found:
@@ -74,7 +74,7 @@ async def examine(
 
 
 class _Examination:
-    """The looks that need the database."""
+    """The checks that need the database."""
 
     def __init__(
         self,
@@ -92,7 +92,7 @@ class _Examination:
         self._connect = connect
 
     async def database(self, *, quick: bool) -> AsyncIterator[Finding]:
-        """How the database is, and what it says of everything else."""
+        """State of the database, and findings from its content."""
         self._show("Opening the database")
         url = self._settings.database_url
         if url.startswith("sqlite:"):
@@ -123,7 +123,7 @@ class _Examination:
             await database.close()
 
     async def _file(self, path: Path, *, quick: bool) -> tuple[bool, list[Finding]]:
-        """Whether it can be opened without a loss, and what was found."""
+        """Findings about the file, and true if it can be opened without loss."""
         found = [files.version(), *files.disk(path)]
         if damaged := files.damaged_log(path):
             return False, [*found, damaged]
@@ -164,7 +164,7 @@ class _Examination:
             yield finding
 
     async def _hosts(self, database: Database, registry: Registry) -> AsyncIterator[Finding]:
-        """What the integrations may read, and what time it is elsewhere."""
+        """Permissions of the integrations, and the offsets of other clocks."""
         self._show("Asking the hosts of the integrations")
         known = await registry.current()
         ahead = {}
@@ -188,7 +188,7 @@ class _Examination:
 
 
 async def _round_trip(database: Database) -> Finding:
-    """How long a question takes that has no work in it; the best of a few."""
+    """Time of a trivial query; the best of a few."""
     times = []
     for _ in range(5):
         began = time.perf_counter()
@@ -201,7 +201,7 @@ async def _round_trip(database: Database) -> Finding:
 
 
 async def _provider(settings: Settings, clock: Clock) -> AsyncIterator[Finding]:
-    """Whether the provider that people sign in at says what it is."""
+    """Check of the OpenID Connect provider's discovery document and keys."""
     if not settings.openid:
         return
     # Heavy to import, and few configure a provider.

@@ -1,4 +1,4 @@
-"""What a look at something came to."""
+"""Findings of the checks."""
 
 from typing import Literal, NamedTuple
 
@@ -6,7 +6,7 @@ State = Literal["ok", "warning", "problem"]
 
 
 class Finding(NamedTuple):
-    """How one thing is; `advice` is what to do about it, empty where nothing is to be done."""
+    """State of one item; `advice` says what to do, empty if nothing."""
 
     topic: str
     state: State
@@ -20,7 +20,7 @@ def ok(topic: str, what: str) -> Finding:
 
 
 def warning(topic: str, what: str, advice: str) -> Finding:
-    """It works, and may not go on to, or not be as safe as it could be."""
+    """It works, but may stop working, or is less safe than it could be."""
     return Finding(topic, "warning", what, advice)
 
 

@@ -1,4 +1,4 @@
-"""What each integration may read, and which facts are unknown because it may not."""
+"""Permissions of each integration, and the facts that lack of them leaves unknown."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -25,7 +25,7 @@ async def check(
     client: Callable[[Integration], HttpClient],
     now: int,
 ) -> tuple[list[Finding], dict[str, int]]:
-    """What was found of all of them, asked side by side; and by how much hosts are ahead."""
+    """Findings of all integrations, asked concurrently; and the offsets of hosts' clocks."""
     found = await asyncio.gather(*(_one(database, one, client, now) for one in integrations))
     ahead = {
         f"{one.source.id}'s host": shown.ahead

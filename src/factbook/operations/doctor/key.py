@@ -1,4 +1,4 @@
-"""The key of tokens and secrets: there, private, and the one that the database was written with."""
+"""The key of tokens and secrets: present, private, and the one used by the database."""
 
 import asyncio
 from pathlib import Path
@@ -20,7 +20,7 @@ _RESTORE: Final = "Put the key back that the database was written with, from the
 
 
 def read(settings: Settings) -> tuple[bytes | None, Finding]:
-    """The key in force, None without one; it is not made here."""
+    """The key in force, None without one; never creates it."""
     file: Path | None = None
     if settings.token_key is None and settings.database_url.startswith("sqlite:"):
         database = sqlite_path(settings.database_url)
@@ -39,7 +39,7 @@ def read(settings: Settings) -> tuple[bytes | None, Finding]:
 
 
 async def fits(database: Database, key: bytes) -> Finding:
-    """Whether what was sealed in the database opens with the key."""
+    """Check that the key opens the sealed secrets of the database."""
     kept = await connection_store.usable(database, lambda: key)
     shut = [f"connection {name}" for name, one in kept.items() if isinstance(one, Unusable)]
     hooks = await database.all("SELECT id, url, secret FROM webhooks")

@@ -1,4 +1,4 @@
-"""What the machine allows a process: open files, and memory."""
+"""Limits of the machine for a process: open files and memory."""
 
 import resource
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ _PROCESS: Final = 150 * 2**20
 
 
 def check(settings: Settings) -> Iterator[Finding]:
-    """The limits of this user; the service may be started with others."""
+    """Findings on the limits of this user; the service may run with others."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard != resource.RLIM_INFINITY and hard < _LEAST_FILES:
         what = f"A process may have {hard:,} files open, and each connection is one."

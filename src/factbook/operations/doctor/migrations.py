@@ -1,4 +1,4 @@
-"""The schema of the database, against the migrations of this version."""
+"""The schema of the database, compared with the migrations of this version."""
 
 from typing import Final
 
@@ -12,7 +12,7 @@ TOPIC: Final = "migrations"
 
 
 async def check(database: Database) -> tuple[bool, list[Finding]]:
-    """Whether the schema is one that can be looked into further, and what was found."""
+    """Findings on the schema, and true if it can be examined further."""
     if not await has_record(database):
         return False, [warning(TOPIC, "The database is empty.", "`factbook serve` fills it.")]
     try:

@@ -1,4 +1,4 @@
-"""A PostgreSQL: its version, how it is set up, and what keeps others waiting."""
+"""A PostgreSQL server: its version, its configuration, and blocked queries."""
 
 from collections.abc import AsyncIterator
 from typing import Final
@@ -18,7 +18,7 @@ _LEAST_DEAD: Final = 10_000
 
 
 async def reachable(url: str) -> Finding | None:
-    """Whether the server lets this user in, and can be worked with; None when all is well."""
+    """Check that the server accepts this user and can be used; None when all is well."""
     # Heavy to import, and of no use on SQLite.
     import psycopg  # noqa: PLC0415
 
@@ -40,7 +40,7 @@ async def reachable(url: str) -> Finding | None:
 
 
 async def check(database: Database, settings: Settings) -> AsyncIterator[Finding]:
-    """What the server says of itself and of this database."""
+    """Findings on the server and this database."""
     async for finding in _server(database):
         yield finding
     yield await _connections(database, settings)
@@ -109,7 +109,7 @@ async def _bloat(database: Database) -> AsyncIterator[Finding]:
 
 
 async def clock(database: Database, now: int) -> int:
-    """By how many milliseconds the clock of the server is ahead of `now`."""
+    """Offset of the server's clock from `now` in milliseconds; positive when ahead."""
     [at] = await database.one("SELECT EXTRACT(EPOCH FROM clock_timestamp()) * 1000") or (now,)
     return int(at) - now
 

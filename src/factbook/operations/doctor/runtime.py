@@ -1,4 +1,4 @@
-"""What the service does: sources that bring nothing, webhooks, workers, and its address."""
+"""State of the running service: failing sources, webhooks, workers, and its address."""
 
 import time
 from collections.abc import AsyncIterator, Sequence
@@ -56,7 +56,7 @@ async def sources(
 
 
 async def hooks(database: Database) -> AsyncIterator[Finding]:
-    """Webhooks to which nothing is sent any more, or of which the last message failed."""
+    """Findings on webhooks that are disabled, or whose last message failed."""
     found = await webhooks.listed(database)
     for one in found:
         if one.disabled_at is not None:
@@ -90,7 +90,7 @@ async def worker(database: Database, now: int) -> Finding:
 
 
 async def address(settings: Settings, transport: httpx2.AsyncBaseTransport | None) -> Finding:
-    """Whether a service answers at public_url, or at the host and port of the settings."""
+    """Check that a service answers at public_url, or at the host and port of the settings."""
     url = (settings.public_url or f"http://{_host(settings.host)}:{settings.port}").rstrip("/")
     began = time.perf_counter()
     try:
@@ -111,7 +111,7 @@ async def address(settings: Settings, transport: httpx2.AsyncBaseTransport | Non
 
 
 def _host(bound: str) -> str:
-    """The host under which what is bound so can be reached from this machine."""
+    """Host name under which the bound address can be reached from this machine."""
     try:
         address = ip_address(bound)
     except ValueError:
@@ -122,7 +122,7 @@ def _host(bound: str) -> str:
 
 
 def clocks(ahead: dict[str, int]) -> list[Finding]:
-    """Whether other clocks say what this one does; `ahead` is in milliseconds, by whose it is."""
+    """Check other clocks against this one; `ahead` is in milliseconds, by their owners."""
     found = []
     for whose, milliseconds in ahead.items():
         if abs(milliseconds) > _MOST_APART:

@@ -1,4 +1,4 @@
-"""Whether what filters look into says the same as the documents, on a sample of the entities."""
+"""Consistency of the search rows with the documents, on a sample of the entities."""
 
 from typing import Final
 

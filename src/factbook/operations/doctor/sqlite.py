@@ -1,4 +1,4 @@
-"""A SQLite file: sound, on a disk of this machine with room, and writable."""
+"""A SQLite file: sound, writable, and on a local disk with room."""
 
 import os
 import shutil
@@ -32,7 +32,7 @@ Tick = Callable[[], None]
 
 
 def version() -> Finding:
-    """Whether SQLite itself is recent enough."""
+    """Check that SQLite itself is recent enough."""
     if sqlite3.sqlite_version_info < _OLDEST:
         oldest = ".".join(map(str, _OLDEST))
         what = f"SQLite is {sqlite3.sqlite_version}; {oldest} is needed."
@@ -41,9 +41,9 @@ def version() -> Finding:
 
 
 def damaged_log(path: Path) -> Finding | None:
-    """What is wrong with the write-ahead log beside the file; None when nothing is.
+    """Finding on a damaged write-ahead log beside the file; None when nothing is wrong.
 
-    SQLite removes such a log when it closes the file, so nobody may open it before this was asked.
+    SQLite removes such a log when it closes the file, so check this before anybody opens it.
     """
     try:
         DatabaseFile(path.resolve()).verify_log()
@@ -55,7 +55,7 @@ def damaged_log(path: Path) -> Finding | None:
 
 
 def sound(path: Path, tick: Tick) -> Iterator[Finding]:
-    """Whether the structure of the file and the references between its rows are sound.
+    """Check the structure of the file and the references between its rows.
 
     Takes about a second for a gigabyte and reads all of it; others write meanwhile.
     """
@@ -90,7 +90,7 @@ def sound(path: Path, tick: Tick) -> Iterator[Finding]:
 
 
 def _unreadable(database: sqlite3.Connection) -> Iterator[str]:
-    """The tables of which not every row can be read."""
+    """Tables with unreadable rows."""
     tables = database.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
     for (name,) in tables:
         try:
@@ -107,7 +107,7 @@ def _is_damage(error: sqlite3.Error) -> bool:
 
 
 def _failed(path: Path, error: sqlite3.Error) -> Finding:
-    """What kept SQLite from reading the file, which says nothing about what is in it."""
+    """Finding on an error that kept SQLite from reading the file, whatever its content."""
     try:
         DatabaseFile(path).tell(error)
     except UnavailableError as told:
@@ -130,7 +130,7 @@ def _left(lost: list[str]) -> str:
 
 
 def disk(path: Path) -> Iterator[Finding]:
-    """Whether there is room where the file is, and it can be written to."""
+    """Check for free space at the file, and that it can be written to."""
     folder = path.resolve().parent
     yield from _writable(path, folder)
     size = sum(part.stat().st_size for part in _parts(path) if part.exists())
@@ -160,7 +160,7 @@ def disk(path: Path) -> Iterator[Finding]:
 
 
 def file_system(folder: Path, mounts: Path = Path("/proc/mounts")) -> str:
-    """The type of the file system that holds a folder; empty where the system does not say."""
+    """File system type of a folder; empty if the system does not report it."""
     if not mounts.exists():
         return ""
     longest, found = -1, ""
