@@ -1,4 +1,4 @@
-"""What `make demo` runs: a service on a new SQLite file, the example catalog in it, one question.
+"""What `make demo` runs: a service on a new SQLite file, a made-up shop in it, one question.
 
 It keeps serving until it is interrupted, and leaves nothing behind.
 """

@@ -1,4 +1,8 @@
-"""A real PostgreSQL for tests: from a Python package, or one that is named."""
+"""A real PostgreSQL for tests: from a Python package, or one that is named.
+
+Ours is in memory where there is enough of it, and waits for no disk: most of what a test on it took
+was the files of its database, which are made and removed again. No test ends the machine.
+"""
 
 import shutil
 import tempfile
@@ -12,7 +16,7 @@ import psycopg
 
 
 class PostgreSQLServer:
-    """A server in which tests make databases of their own."""
+    """A server in which tests make databases of their own, copied by a `strategy`."""
 
     def __init__(self, url: str) -> None:
         self._url = url

@@ -1,4 +1,4 @@
-"""The parts of an integration's README that repeat its code."""
+"""The parts of an integration's page that repeat its code, and the facts that fill the tools."""
 
 from collections.abc import Callable
 from functools import partial

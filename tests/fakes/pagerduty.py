@@ -49,7 +49,10 @@ class Service:
 
 @dataclass
 class Incident:
-    """An incident; times are milliseconds since the epoch, the last three when it came to that."""
+    """An incident; times are milliseconds since the epoch, None when it did not come to that.
+
+    `shown_end` is what is said of its end, and `changed_at` of its last change.
+    """
 
     service: str
     created_at: int

@@ -94,7 +94,8 @@ class FakeSnyk(Fake):
     `requests` counts by kind: projects, issues and other. After the last row a page links to one
     whose cursor is of an empty id: it has no row, or with `circular` it is the first one again.
     `links` is what addresses of further pages begin with. `limit`: how many calls are answered
-    before all are answered 429. `headers` go with every good answer.
+    before all are answered 429. `headers` go with every good answer. `lacking` are severities that
+    counts leave out.
     """
 
     def __init__(

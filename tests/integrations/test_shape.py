@@ -1,4 +1,4 @@
-"""Every integration is a folder of one shape, and its README says what its code says."""
+"""Every integration is a folder of one shape, and has a page that says what its code says."""
 
 from pathlib import Path
 

@@ -2,7 +2,7 @@
 
 The search of Wing and Gong, with the memory that Lowe describes: of the calls not yet placed, any
 may come next that began before the first of them ended; where the same calls led to the same state
-before, nothing new can follow.
+before, nothing new can follow. A write whose answer is not known has no end and may be left out.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,10 @@ from tests.model.state import State
 
 
 class Event(NamedTuple):
-    """One call of a history, and when it began and ended on a counter that all clients share."""
+    """One call of a history, and when it began and ended on a counter that all clients share.
+
+    One whose answer is UNKNOWN is a write, and ended after every other.
+    """
 
     client: int
     actor: str

@@ -1,4 +1,7 @@
-"""`python -m tests.supply`: licences, secrets in the repository, advisories. Fails on any."""
+"""`python -m tests.supply`: licences, secrets in the repository, advisories. Fails on any.
+
+With `--record`, an audit that finds nothing is noted in `requirements/audit.json`.
+"""
 
 import os
 import sys

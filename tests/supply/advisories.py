@@ -17,14 +17,18 @@ Ask = Callable[[str, Sequence[Path]], list[dict[str, Any]] | None]
 
 
 class Audit(NamedTuple):
-    """What the services know: a line for each advisory, and for each package that is unknown."""
+    """Findings of a service: a line for each advisory, and the packages that it does not know."""
 
     advisories: list[str]
     unknown: list[str]
 
 
 def audit(locks: Sequence[Path], ask: "Ask | None" = None) -> Audit | None:
-    """What the first service that answers says of all packages; None when none answers."""
+    """Findings of the first service that answers for all packages; None when none answers.
+
+    One that answers for a single package and not for all is out of order, not out of reach: where
+    no other answers, that is a finding.
+    """
     ask = ask or asked
     for service in SERVICES:
         # A service that is out of reach may look like one that knows none of the packages: one

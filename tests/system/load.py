@@ -1,4 +1,4 @@
-"""Clients that load a service until it dies, and remember what was acknowledged."""
+"""Clients that load a service whatever befalls it, and remember what was acknowledged."""
 
 import threading
 import time

@@ -1,5 +1,7 @@
-"""A server and a worker that are killed at random moments under load lose nothing.
+"""Servers that are killed at random moments lose nothing, whatever else befalls them and theirs.
 
+In the middle of the load before each kill something else happens (disturbances.py): a restart of a
+process or of PostgreSQL, locks and leases that are taken away, a failover to a replica.
 FACTBOOK_SEED repeats the moments of an earlier run, which prints its seed.
 """
 

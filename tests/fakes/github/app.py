@@ -51,7 +51,8 @@ class FakeGitHub(Fake):
     `requests` counts by kind: graphql, tree, protection, alerts, contents, app, moved and other;
     `not_modified` answers of 304. `asked` holds the bodies of GraphQL requests.
     `most_repositories`: a GraphQL request for more of them is answered 502, and
-    `most_with_limits` with partial results and an error about resource limits.
+    `most_with_limits` with partial results and an error about resource limits. `points_a_minute`
+    of REST are answered, and `too_fast` counts those that were refused for it.
     """
 
     def __init__(

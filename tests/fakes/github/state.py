@@ -36,7 +36,11 @@ class Issue:
 
 @dataclass
 class Ruleset:
-    """An active ruleset for the default branch: (type, parameters) of its rules."""
+    """An active ruleset for the default branch: (type, parameters) of its rules.
+
+    `bypass` are those who may bypass it: "App", "Team", "DeployKey", or else a role or an owner,
+    with ":PULL_REQUEST" behind it for pull requests only.
+    """
 
     id: str
     rules: list[tuple[str, Mapping[str, Any]]]
