@@ -72,6 +72,25 @@ def test_every_start_without_anybody_prints_another_link_and_ends_the_last(
 
 
 @ON_SQLITE
+@pytest.mark.parametrize(
+    "environment",
+    [
+        {"FACTBOOK_INTEGRATIONS__GITHUB__DEFAULT__HOST": "github.com"},
+        {"FACTBOOK_TRACES": "true", "OTEL_TRACES_EXPORTER": "paper"},
+    ],
+    ids=["integration", "traces"],
+)
+def test_a_start_that_fails_ends_no_earlier_link(
+    database_url: str, tmp_path: Path, environment: dict[str, str]
+) -> None:
+    with serving(database_url, tmp_path) as server:
+        link = link_in(server)
+        failing = ServerProcess(database_url, tmp_path, **environment)
+        failing.command("serve", "--port", str(failing.port), expect=2)
+        assert httpx2.get(link).status_code == 200
+
+
+@ON_SQLITE
 def test_a_person_is_let_in_again_from_the_command_line(
     database_url: str, tmp_path: Path, browser: httpx2.Client
 ) -> None:

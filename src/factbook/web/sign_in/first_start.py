@@ -1,12 +1,9 @@
 """Notice at the first start: the link to become the first administrator."""
 
-import asyncio
-
-from factbook import clock
 from factbook.auth import invitations, users
+from factbook.errors import UnavailableError
 from factbook.http import urls
-from factbook.settings import Settings
-from factbook.storage import Database, open_database
+from factbook.http.context import HandlerContext
 
 _NOBODY = """
 Nobody has an account yet. This link makes the first administrator, once, within a day:
@@ -22,32 +19,33 @@ Nobody has an account yet. With the address of this service in place of ADDRESS,
 
 prints a link that makes the first administrator.
 """
+_NO_LINK = """
+Nobody has an account yet, and no link can be made now: {reason}
+Afterwards `factbook people invite` prints one.
+"""
 
 
-def words(settings: Settings, key: bytes) -> str:
-    """What to tell whoever starts the service; empty where there is somebody.
+async def words(state: HandlerContext) -> str:
+    """Notice for the person who starts the service; empty if there are people already.
 
-    The link in it replaces the one of an earlier start. It belongs into no log: it lets in whoever
+    Its link replaces the one of an earlier start. Never log it: it gives access to anybody who
     reads it.
     """
-
-    async def work() -> str:
-        database = await open_database(settings.database_url, connections=3)
-        try:
-            return await _words(database, urls.server(settings), key)
-        finally:
-            await database.close()
-
-    return asyncio.run(work())
-
-
-async def _words(database: Database, server: str | None, key: bytes) -> str:
+    database, server = state.database, urls.server(state.settings)
     if server is None:
         return "" if await users.any_there(database) else _NO_ADDRESS
-    secret, now = invitations.generate(), clock.now()
-    made = await database.write(
-        lambda transaction: invitations.replace_first(
-            transaction, invitations.digest(secret, key), now, invitations.FIRST_LIFETIME
+    if await users.any_there(database):
+        return ""
+    secret, now = invitations.generate(), state.clock()
+    try:
+        made = await database.write(
+            lambda transaction: invitations.replace_first(
+                transaction,
+                invitations.digest(secret, state.token_key),
+                now,
+                invitations.FIRST_LIFETIME,
+            )
         )
-    )
+    except UnavailableError as error:
+        return _NO_LINK.format(reason=error.message)
     return _NOBODY.format(link=urls.welcome(server, secret)) if made else ""
