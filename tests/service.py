@@ -10,10 +10,11 @@ from factbook.app import Application
 from factbook.auth import permissions as known
 from factbook.auth import store, tokens
 from factbook.auth.oidc.client import OpenID
-from factbook.collection import HostFiles, Registry
+from factbook.datasources.registry import Registry
+from factbook.datasources.repository_files import HostFiles
 from factbook.facts.datasource import DataSource
 from factbook.http.context import State
-from factbook.integrations import SOURCES
+from factbook.integrations import SOURCES, configured
 from factbook.integrations.integration import Integration
 from factbook.settings import Settings
 
@@ -129,7 +130,13 @@ async def started(
     """A service that runs inside this process until the end of the block."""
     time = Time()
     given = SOURCES if sources is None else tuple(sources)
-    application = Application(settings, clock=time, sources=given, openid=openid)
+    application = Application(
+        settings,
+        clock=time,
+        sources=given,
+        integrations=configured(settings.integrations),
+        openid=openid,
+    )
     async with application.running() as state:
         service = Service(application, state, time)
         async with service.client(await service.token()) as http:

@@ -1,11 +1,16 @@
 """Shared parts of commands that work on the database itself, without a server."""
 
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Annotated, Any, Concatenate, ParamSpec, TypeVar
 
 import typer
 
 if TYPE_CHECKING:
+    from factbook.backend import Backend
     from factbook.settings import Settings
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 DatabaseUrl = Annotated[
     str | None,
@@ -23,3 +28,18 @@ def settings_from(database_url: str | None, **flags: object) -> "Settings":
     from factbook.settings import load
 
     return load({"database_url": database_url, **flags})
+
+
+def on_database(
+    database_url: str | None,
+    work: "Callable[Concatenate[Backend, P], Coroutine[Any, Any, T]]",
+    *arguments: P.args,
+    **named: P.kwargs,
+) -> T:
+    """Run a command of `operations.commands` on the database of the settings in force."""
+    import asyncio
+
+    # See service.serve.
+    from factbook.backend import Backend
+
+    return asyncio.run(work(Backend.of(settings_from(database_url)), *arguments, **named))

@@ -1,33 +1,36 @@
 """Commands that work on the database without a server: collection, tokens, people, audit."""
 
 import asyncio
+import math
 import re
 import signal
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from datetime import UTC, date, datetime, timedelta
 from typing import NamedTuple
 
 import structlog
 
-from factbook.app import Application, settle_memory
+from factbook import process, shutdown
 from factbook.audit import json_lines, trail
 from factbook.audit.trail import COMMAND_LINE, About, AuditEntry, AuditPosition, Caller
 from factbook.auth import invitations, roles, store, token_rules, tokens, users
 from factbook.auth import permissions as known_permissions
-from factbook.auth.keys import token_key
 from factbook.auth.store import StoredToken
 from factbook.auth.token_rules import TokenRequest
+from factbook.auth.tokens import token_key
 from factbook.auth.users import Person
+from factbook.backend import Backend
 from factbook.catalog import ref as refs
-from factbook.catalog.store import collectable as subjects
-from factbook.clock import Clock, now
-from factbook.collection import start_run
+from factbook.clock import SECOND, Clock, iso, now
+from factbook.collection import run_now, start_run
+from factbook.datasources import source_detail
 from factbook.errors import InputError, NotFoundError
 from factbook.facts import health
 from factbook.facts.datasource import DataSource
 from factbook.http import audit, urls
 from factbook.integrations.integration import Integration
-from factbook.scheduling import runs
+from factbook.scheduling import retention_clock, runs
 from factbook.scheduling.runs import RunRecord, SourceHealth
 from factbook.storage import Database, Transaction, Write
 
@@ -37,42 +40,51 @@ log = structlog.get_logger("factbook.worker")
 Show = Callable[[RunRecord], None]
 
 
-class Status(NamedTuple):
-    """A source that is collected, how it is doing (None before its first run), and what is next."""
+class SourceStatus(NamedTuple):
+    """A collected source: its health at a given time (None: it never ran) and its next run."""
 
     source: DataSource
     health: SourceHealth | None
     next_run: int | None
+    at: int
 
 
-async def work(app: Application) -> None:
-    """Collect what is due, and keep house, until told to stop; others take what is under way."""
-    loop, task = asyncio.get_running_loop(), asyncio.current_task()
-    assert task is not None
+async def work(backend: Backend) -> None:
+    """Collect due sources and do the housekeeping until told to stop; hand over unfinished work."""
+    loop, told = asyncio.get_running_loop(), asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, task.cancel)
+        loop.add_signal_handler(number, told.set)
+    working = asyncio.create_task(_work(backend))
+    working.add_done_callback(lambda _: told.set())
+    await told.wait()
+    shutdown.exit_within()
+    await shutdown.cancel([working], math.inf)
     with suppress(asyncio.CancelledError):
-        async with app.opened() as database:
-            settle_memory()
-            registry = app.registry(database)
-            sources = sorted((await registry.current()).integrations)
-            log.info("worker.started", database=database.dialect, sources=sources)
-            await app.worker(database, registry, alone=False).run()
+        working.result()
     log.info("worker.stopped")
 
 
-async def collect(
-    app: Application, source_id: str, ref: str | None, show: Show, clock: Clock = now
-) -> RunRecord:
-    """Collect one source now, for one entity or for all; how it ended.
+async def _work(backend: Backend) -> None:
+    async with backend.opened() as database:
+        process.settle_memory()
+        registry = backend.registry(database)
+        sources = sorted((await registry.current()).integrations)
+        log.info("worker.started", database=database.dialect, sources=sources)
+        await backend.worker(database, registry, alone=False).run()
 
-    Follows the run of all entities that is under way, if there is one. Raises InputError for a
-    source that there is not, NotFoundError for such an entity or one that the source is not about.
+
+async def collect(
+    backend: Backend, source_id: str, ref: str | None, show: Show, clock: Clock = now
+) -> RunRecord:
+    """Collect one source now, for one entity or for all, and return how the run ended.
+
+    Follows the run of all entities that is under way, if there is one. Raises InputError for an
+    unknown source, NotFoundError for an unknown entity or one that the source does not cover.
     """
-    async with app.opened() as database:
-        integration = await _integration(app, database, source_id)
+    async with backend.opened() as database:
+        integration = await _integration(backend, database, source_id)
         run_id = await _begin(database, integration, ref, clock())
-        collector = app.collector(database, [integration])
+        collector = backend.collector(database, [integration])
         try:
             while (run := await _run(database, run_id)).finished_at is None:
                 show(run)
@@ -83,19 +95,25 @@ async def collect(
         return run
 
 
-async def statuses(app: Application, clock: Clock = now) -> list[Status]:
-    """Every source that is collected, and how it is doing."""
-    async with app.opened() as database:
+async def statuses(backend: Backend, clock: Clock = now) -> list[SourceStatus]:
+    """List every collected source with its health."""
+    async with backend.opened() as database:
         known = await runs.health(database)
-        collected = (await app.registry(database).current()).integrations
-    return [
-        Status(one.source, known.get(id_), health.next_run(one.source, known.get(id_), clock()))
-        for id_, one in collected.items()
-    ]
+        collected = (await backend.registry(database).current()).integrations
+    at, sources = clock(), [one.source for one in collected.values()]
+    found = [(source, known.get(source.id)) for source in sources]
+    return [SourceStatus(*each, health.next_run(*each, at), at) for each in found]
+
+
+async def detail(backend: Backend, id_: str, *, failed: bool) -> source_detail.Detail:
+    """Details of the source with this id; raises InputError for one that is not collected."""
+    async with backend.opened() as database:
+        source = (await _integration(backend, database, id_)).source
+        return await source_detail.detail(database, source, now(), failed=failed)
 
 
 async def create_token(
-    app: Application, name: str, owner: str, permissions: Sequence[str], lifetime: str
+    backend: Backend, name: str, owner: str, permissions: Sequence[str], lifetime: str
 ) -> str:
     """Create a token and return its value, which is never shown again.
 
@@ -104,7 +122,7 @@ async def create_token(
     value, duration = tokens.generate(), tokens.lifetime(lifetime)
     wish = TokenRequest(name, known_permissions.checked(permissions), duration)
     user = str(refs.parse(owner, kind="user"))
-    digest = tokens.digest(value, token_key(app.settings))
+    digest = tokens.digest(value, token_key(backend.settings))
 
     def create(transaction: Transaction) -> StoredToken:
         return token_rules.make(
@@ -117,27 +135,27 @@ async def create_token(
             now=now(),
         )
 
-    async with app.opened() as database:
+    async with backend.opened() as database:
         await _writing(database, audit.of_token("token.create"), now())(create)
     return value
 
 
-async def list_tokens(app: Application) -> list[StoredToken]:
-    """Every token that was not revoked, newest first."""
-    async with app.opened() as database:
+async def list_tokens(backend: Backend) -> list[StoredToken]:
+    """List the tokens that are not revoked, newest first."""
+    async with backend.opened() as database:
         return await store.listed(database)
 
 
-async def revoke_token(app: Application, id_or_name: str) -> str:
-    """Revoke a token for the next request; its name."""
-    async with app.opened() as database:
+async def revoke_token(backend: Backend, id_or_name: str) -> str:
+    """Revoke a token from the next request on; returns its name."""
+    async with backend.opened() as database:
         write = _writing(database, audit.of_token("token.revoke"), now())
         token = await write(lambda tx: store.revoke(tx, id_or_name, now()))
     return token.name
 
 
 async def export_audit(
-    app: Application,
+    backend: Backend,
     write: Callable[[bytes], object],
     after: str | None = None,
     *,
@@ -158,7 +176,7 @@ async def export_audit(
         raise InputError(f'--after takes the "cursor" of a line, not "{after}".')
     place = None if after is None else json_lines.place(after)
     watch = json_lines.ClockWatch(warn)
-    async with app.opened() as database:
+    async with backend.opened() as database:
         while True:
             end = until
             if follow:
@@ -172,20 +190,20 @@ async def export_audit(
             await asyncio.sleep(every)
 
 
-async def list_people(app: Application) -> list[Person]:
-    """Everybody, in the order of their references."""
-    async with app.opened() as database:
+async def list_people(backend: Backend) -> list[Person]:
+    """List all people, ordered by reference."""
+    async with backend.opened() as database:
         return await users.listed(database)
 
 
-async def invite(app: Application, role: str | None, server: str | None) -> tuple[str, str]:
+async def invite(backend: Backend, role: str | None, server: str | None) -> tuple[str, str]:
     """The link of a new invitation, and the role it gives.
 
     The role defaults to administrator when there are no people yet, and to viewer otherwise. Raises
     InputError when the address of the service is not known.
     """
-    address, secret, at = _address(app, server), invitations.generate(), now()
-    digest = invitations.digest(secret, token_key(app.settings))
+    address, secret, at = urls.address(backend.settings, server), invitations.generate(), now()
+    digest = invitations.digest(secret, token_key(backend.settings))
 
     def work(transaction: Transaction) -> AuditEntry:
         given, lifetime = role or roles.ADMINISTRATOR, invitations.LIFETIME
@@ -203,33 +221,43 @@ async def invite(app: Application, role: str | None, server: str | None) -> tupl
             )
         return AuditEntry("person.invite", digest[: invitations.ID], {"role": given})
 
-    async with app.opened() as database:
+    async with backend.opened() as database:
         entry = await _writing(database, lambda made: made, at)(work)
     return urls.welcome(address, secret), entry.detail["role"]
 
 
-async def reset_password(app: Application, name: str, server: str | None) -> str:
+async def reset_password(backend: Backend, name: str, server: str | None) -> str:
     """The link with which the person of this name sets another password.
 
-    Raises NotFoundError for nobody, ConflictError for one who is disabled, and InputError where
-    nothing says at which address the service is.
+    Raises NotFoundError for an unknown person, ConflictError for a disabled one, and InputError
+    when the address of the service is not known.
     """
-    address, secret, at = _address(app, server), invitations.generate(), now()
+    address, secret, at = urls.address(backend.settings, server), invitations.generate(), now()
     ref = users.reference(name.removeprefix("user:default/"))
-    digest = invitations.digest(secret, token_key(app.settings))
+    digest = invitations.digest(secret, token_key(backend.settings))
     entry = AuditEntry("person.change", ref, {"changed": "link to set a password"})
-    async with app.opened() as database:
+    async with backend.opened() as database:
         await _writing(database, entry, at)(
             lambda tx: users.reset(tx, ref, digest=digest, made_by=COMMAND_LINE, now=at)
         )
     return urls.welcome(address, secret)
 
 
-def _address(app: Application, server: str | None) -> str:
-    address = server or urls.server(app.settings)
-    if address is None:
-        raise InputError("The system chooses the port: give the address with --server.")
-    return address
+async def confirm_clock(backend: Backend, today: date, clock: Clock = now) -> int:
+    """Believe this machine's clock where it shows `today`, give or take a time zone.
+
+    Returns the time up to which data was deleted before, in milliseconds since the epoch. Raises
+    InputError when the clock shows another day.
+    """
+    at = clock()
+    shown = datetime.fromtimestamp(at / SECOND, UTC)
+    if abs(shown.date() - today) > timedelta(days=1):
+        raise InputError(f"The clock of this machine shows {shown:%Y-%m-%d}. Set it first.")
+    async with backend.opened() as database:
+        write = _writing(
+            database, lambda before: AuditEntry("clock.confirm", "", {"before": iso(before)}), at
+        )
+        return await write(lambda tx: retention_clock.confirm(tx, at).trusted_at)
 
 
 def _writing(database: Database, about: AuditEntry | About, now: int) -> Write:
@@ -237,8 +265,8 @@ def _writing(database: Database, about: AuditEntry | About, now: int) -> Write:
     return trail.writing(database, Caller(COMMAND_LINE, now), about)
 
 
-async def _integration(app: Application, database: Database, source_id: str) -> Integration:
-    collected = (await app.registry(database).current()).integrations
+async def _integration(backend: Backend, database: Database, source_id: str) -> Integration:
+    collected = (await backend.registry(database).current()).integrations
     found = collected.get(source_id)
     if found is None:
         known = ", ".join(collected) or "none"
@@ -249,7 +277,9 @@ async def _integration(app: Application, database: Database, source_id: str) -> 
 async def _begin(database: Database, integration: Integration, ref: str | None, now: int) -> int:
     """Queue a run, or join the one under way, and return its id."""
     source_id = integration.source.id
-    entity_id = None if ref is None else await _entity_id(database, ref)
+    entity_id = None
+    if ref is not None:
+        entity_id = await run_now.entity_id(database, str(refs.parse(ref, kind="component")))
     write = _writing(database, audit.of_run(source_id, ref), now)
     while True:
         try:
@@ -262,14 +292,6 @@ async def _begin(database: Database, integration: Integration, ref: str | None, 
             run_id = await database.write(lambda tx: runs.under_way(tx, source_id))
             if run_id is not None:  # else it has ended meanwhile
                 return run_id
-
-
-async def _entity_id(database: Database, ref: str) -> int:
-    canonical = str(refs.parse(ref, kind="component"))
-    found = await subjects.id_of(database, canonical)
-    if found is None:
-        raise NotFoundError(f"There is no entity {canonical} in the catalog.")
-    return found
 
 
 async def _run(database: Database, run_id: int) -> RunRecord:

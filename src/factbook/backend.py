@@ -1,0 +1,154 @@
+"""Parts that servers, workers and commands share: the database, sources, collector and courier."""
+
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from functools import partial
+from typing import Self
+
+from factbook import clock, observability, process, shutdown
+from factbook.auth.tokens import token_key
+from factbook.catalog.store import index_rows
+from factbook.clock import Clock
+from factbook.collection import Collector, Further
+from factbook.datasources import custom
+from factbook.datasources.clients import ClientFactory, Clients, Connect
+from factbook.datasources.registry import Registry
+from factbook.datasources.repository_files import HostFiles
+from factbook.facts.datasource import DataSource
+from factbook.integrations import SOURCES, configured
+from factbook.integrations.integration import Integration
+from factbook.observability import Tracing
+from factbook.outbound import HttpClient
+from factbook.settings import Settings
+from factbook.storage import Database, open_database, schema_check
+from factbook.storage.migrations import migrate as migrate_database
+from factbook.telemetry import logs
+from factbook.webhooks import GuardedPost, WebhookSender
+from factbook.worker import Worker
+
+# Work that migrations need beside their SQL.
+_STEPS = {"0002_catalog_queries.sql": index_rows.rebuild_search}
+
+
+class Backend:
+    """Everything below the interfaces, as the settings say."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        clock: Clock = clock.now,
+        sources: tuple[DataSource, ...] = SOURCES,
+        integrations: tuple[Integration, ...] = (),
+        connect: Connect | None = None,
+        tracing: Tracing = observability.OFF,
+    ) -> None:
+        self.settings = settings
+        self.integrations: Sequence[Integration] = integrations
+        self._clock = clock
+        self._sources = sources
+        self._connections = custom.configured(settings.connections)
+        self._connect = connect
+        self._clients = Clients(self._connect_to)
+        self._tracing, self._tracer = tracing, tracing.tracer
+        # Told the outcome of each message to a webhook.
+        self._sent: Callable[[str], None] = lambda outcome: None
+
+    @classmethod
+    def of(cls, settings: Settings, tracing: Tracing = observability.OFF) -> Self:
+        """One with every integration that the settings configure, without logs and traces."""
+        return cls(settings, integrations=configured(settings.integrations), tracing=tracing)
+
+    @classmethod
+    def traced(cls, settings: Settings) -> Self:
+        """One with everything that the settings configure, logs and traces too."""
+        tracing = observability.start(settings)
+        logs.configure(settings, tracing.ids)
+        return cls.of(settings, tracing)
+
+    @classmethod
+    @contextmanager
+    def traced_meanwhile(cls, settings: Settings) -> Iterator[Self]:
+        """The same for a command that ends before its process may; logs are as before after it."""
+        tracing = observability.start(settings)
+        with logs.configured(settings, tracing.ids):
+            yield cls.of(settings, tracing)
+
+    @asynccontextmanager
+    async def opened(self) -> AsyncIterator[Database]:
+        """Open only the database, migrated."""
+        database = await open_database(
+            self.settings.database_url,
+            connections=self.settings.postgres_connections,
+            busy_seconds=self.settings.sqlite_busy_timeout,
+        )
+        try:
+            await migrate(database, self._clock())
+            yield self._tracing.database(database)
+        finally:
+            await shutdown.uninterrupted(database.close())
+            await shutdown.uninterrupted(self._tracing.close())
+
+    def registry(self, database: Database) -> Registry:
+        """Registry of all data sources, including those defined by users."""
+        files = HostFiles(database, self.integrations, self._clients.of, self._clock)
+        key = partial(token_key, self.settings)
+        return Registry(
+            database, self._sources, self.integrations, self._connections, files, self._clock, key
+        )
+
+    def worker(self, database: Database, registry: Registry, *, alone: bool) -> Worker:
+        """Worker beside requests; with `alone` it collects only while no other such worker does."""
+        collector, courier = None, None
+        if self.settings.collect or not alone:
+            collector = self.collector(database, self.integrations, registry.custom)
+            courier = self.courier(database)
+        return Worker(
+            database,
+            self.settings,
+            registry,
+            self._clock,
+            process.holder(),
+            collector,
+            courier,
+            alone=alone,
+        )
+
+    def courier(self, database: Database) -> WebhookSender:
+        """Sender of events to webhooks."""
+        key = partial(token_key, self.settings)
+        post = GuardedPost(self.settings, self._tracer)
+        holder = process.holder()
+        return WebhookSender(database, post, key, self._clock, holder, self._tracer, self._sent)
+
+    def collector(
+        self,
+        database: Database,
+        integrations: Sequence[Integration],
+        further: Further | None = None,
+    ) -> Collector:
+        """Collector that does the runs of these integrations, and of those that come and go."""
+        return Collector(
+            database,
+            integrations,
+            self._clients.of,
+            self._clock,
+            process.holder(),
+            further=further,
+            tracer=self._tracer,
+        )
+
+    def _connect_to(self, integration: Integration) -> HttpClient:
+        if self._connect is None:
+            self._connect = ClientFactory(self.settings, self._clock, self._tracer).client
+        return self._connect(integration)
+
+
+async def migrate(database: Database, now: int) -> list[str]:
+    """Bring the schema up to date and return the names of the migrations applied.
+
+    Raises UnavailableError when it could not be worked on all the same.
+    """
+    applied = await migrate_database(database, now, _STEPS)
+    await schema_check.verify(database)
+    return applied
