@@ -8,7 +8,7 @@ import pytest
 from factbook.auth.permissions import EVENTS_READ, NAMES
 from factbook.clock import DAY
 from factbook.events import store
-from factbook.worker import sweep
+from factbook.sweeps import sweep
 from tests.api.defining import FACTS, WEB, define, item, pushed
 from tests.conftest import StartService
 from tests.events.feed import EVENTS, events, page, said
@@ -216,7 +216,7 @@ async def test_events_are_forgotten_after_their_time_and_their_cursors_refused(
         refused = await service.http.get(EVENTS, params={"after": cursor})
         assert refused.status_code == 410
         assert refused.json()["error"]["name"] == "GoneError"
-        assert "Begin anew without `after`" in refused.json()["error"]["message"]
+        assert "Start over without `after`" in refused.json()["error"]["message"]
     end = (await page(service))["nextCursor"]
     await sweep(service.state.database, settings, sources, service.time() + 9 * DAY)
     assert await page(service, after=end) == {"events": [], "nextCursor": end, "more": False}

@@ -1,13 +1,18 @@
 """The store of events: places that readers can rely on, whoever commits when."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from threading import Event as Flag
+from typing import Any, cast
 
 import pytest
 
-from factbook.clock import DAY, Pace
-from factbook.events import event, numbering, store
+from factbook.clock import DAY, Throttle
+from factbook.errors import GoneError
+from factbook.events import event, store
+from factbook.events.event import FeedPosition
 from factbook.storage import Database, Transaction
+from factbook.storage.database import Parameters, Row
 from tests.service import NOON
 
 
@@ -96,9 +101,9 @@ async def test_positions_have_no_gaps_and_go_on_after_everything_was_forgotten(
 ) -> None:
     for name in ("a", "b"):
         await database.write(lambda tx, name=name: store.append(tx, [told(name)], NOON))  # type: ignore[misc]
-    await asyncio.gather(numbering.catch_up(database), numbering.catch_up(database))
+    await asyncio.gather(store.catch_up(database), store.catch_up(database))
     assert await database.all("SELECT position FROM events ORDER BY position") == [(1,), (2,)]
-    assert await store.sweep(database, NOON + 1, Pace()) == 2
+    assert await store.sweep(database, NOON + 1, Throttle()) == 2
     await database.write(lambda tx: store.append(tx, [told("c")], NOON))
     found = await store.page(database, None, store.EventFilter(), 10)
     assert [(one.place.position, one.subject) for one in found.events] == [(3, "c")]
@@ -109,5 +114,34 @@ async def test_a_clock_that_was_set_back_lets_no_event_be_forgotten_early(
 ) -> None:
     for at, name in ((NOON, "kept"), (NOON - 9 * DAY, "behind"), (NOON, "last")):
         await database.write(lambda tx, row=(at, name): store.append(tx, [told(row[1])], row[0]))  # type: ignore[misc]
-    assert await store.sweep(database, NOON - DAY, Pace()) == 0
+    assert await store.sweep(database, NOON - DAY, Throttle()) == 0
     assert await all_events(database) == ["kept", "behind", "last"]
+
+
+class Overtaken:
+    """A database on which something else happens behind every read of many rows."""
+
+    def __init__(self, database: Database, meanwhile: Callable[[], Awaitable[object]]) -> None:
+        self._database = database
+        self._meanwhile = meanwhile
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._database, name)
+
+    async def all(self, sql: str, parameters: Parameters = ()) -> list[Row]:
+        rows = await self._database.all(sql, parameters)
+        await self._meanwhile()
+        return rows
+
+
+async def test_a_sweep_that_is_overtaken_by_another_does_not_hide_what_that_one_forgot(
+    database: Database,
+) -> None:
+    for at in range(1, 4):
+        await database.write(lambda tx, at=at: store.append(tx, [told(f"{at}")], NOON + at))  # type: ignore[misc]
+    # Two that both think that the lease is theirs, the slower one by a clock that is behind.
+    slow = Overtaken(database, lambda: store.sweep(database, NOON + 3, Throttle()))
+    await store.sweep(cast("Database", slow), NOON + 2, Throttle())
+    assert await all_events(database) == ["3"]
+    with pytest.raises(GoneError):
+        await store.page(database, FeedPosition(2, 0), store.EventFilter(), 10)

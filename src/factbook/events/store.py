@@ -13,9 +13,8 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from factbook.clock import Pace
+from factbook.clock import Throttle
 from factbook.errors import GoneError, UnavailableError
-from factbook.events import numbering
 from factbook.events.event import (
     TYPES,
     EventRow,
@@ -25,11 +24,15 @@ from factbook.events.event import (
     Topic,
     events,
 )
-from factbook.storage import Database, Transaction
+from factbook.storage import Database, Transaction, counters
 
 # Rows that one page looks at: with a condition that few events meet it holds few.
 SCANNED: Final = 1_000
 _SWEPT_AT_ONCE: Final = 1_000
+_NUMBERED_AT_ONCE: Final = 1_000
+# Counters of the newest position, and of the newest that was deleted for its age.
+COUNTER: Final = "event"
+_FORGOTTEN: Final = "event_forgotten"
 
 
 class EventFilter(NamedTuple):
@@ -41,8 +44,8 @@ class EventFilter(NamedTuple):
     entity: str | None = None
 
 
-class Page(NamedTuple):
-    """Events in their order, the place behind them, and whether more rows are there already."""
+class FeedPage(NamedTuple):
+    """Events in order, the place after them, and true if more rows are already there."""
 
     events: list[FeedEvent]
     next: FeedPosition
@@ -57,10 +60,15 @@ class Newest(NamedTuple):
 
 
 async def newest(database: Database) -> Newest:
-    """How far the feed goes."""
-    position = await _counter(database, numbering.COUNTER)
+    """The end of the feed."""
+    position = await counters.value(database, COUNTER)
+    return Newest(position, await time_of(database, position))
+
+
+async def time_of(database: Database, position: int) -> int | None:
+    """The time of the row with this position; None if it is not kept, or yet to come."""
     row = await database.one("SELECT at FROM events WHERE position = ?", (position,))
-    return Newest(position, row[0] if row else None)
+    return row[0] if row else None
 
 
 def append(transaction: Transaction, told: Iterable[EventRow], now: int) -> None:
@@ -71,53 +79,53 @@ def append(transaction: Transaction, told: Iterable[EventRow], now: int) -> None
 
 async def page(
     database: Database, after: FeedPosition | None, wanted: EventFilter, limit: int
-) -> Page:
+) -> FeedPage:
     """Up to `limit` events from a place on, or from the oldest that is kept.
 
-    Raises GoneError when events from this place on are not kept any more, or never were there.
+    Raises GoneError if events from this place on are no longer kept, or never existed.
     """
     # What has its place already can be read though nothing can be written.
     with suppress(UnavailableError):
-        await numbering.catch_up(database)
-    last = await _counter(database, numbering.COUNTER)
-    place = after or FeedPosition(await _counter(database, _FORGOTTEN) + 1, 0)
+        await catch_up(database)
+    last = await counters.value(database, COUNTER)
+    place = after or FeedPosition(await _oldest(database), 0)
     end = min(place.position + SCANNED, last + 1)
     sql, parameters = _condition(wanted)
     keys = (place.position, end, *parameters, limit + 1)
     rows = [NumberedEventRow(*row) for row in await database.search(_PAGE.replace("{}", sql), keys)]
     # Looked at after the rows, which might have been forgotten in between.
-    if place.position <= await _counter(database, _FORGOTTEN) or place.position > last + 1:
+    if place.position < await _oldest(database) or place.position > last + 1:
         raise GoneError(
-            "This cursor is of events that are not kept any more. Begin anew without `after`, "
-            "and read what changed meanwhile from the catalog."
+            "This cursor points to events that are no longer kept. Start over without `after`, "
+            "and read what has changed from the catalog."
         )
     found: list[FeedEvent] = []
     for row in rows:
         for event in events(row):
             if event.place >= place and _meets(event, wanted):
                 if len(found) == limit:
-                    return Page(found, event.place, more=True)
+                    return FeedPage(found, event.place, more=True)
                 found.append(event)
     # All of the rows were looked at, though not all that there are.
     if len(rows) > limit:
         end = rows[-1].position + 1
-    return Page(found, FeedPosition(end, 0), more=end <= last)
+    return FeedPage(found, FeedPosition(end, 0), more=end <= last)
 
 
 async def end(database: Database) -> FeedPosition:
-    """The place behind everything that has happened until now."""
-    await numbering.catch_up(database)
-    return FeedPosition(await _counter(database, numbering.COUNTER) + 1, 0)
+    """The place after everything that has happened so far."""
+    await catch_up(database)
+    return FeedPosition(await counters.value(database, COUNTER) + 1, 0)
 
 
 async def start(database: Database) -> FeedPosition:
     """The place of the oldest event that is kept."""
-    return FeedPosition(await _counter(database, _FORGOTTEN) + 1, 0)
+    return FeedPosition(await _oldest(database), 0)
 
 
-async def sweep(database: Database, before: int, pace: Pace) -> int:
+async def sweep(database: Database, before: int, pace: Throttle) -> int:
     """Delete rows older than a time, oldest first, in portions; returns their number."""
-    await numbering.catch_up(database)
+    await catch_up(database)
     gone, rest = 0, True
     while rest:
         rows = await database.all(_OLDEST, (_SWEPT_AT_ONCE,))
@@ -133,13 +141,43 @@ async def sweep(database: Database, before: int, pace: Pace) -> int:
 
 
 def _forget(transaction: Transaction, *, last: int) -> int:
-    transaction.run("UPDATE counters SET value = ? WHERE name = ?", (last, _FORGOTTEN))
+    # One that is slower than another, as when its lease has lapsed, brings back nothing.
+    counters.lift(transaction, _FORGOTTEN, last)
     return transaction.run("DELETE FROM events WHERE position <= ?", (last,))
 
 
-async def _counter(database: Database, name: str) -> int:
-    row = await database.one("SELECT value FROM counters WHERE name = ?", (name,))
-    return int(row[0]) if row else 0
+async def catch_up(database: Database) -> None:
+    """Assign a position to every committed row. Almost free if there are no new rows."""
+    while await database.one(_NEW) and await database.write(number) == _NUMBERED_AT_ONCE:
+        pass
+
+
+def number(transaction: Transaction) -> int:
+    """Assign positions to the oldest rows without one; returns their number."""
+    transaction.lock("events")
+    last = counters.value_within(transaction, COUNTER)
+    count = transaction.run(_NUMBER, (last, _NUMBERED_AT_ONCE))
+    counters.put(transaction, COUNTER, last + count)
+    return count
+
+
+def restart(transaction: Transaction, above: int) -> FeedPosition:
+    """Delete every event, and continue from a place above `above` and all places used here.
+
+    For a restored database: ids of events published after the backup are never assigned again, and
+    every earlier cursor refers to events that are no longer kept.
+    """
+    transaction.lock("events")
+    last = max(counters.value_within(transaction, COUNTER) + 1, above)
+    transaction.run("DELETE FROM events")
+    for name in (COUNTER, _FORGOTTEN):
+        counters.put(transaction, name, last)
+    return FeedPosition(last + 1, 0)
+
+
+async def _oldest(database: Database) -> int:
+    """The first position whose row was not deleted for its age."""
+    return await counters.value(database, _FORGOTTEN) + 1
 
 
 def _condition(wanted: EventFilter) -> tuple[str, list[object]]:
@@ -182,8 +220,6 @@ def _json(value: object) -> str:
     return msgspec.json.encode(value).decode()
 
 
-_FORGOTTEN: Final = "event_forgotten"
-
 _APPEND = "INSERT INTO events (at, topic, about, content) VALUES (?, ?, ?, ?)"
 
 _PAGE = """
@@ -192,3 +228,13 @@ WHERE position >= ? AND position < ?{} ORDER BY position LIMIT ?
 """
 
 _OLDEST = "SELECT position, at FROM events WHERE position IS NOT NULL ORDER BY position LIMIT ?"
+
+_NEW = "SELECT 1 FROM events WHERE position IS NULL LIMIT 1"
+
+# An order by id is that of the commits where one transaction began after the other had ended.
+_NUMBER = """
+UPDATE events SET position = numbered.position FROM (
+    SELECT id, ? + ROW_NUMBER() OVER (ORDER BY id) AS position FROM events
+    WHERE position IS NULL ORDER BY id LIMIT ?
+) AS numbered WHERE events.id = numbered.id
+"""

@@ -3,7 +3,7 @@
 from factbook.audit import trail
 from factbook.audit.trail import COMMAND_LINE, AuditEntry, Caller
 from factbook.auth import invitations, sessions
-from factbook.events import restarting
+from factbook.events import store as events
 from factbook.storage import Transaction
 from factbook.webhooks import store as webhooks
 
@@ -16,7 +16,7 @@ def settled(transaction: Transaction, now: int, *, above: int = 0, what: str = "
     recorded. Readers with an older cursor get 410. Webhooks go on with the events from here on.
     Sign-outs and used invitations since the backup are not undone.
     """
-    place = restarting.restart(transaction, max(now, above))
+    place = events.restart(transaction, max(now, above))
     webhooks.begin_at(transaction, place)
     sessions.forget_everyone(transaction)
     invitations.forget_everyone(transaction)
