@@ -119,7 +119,7 @@ async def test_a_write_goes_on_when_nobody_waits_for_it_any_more(database: Datab
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not (found := await count(database)):  # noqa: ASYNC110 - nothing tells of its end
             await asyncio.sleep(0)
     assert found == 2
@@ -182,7 +182,7 @@ async def test_slow_readers_of_pages_leave_room_for_short_reads(database: Databa
     await fill(database, 10)
     readers = [database.pages("SELECT size FROM notes", size=1) for _ in range(8)]
     first = [asyncio.ensure_future(anext(reader)) for reader in readers]
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         await first[0]
         sql = "SELECT name, size FROM notes WHERE name IN LIST(?)"
         assert await database.find(sql, "n0004") == ("n0004", 4)

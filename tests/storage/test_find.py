@@ -1,12 +1,13 @@
 """`find`: the cheapest read, shared where that helps, and never older than its call."""
 
 import asyncio
-import time
 from collections.abc import AsyncIterator
 
+import psycopg
 import pytest
 
 from factbook.storage import Database, open_database
+from tests.waiting import soon
 
 FIND = "SELECT name, value FROM things WHERE name IN LIST(?)"
 ON_POSTGRESQL = pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
@@ -86,17 +87,17 @@ async def test_finds_that_wait_together_share_a_query(database: Database) -> Non
 
 @ON_POSTGRESQL
 async def test_a_find_never_joins_a_query_that_is_under_way(
-    database: Database, other: Database
+    database: Database, other: Database, database_url: str
 ) -> None:
-    slow = "SELECT name, value FROM things, pg_sleep(0.5) WHERE name IN LIST(?)"
-    early = asyncio.create_task(database.find(slow, "t1"))
-    deadline = time.monotonic() + 10
-    running = "SELECT 1 FROM pg_stat_activity WHERE query LIKE '%pg_sleep(0.5) WHERE name = ANY%'"
-    while not await other.one(f"{running} AND pid <> pg_backend_pid() AND wait_event = 'PgSleep'"):
-        assert time.monotonic() < deadline
-    await set_value(other, "t1", 7)
-    assert not early.done()
-    late = asyncio.create_task(database.find(slow, "t1"))
+    held = "SELECT name, value FROM things, pg_advisory_xact_lock_shared(7) WHERE name IN LIST(?)"
+    with psycopg.connect(database_url) as holder:
+        holder.execute("SELECT pg_advisory_xact_lock(7)")
+        early = asyncio.create_task(database.find(held, "t1"))
+        await soon(lambda: other.one("SELECT 1 FROM pg_locks WHERE NOT granted"))
+        await set_value(other, "t1", 7)
+        assert not early.done()
+        late = asyncio.create_task(database.find(held, "t1"))
+        await asyncio.sleep(0)
     assert (await early, await late) == (("t1", 0), ("t1", 7))
 
 

@@ -7,15 +7,24 @@ commit. Writes are synchronous functions that run in one transaction, off the ev
 Searches and waits for locks are limited in time, so that no query monopolizes the database.
 """
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
-from contextlib import AbstractAsyncContextManager
-from typing import Any, Literal, NamedTuple, Protocol, TypeVar
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any, Final, Literal, NamedTuple, Protocol, TypeVar
+
+from factbook.errors import UnavailableError
 
 T = TypeVar("T")
 
 Row = tuple[Any, ...]
 Parameters = Sequence[Any]
 Dialect = Literal["sqlite", "postgresql"]
+
+# Seconds. What people ask for takes milliseconds, at a million entities too.
+LONGEST_SEARCH = 30.0
+# How long a write to SQLite waits for the write of another process: a push of the largest set
+# takes less.
+BUSY_SECONDS: Final = 60.0
 
 
 class Transaction(Protocol):
@@ -149,3 +158,16 @@ class Database(Protocol):
 
     async def close(self) -> None:
         """Finish pending writes and close every connection."""
+
+
+@asynccontextmanager
+async def in_time(seconds: float) -> AsyncIterator[None]:
+    """Cancel the work in the block after `seconds`; raises UnavailableError then."""
+    try:
+        async with asyncio.timeout(seconds):
+            yield
+    except TimeoutError as error:
+        raise UnavailableError(
+            f"The answer was not found within {seconds:.0f} seconds. Ask for less at a time.",
+            retry_after=None,
+        ) from error

@@ -3,10 +3,7 @@
 from pathlib import Path
 
 from factbook.errors import ConfigurationError, UnavailableError
-from factbook.storage.database import Database
-from factbook.storage.searching import LONGEST_SEARCH
-from factbook.storage.sqlite import SQLite
-from factbook.storage.sqlite_connections import BUSY_SECONDS
+from factbook.storage.database import BUSY_SECONDS, LONGEST_SEARCH, Database
 
 
 async def open_database(
@@ -36,6 +33,9 @@ async def open_database(
 
 
 def _open_sqlite(path: Path, longest_search: float, busy_seconds: float) -> Database:
+    # Of no use to a service on PostgreSQL, nor to those who only name the protocol.
+    from factbook.storage.sqlite import SQLite  # noqa: PLC0415
+
     try:
         return SQLite(path, longest_search=longest_search, busy_seconds=busy_seconds)
     except (UnavailableError, OSError) as error:
