@@ -2,8 +2,10 @@
 
 import shutil
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
@@ -117,7 +119,10 @@ async def test_a_link_that_leads_to_itself_is_told(tmp_path: Path) -> None:
         await open_database(f"sqlite:///{link}")
 
 
-@pytest.mark.parametrize("part", ["link.db", "elsewhere/real.db", "elsewhere/real.db-wal"])
+@pytest.mark.parametrize(
+    "part",
+    ["link.db", "elsewhere/real.db", "elsewhere/real.db-wal", "elsewhere/real.db-shm"],
+)
 async def test_nothing_is_written_to_a_file_behind_a_link_when_a_part_is_removed(
     tmp_path: Path, part: str
 ) -> None:
@@ -189,7 +194,7 @@ def changes(file: Path) -> bytes:
 
 @pytest.mark.spec("faults.sqlite-damaged")
 @ON_SQLITE
-@pytest.mark.parametrize("part", ["factbook.db", "factbook.db-wal"])
+@pytest.mark.parametrize("part", ["factbook.db", "factbook.db-wal", "factbook.db-shm"])
 async def test_no_push_is_acknowledged_into_a_file_that_was_removed(
     service: Service, tmp_path: Path, part: str
 ) -> None:
@@ -206,6 +211,74 @@ async def test_no_push_is_acknowledged_into_a_file_that_was_removed(
     assert (await service.http.get("/readyz")).status_code == 200
     assert (await service.push("b", component("kept"))).status_code == 200
     assert (await service.http.get(WEB)).status_code == 200
+
+
+NOTE = """
+import sqlite3, sys
+with sqlite3.connect(sys.argv[1]) as database:
+    database.execute("INSERT INTO notes VALUES (?)", (sys.argv[2],))
+database.close()
+"""
+NOTES = """
+import sqlite3, sys
+for (text,) in sqlite3.connect(sys.argv[1]).execute("SELECT text FROM notes ORDER BY rowid"):
+    print(text)
+"""
+
+
+def other_process(program: str, *arguments: str | Path) -> list[str]:
+    """Lines that a process prints which shares nothing with this one but the files."""
+    done = subprocess.run(
+        [sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=True
+    )
+    return done.stdout.split()
+
+
+@pytest.mark.spec("faults.sqlite-damaged")
+async def test_nothing_acknowledged_is_lost_when_the_index_of_the_log_is_removed(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "factbook.db"
+    database = await open_database(f"sqlite:///{file}")
+    await database.write(lambda tx: tx.run("CREATE TABLE notes (text TEXT)"))
+    acknowledged = []
+
+    async def note(text: str) -> None:
+        with suppress(UnavailableError):
+            await database.write(lambda tx: tx.run("INSERT INTO notes VALUES (?)", (text,)))
+            acknowledged.append(text)
+
+    await note("before")
+    (tmp_path / "factbook.db-shm").unlink()
+    for number in range(3):
+        await note(f"ours-{number}")
+        # It finds no index, makes another, and knows nothing of our locks and writes.
+        other_process(NOTE, file, f"theirs-{number}")
+        acknowledged.append(f"theirs-{number}")
+        await note(f"ours-again-{number}")
+    with pytest.raises(UnavailableError, match="removed or replaced"):
+        await database.all("SELECT text FROM notes")
+    await database.close()
+    assert other_process(NOTES, file) == acknowledged
+
+
+async def test_an_index_that_is_removed_during_a_write_lets_nobody_take_it_for_done(
+    tmp_path: Path,
+) -> None:
+    index = tmp_path / "factbook.db-shm"
+
+    def work(transaction: Transaction) -> None:
+        transaction.run("INSERT INTO notes VALUES ('lost')")
+        index.rename(tmp_path / "aside")
+
+    database = await open_database(f"sqlite:///{tmp_path}/factbook.db")
+    await database.write(lambda tx: tx.run("CREATE TABLE notes (text TEXT)"))
+    with pytest.raises(UnavailableError, match="removed or replaced"):
+        await database.write(work)
+    (tmp_path / "aside").rename(index)
+    await database.check()
+    assert await database.all("SELECT text FROM notes") == []
+    await database.close()
 
 
 @ON_SQLITE

@@ -1,7 +1,9 @@
 """A real service whose disk is full, or whose file may only be read."""
 
+import asyncio
 import json
 import os
+import signal
 import sqlite3
 import subprocess
 from collections.abc import Iterator
@@ -12,9 +14,12 @@ from typing import Any
 import httpx2
 import pytest
 
+from factbook.storage import open_database
+from factbook.storage.migrations import migrate, shipped
 from tests.processes import FACTBOOK, ServerProcess, clean_environment, serving
-from tests.service import PUSH, TOOLS, call, component
+from tests.service import NOON, PUSH, TOOLS, call, component
 from tests.system.disks import disk, filled
+from tests.waiting import until
 
 pytestmark = [pytest.mark.system, pytest.mark.timeout(300)]
 
@@ -124,13 +129,18 @@ def test_a_service_whose_log_has_no_room_goes_on_answering(small_disk: Path) -> 
         assert '"set.pushed"' in server.log.read_text().splitlines()[-1]
 
 
-def refused(folder: Path, file: Path) -> list[str]:
-    """What `factbook serve` says before it ends with an error, for whom permissions count."""
+def told(file: Path) -> dict[str, str]:
+    """The environment of a command on this file."""
+    given = {"FACTBOOK_DATABASE_URL": f"sqlite:///{file}", "FACTBOOK_TOKEN_KEY": "k" * 40}
+    return clean_environment() | given
+
+
+def refused(folder: Path, file: Path, environment: dict[str, str] | None = None) -> list[str]:
+    """What `factbook serve` says beside its log and ends with, for whom permissions count."""
     bound = [] if os.geteuid() else ["setpriv", "--bounding-set=-dac_override"]
     done = subprocess.run(
         [*bound, FACTBOOK, "serve", "--port", "0"],
-        env=clean_environment()
-        | {"FACTBOOK_DATABASE_URL": f"sqlite:///{file}", "FACTBOOK_TOKEN_KEY": "k" * 40},
+        env=environment or told(file),
         cwd=folder,
         capture_output=True,
         text=True,
@@ -138,27 +148,116 @@ def refused(folder: Path, file: Path) -> list[str]:
         check=False,
     )
     assert done.returncode == 1, done.stderr
-    return done.stderr.splitlines()
+    return [line for line in done.stderr.splitlines() if not line.startswith("{")]
 
 
-@pytest.mark.spec("faults.sqlite-disk-full-or-read-only")
-def test_a_start_on_a_full_disk_is_refused_with_advice(small_disk: Path, tmp_path: Path) -> None:
+@pytest.mark.spec("faults.sqlite-start-on-a-full-disk")
+@pytest.mark.parametrize("killed", [False, True], ids=["stopped", "killed"])
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_service_that_starts_on_a_full_disk_reads_until_there_is_room(
+    small_disk: Path, tmp_path: Path, workers: str, *, killed: bool
+) -> None:
+    file = small_disk / "factbook.db"
+    with serving(f"sqlite:///{file}", tmp_path) as server, server.client(server.token()) as http:
+        assert http.put(SET, json=content(1)).status_code == 200
+        server.stop(signal.SIGKILL if killed else signal.SIGTERM)
+        with filled(small_disk):
+            without_index(file, small_disk)
+            server.start("--workers", workers)
+            for _ in range(4):  # of either process
+                assert (version_of(http), asked(http)) == (1, 200)
+                answer = http.put(SET, json=content(2))
+                assert (answer.status_code, answer.json()["error"]["message"]) == (503, FULL)
+                ready = httpx2.get(f"{server.url}/readyz")
+                assert (ready.status_code, ready.json()["writes"]) == (200, FULL)
+            assert (
+                "Nobody has an account yet, and no link can be made now" in server.log.read_text()
+            )
+        assert http.put(SET, json=content(3)).status_code == 200
+        for _ in range(4):
+            assert version_of(http) == 3
+            assert httpx2.get(f"{server.url}/readyz").json() == {"status": "ready"}
+        told = [one for one in log_of(server) if one["event"] == "database.unwritable"]
+        assert {one["reason"] for one in told} == {FULL}
+        server.stop()
+    assert is_sound(file)
+
+
+def without_index(file: Path, folder: Path) -> None:
+    """Leave no room for the index of the log, which a killed service keeps its room for."""
+    file.with_name("factbook.db-shm").unlink(missing_ok=True)
+    with suppress(OSError), (folder / "filler").open("ab", buffering=0) as filler:
+        while True:
+            filler.write(b"\0" * 4096)
+
+
+def test_a_worker_that_starts_on_a_full_disk_works_when_there_is_room(
+    small_disk: Path, tmp_path: Path
+) -> None:
     file = small_disk / "factbook.db"
     with serving(f"sqlite:///{file}", tmp_path):
         pass
+    log = tmp_path / "worker.log"
+    with log.open("wb") as opened, filled(small_disk):
+        worker = subprocess.Popen([FACTBOOK, "worker"], env=told(file), cwd=tmp_path, stderr=opened)
+        seen(log, '"worker.unavailable"')
+    try:
+        seen(log, '"database.writable"')
+        worker.terminate()
+        assert worker.wait(60) == 0
+    finally:
+        worker.kill()
+        worker.wait()
+
+
+def seen(log: Path, text: str) -> None:
+    """Return when the text is in the log."""
+    until(lambda: text in log.read_text(), told=log.read_text)
+
+
+@pytest.mark.spec("faults.sqlite-start-on-a-full-disk")
+def test_a_start_that_has_to_write_is_refused_on_a_full_disk(
+    small_disk: Path, tmp_path: Path
+) -> None:
+    file, advice = small_disk / "factbook.db", "Free some room"
     with filled(small_disk):
-        told, advice = refused(tmp_path, file)
-    assert told.startswith(f"Error: The database {file} cannot be opened: ")
-    assert advice == f"Free some room on the disk of {file}; no restart is needed."
+        sentence, hint = refused(tmp_path, file)
+        assert FULL in sentence or "cannot be opened" in sentence
+        assert hint.startswith(advice)
+        file.unlink()
+        keyless = {name: text for name, text in told(file).items() if "TOKEN_KEY" not in name}
+        sentence, hint = refused(tmp_path, file, keyless)
+        assert sentence == f"Error: The disk is full, so the key file {file}.key cannot be created."
+        assert hint.startswith(advice)
+        assert {path.name for path in small_disk.iterdir()} == {"filler"}
+
+
+def test_a_start_that_has_to_migrate_is_refused_on_a_full_disk(
+    small_disk: Path, tmp_path: Path
+) -> None:
+    file = small_disk / "factbook.db"
+    asyncio.run(first_schema(file))
+    with filled(small_disk):
+        sentence, hint = refused(tmp_path, file)
+    assert sentence == f"Error: {FULL}"
+    assert "Free some room" in hint
+    assert "before 0002_catalog_queries.sql is applied" in hint
     with serving(f"sqlite:///{file}", tmp_path):
         pass
+
+
+async def first_schema(file: Path) -> None:
+    name, text = next(iter(shipped().items()))
+    database = await open_database(f"sqlite:///{file}")
+    await migrate(database, NOON, known={name: text})
+    await database.close()
 
 
 def test_a_start_with_a_file_that_is_damaged_is_refused_with_advice(tmp_path: Path) -> None:
     file = tmp_path / "factbook.db"
     file.write_bytes(b"no database" * 1_000)
-    told, advice = refused(tmp_path, file)
-    assert told == f"Error: The database {file} cannot be opened: file is not a database."
+    sentence, advice = refused(tmp_path, file)
+    assert sentence == f"Error: The database {file} cannot be opened: file is not a database."
     assert advice == (
         f"`factbook doctor` says what can still be read of {file}. Stop the service and restore a "
         "backup with `factbook restore`."
@@ -177,9 +276,9 @@ def test_a_start_with_a_file_that_may_only_be_read_is_refused_with_advice(
             pass
     locked = file if place == "file" else folder
     locked.chmod(0o400 if place == "file" else 0o500)
-    told, advice = refused(tmp_path, file)
+    sentence, advice = refused(tmp_path, file)
     locked.chmod(0o700)
-    assert told == f"Error: The database {file} cannot be opened: {locked} is read-only."
+    assert sentence == f"Error: The database {file} cannot be opened: {locked} is read-only."
     assert advice == (
         f"The user of this process has to be able to write to {file} and to the folder that it "
         "is in."
@@ -201,8 +300,11 @@ def test_a_file_that_is_cut_off_while_it_is_open_is_told_and_refused_from_then_o
             assert http.get("/readyz").status_code == 503
         if not server.is_running:
             assert "Fatal Python error: Bus error" in server.log.read_text()
-    told, advice = refused(tmp_path, file)
-    assert told == f"Error: The database {file} cannot be opened: database disk image is malformed."
+    sentence, advice = refused(tmp_path, file)
+    assert (
+        sentence
+        == f"Error: The database {file} cannot be opened: database disk image is malformed."
+    )
     assert "factbook restore" in advice
 
 

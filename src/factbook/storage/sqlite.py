@@ -7,18 +7,18 @@ reads continue during a write, in this process or in another.
 import asyncio
 import sqlite3
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, closing, suppress
+from contextlib import asynccontextmanager, suppress
 from itertools import chain
 from pathlib import Path
-from typing import Any, TypeVar
-
-import msgspec
+from typing import TypeVar
 
 from factbook.storage import dialects
 from factbook.storage import sqlite_statements as statements
 from factbook.storage.database import (
+    BUSY_SECONDS,
+    LONGEST_SEARCH,
     Dialect,
     Parameters,
     Reads,
@@ -26,19 +26,19 @@ from factbook.storage.database import (
     Remembered,
     Row,
     Transaction,
+    in_time,
 )
-from factbook.storage.searching import LONGEST_SEARCH, in_time
 from factbook.storage.sqlite_connections import (
-    BUSY_SECONDS,
     CACHE,
     LONG_CACHE,
     READ_SECONDS,
     WRITER_CACHE,
-    Connection,
     Readers,
+    SQLiteConnection,
     connect,
+    keep_open,
 )
-from factbook.storage.sqlite_file import DatabaseFile, SQLiteError
+from factbook.storage.sqlite_file import DatabaseFile, SQLiteError, is_full
 
 T = TypeVar("T")
 
@@ -73,9 +73,9 @@ class SQLite:
         self.remembered = Remembered()
         self._longest_search = longest_search
         self._busy_seconds = busy_seconds
-        self._writer: Connection | None = None
+        self._writer: SQLiteConnection | None = None
         self._in_vain_until = 0.0  # when a write last gave up to wait for the lock
-        self._reader = self._first_connection()
+        self._reader = self._made()
         self._finder = self._reader.cursor()
         self._version = 0
         self._kept: dict[tuple[str, str], Row] = {}  # small rows of this version
@@ -84,15 +84,33 @@ class SQLite:
         self._long_reads = Readers(self._file, most=_MOST_LONG, cache=LONG_CACHE, mapped=False)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="sqlite-writer")
 
-    def _first_connection(self) -> Connection:
-        """For reads; what it finds tells whether the file can be read at all."""
+    def _made(self) -> SQLiteConnection:
+        """The first connection to the file, which is created if missing."""
         self._file.target.parent.mkdir(parents=True, exist_ok=True)
         # Other users of the machine may not read what needs a permission here.
         with suppress(OSError):
             self._file.target.touch(mode=0o600, exist_ok=False)
         self._file.verify_writable()
         self._file.verify_log()
-        connection = connect(self._file, mapped=True, wait=self._busy_seconds, new=True)
+        return self._first_connection(self._busy_seconds)
+
+    def _first_connection(self, wait: float, *, again: bool = False) -> SQLiteConnection:
+        """Connect, read-only if the disk is full; with `again`, read-only after any error."""
+        try:
+            return self._connected(wait)
+        except SQLiteError as error:
+            if not (again or is_full(error)):
+                raise
+            self._file.read_only = True
+            with suppress(SQLiteError):
+                connection = self._connected(wait)
+                self._file.note_write(error)
+                return connection
+            raise
+
+    def _connected(self, wait: float) -> SQLiteConnection:
+        """Connect and read once, to detect a file that cannot be read at all."""
+        connection = connect(self._file, mapped=True, wait=wait, new=True)
         try:
             statements.one(connection, "SELECT count(*) FROM sqlite_master", ())
             connection.execute(f"PRAGMA busy_timeout = {int(1000 * READ_SECONDS)}")
@@ -122,6 +140,7 @@ class SQLite:
             self._kept.clear()
 
     async def find(self, sql: str, key: str, *, small: bool = False) -> Row | None:
+        self._file.verify_readable()
         if small and (sql, key) in self._kept:
             return self._kept[sql, key]
         try:
@@ -139,7 +158,7 @@ class SQLite:
         self, sql: str, parameters: Parameters = (), size: int = 1000
     ) -> AsyncIterator[list[Row]]:
         async with self._long_reads.one() as connection:
-            with closing(statements.execute(connection, sql, parameters)) as cursor:
+            with statements.begun(connection, sql, parameters) as cursor:
                 while rows := statements.some(connection, cursor, size):
                     yield rows
                     await asyncio.sleep(0)
@@ -148,7 +167,7 @@ class SQLite:
         async with self._long_reads.one() as connection:
             connection.text_factory = bytes
             try:
-                with closing(statements.execute(connection, sql, parameters)) as cursor:
+                with statements.begun(connection, sql, parameters) as cursor:
                     while rows := statements.some(connection, cursor, _TEXT_ROWS):
                         yield b"".join(chain.from_iterable(rows))
                         await asyncio.sleep(0)
@@ -160,11 +179,33 @@ class SQLite:
         async with self._long_reads.one() as connection:
             statements.execute(connection, "BEGIN", ())
             try:
-                yield _SQLiteMoment(connection)
+                yield statements.SQLiteSnapshot(connection)
             finally:
-                statements.execute(connection, "COMMIT", ())
+                if not connection.is_closed:
+                    statements.execute(connection, "COMMIT", ())
+
+    def _reopen(self) -> None:
+        """Reopen a file for writes that was opened on a full disk, once there is room.
+
+        SQLite switches only if the process has no other connection to the file, so searches on
+        threads are awaited.
+        """
+        if not self._file.read_only or self._searches.taken or not self._file.has_room():
+            return
+        self._file.verify()  # or another file would be made in its place
+        self._searches.close_all()
+        self._long_reads.close_all()
+        self._reader.close()
+        self._file.read_only = False
+        self._reader = self._first_connection(READ_SECONDS, again=True)
+        self._finder = self._reader.cursor()
+        self._version = 0
+        self._kept.clear()
+        if not self._file.read_only:
+            self._file.note_write(None)
 
     async def write(self, function: Callable[[Transaction], T]) -> T:
+        self._reopen()
         loop, now = asyncio.get_running_loop(), time.monotonic()
         work = loop.run_in_executor(self._thread, self._noted_write, function, now)
         # Shielded: a client that hangs up must not leave a transaction half-way.
@@ -179,16 +220,19 @@ class SQLite:
 
     def _write(self, function: Callable[[Transaction], T], asked_at: float) -> T:
         self._file.verify()
+        self._file.verify_room()
         if self._writer is None:
             self._writer = connect(self._file, cache=WRITER_CACHE, durable=True)
         connection = self._writer
         self._begin(connection, asked_at)
         changes = connection.total_changes
         try:
-            result = function(_SQLiteTransaction(connection))
+            result = function(statements.SQLiteTransaction(connection))
             # Written elsewhere it would be lost.
             self._file.verify()
             connection.execute("COMMIT")
+            # What is acknowledged has to be where the next process looks for it.
+            self._file.verify()
         except BaseException as error:
             self._roll_back(connection)
             if isinstance(error, sqlite3.Error):
@@ -198,7 +242,7 @@ class SQLite:
             self._file.note_write(None)
         return result
 
-    def _begin(self, connection: Connection, asked_at: float) -> None:
+    def _begin(self, connection: SQLiteConnection, asked_at: float) -> None:
         """Wait for the lock of the file, then begin a transaction."""
         seconds = self._busy_seconds
         if asked_at < self._in_vain_until:
@@ -210,7 +254,7 @@ class SQLite:
             self._in_vain_until = time.monotonic()
             self._file.tell(error)
 
-    def _roll_back(self, connection: Connection) -> None:
+    def _roll_back(self, connection: SQLiteConnection) -> None:
         if not connection.in_transaction:
             return  # SQLite has done it
         try:
@@ -237,6 +281,7 @@ class SQLite:
         )
 
     async def check(self) -> None:
+        self._reopen()
         self._file.verify()
         await self.one("SELECT count(*) FROM sqlite_master")
 
@@ -247,47 +292,9 @@ class SQLite:
         await asyncio.get_running_loop().run_in_executor(None, self._thread.shutdown)
         if self._writer is not None:
             self._writer.close()
-        self._reader.close()
+        if self._file.is_divided:
+            keep_open(self._reader)
+        else:
+            self._reader.close()
         self._searches.close()
         self._long_reads.close()
-
-
-class _SQLiteMoment:
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
-
-    async def columns(self, sql: str, parameters: Parameters = ()) -> list[list[Any]]:
-        await asyncio.sleep(0)  # others are answered between two of these
-        row = statements.one(self._connection, sql, parameters)
-        return [msgspec.json.decode(text) for text in row or ()]
-
-
-class _SQLiteTransaction:
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
-
-    def one(self, sql: str, parameters: Parameters = ()) -> Row | None:
-        return statements.one(self._connection, sql, parameters)
-
-    def all(self, sql: str, parameters: Parameters = ()) -> list[Row]:
-        return statements.all_rows(self._connection, sql, parameters)
-
-    def run(self, sql: str, parameters: Parameters = ()) -> int:
-        return statements.execute(self._connection, sql, parameters).rowcount
-
-    def many(self, sql: str, rows: Iterable[Parameters]) -> None:
-        self._connection.executemany(sql, rows)
-
-    def insert(self, table: str, columns: Sequence[str], rows: Iterable[Parameters]) -> None:
-        places = ", ".join("?" * len(columns))
-        self.many(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({places})", rows)
-
-    def delete(self, table: str, columns: Sequence[str], rows: Sequence[Parameters]) -> None:
-        where = " AND ".join(f"{column} = ?" for column in columns)
-        self.many(f"DELETE FROM {table} WHERE {where}", rows)
-
-    def lock(self, name: str) -> None:
-        """A write transaction of SQLite is alone already."""
-
-    def relax(self) -> None:
-        """SQLite decides this for a connection, not for a transaction."""

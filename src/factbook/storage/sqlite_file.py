@@ -6,8 +6,10 @@ operator.
 
 import os
 import sqlite3
+from contextlib import suppress
 from pathlib import Path
 from shutil import disk_usage
+from tempfile import TemporaryFile
 from typing import Final, NoReturn
 
 import structlog
@@ -47,7 +49,7 @@ _PERMISSIONS: Final = (
 )
 _ADVICE: Final = {
     sqlite3.SQLITE_BUSY: "Find out which process has {} open: only Factbook's should.",
-    sqlite3.SQLITE_FULL: "Free some room on the disk of {}; no restart is needed.",
+    sqlite3.SQLITE_FULL: "Free some room on the disk of {}; a service that runs needs no restart.",
     sqlite3.SQLITE_READONLY: _PERMISSIONS,
     sqlite3.SQLITE_CANTOPEN: _PERMISSIONS,
     sqlite3.SQLITE_IOERR: "The system's log says what is wrong with the disk of {}.",
@@ -83,8 +85,11 @@ class DatabaseFile:
         self.path = path
         self.target = Path(os.path.realpath(path))
         self.trouble: str | None = None
+        self.read_only = False
         self._damaged = False
-        self._parts = (path, sqlite_wal.path_of(self.target))
+        self._index = sqlite_wal.index_of(self.target)
+        self._parts = (path, sqlite_wal.path_of(self.target), self._index)
+        self._is_divided = False
         self._opened: tuple[Identity, ...] | None = None
 
     def remember(self) -> None:
@@ -92,16 +97,34 @@ class DatabaseFile:
         self._opened = self._identities()
 
     def verify(self) -> None:
-        """Raise UnavailableError when the file is damaged, or not the one that was opened.
+        """Raise UnavailableError if the file is damaged, or not the one that was opened.
 
-        An open file can be read and written after it was removed, and all of that would be lost.
+        A deleted file that is open can still be read and written, and all of that would be lost.
         """
         if self._damaged:
             raise self._advised(SQLiteError(_DAMAGED), sqlite3.SQLITE_CORRUPT)
-        if self._opened is not None and self._identities() != self._opened:
-            error = SQLiteError(_GONE)
-            error.add_note(f"Put {self.path} back, or start the service again.")
-            raise error
+        if self._opened is None:
+            return
+        found = self._identities()
+        self._is_divided = found[-1] != self._opened[-1]
+        if found != self._opened:
+            raise self._gone(found)
+
+    def verify_readable(self) -> None:
+        """Raise UnavailableError once `verify` has found the index of the log missing.
+
+        Other processes' writes may then overwrite the data being read. The check costs a read
+        almost nothing.
+        """
+        if self._is_divided:
+            raise self._gone(self._identities())
+
+    @property
+    def is_divided(self) -> bool:
+        """True if other processes may use a different index of the log."""
+        with suppress(UnavailableError):
+            self.verify()
+        return self._is_divided
 
     def verify_log(self) -> None:
         """Raise UnavailableError for a write-ahead log that SQLite would ignore."""
@@ -116,6 +139,22 @@ class DatabaseFile:
             if place.exists() and not os.access(place, os.W_OK):
                 told = SQLiteError(f"{place} is read-only")
                 raise self._advised(told, sqlite3.SQLITE_READONLY)
+
+    def verify_room(self) -> None:
+        """Raise UnavailableError while the file is open for reads only."""
+        if self.read_only:
+            raise self._advised(SQLiteError(_FULL), sqlite3.SQLITE_FULL)
+
+    def has_room(self) -> bool:
+        """Return true if a small write succeeds; only trying detects an exceeded quota."""
+        folder = self.target.parent
+        if disk_usage(folder).free < _SOME_ROOM:
+            return False
+        with suppress(OSError), TemporaryFile(dir=folder) as file:
+            file.write(b"\0" * _SOME_ROOM)
+            file.flush()
+            return True
+        return False
 
     def tell(self, error: sqlite3.Error) -> NoReturn:
         """Raise the error as UnavailableError if it is operational; bugs are raised unchanged."""
@@ -156,8 +195,20 @@ class DatabaseFile:
     def _advice(self, kind: int) -> str:
         return _ADVICE.get(kind, "The file is {}.").format(self.path)
 
+    def _gone(self, found: tuple[Identity, ...]) -> SQLiteError:
+        pairs = zip(self._parts, found, self._opened or found, strict=True)
+        missing = ", ".join(part.name for part, now, then in pairs if now != then)
+        told = SQLiteError(_GONE)
+        told.add_note(f"Missing in {self.target.parent}: {missing}. Start the service again.")
+        return told
+
     def _identities(self) -> tuple[Identity, ...]:
         return tuple(_identity(part) for part in self._parts)
+
+
+def is_full(error: SQLiteError) -> bool:
+    """Return true if the error means that the disk was full."""
+    return error.message == _FULL
 
 
 def advice_of(error: BaseException | None) -> str:

@@ -2,19 +2,20 @@
 
 import asyncio
 import sqlite3
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any, Final
 
 import msgspec
 
 from factbook.storage import dialects
 from factbook.storage.database import Parameters, Row
-from factbook.storage.sqlite_connections import Connection
+from factbook.storage.sqlite_connections import SQLiteConnection
 
 _INTERRUPT_SECONDS: Final = 0.1
 
 
-def execute(connection: Connection, sql: str, parameters: Parameters) -> sqlite3.Cursor:
+def execute(connection: SQLiteConnection, sql: str, parameters: Parameters) -> sqlite3.Cursor:
     """The cursor of a started statement."""
     try:
         return _begun(connection, sql, parameters)
@@ -22,7 +23,20 @@ def execute(connection: Connection, sql: str, parameters: Parameters) -> sqlite3
         connection.file.tell(error)
 
 
-def one(connection: Connection, sql: str, parameters: Parameters) -> Row | None:
+@contextmanager
+def begun(
+    connection: SQLiteConnection, sql: str, parameters: Parameters
+) -> Iterator[sqlite3.Cursor]:
+    """A started statement, closed at the end of the block."""
+    connection.begun = cursor = execute(connection, sql, parameters)
+    try:
+        yield cursor
+    finally:
+        if not connection.is_closed:
+            cursor.close()
+
+
+def one(connection: SQLiteConnection, sql: str, parameters: Parameters) -> Row | None:
     """The first row of a statement, or None."""
     try:
         row: Row | None = _begun(connection, sql, parameters).fetchone()
@@ -31,7 +45,7 @@ def one(connection: Connection, sql: str, parameters: Parameters) -> Row | None:
     return row
 
 
-def all_rows(connection: Connection, sql: str, parameters: Parameters) -> list[Row]:
+def all_rows(connection: SQLiteConnection, sql: str, parameters: Parameters) -> list[Row]:
     """Every row of a statement."""
     try:
         return _begun(connection, sql, parameters).fetchall()
@@ -39,7 +53,9 @@ def all_rows(connection: Connection, sql: str, parameters: Parameters) -> list[R
         connection.file.tell(error)
 
 
-async def all_rows_apart(connection: Connection, sql: str, parameters: Parameters) -> list[Row]:
+async def all_rows_apart(
+    connection: SQLiteConnection, sql: str, parameters: Parameters
+) -> list[Row]:
     """The same on a thread; cancellation takes effect only once the statement has ended."""
     work = asyncio.ensure_future(asyncio.to_thread(all_rows, connection, sql, parameters))
     try:
@@ -55,15 +71,62 @@ async def all_rows_apart(connection: Connection, sql: str, parameters: Parameter
         raise
 
 
-def some(connection: Connection, cursor: sqlite3.Cursor, size: int) -> list[Row]:
+def some(connection: SQLiteConnection, cursor: sqlite3.Cursor, size: int) -> list[Row]:
     """The next rows of a started statement; empty at its end."""
+    connection.verify()
     try:
         return cursor.fetchmany(size)
     except sqlite3.Error as error:
         connection.file.tell(error)
 
 
-def _begun(connection: Connection, sql: str, parameters: Parameters) -> sqlite3.Cursor:
+class SQLiteSnapshot:
+    """Several reads within the connection's current transaction."""
+
+    def __init__(self, connection: SQLiteConnection) -> None:
+        self._connection = connection
+
+    async def columns(self, sql: str, parameters: Parameters = ()) -> list[list[Any]]:
+        await asyncio.sleep(0)  # others are answered between two of these
+        row = one(self._connection, sql, parameters)
+        return [msgspec.json.decode(text) for text in row or ()]
+
+
+class SQLiteTransaction:
+    """The one transaction of the connection for writes."""
+
+    def __init__(self, connection: SQLiteConnection) -> None:
+        self._connection = connection
+
+    def one(self, sql: str, parameters: Parameters = ()) -> Row | None:
+        return one(self._connection, sql, parameters)
+
+    def all(self, sql: str, parameters: Parameters = ()) -> list[Row]:
+        return all_rows(self._connection, sql, parameters)
+
+    def run(self, sql: str, parameters: Parameters = ()) -> int:
+        return execute(self._connection, sql, parameters).rowcount
+
+    def many(self, sql: str, rows: Iterable[Parameters]) -> None:
+        self._connection.executemany(sql, rows)
+
+    def insert(self, table: str, columns: Sequence[str], rows: Iterable[Parameters]) -> None:
+        places = ", ".join("?" * len(columns))
+        self.many(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({places})", rows)
+
+    def delete(self, table: str, columns: Sequence[str], rows: Sequence[Parameters]) -> None:
+        where = " AND ".join(f"{column} = ?" for column in columns)
+        self.many(f"DELETE FROM {table} WHERE {where}", rows)
+
+    def lock(self, name: str) -> None:
+        """Do nothing: a write transaction of SQLite is already exclusive."""
+
+    def relax(self) -> None:
+        """Do nothing: SQLite sets durability by connection, not by transaction."""
+
+
+def _begun(connection: SQLiteConnection, sql: str, parameters: Parameters) -> sqlite3.Cursor:
+    connection.verify()
     text, listed = dialects.sqlite(sql)
     if listed:
         parameters = [_json(value) if isinstance(value, list) else value for value in parameters]

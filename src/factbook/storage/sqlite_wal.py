@@ -20,6 +20,15 @@ def path_of(database: Path) -> Path:
     return database.with_name(f"{database.name}-wal")
 
 
+def index_of(database: Path) -> Path:
+    """Path of the index of the log, which all processes share along with its locks.
+
+    If it is deleted, the next process that opens the database creates another one: processes with
+    different indexes do not see each other and overwrite each other's commits.
+    """
+    return database.with_name(f"{database.name}-shm")
+
+
 def is_damaged(database: Path) -> bool:
     """Return true if there is a log whose header was not written by SQLite.
 
