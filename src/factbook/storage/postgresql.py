@@ -7,8 +7,7 @@ already started, so it sees every commit made before it was requested.
 import asyncio
 import random
 import time
-import zlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from itertools import chain
@@ -21,6 +20,7 @@ from psycopg import errors
 from factbook.errors import UnavailableError
 from factbook.storage import dialects
 from factbook.storage.database import (
+    LONGEST_SEARCH,
     Dialect,
     Parameters,
     Reads,
@@ -28,11 +28,13 @@ from factbook.storage.database import (
     Remembered,
     Row,
     Transaction,
+    in_time,
 )
 from factbook.storage.point_reads import Finder
+from factbook.storage.postgresql_commits import LONGEST_COMMIT, Commits, PendingCommit
 from factbook.storage.postgresql_connections import SOON_SECONDS, WAIT_SECONDS, WRITERS, Pools
 from factbook.storage.postgresql_errors import AGAIN, is_lost
-from factbook.storage.searching import LONGEST_SEARCH, in_time
+from factbook.storage.postgresql_transaction import PostgreSQLTransaction, lock_key
 
 log = structlog.get_logger("factbook.storage")
 
@@ -44,7 +46,6 @@ _SILENT: Final = "The database is silent. Try again."
 _LEAST_SECONDS: Final = 0.5
 # Seconds, at most, until a write that stood in another's way is run again, and again.
 _PAUSES: Final = (0.1, 0.3, 1.0)
-_LOCK_SPACE: Final = 0x0FAC
 
 
 class PostgreSQL:
@@ -52,11 +53,12 @@ class PostgreSQL:
 
     dialect: Dialect = "postgresql"
 
-    def __init__(self, pools: Pools, longest_search: float) -> None:
+    def __init__(self, pools: Pools, longest_search: float, longest_commit: float) -> None:
         self.remembered = Remembered()
         self._pools = pools
         self._reads = pools.reads
         self._longest_search = longest_search
+        self._commits = Commits(longest_commit)
         self._threads = ThreadPoolExecutor(WRITERS, thread_name_prefix="postgresql-writer")
         # However slowly clients take long answers, a connection is left for short ones.
         self._long_reads = asyncio.Semaphore(pools.reads.max_size - 1)
@@ -64,12 +66,17 @@ class PostgreSQL:
 
     @classmethod
     async def open(
-        cls, url: str, connections: int, *, longest_search: float = LONGEST_SEARCH
+        cls,
+        url: str,
+        connections: int,
+        *,
+        longest_search: float = LONGEST_SEARCH,
+        longest_commit: float = LONGEST_COMMIT,
     ) -> Self:
-        """Connect; raises UnavailableError when the server does not let us, and says why."""
+        """Connect; raises UnavailableError with the reason if the server refuses."""
         pools = Pools(url, connections)
         await pools.open()
-        return cls(pools, longest_search)
+        return cls(pools, longest_search, longest_commit)
 
     async def one(self, sql: str, parameters: Parameters = ()) -> Row | None:
         rows = await self.all(sql, parameters)
@@ -164,44 +171,51 @@ class PostgreSQL:
             self._long_reads.release()
 
     async def write(self, function: Callable[[Transaction], T]) -> T:
-        loop, asked_at = asyncio.get_running_loop(), time.monotonic()
-        # Shielded: a client that hangs up must not leave a transaction half-way.
-        return await asyncio.shield(
-            loop.run_in_executor(self._threads, self._write, function, asked_at)
-        )
+        loop, commit = asyncio.get_running_loop(), self._commits.new()
+        work = loop.run_in_executor(self._threads, self._write, function, time.monotonic(), commit)
+        return await self._commits.wait(work, commit)
 
-    def _write(self, function: Callable[[Transaction], T], asked_at: float) -> T:
-        """Run the function, and again when its transaction stood in another's way."""
+    def _write(
+        self, function: Callable[[Transaction], T], asked_at: float, commit: PendingCommit
+    ) -> T:
+        """Run the function, and retry it if its transaction conflicts with another."""
+        commit.start()
         with self._pools.telling():
             for pause in _PAUSES:
                 with suppress(*AGAIN):
-                    return self._transact(function, asked_at)
+                    return self._transact(function, asked_at, commit)
                 log.info("write.again")
                 # Those that stood in each other's way are not to meet again.
                 time.sleep(random.uniform(0, pause))  # noqa: S311 - nothing secret
-            return self._transact(function, asked_at)
+            return self._transact(function, asked_at, commit)
 
-    def _transact(self, function: Callable[[Transaction], T], asked_at: float) -> T:
+    def _transact(
+        self, function: Callable[[Transaction], T], asked_at: float, commit: PendingCommit
+    ) -> T:
         # Those that have waited for others while no connection was to be had wait little more.
         wait = max(_LEAST_SECONDS, asked_at + WAIT_SECONDS - time.monotonic())
         with self._pools.writes.connection(wait) as connection:
             try:
                 with connection.transaction():
-                    return function(_PostgreSQLTransaction(connection))
+                    result = function(PostgreSQLTransaction(connection))
+                    commit.begin(connection)
             except errors.ReadOnlySqlTransaction:
                 # New connections find the primary, where the address names several hosts.
                 self._pools.writes.drain()
                 raise
+            finally:
+                commit.end()
+            connection.verify_confirmed()
+        return result
 
     async def apart(self, lock: str, statements: Sequence[str], *, unless: str) -> bool:
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._threads, self._apart, lock, statements, unless)
 
     def _apart(self, lock: str, statements: Sequence[str], unless: str) -> bool:
-        key = (_LOCK_SPACE, _lock_key(lock))
         with self._pools.telling(), self._pools.writes.connection() as connection:
-            held = connection.execute("SELECT pg_try_advisory_lock(%s, %s)", key).fetchone()
-            if not held or not held[0]:
+            key = lock_key(lock)
+            if connection.execute("SELECT pg_try_advisory_lock(%s, %s)", key).fetchone() != (True,):
                 return False
             try:
                 if connection.execute(unless.encode()).fetchone() is not None:
@@ -220,7 +234,7 @@ class PostgreSQL:
         return None
 
     async def close(self) -> None:
-        await asyncio.to_thread(self._threads.shutdown)
+        await self._commits.end(self._threads)
         await self._pools.close()
 
 
@@ -241,51 +255,3 @@ class _PostgreSQLSnapshot:
         execute = self._connection.execute(dialects.postgresql(sql), parameters)
         row = await (await _answered(execute)).fetchone()
         return [gathered or [] for gathered in row or ()]
-
-
-class _PostgreSQLTransaction:
-    def __init__(self, connection: psycopg.Connection[Row]) -> None:
-        self._connection = connection
-
-    def one(self, sql: str, parameters: Parameters = ()) -> Row | None:
-        return self._connection.execute(dialects.postgresql(sql), parameters).fetchone()
-
-    def all(self, sql: str, parameters: Parameters = ()) -> list[Row]:
-        return self._connection.execute(dialects.postgresql(sql), parameters).fetchall()
-
-    def run(self, sql: str, parameters: Parameters = ()) -> int:
-        return self._connection.execute(dialects.postgresql(sql), parameters).rowcount
-
-    def many(self, sql: str, rows: Iterable[Parameters]) -> None:
-        with self._connection.cursor() as cursor:
-            cursor.executemany(dialects.postgresql(sql), rows)
-
-    def insert(self, table: str, columns: Sequence[str], rows: Iterable[Parameters]) -> None:
-        statement = f"COPY {table} ({', '.join(columns)}) FROM STDIN"
-        with self._connection.cursor() as cursor, cursor.copy(statement) as copy:
-            for row in rows:
-                copy.write_row(row)
-
-    def delete(self, table: str, columns: Sequence[str], rows: Sequence[Parameters]) -> None:
-        if not rows:
-            return
-        types = ["bigint[]" if isinstance(value, int) else "text[]" for value in rows[0]]
-        arrays = ", ".join(f"%s::{type_}" for type_ in types)
-        gone = ", ".join(f"gone.{column}" for column in columns)
-        kept = ", ".join(f"{table}.{column}" for column in columns)
-        self._connection.execute(
-            f"DELETE FROM {table} USING unnest({arrays}) AS gone ({', '.join(columns)}) "
-            f"WHERE ({kept}) = ({gone})",
-            [list(column) for column in zip(*rows, strict=True)],
-        )
-
-    def lock(self, name: str) -> None:
-        key = (_LOCK_SPACE, _lock_key(name))
-        self._connection.execute("SELECT pg_advisory_xact_lock(%s, %s)", key)
-
-    def relax(self) -> None:
-        self._connection.execute("SET LOCAL synchronous_commit TO off")
-
-
-def _lock_key(name: str) -> int:
-    return zlib.crc32(name.encode()) & 0x7FFFFFFF

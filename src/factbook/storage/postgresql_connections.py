@@ -10,8 +10,10 @@ import structlog
 from psycopg.conninfo import conninfo_to_dict
 from psycopg_pool import AsyncConnectionPool, ConnectionPool, PoolTimeout
 
+from factbook import shutdown
 from factbook.errors import ConfigurationError, UnavailableError
 from factbook.storage.database import Row
+from factbook.storage.postgresql_commits import PostgreSQLConnection
 from factbook.storage.postgresql_errors import REFUSED, data_error, unavailable
 from factbook.telemetry.logs import without_secrets
 
@@ -59,7 +61,7 @@ class LastFailure:
         self.error: psycopg.Error | None = None
 
 
-class _Connection(psycopg.Connection[Row]):
+class _Connection(PostgreSQLConnection):
     @classmethod
     def connect(cls, conninfo: str = "", **options: Any) -> Self:
         failure: LastFailure = options.pop("failure")
@@ -69,6 +71,7 @@ class _Connection(psycopg.Connection[Row]):
             failure.error = error
             raise
         failure.error = None
+        connection.watch()
         return connection
 
 
@@ -158,9 +161,7 @@ class Pools:
         if self._looking is not None:
             await asyncio.wait({self._looking}, timeout=SOON_SECONDS)
             # Cancelled once, the driver waits for what a silent server says to that.
-            while not self._looking.done():
-                self._looking.cancel()
-                await asyncio.wait({self._looking}, timeout=SOON_SECONDS)
+            await shutdown.cancel([self._looking])
         await self.reads.close()
         await asyncio.to_thread(self.writes.close)
 

@@ -67,5 +67,5 @@ def unavailable(cause: psycopg.Error) -> UnavailableError:
 def data_error(error: psycopg.DataError) -> Exception:
     """The error for a client's text that cannot be stored; any other is a bug in our SQL."""
     if error.sqlstate is None and "NUL" in str(error):
-        return InputError("A text with the character NUL cannot be stored or found.")
+        return InputError("Text with the character NUL cannot be stored or found.")
     return error
