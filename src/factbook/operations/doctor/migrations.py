@@ -1,12 +1,13 @@
 """The schema of the database, compared with the migrations of this version."""
 
+from collections.abc import AsyncIterator
 from typing import Final
 
 from factbook import __version__
 from factbook.errors import FactbookError
 from factbook.operations.doctor.findings import Finding, ok, problem, warning
-from factbook.storage import Database
-from factbook.storage.migrations import has_record, names, pending
+from factbook.storage import Database, migrations, schema_check
+from factbook.storage.migrations import has_record, pending
 
 TOPIC: Final = "migrations"
 
@@ -23,8 +24,22 @@ async def check(database: Database) -> tuple[bool, list[Finding]]:
         advice = "Back up, then start `factbook serve` or run `factbook migrate`."
         what = f"{len(missing)} migrations are not applied: {', '.join(missing)}."
         return False, [warning(TOPIC, what, advice)]
-    applied = {name for (name,) in await database.all("SELECT name FROM schema_migrations")}
-    if newer := sorted(applied - set(names())):
+    return True, [finding async for finding in _applied(database)]
+
+
+async def _applied(database: Database) -> AsyncIterator[Finding]:
+    """Findings on a schema that has no pending migrations."""
+    if newer := await migrations.unknown(database):
         what = f"A newer version has applied {', '.join(newer)}; this is {__version__}."
-        return True, [warning(TOPIC, what, "It goes on working; update this machine, too.")]
-    return True, [ok(TOPIC, f"All {len(applied)} are applied.")]
+        yield warning(TOPIC, what, "It goes on working; update this machine, too.")
+        return
+    fine = True
+    if differing := await migrations.differing(database):
+        what = f"Applied in another form than this release has: {', '.join(differing)}."
+        yield problem(TOPIC, what, schema_check.ADVICE)
+        fine = False
+    if found := await schema_check.deviations(database):
+        yield problem(TOPIC, schema_check.told(found), schema_check.ADVICE)
+        fine = False
+    if fine:
+        yield ok(TOPIC, f"All {len(migrations.names())} are applied, and the schema is theirs.")
