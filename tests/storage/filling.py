@@ -14,9 +14,9 @@ from typing import Any
 
 import httpx2
 
-from factbook import collection as collecting
 from factbook.auth.permissions import CATALOG_READ, SOURCE_READ
 from factbook.clock import DAY, HOUR
+from factbook.datasources import catalog_samples
 from factbook.integrations import SOURCES
 from factbook.operations import commands
 from factbook.settings import Settings
@@ -88,7 +88,7 @@ async def _fill_facts(service: Service) -> None:
     world.vendor.remembers = True
     await world.next_run()
     await world.collector.stop()
-    await collecting.sample_catalog(service.state.database, SOURCES, service.time())
+    await catalog_samples.sample_catalog(service.state.database, SOURCES, service.time())
 
 
 async def _sessions(service: Service) -> dict[str, str]:

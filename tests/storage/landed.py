@@ -3,12 +3,12 @@
 `python -m tests.storage.landed` prints the row of each file that is not in the table.
 """
 
-import hashlib
 import sys
+from pathlib import Path
 from typing import NamedTuple
 
 from factbook import __version__
-from factbook.storage.migrations import shipped
+from factbook.storage.migrations import digest, shipped
 
 
 class Landed(NamedTuple):
@@ -17,11 +17,6 @@ class Landed(NamedTuple):
     name: str
     release: str
     sha256: str
-
-
-def digest(text: str) -> str:
-    """SHA-256 of a file."""
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
 LANDED = (
@@ -85,7 +80,40 @@ LANDED = (
         "0.1.0",
         "220ef650d2520994ec90b3551d7d5725cd336301b928779f283450cf8124b1d3",
     ),
+    Landed(
+        "0013_housekeeping.sql",
+        "0.1.0",
+        "dde68c08dd2a119114aa481ce74fa34d005d8995fc3241c4bf808cb2aa3f0bbd",
+    ),
+    Landed(
+        "0014_indexes_of_entities.sql",
+        "0.1.0",
+        "9055211d5536bb0d24be20bbd6863183219d33615c20ff549bbcc29938e46e5b",
+    ),
+    Landed(
+        "0015_sealed_webhooks.sql",
+        "0.1.0",
+        "44e6d707bacdec71e3a2f9a7bf801181b68f8b62063919603df2fa8359461db1",
+    ),
+    Landed(
+        "0016_run_gaps.sql",
+        "0.1.0",
+        "5bb8c3fcf77c6b172f039007d8048634a6bbebd33ef89981e7f332198a89905d",
+    ),
 )
+
+# Three of them had another form before, with which databases were made: their first texts.
+EDITED = Path(__file__).with_name("edited")
+EARLIER = {
+    "0001_initial.sql": "6037151f3c3dfd34774dc47cf5f94c55c9d1791a0a2ea4e2619e37fb235c379d",
+    "0002_catalog_queries.sql": "bd08f2c5b710486fb943d720d4af32930c3e36a7b34ea0c1f76de4615475c567",
+    "0005_custom_sources.sql": "05a2a2ab4b5fb5d46e7952fe08397cb89cc9ce8b0df772044ab4654c26ecda60",
+}
+
+
+def earlier_text(name: str) -> str:
+    """The text that a migration had first."""
+    return (EDITED / name).read_text("utf-8")
 
 
 if __name__ == "__main__":

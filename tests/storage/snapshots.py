@@ -6,12 +6,13 @@ were made by the code of the commit that each names; they are kept as they are.
 
 import base64
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from factbook.storage import Database, Transaction, open_database
 from factbook.storage.migrations import migrate, shipped
+from tests.storage.landed import earlier_text
 
 FOLDER = Path(__file__).with_name("schemas")
 
@@ -21,6 +22,7 @@ class Snapshot(NamedTuple):
 
     schema: int
     made_by: str
+    edited: list[str]  # the migrations that had their first form when they were applied
     time: int  # when it was made
     tokens: Mapping[str, str]
     sessions: Mapping[str, str]
@@ -44,11 +46,20 @@ async def load(snapshot: Snapshot, database_url: str) -> None:
     """Make the database what it was."""
     database = await open_database(database_url, connections=3)
     try:
-        until = {name: text for name, text in shipped().items() if int(name[:4]) <= snapshot.schema}
-        await migrate(database, snapshot.time, known=until)
+        await apply(database, snapshot.schema, snapshot.edited, snapshot.time)
         await database.write(lambda transaction: _fill(database, transaction, snapshot))
     finally:
         await database.close()
+
+
+async def apply(database: Database, until: int, edited: Collection[str], now: int) -> None:
+    """Apply the migrations up to a number, some of them in their first form."""
+    texts = {
+        name: earlier_text(name) if name in edited else text
+        for name, text in shipped().items()
+        if int(name[:4]) <= until
+    }
+    await migrate(database, now, known=texts)
 
 
 def _fill(database: Database, transaction: Transaction, snapshot: Snapshot) -> None:
@@ -71,8 +82,9 @@ def _value(value: Any) -> Any:
 def _read(file: Path) -> Snapshot:
     content = json.loads(file.read_text("utf-8"))
     return Snapshot(
-        schema=int(file.stem.removeprefix("schema-")),
+        schema=int(file.stem.split("-")[1]),
         made_by=content["made_by"],
+        edited=content.get("edited", []),
         time=content["time"],
         tokens=content["tokens"],
         sessions=content.get("sessions", {}),

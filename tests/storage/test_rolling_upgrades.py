@@ -88,7 +88,7 @@ async def test_a_worker_that_a_schema_has_left_behind_ends_and_says_what_to_inst
                 await asyncio.sleep(0)  # SQLite answers without letting others do anything
             await migrate(database, NOON, known=AFTER_THAT)
             with pytest.raises(OutdatedError):
-                await asyncio.wait_for(working, 30)
+                await asyncio.wait_for(working, 60)
         [event] = [each for each in told if each["event"] == "worker.outdated"]
         assert (event["log_level"], "Install 0.1.0 or newer" in event["reason"]) == ("error", True)
 

@@ -47,7 +47,9 @@ class Upgraded(NamedTuple):
         return self.snapshot.schema
 
 
-@pytest.fixture(params=all_snapshots(), ids=lambda snapshot: f"{snapshot.schema:04}")
+@pytest.fixture(
+    params=all_snapshots(), ids=lambda snapshot: f"{snapshot.schema:04}-{snapshot.made_by}"
+)
 async def upgraded(request: pytest.FixtureRequest, database_url: str) -> AsyncIterator[Upgraded]:
     """A service that has just brought an old database up to date."""
     snapshot: Snapshot = request.param
@@ -143,7 +145,15 @@ async def test_work_goes_on_after_the_upgrade_where_it_was(upgraded: Upgraded) -
         later = await feed.events(service, after=snapshot.cursor)
         every = await feed.events(service)
         assert [each["id"] for each in every] == snapshot.events + [each["id"] for each in later]
-        assert len((await found(service, "/api/events/webhooks"))["webhooks"]) == 1
+        [hook] = (await found(service, "/api/events/webhooks"))["webhooks"]
+        assert hook["url"] == "http://192.0.2.1/…"
+        rows = await service.state.database.all(
+            "SELECT url, address IS NULL FROM webhook_endpoints"
+        )
+        assert [tuple(map(str, row)) for row in rows] in (
+            [("http://192.0.2.1/…", "0")],
+            [("http://192.0.2.1/…", "False")],
+        )
     assert (await feed.said(service, type="set.replaced"))[-1] == ("set.replaced", "new")
     await check_sources(upgraded)
 

@@ -4,6 +4,8 @@ import re
 from functools import lru_cache
 from textwrap import dedent
 
+# 0001 first made other indexes, and a migration that drops one has to apply there, too.
+_DROP_INDEX = r"DROP INDEX(?! IF EXISTS)"
 _SCHEMA_WORDS = {
     "sqlite": {
         "SERIAL_KEY": "INTEGER PRIMARY KEY",
@@ -11,6 +13,7 @@ _SCHEMA_WORDS = {
         "POSITION": "instr",
         "CONCURRENTLY ": "",
         "WITHOUT ROWID": "WITHOUT ROWID",
+        _DROP_INDEX: "DROP INDEX IF EXISTS",
     },
     # A linguistic collation would order the same references differently from SQLite.
     "postgresql": {
@@ -21,6 +24,7 @@ _SCHEMA_WORDS = {
         "SERIAL_KEY": "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
         "POSITION": "strpos",
         "WITHOUT ROWID": "",
+        _DROP_INDEX: "DROP INDEX IF EXISTS",
     },
 }
 
@@ -52,9 +56,13 @@ def is_concurrent(sql: str) -> bool:
     return "INDEX CONCURRENTLY" in sql
 
 
-def at_once(sql: str) -> str:
-    """The same migration for a transaction, in which no index can be made concurrently."""
-    return sql.replace("INDEX CONCURRENTLY ", "INDEX ")
+def at_once(sql: str, dialect: str) -> list[str]:
+    """The statements for a transaction, which cannot create indexes concurrently."""
+    statements = schema(sql.replace("INDEX CONCURRENTLY ", "INDEX "), dialect)
+    if not is_concurrent(sql):
+        return statements
+    # On a new database an earlier migration may have made one of that name.
+    return [each for one in statements for each in (drop_index(one), one)]
 
 
 def drop_index(statement: str) -> str:

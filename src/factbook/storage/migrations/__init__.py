@@ -15,6 +15,7 @@ else: on PostgreSQL writes go on meanwhile.
 """
 
 import asyncio
+import hashlib
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -27,7 +28,7 @@ import structlog
 
 from factbook import __version__
 from factbook.errors import OutdatedError, UnavailableError
-from factbook.storage import dialects
+from factbook.storage import dialects, introspection
 from factbook.storage.database import Database, Row, Transaction
 
 Step = Callable[[Transaction], None]
@@ -43,6 +44,8 @@ _MOST_SECONDS: Final = 600.0
 _LOCK_NOT_AVAILABLE: Final = "55P03"
 # Since this one the record says more than names.
 _RECORDED: Final = "0011_upgrades.sql"
+# Since this one it has checksums.
+_CHECKED: Final = "0013_housekeeping.sql"
 
 
 def names() -> list[str]:
@@ -68,6 +71,26 @@ async def pending(database: Database, known: Mapping[str, str] | None = None) ->
     if _RECORDED in done:
         _refuse(await database.all(_CONTRACTED), known)
     return [name for name in known if name not in done]
+
+
+def digest(text: str) -> str:
+    """SHA-256 of the text of a migration."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+async def unknown(database: Database) -> list[str]:
+    """The names of migrations applied by a newer release."""
+    return [name for name in await _applied(database) if name not in shipped()]
+
+
+async def differing(database: Database) -> list[str]:
+    """The names of migrations that were applied with another text than in this release.
+
+    The database must be up to date.
+    """
+    known = {name: digest(text) for name, text in shipped().items()}
+    rows = await database.all(_CHECKSUMS)
+    return [name for name, checksum in rows if known.get(name, checksum) != checksum]
 
 
 async def has_record(database: Database) -> bool:
@@ -106,20 +129,26 @@ async def migrate(
     steps: Mapping[str, Step] | None = None,
     known: Mapping[str, str] | None = None,
 ) -> list[str]:
-    """Bring the schema up to date; the names of the migrations that were applied here.
+    """Bring the schema up to date; returns the names of the migrations applied here.
 
-    Each is one transaction, so that what is locked is locked briefly; those of a new database are
-    one together. `steps` holds, for some of the names, what has to be done in the same transaction
-    after the SQL; `known` the texts, when they are not those of this release. Raises OutdatedError
-    when the schema has left this release behind, UnavailableError when a table could not be had.
+    Each is one transaction, to keep locks short; on a new database all share one. `steps` holds,
+    for some of the names, work to do in the same transaction after the SQL; `known` the texts, if
+    they are not those of this release. Raises OutdatedError if the schema has left this release
+    behind, UnavailableError if a table could not be locked.
     """
     known = shipped() if known is None else known
     applied: list[str] = []
     while to_do := await pending(database, known):
-        if dialects.is_concurrent(known[to_do[0]]) and len(to_do) < len(known):
-            found = await _build(database, to_do[0], known[to_do[0]], now)
-        else:
-            found = await _Migration(database, known, steps or {}, now).applied()
+        try:
+            if dialects.is_concurrent(known[to_do[0]]) and len(to_do) < len(known):
+                found = await _build(database, to_do[0], known[to_do[0]], now)
+            else:
+                found = await _Migration(database, known, steps or {}, now).applied()
+        except OutdatedError:
+            raise
+        except UnavailableError as error:
+            error.add_note(f"Nothing can be served before {to_do[0]} is applied.")
+            raise
         applied += found
     return applied
 
@@ -157,7 +186,7 @@ class _Migration:
             # A step may work for longer between two statements than a request may.
             transaction.run("SET LOCAL idle_in_transaction_session_timeout = 0")
         transaction.lock(_LOCK)
-        for statement in dialects.schema(_RECORD, dialect):
+        for statement in dialects.schema(RECORD, dialect):
             transaction.run(statement)
         done = [row[0] for row in transaction.all(_NAMES)]
         if _RECORDED in done:
@@ -168,7 +197,7 @@ class _Migration:
         for name in to_do:
             self._waits_for = name
             # On a new database nobody writes meanwhile.
-            for statement in dialects.schema(dialects.at_once(self._known[name]), dialect):
+            for statement in dialects.at_once(self._known[name], dialect):
                 transaction.run(statement)
             if name in self._steps:
                 self._steps[name](transaction)
@@ -176,15 +205,21 @@ class _Migration:
         if _RECORDED in (*done, *to_do):
             rows = [(__version__, works_from(self._known[name]), name) for name in to_do]
             transaction.many(_RECORD_MORE, rows)
+        if _CHECKED in (*done, *to_do):
+            sums = [(digest(text), name) for name, text in self._known.items()]
+            transaction.many(_RECORD_CHECKSUM, sums)
         return to_do
 
 
 async def _build(database: Database, name: str, text: str, now: int) -> list[str]:
-    """Make indexes while writes go on; what was left half-made by somebody is made anew."""
+    """Create indexes concurrently with writes; recreates those left incomplete or different."""
     statements: list[str] = []
+    there = set((await introspection.schema(database)).values())
     for statement in dialects.schema(text, database.dialect):
-        statements += [dialects.drop_index(statement), statement]
-    statements.append(_BUILT.format(name=name, now=now, release=__version__))
+        if introspection.index_text(statement) not in there:
+            statements += [dialects.drop_index(statement), statement]
+    values = {"name": name, "now": now, "release": __version__, "checksum": digest(text)}
+    statements.append(_BUILT.format_map(values))
     if await database.apart(_LOCK, statements, unless=_IS_BUILT.format(name=name)):
         return [name]
     log.info("migration.waiting", migration="of another process")
@@ -220,7 +255,8 @@ async def _applied(database: Database) -> list[str]:
     return [row[0] for row in await database.all(_NAMES)]
 
 
-_RECORD = """
+# Makes the table in which all others are recorded.
+RECORD: Final = """
 CREATE TABLE IF NOT EXISTS schema_migrations (name TEXT PRIMARY KEY, applied_at INTEGER NOT NULL)
 """
 _IS_THERE = {
@@ -234,7 +270,10 @@ ORDER BY works_from DESC
 """
 _DONE = "INSERT INTO schema_migrations (name, applied_at) VALUES (?, ?)"
 _RECORD_MORE = "UPDATE schema_migrations SET release = ?, works_from = ? WHERE name = ?"
+_RECORD_CHECKSUM = "UPDATE schema_migrations SET sha256 = ? WHERE name = ? AND sha256 IS NULL"
+_CHECKSUMS = "SELECT name, sha256 FROM schema_migrations ORDER BY name"
 _IS_BUILT = "SELECT 1 FROM schema_migrations WHERE name = '{name}'"
 _BUILT = """
-INSERT INTO schema_migrations (name, applied_at, release) VALUES ('{name}', {now}, '{release}')
+INSERT INTO schema_migrations (name, applied_at, release, sha256)
+VALUES ('{name}', {now}, '{release}', '{checksum}')
 """
