@@ -9,7 +9,7 @@ from functools import partial
 import pytest
 
 from factbook.clock import DAY, HOUR, MINUTE, SECOND, milliseconds
-from factbook.events import numbering
+from factbook.events import store as events
 from factbook.outbound import Governor
 from factbook.outbound.answers import HostReply
 from factbook.scheduling import run_queue
@@ -149,7 +149,7 @@ async def test_messages_that_wait_to_be_sent_again_are_not_forgotten(
     made = await service.http.post("/api/events/webhooks", json={"url": "https://a.test/"})
     hook, database = made.json()["id"], service.state.database
     await service.push("all", component("web"))
-    await numbering.catch_up(database)
+    await events.catch_up(database)
     claimed = await database.write(lambda tx: queue.claim(tx, hook, "a", service.time(), 8))
     assert claimed is not None
     message = queue.WebhookMessage("e", "set.replaced", "{}", service.time(), 0)

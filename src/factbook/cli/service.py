@@ -1,11 +1,12 @@
 """`factbook serve`, `migrate` and `confirm-clock`: operation of the service."""
 
+from datetime import datetime
 from typing import Annotated
 
 import typer
 
 from factbook.cli.failures import REFUSED
-from factbook.cli.local import DatabaseUrl, settings_from
+from factbook.cli.local import DatabaseUrl, on_database, settings_from
 from factbook.cli.output import note, say
 
 
@@ -58,3 +59,32 @@ def migrate(
         note("The database is up to date.")
     elif check:
         raise typer.Exit(REFUSED)
+
+
+def confirm_clock(
+    today: Annotated[
+        datetime,
+        typer.Argument(
+            formats=["%Y-%m-%d"],
+            metavar="TODAY",
+            help="Today's date from somewhere other than this machine, e.g. 2026-11-21.",
+        ),
+    ],
+    database_url: DatabaseUrl = None,
+) -> None:
+    """Confirm that the clock is right after a leap, so that old data is deleted again.
+
+    When the clock is three weeks or more ahead of the last housekeeping, nothing is deleted by
+    age: either the service was down for so long, or the clock is wrong and the history would be
+    lost. `factbook doctor` says when that is so. Refused where this machine's clock does not
+    show TODAY. The next round, within ten minutes, deletes what is too old.
+
+    \b
+    Examples:
+      factbook confirm-clock 2026-11-21
+    """
+    from factbook.clock import iso
+    from factbook.operations import commands
+
+    before = on_database(database_url, commands.confirm_clock, today.date())
+    note(f"The clock is believed. Before, nothing was deleted by a later time than {iso(before)}.")
