@@ -14,8 +14,8 @@ from pathlib import Path
 from bench.databases import Database
 from bench.processes import on_core
 from bench.service import settings as environment_of
-from factbook import worker
-from factbook.app import application
+from factbook import sweeps
+from factbook.backend import Backend
 from factbook.clock import MINUTE, now
 from factbook.settings import load
 from factbook.telemetry import logs
@@ -72,7 +72,7 @@ def sweeper(database: Database, folder: Path, core: int) -> Iterator[Sweeper]:
 async def _main() -> None:
     settings = load()
     logs.configure(settings)
-    app = application(settings)
+    app = Backend.of(settings)
     async with app.opened() as database:
         sources = tuple((await app.registry(database).current()).sources.values())
         began, rounds, wanted = now(), 0, asyncio.Event()
@@ -80,7 +80,7 @@ async def _main() -> None:
         async def trim() -> None:
             nonlocal rounds
             while wanted.is_set():
-                await worker.sweep(database, settings, sources, began + rounds * _ROUND)
+                await sweeps.sweep(database, settings, sources, began + rounds * _ROUND)
                 rounds += 1
 
         print("ready", flush=True)

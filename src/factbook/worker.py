@@ -5,34 +5,29 @@ serving processes one also collects; processes started as workers collect beside
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import suppress
 from functools import partial
 
 import structlog
 
-from factbook import collection
-from factbook.audit import trail as audit
-from factbook.auth import invitations, sessions
-from factbook.catalog.store import stored_sets as pushing
-from factbook.clock import DAY, HOUR, MINUTE, SECOND, Clock, Pace
-from factbook.collection import Collector, Registry
+from factbook import collection, shutdown
+from factbook.clock import SECOND, Clock, Throttle, iso
+from factbook.collection import Collector
+from factbook.datasources.registry import Registry
 from factbook.errors import OutdatedError, UnavailableError
-from factbook.events import store as events
-from factbook.facts import retention as trimming
-from factbook.facts import store
-from factbook.facts.datasource import DataSource
-from factbook.scheduling import lease, run_queue, runs
+from factbook.scheduling import housekeeping, lease, retention_clock, run_queue
+from factbook.scheduling.retention_clock import RetentionClock
 from factbook.settings import Settings
-from factbook.storage import Database, Transaction, migrations
+from factbook.storage import Database, migrations
+from factbook.sweeps import PARTS, Part, Round
+from factbook.telemetry.logs import without_secrets
 from factbook.webhooks import WebhookSender
-from factbook.webhooks import store as webhooks
 
 log = structlog.get_logger("factbook.worker")
 
 _LEASE = "housekeeping"
 _COLLECTOR = "collector"
-_EVERY = 10 * MINUTE
 # How long somebody who asked for a collection waits for its begin, and how long a worker that the
 # schema has left behind goes on.
 _SOON = SECOND
@@ -63,35 +58,44 @@ class Worker:
         self._courier = courier
         self._alone = alone
         self._leased_until = 0
-        self._trimmed_at: int | None = None
+        self._retention: RetentionClock | None = None
+        self._failing: set[str] = set()  # parts of the housekeeping
         self._leads = False
 
     async def run(self) -> None:
-        """Work until cancelled; a failure is logged and tried again the next time.
+        """Work until cancelled; a failure is logged and retried in the next round.
 
-        Raises OutdatedError when the schema has left this release behind: it writes no more.
+        Raises OutdatedError when the schema is ahead of this release, which then stops writing.
         """
-        outdated: BaseException | None = None
+        # No group of tasks, which passes on one cancellation and waits for ever when that is lost.
+        tasks = [asyncio.create_task(loop) for loop in self._loops()]
         try:
-            async with asyncio.TaskGroup() as tasks:
-                schema = partial(migrations.check, self._database)
-                tasks.create_task(self._repeat("schema", schema, _SOON))
-                tasks.create_task(self._repeat("housekeeping", self.work, _EVERY))
-                tasks.create_task(self._repeat("requests", self.collect, _SOON))
-                if self._collector is not None:
-                    tasks.create_task(self._repeat("collecting", self.tick, 0))
-                if self._courier is not None:
-                    tasks.create_task(self._repeat("webhooks", self._courier.tick, _SOON))
-        except* OutdatedError as errors:
-            outdated = errors.exceptions[0]
-            log.error("worker.outdated", reason=str(outdated))
+            ended, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            for task in ended:
+                task.result()
+        except OutdatedError as error:
+            log.error("worker.outdated", reason=str(error))
+            raise
         finally:
-            await self._stop()
-        if outdated is not None:
-            raise outdated
+            await shutdown.uninterrupted(self._stop(tasks))
 
-    async def _stop(self) -> None:
+    def _loops(self) -> Iterator[Coroutine[None, None, None]]:
+        yield self._repeat("schema", self._check, _SOON)
+        yield self._repeat("housekeeping", self.work, housekeeping.EVERY)
+        yield self._repeat("requests", self.collect, _SOON)
+        if self._collector is not None:
+            yield self._repeat("collecting", self.tick, 0)
+        if self._courier is not None:
+            yield self._repeat("webhooks", self._courier.tick, _SOON)
+
+    async def _check(self) -> None:
+        # Notices a file that is gone, and room on a disk that was full, before anybody writes.
+        await self._database.check()
+        await migrations.check(self._database)
+
+    async def _stop(self, tasks: list["asyncio.Task[None]"]) -> None:
         """End the loops and release unfinished work at once."""
+        await shutdown.cancel(tasks)
         if self._collector is not None:
             await self._collector.stop()
         if self._courier is not None:
@@ -136,25 +140,48 @@ class Worker:
         return self._leads
 
     async def work(self) -> bool:
-        """One round, if no other process holds the lease; whether it was done."""
+        """Do one round if no other process holds the lease; returns true if it was done.
+
+        A failing part does not stop the others: it is logged, and recorded for the doctor.
+        """
         now = self._clock()
-        if not await lease.claim(self._database, _LEASE, self._holder, now, 2 * _EVERY):
+        if not await lease.claim(self._database, _LEASE, self._holder, now, 2 * housekeeping.EVERY):
             return False
         sources = tuple((await self._registry.current()).sources.values())
-        await sweep(self._database, self._settings, sources, self._trimming_time(now))
-        await collection.sample_catalog(self._database, sources, now)
+        time = await self._retention_time(now)
+        given = Round(self._database, self._settings, sources, time, now, Throttle())
+        for name, part in PARTS.items():
+            error = await self._error(name, part, given)
+            note = partial(housekeeping.note, part=name, error=error, now=self._clock())
+            await self._database.write(note)
+        await self._database.write(partial(housekeeping.forget_others, parts=PARTS))
         return True
 
-    def _trimming_time(self, now: int) -> int:
-        """The time that decides what was kept for long enough.
+    async def _retention_time(self, now: int) -> int:
+        """Reference time for retention."""
+        last = self._retention.trusted_at if self._retention else None
+        time, clock = await retention_clock.advance(self._database, now, last)
+        if clock.refused_at is not None and not (self._retention and self._retention.refused_at):
+            log.error("worker.clock_not_believed", clock=iso(now), trusted=iso(clock.trusted_at))
+        self._retention = clock
+        return time
 
-        A clock that leaps ahead would take with it what it was not to be set back for: it goes by
-        an hour from one round to the next at most.
-        """
-        if self._trimmed_at is not None:
-            now = min(now, self._trimmed_at + HOUR)
-        self._trimmed_at = now
-        return now
+    async def _error(self, name: str, part: Part, given: Round) -> str | None:
+        """Run a part of a round; returns the error message if it failed, else None."""
+        try:
+            await part(given)
+        except OutdatedError:
+            raise
+        except Exception as error:
+            if name not in self._failing:
+                trace = None if isinstance(error, UnavailableError) else error
+                log.error("worker.part_failed", part=name, error=str(error), exc_info=trace)
+            self._failing.add(name)
+            return without_secrets(f"{type(error).__name__}: {error}")
+        if name in self._failing:
+            log.info("worker.part_recovered", part=name)
+        self._failing.discard(name)
+        return None
 
     async def _repeat(
         self, name: str, work: Callable[[], Awaitable[object]], interval: int
@@ -178,46 +205,3 @@ class Worker:
                     log.info("worker.recovered", work=name)
                 failing = False
             await asyncio.sleep(max(interval, _SOON if failing else 0) / SECOND)
-
-
-async def sweep(
-    database: Database, settings: Settings, sources: tuple[DataSource, ...], now: int
-) -> None:
-    """Forget what was kept for as long as the settings and each source's lifecycle say."""
-
-    def forget(transaction: Transaction) -> list[int]:
-        gone = pushing.sweep(
-            transaction,
-            kept=settings.revisions_kept,
-            revisions_before=now - settings.revision_days * DAY,
-            removed_before=now - settings.removed_days * DAY,
-        )
-        if gone:
-            store.forget(transaction, gone)
-        return gone
-
-    def forget_ended(transaction: Transaction) -> None:
-        sessions.forget_ended(transaction, now)
-        invitations.forget_ended(transaction, now)
-
-    pace = Pace()
-    gone = await database.write(forget)
-    await database.write(forget_ended)
-    await pace.rest()
-    if settings.audit_days:
-        await audit.sweep(database, now - settings.audit_days * DAY, pace)
-    trimmed = await trimming.sweep(database, sources, now, pace)
-    await runs.sweep(database, now)
-    await pace.rest()
-    await collection.sweep_memories(database, [source.id for source in sources], now)
-    await pace.rest()
-    told = await sweep_events(database, now - settings.event_days * DAY, pace)
-    if gone or trimmed or told:
-        log.info("worker.swept", entities=len(gone), history_rows=trimmed, events=told)
-
-
-async def sweep_events(database: Database, before: int, pace: Pace) -> int:
-    """Forget events from before a time, and the messages of that time that were given up."""
-    gone = await events.sweep(database, before, pace)
-    await database.write(lambda transaction: webhooks.forget(transaction, before))
-    return gone

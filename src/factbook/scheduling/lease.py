@@ -18,6 +18,12 @@ async def release(database: Database, name: str, holder: str) -> None:
     await database.write(lambda transaction: transaction.run(_RELEASE, (name, holder)))
 
 
+async def held_until(database: Database, name: str) -> int | None:
+    """The time until which somebody has or had the lease; None if it is free or new."""
+    row = await database.one("SELECT held_until FROM leases WHERE name = ?", (name,))
+    return row[0] if row else None
+
+
 _CLAIM = """
 INSERT INTO leases (name, holder, held_until) VALUES (?, ?, ?)
 ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, held_until = excluded.held_until

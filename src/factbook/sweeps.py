@@ -1,0 +1,131 @@
+"""The parts of the housekeeping: one for each kind of data with a retention, and samples."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import NamedTuple
+
+import structlog
+
+from factbook.audit import trail
+from factbook.auth import invitations, sessions
+from factbook.catalog.store import search_keys, stored_sets
+from factbook.clock import DAY, Throttle
+from factbook.datasources import catalog_samples, memory
+from factbook.events import store as events
+from factbook.facts import removal, retention
+from factbook.facts.datasource import DataSource
+from factbook.scheduling import runs
+from factbook.settings import Settings
+from factbook.storage import Database, Transaction
+from factbook.webhooks import store as webhooks
+
+log = structlog.get_logger("factbook.worker")
+
+
+class Round(NamedTuple):
+    """One round of the housekeeping; `time` is the reference for retention."""
+
+    database: Database
+    settings: Settings
+    sources: tuple[DataSource, ...]
+    time: int
+    now: int
+    pace: Throttle
+
+    def before(self, days: int) -> int:
+        """Cut-off time for data that is kept for this many days."""
+        return self.time - days * DAY
+
+
+Part = Callable[[Round], Awaitable[object]]
+
+
+async def sweep(
+    database: Database, settings: Settings, sources: tuple[DataSource, ...], now: int
+) -> None:
+    """Delete data past the retention of the settings and of each source's lifecycle."""
+    for part in SWEEPS.values():
+        await part(Round(database, settings, sources, now, now, Throttle()))
+
+
+async def _sweep_entities(given: Round) -> None:
+    def forget(transaction: Transaction) -> list[int]:
+        gone = stored_sets.sweep(
+            transaction,
+            kept=given.settings.revisions_kept,
+            revisions_before=given.before(given.settings.revision_days),
+            removed_before=given.before(given.settings.removed_days),
+        )
+        if gone:
+            removal.forget(transaction, gone)
+        return gone
+
+    if gone := await given.database.write(forget):
+        log.info("worker.swept", entities=len(gone))
+    await given.pace.rest()
+
+
+async def _sweep_search_keys(given: Round) -> None:
+    if gone := await search_keys.sweep(given.database, given.pace):
+        log.info("worker.swept", search_keys=gone)
+
+
+async def _sweep_sessions(given: Round) -> None:
+    def forget(transaction: Transaction) -> None:
+        sessions.forget_ended(transaction, given.time)
+        invitations.forget_ended(transaction, given.time)
+
+    await given.database.write(forget)
+    await given.pace.rest()
+
+
+async def _sweep_audit(given: Round) -> None:
+    if days := given.settings.audit_days:
+        await trail.sweep(given.database, given.before(days), given.pace)
+
+
+async def _sweep_history(given: Round) -> None:
+    gone = await retention.sweep(given.database, given.sources, given.time, given.pace)
+    if gone:
+        log.info("worker.swept", history_rows=gone)
+
+
+async def _sweep_runs(given: Round) -> None:
+    await runs.sweep(given.database, given.time)
+    await given.pace.rest()
+
+
+async def _sweep_memories(given: Round) -> None:
+    ids = [source.id for source in given.sources]
+    await memory.sweep(given.database, ids, given.time)
+    await given.pace.rest()
+
+
+async def _sweep_events(given: Round) -> None:
+    if gone := await sweep_events(
+        given.database, given.before(given.settings.event_days), given.pace
+    ):
+        log.info("worker.swept", events=gone)
+
+
+async def sweep_events(database: Database, before: int, pace: Throttle) -> int:
+    """Delete events from before a time, and given-up messages of that time."""
+    gone = await events.sweep(database, before, pace)
+    await database.write(lambda transaction: webhooks.forget(transaction, before))
+    return gone
+
+
+async def _sample_catalog(given: Round) -> None:
+    await catalog_samples.sample_catalog(given.database, given.sources, given.now)
+
+
+SWEEPS: Mapping[str, Part] = {
+    "entities": _sweep_entities,
+    "search_keys": _sweep_search_keys,
+    "sessions": _sweep_sessions,
+    "audit": _sweep_audit,
+    "history": _sweep_history,
+    "runs": _sweep_runs,
+    "memories": _sweep_memories,
+    "events": _sweep_events,
+}
+PARTS: Mapping[str, Part] = {**SWEEPS, "samples": _sample_catalog}
