@@ -1,12 +1,12 @@
 """Times as text, and work that leaves most of the time to others."""
 
-import time
 from datetime import UTC, datetime
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from factbook.clock import Pace, iso, milliseconds
+from factbook.clock import Throttle, iso, milliseconds
 
 LAST = 253_402_300_799_999  # 9999-12-31T23:59:59.999Z
 
@@ -29,16 +29,34 @@ def test_times_before_1970_are_shown_too() -> None:
     assert iso(-1) == "1969-12-31T23:59:59.999+00:00"
 
 
+class Day:
+    """A clock that work and rests move on."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.rests: list[float] = []
+
+    def __call__(self) -> float:
+        return self.now
+
+    async def sleep(self, seconds: float) -> None:
+        self.rests.append(seconds)
+        self.now += seconds
+
+
 async def test_work_with_a_pace_rests_for_most_of_the_time() -> None:
-    pace, began = Pace(), time.perf_counter()
-    while time.perf_counter() - began < 2 * Pace.LEAST_SECONDS:
-        sum(range(1000))
-    worked = time.perf_counter() - began
-    await pace.rest()
-    assert time.perf_counter() - began >= Pace.REST * worked
+    day = Day()
+    pace = Throttle(day, day.sleep)
+    for _ in range(2):
+        day.now += 3.0
+        await pace.rest()
+    assert day.rests == [3.0 * Throttle.REST] * 2
 
 
 async def test_a_little_work_goes_on_without_a_rest() -> None:
-    pace, began = Pace(), time.perf_counter()
-    await pace.rest()
-    assert time.perf_counter() - began < Pace.REST * Pace.LEAST_SECONDS
+    day = Day()
+    pace = Throttle(day, day.sleep)
+    for _ in range(4):
+        day.now += 0.3 * Throttle.LEAST_SECONDS
+        await pace.rest()
+    assert day.rests == [pytest.approx(1.2 * Throttle.LEAST_SECONDS * Throttle.REST)]

@@ -6,7 +6,7 @@ Code that depends on the time takes a `Clock` as an argument, so that tests can 
 import asyncio
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 
@@ -16,6 +16,7 @@ SECOND = 1_000
 MINUTE = 60 * SECOND
 HOUR = 60 * MINUTE
 DAY = 24 * HOUR
+_UNITS = ((DAY, "day"), (HOUR, "hour"), (MINUTE, "minute"), (SECOND, "second"))
 
 
 def now() -> int:
@@ -32,31 +33,63 @@ def iso(milliseconds: int) -> str:
     return f"{_date(day)}T{hours:02d}:{minutes:02d}:{seconds:02d}.{time_ % SECOND:03d}+00:00"
 
 
+def iso_or_none(milliseconds: int | None) -> str | None:
+    """The same, and None for None."""
+    return None if milliseconds is None else iso(milliseconds)
+
+
 @lru_cache(maxsize=4096)
 def _date(day: int) -> str:
     """Date of a day, counted from the epoch."""
     return date.fromordinal(_EPOCH.toordinal() + day).isoformat()
 
 
-class Pace:
-    """Lets long work in the background go on for a part of the time only.
+def ago(moment: int, now: int) -> str:
+    """Format a moment relative to `now`: `3 minutes ago`, `in 2 hours`."""
+    if abs(now - moment) < SECOND:
+        return "now"
+    length = span(abs(now - moment))
+    return f"{length} ago" if moment < now else f"in {length}"
 
-    Others wait for the processor, the disk and the database, and nobody for such work.
+
+def span(milliseconds: float) -> str:
+    """Format a duration in its largest unit, rounded: `3 minutes`, and never `60 minutes`."""
+    larger = None
+    for unit, name in _UNITS:
+        if milliseconds >= unit:
+            count = int(milliseconds / unit + 0.5)
+            if larger is not None and count * unit >= larger[0]:
+                count, name = 1, larger[1]  # noqa: PLW2901
+            return f"{count} {name}{'' if count == 1 else 's'}"
+        larger = unit, name
+    return f"{round(milliseconds)} ms"
+
+
+class Throttle:
+    """Throttle that limits long background work to a share of the elapsed time.
+
+    Requests compete with such work for the processor, the disk and the database.
     """
 
     # For each second of work it rests so many. To rest costs something, too: it is not done often.
     REST = 19.0
     LEAST_SECONDS = 0.002
 
-    def __init__(self) -> None:
-        self._since = time.perf_counter()
+    def __init__(
+        self,
+        clock: Callable[[], float] = time.perf_counter,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._clock = clock
+        self._sleep = sleep
+        self._since = clock()
 
     async def rest(self) -> None:
-        """Rest as long as the work since the last time calls for."""
-        worked = time.perf_counter() - self._since
+        """Sleep in proportion to the time worked since the last call."""
+        worked = self._clock() - self._since
         if worked >= self.LEAST_SECONDS:
-            await asyncio.sleep(self.REST * worked)
-            self._since = time.perf_counter()
+            await self._sleep(self.REST * worked)
+            self._since = self._clock()
 
 
 def milliseconds(text: str) -> int | None:

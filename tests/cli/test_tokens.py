@@ -36,6 +36,13 @@ def test_tokens_are_listed_without_their_values(factbook: Command, database: str
     assert token["createdAt"] < token["expiresAt"]
 
 
+def test_a_listing_shows_how_long_ago_and_how_long_yet(factbook: Command, database: str) -> None:
+    factbook("token", "create", "laptop", database)
+    row = factbook("token", "list", database).stdout.splitlines()[1]
+    assert "in 90 days" in row
+    assert "+00:00" not in row
+
+
 @pytest.mark.spec("token.has-permissions")
 def test_a_token_has_the_permissions_that_were_named_or_all(
     factbook: Command, database: str

@@ -8,6 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
+from factbook.clock import ago, milliseconds, now
+
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
 # Wide enough for any row, so that what reads a table from a pipe never meets a wrapped line.
@@ -69,6 +71,18 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Non
         table.add_row(*(Text("" if cell is None else printable(str(cell))) for cell in row))
     width = None if sys.stdout.isatty() else _PIPE_WIDTH
     Console(file=sys.stdout, width=width, markup=False, emoji=False, highlight=False).print(table)
+
+
+def age(moment: int | str | None, at: int | None = None) -> str | None:
+    """Format a time relative to `at`, or now, for a table: `3 days ago`; None for none.
+
+    A moment is in milliseconds since the epoch, or a text from a server.
+    """
+    if isinstance(moment, str):
+        text, moment = moment, milliseconds(moment)
+        if moment is None:
+            return text
+    return None if moment is None else ago(moment, now() if at is None else at)
 
 
 @contextmanager

@@ -8,9 +8,8 @@ from urllib.parse import quote
 import msgspec
 
 from factbook.catalog.url import is_absolute
-from factbook.clock import DAY, HOUR, MINUTE, SECOND, iso
+from factbook.clock import ago, iso, span
 
-_UNITS = ((DAY, "day"), (HOUR, "hour"), (MINUTE, "minute"), (SECOND, "second"))
 _KINDS = {
     "airesource": "AI resource",
     "api": "API",
@@ -41,23 +40,6 @@ _SYSTEMS = (
 )
 
 _LONGEST_ADDRESS = 2_000
-
-
-def ago(moment: int, now: int) -> str:
-    """How long before `now`, or after it: `3 minutes ago`, `in 2 hours`."""
-    if abs(now - moment) < SECOND:
-        return "now"
-    length = span(abs(now - moment))
-    return f"{length} ago" if moment < now else f"in {length}"
-
-
-def span(milliseconds: float) -> str:
-    """A length of time in its largest unit: `3 minutes`."""
-    for unit, name in _UNITS:
-        if milliseconds >= unit:
-            count = int(milliseconds // unit)
-            return f"{count} {name}{'' if count == 1 else 's'}"
-    return f"{round(milliseconds)} ms"
 
 
 def number(value: float) -> str:
@@ -159,3 +141,11 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "json": json_text,
     "browser": browser,
 }
+
+
+def quoted(text: str) -> str:
+    """Quote a text as one word of a shell."""
+    safe = all(char.isalnum() or char in "-._/:=" for char in text) and text.isascii()
+    if safe and text and not text.startswith("-"):
+        return text
+    return "'" + text.replace("'", "'\\''") + "'"
