@@ -23,10 +23,14 @@ from factbook.catalog.url import is_absolute
         "javascript:x",
         "file:",
         "file:///c:/a",
+        f"file:///{'ä' * 3_000}",
         "file://c|/a",
         "foo://",
         "ht\ntp://a",
         "x-y+z.1:",
+        "https://\u05d0.example/",
+        "https://a/" + "\u0301\u0316" * 500_000,
+        "javascript:" + "\u0301" * 5_000,
     ],
 )
 def test_an_absolute_url_has_a_scheme_and_a_sound_host(text: str) -> None:
@@ -67,6 +71,10 @@ def test_an_absolute_url_has_a_scheme_and_a_sound_host(text: str) -> None:
         "http://xn--",
         "http://xn--a/",
         "http://xn--" + "a" * 1_000_000,
+        "http:/\t/a" + "\u0301\u0316" * 500_000,
+        "http://me@a" + "%CC%81%CC%96" * 500_000,
+        "https://\u0717\u1e61/",
+        "https://\ud800/",
     ],
 )
 def test_anything_else_is_none(text: str) -> None:
