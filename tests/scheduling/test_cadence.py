@@ -3,6 +3,7 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from cronsim import CronSim
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -67,7 +68,7 @@ def test_every_problem_of_a_line_is_named() -> None:
     assert raised.value.message.split("; ") == [
         'minute: "60" is not between 0 and 59',
         "hour: 5-3 runs backwards",
-        "write it as two ranges, parted by a comma",
+        "write it as two ranges, separated by a comma",
         'day of the month: "x" is not between 1 and 31',
         'month: the step "0" is not between 1 and 12',
         'day of the week: "" is not between 0 and 7',
@@ -102,7 +103,8 @@ def test_due_means_that_a_moment_has_come_since_the_last_run() -> None:
 def numbers(lowest: int, highest: int) -> st.SearchStrategy[str]:
     """Cron fields whose numbers are in bounds."""
     number = st.integers(lowest, highest)
-    spans = st.tuples(number, number).map(lambda pair: f"{min(pair)}-{max(pair)}")
+    pairs = st.lists(number, min_size=2, max_size=2, unique=True)
+    spans = pairs.map(lambda pair: f"{min(pair)}-{max(pair)}")
     steps = st.tuples(st.just("*") | spans, st.integers(1, highest)).map("{0[0]}/{0[1]}".format)
     items = st.just("*") | number.map(str) | spans | steps
     return st.lists(items, min_size=1, max_size=3).map(",".join)
@@ -135,6 +137,17 @@ def test_the_next_moment_is_the_one_that_trying_every_minute_finds(line: str, af
     while not (cadence.runs_on(tried.date()) and tried.hour * 60 + tried.minute in cadence.times):
         tried += timedelta(minutes=1)
     assert tried.timestamp() * 1000 == moment
+
+
+@given(LINES, MOMENTS)
+def test_the_next_moment_is_the_one_that_cronsim_finds(line: str, after: int) -> None:
+    start = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=after)
+    assert following(parse(line), after) == round(next(CronSim(line, start)).timestamp() * 1000)
+
+
+def test_a_range_of_one_number_with_a_step_is_that_number() -> None:
+    """As in Vixie cron; cronsim reads 10-10/15 as 10/15, which goes on to the end of the field."""
+    assert following(parse("10-10/15 * * * *"), at("2026-11-21 06:10")) == at("2026-11-21 07:10")
 
 
 @given(st.integers(0, 23), MOMENTS)

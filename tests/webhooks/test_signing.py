@@ -1,6 +1,10 @@
 """Signatures of webhooks."""
 
+import time
 from base64 import b64decode
+
+import pytest
+from standardwebhooks import Webhook, WebhookVerificationError
 
 from factbook.webhooks import signatures
 
@@ -24,3 +28,18 @@ def test_secrets_differ_and_are_shown_in_the_form_of_the_specification() -> None
     assert one != other
     assert b64decode(signatures.shown(one).removeprefix("whsec_")) == one
     assert 24 <= len(one) <= 64
+
+
+def test_the_library_that_receivers_use_takes_what_is_signed_and_nothing_else() -> None:
+    secret = signatures.secret()
+    receiver = Webhook(signatures.shown(secret))
+    headers = signatures.headers(secret, "msg_1", int(time.time()), BODY)
+    assert receiver.verify(BODY, headers) == {"event_type": "ping", "data": {"success": True}}
+    for changed in (
+        headers | {"webhook-id": "msg_2"},
+        headers | {"webhook-timestamp": str(int(headers["webhook-timestamp"]) + 1)},
+        signatures.headers(signatures.secret(), "msg_1", int(time.time()), BODY),
+        signatures.headers(secret, "msg_1", int(time.time()) - 3600, BODY),
+    ):
+        with pytest.raises(WebhookVerificationError):
+            receiver.verify(BODY, changed)

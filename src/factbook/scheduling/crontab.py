@@ -136,7 +136,7 @@ def _range(item: str, field: _CronField) -> range:
         # As in other crons, 5/15 goes on to the end of the field.
         last = _number(high, field) if dash else field.highest if slash else first
     if first > last:
-        raise ValueError(f"{span} runs backwards; write it as two ranges, parted by a comma")
+        raise ValueError(f"{span} runs backwards; write it as two ranges, separated by a comma")
     return range(first, last + 1, _step(step, field) if slash else 1)
 
 
