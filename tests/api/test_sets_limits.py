@@ -97,6 +97,94 @@ async def test_json_is_64_deep_at_most_unless_configured(service: Service) -> No
         assert "64" in message(answer)
 
 
+def many(**counts: int) -> dict[str, Any]:
+    """An entity with so many of each, one of its relations being the owner."""
+    entity = component(
+        "large", dependsOn=[f"component:c{n}" for n in range(counts["relations"] - 1)]
+    )
+    entity["metadata"] |= {
+        "labels": {f"l{n}": "x" for n in range(counts["labels"])},
+        "annotations": {f"a{n}": "x" for n in range(counts["annotations"])},
+        "tags": [f"t{n}" for n in range(counts["tags"])],
+        "links": [{"url": f"https://example.com/{n}"} for n in range(counts["links"])],
+    }
+    return entity
+
+
+FEW = {"relations": 3, "labels": 2, "annotations": 2, "tags": 2, "links": 2}
+PATHS = {
+    "relations": "spec.dependsOn",
+    "labels": "metadata.labels",
+    "annotations": "metadata.annotations",
+    "tags": "metadata.tags",
+    "links": "metadata.links",
+}
+
+
+@pytest.mark.spec("limits.large-entity-is-400", "limits.are-settings")
+async def test_an_entity_with_more_of_anything_than_the_settings_say_is_refused_all_at_once(
+    start: StartService,
+) -> None:
+    service = await start(**{f"max_entity_{name}": most for name, most in FEW.items()})
+    assert (await service.push("first", many(**FEW))).status_code == 200
+    larger = many(**{name: most + 1 for name, most in FEW.items()})
+    for answer, before in (
+        (await service.push("first", component("a"), larger), "items[1]."),
+        (await service.http.post(f"{PUSH}/sets/first", json=larger), ""),
+        (await service.http.post(f"{PUSH}/entities", json=larger), ""),
+    ):
+        assert answer.status_code == 400
+        problems = {each["path"]: each["message"] for each in answer.json()["error"]["problems"]}
+        assert problems.keys() == {before + path for path in PATHS.values()}
+        for name, path in PATHS.items():
+            setting = f"max_entity_{name}"
+            said = f"{setting} is {FEW[name]}, by default {getattr(Settings(), setting)}"
+            assert said in problems[before + path]
+    [item] = (await service.http.get(f"{PUSH}/sets/first")).json()["items"]
+    assert item["entityRef"] == "component:default/large"
+
+
+@pytest.mark.spec("limits.large-entity-is-400", "limits.are-settings")
+async def test_values_of_any_shape_are_bounded_together(start: StartService) -> None:
+    # apiVersion, kind, name, type, lifecycle and owner are six.
+    service = await start(max_entity_values=10)
+    further: Any
+    for further in ([1, 2, 3, 4], {"a": [1, {"b": 2}], "c": "3", "d": None}):
+        assert (await service.push("first", component("a", further=further))).status_code == 200
+    for further in ([1, 2, 3, 4, 5], {"a": [1, {"b": 2}], "c": "3", "d": None, "e": 0}):
+        answer = await service.push("first", component("a", further=further))
+        assert answer.status_code == 400
+        assert "11 values are more than one entity may have" in message(answer)
+        assert answer.json()["error"]["problems"][0]["path"] == "items[0]"
+
+
+@pytest.mark.spec("limits.large-entity-is-400")
+async def test_an_entity_at_its_limits_can_be_read_and_pushed_again(start: StartService) -> None:
+    settings = {f"max_entity_{name}": most for name, most in FEW.items()}
+    service = await start(**settings, max_entity_values=16)
+    assert (await service.push("first", many(**FEW))).status_code == 200
+    shown = await service.catalog("component:default/large")
+    assert shown is not None
+    assert len(shown["metadata"]["annotations"]) == 5
+    answer = await service.push("first", shown)
+    assert answer.json()["changes"]["unchanged"] == 1
+
+
+@pytest.mark.spec("limits.large-entity-is-400")
+async def test_a_target_that_more_entities_point_at_than_one_may_is_not_refused(
+    start: StartService,
+) -> None:
+    service = await start(max_entity_relations=2)
+    items = [component(f"c{n}", dependsOn=["component:library"]) for n in range(5)]
+    assert (await service.push("first", *items)).status_code == 200
+    assert (await service.push("second", component("library"))).status_code == 200
+    answer = await service.http.post(f"{PUSH}/sets/second", json=component("library", owner="b"))
+    assert answer.status_code == 200
+    shown = await service.catalog("component:default/library")
+    assert shown is not None
+    assert len(shown["relations"]) == 6
+
+
 @pytest.mark.spec("limits.rate-is-429", "limits.are-settings")
 async def test_a_token_that_calls_too_often_is_told_when_to_come_again(start: StartService) -> None:
     service = await start(token_rate=0.5, token_burst=3)
@@ -144,4 +232,8 @@ def test_the_limits_are_settings_with_the_decided_defaults() -> None:
     assert settings.max_body_bytes == 256 * 1024**2
     assert settings.max_set_items == 100_000
     assert settings.max_json_depth == 64
+    assert settings.max_entity_relations == 10_000
+    assert settings.max_entity_values == 25_000
+    for part in ("labels", "annotations", "tags", "links"):
+        assert getattr(settings, f"max_entity_{part}") == 1_000
     assert settings.token_rate > 0

@@ -10,8 +10,9 @@ from typing import Any, Self
 
 import msgspec
 
-from factbook.catalog import kinds, relations, validation
+from factbook.catalog import advice, kinds, relations, validation
 from factbook.catalog.annotations import Annotator
+from factbook.catalog.entity_limits import DEFAULT_LIMITS, EntityLimits
 from factbook.catalog.ref import DEFAULT_NAMESPACE, EntityRef
 from factbook.errors import InputError, InvalidItemsError, PayloadTooLargeError
 from factbook.settings import Settings
@@ -60,15 +61,17 @@ class PushRules:
     strict_names: bool = False
     max_items: int = 100_000
     max_depth: int = 64
+    limits: EntityLimits = DEFAULT_LIMITS
 
     @classmethod
     def of(cls, settings: Settings) -> Self:
-        """Those of the settings."""
+        """The rules given by the settings."""
         return cls(
             Annotator(settings.push_word, settings.annotation_domain),
             strict_names=settings.entity_names == "strict",
             max_items=settings.max_set_items,
             max_depth=settings.max_json_depth,
+            limits=EntityLimits.of(settings),
         )
 
 
@@ -142,9 +145,7 @@ class _Preparing:
             self._problem(position, "", f"not valid JSON: {error}")
             return
         dropped = validation.drop_read_only(entity) if isinstance(entity, dict) else []
-        found = validation.problems(
-            entity, strict_names=self._rules.strict_names, max_depth=self._rules.max_depth
-        )
+        found = self._found(entity)
         for path, message in found:
             self._problem(position, path, message)
         if found:
@@ -156,9 +157,22 @@ class _Preparing:
             self._problem(position, "", f"{text} is also items[{first}]; a set holds it once")
             return
         missing = _spec_problems(entity, ref)
-        for path, message in dropped + missing:
+        stored = list(advice.parts(entity, ref.kind, bytes(item)))
+        told = {path for path, _ in stored}
+        for path, message in dropped + [each for each in missing if each[0] not in told] + stored:
             self.warnings.append(Warning(_path(position, path), message, text))
         self.items.append(self._prepared(entity, text, missing))
+
+    def _found(self, entity: Any) -> list[validation.Problem]:
+        """All reasons to reject an entity; size limits are checked only for a well-formed one."""
+        rules = self._rules
+        found = validation.problems(
+            entity, strict_names=rules.strict_names, max_depth=rules.max_depth
+        )
+        if not found:
+            own = rules.annotator.count(entity["metadata"].get("annotations", {}))
+            found += rules.limits.problems(entity, own)
+        return found
 
     def _problem(self, position: int | None, path: str, message: str) -> None:
         self.problems.append({"path": _path(position, path), "message": message})
