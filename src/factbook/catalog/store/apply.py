@@ -9,20 +9,22 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from factbook.catalog import compliance, relations
+from factbook.catalog.piecewise import ordered, slices
 from factbook.catalog.sets import Prepared
 from factbook.catalog.store import revisions, write_events
-from factbook.catalog.store.derived import (
-    Derived,
-    EntitySearchRow,
-    Interned,
-    portions,
-    rendered,
-    take_ids,
-)
 from factbook.catalog.store.diff import Existing, SetRow, WritePlan
 from factbook.catalog.store.documents import DOCUMENT, split
+from factbook.catalog.store.index_rows import (
+    Derived,
+    DerivedDiff,
+    EntitySearchRow,
+    Interned,
+    documents,
+    portions,
+    rendered,
+)
 from factbook.events import store as events
-from factbook.storage import Transaction
+from factbook.storage import Row, Transaction, counters
 
 _ENTITY_COLUMNS = (
     "id", "uid", "ref", "kind", "namespace", "name", "set_id", "etag", "updated_by",
@@ -93,46 +95,48 @@ class _Changes:
         self.uids: dict[str, str] = {}
 
     def remove(self, removed: Sequence[Existing]) -> None:
-        for portion in portions(removed):
+        lengths = self._lengths(removed)
+        for portion in documents(removed, lambda item: lengths[item.id]):
             ids = [item.id for item in portion]
             self._transaction.run(
                 "INSERT INTO removed_entities (ref, id, uid, removed_at) "
                 "SELECT ref, id, uid, ? FROM entities WHERE id IN LIST(?)",
                 (self._actor.now, ids),
             )
-            before = self._stored(ids)
-            self._interned.delete(
-                [(*row, id_) for id_, derived in before.items() for row in derived.search]
-            )
-            self._touch(derived.edges for derived in before.values())
+            before = [(id_, Derived.of(ref, text)) for id_, ref, text in self._stored(ids)]
+            self._interned.delete((*row, id_) for id_, derived in before for row in derived.search)
+            edges = (edge for _, derived in before for edge in (*derived.edges, *derived.former))
+            self._touched |= {target for _, target in edges}
             self._transaction.run("DELETE FROM relations WHERE source_id IN LIST(?)", (ids,))
             self._transaction.run("DELETE FROM entities WHERE id IN LIST(?)", (ids,))
 
     def update(self, updated: Sequence[tuple[Prepared, Existing]]) -> None:
-        for portion in portions(updated):
-            before = self._stored([existing.id for _, existing in portion])
+        lengths = self._lengths([existing for _, existing in updated])
+        for portion in documents(updated, lambda pair: len(pair[0].document) + lengths[pair[1].id]):
+            stored = {id_: text for id_, _, text in self._stored([old.id for _, old in portion])}
             rows: list[tuple[object, ...]] = []
             come: list[EntitySearchRow] = []
             gone: list[EntitySearchRow] = []
             for item, existing in portion:
-                old, new = before[existing.id], Derived.of(item.ref, item.document)
-                come += [(*row, existing.id) for row in new.search - old.search]
-                gone += [(*row, existing.id) for row in old.search - new.search]
-                self._replace_edges(item.ref, existing.id, old.edges, new.edges)
+                id_ = existing.id
+                difference = DerivedDiff.of(item.ref, stored[id_], item.document)
+                come += [(*row, id_) for row in difference.search_come]
+                gone += [(*row, id_) for row in difference.search_gone]
+                self._replace_edges(item.ref, id_, difference)
                 rows.append((
                     self._set_id, item.etag, self._actor.ref, self._actor.now,
                     *split(item.document), item.problems, compliance.RELATION_BITS,
-                    new.compliance, existing.id,
+                    difference.compliance, id_,
                 ))  # fmt: skip
-                self.ids[item.ref], self.uids[item.ref] = existing.id, existing.uid
+                self.ids[item.ref], self.uids[item.ref] = id_, existing.uid
             self._interned.delete(gone)
             self._interned.insert(come)
             self._transaction.many(_UPDATE, rows)
 
     def add(self, added: Sequence[Prepared]) -> None:
         known = self._remembered([item.ref for item in added])
-        fresh = iter(take_ids(self._transaction, "entity", len(added) - len(known)))
-        for portion in portions(added):
+        fresh = iter(counters.take(self._transaction, "entity", len(added) - len(known)))
+        for portion in documents(added, lambda item: len(item.document)):
             rows: list[tuple[object, ...]] = []
             search_rows: list[EntitySearchRow] = []
             edges: list[Edge] = []
@@ -151,38 +155,45 @@ class _Changes:
             self._touched |= {target for _, _, target in edges}
             self._transaction.insert("entities", _ENTITY_COLUMNS, rows)
             self._interned.insert(search_rows)
-            self._transaction.insert("relations", _RELATION_COLUMNS, sorted(edges))
+            self._insert_edges(edges)
         self._touched |= self._pointed_to([item.ref for item in added])
 
     def refresh_relations(self) -> None:
-        """Render again the relations of every entity that an edge which came or went touches."""
-        for portion in portions(sorted(self._touched)):
+        """Render the relations of every entity at an end of an added or removed edge."""
+        for portion in portions(ordered(self._touched)):
             self._transaction.many(
                 "UPDATE entities SET relations = ?, compliance = ? WHERE id = ?",
                 list(rendered(self._transaction, portion)),
             )
 
-    def _stored(self, ids: list[int]) -> dict[int, Derived]:
-        """What the stored documents of these entities gave rise to."""
-        rows = self._transaction.all(
+    def _lengths(self, stored: Sequence[Existing]) -> dict[int, int]:
+        """The approximate lengths of these entities' documents, within a few characters."""
+        lengths: dict[int, int] = {}
+        for portion in portions(item.id for item in stored):
+            lengths |= self._transaction.all(
+                "SELECT id, length(body) FROM entities WHERE id IN LIST(?)", (portion,)
+            )
+        return lengths
+
+    def _stored(self, ids: list[int]) -> list[Row]:
+        """Id, reference and document of each of these entities."""
+        return self._transaction.all(
             f"SELECT e.id, e.ref, {DOCUMENT} FROM entities e WHERE e.id IN LIST(?)", (ids,)
         )
-        return {id_: Derived.of(ref, document) for id_, ref, document in rows}
 
-    def _replace_edges(
-        self, ref: str, id_: int, old: set[relations.Relation], new: set[relations.Relation]
-    ) -> None:
-        if old == new:
+    def _replace_edges(self, ref: str, id_: int, difference: DerivedDiff) -> None:
+        """Insert and delete the edges that differ, leaving the others alone."""
+        come, gone = difference.edges_come, difference.edges_gone
+        if not come and not gone:
             return
-        self._touched |= {ref, *(target for _, target in old ^ new)}
-        self._transaction.run("DELETE FROM relations WHERE source_id = ?", (id_,))
-        self._transaction.insert(
-            "relations", _RELATION_COLUMNS, sorted((id_, *edge) for edge in new)
-        )
+        self._touched |= {ref, *(target for _, target in (*come, *gone))}
+        for piece in slices((id_, *edge) for edge in gone):
+            self._transaction.delete("relations", _RELATION_COLUMNS, piece)
+        self._insert_edges((id_, *edge) for edge in come)
 
-    def _touch(self, edges: Iterable[set[relations.Relation]]) -> None:
-        for stated in edges:
-            self._touched |= {target for _, target in stated}
+    def _insert_edges(self, edges: Iterable[Edge]) -> None:
+        for piece in slices(edges):
+            self._transaction.insert("relations", _RELATION_COLUMNS, sorted(piece))
 
     def _pointed_to(self, refs: list[str]) -> set[str]:
         rows = self._transaction.all(
@@ -208,7 +219,7 @@ UPDATE entities SET set_id = ?, etag = ?, updated_by = ?, updated_at = ?, head =
 
 
 def _create_set(transaction: Transaction, name: str, actor: Actor) -> SetRow:
-    [id_] = take_ids(transaction, "set", 1)
+    [id_] = counters.take(transaction, "set")
     transaction.run(
         "INSERT INTO sets (id, name, revision, item_count, updated_by, updated_at) "
         "VALUES (?, ?, 0, 0, ?, ?)",

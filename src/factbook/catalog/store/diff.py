@@ -9,6 +9,7 @@ from factbook.errors import ConflictError, PreconditionFailedError
 from factbook.storage import Transaction
 
 OUTSIDE = "no set"  # who owns an entity that was pushed outside any set
+NOT_SHOWN = "another owner"  # for callers that may not read who it is
 
 
 class SetRow(NamedTuple):
@@ -191,13 +192,17 @@ def _conflict(transaction: Transaction, refs: list[str]) -> ConflictError:
         "WHERE e.ref IN LIST(?) ORDER BY e.ref",
         (refs,),
     )
-    conflicts = [{"entityRef": ref, "owner": name or OUTSIDE} for ref, name in rows]
-    named = ", ".join(f"{c['entityRef']} (held by {c['owner']})" for c in conflicts[:3])
-    more = f" and {len(conflicts) - 3} more" if len(conflicts) > 3 else ""
+    unread = _held([(ref, NOT_SHOWN) for ref, _ in rows])
+    return _held([(ref, name or OUTSIDE) for ref, name in rows]).unless_read(unread)
+
+
+def _held(owners: Sequence[tuple[str, str]]) -> ConflictError:
+    named = ", ".join(f"{ref} (held by {owner})" for ref, owner in owners[:3])
+    more = f" and {len(owners) - 3} more" if len(owners) > 3 else ""
     return ConflictError(
         f"Nothing was written, other owners hold {named}{more}. "
         "Push with onConflict=take to move them here.",
-        conflicts=conflicts,
+        conflicts=[{"entityRef": ref, "owner": owner} for ref, owner in owners],
     )
 
 

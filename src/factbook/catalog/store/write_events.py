@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
-from factbook.catalog.store.derived import portions
 from factbook.catalog.store.diff import Existing, SetRow, WritePlan
+from factbook.catalog.store.index_rows import portions
 from factbook.events import event
 from factbook.events.event import Change, EventRow
 
