@@ -1,11 +1,13 @@
 """Facets: the values of a key, each with the number of entities that have it."""
 
+import asyncio
 from typing import NamedTuple
 
 from factbook.catalog import search
+from factbook.catalog.piecewise import ordered
 from factbook.catalog.relations import REVERSE, STATED
 from factbook.catalog.store.conditions import COLUMNS, EVERYTHING, Condition
-from factbook.storage import Database
+from factbook.storage import Database, Row
 
 _RELATIONS = "relations."
 _OWN_COLUMNS = ("metadata.namespace", "metadata.uid")
@@ -27,7 +29,8 @@ async def facet(database: Database, key: str, condition: Condition) -> list[Face
         sql, parameters = _of_relation(key.removeprefix(_RELATIONS), condition)
     else:
         return await _of_index(database, key, condition)
-    return [Facet(*row) for row in await database.search(sql, parameters)]
+    rows = await database.search(sql, parameters)
+    return await asyncio.to_thread(_in_order, rows)
 
 
 async def _of_index(database: Database, key: str, condition: Condition) -> list[Facet]:
@@ -39,12 +42,20 @@ async def _of_index(database: Database, key: str, condition: Condition) -> list[
         "GROUP BY value, original",
         [key, *parameters],
     )
-    found = [
+    return await asyncio.to_thread(_as_written, rows)
+
+
+def _in_order(rows: list[Row]) -> list[Facet]:
+    return [Facet(*row) for row in rows]
+
+
+def _as_written(rows: list[Row]) -> list[Facet]:
+    found = (
         (value, written or value, entities)
         for value, written, entities in rows
         if value != search.EXISTS
-    ]
-    return [Facet(written, entities) for _, written, entities in sorted(found)]
+    )
+    return [Facet(written, entities) for _, written, entities in ordered(found)]
 
 
 def _of_column(column: str, condition: Condition) -> tuple[str, list[object]]:

@@ -1,0 +1,48 @@
+"""Work on many items in pieces, so that no single call blocks other threads for long.
+
+A C call such as `sorted` holds the interpreter lock until it returns: for a hundred thousand pairs
+of relations that is half a second in which no request is served.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from heapq import merge
+from itertools import islice
+from typing import Any, Final, TypeVar
+
+T = TypeVar("T")
+
+# Rows that are sorted, or handed to the database, in one call.
+PIECE: Final = 20_000
+
+
+def slices(items: Iterable[T], size: int = PIECE) -> Iterator[list[T]]:
+    """The items in lists of at most `size`."""
+    rest = iter(items)
+    while piece := list(islice(rest, size)):
+        yield piece
+
+
+def ordered(items: Iterable[Any]) -> Iterator[Any]:
+    """The items in ascending order."""
+    pieces = [sorted(piece) for piece in slices(items)]
+    return merge(*pieces) if len(pieces) > 1 else iter(pieces[0] if pieces else ())
+
+
+def weighed(
+    items: Iterable[T], weight: Callable[[T], int], *, most: int, heaviest: int
+) -> Iterator[Sequence[T]]:
+    """Lists of at most `most` items and a total weight of `heaviest`, unless one item exceeds it.
+
+    Each list holds at least one item.
+    """
+    piece: list[T] = []
+    total = 0
+    for item in items:
+        heavy = weight(item)
+        if piece and (len(piece) == most or total + heavy > heaviest):
+            yield piece
+            piece, total = [], 0
+        piece.append(item)
+        total += heavy
+    if piece:
+        yield piece
