@@ -1,9 +1,11 @@
 """What validate-entity says of an entity, which it does not store."""
 
+import json
 from typing import Any
 
 import pytest
 
+from tests.conftest import StartService
 from tests.service import Service, component, resource
 
 VALIDATE = "/api/catalog/validate-entity"
@@ -128,3 +130,43 @@ async def test_it_needs_a_token_that_may_read_the_catalog(service: Service) -> N
         assert "catalog.entity.read" in answer.text
     async with service.client(await service.token("catalog.entity.read")) as http:
         assert (await http.post(VALIDATE, json=body)).status_code == 200
+
+
+TABLES = {
+    "github": {
+        "default": {"token": "ghp_a_token_of_tests"},
+        "own": {"token": "ghp_another_of_tests", "host": "git.example.com"},
+    },
+    "datadog": {"default": {"api_key": "a_key_of_tests", "application_key": "another_of_tests"}},
+}
+SLUG = "github.com/project-slug"
+TAGS = "datadoghq.com/monitor_tags"
+
+
+@pytest.mark.parametrize(
+    ("annotations", "vendors"),
+    [
+        ({}, []),
+        ({SLUG: "acme/x", TAGS: "team:one"}, []),
+        ({SLUG: "https://github.com/acme/x.git"}, []),
+        ({SLUG: "acme"}, ["github"]),
+        ({SLUG: "https://evil.example.com/acme/x", TAGS: "a AND b"}, ["datadog", "github"]),
+        # One that can read it suffices.
+        ({SLUG: "acme", "git.example.com/project-slug": "acme/x"}, []),
+        ({"gitlab.com/project-slug": "acme"}, []),
+    ],
+    ids=repr,
+)
+async def test_annotations_that_no_integration_can_read_are_warned_of_beside_an_empty_answer(
+    start: StartService, annotations: dict[str, str], vendors: list[str]
+) -> None:
+    service = await start(integrations=TABLES, collect=False)
+    entity = component("web")
+    entity["metadata"]["annotations"] = annotations
+    answer = await service.http.post(VALIDATE, json={"entity": entity, "location": LOCATION})
+    assert (answer.status_code, answer.content) == (200, b"")
+    warnings = json.loads(answer.headers.get("factbook-warnings", "[]"))
+    assert sorted(text.split()[4] for text in warnings) == vendors
+    for text in warnings:
+        assert text.startswith("metadata.annotations: no integration with ")
+        assert "evil" not in text

@@ -8,7 +8,7 @@ must be known in its API version and `spec` must fit it.
 from collections.abc import Iterator
 from typing import Any
 
-from factbook.catalog import kinds, location, url, validation
+from factbook.catalog import advice, kinds, location, url, validation
 from factbook.catalog import ref as refs
 from factbook.catalog.annotations import MANAGED_BY_LOCATION, MANAGED_BY_ORIGIN_LOCATION
 from factbook.catalog.checks import Problem, array, form, mapping, record, string, text, visible
@@ -20,6 +20,9 @@ _LONGEST_PREFIXED = 253 + 1 + 63
 
 def problems(entity: Any) -> Iterator[Problem]:
     """Yield every reason why the entity is invalid, as (path, message)."""
+    if isinstance(entity, dict) and (what := _taken_for(entity)):
+        yield "", what
+        return
     yield from _ENTITY("", entity)
     if not isinstance(entity, dict):
         return
@@ -29,11 +32,21 @@ def problems(entity: Any) -> Iterator[Problem]:
         yield from _kind_problems(kind, api_version, entity)
 
 
+def _taken_for(entity: dict[str, Any]) -> str | None:
+    """A message for a document that is not an entity at all, replacing all other checks."""
+    return validation.MANIFEST if advice.is_manifest(entity) else validation.taken_for(entity)
+
+
 def _kind_problems(kind: str, api_version: str, entity: dict[str, Any]) -> Iterator[Problem]:
     spec = entity.get("spec")
     schema = kinds.schema(kind, spec)
     if schema is None:
-        yield "kind", f'"{kind[:63]}" is not a known kind (kinds are matched in their own case)'
+        near = advice.nearest_kind(kind)
+        meant = f"; {near} is meant?" if near else ""
+        yield (
+            "kind",
+            f'"{kind[:63]}" is not a known kind (kinds are matched in their own case){meant}',
+        )
     elif api_version not in schema.api_versions:
         known = " or ".join(schema.api_versions)
         yield "apiVersion", f"the kind {kind} is known in {known} only"
@@ -104,7 +117,7 @@ _METADATA = record(
 
 
 def _foreign(path: str, value: Any) -> Iterator[Problem]:
-    yield path, "unknown field; an entity has apiVersion, kind, metadata and spec"
+    yield path, advice.unknown_field(path)
 
 
 _ENTITY = record(

@@ -11,6 +11,11 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
+from factbook import invisible
+from factbook.catalog import advice
+
+MANIFEST = "this is an object of Kubernetes and no entity: leave it out"
+
 Entity = dict[str, Any]
 Problem = tuple[str, str]  # where (a path below the entity) and what
 
@@ -28,7 +33,8 @@ def problems(entity: Any, *, strict_names: bool = False, max_depth: int = 64) ->
     """All reasons to reject the entity, as (path, message); empty if it is valid."""
     if not isinstance(entity, dict):
         return [("", "an entity has to be an object")]
-    found = list(_root_problems(entity))
+    what = taken_for(entity)
+    found = [("", what)] if what else list(_root_problems(entity))
     metadata = entity.get("metadata")
     if isinstance(metadata, dict):
         found += _metadata_problems(metadata, strict_names)
@@ -68,9 +74,20 @@ def normal_name(name: str) -> str:
     )
 
 
+def taken_for(entity: Entity) -> str | None:
+    """A message for a document whose foreign root fields show that it is not an entity."""
+    if entity.keys() <= _ROOT:
+        return None
+    if not entity.keys() & _ROOT:
+        return "apiVersion, kind and metadata are not there: this is no entity"
+    if advice.is_manifest(entity):
+        return MANIFEST
+    return None
+
+
 def _root_problems(entity: Entity) -> Iterator[Problem]:
     for key in sorted(entity.keys() - _ROOT):
-        yield key, "unknown field; an entity has apiVersion, kind, metadata and spec"
+        yield key, advice.unknown_field(key)
     for key in ("apiVersion", "kind"):
         if key not in entity:
             yield key, f"{key} is required"
@@ -127,7 +144,8 @@ def _lenient_name(name: str) -> bool:
     if len(name.strip()) > 4 * 253:  # what no name is composed of, and takes long to compose
         return False
     name = normal_name(name)
-    return 0 < len(name) <= 253 and "/" not in name and ":" not in name and name.isprintable()
+    is_short = 0 < len(name) <= 253
+    return is_short and "/" not in name and ":" not in name and invisible.is_visible(name)
 
 
 def _map_problems(path: str, value: Any) -> Iterator[Problem]:
