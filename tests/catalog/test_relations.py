@@ -68,6 +68,11 @@ def test_values_of_another_type_state_nothing(value: Any) -> None:
     assert derive("user", "default", {"memberOf": value}) == (set(), [])
 
 
+@pytest.mark.parametrize("owner", [["a"], ["a", "user:b"], 7, {"a": 1}, " "])
+def test_an_owner_that_is_no_text_or_blank_is_none(owner: Any) -> None:
+    assert derive("component", "default", {"owner": owner})[0] == set()
+
+
 def test_unknown_kinds_state_nothing() -> None:
     assert derive("spaceship", "default", {"owner": "a"}) == (set(), [])
 

@@ -25,14 +25,25 @@ class Annotator:
     def annotate(self, annotations: dict[str, str], ref: str, set_name: str | None) -> None:
         """Add the service's annotations, replacing client values under the same keys."""
         entities = f"{self.word}-api:{self.base_path}/entities"
-        entity_set = f"{self.domain}/entity-set"
         # Taken out first, so that an entity that was read and comes back keeps its order and etag.
-        for key in (entity_set, MANAGED_BY_LOCATION, MANAGED_BY_ORIGIN_LOCATION):
+        for key in self._keys:
             annotations.pop(key, None)
         if set_name is not None:
-            annotations[entity_set] = set_name
+            annotations[self._entity_set] = set_name
         annotations[MANAGED_BY_LOCATION] = f"{entities}/by-ref/{path_segment(ref)}"
         annotations[MANAGED_BY_ORIGIN_LOCATION] = entities
+
+    def count(self, annotations: dict[str, str]) -> int:
+        """Count the annotations that are the service's own."""
+        return sum(key in annotations for key in self._keys)
+
+    @property
+    def _entity_set(self) -> str:
+        return f"{self.domain}/entity-set"
+
+    @property
+    def _keys(self) -> tuple[str, str, str]:
+        return (self._entity_set, MANAGED_BY_LOCATION, MANAGED_BY_ORIGIN_LOCATION)
 
 
 def path_segment(ref: str) -> str:

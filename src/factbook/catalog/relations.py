@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from factbook.catalog import ref as refs
+from factbook.catalog.piecewise import ordered
 from factbook.errors import InputError
 
 Entity = dict[str, Any]
@@ -70,22 +71,40 @@ def derive(kind: str, namespace: str, spec: Entity) -> tuple[set[Relation], list
     problems = []
     for field in FIELDS.get(kind, ()):
         value = spec.get(field.name)
-        if value is None:
+        if value is None or (field is _OWNER and not isinstance(value, str)):
             continue
         for text in value if isinstance(value, list) else (value,):
             if not isinstance(text, str) or not text:
                 continue  # what kinds.spec_problems reports
             try:
-                target = refs.parse(text, kind=field.target_kind, namespace=namespace)
+                target = refs.canonical(text, kind=field.target_kind, namespace=namespace)
             except InputError as error:
                 problems.append((field.name, f"spec.{field.name}: {error.message}"))
             else:
-                found.add((field.type, str(target)))
+                found.add((field.type, target))
     return found, problems
 
 
+def former(kind: str, namespace: str, spec: Entity) -> set[Relation]:
+    """Relations that earlier releases also derived from a spec, and may have stored.
+
+    They accepted a list of owners.
+    """
+    owners = spec.get("owner")
+    if not isinstance(owners, list):
+        return set()
+    return {edge for owner in owners for edge in derive(kind, namespace, {"owner": owner})[0]}
+
+
 def render(relations: Iterable[Relation]) -> str:
-    """The JSON array that reads show: distinct, sorted by type and target."""
+    """The JSON array shown to readers: distinct, sorted by type and target."""
+    by_type: dict[str, set[str]] = {}
+    for type_, target in relations:
+        by_type.setdefault(type_, set()).add(target)
     return msgspec.json.encode(
-        [{"type": type_, "targetRef": target} for type_, target in sorted(set(relations))]
+        [
+            {"type": type_, "targetRef": target}
+            for type_ in sorted(by_type)
+            for target in ordered(by_type[type_])
+        ]
     ).decode()
