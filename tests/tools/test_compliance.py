@@ -10,6 +10,7 @@ from tests.service import Service, component, resource
 from tests.tools.checks import TIME, structured
 
 TOOL = "get-entity-compliance"
+OWNERSHIP = ("hasOwner", "hasGroupOwner", "hasRelationships", "ownerExists")
 
 
 async def compliance(service: Service, name: str = "payments", **where: str) -> dict[str, Any]:
@@ -41,7 +42,7 @@ async def test_of_an_entity_that_says_nothing_every_leaf_is_false(service: Servi
     assert await compliance(service) == {
         "metadata": dict.fromkeys(["hasTitle", "hasDescription", "hasTags", "hasOwner"], False),
         "techdocs": {"hasTechdocsRef": False},
-        "ownership": dict.fromkeys(["hasOwner", "hasGroupOwner", "hasRelationships"], False),
+        "ownership": dict.fromkeys(OWNERSHIP, False),
         "unknownReasons": {},
         "collectedAt": {"metadata": now, "techdocs": now, "ownership": now},
     }
@@ -179,3 +180,88 @@ async def test_the_sources_and_the_tool_say_the_same_of_every_entity(service: Se
         for entity in every["entities"]:
             found = await compliance(service, entity["entityRef"])
             assert entity["facts"] == found[group], (source, entity["entityRef"])
+
+
+BLANK = {
+    "title": "  ",
+    "description": "\t\n ",
+    "annotations": {"backstage.io/techdocs-ref": " "},
+}
+
+
+async def test_what_is_blank_is_absent_and_is_read_as_it_was_pushed(service: Service) -> None:
+    entity = bare()
+    entity["metadata"] |= BLANK
+    entity["spec"]["owner"] = " "
+    assert (await service.push("first", entity)).status_code == 200
+    found = await compliance(service)
+    groups = {"metadata": found["metadata"], "techdocs": found["techdocs"]}
+    assert not any(value for group in groups.values() for value in group.values())
+    assert found["ownership"]["hasOwner"] is False
+    path = "/api/catalog/entities/by-name/component/default/payments"
+    shown = (await service.http.get(path)).json()
+    assert (shown["metadata"]["title"], shown["spec"]["owner"]) == ("  ", " ")
+    assert shown["metadata"]["description"] == "\t\n "
+
+
+@pytest.mark.parametrize("owner", [["team-a"], 42, {"name": "team-a"}, True])
+async def test_an_owner_that_is_no_text_is_none(service: Service, owner: Any) -> None:
+    await service.push("first", component("payments", owner=owner))
+    found = await compliance(service)
+    assert found["metadata"]["hasOwner"] is False
+    assert not found["ownership"]["hasOwner"]
+    shown = await service.http.get("/api/catalog/entities/by-name/component/default/payments")
+    assert shown.json()["spec"]["owner"] == owner
+    # With a text in its place the entity is owned once.
+    await service.push("first", component("payments", owner="team-a"))
+    assert (await compliance(service))["ownership"]["hasOwner"] is True
+    shown = await service.http.get("/api/catalog/entities/by-name/component/default/payments")
+    relations = [{"type": "ownedBy", "targetRef": "group:default/team-a"}]
+    assert shown.json()["relations"] == relations
+
+
+GROUP = {
+    "apiVersion": "backstage.io/v1alpha1",
+    "kind": "Group",
+    "metadata": {"name": "team-a"},
+    "spec": {"type": "team", "children": []},
+}
+
+
+@pytest.mark.spec("facts.ownership-owner-exists")
+async def test_an_owner_exists_while_it_is_in_the_catalog(service: Service) -> None:
+    async def told() -> list[bool]:
+        name = "get-all-entities-facts"
+        listed = await service.facts(name, dataSourceId="entity-ownership", facts=["ownerExists"])
+        one = await own_facts(service, "entity-ownership")
+        return [one["ownerExists"], *(each["facts"]["ownerExists"] for each in listed["entities"])]
+
+    await service.push("first", component("payments"), bare("plain"))
+    assert await told() == [False, False, False]
+    await service.push("teams", GROUP)
+    assert await told() == [True, True, False]
+    await service.push("first", component("payments", owner="user:team-a"), bare("plain"))
+    assert await told() == [False, False, False]
+    await service.push("first", component("payments", owner="Team-A"), bare("plain"))
+    assert await told() == [True, True, False]
+    await service.push("teams")
+    assert await told() == [False, False, False]
+    assert (await compliance(service))["ownership"]["hasOwner"] is True
+
+
+@pytest.mark.parametrize("owner", ["team-a", "team-b"])
+async def test_owners_of_a_list_that_an_earlier_release_stored_go_with_the_next_change(
+    service: Service, owner: str
+) -> None:
+    await service.push("first", component("payments", owner=["team-a"]))
+    await service.state.database.write(
+        lambda transaction: transaction.run(
+            "INSERT INTO relations (source_id, type, target_ref) "
+            "SELECT id, 'ownedBy', 'group:default/team-a' FROM entities"
+        )
+    )
+    answer = await service.push("first", component("payments", owner=owner))
+    assert answer.status_code == 200, answer.text
+    shown = await service.http.get("/api/catalog/entities/by-name/component/default/payments")
+    relations = [{"type": "ownedBy", "targetRef": f"group:default/{owner}"}]
+    assert shown.json()["relations"] == relations

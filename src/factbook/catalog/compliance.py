@@ -13,25 +13,35 @@ from typing import Any
 HAS_TITLE = 1
 HAS_DESCRIPTION = 2
 HAS_TAGS = 4
-HAS_OWNER = 8  # spec.owner is set
+HAS_OWNER = 8  # spec.owner is a text that is not blank
 HAS_TECHDOCS_REF = 16
 HAS_OWNER_RELATION = 32  # an ownedBy relation is derived; its target need not exist
 HAS_GROUP_OWNER = 64  # and its target is a group
 HAS_RELATIONSHIPS = 128  # any relation but ownedBy, in either direction
+OWNER_EXISTS = 256  # a target of an ownedBy relation is in the catalog
 
 RELATION_BITS = HAS_OWNER_RELATION | HAS_GROUP_OWNER | HAS_RELATIONSHIPS
 TECHDOCS_ANNOTATION = "backstage.io/techdocs-ref"
 
 
 def of_document(metadata: dict[str, Any], spec: dict[str, Any]) -> int:
-    """The bits that the entity's own document decides."""
+    """The bits determined by the entity's own document."""
     return (
-        (HAS_TITLE if metadata.get("title") else 0)
-        | (HAS_DESCRIPTION if metadata.get("description") else 0)
+        (HAS_TITLE if _says(metadata.get("title")) else 0)
+        | (HAS_DESCRIPTION if _says(metadata.get("description")) else 0)
         | (HAS_TAGS if metadata.get("tags") else 0)
-        | (HAS_OWNER if spec.get("owner") else 0)
-        | (HAS_TECHDOCS_REF if metadata.get("annotations", {}).get(TECHDOCS_ANNOTATION) else 0)
+        | (HAS_OWNER if _says(spec.get("owner")) else 0)
+        | (
+            HAS_TECHDOCS_REF
+            if _says(metadata.get("annotations", {}).get(TECHDOCS_ANNOTATION))
+            else 0
+        )
     )
+
+
+def _says(text: object) -> bool:
+    """Return true if the value is a string that is not blank."""
+    return isinstance(text, str) and bool(text.strip())
 
 
 def of_relations(relations: Iterable[tuple[str, str]]) -> int:

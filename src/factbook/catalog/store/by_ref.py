@@ -3,7 +3,8 @@
 from collections.abc import AsyncIterator
 from typing import NamedTuple
 
-from factbook.catalog.store.conditions import Condition
+from factbook.catalog.compliance import HAS_OWNER_RELATION, OWNER_EXISTS
+from factbook.catalog.store.conditions import Condition, narrowed
 from factbook.catalog.store.entity_query import COLUMNS, StoredEntity
 from factbook.storage import Database, Transaction
 
@@ -52,6 +53,12 @@ async def nearest(database: Database, kind: str, name: str, limit: int = 100) ->
     return list(found)
 
 
+# The stored bits of `entities e`, and that of its owner.
+COMPLIANCE = f"""e.compliance + CASE WHEN (e.compliance & {HAS_OWNER_RELATION}) <> 0 AND EXISTS (
+    SELECT 1 FROM relations o JOIN entities t ON t.ref = o.target_ref
+    WHERE o.source_id = e.id AND o.type = 'ownedBy'
+) THEN {OWNER_EXISTS} ELSE 0 END"""
+
 # Entities whose facts are read in one statement.
 _PORTION = 2_000
 
@@ -67,23 +74,32 @@ class Complying(NamedTuple):
 async def complying(database: Database, ref: str) -> Complying | None:
     """The catalog's own facts about one entity."""
     row = await database.find(
-        "SELECT ref, compliance, updated_at FROM entities WHERE ref IN LIST(?)", ref, small=True
+        f"SELECT e.ref, {COMPLIANCE}, e.updated_at FROM entities e WHERE e.ref IN LIST(?)",
+        ref,
+        small=True,
     )
     return Complying(*row) if row else None
 
 
 async def complying_pages(
-    database: Database, kind: str | None, namespace: str | None, after: str, limit: int | None
+    database: Database,
+    kind: str | None,
+    namespace: str | None,
+    after: str,
+    limit: int | None,
+    *,
+    owners: bool = True,
 ) -> AsyncIterator[list[tuple[str, int, int]]]:
     """Rows of Complying for a kind and namespace, by reference, from one snapshot.
 
     Without `owners` the OWNER_EXISTS bit is not looked up, which is faster.
     """
     where, parameters = narrowed(kind, namespace)
+    bits = COMPLIANCE if owners else "e.compliance"
     sql = (
         "SELECT LIST_OF(ref), LIST_OF(compliance), LIST_OF(updated_at) FROM ("
-        f"SELECT ref, compliance, updated_at FROM entities WHERE {where} AND ref > ? "
-        "ORDER BY ref LIMIT ?) found"
+        f"SELECT e.ref, {bits} AS compliance, e.updated_at FROM entities e WHERE {where} "
+        "AND ref > ? ORDER BY ref LIMIT ?) found"
     )
     left = limit
     async with database.moment() as moment:
@@ -102,14 +118,16 @@ async def complying_pages(
 async def compliance_by_id(database: Database, after: int, limit: int) -> list[tuple[int, int]]:
     """(id, compliance bits) of up to `limit` entities with an id above `after`, by id."""
     rows = await database.all(
-        "SELECT id, compliance FROM entities WHERE id > ? ORDER BY id LIMIT ?", (after, limit)
+        f"SELECT e.id, {COMPLIANCE} FROM entities e WHERE e.id > ? ORDER BY e.id LIMIT ?",
+        (after, limit),
     )
     return [(row[0], row[1]) for row in rows]
 
 
 def compliance_of(transaction: Transaction, ids: list[int]) -> list[tuple[int, int]]:
-    """(id, compliance bits) of those of the entities that there are."""
-    rows = transaction.all("SELECT id, compliance FROM entities WHERE id IN LIST(?)", (ids,))
+    """(id, compliance bits) of those of the given entities that exist."""
+    sql = f"SELECT e.id, {COMPLIANCE} FROM entities e WHERE e.id IN LIST(?)"
+    rows = transaction.all(sql, (ids,))
     return [(row[0], row[1]) for row in rows]
 
 
@@ -119,12 +137,3 @@ async def count(database: Database, kind: str | None, namespace: str | None, mos
     some = f"SELECT 1 FROM entities WHERE {where} LIMIT {most}"
     row = await database.one(f"SELECT count(*) FROM ({some}) found", parameters)
     return row[0] if row else 0
-
-
-def narrowed(kind: str | None, namespace: str | None) -> tuple[str, list[object]]:
-    """The condition on `entities` for a kind and a namespace of it; None is any."""
-    if kind is None:
-        return ("1 = 1", []) if namespace is None else ("namespace = ?", [namespace])
-    # A kind, and a namespace of it, is a range of references, which one index covers.
-    prefix = f"{kind}:" if namespace is None else f"{kind}:{namespace}/"
-    return "ref >= ? AND ref < ?", [prefix, prefix[:-1] + chr(ord(prefix[-1]) + 1)]

@@ -1,13 +1,16 @@
 """Description of an entity: its head, its spec, its annotations, and its compliance."""
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
+
+import msgspec
 
 from factbook.catalog import ref as refs
 from factbook.catalog.relations import FIELDS
 from factbook.catalog.store.detail import EntityDetail
 from factbook.errors import InputError
-from factbook.web.entity import compliance, fact_values
+from factbook.integrations import catalog
+from factbook.web.entity import fact_values
 from factbook.web.site import formatting
 
 _ITEMS = 20  # of a list of the spec
@@ -16,6 +19,65 @@ _LONG = 240  # characters of a text that is shown whole
 _LONGEST = 20_000  # of all that a field shows
 
 _HEAD = frozenset({"type", "lifecycle"})  # what the page's head says
+
+
+class Point(NamedTuple):
+    """A fact of the catalog's own, with its meaning, and the fix where it is not true."""
+
+    source: str
+    fact: str
+    title: str
+    fix: str
+
+    def is_met(self, compliance: int) -> bool:
+        """True if an entity with these compliance bits meets it."""
+        facts = msgspec.json.decode(catalog.facts(self.source, compliance), type=dict[str, bool])
+        return facts[self.fact]
+
+
+# In the order of the tool get-entity-compliance.
+POINTS: Final = (
+    Point("entity-metadata", "hasTitle", "Has a title", "Give it one in metadata.title."),
+    Point(
+        "entity-metadata",
+        "hasDescription",
+        "Has a description",
+        "Say in metadata.description what it is for.",
+    ),
+    Point("entity-metadata", "hasTags", "Has tags", "Name at least one in metadata.tags."),
+    Point("entity-metadata", "hasOwner", "Names an owner", "Name a group or a user in spec.owner."),
+    Point(
+        "techdocs",
+        "hasTechdocsRef",
+        "Has documentation",
+        "Add the annotation backstage.io/techdocs-ref.",
+    ),
+    Point(
+        "entity-ownership",
+        "hasOwner",
+        "Owner is a reference",
+        "Let spec.owner be a reference, such as group:default/team.",
+    ),
+    Point(
+        "entity-ownership",
+        "hasGroupOwner",
+        "Owned by a group",
+        "Let spec.owner name a group rather than a user.",
+    ),
+    Point(
+        "entity-ownership",
+        "hasRelationships",
+        "Related to others",
+        "Name its system, its APIs or what it depends on in spec.",
+    ),
+)
+# Beside them of one entity: of all it would have to be looked for.
+OWNER_EXISTS: Final = Point(
+    "entity-ownership",
+    "ownerExists",
+    "Owner is in the catalog",
+    "Push the owner, or name one that is there in spec.owner.",
+)
 
 
 class EntityLink(NamedTuple):
@@ -94,7 +156,7 @@ def about(shown: EntityDetail, entity: Mapping[str, Any]) -> About:
     fields = [_field(kind, namespace, name, spec[name]) for name in spec if name not in _HEAD]
     return About(
         kind=kind,
-        title=metadata.get("title") or metadata["name"],
+        title=(metadata.get("title") or "").strip() or metadata["name"],
         name=metadata["name"],
         description=metadata.get("description") or "",
         type=_text(spec.get("type")),
@@ -158,8 +220,8 @@ def _checks(shown: EntityDetail, kind: str) -> list[Check]:
     path = formatting.entity_path(shown.stored.ref)
     owned = any(field.type == "ownedBy" for field in FIELDS.get(kind, ()))
     found = []
-    for point in compliance.POINTS:
-        moot = not owned and point.source == "entity-ownership" and "Owner" in point.fact
+    for point in (*POINTS, OWNER_EXISTS):
+        moot = not owned and "wner" in point.fact and point.source == "entity-ownership"
         advice = "The catalog derives no owner for entities of this kind." if moot else point.fix
         where = f"{path}/facts/{point.source}/{point.fact}"
         found.append(Check(point.title, point.is_met(shown.compliance), advice, where, moot))
