@@ -71,3 +71,14 @@ def test_the_canonical_form_means_itself(kind: str, namespace: str, name: str) -
     if len(text) <= 300:
         assert str(refs.parse(text)) == text
         assert text == text.lower()
+
+
+@given(st.from_regex(r"[a-z0-9:/._ A-Z-]{1,20}", fullmatch=True))
+def test_the_canonical_form_is_that_of_what_was_parsed(text: str) -> None:
+    try:
+        meant = str(refs.parse(text, kind="component", namespace="space"))
+    except InputError:
+        with pytest.raises(InputError):
+            refs.canonical(text, kind="component", namespace="space")
+    else:
+        assert refs.canonical(text, kind="component", namespace="space") == meant
