@@ -6,7 +6,7 @@ from functools import partial
 import msgspec
 
 from factbook.catalog.store import by_ref
-from factbook.facts import history
+from factbook.facts import store
 from factbook.facts.datasource import DataSource
 from factbook.integrations import catalog
 from factbook.scheduling import crontab, lease
@@ -57,4 +57,4 @@ def _sample(
     transaction: Transaction, *, source: DataSource, rows: list[tuple[int, int]], now: int
 ) -> None:
     facts = [(id_, msgspec.json.decode(catalog.facts(source.id, bits))) for id_, bits in rows]
-    history.sample(transaction, source.id, facts, now, source.version)
+    store.sample(transaction, source.id, facts, now, source.version)

@@ -57,6 +57,19 @@ def where(entity_filter: EntityFilter) -> SQL:
     return f"({sql})", values
 
 
+def narrowed(entity_filter: EntityFilter | None, **columns: str | None) -> SQL:
+    """Additional conditions on `entities e`: the columns that are not None, and the filter, if any.
+
+    The text begins with AND, or is empty.
+    """
+    given = {name: value for name, value in columns.items() if value is not None}
+    sql = "".join(f" AND e.{name} = ?" for name in given)
+    if entity_filter is None:
+        return sql, list(given.values())
+    condition, values = where(entity_filter)
+    return f"{sql} AND {condition}", [*given.values(), *values]
+
+
 def read(value: object, path: str, report: _Report) -> EntityFilter:
     """Parse a filter: a list of objects, or JSON text of one; calls `report` with every problem."""
     if isinstance(value, str):

@@ -42,6 +42,31 @@ async def entity(database: Database, ref: str) -> dict[str, Any] | None:
     return next((found for _, _, found in read(rows)), None)
 
 
+def ids_of(transaction: Transaction, refs: Iterable[str]) -> dict[str, int]:
+    """The ids of the entities with these canonical references, by reference."""
+    rows = transaction.all("SELECT ref, id FROM entities WHERE ref IN LIST(?)", (sorted(refs),))
+    return dict(rows)
+
+
+def refs_of(transaction: Transaction, ids: Iterable[int]) -> dict[int, str]:
+    """The references of the entities with these ids, by id."""
+    return dict(transaction.all("SELECT id, ref FROM entities WHERE id IN LIST(?)", (list(ids),)))
+
+
+def meeting(transaction: Transaction, where: SQL, ids: list[int]) -> set[int]:
+    """The given ids that belong to entities which meet the condition."""
+    condition, values = where
+    sql = f"SELECT e.id FROM entities e WHERE e.id IN LIST(?) AND {condition}"
+    return {row[0] for row in transaction.all(sql, (ids, *values))}
+
+
+async def some(database: Database, where: SQL, limit: int) -> list[str]:
+    """The references of up to `limit` entities that meet the condition, in no particular order."""
+    condition, values = where
+    sql = f"SELECT e.ref FROM entities e WHERE {condition} LIMIT ?"
+    return [ref for (ref,) in await database.search(sql, (*values, limit))]
+
+
 def existing(transaction: Transaction, ids: list[int]) -> set[int]:
     """The given ids that belong to entities in the catalog."""
     rows = transaction.all("SELECT id FROM entities WHERE id IN LIST(?)", (ids,))

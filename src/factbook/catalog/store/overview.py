@@ -4,11 +4,13 @@ The numbers of entities by kind are cached, and checked against the state of the
 read, so they are never older than the last commit, whichever process made it.
 """
 
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from factbook.catalog.store import counting
-from factbook.catalog.store.by_ref import narrowed
-from factbook.storage import Database
+from factbook.catalog.store.conditions import narrowed
+from factbook.storage import Database, Row, counters
 
 
 class RevisionTotals(NamedTuple):
@@ -23,9 +25,29 @@ class RevisionTotals(NamedTuple):
     removed: int
 
 
+@dataclass
+class _Counted:
+    state: Row | None = None
+    kinds: Mapping[str, int] = field(default_factory=dict)
+    one_at_a_time: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+
+async def by_kind(database: Database) -> Mapping[str, int]:
+    """The number of entities of each kind that has any."""
+    known = database.remembered.of(_Counted)
+    if known.state != await database.one(_STATE):
+        async with known.one_at_a_time:
+            # Looked at before the count: what is written meanwhile makes it be counted again.
+            state = await database.one(_STATE)
+            if known.state != state:
+                known.kinds = dict(await database.search(_KINDS))
+                known.state = state
+    return known.kinds
+
+
 async def kinds(database: Database) -> dict[str, int]:
-    """How many entities of each kind there are, the most first."""
-    rows = (await counting.by_kind(database)).items()
+    """The number of entities of each kind, most frequent first."""
+    rows = (await by_kind(database)).items()
     return dict(sorted(rows, key=lambda row: (-row[1], row[0])))
 
 
@@ -47,3 +69,17 @@ async def largest_changes(database: Database, since: int, limit: int) -> list[Re
         (since, limit),
     )
     return [RevisionTotals(*row) for row in rows]
+
+
+# Entities come and go with a new revision of their set, or outside any set.
+_STATE = f"""
+SELECT s.number, s.revisions, s.items,
+    {counters.expression("entity")},
+    (SELECT count(*) FROM entities WHERE set_id IS NULL),
+    (SELECT max(removed_at) FROM removed_entities)
+FROM (
+    SELECT count(*) AS number, SUM(revision) AS revisions, SUM(item_count) AS items FROM sets
+) s
+"""
+
+_KINDS = "SELECT kind, count(*) FROM entities GROUP BY kind"
