@@ -7,8 +7,7 @@ import msgspec
 import pytest
 
 from factbook.clock import DAY
-from factbook.facts import history as past
-from factbook.facts import store
+from factbook.facts import removal, store
 from factbook.facts.datasource import DataSource
 from factbook.facts.schema import Fact
 from factbook.storage import Database, Transaction
@@ -161,7 +160,7 @@ async def test_a_page_holds_stored_facts_and_their_time(database: Database) -> N
     await collected(database)
     [row] = await store.page(database, SOURCE, kind="api", limit=10)
     assert msgspec.json.encode(row.facts) == b'{"lines":2}'
-    assert row.written_at == NOW
+    assert row.brought_at == NOW
 
 
 async def test_kind_and_namespace_narrow_a_page_and_the_count(database: Database) -> None:
@@ -194,7 +193,7 @@ async def sample(database: Database, found: list[dict[str, object]], now: int) -
     """Sample the facts of the entities 0, 1, …"""
 
     def write(transaction: Transaction) -> None:
-        past.sample(transaction, "entity-metadata", enumerate(found), now, "1.0.0")
+        store.sample(transaction, "entity-metadata", enumerate(found), now, "1.0.0")
 
     await database.write(write)
 
@@ -219,7 +218,7 @@ async def test_a_sample_adds_only_what_differs_from_the_last_one(database: Datab
 async def test_forgetting_drops_everything_about_the_entities(database: Database) -> None:
     for entity_id in (1, 2, 3):
         await record(database, entity_id, {"lines": 1})
-    await database.write(lambda transaction: store.forget(transaction, [1, 3]))
+    await database.write(lambda transaction: removal.forget(transaction, [1, 3]))
     assert await store.latest_for_entity(database, 1) == {}
     assert await history(database, 3) == []
     assert await store.latest_for_entity(database, 2) != {}
@@ -230,11 +229,11 @@ async def test_what_one_source_brought_can_be_forgotten_alone(database: Database
     other = DataSource(id="another", title="Another", schema=SOURCE.schema)
     await record(database, 1, {"lines": 1})
     await record(database, 1, {"lines": 2}, source=other)
-    await database.write(lambda transaction: store.forget(transaction, [1], "coverage"))
+    await database.write(lambda transaction: removal.forget(transaction, [1], "coverage"))
     assert list(await store.latest_for_entity(database, 1)) == ["another"]
 
 
 async def test_forgetting_nobody_is_nothing(database: Database) -> None:
     await record(database, 1, {"lines": 1})
-    await database.write(lambda transaction: store.forget(transaction, []))
+    await database.write(lambda transaction: removal.forget(transaction, []))
     assert await store.latest(database, "coverage", 1) is not None

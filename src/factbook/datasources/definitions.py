@@ -4,16 +4,18 @@ A source shows and collects its last published document; before the first public
 Documents have the form used by discovery; `datasource.parse` has validated them before.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace as changed
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from factbook.datasources import memory
 from factbook.errors import ConflictError, NotFoundError
-from factbook.facts import datasource
+from factbook.facts import datasource, removal
 from factbook.facts.datasource import DataSource
-from factbook.storage import Database, Transaction
+from factbook.scheduling import runs
+from factbook.storage import Database, Transaction, counters
 
 Document = Mapping[str, Any]
 
@@ -21,7 +23,7 @@ Document = Mapping[str, Any]
 UNPUBLISHED: Final = "0.0.0"
 # Members that the service sets; a file that holds one could say what is not true.
 SERVICE_SET: Final = ("version", "draft", "createdAt", "updatedAt")
-_AT_ONCE = 1_000
+_REVISION: Final = "data_source"
 
 
 class StoredSource(NamedTuple):
@@ -73,14 +75,13 @@ def shown(stored: StoredSource) -> DataSource:
 
 
 async def revision(database: Database) -> int:
-    """A number that every change of a definition, or of what it uses, raises."""
-    row = await database.one("SELECT value FROM counters WHERE name = 'data_source'")
-    return row[0] if row else 0
+    """A number that increases with every change of a definition or of a connection it uses."""
+    return await counters.value(database, _REVISION)
 
 
 def raise_revision(transaction: Transaction) -> None:
-    """Let every process read the definitions, and what they use, again."""
-    transaction.run("UPDATE counters SET value = value + 1 WHERE name = 'data_source'")
+    """Make every process reload the definitions and their connections."""
+    counters.take(transaction, _REVISION)
 
 
 async def everything(database: Database) -> list[StoredSource]:
@@ -111,7 +112,7 @@ def create(transaction: Transaction, document: Document, actor: str, now: int) -
     """Store a new source as a draft; raises ConflictError if its id is taken."""
     source_id = document["id"]
     if read(transaction, source_id) is not None:
-        raise ConflictError(f"There is a data source {source_id} already; PUT replaces it.")
+        raise ConflictError(f"There is already a data source {source_id}; PUT replaces it.")
     times = (now, actor, now, actor)
     transaction.run(_CREATE, (source_id, _json(document), UNPUBLISHED, *times))
     return _again(transaction, source_id)
@@ -129,7 +130,7 @@ def replace(transaction: Transaction, document: Document, actor: str, now: int) 
     draft = None if _same(document, before.published) else _json(document)
     transaction.run(_REPLACE, (draft, now, actor, before.id))
     after = _again(transaction, before.id)
-    _drop(transaction, before.id, _lost(before.current, after.current))
+    removal.drop_facts(transaction, before.id, _lost(before.current, after.current))
     return after
 
 
@@ -151,7 +152,7 @@ def publish(
     text = _json(before.draft)
     transaction.run(_PUBLISH, (text, version, now, actor, source_id))
     transaction.run(_ADD_VERSION, (source_id, version, text, now, actor))
-    _drop(transaction, source_id, lost)
+    removal.drop_facts(transaction, source_id, lost)
     return _again(transaction, source_id)
 
 
@@ -159,6 +160,8 @@ def delete(transaction: Transaction, source_id: str) -> bool:
     """Delete a source with its facts, runs and memory; False if there is none."""
     if read(transaction, source_id) is None:
         return False
+    for forget_source in (removal.forget_source, runs.forget_source, memory.forget_source):
+        forget_source(transaction, source_id)
     for statement in _DELETE:
         transaction.run(statement, (source_id,))
     raise_revision(transaction)
@@ -190,10 +193,12 @@ def _lost(before: Document, after: Document) -> dict[str, str]:
 
 def _breaking(lost: Mapping[str, str]) -> ConflictError:
     words = "; ".join(f"{name} {what}" for name, what in lost.items())
-    return ConflictError(
-        f"Whoever reads these facts would lose them: {words}. Publish with force to do so.",
-        problems=[{"path": f"schema.{name}", "message": what} for name, what in lost.items()],
+    text = (
+        "These facts would be lost to everything that reads them: {}. Publish with force to do so."
     )
+    problems = [{"path": f"schema.{name}", "message": what} for name, what in lost.items()]
+    error = ConflictError(text.format(words), problems=problems)
+    return error.unless_read(ConflictError(text.format(f"{len(lost)} of them")))
 
 
 def _next(before: StoredSource, lost: Mapping[str, str]) -> str:
@@ -212,25 +217,6 @@ def _next(before: StoredSource, lost: Mapping[str, str]) -> str:
 def _numbers(version: str) -> tuple[int, int, int]:
     major, minor, patch = map(int, version.split("."))
     return major, minor, patch
-
-
-def _drop(transaction: Transaction, source_id: str, names: Iterable[str]) -> None:
-    """Take facts out of the latest ones of a source, which have the types that its schema says."""
-    gone, after = frozenset(names), 0
-    while gone and (rows := transaction.all(_LATEST, (source_id, after, _AT_ONCE))):
-        transaction.many(
-            _WRITE_LATEST,
-            [
-                (*(_without(text, gone) for text in texts), source_id, entity_id)
-                for entity_id, *texts in rows
-            ],
-        )
-        after = rows[-1][0]
-
-
-def _without(text: str, names: frozenset[str]) -> str:
-    values = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
-    return _json({name: value for name, value in values.items() if name not in names})
 
 
 def _same(document: Document, other: Document | None) -> bool:
@@ -278,23 +264,7 @@ WHERE id = ?
 _ADD_VERSION = """INSERT INTO data_source_versions (source_id, version, document, published_at,
 published_by) VALUES (?, ?, ?, ?, ?)"""
 
-_LATEST = """
-SELECT entity_id, facts, reasons, kept FROM facts_latest
-WHERE source_id = ? AND entity_id > ? ORDER BY entity_id LIMIT ?
-"""
-
-_WRITE_LATEST = """
-UPDATE facts_latest SET facts = ?, reasons = ?, kept = ? WHERE source_id = ? AND entity_id = ?
-"""
-
 _DELETE = (
-    "DELETE FROM facts_latest WHERE source_id = ?",
-    "DELETE FROM facts_history WHERE source_id = ?",
-    "DELETE FROM history_trims WHERE source_id = ?",
-    "DELETE FROM batches WHERE run_id IN (SELECT id FROM runs WHERE source_id = ?)",
-    "DELETE FROM runs WHERE source_id = ?",
-    "DELETE FROM source_health WHERE source_id = ?",
-    "DELETE FROM memories WHERE source_id = ?",
     "DELETE FROM data_source_versions WHERE source_id = ?",
     "DELETE FROM data_sources WHERE id = ?",
 )

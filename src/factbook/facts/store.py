@@ -13,14 +13,12 @@ from factbook.facts.merge import Latest, MergeResult, Observation, merge
 from factbook.storage import Database, Transaction
 
 __all__ = [
-    "Known",
     "Last",
     "Latest",
     "Observation",
+    "StoredFacts",
     "Tracked",
     "count",
-    "drop_untracked",
-    "forget",
     "last",
     "latest",
     "latest_by_ref",
@@ -30,16 +28,21 @@ __all__ = [
     "pages",
     "record",
     "record_many",
+    "sample",
 ]
 
 _NO_REASONS: Mapping[str, str] = {}
 
 
-class Known(NamedTuple):
-    """The latest facts about an entity, as the stored JSON; both None if it was never collected."""
+class StoredFacts(NamedTuple):
+    """The latest facts about an entity, as the stored JSON; None if nothing is stored.
+
+    `reasons` explain missing values; `brought_at` is as in `Latest`.
+    """
 
     facts: str | None
-    written_at: int | None
+    reasons: dict[str, str]
+    brought_at: int | None
 
 
 class Last(NamedTuple):
@@ -57,7 +60,8 @@ class Tracked(NamedTuple):
 
     ref: str
     facts: msgspec.Raw
-    written_at: int
+    reasons: msgspec.Raw
+    brought_at: int
 
 
 def record(
@@ -91,22 +95,22 @@ def record_many(
     changes.tell(transaction, source.id, before, {row[1]: row[3] for row in written}, now)
 
 
-def forget(
-    transaction: Transaction, entity_ids: Iterable[int], source_id: str | None = None
+def sample(
+    transaction: Transaction,
+    source_id: str,
+    rows: Iterable[tuple[int, Mapping[str, object]]],
+    now: int,
+    version: str,
 ) -> None:
-    """Drop what is stored about these entities: all of it, or what one source brought."""
-    only, parameters = ("", ()) if source_id is None else (" AND source_id = ?", (source_id,))
-    ids = list(entity_ids)
-    for statement in (_FORGET_LATEST, _FORGET_HISTORY):
-        transaction.run(statement + only, (ids, *parameters))
-
-
-def drop_untracked(transaction: Transaction, source: DataSource) -> int:
-    """Drop the latest facts of entities that the filter lets through no more; their number."""
-    if source.entity_filter is None:
-        return 0
-    condition, values = entity_filter.where(source.entity_filter)
-    return transaction.run(_DROP_UNTRACKED.format(condition), (source.id, *values))
+    """Append (entity id, facts) to history if the facts differ from the entity's last row."""
+    texts = ((entity_id, _json(facts)) for entity_id, facts in rows)
+    transaction.many(
+        _SAMPLE,
+        (
+            (source_id, entity_id, now, text, version, source_id, entity_id, text)
+            for entity_id, text in texts
+        ),
+    )
 
 
 async def last(database: Database, source_id: str) -> dict[int, Last]:
@@ -122,10 +126,15 @@ async def latest(database: Database, source_id: str, entity_id: int) -> Latest |
     return _latest(*row) if row else None
 
 
-async def latest_by_ref(database: Database, source_id: str, ref: str) -> Known | None:
+async def latest_by_ref(database: Database, source_id: str, ref: str) -> StoredFacts | None:
     """The latest facts of one source about the entity with this reference; None without entity."""
     row = await database.one(_LATEST_BY_REF, (source_id, ref))
-    return Known(*row) if row else None
+    if row is None:
+        return None
+    facts, reasons, written_at, kept = row
+    if facts is None:
+        return StoredFacts(None, {}, None)
+    return StoredFacts(facts, msgspec.json.decode(reasons), _brought_at(facts, written_at, kept))
 
 
 async def latest_for_entity(database: Database, entity_id: int) -> dict[str, Latest]:
@@ -214,19 +223,21 @@ def _latest(facts: str, reasons: str, version: str, written_at: int, kept: str) 
     return Latest(read(facts), read(reasons), version, written_at, read(kept))
 
 
-def _tracked(ref: str, facts: str, written_at: int) -> Tracked:
-    return Tracked(ref, msgspec.Raw(facts), written_at)
+def _tracked(ref: str, facts: str, reasons: str, written_at: int, kept: str) -> Tracked:
+    time = _brought_at(facts, written_at, kept) or written_at
+    return Tracked(ref, msgspec.Raw(facts), msgspec.Raw(reasons), time)
+
+
+def _brought_at(facts: str, written_at: int, kept: str) -> int | None:
+    if kept == "{}":
+        return None if facts == "{}" else written_at
+    return _latest(facts, "{}", "", written_at, kept).brought_at
 
 
 def _tracked_by(source: DataSource, **columns: str | None) -> SQL:
-    """What makes an entity tracked: the source's filter, and columns that are not None."""
-    given = {name: value for name, value in columns.items() if value is not None}
-    sql = "".join(f" AND e.{name} = ?" for name in given)
-    parameters: list[object] = [source.id, *given.values()]
-    if source.entity_filter is not None:
-        condition, values = entity_filter.where(source.entity_filter)
-        return f"{sql} AND {condition}", [*parameters, *values]
-    return sql, parameters
+    """The condition for tracked entities: the source's filter and the columns not None."""
+    sql, values = entity_filter.narrowed(source.entity_filter, **columns)
+    return sql, [source.id, *values]
 
 
 _WRITE_LATEST = """
@@ -244,9 +255,14 @@ VALUES (?, ?, ?, ?, ?, ?)
 ON CONFLICT DO NOTHING
 """
 
-_FORGET_LATEST = "DELETE FROM facts_latest WHERE entity_id IN LIST(?)"
-
-_FORGET_HISTORY = "DELETE FROM facts_history WHERE entity_id IN LIST(?)"
+_SAMPLE = """
+INSERT INTO facts_history (source_id, entity_id, written_at, facts, reasons, version)
+SELECT ?, ?, ?, ?, '{}', ? WHERE COALESCE((
+    SELECT facts FROM facts_history WHERE source_id = ? AND entity_id = ?
+    ORDER BY written_at DESC LIMIT 1
+), '') <> ?
+ON CONFLICT DO NOTHING
+"""
 
 _COLUMNS = "facts, reasons, version, written_at, kept"
 
@@ -259,14 +275,8 @@ _LATEST = f"""
 SELECT {_COLUMNS} FROM facts_latest WHERE source_id = ? AND entity_id = ?
 """
 
-_DROP_UNTRACKED = """
-DELETE FROM facts_latest WHERE source_id = ? AND entity_id IN (
-    SELECT e.id FROM entities e WHERE NOT ({})
-)
-"""
-
 _LATEST_BY_REF = """
-SELECT l.facts, NULLIF(l.written_at, 0) FROM entities e
+SELECT l.facts, l.reasons, l.written_at, l.kept FROM entities e
 LEFT JOIN facts_latest l ON l.entity_id = e.id AND l.source_id = ? WHERE e.ref = ?
 """
 
@@ -285,4 +295,4 @@ _FROM = """
 FROM entities e CROSS JOIN facts_latest l
 WHERE l.source_id = ? AND l.entity_id = e.id AND l.facts <> '{}'"""
 
-_TRACKED = f"SELECT e.ref, l.facts, l.written_at {_FROM}"
+_TRACKED = f"SELECT e.ref, l.facts, l.reasons, l.written_at, l.kept {_FROM}"

@@ -1,0 +1,106 @@
+"""Deletion of stored facts: of entities, of a source, of single facts; retention is apart."""
+
+from collections.abc import Iterable
+from functools import partial
+
+import msgspec
+
+from factbook.facts import entity_filter
+from factbook.facts.datasource import DataSource
+from factbook.storage import Database, Transaction
+
+_AT_ONCE = 1_000
+_HISTORY_AT_ONCE = 5_000
+_BEYOND = 2**63 - 1
+
+
+def forget(
+    transaction: Transaction, entity_ids: Iterable[int], source_id: str | None = None
+) -> None:
+    """Delete what is stored about these entities, from all sources or from one."""
+    only, parameters = ("", ()) if source_id is None else (" AND source_id = ?", (source_id,))
+    ids = list(entity_ids)
+    for statement in (_FORGET_LATEST, _FORGET_HISTORY):
+        transaction.run(statement + only, (ids, *parameters))
+
+
+def forget_source(transaction: Transaction, source_id: str) -> None:
+    """Delete everything that a source has stored."""
+    for statement in _FORGET_SOURCE:
+        transaction.run(statement, (source_id,))
+
+
+async def drop_history(database: Database, source_id: str) -> int:
+    """Delete the history of a source, in portions so that no other write waits long."""
+    dropped, rest = 0, True
+    while rest:
+        place = await database.one(_PLACE, (source_id, _HISTORY_AT_ONCE))
+        rest = place is not None
+        keys = (source_id, *(place or (_BEYOND, _BEYOND)))
+        dropped += await database.write(partial(_drop_history, keys=keys))
+    return dropped
+
+
+def drop_facts(transaction: Transaction, source_id: str, names: Iterable[str]) -> None:
+    """Remove facts from the latest ones of a source, whose types must match its schema."""
+    gone, after = frozenset(names), 0
+    while gone and (rows := transaction.all(_LATEST, (source_id, after, _AT_ONCE))):
+        transaction.many(
+            _WRITE_LATEST,
+            [
+                (*(_without(text, gone) for text in texts), source_id, entity_id)
+                for entity_id, *texts in rows
+            ],
+        )
+        after = rows[-1][0]
+
+
+def drop_untracked(transaction: Transaction, source: DataSource) -> int:
+    """Delete the latest facts of entities that no longer match the filter; returns their number."""
+    if source.entity_filter is None:
+        return 0
+    condition, values = entity_filter.where(source.entity_filter)
+    return transaction.run(_DROP_UNTRACKED.replace("{}", condition), (source.id, *values))
+
+
+def _drop_history(transaction: Transaction, keys: tuple[str, int, int]) -> int:
+    return transaction.run(_DROP, keys)
+
+
+def _without(text: str, names: frozenset[str]) -> str:
+    values = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
+    kept = {name: value for name, value in values.items() if name not in names}
+    return msgspec.json.encode(kept).decode()
+
+
+_FORGET_LATEST = "DELETE FROM facts_latest WHERE entity_id IN LIST(?)"
+
+_FORGET_HISTORY = "DELETE FROM facts_history WHERE entity_id IN LIST(?)"
+
+_FORGET_SOURCE = (
+    "DELETE FROM facts_latest WHERE source_id = ?",
+    "DELETE FROM facts_history WHERE source_id = ?",
+    "DELETE FROM history_trims WHERE source_id = ?",
+)
+
+_PLACE = """
+SELECT entity_id, written_at FROM facts_history WHERE source_id = ?
+ORDER BY entity_id, written_at LIMIT 1 OFFSET ?
+"""
+
+_DROP = "DELETE FROM facts_history WHERE source_id = ? AND (entity_id, written_at) < (?, ?)"
+
+_LATEST = """
+SELECT entity_id, facts, reasons, kept FROM facts_latest
+WHERE source_id = ? AND entity_id > ? ORDER BY entity_id LIMIT ?
+"""
+
+_WRITE_LATEST = """
+UPDATE facts_latest SET facts = ?, reasons = ?, kept = ? WHERE source_id = ? AND entity_id = ?
+"""
+
+_DROP_UNTRACKED = """
+DELETE FROM facts_latest WHERE source_id = ? AND entity_id IN (
+    SELECT e.id FROM entities e WHERE NOT ({})
+)
+"""

@@ -1,0 +1,129 @@
+"""Every table is named in the SQL of one room, its owner."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import factbook
+
+SOURCE: Final = Path(factbook.__file__).parent
+OWNERS: Final = {
+    "audit": "audit",
+    "auth": "invitations people sessions tokens",
+    "catalog": "entities relations removed_entities revision_changes revisions search search_keys "
+    "set_items sets",
+    "datasources": "connections data_source_versions data_sources memories",
+    "events": "events",
+    "facts": "collection_requests facts_history facts_latest history_trims",
+    "scheduling": "batches housekeeping leases queues retention_clock run_gaps runs source_health",
+    "storage": "counters",
+    "webhooks": "webhook_endpoints webhook_retries webhooks",
+}
+OWNER: Final = {table: room for room, tables in OWNERS.items() for table in tables.split()}
+# Reads of another room's table that are one statement with the reader's own rows: two would read
+# every reference, or find the rows of a page only after all of them.
+JOINS: Final = {
+    "facts/history_queries.py": "entities",  # each change with the reference of its entity
+    "facts/removal.py": "entities",  # what the filter of a source leaves out, deleted unread
+    "facts/source_overview.py": "entities",  # pushed facts and failures with references
+    "facts/store.py": "entities",  # facts by reference, the read of a tool call; pages in its order
+    "facts/unknown.py": "entities",  # entities without facts: an outer join
+}
+_CREATED: Final = re.compile(r"CREATE TABLE(?: IF NOT EXISTS)? +(\w+)")
+_WRITTEN: Final = re.compile(r"\b(?:INTO|UPDATE|DELETE FROM)\s+(\w+)")
+# One table or several: `FROM runs r, batches`.
+_READ: Final = re.compile(r"\b(?:FROM|JOIN)\s+(?=(\w+(?:\s+\w+)?(?:\s*,\s*\w+(?:\s+\w+)?)*))")
+
+
+class Use(NamedTuple):
+    """A table in the SQL of a module."""
+
+    module: str
+    table: str
+    writes: bool
+
+    @property
+    def is_foreign(self) -> bool:
+        """True if the module is in another room than the owner of the table."""
+        return self.module.partition("/")[0].removesuffix(".py") != OWNER[self.table]
+
+
+def created() -> set[str]:
+    """The tables that the migrations make."""
+    files = (SOURCE / "storage" / "migrations").glob("*.sql")
+    return {table for file in files for table in _CREATED.findall(file.read_text())}
+
+
+def texts(tree: ast.Module) -> Iterator[str]:
+    """Every text of a module; what is put into one is a question mark."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value
+        elif isinstance(node, ast.JoinedStr):
+            yield "".join(
+                str(part.value) if isinstance(part, ast.Constant) else "?" for part in node.values
+            )
+
+
+def named_in_calls(tree: ast.Module) -> Iterator[str]:
+    """The tables of `transaction.insert(table, …)` and `transaction.delete(table, …)`."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Call(
+                func=ast.Attribute(attr="insert" | "delete"), args=[ast.Constant(value=name), *_]
+            ):
+                yield str(name)
+
+
+def uses(source: str, module: str) -> set[Use]:
+    """The known tables in the SQL of a module."""
+    tree = ast.parse(source)
+    written = {*named_in_calls(tree), *(t for text in texts(tree) for t in _WRITTEN.findall(text))}
+    lists = (names for text in texts(tree) for names in _READ.findall(text))
+    read = {name.split()[0] for names in lists for name in names.split(",")}
+    return {Use(module, table, writes=True) for table in written & OWNER.keys()} | {
+        Use(module, table, writes=False) for table in read & OWNER.keys() - written
+    }
+
+
+def everywhere() -> set[Use]:
+    """The tables in the SQL of all modules."""
+    return {
+        use
+        for path in SOURCE.rglob("*.py")
+        for use in uses(path.read_text(), str(path.relative_to(SOURCE)))
+    }
+
+
+def test_sql_is_found_in_texts_and_calls() -> None:
+    source = (
+        'A = "SELECT 1 FROM runs r, people JOIN batches b ON b.id = r.id"\n'
+        'B = f"UPDATE queues SET {what}"\n'
+        't.insert("tokens", columns, rows)\n'
+        '"""Rows come from sets, as audit does."""\n'
+    )
+    found = {(use.table, use.writes) for use in uses(source, "catalog/any.py")}
+    assert found == {
+        ("runs", False),
+        ("people", False),
+        ("batches", False),
+        ("queues", True),
+        ("tokens", True),
+    }
+    assert all(use.is_foreign for use in uses(source, "catalog/any.py"))
+
+
+def test_every_table_has_an_owner_which_names_it() -> None:
+    assert created() == OWNER.keys()
+    assert {use.table for use in everywhere() if not use.is_foreign} == OWNER.keys()
+
+
+def test_a_table_is_written_by_its_owner_alone() -> None:
+    assert {use for use in everywhere() if use.is_foreign and use.writes} == set()
+
+
+def test_a_table_is_read_by_its_owner_but_for_listed_joins() -> None:
+    found = {use.module: use.table for use in everywhere() if use.is_foreign}
+    assert found == JOINS
