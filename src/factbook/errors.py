@@ -28,7 +28,7 @@ Each class knows its HTTP status and the name that REST clients see; its docstri
 when none is given. `details` are further members of the rendered error object.
 """
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 
 class FactbookError(Exception):
@@ -40,7 +40,13 @@ class FactbookError(Exception):
     def __init__(self, message: str | None = None, **details: Any) -> None:
         self.message = message or (type(self).__doc__ or "").strip()
         self.details = details
+        self.withheld: FactbookError | None = None
         super().__init__(self.message)
+
+    def unless_read(self, withheld: "FactbookError") -> Self:
+        """This error, or `withheld` in its place for callers that may not read stored data."""
+        self.withheld = withheld
+        return self
 
     def headers(self) -> dict[str, str]:
         """Response headers that belong to this error."""

@@ -3,19 +3,20 @@
 import msgspec
 import structlog
 
-from factbook.api.openapi.parameters import CURSOR, LIMIT, NUMBER, SET, SET_ID
+from factbook.api.openapi.parameters import CURSOR, DRY_RUN, LIMIT, NUMBER, SET, SET_ID
 from factbook.api.push import wire
-from factbook.api.push.terms import Terms, guards_of, terms_of
+from factbook.api.push.wire import guards_of
 from factbook.catalog import ref as refs
 from factbook.catalog import sets
 from factbook.catalog.sets import Prepared, PreparedPush
 from factbook.catalog.store import stored_sets
 from factbook.catalog.store.apply import Actor, WriteResult
-from factbook.catalog.store.stored_sets import Outcome, StoredItem
+from factbook.catalog.store.diff import Guards
+from factbook.catalog.store.stored_sets import PushResult, StoredItem
 from factbook.clock import iso
 from factbook.errors import InputError, NotFoundError
 from factbook.http import audit
-from factbook.http.context import State
+from factbook.http.context import HandlerContext
 from factbook.http.requests import Reply, Request, offloaded, reply
 
 log = structlog.get_logger("factbook.push")
@@ -23,11 +24,11 @@ log = structlog.get_logger("factbook.push")
 _PAGE = 1000
 
 
-async def put_set(request: Request, state: State) -> Reply:
+async def put_set(request: Request, state: HandlerContext) -> Reply:
     """Make the items of the body the whole content of a set."""
-    name, terms = SET_ID.of(request), terms_of(request)
+    name, terms = SET_ID.new(request), (guards_of(request), DRY_RUN.of(request))
     async with state.admission.room_for_body(request, state.settings.max_body_bytes):
-        body = await request.body(state.settings.max_body_bytes, "max_body_bytes")
+        body = await request.json_body(state.settings.max_body_bytes, "max_body_bytes")
         with state.tracer.span("check push") as span:
             push = await offloaded(_prepare, body, name, state)
             span.note({"factbook.push.items": len(push.items)})
@@ -35,41 +36,47 @@ async def put_set(request: Request, state: State) -> Reply:
         return await _replace(request, state, name, push, terms, "set.push")
 
 
-async def delete_set(request: Request, state: State) -> Reply:
+async def delete_set(request: Request, state: HandlerContext) -> Reply:
     """Remove every entity of a set; the same as replacing it with nothing."""
-    name, terms = SET_ID.of(request), terms_of(request)
+    name, terms = SET_ID.of(request), (guards_of(request), DRY_RUN.of(request))
     return await _replace(request, state, name, PreparedPush([], []), terms, "set.delete")
 
 
 async def _replace(
-    request: Request, state: State, name: str, push: PreparedPush, terms: Terms, action: str
+    request: Request,
+    state: HandlerContext,
+    name: str,
+    push: PreparedPush,
+    terms: tuple[Guards, bool],
+    action: str,
 ) -> Reply:
+    guards, dry_run = terms
     outcome = await stored_sets.replace(
         state.database,
         name,
         push.items,
         _actor(request, state),
-        terms.guards,
+        guards,
         kept=state.settings.revisions_kept,
-        dry_run=terms.dry_run,
+        dry_run=dry_run,
         write=audit.writing(request, state, audit.of_set(action, name)),
     )
-    if terms.dry_run:
-        return _difference(name, push, outcome)
+    if dry_run:
+        return _difference(request, name, push, outcome)
     return _answer(request, state, name, push, outcome)
 
 
-async def post_to_set(request: Request, state: State) -> Reply:
+async def post_to_set(request: Request, state: HandlerContext) -> Reply:
     """Add or update the one entity of the body in a set."""
-    return await _put_one(request, state, SET_ID.of(request))
+    return await _put_one(request, state, SET_ID.new(request))
 
 
-async def post_entity(request: Request, state: State) -> Reply:
+async def post_entity(request: Request, state: HandlerContext) -> Reply:
     """Add or update the one entity of the body outside any set."""
     return await _put_one(request, state, None)
 
 
-async def list_sets(request: Request, state: State) -> Reply:
+async def list_sets(request: Request, state: HandlerContext) -> Reply:
     """Every set that has items."""
     found = [
         {
@@ -84,7 +91,7 @@ async def list_sets(request: Request, state: State) -> Reply:
     return reply({"sets": found})
 
 
-async def get_set(request: Request, state: State) -> Reply:
+async def get_set(request: Request, state: HandlerContext) -> Reply:
     """A set as its last push answered it; whole, or `limit` items from `cursor` on."""
     name = SET_ID.of(request)
     limit, cursor = LIMIT.of(request), CURSOR.of(request)
@@ -101,8 +108,8 @@ async def get_set(request: Request, state: State) -> Reply:
     return Reply(body, headers=_etag(page.revision))
 
 
-async def list_revisions(request: Request, state: State) -> Reply:
-    """What each push of a set changed, newest first."""
+async def list_revisions(request: Request, state: HandlerContext) -> Reply:
+    """Revisions of a set, newest first."""
     found = [
         {
             "revision": item.number,
@@ -121,7 +128,7 @@ async def list_revisions(request: Request, state: State) -> Reply:
     return reply({"revisions": found})
 
 
-async def restore_revision(request: Request, state: State) -> Reply:
+async def restore_revision(request: Request, state: HandlerContext) -> Reply:
     """Make a set what it was at an earlier revision, as a new one."""
     name, number = SET_ID.of(request), NUMBER.of(request)
     push, outcome = await stored_sets.restore(
@@ -134,10 +141,12 @@ async def restore_revision(request: Request, state: State) -> Reply:
         kept=state.settings.revisions_kept,
         write=audit.writing(request, state, audit.of_restored(name, number)),
     )
-    return _answer(request, state, name, push, outcome)
+    # A restore sends no entity: without the permission to read, its answer shows none.
+    shown = push if request.may_read else PreparedPush([], [])
+    return _answer(request, state, name, shown, outcome)
 
 
-async def list_entities(request: Request, state: State) -> Reply:
+async def list_entities(request: Request, state: HandlerContext) -> Reply:
     """Pushed entities, of one set or all."""
     name = SET.of(request)
     if name is None:
@@ -149,7 +158,7 @@ async def list_entities(request: Request, state: State) -> Reply:
     return Reply(wire.whole({}, content.portions))
 
 
-async def get_entity(request: Request, state: State) -> Reply:
+async def get_entity(request: Request, state: HandlerContext) -> Reply:
     """One pushed entity by its id."""
     uid = _uid(request)
     item = await stored_sets.item_by_uid(state.database, uid)
@@ -158,7 +167,7 @@ async def get_entity(request: Request, state: State) -> Reply:
     return Reply(wire.render(item))
 
 
-async def get_entity_by_ref(request: Request, state: State) -> Reply:
+async def get_entity_by_ref(request: Request, state: HandlerContext) -> Reply:
     """One pushed entity by its reference."""
     text = str(refs.parse(request.parameter("ref")))
     item = await stored_sets.item_by_ref(state.database, text)
@@ -167,7 +176,7 @@ async def get_entity_by_ref(request: Request, state: State) -> Reply:
     return Reply(wire.render(item))
 
 
-async def delete_entity(request: Request, state: State) -> Reply:
+async def delete_entity(request: Request, state: HandlerContext) -> Reply:
     """Remove one pushed entity from wherever it is."""
     uid = _uid(request)
     if not await stored_sets.remove_one(
@@ -181,14 +190,14 @@ async def delete_entity(request: Request, state: State) -> Reply:
     return Reply(status=204)
 
 
-async def refuse_set_id(request: Request, state: State) -> Reply:
+async def refuse_set_id(request: Request, state: HandlerContext) -> Reply:
     """A set id that holds a slash, which no set can have."""
     raise InputError(SET_ID.wrong)
 
 
-async def _put_one(request: Request, state: State, name: str | None) -> Reply:
+async def _put_one(request: Request, state: HandlerContext, name: str | None) -> Reply:
     async with state.admission.room_for_body(request, state.settings.max_body_bytes):
-        body = await request.body(state.settings.max_body_bytes, "max_body_bytes")
+        body = await request.json_body(state.settings.max_body_bytes, "max_body_bytes")
         push: PreparedPush = await offloaded(sets.prepare_one, msgspec.Raw(body), name, state.rules)
     [item] = push.items
     outcome = await stored_sets.put_one(
@@ -212,37 +221,41 @@ def _etag(revision: int) -> dict[str, str]:
     return {"etag": f'"{revision}"'}
 
 
-def _prepare(body: bytes | bytearray, name: str, state: State) -> PreparedPush:
+def _prepare(body: bytes | bytearray, name: str, state: HandlerContext) -> PreparedPush:
     return sets.prepare(sets.decode_body(body, state.rules), name, state.rules)
 
 
-def _actor(request: Request, state: State) -> Actor:
+def _actor(request: Request, state: HandlerContext) -> Actor:
     return Actor(request.actor, state.clock())
 
 
 def _uid(request: Request) -> str:
     uid = request.parameter("uid")
     if not uid.isprintable():
-        raise NotFoundError("There is no pushed entity with such an id.")
+        raise NotFoundError("There is no pushed entity with this id.")
     return uid
 
 
-def _difference(name: str, push: PreparedPush, outcome: Outcome) -> Reply:
+def _difference(request: Request, name: str, push: PreparedPush, outcome: PushResult) -> Reply:
     plan = outcome.plan
+    difference = plan.difference()
+    if not request.may_read:
+        sent = {item.ref for item in push.items}
+        difference = [one for one in difference if one["entityRef"] in sent]
     return reply(
         {
             "set": name,
             "dryRun": True,
             "revision": plan.set.revision if plan.set else 0,
             "changes": plan.changes,
-            "difference": plan.difference(),
+            "difference": difference,
             "warnings": push.warnings,
         }
     )
 
 
 def _answer(
-    request: Request, state: State, name: str, push: PreparedPush, outcome: Outcome
+    request: Request, state: HandlerContext, name: str, push: PreparedPush, outcome: PushResult
 ) -> Reply:
     written = _note(request, state, name, outcome)
     head = {
@@ -255,7 +268,9 @@ def _answer(
     return Reply(wire.streamed(wire.pieces(head, shown)), headers=_etag(written.revision))
 
 
-def _note(request: Request, state: State, name: str | None, outcome: Outcome) -> WriteResult:
+def _note(
+    request: Request, state: HandlerContext, name: str | None, outcome: PushResult
+) -> WriteResult:
     """Count and log a write, and return it."""
     changes, written = outcome.plan.changes, outcome.written
     assert written is not None

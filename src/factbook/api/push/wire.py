@@ -1,15 +1,33 @@
 """Forms of the push interface: the guards of a push, and sets of entities in the answers."""
 
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 
 import msgspec
 
+from factbook.api.openapi.parameters import IF_MATCH, MAX_REMOVALS, ON_CONFLICT
+from factbook.catalog.store.diff import Guards
 from factbook.catalog.store.stored_sets import StoredItem
 from factbook.clock import iso
+from factbook.http.requests import Request
 
 _PIECE = 256 * 1024
 
 _string = msgspec.json.Encoder().encode
+
+
+def guards_of(request: Request) -> Guards:
+    """The guards in the query and the If-Match header; raises InputError for invalid ones."""
+    take = ON_CONFLICT.of(request) == "take"
+    return Guards(IF_MATCH.of(request), _max_removals(MAX_REMOVALS.of(request)), take)
+
+
+def _max_removals(text: str | None) -> Callable[[int], int] | None:
+    """From a set's item count to the most removals."""
+    if text is None:
+        return None
+    if not text.endswith("%"):
+        return lambda count: int(text)
+    return lambda count: int(count * float(text[:-1]) / 100)
 
 
 def render(item: StoredItem) -> bytes:

@@ -1,13 +1,14 @@
 """Revisions of sets: the changes of each push, and the content of a set at an earlier revision."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from itertools import groupby, islice
 from operator import itemgetter
 from typing import NamedTuple
 
 from factbook.catalog.store.diff import SetRow, WritePlan
 from factbook.catalog.store.documents import DOCUMENT
-from factbook.errors import NotFoundError
+from factbook.errors import ConflictError, InputError, InvalidItemsError, NotFoundError
 from factbook.storage import Database, Row, Transaction
 
 
@@ -94,6 +95,21 @@ def documents_at(transaction: Transaction, target: SetRow, number: int) -> list[
     for _, changed in groupby(changes, itemgetter(0)):
         content = _undone(content, [row[1:] for row in changed])
     return [document for _, document in content]
+
+
+@contextmanager
+def uncited(number: int) -> Iterator[None]:
+    """Reword the rejection of a restore for callers that may not read the revisions it cites."""
+    try:
+        yield
+    except InvalidItemsError as error:
+        text = f"Revision {number} breaks today's rules in {len(error.details['problems'])} places"
+        raise error.unless_read(InputError(f"{text}; nothing was written.")) from None
+    except ConflictError as error:
+        if conflicts := error.details.get("conflicts"):
+            text = f"Other owners hold {len(conflicts)} entities of revision {number}"
+            error.unless_read(ConflictError(f"{text}; nothing was written."))
+        raise
 
 
 def _undone(content: list[Row], changed: list[Row]) -> list[Row]:

@@ -39,8 +39,8 @@ class StoredItem(NamedTuple):
     updated_at: int
 
 
-class Outcome(NamedTuple):
-    """What a push did; `written` is None when it was only tried."""
+class PushResult(NamedTuple):
+    """Result of a push; `written` is None for a dry run."""
 
     plan: WritePlan
     written: WriteResult | None
@@ -62,17 +62,18 @@ async def replace(
     kept: int,
     dry_run: bool = False,
     write: Write | None = None,
-) -> Outcome:
+) -> PushResult:
     """Make `wanted` the whole content of a set, keeping `kept` revisions of it.
 
-    Raises ConflictError or PreconditionFailedError; then, as after a dry run, nothing was written.
+    Raises ConflictError or PreconditionFailedError; in that case, as in a dry run, nothing is
+    written.
     """
 
-    def work(transaction: Transaction) -> Outcome:
+    def work(transaction: Transaction) -> PushResult:
         apply.lock(transaction)
         plan = diff.replacement(transaction, name, wanted, guards)
         if dry_run:
-            return Outcome(plan, None)
+            return PushResult(plan, None)
         return _carry_out(transaction, plan, actor, kept)
 
     return await (write or database.write)(work)
@@ -88,13 +89,13 @@ async def put_one(
     *,
     kept: int,
     write: Write | None = None,
-) -> Outcome:
+) -> PushResult:
     """Add or update one entity in a set, or outside any set if `name` is None.
 
     Raises PayloadTooLargeError if the set is full, and the errors of `replace`.
     """
 
-    def work(transaction: Transaction) -> Outcome:
+    def work(transaction: Transaction) -> PushResult:
         apply.lock(transaction)
         plan = diff.addition(transaction, name, item, guards)
         if plan.set is not None and plan.changes["added"]:
@@ -106,10 +107,10 @@ async def put_one(
 
 async def remove_one(
     database: Database, uid: str, actor: Actor, *, kept: int, write: Write | None = None
-) -> Outcome | None:
+) -> PushResult | None:
     """Remove one entity, in a set or not; None if there is none."""
 
-    def work(transaction: Transaction) -> Outcome | None:
+    def work(transaction: Transaction) -> PushResult | None:
         apply.lock(transaction)
         plan = diff.removal(transaction, uid)
         return None if plan is None else _carry_out(transaction, plan, actor, kept)
@@ -127,18 +128,20 @@ async def restore(
     *,
     kept: int,
     write: Write | None = None,
-) -> tuple[PreparedPush, Outcome]:
-    """Make a set what it was after revision `number`, as a new revision.
+) -> tuple[PreparedPush, PushResult]:
+    """Restore the content of a set after revision `number`, as a new revision.
 
-    Raises NotFoundError when that revision is not kept, and what `replace` raises.
+    Raises NotFoundError if that revision is not kept, InvalidItemsError if the rules have become
+    stricter since, and the errors of `replace`.
     """
 
-    def work(transaction: Transaction) -> tuple[PreparedPush, Outcome]:
+    def work(transaction: Transaction) -> tuple[PreparedPush, PushResult]:
         apply.lock(transaction)
         target = diff.set_row(transaction, name)
         documents = revisions.documents_at(transaction, target, number)
-        push = sets.prepare([sets.raw(document) for document in documents], name, rules)
-        plan = diff.replacement(transaction, name, push.items, guards)
+        with revisions.uncited(number):
+            push = sets.prepare([sets.raw(document) for document in documents], name, rules)
+            plan = diff.replacement(transaction, name, push.items, guards)
         return push, _carry_out(transaction, plan, actor, kept, restored=number)
 
     return await (write or database.write)(work)
@@ -146,11 +149,11 @@ async def restore(
 
 def _carry_out(
     transaction: Transaction, plan: WritePlan, actor: Actor, kept: int, restored: int | None = None
-) -> Outcome:
+) -> PushResult:
     written = apply.apply(transaction, plan, actor, restored=restored)
     if plan.set is not None and not plan.is_empty:
         revisions.trim_set(transaction, diff.set_row(transaction, plan.set.name), kept)
-    return Outcome(plan, written)
+    return PushResult(plan, written)
 
 
 async def summaries(database: Database) -> list[StoredSet]:
