@@ -34,7 +34,7 @@ def parse(text: str) -> LocationRef:
         raise InputError(f"{_shown(text)} lacks its type: write url:{text[:100]}")
     scheme = location.target.lstrip(_CONTROLS_AND_SPACE).translate(_IGNORED_IN_SCHEMES)
     if scheme[:11].lower() == "javascript:":
-        raise InputError(f"{_shown(text)} has a script for its target")
+        raise InputError(f"{_shown(text)} has a script as its target")
     return location
 
 

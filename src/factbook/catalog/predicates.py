@@ -107,7 +107,7 @@ def _strings(value: Any) -> list[str]:
 
 def _alone(query: dict[str, Any], operator: str) -> Any:
     if len(query) > 1:
-        raise InputError(f"{operator} stands alone in its object.")
+        raise InputError(f"{operator} has to be the only key of its object.")
     return query[operator]
 
 

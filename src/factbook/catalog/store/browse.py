@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
-from factbook.catalog.store import counting
+from factbook.catalog.store import overview
 from factbook.catalog.store.conditions import (
     SQL,
     AllOf,
@@ -14,7 +14,7 @@ from factbook.catalog.store.conditions import (
     Related,
     escaped,
 )
-from factbook.storage import Database, Row
+from factbook.storage import Database, Row, counters
 
 Order = Literal["name", "kind", "updated"]
 
@@ -106,8 +106,8 @@ class BrowsePage(NamedTuple):
     after: bool
 
 
-class Found(NamedTuple):
-    """A page, and how many entities of each kind the rest of the filter leaves."""
+class BrowseResult(NamedTuple):
+    """A page, and the number of entities of each kind under the rest of the filter."""
 
     page: BrowsePage
     kinds: list["FilterChoice"]
@@ -121,7 +121,7 @@ async def find(
     place: Place | None = None,
     *,
     backward: bool = False,
-) -> Found:
+) -> BrowseResult:
     """Up to `limit` entities after a position, or with `backward` before it."""
     ask = _walk if wanted.is_quick else _look
     rows, kinds = await ask(database, wanted, _Part(order, limit + 1, place, backward))
@@ -132,7 +132,7 @@ async def find(
     items = [EntityRow(*row[:3]) for row in kept]
     places = [_place(row, order) for row in kept]
     found = BrowsePage(items, places, more if backward else came, came if backward else more)
-    return Found(found, sorted(kinds, key=lambda kind: (-kind.entities, kind.value)))
+    return BrowseResult(found, sorted(kinds, key=lambda kind: (-kind.entities, kind.value)))
 
 
 class _Part(NamedTuple):
@@ -179,7 +179,7 @@ async def _walk(database: Database, wanted: Filter, part: _Part) -> _Rows:
     )
     ask = database.search if part.order == "updated" else database.all
     rows = await ask(sql, [*parameters, *values])
-    return rows, [FilterChoice(*row) for row in (await counting.by_kind(database)).items()]
+    return rows, [FilterChoice(*row) for row in (await overview.by_kind(database)).items()]
 
 
 async def _look(database: Database, wanted: Filter, part: _Part) -> _Rows:
@@ -273,9 +273,8 @@ FROM found JOIN entities d ON d.id = found.id
 UNION ALL SELECT kind, '', 0, '', count(*) FROM matching GROUP BY kind
 """
 
-_REVISION = """
-SELECT (SELECT COALESCE(SUM(revision), 0) FROM sets),
-    (SELECT value FROM counters WHERE name = 'entity')
+_REVISION = f"""
+SELECT (SELECT COALESCE(SUM(revision), 0) FROM sets), {counters.expression("entity")}
 """
 
 _NAMESPACES = """

@@ -205,3 +205,12 @@ def _pointing(types: Sequence[str] | None, target: str, parameters: list[object]
         )
         parts.append((f"e.ref IN ({sql})", [*names, *parameters]))
     return f"({' OR '.join(sql for sql, _ in parts) or '1 = 0'})", _parameters(parts)
+
+
+def narrowed(kind: str | None, namespace: str | None) -> tuple[str, list[object]]:
+    """The condition on `entities` for a kind and a namespace; None matches any."""
+    if kind is None:
+        return ("1 = 1", []) if namespace is None else ("namespace = ?", [namespace])
+    # A kind, and a namespace of it, is a range of references, which one index covers.
+    prefix = f"{kind}:" if namespace is None else f"{kind}:{namespace}/"
+    return "ref >= ? AND ref < ?", [prefix, prefix[:-1] + chr(ord(prefix[-1]) + 1)]

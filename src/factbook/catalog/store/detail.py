@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from factbook.catalog.store.by_ref import COMPLIANCE
 from factbook.catalog.store.entity_query import COLUMNS, StoredEntity
 from factbook.storage import Database
 
@@ -54,11 +55,11 @@ class _NameMetadata(msgspec.Struct):
     title: str = ""
 
 
-class _Document(msgspec.Struct):
+class _NameDocument(msgspec.Struct):
     metadata: _NameMetadata
 
 
-_read = msgspec.json.Decoder(_Document).decode
+_read = msgspec.json.Decoder(_NameDocument).decode
 
 
 def _named(ref: str, document: str | None) -> DisplayName:
@@ -66,11 +67,12 @@ def _named(ref: str, document: str | None) -> DisplayName:
     if document is None:
         return DisplayName(name, name)
     metadata = _read(document).metadata
-    return DisplayName(metadata.title or metadata.name or name, metadata.name or name)
+    return DisplayName(metadata.title.strip() or metadata.name or name, metadata.name or name)
 
 
 _SHOWN = (
-    f"SELECT {COLUMNS}, e.id, s.name, e.updated_by, e.updated_at, e.compliance FROM entities e "
+    f"SELECT {COLUMNS}, e.id, s.name, e.updated_by, e.updated_at, {COMPLIANCE} "
+    "FROM entities e "
     "LEFT JOIN sets s ON s.id = e.set_id WHERE e.ref = ?"
 )
 

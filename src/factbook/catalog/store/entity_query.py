@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from factbook.catalog import search
-from factbook.catalog.store import counting, documents
+from factbook.catalog.store import documents, overview
 from factbook.catalog.store.conditions import COLUMNS as KEY_COLUMNS
 from factbook.catalog.store.conditions import EVERYTHING, AllOf, Condition, Has, only_key
 from factbook.catalog.store.selectivity import frequent
@@ -282,7 +282,7 @@ async def total(database: Database, condition: Condition) -> int:
     """Count the entities that meet the condition."""
     key = only_key(condition)
     if key in ("", "kind"):
-        kinds, kind = await counting.by_kind(database), _kind(condition)
+        kinds, kind = await overview.by_kind(database), _kind(condition)
         return sum(kinds.values()) if kind is None else kinds.get(kind, 0)
     if key is None and (found := await frequent(database, condition)):
         condition = found.apart
