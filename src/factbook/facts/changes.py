@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from factbook.catalog.store import collectable
 from factbook.events import event
 from factbook.events import store as events
 from factbook.events.event import EventRow
@@ -54,8 +55,8 @@ def tell(
     }
     if not changed:
         return
-    refs = transaction.all("SELECT id, ref FROM entities WHERE id IN LIST(?)", (list(changed),))
-    found = [_json((ref, changed[id_])) for id_, ref in sorted(refs)]
+    refs = collectable.refs_of(transaction, changed)
+    found = [_json((ref, changed[id_])) for id_, ref in sorted(refs.items())]
     events.append(transaction, _rows(source_id, found), now)
 
 

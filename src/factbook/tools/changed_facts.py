@@ -1,17 +1,18 @@
 """get-changed-facts: changes of facts, with the values before and after."""
 
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
+from factbook.catalog.store.changes import Past, PastChanges
 from factbook.clock import iso
-from factbook.facts import history_queries as reading
-from factbook.facts.history_queries import ChangePosition, FactChange
+from factbook.facts.history_queries import FactChange, FactChangePage
 from factbook.facts.merge import reason_of
-from factbook.tools import sources, times
-from factbook.tools.entity_facts import EVERY_KIND
-from factbook.tools.pages import CUT_NOTE, MOST_READS, EntryPage, cursor, place, shortened
+from factbook.tools import catalog_changes, change_pages, sources, times
+from factbook.tools.all_entities_facts import EVERY_KIND
+from factbook.tools.change_pages import ChangeCursor, ChangeQuery, Found
+from factbook.tools.pages import CUT_NOTE, MOST_READS, EntryPage, shortened
 from factbook.tools.tool import SIZE_NOTE, Context, Tool, argument, encode
 
 
@@ -31,7 +32,8 @@ class ChangedFactsArguments(Struct, forbid_unknown_fields=True, kw_only=True):
         Annotated[
             str,
             argument(
-                "Id of a data source, from get-data-source-discovery; all when left out.",
+                "Id of a data source, from get-data-source-discovery, or `catalog` for changes of "
+                "the entities themselves; all when left out.",
                 "entity-metadata",
             ),
         ]
@@ -53,27 +55,26 @@ class ChangedFactsArguments(Struct, forbid_unknown_fields=True, kw_only=True):
     ) = UNSET
 
 
-class _Asked(NamedTuple):
-    since: int
-    source_id: str | None
-    kind: str | None
-
-
 async def run(arguments: ChangedFactsArguments, context: Context) -> str:
-    """The changes that the arguments select, the oldest first."""
+    """The changes selected by the arguments, oldest first."""
     source_id = None
     if arguments.data_source_id is not UNSET:
-        source_id = sources.one(arguments.data_source_id, context).id
+        source_id = arguments.data_source_id
+        if source_id != catalog_changes.ID:
+            source_id = sources.one(source_id, context).id
     since = times.since(arguments.since, "since", context.now)
-    after = None
+    asked = ChangeQuery(since, source_id, _kind(arguments))
+    places = change_pages.start(since)
     if arguments.cursor is not UNSET:
         # With `since` as a duration, what was the first place may be too early by now.
-        after = max(ChangePosition(*place(arguments.cursor, 3)), ChangePosition(since, "", -1))
+        given = change_pages.places_of(arguments.cursor)
+        places = ChangeCursor(max(places.facts, given.facts), max(places.catalog, given.catalog))
     page = EntryPage(arguments.limit)
-    asked = _Asked(since, source_id, _kind(arguments))
-    last = await _fill(page, asked, after, context)
+    last = await _fill(page, asked, places, context)
     changes = ",".join(page.texts)
-    return f'{{"since":{encode(iso(since))},"changes":[{changes}]{cursor(last)}}}'
+    return (
+        f'{{"since":{encode(iso(since))},"changes":[{changes}]{change_pages.written(last, asked)}}}'
+    )
 
 
 def _kind(arguments: ChangedFactsArguments) -> str | None:
@@ -83,19 +84,49 @@ def _kind(arguments: ChangedFactsArguments) -> str | None:
 
 
 async def _fill(
-    page: EntryPage, asked: _Asked, last: ChangePosition | None, context: Context
-) -> ChangePosition | None:
-    """Put changes into the page; where it ended, None when nothing follows."""
+    page: EntryPage, asked: ChangeQuery, places: ChangeCursor, context: Context
+) -> ChangeCursor | None:
+    """Add changes to the page; returns the position of its end, None if nothing follows."""
     for _ in range(MOST_READS):
-        found = await reading.changes_page(context.database, *asked, last, page.wanted)
-        for change in found.changes:
-            if change.source_id in context.sources and not page.add(_entry(change, context)):
-                return last
-            last = change.place
-        if found.more is None or page.wanted == 0:
-            return found.more
-        last = found.more
-    return last
+        changed, past = await change_pages.of_both(asked, places, page.wanted, context)
+        # Behind the end of what was read of one, the other waits, so that time never goes back.
+        ends = [read.more[0] for read in (changed, past) if read.more is not None]
+        for time, one in change_pages.in_order(changed, past):
+            if ends and time > min(ends):
+                places = _until(places, changed, past, min(ends))
+                break
+            if not await _put(page, one, context):
+                return places
+            if isinstance(one, Past):
+                places = places._replace(catalog=one.place)
+            else:
+                places = places._replace(facts=one.place)
+        else:
+            if changed.more is None and past.more is None:
+                return None
+            places = ChangeCursor(changed.more or places.facts, past.more or places.catalog)
+        if page.wanted == 0:
+            return places
+    return places
+
+
+def _until(
+    places: ChangeCursor, changed: FactChangePage, past: PastChanges, end: int
+) -> ChangeCursor:
+    """Advance the positions, one or both, of which everything up to `end` has been read."""
+    if changed.more is not None and changed.more.written_at == end:
+        places = places._replace(facts=changed.more)
+    if past.more is not None and past.more.created_at == end:
+        places = places._replace(catalog=past.more)
+    return places
+
+
+async def _put(page: EntryPage, one: Found, context: Context) -> bool:
+    """Return true if the change is on the page, or has nothing to report."""
+    if isinstance(one, Past):
+        return page.add(catalog_changes.entry(one))
+    is_told = one.source_id in context.sources and bool(one.facts)
+    return not is_told or page.add(_entry(one, context))
 
 
 def _entry(change: FactChange, context: Context) -> dict[str, Any]:
@@ -147,13 +178,13 @@ TOOL = Tool(
     name="get-changed-facts",
     title="Changed facts",
     description=(
-        "Returns which facts changed since a time, in the order of time: the entity, the data "
-        "source, and of each fact from what to what. null is no value; unknownReasons says why "
-        "there is none any more. The first that a data source says of an entity is no change, nor "
-        "is a value kept while a vendor fails. Every kind is included unless kind is given. "
-        "dataSourceId is from get-data-source-discovery; for all about one entity use "
-        f"get-fact-history. {CUT_NOTE}. {SIZE_NOTE}; a page has up to `limit` changes, often fewer "
-        "or none, and `cursor` asks for the next."
+        "Returns what changed since a time, in the order of time: the entity, the data source, and "
+        "of each fact from what to what; null is no value, and unknownReasons says why. The first "
+        "that a data source says of an entity is no change, nor is a value kept while a vendor "
+        "fails. Changes of the source catalog tell of entities added, updated and removed. Every "
+        "kind is included unless kind is given. dataSourceId is from get-data-source-discovery. "
+        f"{CUT_NOTE}. {SIZE_NOTE}; a page has up to `limit` changes, often fewer or none, and "
+        "`cursor` asks for the next."
     ),
     arguments=ChangedFactsArguments,
     output_schema={
@@ -175,6 +206,19 @@ TOOL = Tool(
                         "entityRef": {
                             "type": "string",
                             "description": "kind:namespace/name, in lower case.",
+                        },
+                        "change": {
+                            "type": "string",
+                            "enum": ["added", "updated", "removed"],
+                            "description": "What happened to the entity, in changes of `catalog`.",
+                        },
+                        "set": {"type": "string", "description": "The set that was pushed."},
+                        "revision": {"type": "integer", "description": "Its revision."},
+                        "by": {"type": "string", "description": "Who pushed it."},
+                        "fields": {
+                            "type": "array",
+                            "items": {"type": "string"},
+                            "description": "Fields of an updated entity that changed, 20 at most.",
                         },
                         "facts": {
                             "type": "object",
