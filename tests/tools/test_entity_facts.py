@@ -10,7 +10,7 @@ from factbook.integrations import SOURCES
 from tests.conftest import StartService
 from tests.service import Service, component, resource
 from tests.tools.checks import TIME, structured
-from tests.tools.sources import COVERAGE, DRAFT, record
+from tests.tools.sources import COVERAGE, DRAFT, TREE, record
 
 TOOL = "get-entity-facts"
 REF = "component:default/payments"
@@ -27,8 +27,9 @@ EVERY_TYPE = {
 
 @pytest.fixture
 async def filled(start: StartService) -> Service:
-    service = await start(sources=[*SOURCES, COVERAGE, DRAFT])
-    answer = await service.push("first", component("payments"), resource("payments", title="Paid"))
+    service = await start(sources=[*SOURCES, COVERAGE, DRAFT, TREE])
+    entities = component("payments"), resource("payments", title="Paid"), resource("other")
+    answer = await service.push("first", *entities)
     assert answer.status_code == 200, answer.text
     return service
 
@@ -36,6 +37,13 @@ async def filled(start: StartService) -> Service:
 async def ask(service: Service, source: str = "coverage", **arguments: Any) -> dict[str, Any]:
     given = {"name": "payments", **arguments}
     return structured(TOOL, await service.ask(TOOL, dataSourceId=source, **given))
+
+
+async def every(service: Service) -> dict[str, Any]:
+    """What the other tool says of the one entity that it has facts of."""
+    tool = "get-all-entities-facts"
+    [found] = structured(tool, await service.ask(tool, dataSourceId="coverage"))["entities"]
+    return dict(found)
 
 
 @pytest.mark.spec("tools.entity-facts.result", "facts.catalog-facts-are-current")
@@ -101,7 +109,10 @@ async def test_an_entity_never_collected_has_no_facts_and_no_timestamp(filled: S
         "dataSourceTitle": "Test coverage",
         "entityRef": REF,
         "facts": {},
+        "unknownReasons": {"*": "never-collected"},
     }
+    left_out = await ask(filled, kind="resource", name="other")
+    assert left_out["unknownReasons"]["*"].startswith("no-annotation: the entityFilter")
 
 
 @pytest.mark.spec("facts.timestamp-is-the-last-good-write", "facts.latest-is-one-row")
@@ -115,10 +126,53 @@ async def test_the_latest_write_is_what_is_told_with_its_time(filled: Service) -
     assert found["timestamp"] == "2026-11-21T13:00:00.007+00:00"
 
 
+@pytest.mark.spec("facts.timestamp-is-the-last-good-write")
+async def test_an_entity_of_which_only_failures_are_known_has_no_timestamp(
+    filled: Service,
+) -> None:
+    for reason in ("not-found", "forbidden: may not be read", "no-annotation"):
+        filled.time.advance(HOUR)
+        await record(filled, REF, {}, reasons={"": reason})
+        found = await ask(filled)
+        assert found["facts"] == {}
+        assert "timestamp" not in found
+
+
+@pytest.mark.spec("facts.timestamp-is-the-last-good-write")
+async def test_a_failure_beside_kept_values_does_not_make_them_newer(filled: Service) -> None:
+    await record(filled, REF, {"lines": 7, "tool": "cov"})
+    filled.time.advance(HOUR)
+    failing = {"": "upstream-error", "tool": "not-found"}
+    await record(filled, REF, {}, reasons=failing, passing={""})
+    for found in (await ask(filled), await every(filled)):
+        assert found["facts"] == {"lines": 7}
+        assert found["timestamp"] == "2026-11-21T12:00:00.000+00:00"
+
+
 @pytest.mark.spec("facts.wrong-type-is-no-value-with-a-reason")
 async def test_a_value_of_the_wrong_type_is_not_among_the_facts(filled: Service) -> None:
     await record(filled, REF, {"lines": "1200", "green": 1, "share": 50})
-    assert (await ask(filled))["facts"] == {"share": 50}
+    found = await ask(filled)
+    assert found["facts"] == {"share": 50}
+    assert found["unknownReasons"]["green"] == "upstream-error: expected a boolean, not an integer"
+
+
+@pytest.mark.spec("unknown.generic-tools-give-reasons")
+async def test_facts_without_a_value_have_the_reason_of_themselves_or_of_what_is_above_them(
+    filled: Service,
+) -> None:
+    values: dict[str, object] = {"repo.files": ["a"], "stars": 3}
+    await record(filled, REF, values, TREE, {"repo": "forbidden: needs contents"})
+    found = await ask(filled, "tree")
+    assert found["facts"] == values
+    assert found["unknownReasons"] == {"repo": "forbidden: needs contents"}
+    await record(filled, REF, {"stars": 3}, TREE, {"repo.files": "too-large"})
+    reasons = {"repo.files": "too-large"} | dict.fromkeys(
+        ["repo.about", "repo.owners"], "never-collected"
+    )
+    assert (await ask(filled, "tree"))["unknownReasons"] == reasons
+    await record(filled, REF, {}, TREE, {"": "not-found"})
+    assert (await ask(filled, "tree"))["unknownReasons"] == {"*": "not-found"}
 
 
 async def test_facts_of_a_draft_are_marked(filled: Service) -> None:

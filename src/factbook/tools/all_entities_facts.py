@@ -1,0 +1,208 @@
+"""get-all-entities-facts: the raw facts of one data source about many entities."""
+
+from typing import Annotated
+from urllib.parse import quote, unquote
+
+import msgspec
+from msgspec import UNSET, Struct, UnsetType
+
+from factbook import invisible
+from factbook.catalog.store import by_ref
+from factbook.errors import ToolError
+from factbook.facts import store, unknown
+from factbook.facts.datasource import DataSource
+from factbook.integrations import catalog
+from factbook.tools import entity_rows, sources
+from factbook.tools.entity_facts import COMMON, FACTS, REASONS, REF, TIME, draft, head
+from factbook.tools.entity_rows import Row, Selection
+from factbook.tools.tool import SIZE_NOTE, Context, SourceId, Tool, argument, encode
+
+EVERY_KIND = "*"
+
+# Begins no reference.
+_QUOTED = "="
+_MOST = 2**31  # what both databases can count to
+# Entities of all pages that are counted for each page: of a million that would take seconds.
+_COUNTED = 10_000
+
+
+class AllArguments(Struct, forbid_unknown_fields=True):
+    """A data source, and which of its entities."""
+
+    data_source_id: SourceId = msgspec.field(name="dataSourceId")
+    kind: Annotated[
+        str, argument("Kind of the entities; `*` for every kind.", "component", min_length=1)
+    ] = "component"
+    namespace: (
+        Annotated[
+            str, argument("Namespace of the entities; any when left out.", "default", min_length=1)
+        ]
+        | UnsetType
+    ) = UNSET
+    limit: (
+        Annotated[int, argument("Most entities to return; all when left out.", 100, ge=1)]
+        | UnsetType
+    ) = UNSET
+    cursor: (
+        Annotated[str, argument("nextCursor of the page before.", "component:default/payments-api")]
+        | UnsetType
+    ) = UNSET
+    facts: (
+        Annotated[
+            list[str], argument("Names of the facts to keep; all when left out.", ["hasOwner"])
+        ]
+        | UnsetType
+    ) = UNSET
+    unknown: Annotated[
+        bool,
+        argument(
+            "Return instead the entities that the source is about and has no value of, each with "
+            "empty facts and the reasons.",
+            True,
+        ),
+    ] = False
+
+
+async def run(arguments: AllArguments, context: Context) -> str:
+    """The facts of every tracked entity selected by the arguments."""
+    source = sources.one(arguments.data_source_id, context)
+    if arguments.facts is not UNSET:
+        sources.check_facts(source, arguments.facts)
+    selection = _selection(arguments)
+    known = entity_rows.own if catalog.answers(source.id) else entity_rows.tracked
+    rows = entity_rows.lacking if arguments.unknown else known
+    # Joined once at the end: an answer may be many megabytes.
+    texts = [f'{head(source)},"entities":[']
+    taken, last, more = 0, "", False
+    async for found in rows(source, selection, context):
+        page = found if selection.limit is None else found[: selection.limit - taken]
+        more = len(page) < len(found)
+        if page:
+            texts += ["," if taken else "", _entries(page)]
+            taken, last = taken + len(page), page[-1][0]
+    tail = await _tail(arguments, source, selection, context)
+    cursor = f',"nextCursor":{encode(_cursor(last))}' if more else ""
+    return "".join([*texts, "]", tail, cursor, draft(source), "}"])
+
+
+async def _tail(
+    arguments: AllArguments, source: DataSource, selection: Selection, context: Context
+) -> str:
+    """The additional members with counts of entities."""
+    lacking = _NONE
+    wanted = selection.limit is not None if arguments.unknown else not selection.after
+    if wanted and not catalog.answers(source.id):
+        lacking = await unknown.count(
+            context.database,
+            source,
+            _COUNTED + 1,
+            kind=selection.kind,
+            namespace=selection.namespace,
+        )
+    if arguments.unknown:
+        total = lacking.entities if lacking.is_whole else _COUNTED + 1
+        return _total(total) if selection.limit is not None else ""
+    known = "" if selection.limit is None else _total(await _count(source, selection, context))
+    return known + (_unknown_entities(lacking) if lacking is not _NONE else "")
+
+
+def _total(count: int) -> str:
+    return f',"totalCount":{count}' if count <= _COUNTED else ""
+
+
+def _unknown_entities(found: unknown.UnknownCount) -> str:
+    told = {"count": min(found.entities, _COUNTED), "reasons": found.reasons}
+    more = {} if found.is_whole else {"more": True}
+    return f',"unknownEntities":{encode(told | more)}'
+
+
+async def _count(source: DataSource, selection: Selection, context: Context) -> int:
+    """Count the tracked entities of all pages, up to one more than is reported."""
+    kind, namespace, most = selection.kind, selection.namespace, _COUNTED + 1
+    if catalog.answers(source.id):
+        return await by_ref.count(context.database, kind, namespace, most)
+    return await store.count(context.database, source, most, kind=kind, namespace=namespace)
+
+
+def _entries(rows: list[Row]) -> str:
+    joined = "".join([ref for ref, _ in rows])
+    if '"' in joined or "\\" in joined:  # all that JSON escapes of what a reference may hold
+        rows = [(encode(ref)[1:-1], end) for ref, end in rows]
+    return ",".join([f'{{"entityRef":"{ref}",{end}}}' for ref, end in rows])
+
+
+def _selection(arguments: AllArguments) -> Selection:
+    kind = None if arguments.kind == EVERY_KIND else arguments.kind.strip().lower()
+    namespace = None if arguments.namespace is UNSET else arguments.namespace.strip().lower()
+    after = "" if arguments.cursor is UNSET else _after(arguments.cursor)
+    limit = None if arguments.limit is UNSET else min(arguments.limit, _MOST)
+    kept = None if arguments.facts is UNSET else frozenset(arguments.facts)
+    return Selection(kind, namespace, after, limit, kept)
+
+
+def _after(cursor: str) -> str:
+    """The reference encoded in a cursor; raises ToolError for an invalid one."""
+    if cursor.startswith(_QUOTED):
+        cursor = unquote(cursor.removeprefix(_QUOTED))
+    if ":" not in cursor or "/" not in cursor:
+        raise ToolError(
+            "cursor is not the nextCursor of an earlier page. Leave it out to start over."
+        )
+    return cursor
+
+
+def _cursor(ref: str) -> str:
+    """The cursor after a reference; quoted if a response would otherwise display it differently."""
+    return _QUOTED + quote(ref) if invisible.has(ref) else ref
+
+
+_TOTAL = f"Entities in all pages; left out above {_COUNTED:,}."
+_NONE = unknown.UnknownCount({}, 0, is_whole=True)
+
+TOOL = Tool(
+    name="get-all-entities-facts",
+    title="Facts about all entities",
+    description=(
+        "Returns the facts of one data source about every entity of which it has values. "
+        "unknownEntities counts those that it is about and has no value of, which say nothing "
+        "either way; `unknown` lists them. Needs a dataSourceId from get-data-source-discovery. "
+        "Without kind only components are returned; kind `*` returns every kind; without namespace "
+        "all namespaces. Everything is returned at once unless limit is given. "
+        f"{SIZE_NOTE}; ask for pages with `limit` and `cursor`."
+    ),
+    arguments=AllArguments,
+    output_schema={
+        "type": "object",
+        "properties": {
+            **COMMON,
+            "entities": {
+                "type": "array",
+                "items": {
+                    "type": "object",
+                    "properties": {
+                        "entityRef": REF,
+                        "facts": FACTS,
+                        "timestamp": TIME,
+                        "unknownReasons": REASONS,
+                    },
+                    "required": ["entityRef", "facts"],
+                },
+            },
+            "unknownEntities": {
+                "type": "object",
+                "description": "On the first page: how many entities the source is about and has "
+                "no value of, and how many for each reason. more: there may be more than these.",
+                "properties": {
+                    "count": {"type": "integer"},
+                    "reasons": {"type": "object", "additionalProperties": {"type": "integer"}},
+                    "more": {"type": "boolean"},
+                },
+                "required": ["count", "reasons"],
+            },
+            "nextCursor": {"type": "string", "description": "Pass as cursor for the next page."},
+            "totalCount": {"type": "integer", "description": _TOTAL},
+        },
+        "required": ["dataSourceId", "entities"],
+    },
+    run=run,
+)
