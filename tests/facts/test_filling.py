@@ -127,14 +127,37 @@ def test_a_value_that_looks_like_nothing_is_still_a_value(value: object) -> None
 
 
 @pytest.mark.spec("tools.observability.unavailable-is-an-error")
-def test_unknown_observability_counts_are_an_error_that_says_what_to_do() -> None:
+def test_unknown_observability_counts_are_an_error_that_says_what_is_known_and_what_to_do() -> None:
     with pytest.raises(ToolError) as raised:
-        fill(OBSERVABILITY, {"sloCount": 3}, {"monitorCount": "forbidden"}, {})
+        fill(OBSERVABILITY, {"sloCount": 3}, {"monitorCount": "forbidden: needs monitors_read"}, {})
     assert raised.value.message == (
-        "Observability metrics are not available: monitorCount is not known (forbidden). "
-        "The credential of the integration may not read this. An administrator can widen its "
-        "permissions."
+        "Observability metrics are not available: monitorCount is not known "
+        "(forbidden: needs monitors_read). Known: sloCount is 3. "
+        "The credential of the integration may not read this, or is not accepted; the detail says "
+        "which. An administrator can widen its permissions, or renew it."
     )
+
+
+def test_each_reason_of_such_an_error_has_its_own_step() -> None:
+    reasons = {"sloCount": "not-applicable: no rules", "monitorCount": "upstream-error"}
+    with pytest.raises(ToolError) as raised:
+        fill(OBSERVABILITY, {}, reasons, {})
+    text = raised.value.message
+    assert "sloCount is not known (not-applicable: no rules); monitorCount is not known" in text
+    assert "Known:" not in text
+    assert "Nothing needs to be done" not in text
+    assert "An administrator can configure one that has it, or the fact can be pushed" in text
+    assert text.endswith(REASONS["upstream-error"])
+
+
+def test_of_a_long_list_such_an_error_has_the_beginning() -> None:
+    values = {"filePaths": [f"src/{number}" for number in range(10_000)], "inCatalog": True}
+    with pytest.raises(ToolError) as raised:
+        fill(REPOSITORY, values, {"": "too-large: more than 1,000 files"}, {})
+    text = raised.value.message
+    assert '"src/19","… of 10000"]; inCatalog is true.' in text
+    assert "totalFiles, fileTypes.docker, fileTypes.yaml" in text
+    assert len(text) < 1_000
 
 
 @pytest.mark.spec("tools.repository.unavailable-is-an-error")

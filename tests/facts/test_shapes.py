@@ -113,7 +113,7 @@ def test_the_observability_shape_is_the_missions() -> None:
 )
 def test_the_compliance_shape_is_the_missions() -> None:
     metadata = ("hasTitle", "hasDescription", "hasTags", "hasOwner")
-    ownership = ("hasOwner", "hasGroupOwner", "hasRelationships")
+    ownership = ("hasOwner", "hasGroupOwner", "hasRelationships", "ownerExists")
     assert outline(COMPLIANCE) == {
         "metadata": dict.fromkeys(metadata, BOOLEAN),
         "techdocs": {"hasTechdocsRef": BOOLEAN},
@@ -167,17 +167,19 @@ def test_the_schema_gives_the_units_of_incident_metrics() -> None:
 
 @pytest.mark.spec("unknown.reason-words")
 @by_name
-def test_the_schema_lists_the_ten_reasons(shape: Shape) -> None:
+def test_the_schema_lists_the_reasons(shape: Shape) -> None:
     reasons = schema(shape)["properties"]["unknownReasons"]["additionalProperties"]["enum"]
     assert reasons == [
         "not-configured",
         "no-annotation",
+        "bad-annotation",
         "not-applicable",
         "never-collected",
         "not-found",
         "forbidden",
         "feature-off",
         "rate-limited",
+        "too-large",
         "upstream-error",
         "expired",
     ]

@@ -5,9 +5,17 @@ from typing import Any
 
 import pytest
 
+from factbook.facts import shapes
+from factbook.facts.datasource import DataSource
 from factbook.facts.reasons import REASONS
+from factbook.facts.shapes import Shape
+from factbook.integrations import SOURCES
+from factbook.integrations.integration import facts_of
+from factbook.tools import TOOLS
+from tests.conftest import StartService
 from tests.service import Service, component, resource
 from tests.tools.checks import refusal, structured
+from tests.tools.sources import record
 
 CODEHOST = "get-codehost-metrics"
 SECURITY = "get-security-metrics"
@@ -137,6 +145,7 @@ async def test_name_and_reference_together_do_when_they_mean_one_entity(
         {"name": "PAYMENTS", "entityRef": "payments"},
         {"name": "payments", "kind": "resource", "entityRef": "resource:default/payments"},
         {"name": "payments", "namespace": "away", "entityRef": "component:away/payments"},
+        {"name": "payments", "kind": "resource", "entityRef": "payments"},
     ):
         assert structured(tool, await filled.ask(tool, **way))["unknownReasons"], way
 
@@ -188,3 +197,48 @@ async def test_an_unknown_entity_is_told_before_a_missing_integration(filled: Se
     for tool in (*EITHER, *NAMED, REPOSITORY):
         text = refusal(await filled.ask(tool, name="nobody"))
         assert NOT_CONFIGURED not in text
+
+
+# Several sources that fill a shape
+
+
+def filling(id_: str, shape: Shape, *entity_filter: dict[str, Any]) -> DataSource:
+    return DataSource(
+        id=id_,
+        title=id_,
+        entity_filter=entity_filter or None,
+        schema=facts_of(shape),
+    )
+
+
+TAGS = {"metadata.annotations.example.com/tags": {"exists": True}}
+FIRST = filling("first", shapes.OBSERVABILITY)
+SECOND = filling("second", shapes.OBSERVABILITY)
+APART = filling("apart", shapes.OBSERVABILITY, TAGS)
+
+
+@pytest.mark.spec("tools.observability.unavailable-is-an-error")
+async def test_what_one_source_knows_is_used_and_told_where_the_other_does_not(
+    start: StartService,
+) -> None:
+    service = await start(sources=[*SOURCES, FIRST, SECOND, APART])
+    await service.push("all", component("payments"))
+    gone = {"observability.sloCount": "not-applicable: this Prometheus evaluates no rules"}
+    await record(service, PAYMENTS, {"observability.monitorCount": 12}, FIRST, gone)
+    denied = {"": "forbidden: needs slos_read"}
+    await record(service, PAYMENTS, {}, SECOND, denied)
+    text = refusal(await service.ask(OBSERVABILITY, name="payments"))
+    assert text == (
+        "Observability metrics are not available: sloCount is not known (forbidden: needs "
+        f"slos_read). Known: monitorCount is 12. {REASONS['forbidden']}"
+    )
+    await record(service, PAYMENTS, {"observability.sloCount": 3}, SECOND, denied)
+    found = structured(OBSERVABILITY, await service.ask(OBSERVABILITY, name="payments"))
+    assert (found["sloCount"], found["monitorCount"]) == (3, 12)
+
+
+@pytest.mark.parametrize("name", [OBSERVABILITY, REPOSITORY])
+def test_the_tools_that_need_every_number_do_not_promise_unknown(name: str) -> None:
+    [tool] = [tool for tool in TOOLS if tool.name == name]
+    assert "`unknown`" not in tool.description
+    assert "the answer is an error, whose text has the values that are known" in tool.description

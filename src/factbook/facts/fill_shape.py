@@ -10,8 +10,17 @@ from factbook.clock import iso
 from factbook.facts import entity_filter, shapes
 from factbook.facts.datasource import DataSource
 from factbook.facts.merge import Latest, reason_of
-from factbook.facts.reasons import NEVER_COLLECTED, NO_ANNOTATION, NOT_CONFIGURED, word
+from factbook.facts.reasons import (
+    NEVER_COLLECTED,
+    NO_ANNOTATION,
+    NOT_APPLICABLE,
+    NOT_CONFIGURED,
+    word,
+)
 from factbook.facts.shapes import Shape
+
+# What one source says stands behind what others do, the later the more.
+_HELPLESS = (NOT_APPLICABLE, NEVER_COLLECTED, NO_ANNOTATION)
 
 
 def filled(
@@ -70,10 +79,18 @@ def _why(
     latest: Mapping[str, Latest],
     entity: Mapping[str, Any] | None,
 ) -> str:
-    """Why no source has a value; a source that the entity points to knows it better."""
+    """The reason for a missing value: of several reasons, the most actionable one.
+
+    A source that failed may still have the value; nothing can be done about a source that has no
+    such value, or that the entity does not point to.
+    """
     found = [_reason(name, source, latest, entity) for source in asked]
-    pointed = [reason for reason in found if word(reason) != NO_ANNOTATION]
-    return next(iter(pointed or found), NOT_CONFIGURED)
+    return min(found, key=_helplessness, default=NOT_CONFIGURED)
+
+
+def _helplessness(reason: str) -> int:
+    said = word(reason)
+    return _HELPLESS.index(said) + 1 if said in _HELPLESS else 0
 
 
 def _reason(

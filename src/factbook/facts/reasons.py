@@ -4,11 +4,13 @@ from typing import Final
 
 NOT_CONFIGURED: Final = "not-configured"
 NO_ANNOTATION: Final = "no-annotation"
+BAD_ANNOTATION: Final = "bad-annotation"
 NEVER_COLLECTED: Final = "never-collected"
 NOT_APPLICABLE: Final = "not-applicable"
 UPSTREAM_ERROR: Final = "upstream-error"
 RATE_LIMITED: Final = "rate-limited"
 EXPIRED: Final = "expired"
+TOO_LARGE: Final = "too-large"
 
 # They say nothing about a value, only that it could not be asked for.
 PASSING: Final = frozenset({RATE_LIMITED, UPSTREAM_ERROR})
@@ -21,6 +23,10 @@ REASONS: Final[dict[str, str]] = {
     NO_ANNOTATION: (
         "The entity lacks the annotation that says where to look. Its owner can add it; the "
         "entityFilter of the data source, in get-data-source-discovery, shows which."
+    ),
+    BAD_ANNOTATION: (
+        "The entity has the annotation that says where to look, but its value cannot be read; the "
+        "detail says what it should be. Its owner can correct it."
     ),
     NOT_APPLICABLE: (
         "There is no such thing for this entity, for instance no merged pull request to take an "
@@ -35,16 +41,20 @@ REASONS: Final[dict[str, str]] = {
         "owner can correct the annotation."
     ),
     "forbidden": (
-        "The credential of the integration may not read this. An administrator can widen its "
-        "permissions."
+        "The credential of the integration may not read this, or is not accepted; the detail says "
+        "which. An administrator can widen its permissions, or renew it."
     ),
     "feature-off": (
-        "The feature is switched off at the vendor, or is not part of the plan. Whoever "
-        "administers it there can switch it on."
+        "The feature is switched off at the vendor, or is not part of the plan. An "
+        "administrator there can switch it on."
     ),
     RATE_LIMITED: (
         "The vendor's rate limit was reached before a first value was read. The next run tries "
         "again; ask again after it."
+    ),
+    TOO_LARGE: (
+        "There is more of it than this server reads. The detail names the limit; where it is a "
+        "setting, an administrator can raise it."
     ),
     UPSTREAM_ERROR: (
         "The vendor did not answer, or answered what cannot be used. The next run tries again; if "
@@ -53,6 +63,15 @@ REASONS: Final[dict[str, str]] = {
     EXPIRED: (
         "The last value is too old to rely on, because the runs since then failed. An "
         "administrator can look at the runs of the data source."
+    ),
+}
+
+# Said instead where a value is needed for an answer, and is not there.
+NEEDED: Final[dict[str, str]] = REASONS | {
+    NOT_APPLICABLE: (
+        "No data source that was asked has such a value for this entity, and asking again does not "
+        "help. An administrator can configure one that has it, or the fact can be pushed; "
+        "get-entity-facts has what each data source knows."
     ),
 }
 

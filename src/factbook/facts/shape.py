@@ -17,11 +17,16 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
+import msgspec
+
 from factbook.errors import ToolError
-from factbook.facts.reasons import NEVER_COLLECTED, REASONS, word
+from factbook.facts.reasons import NEEDED, NEVER_COLLECTED, REASONS, word
 from factbook.facts.schema import Fact, FactType
 
 UNKNOWN = "unknown"
+
+# Of a list, in the text of an error.
+_MOST_ITEMS = 20
 
 LeafType = Literal[
     "number|unknown", "boolean|unknown", "string|unknown", "string[]", "number", "boolean", "string"
@@ -151,11 +156,19 @@ def fill(
         elif member.optional:
             unknown[member.name] = _reason(gap, reasons)
         else:
-            raise _unavailable(shape, gap, _reason(gap, reasons))
+            raise _unavailable(shape, values, reasons)
         time = collected_at.get(member.name) or collected_at.get("")
         if time and gap is None and len(lacking) < len(member.paths):
             times[member.name] = time
     return {**result, "unknownReasons": unknown, "collectedAt": times}
+
+
+def is_needed(shape: Shape) -> bool:
+    """Return true if a result of the shape requires some of its values."""
+    return any(
+        _gap(member, [path for path, _ in member.paths]) and not member.optional
+        for member in shape.members
+    )
 
 
 def absent(shape: Shape, reason: str) -> dict[str, object]:
@@ -188,16 +201,49 @@ def _place(
 
 def _reason(path: str, reasons: Mapping[str, str]) -> str:
     """The word of the nearest reason: for the path, its group, or the whole shape."""
+    return word(_whole_reason(path, reasons))
+
+
+def _whole_reason(path: str, reasons: Mapping[str, str]) -> str:
     for place in (path, path.partition(".")[0], ""):
         if place in reasons:
-            return word(reasons[place])
+            return reasons[place]
     return NEVER_COLLECTED
 
 
-def _unavailable(shape: Shape, path: str, reason: str) -> ToolError:
-    return ToolError(
-        f"{shape.title} are not available: {path} is not known ({reason}). {REASONS[reason]}"
-    )
+def _unavailable(
+    shape: Shape, values: Mapping[str, object], reasons: Mapping[str, str]
+) -> ToolError:
+    """The error returned instead of a result: known and unknown values, reasons and remedies."""
+    known, lacking = list[str](), dict[str, list[str]]()
+    for path in (path for member in shape.members for path, _ in member.paths):
+        if values.get(path) is None:
+            lacking.setdefault(_whole_reason(path, reasons), []).append(path)
+        else:
+            known.append(f"{path} is {_brief(values[path])}")
+    gaps = [
+        f"{_listed(paths) if known or len(lacking) > 1 else 'nothing is'} known ({_told(reason)})"
+        for reason, paths in lacking.items()
+    ]
+    found = [f"Known: {'; '.join(known)}."] if known else []
+    steps = dict.fromkeys(NEEDED[word(reason)] for reason in lacking)
+    text = f"{shape.title} are not available: {'; '.join(gaps)}."
+    return ToolError(" ".join([text, *found, *steps]))
+
+
+def _listed(paths: list[str]) -> str:
+    return f"{', '.join(paths)} {'is' if len(paths) == 1 else 'are'} not"
+
+
+def _told(reason: str) -> str:
+    return reason if reason.partition(":")[0] in REASONS else word(reason)
+
+
+def _brief(value: object) -> str:
+    """A value as JSON; a long list is cut off."""
+    if isinstance(value, list) and len(value) > _MOST_ITEMS:
+        value = [*value[:_MOST_ITEMS], f"… of {len(value)}"]
+    return msgspec.json.encode(value).decode()
 
 
 def _object_schema(members: tuple[LeafGroup | Leaf, ...]) -> dict[str, Any]:
@@ -210,7 +256,7 @@ def _object_schema(members: tuple[LeafGroup | Leaf, ...]) -> dict[str, Any]:
 
 _UNKNOWN_REASONS = {
     "type": "object",
-    "description": "Why something is `unknown`, empty or left out: its path, and one of ten words.",
+    "description": "Why something is `unknown`, empty or left out: its path, and one of these.",
     "additionalProperties": {"type": "string", "enum": list(REASONS)},
 }
 _COLLECTED_AT = {

@@ -3,7 +3,7 @@
 Source: the mission, sections 2.5 to 2.10. Last month means the 30 days before the collection.
 """
 
-from factbook.facts.shape import Leaf, LeafGroup, Shape, absent, facts, fill, schema
+from factbook.facts.shape import Leaf, LeafGroup, Shape, absent, facts, fill, is_needed, schema
 
 __all__ = [
     "CODEHOST",
@@ -13,12 +13,13 @@ __all__ = [
     "REPOSITORY",
     "SECURITY",
     "SHAPES",
-    "LeafGroup",
     "Leaf",
+    "LeafGroup",
     "Shape",
     "absent",
     "facts",
     "fill",
+    "is_needed",
     "schema",
 ]
 
@@ -252,6 +253,7 @@ COMPLIANCE = Shape(
                 ),
                 _boolean("hasGroupOwner", "The owner is a group."),
                 _boolean("hasRelationships", "There is any relation other than ownedBy."),
+                _boolean("ownerExists", "The target of the ownedBy relation is in the catalog."),
             ),
         ),
     ),

@@ -5,7 +5,6 @@ from typing import Annotated, cast
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from factbook.catalog import ref as refs
 from factbook.catalog.store import by_ref
 from factbook.facts import fill_shape, shapes, store
 from factbook.facts.shapes import Shape
@@ -27,6 +26,10 @@ _UNKNOWN = (
     "Whatever cannot be determined is `unknown` or left out, with the reason in unknownReasons; "
     "no figure is ever made up."
 )
+_NEEDED = (
+    "While one of these numbers is unknown the answer is an error, whose text has the values that "
+    "are known, why the others are not, and what helps."
+)
 _DEFAULTS = "kind defaults to component, namespace to default."
 
 
@@ -34,15 +37,15 @@ class RepositoryArguments(Struct, forbid_unknown_fields=True):
     """A component."""
 
     name: Name
-    namespace: Namespace = refs.DEFAULT_NAMESPACE
+    namespace: Namespace = UNSET
     limit: (
         Annotated[int, argument("Most filePaths to return; all when left out.", 200, ge=1)]
         | UnsetType
     ) = UNSET
 
     def ref(self) -> str:
-        """The canonical reference that the arguments mean."""
-        return canonical("component", self.namespace, self.name)
+        """The canonical reference named by the arguments."""
+        return canonical(UNSET, self.namespace, self.name)
 
 
 def _metric(name: str, title: str, shape: Shape, about: str, arguments: type[Struct]) -> Tool:
@@ -54,7 +57,8 @@ def _metric(name: str, title: str, shape: Shape, about: str, arguments: type[Str
             result["filePaths"] = list(cast("list[str]", result["filePaths"]))[: given.limit]
         return encode(result)
 
-    return Tool(name, title, f"{about} {_UNKNOWN}", arguments, shapes.schema(shape), run)
+    unknown = _NEEDED if shapes.is_needed(shape) else _UNKNOWN
+    return Tool(name, title, f"{about} {unknown}", arguments, shapes.schema(shape), run)
 
 
 async def _filled(shape: Shape, ref: str, context: Context) -> dict[str, object]:
