@@ -176,6 +176,8 @@ async def test_ten_thousand_changes_are_walked_without_a_repeat_or_a_gap(
     walked: list[tuple[str, str, str, int]] = []
     async for page in past.pages(recording, CHANGES, since="1d", limit=200):
         for one in page["changes"]:
+            if one["dataSourceId"] == "catalog":  # what was pushed for this test
+                continue
             values = one["facts"]["stars"]
             assert values["from"] == values["to"] - 1
             told = (one["timestamp"], one["dataSourceId"], one["entityRef"], values["to"])

@@ -49,7 +49,9 @@ def place(cursor: str, parts: int) -> tuple[Any, ...]:
     """The time, source and, of three parts, entity id in a cursor; raises ToolError."""
     match = _PLACE.fullmatch(cursor)
     if match is None or (match[3] is None) != (parts == 2):
-        raise ToolError("That is no nextCursor of a page before. Leave cursor out to start anew.")
+        raise ToolError(
+            "cursor is not the nextCursor of an earlier page. Leave it out to start over."
+        )
     time, source_id, entity_id = match.groups()
     return (int(time), source_id) if parts == 2 else (int(time), source_id, int(entity_id))
 

@@ -32,7 +32,7 @@ def since(text: str, name: str, now: int) -> int:
         return max(0, now - int(match[1]) * _UNITS[match[2]])
     found = _moment(text, name, f"{FORM}, or how long ago, such as 90m, 24h, 7d or 2w")
     if found > now:
-        raise ToolError(f"{name} is still to come: it is {iso(now)} now. Give an earlier time.")
+        raise ToolError(f"{name} is in the future: it is {iso(now)} now. Give an earlier time.")
     return found
 
 

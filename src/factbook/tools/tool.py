@@ -21,6 +21,7 @@ SIZE_NOTE: Final = "Agents cut results above about 25,000 tokens"
 
 _FORM: Final = "Write kind:namespace/name, such as component:default/payments-api."
 _NUL: Final = b"\\u0000"
+_NULL: Final = b"null"
 
 
 class Context(NamedTuple):
@@ -53,6 +54,9 @@ class Tool:
         _, components = msgspec.json.schema_components([self.arguments])
         schema: Schema = components[self.arguments.__name__]
         schema.setdefault("required", [])
+        for part in schema["properties"].values():
+            if "default" in part:  # behind the type, wherever it was said
+                part["default"] = part.pop("default")
         return {
             "type": "object",
             "properties": schema["properties"],
@@ -64,15 +68,28 @@ class Tool:
         """The result as JSON text; raises ToolError for invalid arguments."""
         if _NUL in bytes(arguments):
             # Nothing in the catalog has it, and PostgreSQL takes no text that does.
-            raise ToolError(f"Arguments may not hold the character NUL. {self.usage}")
+            raise ToolError(f"Arguments may not contain the character NUL. {self.usage}")
         try:
-            decoded = self.decoder.decode(arguments)
+            decoded = self.decoder.decode(self._given(arguments))
         except msgspec.ValidationError as error:
             raise ToolError(f"{error}. {self.usage}") from None
         try:
             return await self.run(decoded, context)
         except InputError as error:
             raise ToolError(f"{error.message} {_FORM}") from None
+
+    def _given(self, arguments: msgspec.Raw | bytes) -> msgspec.Raw | bytes:
+        """The arguments without optional ones that are null, which means the same."""
+        if _NULL not in bytes(arguments):
+            return arguments
+        given = msgspec.json.decode(arguments, type=dict[str, msgspec.Raw])
+        optional = self.input_schema["properties"].keys() - self.input_schema["required"]
+        kept = {
+            name: value
+            for name, value in given.items()
+            if not (name in optional and bytes(value) == _NULL)
+        }
+        return msgspec.json.encode(kept)
 
     @cached_property
     def usage(self) -> str:
@@ -98,8 +115,32 @@ def argument(description: str, *examples: object, **rules: Any) -> Meta:
 
 
 Name = Annotated[str, argument("Name of the catalog entity.", "payments-api", min_length=1)]
-Namespace = Annotated[str, argument("Namespace of the entity.", "default", min_length=1)]
-Kind = Annotated[str, argument("Kind of the entity, in any case.", "component", min_length=1)]
+_KIND: Final = "component"
+# Absent they are not the same as given: a reference in full may say something else.
+Namespace = (
+    Annotated[
+        str,
+        argument(
+            "Namespace of the entity.",
+            "default",
+            min_length=1,
+            extra_json_schema={"default": refs.DEFAULT_NAMESPACE},
+        ),
+    ]
+    | UnsetType
+)
+Kind = (
+    Annotated[
+        str,
+        argument(
+            "Kind of the entity, in any case.",
+            "component",
+            min_length=1,
+            extra_json_schema={"default": _KIND},
+        ),
+    ]
+    | UnsetType
+)
 SourceId = Annotated[
     str,
     argument("Id of a data source, from get-data-source-discovery.", "entity-metadata"),
@@ -110,8 +151,8 @@ class EntityArguments(Struct, forbid_unknown_fields=True):
     """The arguments of a tool about one entity."""
 
     name: Name
-    namespace: Namespace = refs.DEFAULT_NAMESPACE
-    kind: Kind = "component"
+    namespace: Namespace = UNSET
+    kind: Kind = UNSET
 
     def ref(self) -> str:
         """The canonical reference named by the arguments."""
@@ -128,8 +169,8 @@ class NameOrRefArguments(Struct, forbid_unknown_fields=True):
         ]
         | UnsetType
     ) = UNSET
-    namespace: Namespace = refs.DEFAULT_NAMESPACE
-    kind: Kind = "component"
+    namespace: Namespace = UNSET
+    kind: Kind = UNSET
     entity_ref: (
         Annotated[
             str,
@@ -149,7 +190,9 @@ class NameOrRefArguments(Struct, forbid_unknown_fields=True):
         named = canonical(self.kind, self.namespace, self.name) if self.name else None
         whole = None
         if self.entity_ref:
-            whole = str(refs.parse(self.entity_ref, kind=self.kind, namespace=self.namespace))
+            # Beside a name, the comparison below says what differs.
+            read = _parsed if named else _whole
+            whole = str(read(self.kind, self.namespace, self.entity_ref))
         if named is None and whole is None:
             raise ToolError(f"Neither name nor entityRef was given. {both}")
         if named and whole and named != whole:
@@ -159,15 +202,40 @@ class NameOrRefArguments(Struct, forbid_unknown_fields=True):
         return found
 
 
-def canonical(kind: str, namespace: str, name: str) -> str:
-    """The canonical reference of three parts; a name may itself be a reference in full."""
-    kind, namespace, name = kind.strip(), namespace.strip(), name.strip()
+def canonical(kind: str | UnsetType, namespace: str | UnsetType, name: str) -> str:
+    """The canonical reference of three parts; a name may itself be a full reference.
+
+    Raises ToolError for a blank part, and for one that contradicts such a name.
+    """
     if ":" in name or "/" in name:
-        return str(refs.parse(name, kind=kind, namespace=namespace))
+        return str(_whole(kind, namespace, name))
+    kind, namespace = _or(kind, _KIND).strip(), _or(namespace, refs.DEFAULT_NAMESPACE).strip()
+    name = name.strip()
     if not (kind and namespace and name):
         raise ToolError(f"kind, namespace and name may not be blank. {_FORM}")
     whole = f"{kind}:{namespace}/{name}"
     return whole.lower() if whole.isascii() else str(refs.EntityRef.of(kind, namespace, name))
+
+
+def _parsed(kind: str | UnsetType, namespace: str | UnsetType, text: str) -> refs.EntityRef:
+    defaults = _or(namespace, refs.DEFAULT_NAMESPACE)
+    return refs.parse(text, kind=_or(kind, _KIND), namespace=defaults)
+
+
+def _whole(kind: str | UnsetType, namespace: str | UnsetType, text: str) -> refs.EntityRef:
+    """The reference in a text; raises ToolError if kind or namespace contradict it."""
+    ref = _parsed(kind, namespace, text)
+    for part, given, meant in (("kind", kind, ref.kind), ("namespace", namespace, ref.namespace)):
+        if given is not UNSET and given.strip().lower() != meant:
+            raise ToolError(
+                f"{part} says {given.strip()}, and the reference {text.strip()} says {meant}. "
+                f"Leave {part} out, or make both agree."
+            )
+    return ref
+
+
+def _or(given: str | UnsetType, default: str) -> str:
+    return default if given is UNSET else given
 
 
 async def unknown_entity(database: Database, ref: str) -> ToolError:

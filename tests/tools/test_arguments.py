@@ -1,0 +1,89 @@
+"""Arguments of every tool: null is none, and a reference in full is not contradicted."""
+
+from typing import Any
+
+import pytest
+
+from factbook.tools import TOOLS
+from tests.service import Service, component
+
+KNOWN: dict[str, Any] = {
+    "name": "payments",
+    "dataSourceId": "entity-metadata",
+    "since": "7d",
+}
+REFUSED = "get-repository-info", "get-observability-metrics"
+
+
+@pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
+async def test_null_for_what_may_be_left_out_means_the_same(service: Service, tool: Any) -> None:
+    await service.push("all", component("payments"))
+    schema = tool.input_schema
+    needed = {name: KNOWN[name] for name in schema["required"]}
+    if "entityRef" in schema["properties"]:
+        needed["name"] = "payments"
+    optional = schema["properties"].keys() - needed.keys()
+    nothing = dict.fromkeys(optional)
+    ask = service.refusal if tool.name in REFUSED else service.facts
+    assert await ask(tool.name, **needed, **nothing) == await ask(tool.name, **needed)
+
+
+async def test_null_is_no_value_of_what_is_needed_or_unknown(service: Service) -> None:
+    text = await service.refusal("get-entity-compliance", name=None)
+    assert "null" in text
+    text = await service.refusal("get-entity-compliance", name="payments", colour=None)
+    assert "colour" in text
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "told"),
+    [
+        (
+            "get-entity-compliance",
+            {"name": "api:default/payments", "kind": "component"},
+            "kind says component, and the reference api:default/payments says api.",
+        ),
+        (
+            "get-codehost-metrics",
+            {"entityRef": "component:default/payments", "kind": "API"},
+            "kind says API, and the reference component:default/payments says component.",
+        ),
+        (
+            "get-security-metrics",
+            {"entityRef": "component:shop/payments", "namespace": "default"},
+            "namespace says default, and the reference component:shop/payments says shop.",
+        ),
+        (
+            "get-fact-history",
+            {"name": "shop/payments", "namespace": "Default"},
+            "namespace says Default, and the reference shop/payments says shop.",
+        ),
+    ],
+)
+async def test_a_part_that_contradicts_a_reference_in_full_is_refused(
+    service: Service, tool: str, arguments: dict[str, Any], told: str
+) -> None:
+    await service.push("all", component("payments"), component("payments") | {"kind": "API"})
+    assert told in await service.refusal(tool, **arguments)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"name": "api:default/payments"},
+        {"name": "api:default/payments", "kind": "Api", "namespace": "DEFAULT"},
+        {"name": "default/payments", "kind": "api"},
+        {"name": "API:payments", "namespace": " default "},
+    ],
+)
+async def test_parts_that_agree_or_are_left_out_are_read(
+    service: Service, arguments: dict[str, Any]
+) -> None:
+    entity = component("payments") | {"kind": "API"}
+    del entity["spec"]["owner"]
+    await service.push("all", component("payments"), entity)
+    owned = [
+        (await service.facts("get-entity-compliance", **given))["ownership"]["hasOwner"]
+        for given in (arguments, {"name": "payments"})
+    ]
+    assert owned == [False, True]
