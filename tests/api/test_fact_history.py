@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from factbook.clock import DAY, HOUR
-from factbook.collection import sample_catalog
+from factbook.datasources.catalog_samples import sample_catalog
 from factbook.facts import store
 from factbook.facts.datasource import DataSource
 from factbook.facts.schema import Fact

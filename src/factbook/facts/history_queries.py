@@ -68,8 +68,8 @@ class FactChange(NamedTuple):
         return self.place.written_at
 
 
-class Changes(NamedTuple):
-    """A page of changes; `more` is None when it is the last, which may hold few or none."""
+class FactChangePage(NamedTuple):
+    """A page of changes, possibly empty; `more` is None on the last page."""
 
     changes: list[FactChange]
     more: ChangePosition | None
@@ -107,7 +107,7 @@ async def changes_page(
     kind: str | None,
     after: ChangePosition | None,
     limit: int,
-) -> Changes:
+) -> FactChangePage:
     """Up to `limit` rows at or after `since` that changed a fact, oldest first.
 
     A row is compared with the preceding row of the same source and entity; the first row is not a
@@ -124,7 +124,7 @@ async def changes_page(
         more: ChangePosition | None = ChangePosition(*changed[limit - 1][:3])
     else:
         more = ChangePosition(*rows[-1][:3]) if len(rows) == SCANNED else None
-    return Changes([change for change in found if change.facts], more)
+    return FactChangePage([change for change in found if change.facts], more)
 
 
 def _scan(source_id: str | None, place: ChangePosition) -> tuple[str, tuple[Any, ...]]:

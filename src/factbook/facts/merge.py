@@ -47,6 +47,15 @@ class Latest(NamedTuple):
     written_at: int
     kept: Mapping[str, int] = _NOTHING
 
+    @property
+    def brought_at(self) -> int | None:
+        """The time of the newest value; None if there is no value."""
+        if not self.facts:
+            return None
+        if self.facts.keys() <= self.kept.keys():
+            return max(self.kept[name] for name in self.facts)
+        return self.written_at
+
 
 class MergeResult(NamedTuple):
     """Result of a merge: the new latest facts, and true if the observation was conclusive."""

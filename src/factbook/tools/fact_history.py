@@ -9,7 +9,7 @@ from msgspec import UNSET, UnsetType
 from factbook.catalog.store import collectable
 from factbook.clock import iso
 from factbook.errors import ToolError
-from factbook.facts import history_queries
+from factbook.facts import history_queries, unknown
 from factbook.facts.history_queries import HistoryEntry, HistoryPosition
 from factbook.facts.merge import reason_of
 from factbook.tools import sources, times
@@ -23,9 +23,6 @@ from factbook.tools.tool import (
     encode,
     unknown_entity,
 )
-
-# What a reason is shown for that stands for all facts.
-_ALL = "*"
 
 
 class FactHistoryArguments(NameOrRefArguments, forbid_unknown_fields=True, kw_only=True):
@@ -147,7 +144,7 @@ def _entry(
     facts: dict[str, Any] = msgspec.json.decode(row.facts)
     reasons: dict[str, str] = msgspec.json.decode(row.reasons)
     if names is None:
-        reasons = {path or _ALL: reason for path, reason in reasons.items()}
+        reasons = {path or unknown.EVERYTHING: reason for path, reason in reasons.items()}
     else:
         facts = {name: facts[name] for name in facts if name in names}
         reasons = _reasons_of(names - facts.keys(), reasons)
