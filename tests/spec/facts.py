@@ -157,6 +157,9 @@ REQUIREMENTS: dict[str, Requirement] = {
     "facts.ownership-has-owner": Requirement(
         "decisions §5.5", "ownership.hasOwner asks for an ownedBy relation, its target or none."
     ),
+    "facts.ownership-owner-exists": Requirement(
+        "decisions §5.5", "ownership.ownerExists asks whether that target is in the catalog."
+    ),
     "facts.has-group-owner": Requirement(
         "decisions §5.5", "hasGroupOwner asks whether the owner is of kind group."
     ),

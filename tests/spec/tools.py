@@ -3,6 +3,10 @@
 from .requirement import Requirement
 
 REQUIREMENTS: dict[str, Requirement] = {
+    "tools.no-invisible-text": Requirement(
+        "decisions §4.2",
+        "No answer of a tool holds text that nobody sees; both forms stay one value.",
+    ),
     # get-data-source-discovery
     "tools.discovery.takes-nothing": Requirement("seed §4.1", "Discovery needs no argument."),
     "tools.discovery.lists-sources": Requirement(
@@ -190,6 +194,11 @@ REQUIREMENTS: dict[str, Requirement] = {
         "decisions §5.6; decisions §4.6",
         "Each change tells time, source, entity, and of each fact from what to what.",
     ),
+    "tools.changed-facts.of-the-catalog": Requirement(
+        "decisions §4.6",
+        "get-changed-facts tells of entities that were added, updated and removed, and of the "
+        "catalog's own facts.",
+    ),
     "tools.changed-facts.became-unknown": Requirement(
         "decisions §4.7", "A value that became unknown is told as none, with its reason."
     ),
@@ -219,6 +228,14 @@ REQUIREMENTS: dict[str, Requirement] = {
     "unknown.optional-fields-are-omitted": Requirement(
         "seed §7", "An optional field without data is left out, never null."
     ),
+    "unknown.generic-tools-give-reasons": Requirement(
+        "decisions §4.7", "The generic tools say why facts of the data source have no value."
+    ),
+    "unknown.entities-without-facts-are-counted-and-listed": Requirement(
+        "decisions §4.7",
+        "get-all-entities-facts counts by reason the entities that its source is about and knows "
+        "nothing of, and lists them on demand.",
+    ),
     "unknown.every-leaf-has-a-reason": Requirement(
         "decisions §4.7", "`unknownReasons` has the path of every literal `unknown`."
     ),
@@ -229,7 +246,7 @@ REQUIREMENTS: dict[str, Requirement] = {
         "decisions §4.7", "`unknownReasons` has the path of each list nobody determined."
     ),
     "unknown.reason-words": Requirement(
-        "decisions §4.7", "The ten reasons are a closed list, and the schema shows it."
+        "decisions §4.7", "The eleven reasons are a closed list, and the schema shows it."
     ),
     "unknown.not-configured": Requirement(
         "decisions §4.7", "Without the integration the reason is `not-configured`."

@@ -1,6 +1,6 @@
 """Further data sources for tests, and facts in them."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from factbook.facts import store
 from factbook.facts.datasource import DataSource, Handler, Lifecycle
@@ -50,12 +50,12 @@ async def record(
     values: Mapping[str, object],
     source: DataSource = COVERAGE,
     reasons: Mapping[str, str] | None = None,
+    passing: Collection[str] = (),
 ) -> None:
     """Store facts about a pushed entity as a collection at this moment would."""
     database, now = service.state.database, service.time()
     found = await database.one("SELECT id FROM entities WHERE ref = ?", (ref,))
     assert found is not None, ref
     entity_id = found[0]
-    await database.write(
-        lambda tx: store.record(tx, source, entity_id, values, now, reasons=reasons or {})
-    )
+    brought = store.Observation(entity_id, values, reasons or {}, frozenset(passing))
+    await database.write(lambda tx: store.record_many(tx, source, [brought], now))

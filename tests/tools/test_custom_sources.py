@@ -26,6 +26,7 @@ SCHEMA = {
 QUALITY = pushed("team-quality", title="Quality", schema=SCHEMA)
 FACTS: dict[str, Any] = {"Code coverage": 82.5, "on-call.größe": 4}
 LESS: dict[str, Any] = {"Code coverage": 7}
+LEFT_OUT = "not-applicable: the push left it out"
 
 
 @pytest.fixture
@@ -82,15 +83,22 @@ async def test_its_facts_are_asked_for_by_the_names_that_its_author_gave(filled:
         "entityRef": PAYMENTS,
         "facts": FACTS,
         "timestamp": time,
+        "unknownReasons": {"checkedAt": LEFT_OUT},
     }
     asked = {"dataSourceId": "team-quality", "facts": ["on-call.größe"], "kind": "*"}
     assert await ask(filled, ALL, **asked) == {
         "dataSourceId": "team-quality",
         "dataSourceTitle": "Quality",
         "entities": [
-            {"entityRef": ORDERS, "facts": {}, "timestamp": time},
+            {
+                "entityRef": ORDERS,
+                "facts": {},
+                "timestamp": time,
+                "unknownReasons": {"on-call.größe": LEFT_OUT},
+            },
             {"entityRef": PAYMENTS, "facts": {"on-call.größe": 4}, "timestamp": time},
         ],
+        "unknownEntities": {"count": 1, "reasons": {"never-collected": 1}},
     }
     [row] = (await ask(filled, "get-fact-history", name="payments", facts=["Code coverage"]))[
         "history"

@@ -36,7 +36,7 @@ async def test_the_catalogs_own_three_sources_are_there_and_no_unconfigured_one(
     assert (found["totalCount"], found["builtinCount"], found["customCount"]) == (3, 3, 0)
     assert {source["id"]: list(source["schema"]) for source in found["dataSources"]} == {
         "entity-metadata": ["hasTitle", "hasDescription", "hasTags", "hasOwner"],
-        "entity-ownership": ["hasOwner", "hasGroupOwner", "hasRelationships"],
+        "entity-ownership": ["hasOwner", "hasGroupOwner", "hasRelationships", "ownerExists"],
         "techdocs": ["hasTechdocsRef"],
     }
 

@@ -72,7 +72,6 @@ WRONG_ARGUMENTS: dict[str, tuple[str, dict[str, Any], str]] = {
     "a name that is no text": ("get-entity-compliance", {"name": 7}, "name"),
     "an empty name": ("get-entity-compliance", {"name": ""}, "name"),
     "a name that is null": ("get-entity-compliance", {"name": None}, "name"),
-    "a kind that is null": ("get-entity-compliance", {**PAYMENTS, "kind": None}, "kind"),
     "a kind for repositories": ("get-repository-info", {**PAYMENTS, "kind": "api"}, "kind"),
     "no entities": ("get-all-entities-facts", {**SOURCE, "limit": 0}, "limit"),
     "half an entity": ("get-all-entities-facts", {**SOURCE, "limit": 1.5}, "limit"),
@@ -168,4 +167,4 @@ async def test_an_unknown_fact_and_a_made_up_cursor_are_told_what_there_is(fille
     assert "Choose among: hasTitle, hasDescription, hasTags, hasOwner." in text
     for cursor in ("", "2", "eyJwYWdlIjoyfQ=="):
         text = refusal(await filled.ask(tool, **SOURCE, cursor=cursor))
-        assert "Leave cursor out to start anew" in text
+        assert "Leave it out to start over" in text

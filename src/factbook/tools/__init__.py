@@ -1,6 +1,7 @@
 """Registry of the tools, in the order in which they are listed."""
 
 from factbook.tools import (
+    all_entities_facts,
     changed_facts,
     compliance,
     discovery,
@@ -12,8 +13,8 @@ from factbook.tools.tool import Context, Tool
 
 TOOLS: tuple[Tool, ...] = (
     discovery.TOOL,
-    entity_facts.ONE,
-    entity_facts.ALL,
+    entity_facts.TOOL,
+    all_entities_facts.TOOL,
     *metrics.TOOLS[:4],
     compliance.TOOL,
     *metrics.TOOLS[4:],
