@@ -132,7 +132,7 @@ def test_every_argument_of_the_seed_is_there_and_nothing_else_is_required(tool: 
         part = schema["properties"][name]
         assert part["type"] == "string"
         assert part.get("default") == (None if rule in {"required", "optional"} else rule)
-    assert schema["properties"].keys() - seed <= {"limit", "cursor", "facts"}
+    assert schema["properties"].keys() - seed <= {"limit", "cursor", "facts", "unknown"}
 
 
 @pytest.mark.spec("endpoint.v1-only-grows", "result.additions-leave-seed-fields-alone")
@@ -144,6 +144,7 @@ def test_every_field_of_the_seed_is_there_and_required_where_it_is(tool: Tool) -
     required = {field for field in fields if not field.endswith("?")}
     assert set(tool.output_schema["required"]) & names == required
     additions = {"unknownReasons", "collectedAt", "draft", "nextCursor", "totalCount"}
+    additions.add("unknownEntities")
     assert tool.output_schema["properties"].keys() - names <= additions
 
 

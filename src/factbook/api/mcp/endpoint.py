@@ -12,6 +12,7 @@ import msgspec
 import structlog
 from msgspec import UNSET, Struct, UnsetType
 
+from factbook import invisible
 from factbook.api.mcp import jsonrpc
 from factbook.api.mcp.descriptions import (
     DISCOVERED,
@@ -29,8 +30,8 @@ from factbook.errors import (
     UnavailableError,
     UnsupportedMediaTypeError,
 )
-from factbook.http.context import State
-from factbook.http.requests import Reply, Request
+from factbook.http.context import ToolContext
+from factbook.http.requests import Reply, Request, offloaded
 from factbook.tools import Context, Tool
 
 log = structlog.get_logger("factbook.mcp")
@@ -64,7 +65,7 @@ _call_params = msgspec.json.Decoder(CallParams)
 _any_params = msgspec.json.Decoder(AnyParams)
 
 
-async def post(request: Request, state: State) -> Reply:
+async def post(request: Request, state: ToolContext) -> Reply:
     """Answer one JSON-RPC message."""
     _check_media_types(request)
     body = await request.body(MAX_BODY, "the body of a tool call")
@@ -93,7 +94,7 @@ def _check_media_types(request: Request) -> None:
         raise NotAcceptableError
 
 
-async def _legacy(message: RpcMessage, id_: Id, state: State) -> Reply:
+async def _legacy(message: RpcMessage, id_: Id, state: ToolContext) -> Reply:
     method = message.method
     if method == "tools/call":
         return await _call(message, id_, state, modern=False)
@@ -119,7 +120,7 @@ class _Modern:
         self._id = id_
         self._params = _params(message, id_, status=400)
 
-    async def answer(self, state: State) -> Reply:
+    async def answer(self, state: ToolContext) -> Reply:
         meta = self._params.meta
         version = None if meta is UNSET else meta.get(f"{META}protocolVersion")
         if version in (None, *LEGACY) and self._header(b"mcp-protocol-version") in (*LEGACY, None):
@@ -192,7 +193,7 @@ def _plain(value: str) -> str:
         return value
 
 
-async def _call(message: RpcMessage, id_: Id, state: State, *, modern: bool) -> Reply:
+async def _call(message: RpcMessage, id_: Id, state: ToolContext, *, modern: bool) -> Reply:
     status = 400 if modern else 200
     try:
         params = _call_params.decode(b"{}" if message.params is UNSET else message.params)
@@ -210,17 +211,20 @@ async def _call(message: RpcMessage, id_: Id, state: State, *, modern: bool) -> 
     return await _run(tool, params.arguments, id_, state, modern=modern)
 
 
-async def _run(tool: Tool, arguments: msgspec.Raw, id_: Id, state: State, *, modern: bool) -> Reply:
+async def _run(
+    tool: Tool, arguments: msgspec.Raw, id_: Id, state: ToolContext, *, modern: bool
+) -> Reply:
     extra = MODERN_EXTRA if modern else ""
     try:
         sources = (await state.registry.current()).sources
         context = Context(state.database, sources, state.clock())
-        value = await tool.call(arguments, context)
+        value = await _shown(await tool.call(arguments, context))
     except (ToolError, UnavailableError) as error:
         state.metrics.called(tool.name, "refused")
         if isinstance(error, UnavailableError):
             log.warning("tool.unavailable", tool=tool.name, cause=error.cause)
-        text = msgspec.json.encode(error.message).decode()
+        # It may name entities and sources as they were stored.
+        text = msgspec.json.encode(invisible.without(error.message)).decode()
         failed = f'{{"content":[{{"type":"text","text":{text}}}],"isError":true{extra}}}'
         return Reply(jsonrpc.result(id_, failed).encode())
     except FactbookError:
@@ -236,6 +240,14 @@ async def _run(tool: Tool, arguments: msgspec.Raw, id_: Id, state: State, *, mod
         ) from None
     state.metrics.called(tool.name, "answered")
     return _result(id_, value, extra)
+
+
+async def _shown(value: str) -> str:
+    """The result of a tool as a model gets it: without characters that nobody sees."""
+    if len(value) < _LARGE or value.isascii():
+        return invisible.without_in_json(value)
+    shown: str = await offloaded(invisible.without_in_json, value)
+    return shown
 
 
 def _result(id_: Id, value: str, extra: str) -> Reply:
