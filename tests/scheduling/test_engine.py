@@ -6,9 +6,12 @@ import pytest
 
 from factbook.clock import HOUR, MINUTE, SECOND
 from factbook.scheduling import run_queue
+from factbook.scheduling.gaps import RunGap
 from factbook.scheduling.run_queue import HELD, BatchFigures, LostBatchError, Queue
 from factbook.storage import Database, Transaction
 from tests.scheduling.work import NOW, begin, claim, finish, rows, the_run
+
+REFUSED = {RunGap("", "forbidden", "final"): 2}
 
 # Claiming
 
@@ -20,7 +23,7 @@ async def test_batches_of_a_queue_are_done_one_after_another(database: Database)
     assert await finish(database, first) is None
     [second] = await claim(database, "b")
     assert (first.work, second.work) == ("work 0", "work 1")
-    ended = await finish(database, second, BatchFigures(1, 2, 7, 900, "forbidden"), NOW + 5)
+    ended = await finish(database, second, BatchFigures(1, 2, 0, 0, 7, 900, REFUSED), NOW + 5)
     assert ended is not None
     assert ended.run == await the_run(database, run_id)
     run = ended.run

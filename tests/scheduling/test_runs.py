@@ -4,9 +4,13 @@ import asyncio
 
 from factbook.clock import DAY, HOUR, MINUTE
 from factbook.scheduling import runs
+from factbook.scheduling.gaps import RunGap
 from factbook.scheduling.run_queue import BatchFigures, Queue
 from factbook.storage import Database
 from tests.scheduling.work import NOW, begin, claim, finish, rows, the_run
+
+LOST = RunGap("", "upstream-error", "passing")
+GONE = RunGap("", "not-found", "final")
 
 # Beginning
 
@@ -60,7 +64,7 @@ async def end(database: Database, figures: BatchFigures, now: int) -> str | None
 
 
 async def test_a_source_goes_down_once_and_comes_up_once(database: Database) -> None:
-    bad, good = BatchFigures(0, 1, error="upstream-error"), BatchFigures(1)
+    bad, good = BatchFigures(0, 1, gaps={LOST: 1}), BatchFigures(1)
     figures = [good, bad, bad, good, good]
     changes = [await end(database, one, NOW + number) for number, one in enumerate(figures)]
     assert changes == [None, "down", None, "up", None]
@@ -76,7 +80,7 @@ async def test_a_source_goes_down_once_and_comes_up_once(database: Database) -> 
 async def test_a_run_for_one_entity_says_nothing_about_the_source(database: Database) -> None:
     await begin(database, 1, whole=False)
     [batch] = await claim(database)
-    ended = await finish(database, batch, BatchFigures(0, 1, error="not-found"))
+    ended = await finish(database, batch, BatchFigures(0, 1, gaps={GONE: 1}))
     assert ended is not None
     assert ended.change is None
     assert await runs.health(database) == {}
@@ -109,7 +113,7 @@ async def test_a_run_that_nobody_takes_is_given_up(database: Database) -> None:
 
 async def test_the_health_of_one_source_is_what_it_is_among_all(database: Database) -> None:
     assert await runs.health_of(database, "github") is None
-    for number, figures in enumerate([BatchFigures(1), BatchFigures(0, 1, error="upstream-error")]):
+    for number, figures in enumerate([BatchFigures(1), BatchFigures(0, 1, gaps={LOST: 1})]):
         await end(database, figures, NOW + number)
     await begin(database, 2, now=NOW + 5)
     await begin(database, 1, now=NOW + 6, source="snyk")

@@ -41,7 +41,7 @@ async def claim(
 
 async def finish(
     database: Database, batch: Batch, figures: BatchFigures = DONE, now: int = NOW
-) -> runs.Ended | None:
+) -> runs.EndedRun | None:
     return await database.write(lambda tx: run_queue.finish(tx, batch, figures, now))
 
 

@@ -8,12 +8,15 @@ The content of a batch is opaque here. Times are milliseconds since the epoch, f
 the workers, which must agree within seconds.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 from factbook.clock import MINUTE, SECOND
-from factbook.scheduling.runs import Ended, end
-from factbook.storage import Database, Transaction
+from factbook.scheduling import gaps
+from factbook.scheduling.gaps import RunGap
+from factbook.scheduling.runs import EndedRun, end
+from factbook.storage import Database, Transaction, counters
 
 # A worker that falls silent keeps its batches for so long.
 HELD = 40 * SECOND
@@ -47,13 +50,14 @@ class RunOrder(NamedTuple):
     skipped: int = 0
     failed: int = 0
     error: str | None = None
+    gaps: Mapping[RunGap, int] = MappingProxyType({})
 
 
 class Begun(NamedTuple):
     """A created run, and its end if there was nothing to do."""
 
     run_id: int
-    ended: Ended | None
+    ended: EndedRun | None
     deadline: int
 
 
@@ -79,9 +83,11 @@ class BatchFigures(NamedTuple):
 
     covered: int = 0
     failed: int = 0
+    incomplete: int = 0
+    skipped: int = 0
     calls: int = 0
     rate_limit_left: int | None = None
-    error: str | None = None
+    gaps: Mapping[RunGap, int] = MappingProxyType({})
 
 
 def enqueue(
@@ -96,12 +102,13 @@ def enqueue(
         transaction.lock(f"runs {order.source_id}")
         if transaction.one(_IN_THE_WAY, (order.source_id, order.source_id, since, now + _AHEAD)):
             return None
-    (run_id,) = transaction.one(_NEXT_ID) or (0,)
+    [run_id] = counters.take(transaction, "run")
     count = len(order.works)
     names = (order.source_id, int(order.whole), order.reason)
     times = (now, order.deadline)
     numbers = (count, order.entities, order.skipped, order.failed)
     transaction.run(_ADD_RUN, (run_id, *names, *times, *numbers, order.error))
+    gaps.add(transaction, run_id, order.gaps)
     transaction.run(_ADD_QUEUE, order.queue)
     _add(transaction, run_id, order.queue.name, 0, [(work, 0, now) for work in order.works])
     return Begun(run_id, None if count else end(transaction, run_id, now), order.deadline)
@@ -173,22 +180,21 @@ def finish(
     *,
     left: Sequence[str] = (),
     next_at: int = 0,
-) -> Ended | None:
-    """Take the batch off the list, putting what is `left` of it back for `next_at`.
+    attempts: int | None = None,
+) -> EndedRun | None:
+    """Remove the batch from its queue; work that is `left` is queued again for `next_at`.
 
-    Returns how the run ended if that was its last batch. Raises LostBatchError when the batch is
-    not its holder's any more.
+    That work keeps the batch's number of attempts unless `attempts` is given. Returns the end of
+    the run if this was its last batch. Raises LostBatchError if the holder has lost the batch.
     """
     if transaction.run(_DONE, _key(batch)) != 1:
         raise LostBatchError(batch)
-    covered, failed, calls, rate_limit, error = figures
     # Locks the run, so that of two batches that end at once the second sees the first gone.
-    row = transaction.one(
-        _COUNT, (covered, failed, calls, rate_limit, error, len(left), batch.run_id)
-    )
+    row = transaction.one(_COUNT, (figures.skipped, *figures[:-1], len(left), batch.run_id))
     if row is None:
         raise LostBatchError(batch)
-    rest = [(work, batch.attempts, next_at) for work in left]
+    gaps.add(transaction, batch.run_id, figures.gaps)
+    rest = [(work, batch.attempts if attempts is None else attempts, next_at) for work in left]
     _add(transaction, batch.run_id, batch.queue, row[0] - len(left), rest)
     return end(transaction, batch.run_id, now)
 
@@ -225,8 +231,6 @@ SELECT 1 FROM (
 ) newest WHERE started_at >= ? AND started_at <= ?
 LIMIT 1
 """
-
-_NEXT_ID = "UPDATE counters SET value = value + 1 WHERE name = 'run' RETURNING value"
 
 _ADD_RUN = """
 INSERT INTO runs (
@@ -285,9 +289,9 @@ UPDATE batches SET holder = '', held_until = 0, attempts = attempts - 1 WHERE ho
 _DONE = f"DELETE FROM batches WHERE {_MINE}"
 
 _COUNT = """
-UPDATE runs SET covered = covered + ?, failed = failed + ?, calls = calls + ?,
-    rate_limit_left = COALESCE(?, rate_limit_left), error = COALESCE(?, error),
-    batches = batches + ?
+UPDATE runs SET entities = entities - ?, covered = covered + ?, failed = failed + ?,
+    incomplete = incomplete + ?, skipped = skipped + ?, calls = calls + ?,
+    rate_limit_left = COALESCE(?, rate_limit_left), batches = batches + ?
 WHERE id = ? RETURNING batches
 """
 

@@ -6,6 +6,7 @@ from typing import Literal, NamedTuple
 from factbook.clock import HOUR
 from factbook.events import event
 from factbook.events import store as events
+from factbook.scheduling import gaps
 from factbook.storage import Database, Transaction
 
 # Runs of each source that are kept, of everything and asked for, counted apart.
@@ -34,13 +35,14 @@ class RunRecord(NamedTuple):
     calls: int
     rate_limit_left: int | None
     error: str | None
+    incomplete: int = 0
 
     @property
     def state(self) -> Literal["running", "done", "partial", "failed"]:
         """`failed`: nothing was collected; `partial`: something could not be requested."""
         if self.finished_at is None:
             return "running"
-        if self.error is None and not self.failed:
+        if self.error is None and not self.failed and not self.incomplete:
             return "done"
         return "partial" if self.covered else "failed"
 
@@ -50,8 +52,8 @@ class RunRecord(NamedTuple):
         return None if self.finished_at is None else self.finished_at - self.started_at
 
 
-class Ended(NamedTuple):
-    """A run that has just ended, and whether its source went down with it or came back up."""
+class EndedRun(NamedTuple):
+    """A run that has just ended, and the change of its source to down or up, if any."""
 
     run: RunRecord
     change: Literal["down", "up"] | None
@@ -74,13 +76,16 @@ class Starts(NamedTuple):
     running: frozenset[str]
 
 
-def end(transaction: Transaction, run_id: int, now: int) -> Ended | None:
-    """End the run if nothing of it is left; None while something is."""
+def end(transaction: Transaction, run_id: int, now: int) -> EndedRun | None:
+    """End the run if none of its batches is left; None otherwise."""
     row = transaction.one(_END, (now, run_id, run_id))
     if row is None:
         return None
     run = _run(row)
-    return Ended(run, _change(transaction, run, now) if run.whole else None)
+    if reason := gaps.commonest(gaps.of_run(transaction, run_id), run.covered + run.failed):
+        run = run._replace(error=reason)
+        transaction.run("UPDATE runs SET error = ? WHERE id = ?", (reason, run_id))
+    return EndedRun(run, _change(transaction, run, now) if run.whole else None)
 
 
 async def starts(database: Database, until: int) -> Starts:
@@ -160,11 +165,19 @@ async def sweep(database: Database, now: int) -> int:
     return len(given_up) + len(old)
 
 
+def forget_source(transaction: Transaction, source_id: str) -> None:
+    """Delete every run of a source, its batches and its health."""
+    transaction.run(_FORGET_BATCHES, (source_id,))
+    transaction.run("DELETE FROM runs WHERE source_id = ?", (source_id,))
+    transaction.run("DELETE FROM source_health WHERE source_id = ?", (source_id,))
+
+
 def _sweep(transaction: Transaction, given_up: list[int], old: list[int], now: int) -> None:
     if given_up:
         transaction.run(_GIVE_UP, ("no worker took it", now, given_up))
         transaction.run(_DROP_BATCHES)
     transaction.run("DELETE FROM runs WHERE id IN LIST(?)", (old,))
+    gaps.forget(transaction, old)
 
 
 def _change(transaction: Transaction, ended: RunRecord, now: int) -> Literal["down", "up"] | None:
@@ -263,6 +276,10 @@ _WITHOUT_WORKER = "SELECT id FROM runs WHERE finished_at IS NULL AND deadline < 
 _GIVE_UP = """
 UPDATE runs SET error = ?, failed = entities - covered, finished_at = ?
 WHERE finished_at IS NULL AND id IN LIST(?)
+"""
+
+_FORGET_BATCHES = """
+DELETE FROM batches WHERE run_id IN (SELECT id FROM runs WHERE source_id = ?)
 """
 
 _DROP_BATCHES = """
