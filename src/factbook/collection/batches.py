@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from typing import NamedTuple
 
 import structlog
@@ -12,8 +12,9 @@ from factbook.collection.run_plan import Targets, targets_of, work_of
 from factbook.errors import FactbookError
 from factbook.facts.store import Observation
 from factbook.integrations.integration import Collected, Integration
-from factbook.outbound import Health, HttpClient, Memory
+from factbook.outbound import AnswerCache, ClientHealth, HttpClient, Memory
 from factbook.outbound.outcomes import Missing, Outcome
+from factbook.scheduling.gaps import RunGap
 from factbook.scheduling.run_queue import Batch
 
 log = structlog.get_logger("factbook.collecting")
@@ -38,14 +39,22 @@ class Result(NamedTuple):
     observations: list[Observation]
     covered: int
     failed: int
-    error: str | None
+    incomplete: int
+    skipped: int
+    gaps: Counter[RunGap]
     left: list[str]
     next_at: int
     pause_until: int | None = None
+    attempts: int | None = None
 
 
 async def collect(
-    integration: Integration, batch: Batch, client: HttpClient, memory: Memory, now: int
+    integration: Integration,
+    batch: Batch,
+    client: HttpClient,
+    memory: Memory,
+    now: int,
+    cache: AnswerCache,
 ) -> Result:
     """Collect the targets of a batch. Raises nothing: errors are part of the result.
 
@@ -53,12 +62,14 @@ async def collect(
     without a failed call: then the responses themselves were unusable.
     """
     entities = targets_of(batch.work)
+    targets = [target for target in entities if entities[target] or len(cache)]
     if reason := _given_up(batch, now):
         return _result(dict.fromkeys(entities, _failed(reason)), entities)
+    answered, failures = len(cache), cache.failures
     seconds = min(_LONGEST, batch.deadline - now) / SECOND
     try:
         async with asyncio.timeout(seconds):
-            found = await integration.collect(list(entities), client, memory, now)
+            found = await integration.collect(targets, client.caching(cache), memory, cache.now)
     except TimeoutError:
         reason = Missing(Outcome.TRANSIENT, f"no answer within {seconds:.0f} s")
         return _settle(batch, dict.fromkeys(entities, _failed(reason)), entities, client, now)
@@ -70,8 +81,16 @@ async def collect(
             log.error("collection.failed", source=integration.source.id, exc_info=error)
         return _split(batch, entities, client, now)
     unanswered = _failed(Missing(Outcome.TRANSIENT, "the answer leaves it out"))
-    answers = {target: found.get(target, unanswered) for target in entities}
-    return _settle(batch, answers, entities, client, now)
+    answers = {target: found.get(target, unanswered) for target in targets}
+    advanced = 0 < answered < len(cache)
+    if cache.failures == failures:
+        cache.clear()
+    return _settle(batch, answers, entities, client, now, advanced=advanced)
+
+
+def key(batch: Batch) -> Hashable:
+    """The identity of the batch across its attempts, which have different numbers."""
+    return batch.run_id, tuple(targets_of(batch.work))
 
 
 def _given_up(batch: Batch, now: int) -> Missing | None:
@@ -101,19 +120,51 @@ def _split(batch: Batch, entities: Targets, client: HttpClient, now: int) -> Res
 
 
 def _settle(
-    batch: Batch, answers: dict[str, Collected], entities: Targets, client: HttpClient, now: int
+    batch: Batch,
+    answers: dict[str, Collected],
+    entities: Targets,
+    client: HttpClient,
+    now: int,
+    *,
+    advanced: bool = False,
 ) -> Result:
-    """What is to be stored, and what of it is worth another attempt in this run."""
+    """The facts to store, and the targets to retry in this run.
+
+    A target with only some failed facts is stored at once, and counted with its last attempt. If an
+    attempt that `advanced`, getting further than an earlier one, reached a rate limit, it does not
+    count: such attempts continue until the end of the run.
+    """
     limited = any(_has(Outcome.RATE_LIMITED, answer) for answer in answers.values())
     until = _resumes_at(client.health, batch, now) if limited else None
+    attempts = 0 if limited and advanced else batch.attempts
     next_at = until or now + _pause(batch.attempts)
     most = MOST_ATTEMPTS if limited else _MOST_FAILURES
-    if batch.attempts >= most or next_at >= batch.deadline:
+    again = [target for target in answers if entities[target] and _may_improve(answers[target])]
+    if not again or attempts >= most or next_at >= batch.deadline:
         return _result(answers, entities, pause_until=until)
-    again = [target for target, answer in answers.items() if _said_nothing(answer)]
-    said = {target: answers[target] for target in answers if not _said_nothing(answers[target])}
-    left = [work_of(again, entities)] if again else []
-    return _result(said, entities, left, next_at, until)
+    settled = {target: answers[target] for target in answers if target not in again}
+    result = _result(settled, entities, [_again(again, entities)], next_at, until)
+    partly = {target: answers[target] for target in again if _says_something(answers[target])}
+    observations = result.observations + _observations(partly, entities)
+    return result._replace(observations=observations, attempts=attempts)
+
+
+def _again(targets: list[str], entities: Targets) -> str:
+    """The targets as work, with the rest of the batch as context, for which no entity waits.
+
+    Requests about several targets stay the same, so their responses are found in the cache kept for
+    the next attempt.
+    """
+    waiting = {target: entities[target] for target in targets}
+    return work_of(entities, {target: waiting.get(target, []) for target in entities})
+
+
+def _observations(answers: dict[str, Collected], entities: Targets) -> list[Observation]:
+    return [
+        Observation(id_, answer.values, answer.reasons, answer.passing)
+        for target, answer in answers.items()
+        for id_ in entities[target]
+    ]
 
 
 def _result(
@@ -123,30 +174,42 @@ def _result(
     next_at: int = 0,
     pause_until: int | None = None,
 ) -> Result:
-    observations = [
-        Observation(id_, answer.values, answer.reasons, answer.passing)
-        for target, answer in answers.items()
-        for id_ in entities[target]
-    ]
-    failures = [
-        target for target, answer in answers.items() if answer.missing and not answer.values
-    ]
-    failed = sum(len(entities[target]) for target in failures)
-    error = _commonest(answers[target] for target in failures)
-    covered = len(observations) - failed
-    return Result(observations, covered, failed, error, left or [], next_at, pause_until)
+    observations = _observations(answers, entities)
+    nothing = {target: one for target, one in answers.items() if one.missing and not one.values}
+    skipped = _count(entities, (t for t, one in nothing.items() if _is_skipped(one)))
+    failed = _count(entities, nothing) - skipped
+    incomplete = _count(entities, (t for t, one in answers.items() if one.values and one.passing))
+    gaps = Counter[RunGap]()
+    for target, answer in answers.items():
+        for place, missing in answer.missing.items():
+            gaps[_gap(place, missing)] += len(entities[target])
+    covered = len(observations) - failed - skipped
+    counts = covered, failed, incomplete, skipped
+    return Result(observations, *counts, +gaps, left or [], next_at, pause_until)
 
 
-def _commonest(failures: Iterable[Collected]) -> str | None:
-    reasons = Counter(next(iter(failure.reasons.values())) for failure in failures)
-    return reasons.most_common(1)[0][0] if reasons else None
+def _is_skipped(answer: Collected) -> bool:
+    """Return true if the entity turned out not to identify a target."""
+    return all(one.outcome is Outcome.NO_ANNOTATION for one in answer.missing.values())
 
 
-def _said_nothing(answer: Collected) -> bool:
-    """Whether the vendor could not be asked about any of it."""
-    if answer.values or not answer.missing:
-        return False
-    return all(missing.passing for missing in answer.missing.values())
+def _gap(place: str, missing: Missing) -> RunGap:
+    if missing.outcome is Outcome.NO_ANNOTATION:
+        return RunGap(place, missing.reason, "skipped")
+    return RunGap(place, missing.reason, "passing" if missing.passing else "final")
+
+
+def _count(entities: Targets, targets: Iterable[str]) -> int:
+    return sum(len(entities[target]) for target in targets)
+
+
+def _may_improve(answer: Collected) -> bool:
+    """Return true if another attempt may bring more facts of a target."""
+    return any(missing.retried for missing in answer.missing.values())
+
+
+def _says_something(answer: Collected) -> bool:
+    return bool(answer.values) or not all(one.retried for one in answer.missing.values())
 
 
 def _has(outcome: Outcome, answer: Collected) -> bool:
@@ -157,7 +220,7 @@ def _pause(attempts: int) -> int:
     return int(min(_FIRST_PAUSE * 2 ** (attempts - 1), _LONGEST_PAUSE))
 
 
-def _resumes_at(health: Health, batch: Batch, now: int) -> int:
-    """When the limit that was met ends; a guess that grows where the client does not know."""
+def _resumes_at(health: ClientHealth, batch: Batch, now: int) -> int:
+    """The time at which the rate limit ends; an increasing guess if the client does not know."""
     known = health.resumes_at
     return known if known and known > now else now + 2 * _pause(batch.attempts)

@@ -8,6 +8,7 @@ from weakref import WeakKeyDictionary
 
 import structlog
 
+from factbook import shutdown
 from factbook.catalog.store import collectable
 from factbook.clock import MINUTE, SECOND, Clock
 from factbook.collection import batches, run_log, run_plan
@@ -16,17 +17,10 @@ from factbook.datasources.memory import DatabaseMemory
 from factbook.errors import UnavailableError
 from factbook.facts import store
 from factbook.integrations.integration import Integration
-from factbook.outbound import HttpClient
+from factbook.outbound import AnswerCaches, HttpClient
 from factbook.scheduling import clock_repair, lease, run_queue, runs, schedule
-from factbook.scheduling.run_queue import (
-    Batch,
-    BatchFigures,
-    Begun,
-    LostBatchError,
-    Queue,
-    RunOrder,
-)
-from factbook.scheduling.runs import Ended
+from factbook.scheduling.run_queue import Batch, BatchFigures, Begun, LostBatchError
+from factbook.scheduling.runs import EndedRun
 from factbook.storage import Database, Transaction
 from factbook.telemetry.spans import NO_TRACER, Span, Tracer
 
@@ -40,6 +34,7 @@ _AGAIN = 5 * SECOND
 # Batches that one process works on at a time, whatever their queues allow.
 SLOTS = 8
 _POLL_SECONDS = 1.0
+_STORE_SECONDS = 5.0  # at the end, for what has been brought
 _PLANNING = MINUTE
 
 
@@ -70,6 +65,7 @@ class Collector:
         for one in integrations:
             self._clients.of(one)  # whose address may be wrong, which is told before any work
         self._counted: WeakKeyDictionary[HttpClient, int] = WeakKeyDictionary()
+        self._caches = AnswerCaches()
         self._held: dict[asyncio.Task[None], Batch] = {}
         self._finishing: set[Batch] = set()
         self._renewed_at = 0
@@ -114,11 +110,9 @@ class Collector:
 
     async def _let_go(self) -> None:
         held = dict(self._held)
-        for task, batch in held.items():
-            if batch not in self._finishing:
-                task.cancel()
-        await asyncio.gather(*held, return_exceptions=True)
+        await shutdown.cancel(task for task in held if held[task] not in self._finishing)
         if held:
+            await asyncio.wait(held, timeout=_STORE_SECONDS)
             # Without it their claims lapse.
             with suppress(UnavailableError):
                 await self._database.write(lambda tx: run_queue.release(tx, self._holder))
@@ -192,7 +186,7 @@ class Collector:
             raise
         except Exception as error:
             log.error("plan.failed", source=integration.source.id, exc_info=error)
-            return partial(_fail, integration=integration, now=now, since=since)
+            return partial(run_plan.enqueue_failed, integration=integration, now=now, since=since)
         return partial(
             run_plan.enqueue,
             integration=integration,
@@ -237,7 +231,8 @@ class Collector:
     async def _work(self, batch: Batch, integration: Integration, span: Span) -> None:
         client, now = self._clients.of(integration), self._clock()
         memory = DatabaseMemory(self._database, batch.source_id, now)
-        result = await batches.collect(integration, batch, client, memory, now)
+        cache = self._caches.open(batches.key(batch), now)
+        result = await batches.collect(integration, batch, client, memory, now, cache)
         figures = self._figures(client, result)
         span.note({"factbook.run.covered": result.covered, "factbook.run.failed": result.failed})
         finish = partial(
@@ -255,9 +250,12 @@ class Collector:
             ended = await self._database.write(finish)
         except LostBatchError:
             log.warning("batch.lost", source=batch.source_id)
-        else:
-            if ended is not None:
-                run_log.tell(ended, self._tracer)
+            self._caches.close(batches.key(batch))
+            return
+        if not result.left:
+            self._caches.close(batches.key(batch))
+        if ended is not None:
+            run_log.tell(ended, self._tracer)
 
     def _figures(self, client: HttpClient, result: batches.Result) -> BatchFigures:
         health = client.health
@@ -265,7 +263,8 @@ class Collector:
         calls = health.calls - self._counted.get(client, 0)
         self._counted[client] = health.calls
         left = min((one.remaining for one in health.allowances.values()), default=None)
-        return BatchFigures(result.covered, result.failed, calls, left, result.error)
+        entities = (result.covered, result.failed, result.incomplete, result.skipped)
+        return BatchFigures(*entities, calls, left, result.gaps)
 
 
 def _finish(
@@ -278,11 +277,10 @@ def _finish(
     memory: DatabaseMemory,
     expires_at: int | None,
     now: int,
-) -> Ended | None:
+) -> EndedRun | None:
     """Store the facts of the batch and remove it from its queue, in one transaction."""
-    ended = run_queue.finish(
-        transaction, batch, figures, now, left=result.left, next_at=result.next_at
-    )
+    put_back = partial(run_queue.finish, next_at=result.next_at, attempts=result.attempts)
+    ended = put_back(transaction, batch, figures, now, left=result.left)
     if result.pause_until is not None:
         run_queue.pause(transaction, batch.queue, result.pause_until)
     if expires_at is not None:
@@ -295,13 +293,3 @@ def _finish(
     observations.sort(key=lambda one: one.entity_id)
     store.record_many(transaction, integration.source, observations, now)
     return ended
-
-
-def _fail(
-    transaction: Transaction, *, integration: Integration, now: int, since: int
-) -> Begun | None:
-    """A run that could not even be planned."""
-    queue = Queue(integration.credential, integration.at_once)
-    error = "upstream-error: the run could not be planned; the log has more"
-    order = RunOrder(integration.source.id, queue, (), "cadence", True, now, 0, error=error)
-    return run_queue.enqueue(transaction, order, now, since=since)
