@@ -10,9 +10,9 @@ from factbook.collection import Collector
 from factbook.facts.datasource import DataSource, Lifecycle
 from factbook.facts.schema import Fact
 from factbook.integrations.integration import Collected, Integration
-from factbook.outbound import ANONYMOUS, Health, HttpClient, Memory
-from factbook.outbound.health import Allowance
+from factbook.outbound import ANONYMOUS, ClientHealth, HttpClient, Memory
 from factbook.outbound.outcomes import Missing, Outcome
+from factbook.outbound.rate_limits import Allowance
 from factbook.outbound.sender import Sender
 from factbook.storage import Database
 from tests.service import component
@@ -35,14 +35,14 @@ class MadeUpClient(HttpClient):
 
     def __init__(self) -> None:
         super().__init__("https://vendor.test", cast(Sender, None))
-        self.counted = Health()
+        self.counted = ClientHealth()
         self.closed = False
 
     async def aclose(self, *, idle: bool = False) -> None:
         self.closed = True
 
     @property
-    def health(self) -> Health:
+    def health(self) -> ClientHealth:
         return self.counted.copy()
 
 
@@ -63,7 +63,7 @@ class Vendor:
     async def collect(
         self, targets: Sequence[str], client: HttpClient, memory: Memory, now: int
     ) -> dict[str, Collected]:
-        assert client is self.client
+        assert client.base_url == self.client.base_url
         self.client.counted.calls += 1
         self.asked.update(targets)
         await asyncio.sleep(0)

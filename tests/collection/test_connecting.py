@@ -9,7 +9,7 @@ from functools import partial
 import pytest
 
 from factbook import clock
-from factbook.collection import ClientFactory
+from factbook.datasources.clients import ClientFactory
 from factbook.outbound import Credential, HttpClient
 from factbook.outbound.outcomes import Outcome
 from factbook.settings import Settings

@@ -81,10 +81,12 @@ async def test_a_count_that_the_keys_may_not_read_is_named_and_the_other_one_is_
     [other] = LEAVES.keys() - {denied}
     world = await make(known(other))
     await world.run(mapped("app"))
-    assert await world.refusal() == (
-        f"Observability metrics are not available: {LEAVES[denied]} is not known (forbidden). "
-        f"{REASONS['forbidden']}"
+    text = await world.refusal()
+    assert text.startswith(
+        f"Observability metrics are not available: {LEAVES[denied]} is not known (forbidden: "
     )
+    known_one = f"Known: {LEAVES[other]} is {EVERYTHING[LEAVES[other]]}."
+    assert text.endswith(f" {known_one} {REASONS['forbidden']}")
     assert await world.facts() == {LEAVES[other]: EVERYTHING[LEAVES[other]]}
 
 
@@ -92,7 +94,7 @@ async def test_a_count_that_the_keys_may_not_read_is_named_and_the_other_one_is_
 async def test_with_keys_that_datadog_does_not_know_nothing_is_made_up(make: Make) -> None:
     world = await make(Keys("another", "pair"))
     await world.run(mapped("app"))
-    assert "sloCount is not known (forbidden)" in await world.refusal()
+    assert "nothing is known (forbidden: " in await world.refusal()
     assert await world.facts() == {}
 
 
@@ -102,7 +104,9 @@ async def test_objectives_that_the_plan_lacks_are_switched_off_and_not_none(make
     error = {"errors": ["SLOs are not available on your current plan"]}
     world.fake.fail("slos", saying(error, 403))
     await world.run(mapped("app"))
-    assert "sloCount is not known (feature-off)" in await world.refusal()
+    text = await world.refusal()
+    assert "sloCount is not known (feature-off" in text
+    assert "Known: monitorCount is 2." in text
     assert await world.facts() == {"monitorCount": 2}
 
 
@@ -119,7 +123,11 @@ async def test_no_annotation_half_of_them_and_a_foreign_site_are_told_as_such(ma
         mapped("empty", "-", **{"datadoghq.com/slo_tag": ":", SERVICE: ""}),
     )
     for name in ("half", "plain", "foreign", "empty"):
-        assert "sloCount is not known (no-annotation)" in await world.refusal(name), name
+        text = await world.refusal(name)
+        what = "sloCount is not" if name == "half" else "nothing is"
+        reason = "bad-annotation" if name == "empty" else "no-annotation"
+        assert f"{what} known ({reason}" in text, name
+        assert ("Known: monitorCount is 2." in text) is (name == "half")
     assert await world.facts("half") == {"monitorCount": 2}
     assert await world.told("observability") == (EVERYTHING, {})
     assert {one.headers["host"] for one in world.fake.exchanges} == {"api.datadoghq.com"}
@@ -133,7 +141,7 @@ async def test_a_rate_limit_before_the_first_value_is_told_and_later_keeps_the_l
     world.fake.keys.used = {"monitors": 10, "slos": 10}
     world.wait(NOON + 50 * MINUTE)
     await world.run(mapped("app"))
-    assert "sloCount is not known (never-collected)" in await world.refusal()
+    assert "nothing is known (never-collected)" in await world.refusal()
     world.fake.keys.used.clear()
     world.wait(NOON + HOUR)
     await world.run()
@@ -171,7 +179,7 @@ async def test_while_datadog_is_down_counts_stay_for_three_cadences_and_then_exp
 async def test_without_the_integration_nothing_is_asked_and_nothing_is_known(make: Make) -> None:
     world = await make(configured=False)
     assert (await world.service.push("all", mapped("app"))).status_code == 200
-    assert "sloCount is not known (not-configured)" in await world.refusal()
+    assert "nothing is known (not-configured)" in await world.refusal()
     assert world.fake.requests == {}
 
 

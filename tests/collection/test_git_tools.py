@@ -107,7 +107,7 @@ async def test_why_a_repository_is_not_known_is_told_and_costs_the_others_nothin
         "secret": "forbidden",
         "headless": "not-applicable",
         "foreign": "no-annotation",
-        "hostile": "no-annotation",
+        "hostile": "bad-annotation",
         "plain": "no-annotation",
     }.items():
         assert reason in await world.refusal(name), name

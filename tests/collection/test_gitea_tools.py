@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ import stamina
 
 from factbook.clock import DAY, HOUR, MINUTE, iso
 from factbook.integrations import SOURCES
-from tests.collection.tools import ToolWorld
+from tests.collection.tools import ToolWorld, of_shape, pointing
 from tests.conftest import StartService
 from tests.fakes.faults import unavailable
 from tests.fakes.gitea.state import Repository, Token
@@ -22,11 +23,7 @@ NOT_CONFIGURED = {"scannerIssues": "not-configured", "dependencyAlerts": "not-co
 NEVER = {name.removeprefix("codehost."): "not-applicable" for name in NEVER_SAID}
 
 
-def mapped(name: str, slug: str = APP, **annotations: str) -> dict[str, Any]:
-    """A component that points to a repository."""
-    entity = component(name)
-    entity["metadata"]["annotations"] = {f"{HOST}/project-slug": slug} | annotations
-    return entity
+mapped = partial(pointing, f"{HOST}/project-slug", APP)
 
 
 class World(ToolWorld):
@@ -39,8 +36,7 @@ class World(ToolWorld):
 
 def everything(shape: str) -> dict[str, Any]:
     """What the shape's tool says of a full repository with all rights."""
-    prefix = f"{shape}."
-    found = {k.removeprefix(prefix): v for k, v in EVERYTHING.items() if k.startswith(prefix)}
+    found = of_shape(EVERYTHING, shape)
     return found | (dict.fromkeys(NEVER, "unknown") if shape == "codehost" else {})
 
 
@@ -139,8 +135,9 @@ async def test_no_annotation_and_a_foreign_host_are_told_as_such(make: Make) -> 
         "evil.example.net/project-slug": "acme/app",
     }
     await world.run(component("plain"), foreign, mapped("hostile", "//evil.example.net/app"))
-    for name in ("plain", "foreign", "hostile"):
+    for name in ("plain", "foreign"):
         await check_nothing(world, name, "no-annotation")
+    await check_nothing(world, "hostile", "bad-annotation")
     assert world.fake.requests == {}
 
 

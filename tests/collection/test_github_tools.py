@@ -1,16 +1,16 @@
 """From a GitHub to the tools: what a tool call says of a repository, leaf by leaf."""
 
 from collections.abc import Awaitable, Callable
-from typing import Any
+from functools import partial
 
 import pytest
 
 from factbook.clock import DAY, HOUR, MINUTE, iso
 from factbook.integrations import SOURCES
-from tests.collection.tools import ToolWorld
+from tests.collection.tools import ToolWorld, of_shape, pointing
 from tests.conftest import StartService
 from tests.fakes.faults import unavailable
-from tests.fakes.github.state import Repository, Token
+from tests.fakes.github.state import Repository, Ruleset, Token
 from tests.integrations.github.asking import APP, EVERYTHING, TOKEN, full, started
 from tests.service import NOON, Service, component
 
@@ -18,11 +18,8 @@ Make = Callable[..., Awaitable["World"]]
 SCANNER = {"scannerIssues": "not-configured"}
 
 
-def mapped(name: str, slug: str = APP, **annotations: str) -> dict[str, Any]:
-    """A component that points to a repository."""
-    entity = component(name)
-    entity["metadata"]["annotations"] = {"github.com/project-slug": slug} | annotations
-    return entity
+mapped = partial(pointing, "github.com/project-slug", APP)
+everything = partial(of_shape, EVERYTHING)
 
 
 class World(ToolWorld):
@@ -31,16 +28,6 @@ class World(ToolWorld):
     def __init__(self, service: Service, repository: Repository, token: Token) -> None:
         self.fake, asking = started(repository, token=token)
         super().__init__(service, asking)
-
-
-def everything(shape: str) -> dict[str, Any]:
-    """What the shape's tool says of a full repository with all rights."""
-    prefix = f"{shape}."
-    return {
-        name.removeprefix(prefix): value
-        for name, value in EVERYTHING.items()
-        if name.startswith(prefix)
-    }
 
 
 @pytest.fixture
@@ -168,8 +155,9 @@ async def test_a_host_that_is_down_from_the_start_is_told_and_nothing_is_made_up
     world = await make()
     world.fake.fail("graphql", unavailable, times=1_000)
     await world.run(mapped("app"))
-    world.wait(NOON + HOUR)
-    await world.run()
+    for minutes in (5, 10):
+        world.wait(NOON + minutes * MINUTE)
+        await world.run()
     codehost, reasons = await world.told("codehost")
     assert reasons == dict.fromkeys(codehost, "upstream-error")
     refusal = await world.service.refusal("get-repository-info", name="app")
@@ -212,3 +200,26 @@ async def test_an_entity_that_no_run_has_reached_was_never_collected(make: Make)
     assert (await world.service.push("all", mapped("app"))).status_code == 200
     _, reasons = await world.told("codehost")
     assert set(reasons.values()) == {"never-collected"}
+
+
+@pytest.mark.spec("unknown.reasons-of-collections")
+async def test_what_exceeds_a_limit_of_ours_says_so_on_the_value(make: Make) -> None:
+    repository = full()
+    repository.collaborators = [f"user-{number:04}" for number in range(1_250)]
+    world = await make(repository)
+    await world.run(mapped("app"))
+    codehost, reasons = await world.told("codehost")
+    assert reasons == {"collaboration.collaborators": "too-large"}
+    assert codehost["collaboration.collaborators"] == []
+    assert codehost["collaboration.collaboratorCount"] == 1_250
+
+
+@pytest.mark.spec("unknown.reasons-of-collections")
+async def test_a_bypass_of_robots_leaves_administrators_bound(make: Make) -> None:
+    repository = full()
+    repository.classic = None
+    repository.rulesets = [Ruleset("RS_1", [("DELETION", {})], ["App", "DeployKey"])]
+    world = await make(repository)
+    await world.run(mapped("app"))
+    codehost, _ = await world.told("codehost")
+    assert codehost["branchProtection.enforceAdmins"] is True

@@ -1,13 +1,13 @@
 """From a GitLab to the tools: what a tool call says of a project, leaf by leaf."""
 
 from collections.abc import Awaitable, Callable
-from typing import Any
+from functools import partial
 
 import pytest
 
 from factbook.clock import DAY, HOUR, MINUTE, iso
 from factbook.integrations import SOURCES
-from tests.collection.tools import ToolWorld
+from tests.collection.tools import ToolWorld, of_shape, pointing
 from tests.conftest import StartService
 from tests.fakes.faults import unavailable
 from tests.fakes.gitlab.state import Project, Token
@@ -19,11 +19,8 @@ NEITHER = {"scannerIssues": "not-configured", "dependencyAlerts": "not-configure
 LISTS = {"collaboration.languages", "collaboration.collaborators"}
 
 
-def mapped(name: str, slug: str = APP, **annotations: str) -> dict[str, Any]:
-    """A component that points to a project."""
-    entity = component(name)
-    entity["metadata"]["annotations"] = {"gitlab.com/project-slug": slug} | annotations
-    return entity
+mapped = partial(pointing, "gitlab.com/project-slug", APP)
+everything = partial(of_shape, EVERYTHING)
 
 
 class World(ToolWorld):
@@ -45,16 +42,6 @@ class World(ToolWorld):
         assert all(found[path] == [] for path in lost & LISTS)
         assert lost == set(reasons)
         return reasons
-
-
-def everything(shape: str) -> dict[str, Any]:
-    """What the shape's tool says of a full project with all rights, without what GitLab lacks."""
-    prefix = f"{shape}."
-    return {
-        name.removeprefix(prefix): value
-        for name, value in EVERYTHING.items()
-        if name.startswith(prefix)
-    }
 
 
 NOT_OF_GITLAB = {name.removeprefix("codehost."): reason for name, reason in NOT_APPLICABLE.items()}
@@ -157,7 +144,8 @@ async def test_no_annotation_and_a_foreign_host_are_told_as_such(make: Make) -> 
         component("plain"),
     )
     for name in ("plain", "foreign", "instance", "climbing"):
-        assert await world.lacking(name) == dict.fromkeys(ALL_LEAVES, "no-annotation")
+        reason = "bad-annotation" if name == "climbing" else "no-annotation"
+        assert await world.lacking(name) == dict.fromkeys(ALL_LEAVES, reason)
     assert world.fake.requests["graphql"] == 2
     assert world.fake.requests["other"] == 0
 

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from factbook.clock import DAY, iso
+from factbook.clock import DAY, MINUTE, iso
 from factbook.integrations import SOURCES
 from tests.collection.tools import ToolWorld
 from tests.conftest import StartService
-from tests.fakes.faults import saying, unavailable
+from tests.fakes.faults import Fault, saying, unavailable
 from tests.fakes.prometheus import Server
 from tests.integrations.prometheus import asking as example
 from tests.service import NOON, Service, component
@@ -137,7 +137,7 @@ async def test_no_annotation_and_a_hostile_one_lead_nowhere(make: Make) -> None:
     )
     groups = ("incidentMetrics", "serviceInfo")
     assert await world.incident("plain") == ({}, dict.fromkeys(groups, "no-annotation"))
-    assert await world.incident("many-lines") == ({}, dict.fromkeys(groups, "no-annotation"))
+    assert await world.incident("many-lines") == ({}, dict.fromkeys(groups, "bad-annotation"))
     for hostile in ("address", "query"):
         assert await world.incident(hostile) == ({}, dict.fromkeys(groups, "not-found"))
     assert set(world.fake.proofs) == {"prometheus.example.com"}
@@ -173,6 +173,20 @@ async def test_while_prometheus_is_down_values_stay_for_three_cadences_and_then_
     world.wait(world.times[0].now + DAY)
     await world.run()
     assert await world.told("observability", "checkout") == (everything("observability"), {})
+
+
+@pytest.mark.spec("collecting.partial-runs")
+@pytest.mark.parametrize("fault", [saying({}, 404), saying({"status": "success", "data": 5})])
+async def test_good_answers_that_cannot_be_used_are_asked_for_again_in_the_same_run(
+    make: Make, fault: Fault
+) -> None:
+    world = await make()
+    world.fake.fail("values", fault, times=1)
+    await world.run(mapped("checkout"))
+    assert (await world.incident())[0] == {}
+    world.wait(NOON + MINUTE)
+    await world.collector.drain()
+    assert await world.incident() == (everything("incident"), NEVER)
 
 
 async def test_an_entity_that_no_run_has_reached_was_never_collected(make: Make) -> None:

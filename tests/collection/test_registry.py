@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from factbook.clock import HOUR, MINUTE, SECOND
-from factbook.collection import Collector, Registry
+from factbook.collection import Collector
+from factbook.datasources.registry import Registry
 from factbook.scheduling import runs
 from factbook.scheduling.schedule import next_start
 from factbook.storage import Transaction

@@ -32,6 +32,7 @@ async def test_metrics_show_how_a_source_is_doing(start: Any) -> None:
         "credential_expiry_timestamp_seconds": (NOON + DAY) / 1000,
         "entitiescovered": 2,
         "entitiesfailed": 0,
+        "entitiesincomplete": 0,
         "entitiesskipped": 0,
     }
 

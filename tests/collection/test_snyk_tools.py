@@ -6,16 +6,20 @@ from typing import Any
 import pytest
 
 from factbook.clock import DAY, MINUTE, iso
+from factbook.facts import store
 from factbook.integrations import SOURCES
+from factbook.scheduling import gaps
+from factbook.scheduling.runs import RunRecord, health_of
 from tests.collection.tools import ToolWorld
 from tests.conftest import StartService
 from tests.fakes.faults import unavailable
 from tests.fakes.snyk import Organization, Token, uuid
-from tests.integrations.snyk.asking import EVERYTHING, KEY, OTHER, full, named, started
+from tests.integrations.snyk.asking import ACME, EVERYTHING, GROUP, KEY, OTHER, full, named, started
 from tests.service import NOON, Service, component
 
 Make = Callable[..., Awaitable["World"]]
 REST = {"dependencyAlerts": "not-configured", "branchProtection": "not-configured"}
+KNOWN = ("high", "medium", "low")
 FULL = {f"scannerIssues.{name}": value for name, value in EVERYTHING.items()}
 
 
@@ -92,15 +96,16 @@ async def test_what_the_key_may_not_read_is_left_out_as_forbidden(make: Make, to
 async def test_what_cannot_be_determined_is_left_out_with_its_reason(make: Make) -> None:
     world = await make()
     entities = {
-        "gone": ({"slug": "acme/gone"}, "not-found"),
-        "elsewhere": ({"slug": "acme/app", "org_id": OTHER}, "not-found"),
-        "foreign": ({"location": "url:https://evil.example.net/acme/clean"}, "not-found"),
+        "gone": ({"targets": "acme/gone"}, "not-found"),
+        "unmentioned": ({"slug": "acme/gone"}, "no-annotation"),
+        "elsewhere": ({"slug": "acme/app", "org_id": OTHER}, "no-annotation"),
+        "foreign": ({"location": "url:https://evil.example.net/acme/clean"}, "no-annotation"),
         "partly": ({"project_ids": f"{uuid(10)},{uuid(99)}"}, "not-found"),
         "unscanned": ({"slug": "acme/new"}, "not-applicable"),
         "deactivated": ({"slug": "acme/old"}, "feature-off"),
         "stranger": ({"slug": "acme/app", "org_id": uuid(9)}, "no-annotation"),
         "climbing": ({"slug": "acme/app", "org_id": "../../self"}, "no-annotation"),
-        "hostile": ({"project_ids": "https://evil.example.net/"}, "no-annotation"),
+        "hostile": ({"project_ids": "https://evil.example.net/"}, "bad-annotation"),
     }
     await world.run(
         mapped("app"),
@@ -127,7 +132,7 @@ async def test_a_target_that_is_renamed_is_not_found_by_name_and_still_found_by_
             if project.id == clean.id:
                 project.target, project.target_number = "acme/tidy", int(clean.target_id[:8], 16)
     await world.next_run()
-    assert await world.why() == "not-found"
+    assert await world.why() == "no-annotation"
     assert await world.told("security", "by-id") == (dict.fromkeys(FULL, 0), REST)
 
 
@@ -172,3 +177,33 @@ async def test_while_snyk_is_down_values_stay_for_three_cadences_and_then_expire
     world.wait(world.times[0].now + DAY)
     await world.run()
     assert await world.told("security") == (FULL, REST)
+
+
+async def test_a_repository_that_snyk_does_not_have_is_skipped_and_no_failure(make: Make) -> None:
+    world = await make()
+    await world.run(mapped("app"), mapped("unmentioned", slug="acme/gone"))
+    run = await last(world)
+    assert (run.entities, run.covered, run.failed, run.skipped) == (1, 1, 0, 1)
+    assert (run.state, run.error) == ("done", None)
+    [gap] = await gaps.listed(world.service.state.database, run.id)
+    assert (gap.kind, gap.entities) == ("skipped", 1)
+
+
+async def test_a_project_without_one_figure_is_said_and_not_listed_again(make: Make) -> None:
+    world = await make(organizations=[ACME])
+    world.fake.lacking = frozenset({"critical"})
+    await world.run(mapped("app"))
+    run = await last(world)
+    assert (run.state, run.covered, run.failed, run.incomplete) == ("partial", 1, 0, 1)
+    assert run.error == "upstream-error: Snyk left out a figure of a project"
+    assert world.fake.requests == {"projects": 2}
+    found = await store.latest_of_ref(world.service.state.database, "component:default/app")
+    assert found["snyk"].facts == {f"{GROUP}.{name}": EVERYTHING[name] for name in KNOWN}
+
+
+async def last(world: World) -> RunRecord:
+    """The run that ended last."""
+    found = await health_of(world.service.state.database, "snyk")
+    assert found is not None
+    assert found.last is not None
+    return found.last

@@ -2,8 +2,8 @@
 
 import asyncio
 
-from factbook import collection as collecting
 from factbook.clock import DAY
+from factbook.datasources import memory as memories
 from factbook.datasources.memory import DatabaseMemory
 from factbook.scheduling import run_queue
 from tests.collection.world import OPEN, World
@@ -95,9 +95,9 @@ async def test_an_integration_remembers_from_run_to_run_until_its_days_are_over(
     assert world.vendor.recalled[2:] == [None]
     later = world.service.time() + 2 * DAY
 
-    assert await collecting.sweep_memories(world.database, ["vendor"], later) == 1
+    assert await memories.sweep(world.database, ["vendor"], later) == 1
     gone = later + 40 * DAY
-    without = await collecting.sweep_memories(world.database, ["another"], gone)
+    without = await memories.sweep(world.database, ["another"], gone)
     assert (without, await world.count("memories")) == (1, 0)
 
 

@@ -1,12 +1,12 @@
 """A service, a fake of a vendor and the collector between them, asked through the tools."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from factbook.collection import Collector
 from factbook.scheduling.schedule import next_start
 from tests.integrations.asking import Asking
-from tests.service import Service
+from tests.service import Service, component
 from tests.tools.checks import structured
 
 TOOLS = {
@@ -16,6 +16,26 @@ TOOLS = {
     "observability": "get-observability-metrics",
     "repository": "get-repository-info",
 }
+
+
+def pointing(
+    key: str, default: str, name: str, value: str | None = None, **annotations: str
+) -> dict[str, Any]:
+    """A component whose annotation of this key points to something at a vendor."""
+    entity = component(name)
+    pointer = {key: default if value is None else value}
+    entity["metadata"]["annotations"] = pointer | annotations
+    return entity
+
+
+def of_shape(values: Mapping[str, Any], shape: str) -> dict[str, Any]:
+    """What the shape's tool says of these values, by the names of facts."""
+    prefix = f"{shape}."
+    return {
+        name.removeprefix(prefix): value
+        for name, value in values.items()
+        if name.startswith(prefix)
+    }
 
 
 class ToolWorld:
