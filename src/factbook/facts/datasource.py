@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, cast
 
 from factbook import clock
-from factbook.clock import DAY, HOUR, MINUTE, SECOND, iso
+from factbook.clock import DAY, HOUR, MINUTE, SECOND, iso_or_none
 from factbook.errors import InputError, InvalidItemsError
 from factbook.facts import entity_filter
 from factbook.facts.entity_filter import EntityFilter
 from factbook.facts.schema import TYPES, CheckedValues, Fact, FactType, check
-from factbook.scheduling import crontab as cadence
+from factbook.scheduling import crontab
 
 # How many of each unit, e.g. `{"minutes": 20}`.
 Duration = Mapping[str, int]
@@ -91,15 +91,15 @@ class DataSource:
         return check(self.schema, values)
 
     def render(self) -> dict[str, Any]:
-        """The data source as discovery shows it, in camel case, without what was not given."""
+        """The data source as shown by discovery: in camel case, omitting what is not given."""
         shown = {
             "id": self.id,
             "title": self.title,
             "description": self.description,
             "cadence": self.cadence,
             "lifecycle": self.lifecycle and self.lifecycle.render(),
-            "createdAt": None if self.created_at is None else iso(self.created_at),
-            "updatedAt": None if self.updated_at is None else iso(self.updated_at),
+            "createdAt": iso_or_none(self.created_at),
+            "updatedAt": iso_or_none(self.updated_at),
             "handlerDefinition": self.handler and self.handler.render(),
             "timeout": self.timeout and dict(self.timeout),
             "draft": self.draft,
@@ -203,7 +203,7 @@ def _cadence(value: object, path: str, report: _Report) -> str:
     line = _string(value, path, report)
     try:
         if line:
-            cadence.parse(line)
+            crontab.parse(line)
     except InputError as error:
         report(path, error.message)
     return line

@@ -1,49 +1,118 @@
 """The condition of a source: one word and a sentence, the same for every interface."""
 
-from typing import Any
+from typing import Any, Final, Literal, NamedTuple
 
-from factbook.clock import SECOND, iso
+from factbook.clock import DAY, HOUR, SECOND, iso, iso_or_none
 from factbook.facts.datasource import DataSource
 from factbook.scheduling.clock_repair import AHEAD
-from factbook.scheduling.runs import SourceHealth
+from factbook.scheduling.runs import RunRecord, SourceHealth
 from factbook.scheduling.schedule import next_start
 
+State = Literal["new", "up", "partial", "late", "down", "draft"]
 
-def render(source: DataSource, health: SourceHealth, now: int) -> dict[str, Any]:
-    """The health of a source in camel case, without what is not known; times in ISO 8601.
+STATES: Final[dict[State, str]] = {
+    "new": "nothing was brought yet",
+    "up": "the last run brought everything that was asked for",
+    "partial": "the last run could not ask for some facts, or failed for some entities",
+    "late": "no run began, or no push came, when one was due",
+    "down": "the last run brought nothing",
+    "draft": "collected on demand only",
+}
+"""Every state, with its meaning."""
 
-    `lastRun` with its figures is the last collection of everything that ended.
+# A run that has not begun so long after its start: no process collects.
+LATE: Final = HOUR
+# A source without a cadence that is pushed to counts as silent after that.
+SILENT: Final = 7 * DAY
+
+
+class Condition(NamedTuple):
+    """The condition of a source, with an explanation for users, which is empty if it is up."""
+
+    state: State
+    reason: str = ""
+
+
+def condition(
+    source: DataSource, health: SourceHealth | None, now: int, *, pushed_at: int | None = None
+) -> Condition:
+    """The condition of a source that is collected (`health`) or pushed to (`pushed_at`)."""
+    if source.draft:
+        return Condition("draft")
+    if pushed_at is not None:
+        return _of_push(source, pushed_at, now)
+    return Condition("new") if health is None else _of_runs(source, health, now)
+
+
+def _of_runs(source: DataSource, health: SourceHealth, now: int) -> Condition:
+    if health.down_since is not None:
+        error = health.last.error if health.last else None
+        return Condition("down", f"Nothing since {iso(health.down_since)}: {error or 'no reason'}")
+    due = next_run(source, health, now)
+    if health.running is None and due is not None and due < now - LATE:
+        return Condition("late", f"A run was due at {iso(due)} and did not begin")
+    if health.last is not None and health.last.state == "partial":
+        return Condition("partial", _shortfall(health.last))
+    return Condition("new" if health.succeeded_at is None else "up")
+
+
+def _of_push(source: DataSource, pushed_at: int, now: int) -> Condition:
+    due = pushed_at + SILENT
+    if source.cadence is not None:
+        start = next_start(source.id, source.cadence, pushed_at)
+        due = next_start(source.id, source.cadence, start)
+    if due < now - LATE:
+        return Condition("late", f"The last push came at {iso(pushed_at)}")
+    return Condition("up")
+
+
+def _shortfall(run: RunRecord) -> str:
+    counts = [(run.failed, "failed"), (run.incomplete, "lack some facts")]
+    parts = [f"{count:,} {words}" for count, words in counts if count]
+    whole = run.covered + run.failed
+    said = f"Of {whole:,} entities {' and '.join(parts)}" if parts else "Some facts are missing"
+    return f"{said}: {run.error}" if run.error else said
+
+
+def render(
+    source: DataSource, health: SourceHealth | None, now: int, *, pushed_at: int | None = None
+) -> dict[str, Any]:
+    """The health of a source in camel case, omitting unknown members; times in ISO 8601.
+
+    `lastRun` with its figures is the last completed collection of all entities.
     """
-    last = health.last
-    shown = {
-        "state": state(health),
-        "lastRun": last
-        and {
-            "state": last.state,
-            "reason": last.reason,
-            "startedAt": iso(last.started_at),
-            "durationSeconds": (last.duration or 0) / SECOND,
-            "covered": last.covered,
-            "failed": last.failed,
-            "skipped": last.skipped,
-            "calls": last.calls,
-            "rateLimitLeft": last.rate_limit_left,
-            "error": last.error,
-        },
-        "running": health.running is not None,
-        "lastSuccess": _time(health.succeeded_at),
-        "downSince": _time(health.down_since),
-        "credentialExpires": _time(health.credential_expires_at),
-        "nextRun": _time(next_run(source, health, now)),
+    state, reason = condition(source, health, now, pushed_at=pushed_at)
+    shown: dict[str, Any] = {
+        "state": state,
+        "reason": reason or None,
+        "lastPush": iso_or_none(pushed_at),
     }
+    if health is not None:
+        shown |= {
+            "lastRun": health.last and _of_run(health.last),
+            "running": health.running is not None,
+            "lastSuccess": iso_or_none(health.succeeded_at),
+            "downSince": iso_or_none(health.down_since),
+            "credentialExpires": iso_or_none(health.credential_expires_at),
+            "nextRun": iso_or_none(next_run(source, health, now)),
+        }
     return _known(shown)
 
 
-def state(health: SourceHealth) -> str:
-    """`up`, `down` since a run brought nothing, or `new` before the first has ended."""
-    if health.down_since is not None:
-        return "down"
-    return "up" if health.succeeded_at is not None else "new"
+def _of_run(last: RunRecord) -> dict[str, Any]:
+    return {
+        "state": last.state,
+        "reason": last.reason,
+        "startedAt": iso(last.started_at),
+        "durationSeconds": (last.duration or 0) / SECOND,
+        "covered": last.covered,
+        "failed": last.failed,
+        "incomplete": last.incomplete,
+        "skipped": last.skipped,
+        "calls": last.calls,
+        "rateLimitLeft": last.rate_limit_left,
+        "error": last.error,
+    }
 
 
 def next_run(source: DataSource, health: SourceHealth | None, now: int) -> int | None:
@@ -61,10 +130,6 @@ def interval(source: DataSource, now: int) -> int | None:
         return None
     start = next_start(source.id, source.cadence, now)
     return next_start(source.id, source.cadence, start) - start
-
-
-def _time(moment: int | None) -> str | None:
-    return None if moment is None else iso(moment)
 
 
 def _known(shown: dict[str, Any]) -> dict[str, Any]:

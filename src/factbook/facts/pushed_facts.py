@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from factbook.catalog.store import collectable
 from factbook.clock import MINUTE
 from factbook.facts import changes, entity_filter, retention
 from factbook.facts.datasource import DataSource
@@ -61,7 +62,7 @@ def push(
 ) -> list[FactItemResult]:
     """Store the valid parts of the items; returns the result of each, in order."""
     outcomes = [FactItemResult() for _ in items]
-    ids = _ids(transaction, {item.ref for item in items})
+    ids = collectable.ids_of(transaction, {item.ref for item in items})
     left_out = _left_out(transaction, source, list(ids.values()))
     found: list[tuple[_Row, FactItemResult]] = []
     for item, outcome in zip(items, outcomes, strict=True):
@@ -76,18 +77,12 @@ def push(
     return outcomes
 
 
-def _ids(transaction: Transaction, refs: Iterable[str]) -> dict[str, int]:
-    rows = transaction.all("SELECT ref, id FROM entities WHERE ref IN LIST(?)", (sorted(refs),))
-    return dict(rows)
-
-
 def _left_out(transaction: Transaction, source: DataSource, ids: list[int]) -> set[int]:
-    """Those of the entities that the source is not about."""
+    """The entities that the source's filter excludes."""
     if source.entity_filter is None:
         return set()
-    condition, values = entity_filter.where(source.entity_filter)
-    sql = _FILTERED.replace("{}", condition)
-    return set(ids) - {row[0] for row in transaction.all(sql, (ids, *values))}
+    where = entity_filter.where(source.entity_filter)
+    return set(ids) - collectable.meeting(transaction, where, ids)
 
 
 def _row(
@@ -183,8 +178,6 @@ def _there(
 def _json(value: Any) -> str:
     return msgspec.json.encode(value).decode()
 
-
-_FILTERED = "SELECT e.id FROM entities e WHERE e.id IN LIST(?) AND {}"
 
 _STORED = """
 SELECT entity_id, facts FROM facts_history

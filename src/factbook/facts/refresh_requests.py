@@ -1,22 +1,22 @@
 """Requests to collect one entity's facts now, kept until a worker has processed them."""
 
+from factbook.catalog.store import collectable
 from factbook.storage import Database, Transaction, Write
 
 
 async def add(
     database: Database, ref: str, actor: str, now: int, write: Write | None = None
 ) -> bool:
-    """Ask for the facts of the entity with this reference; False when there is no such entity.
+    """Request the facts of the entity with this reference; False if there is no such entity.
 
-    Asking again before it was done changes nothing. `write` runs a function in a transaction, and
-    is the database's own when it is left out.
+    A repeated request changes nothing while the first is pending. `write` runs a function in a
+    transaction, and defaults to the database's own.
     """
 
     def work(transaction: Transaction) -> bool:
-        row = transaction.one("SELECT id FROM entities WHERE ref = ?", (ref,))
-        if row is not None:
-            transaction.run(_ADD, (row[0], actor, now))
-        return row is not None
+        ids = collectable.ids_of(transaction, [ref])
+        transaction.many(_ADD, [(id_, actor, now) for id_ in ids.values()])
+        return bool(ids)
 
     return await (write or database.write)(work)
 

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Sequence
 from itertools import islice
 from typing import NamedTuple
 
-from factbook.clock import MINUTE, Pace
+from factbook.clock import MINUTE, Throttle
 from factbook.facts.datasource import DataSource, milliseconds
 from factbook.storage import Database, Transaction
 
@@ -31,10 +31,10 @@ class _Mark(NamedTuple):
 
 
 async def sweep(
-    database: Database, sources: Sequence[DataSource], now: int, pace: Pace | None = None
+    database: Database, sources: Sequence[DataSource], now: int, pace: Throttle | None = None
 ) -> int:
-    """Forget what the lifecycles of the sources do not keep; the number of rows that went."""
-    return await _Sweep(database, now, pace or Pace()).run(sources)
+    """Delete rows beyond the lifecycles of the sources; returns their number."""
+    return await _Sweep(database, now, pace or Throttle()).run(sources)
 
 
 def note_pushed(transaction: Transaction, source_id: str, earliest: int) -> None:
@@ -43,7 +43,7 @@ def note_pushed(transaction: Transaction, source_id: str, earliest: int) -> None
 
 
 class _Sweep:
-    def __init__(self, database: Database, now: int, pace: Pace) -> None:
+    def __init__(self, database: Database, now: int, pace: Throttle) -> None:
         self._database = database
         self._now = now
         self._pace = pace

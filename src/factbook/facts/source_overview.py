@@ -1,10 +1,11 @@
 """Overview of a source: the amount of its facts, their times, and failures."""
 
 from collections.abc import Iterable
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
+from factbook.catalog.store import collectable
 from factbook.errors import UnavailableError
 from factbook.facts import entity_filter
 from factbook.facts.datasource import DataSource
@@ -36,8 +37,9 @@ class Failures(NamedTuple):
 
 
 async def last_written(database: Database, source_ids: Iterable[str]) -> dict[str, int]:
-    """When the latest values of each of these custom sources are from, if there are some."""
-    rows = await database.all(_LAST_WRITTEN, (list(source_ids),))
+    """The time of the latest values of each of these custom sources that has any."""
+    ids = list(source_ids)
+    rows = await database.all(_LAST_WRITTEN, (ids,)) if ids else []
     return {source_id: at for source_id, at in rows if at is not None}
 
 
@@ -45,6 +47,12 @@ async def stored(database: Database, source_id: str) -> int:
     """The number of entities with a stored result of a source, counted up to `COUNTED`."""
     row = await database.one(_STORED, (source_id, COUNTED))
     return row[0] if row else 0
+
+
+async def pushed(database: Database, source_id: str, limit: int) -> list[tuple[str, int, str]]:
+    """The newest facts of a source: (entity reference, time, JSON)."""
+    rows = await database.all(_PUSHED, (source_id, limit))
+    return [(ref, at, facts) for ref, at, facts in rows]
 
 
 async def failures(
@@ -63,18 +71,17 @@ async def failures(
 
 
 async def matching(database: Database, source: DataSource, limit: int) -> list[str]:
-    """The references of up to `limit` entities that the source is about, whichever they are.
+    """The references of up to `limit` entities that the source is about, in no particular order.
 
-    None where it takes long to find some.
+    None if the search takes too long.
     """
-    condition, values = "1 = 1", list[Any]()
+    where = collectable.EVERYTHING
     if source.entity_filter is not None:
-        condition, values = entity_filter.where(source.entity_filter)
+        where = entity_filter.where(source.entity_filter)
     try:
-        rows = await database.search(_MATCHING.format(condition), (*values, limit))
+        return await collectable.some(database, where, limit)
     except UnavailableError:
         return []
-    return [ref for (ref,) in rows]
 
 
 def _read(reasons: str) -> dict[str, str]:
@@ -82,13 +89,27 @@ def _read(reasons: str) -> dict[str, str]:
     return found
 
 
+# From source to source by the index.
 _LAST_WRITTEN = """
-SELECT d.id, (SELECT MAX(h.written_at) FROM facts_history h WHERE h.source_id = d.id)
-FROM data_sources d WHERE d.id IN LIST(?)
+WITH RECURSIVE sources (id) AS (
+    SELECT MIN(source_id) FROM facts_history
+    UNION ALL
+    SELECT (SELECT MIN(h.source_id) FROM facts_history h WHERE h.source_id > s.id) FROM sources s
+    WHERE s.id IS NOT NULL
+)
+SELECT s.id, (SELECT MAX(h.written_at) FROM facts_history h WHERE h.source_id = s.id)
+FROM sources s WHERE s.id IN LIST(?)
 """
 
 _STORED = """
 SELECT COUNT(*) FROM (SELECT 1 FROM facts_latest WHERE source_id = ? LIMIT ?) counted
+"""
+
+_PUSHED = """
+SELECT e.ref, h.written_at, h.facts FROM (
+    SELECT entity_id, written_at, facts FROM facts_history
+    WHERE source_id = ? ORDER BY written_at DESC, entity_id LIMIT ?
+) h JOIN entities e ON e.id = h.entity_id ORDER BY h.written_at DESC, e.ref
 """
 
 # What was skipped, because nothing says where to look, is no failure.
@@ -97,12 +118,10 @@ SELECT s.entity_id, e.ref, s.reasons, s.written_at FROM (
     SELECT entity_id, reasons, written_at, facts FROM facts_latest
     WHERE source_id = ? AND entity_id > ? ORDER BY entity_id LIMIT ?
 ) s JOIN entities e ON e.id = s.entity_id
-WHERE CASE WHEN s.facts = '{}' THEN s.reasons NOT LIKE '{"":"no-annotation%'
+WHERE CASE WHEN s.facts = '{}' THEN s.reasons NOT LIKE '{"":"%-annotation%'
     ELSE s.written_at < ? END
 ORDER BY s.entity_id LIMIT ?
 """
-
-_MATCHING = "SELECT e.ref FROM entities e WHERE {} LIMIT ?"
 
 _PLACE = """
 SELECT entity_id FROM facts_latest WHERE source_id = ? AND entity_id > ?

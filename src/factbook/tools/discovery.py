@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from msgspec import UNSET, Struct, UnsetType
 
-from factbook.facts import health
+from factbook.facts import health, source_overview
 from factbook.facts.datasource import DataSource
 from factbook.facts.schema import TYPES
 from factbook.scheduling import runs
@@ -23,8 +23,9 @@ class DiscoveryArguments(Struct, forbid_unknown_fields=True):
 async def run(arguments: DiscoveryArguments, context: Context) -> str:
     """Every data source with its schema, and their number."""
     known = await runs.health(context.database)
+    pushed = await _pushed(context)
     sources = [
-        source.render() | _health(source, known.get(source.id), context.now)
+        source.render() | _health(source, known.get(source.id), pushed.get(source.id), context.now)
         for source in context.sources.values()
     ]
     builtin = sum(_is_builtin(source) for source in context.sources.values())
@@ -43,8 +44,20 @@ def _is_builtin(source: DataSource) -> bool:
     return source.handler is not None and source.handler.builtin_id is not None
 
 
-def _health(source: DataSource, known: runs.SourceHealth | None, now: int) -> dict[str, Any]:
-    return {} if known is None else {"health": health.render(source, known, now)}
+async def _pushed(context: Context) -> dict[str, int]:
+    """The time of the last push to each source that receives pushed facts."""
+    ids = [
+        id_ for id_, one in context.sources.items() if one.handler and one.handler.type == "push"
+    ]
+    return await source_overview.last_written(context.database, ids)
+
+
+def _health(
+    source: DataSource, known: runs.SourceHealth | None, pushed_at: int | None, now: int
+) -> dict[str, Any]:
+    if known is None and pushed_at is None:
+        return {}
+    return {"health": health.render(source, known, now, pushed_at=pushed_at)}
 
 
 _TEXT: Schema = {"type": "string"}
@@ -94,8 +107,9 @@ _SOURCE: Schema = {
         },
         "health": {
             "type": "object",
-            "description": "Of a source that collects: its last run with entities covered, failed "
-            "and skipped, and its next run.",
+            "description": "Its state (up, partial, late, down, new, draft) and the reason; of a "
+            "source that collects its last run, with entities covered, failed, incomplete and "
+            "skipped, and its next run.",
         },
     },
     "required": ["id", "title"],
