@@ -3,7 +3,7 @@
 import structlog
 
 from factbook.scheduling.run_queue import Batch
-from factbook.scheduling.runs import Ended
+from factbook.scheduling.runs import EndedRun
 from factbook.telemetry.spans import Attributes, Tracer, Work
 
 log = structlog.get_logger("factbook.collecting")
@@ -23,7 +23,7 @@ def about(batch: Batch) -> Attributes:
     }
 
 
-def tell(ended: Ended, tracer: Tracer) -> None:
+def tell(ended: EndedRun, tracer: Tracer) -> None:
     """Report the end of a run, and a change of its source to down or up."""
     run, change = ended
     source = {"source": run.source_id, "covered": run.covered, "failed": run.failed}

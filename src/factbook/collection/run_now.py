@@ -11,7 +11,7 @@ from factbook.collection import start_run
 from factbook.datasources import define
 from factbook.datasources.clients import Connect
 from factbook.datasources.custom import CustomSourceDefinition, definition
-from factbook.datasources.registry import Known, Registry
+from factbook.datasources.registry import Registry, SourceSnapshot
 from factbook.datasources.trial import TrialResult, tried
 from factbook.errors import ConflictError, NotFoundError
 from factbook.scheduling import runs
@@ -43,7 +43,7 @@ async def run(
     id_ = None if ref is None else await entity_id(database, ref)
     integration = known.integrations.get(source_id)
     if integration is None:
-        raise ConflictError(_why_not(source_id, known))
+        raise _not_collected(source_id, known)
     try:
         begun = await start_run.begin(database, integration, id_, now, write)
     except start_run.NothingToCollectError:
@@ -102,12 +102,14 @@ async def entity_id(database: Database, ref: str) -> int:
 
 
 def _under_way(source_id: str) -> ConflictError:
-    return ConflictError(f"A run of everything of {source_id} is under way already.")
+    return ConflictError(f"A full run of {source_id} is already in progress.")
 
 
-def _why_not(source_id: str, known: Known) -> str:
+def _not_collected(source_id: str, known: SourceSnapshot) -> ConflictError:
     if source_id in known.problems:
-        return f"{source_id} cannot be collected: {known.problems[source_id]}"
+        unread = ConflictError(f"{source_id} cannot be collected on this server.")
+        text = f"{source_id} cannot be collected: {known.problems[source_id]}"
+        return ConflictError(text).unless_read(unread)
     if source_id in known.definitions:
-        return f"{source_id} is not collected: its facts are pushed."
-    return f"{source_id} is read from the catalog whenever it is asked for."
+        return ConflictError(f"{source_id} is not collected: its facts are pushed.")
+    return ConflictError(f"{source_id} is read from the catalog on request.")

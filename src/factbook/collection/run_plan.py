@@ -1,7 +1,9 @@
 """The plan of a run: entities to targets, targets to batches."""
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import msgspec
@@ -10,12 +12,13 @@ import structlog
 from factbook.catalog.store import collectable
 from factbook.catalog.store.conditions import SQL
 from factbook.clock import MINUTE
-from factbook.facts import entity_filter, store
+from factbook.facts import entity_filter, removal, store
 from factbook.facts.datasource import DataSource, milliseconds
 from factbook.facts.store import Last, Observation
 from factbook.integrations.integration import CollectionSubject, Integration
 from factbook.outbound.outcomes import Missing, Outcome
 from factbook.scheduling import run_queue
+from factbook.scheduling.gaps import RunGap
 from factbook.scheduling.run_queue import Begun, Queue, RunOrder
 from factbook.storage import Database, Transaction
 
@@ -36,6 +39,7 @@ class RunPlan(NamedTuple):
     missing: list[Observation]
     skipped: int = 0
     failed: int = 0
+    gaps: Mapping[RunGap, int] = MappingProxyType({})
 
 
 async def plan(database: Database, integration: Integration) -> RunPlan:
@@ -80,14 +84,24 @@ def enqueue(
         plan.entities,
         skipped=plan.skipped,
         failed=plan.failed,
-        error="upstream-error: a target could not be determined" if plan.failed else None,
+        gaps=plan.gaps,
     )
     begun = run_queue.enqueue(transaction, order, now, since=since)
     if begun is not None:
         store.record_many(transaction, source, plan.missing, now)
         if whole:
-            store.drop_untracked(transaction, source)
+            removal.drop_untracked(transaction, source)
     return begun
+
+
+def enqueue_failed(
+    transaction: Transaction, *, integration: Integration, now: int, since: int
+) -> Begun | None:
+    """Record a failed run that could not be planned."""
+    queue = Queue(integration.credential, integration.at_once)
+    error = "upstream-error: the run could not be planned; the log has more"
+    order = RunOrder(integration.source.id, queue, (), "cadence", True, now, 0, error=error)
+    return run_queue.enqueue(transaction, order, now, since=since)
 
 
 def targets_of(work: str) -> Targets:
@@ -150,7 +164,12 @@ def _planned(
     new = [one for one in missing if one.passing or not _is_known(one, last)]
     failed = sum(bool(one.passing) for one in missing)
     count = sum(map(len, targets.values()))
-    return RunPlan(works, count, new, len(missing) - failed, failed)
+    gaps = Counter(_gap(one) for one in missing)
+    return RunPlan(works, count, new, len(missing) - failed, failed, gaps)
+
+
+def _gap(one: Observation) -> RunGap:
+    return RunGap("", one.reasons[""], "passing" if one.passing else "skipped")
 
 
 def _is_known(one: Observation, last: Mapping[int, Last]) -> bool:
