@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from factbook.facts.reasons import REASONS
-from factbook.outbound import SIGNS, outcome_of_graphql_error
+from factbook.outbound import SIGNS, verdict_on_graphql_error
 from factbook.outbound.answers import HostReply
-from factbook.outbound.outcome_rules import outcome_of
+from factbook.outbound.outcome_rules import verdict
 from factbook.outbound.outcomes import MEANINGS, Outcome
 from tests.outbound.asking import Host, asking, json
 
@@ -21,7 +21,7 @@ SECONDARY = "You have exceeded a secondary rate limit. Please wait a few minutes
     [
         (200, {}, {}, Outcome.OK),
         (201, [], {}, Outcome.OK),
-        (401, {"message": "Bad credentials"}, {}, Outcome.DENIED),
+        (401, {"message": "Bad credentials"}, {}, Outcome.REFUSED),
         (402, {}, {}, Outcome.FEATURE_OFF),
         (403, {"message": "Resource not accessible by integration"}, {}, Outcome.DENIED),
         (403, {}, {"x-ratelimit-remaining": "12"}, Outcome.DENIED),
@@ -41,7 +41,7 @@ SECONDARY = "You have exceeded a secondary rate limit. Please wait a few minutes
         (404, {"message": "Not Found"}, {}, Outcome.NOT_FOUND),
         (410, {}, {}, Outcome.NOT_FOUND),
         (429, {}, {}, Outcome.RATE_LIMITED),
-        (451, {}, {}, Outcome.DENIED),
+        (451, {}, {}, Outcome.TRANSIENT),
         (301, {}, {}, Outcome.TRANSIENT),
         (400, {}, {}, Outcome.TRANSIENT),
         (422, {"errors": ["Upgrade"]}, {}, Outcome.TRANSIENT),
@@ -58,10 +58,63 @@ async def test_an_answer_ends_in_the_outcome_of_the_first_sign_that_fits(
     assert answer.outcome is expected
 
 
+SAML_HEADER = {"x-github-sso": "required; url=https://github.test/orgs/acme/sso?token=secret"}
+ALLOW_LIST = (
+    "Although you appear to have the correct authorization credentials, the `acme` organization "
+    "has an IP allow list enabled, and your IP address is not permitted."
+)
+
+
+@pytest.mark.spec("collecting.refusals-name-their-cause")
+@pytest.mark.parametrize(
+    ("status", "body", "headers", "outcome", "sentence"),
+    [
+        (403, {"message": "Resource protected"}, SAML_HEADER, Outcome.REFUSED, "single sign-on"),
+        (403, {"message": ALLOW_LIST}, {}, Outcome.REFUSED, "IP allow list"),
+        (403, {"message": "Sorry. Your account was suspended"}, {}, Outcome.REFUSED, "suspended"),
+        (
+            403,
+            {"message": "This installation has been suspended"},
+            {},
+            Outcome.REFUSED,
+            "suspended",
+        ),
+        (401, {"error_description": "Token is expired."}, {}, Outcome.REFUSED, "renew it"),
+        (401, {"error_description": "Token was revoked."}, {}, Outcome.REFUSED, "renew it"),
+        (401, {"message": "Bad credentials"}, {}, Outcome.REFUSED, "renew it"),
+        (
+            403,
+            {"message": "Not accessible"},
+            {"x-oauth-scopes": "gist, public_repo", "x-accepted-oauth-scopes": "repo, admin:org"},
+            Outcome.DENIED,
+            "lacks a scope, one of: repo, admin:org",
+        ),
+        (403, {"error": "insufficient_scope", "scope": "api"}, {}, Outcome.DENIED, "lacks a scope"),
+        (451, {"message": "Repository access blocked"}, {}, Outcome.TRANSIENT, "legal reasons"),
+    ],
+)
+async def test_a_refusal_names_its_cause_and_repeats_nothing_of_the_host(
+    status: int, body: Any, headers: dict[str, str], outcome: Outcome, sentence: str
+) -> None:
+    named = {name.replace("-", "_"): value for name, value in headers.items()}
+    answer = await asking(Host(json(status, body, **named))).get("thing")
+    assert answer.outcome is outcome
+    assert sentence in answer.detail
+    assert not {"secret", "acme"} & set(answer.detail.split())
+
+
+async def test_a_scope_that_the_token_has_is_not_called_missing() -> None:
+    headers = {"x_oauth_scopes": "repo", "x_accepted_oauth_scopes": "repo, admin:org"}
+    answer = await asking(Host(json(403, {"message": "No"}, **headers))).get("thing")
+    assert (answer.outcome, "scope" in answer.detail) == (Outcome.DENIED, False)
+
+
 @pytest.mark.parametrize(
     ("error", "expected"),
     [
         ({"type": "FORBIDDEN"}, Outcome.DENIED),
+        ({"type": "FORBIDDEN", "extensions": {"saml_failure": True}}, Outcome.REFUSED),
+        ({"type": "FORBIDDEN", "message": ALLOW_LIST}, Outcome.REFUSED),
         ({"type": "NOT_FOUND"}, Outcome.NOT_FOUND),
         ({"type": "RATE_LIMITED"}, Outcome.RATE_LIMITED),
         ({"extensions": {"code": "forbidden"}}, Outcome.DENIED),
@@ -70,7 +123,7 @@ async def test_an_answer_ends_in_the_outcome_of_the_first_sign_that_fits(
     ],
 )
 def test_an_error_of_graphql_has_an_outcome_too(error: dict[str, Any], expected: Outcome) -> None:
-    assert outcome_of_graphql_error(error) is expected
+    assert verdict_on_graphql_error(error).outcome is expected
 
 
 JSON = st.recursive(
@@ -87,7 +140,7 @@ JSON = st.recursive(
 
 @given(st.integers(0, 999), JSON)
 def test_every_answer_has_an_outcome(status: int, data: Any) -> None:
-    outcome = outcome_of(HostReply(status), data)
+    outcome = verdict(HostReply(status), data).outcome
     assert outcome is Outcome.OK or MEANINGS[outcome].reason in REASONS
 
 
@@ -96,6 +149,7 @@ def test_the_table_ends_with_a_row_that_always_fits_and_every_row_can_be_shown()
     assert all(sign.status and sign.outcome for sign in SIGNS)
     assert {sign.outcome for sign in SIGNS} == {
         Outcome.OK,
+        Outcome.REFUSED,
         Outcome.DENIED,
         Outcome.FEATURE_OFF,
         Outcome.NOT_FOUND,

@@ -4,9 +4,13 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
-from factbook.outbound.outcomes import Missing, Outcome
+import msgspec
+
+from factbook.outbound.outcomes import UNUSABLE, Missing, Outcome
+
+T = TypeVar("T")
 
 EMPTY: Final[Mapping[str, str]] = MappingProxyType({})
 _LINK = re.compile(r'<([^<>]*)>\s*((?:;\s*[\w*]+\s*=\s*(?:"[^"]*"|[^",;\s]*)\s*)*)')
@@ -62,6 +66,10 @@ class Answer:
         found = self.data.get("message") if isinstance(self.data, dict) else None
         return found if isinstance(found, str) else ""
 
+    def read_as(self, type_: type[T]) -> T | Missing:
+        """The data as this type, or the reason that there are none."""
+        return read_as(self.data, type_) if self.ok else self.missing
+
     def link(self, relation: str) -> str | None:
         """The URL in the Link header (RFC 8288) for the relation, e.g. `next`."""
         for address, parameters in _LINK.findall(self.headers.get("link", "")):
@@ -69,3 +77,11 @@ class Answer:
             if found and relation in (found[1] or found[2] or "").lower().split():
                 return str(address)
         return None
+
+
+def read_as(data: Any, type_: type[T]) -> T | Missing:
+    """The data as this type, or the reason that they have another form."""
+    try:
+        return msgspec.convert(data, type_)
+    except (msgspec.ValidationError, OverflowError, RecursionError):
+        return UNUSABLE

@@ -20,6 +20,30 @@ _FEATURE_TEXT: Final = re.compile(
     r"|\bnot (?:available|included) (?:for|in|on|with) (?:your|this) .{0,40}\bplan\b",
     re.IGNORECASE,
 )
+# Sources: GitHub on SAML, IP allow lists and REST troubleshooting; RFC 6750, section 3.1.
+_ALLOW_LIST: Final = re.compile(
+    r"\bip allow ?list\b|\bIP address is not permitted\b", re.IGNORECASE
+)
+_SUSPENDED: Final = re.compile(
+    r"\b(?:account|user|installation)\b.{0,40}\b(?:suspended|blocked)\b", re.IGNORECASE
+)
+_SAML: Final = re.compile(r"\bSAML (?:enforcement|SSO)\b", re.IGNORECASE)
+_EXPIRED: Final = re.compile(r"\btoken (?:is |has |was )?(?:expired|revoked)\b", re.IGNORECASE)
+_SCOPE_TEXT: Final = re.compile(r"\binsufficient[ _]scopes?\b|\brequired scopes\b", re.IGNORECASE)
+_SCOPES: Final = re.compile(r"[a-z][a-z_:-]{1,39}")
+_MOST_SCOPES: Final = 5
+
+SAML: Final = (
+    "the credential is not authorised for the organisation's single sign-on (SAML); "
+    "authorise it there"
+)
+ALLOW_LIST: Final = "this server's address is not on the organisation's IP allow list"
+SUSPENDED: Final = "the account of the credential is suspended"
+ENDED: Final = "the credential has expired or was revoked; renew it"
+UNKNOWN: Final = "the credential is not accepted: wrong, expired or revoked; renew it"
+LEGAL: Final = "blocked for legal reasons"
+SCOPES: Final = "the credential lacks a scope"
+
 _GRAPHQL_TYPES: Final[dict[str, Outcome]] = {
     "RATE_LIMITED": Outcome.RATE_LIMITED,
     "RATE_LIMIT": Outcome.RATE_LIMITED,
@@ -51,6 +75,7 @@ class Sign(NamedTuple):
     sign: str
     outcome: Outcome
     fits: Callable[[Signs], bool]
+    cause: str = ""
 
 
 def _status(*expected: int) -> Callable[[Signs], bool]:
@@ -65,6 +90,26 @@ def _spent(signs: Signs) -> bool:
     names = ("x-ratelimit-remaining", "ratelimit-remaining")
     spent = any(signs.headers.get(name, "").strip() == "0" for name in names)
     return signs.status == 403 and (spent or "retry-after" in signs.headers)
+
+
+def _lacks_single_sign_on(signs: Signs) -> bool:
+    refused = "x-github-sso" in signs.headers or bool(_SAML.search(signs.text))
+    return signs.status == 403 and refused
+
+
+def _lacks_scope(signs: Signs) -> bool:
+    if signs.status not in {401, 403}:
+        return False
+    return bool(_missing_scopes(signs.headers) or _SCOPE_TEXT.search(signs.text))
+
+
+def _missing_scopes(headers: Mapping[str, str]) -> list[str]:
+    """Scopes that the token lacks, any of which would suffice, as GitHub reports them."""
+    if "x-oauth-scopes" not in headers:
+        return []
+    accepted = _SCOPES.findall(headers.get("x-accepted-oauth-scopes", ""))
+    held = _SCOPES.findall(headers["x-oauth-scopes"])
+    return [] if set(accepted) & set(held) else accepted[:_MOST_SCOPES]
 
 
 def _limited_graphql(signs: Signs) -> bool:
@@ -98,7 +143,32 @@ SIGNS: Final[tuple[Sign, ...]] = (
         lambda signs: _good(signs) and not signs.readable,
     ),
     Sign("2xx", "also what a 304 confirms", Outcome.OK, _good),
-    Sign("401", "", Outcome.DENIED, _status(401)),
+    Sign("403", "a scope that the credential lacks", Outcome.DENIED, _lacks_scope, SCOPES),
+    Sign(
+        "403", "`X-GitHub-SSO`, or a text about SAML", Outcome.REFUSED, _lacks_single_sign_on, SAML
+    ),
+    Sign(
+        "401, 403",
+        "a text about an IP allow list",
+        Outcome.REFUSED,
+        _says(_ALLOW_LIST, 401, 403),
+        ALLOW_LIST,
+    ),
+    Sign(
+        "401, 403",
+        "a text that the account is suspended",
+        Outcome.REFUSED,
+        _says(_SUSPENDED, 401, 403),
+        SUSPENDED,
+    ),
+    Sign(
+        "401, 403",
+        "a text that the token has expired or was revoked",
+        Outcome.REFUSED,
+        _says(_EXPIRED, 401, 403),
+        ENDED,
+    ),
+    Sign("401", "", Outcome.REFUSED, _status(401), UNKNOWN),
     Sign("402", "", Outcome.FEATURE_OFF, _status(402)),
     Sign(
         "403, 404, 410",
@@ -106,7 +176,8 @@ SIGNS: Final[tuple[Sign, ...]] = (
         Outcome.FEATURE_OFF,
         _says(_FEATURE_TEXT, 403, 404, 410),
     ),
-    Sign("403, 451", "", Outcome.DENIED, _status(403, 451)),
+    Sign("403", "", Outcome.DENIED, _status(403)),
+    Sign("451", "", Outcome.TRANSIENT, _status(451), LEGAL),
     Sign("404, 410", "", Outcome.NOT_FOUND, _status(404, 410)),
     Sign("any other", "", Outcome.TRANSIENT, lambda _: True),
 )
@@ -116,16 +187,35 @@ REPEATABLE: Final = frozenset({408, 425, 500, 502, 503, 504})
 """Statuses after which another try may bring more."""
 
 
-def outcome_of(reply: HostReply, data: Any, *, readable: bool = True) -> Outcome:
-    """The outcome of a reply whose body decodes to `data`, if it is `readable`."""
+class Verdict(NamedTuple):
+    """Outcome of a reply, and its cause in a sentence if the reply reveals it, else ""."""
+
+    outcome: Outcome
+    cause: str
+
+
+def verdict(reply: HostReply, data: Any, *, readable: bool = True) -> Verdict:
+    """The verdict on a reply whose body decodes to `data`, if it is `readable`."""
     text, types = _text(reply.status, data), _graphql_types(data)
     signs = Signs(reply.status, reply.headers, text, types, readable)
-    return next(sign.outcome for sign in SIGNS if sign.fits(signs))
+    sign = next(sign for sign in SIGNS if sign.fits(signs))
+    if sign.cause == SCOPES and (scopes := _missing_scopes(reply.headers)):
+        return Verdict(sign.outcome, f"{SCOPES}, one of: {', '.join(scopes)}")
+    return Verdict(sign.outcome, sign.cause)
 
 
-def outcome_of_graphql_error(error: Mapping[str, Any]) -> Outcome:
-    """The outcome of what one error of a GraphQL answer stands for: transient unless it says so."""
-    return _GRAPHQL_TYPES.get(_type_of(error), Outcome.TRANSIENT)
+def verdict_on_graphql_error(error: Mapping[str, Any]) -> Verdict:
+    """The verdict on one error of a GraphQL answer: transient unless its type says otherwise."""
+    outcome = _GRAPHQL_TYPES.get(_type_of(error), Outcome.TRANSIENT)
+    if outcome is not Outcome.DENIED:
+        return Verdict(outcome, "")
+    extensions, message = error.get("extensions"), error.get("message")
+    text = message[:1000] if isinstance(message, str) else ""
+    if (isinstance(extensions, dict) and extensions.get("saml_failure")) or _SAML.search(text):
+        return Verdict(Outcome.REFUSED, SAML)
+    if _ALLOW_LIST.search(text):
+        return Verdict(Outcome.REFUSED, ALLOW_LIST)
+    return Verdict(outcome, SCOPES if _type_of(error) == "INSUFFICIENT_SCOPES" else "")
 
 
 def _type_of(error: Any) -> str:
