@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from factbook.clock import DAY, MINUTE, SECOND
 from factbook.outbound import Governor
 from factbook.outbound.answers import HostReply
-from factbook.outbound.health import Allowance
-from factbook.outbound.rate_limits import LONGEST_PAUSE, allowance_of, retry_at
+from factbook.outbound.rate_limits import LONGEST_PAUSE, Allowance, allowance_of, retry_at
 from tests.service import NOON, Time
 
 
@@ -228,3 +227,21 @@ async def test_a_call_that_is_cancelled_gives_its_place_back() -> None:
     governor.learn("", github(501), refused=False)
     async with governor.turn():
         assert governor.held_until() is None
+
+
+async def test_calls_of_a_paced_budget_begin_at_even_distances_and_others_at_once() -> None:
+    time = Time()
+    governor = Governor(at_once=6, pace={"core": 120}, clock=time)
+    assert [governor.distance("core") for _ in range(3)] == [0.0, 0.5, 1.0]
+    assert [governor.distance("graphql") for _ in range(3)] == [0.0, 0.0, 0.0]
+    # A pause saves up nothing.
+    time.advance(10 * MINUTE)
+    assert [governor.distance("core") for _ in range(2)] == [0.0, 0.5]
+
+
+async def test_a_pace_does_not_wait_for_a_clock_that_was_set_back() -> None:
+    time = Time()
+    governor = Governor(pace={"core": 120}, clock=time)
+    governor.distance("core")
+    time.advance(-DAY)
+    assert [governor.distance("core") for _ in range(2)] == [0.0, 0.5]

@@ -4,30 +4,45 @@ An integration is handed an `HttpClient` and reads its `Answer`s. The network it
 to import, is in `sending` and `network`, for the code that makes clients.
 """
 
-from factbook.outbound.answers import Answer, HostReply
-from factbook.outbound.caches import Memory
+from factbook.outbound.answers import Answer, HostReply, read_as
+from factbook.outbound.caches import AnswerCache, AnswerCaches, Memory, exceeds, note_exceeded
 from factbook.outbound.client import HttpClient
 from factbook.outbound.credential import ANONYMOUS, Credential
-from factbook.outbound.health import Health
-from factbook.outbound.outcome_rules import SIGNS, outcome_of_graphql_error
-from factbook.outbound.rate_limits import Governor
+from factbook.outbound.git import clones
+from factbook.outbound.git.clones import Clones
+from factbook.outbound.git.commands import Git, Limits
+from factbook.outbound.git.program import find as find_git
+from factbook.outbound.git.replies import NOT_GIT
+from factbook.outbound.outcome_rules import SIGNS, verdict_on_graphql_error
+from factbook.outbound.rate_limits import ClientHealth, Governor
 from factbook.outbound.route import HostRoute
 from factbook.outbound.urls import address, climbs, host_of, path
 
 __all__ = [
     "ANONYMOUS",
+    "NOT_GIT",
     "SIGNS",
     "Answer",
-    "HttpClient",
+    "AnswerCache",
+    "AnswerCaches",
+    "ClientHealth",
+    "Clones",
     "Credential",
+    "Git",
     "Governor",
-    "Health",
-    "Memory",
     "HostReply",
     "HostRoute",
+    "HttpClient",
+    "Limits",
+    "Memory",
     "address",
     "climbs",
+    "clones",
+    "exceeds",
+    "find_git",
     "host_of",
-    "outcome_of_graphql_error",
+    "note_exceeded",
     "path",
+    "read_as",
+    "verdict_on_graphql_error",
 ]

@@ -7,19 +7,88 @@ reading up to them is not repeated.
 
 import hashlib
 import zlib
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
 
 import msgspec
 
-from factbook.outbound.answers import HostReply
+from factbook.clock import DAY
+from factbook.outbound.answers import Answer, HostReply
+from factbook.outbound.outcomes import MEANINGS, Outcome
 
+MOST_BYTES: Final = 64 * 1024 * 1024
+
+Key = tuple[str, str, bytes | None]
+"""Method, whole address and body of a call."""
 DAYS_KEPT: Final = 30
 LARGEST_KEPT: Final = 8 * 1024 * 1024  # a file tree of GitHub has at most 7 MB
 
 # What a later reader of the answer may need; the rest belongs to the exchange.
 _KEPT_HEADERS: Final = ("content-type", "link", "x-total-count", "x-total")
+DAYS_NOTED: Final = 7
+
+
+class AnswerCaches:
+    """One cache for each batch that is retried, with room for `most_bytes` of bodies in total."""
+
+    def __init__(self, most_bytes: int = MOST_BYTES) -> None:
+        self._caches: dict[Hashable, AnswerCache] = {}
+        self.room = most_bytes
+
+    def open(self, batch: Hashable, now: int) -> "AnswerCache":
+        """The cache of a batch; created if there is none."""
+        return self._caches.setdefault(batch, AnswerCache(self, now))
+
+    def close(self, batch: Hashable) -> None:
+        """Drop the answers of a batch."""
+        if found := self._caches.pop(batch, None):
+            self.room += found.size
+
+
+class AnswerCache:
+    """Final answers by call; those that exceed the room left are not kept.
+
+    `now` is the time of the first attempt, in milliseconds: another time would change the requests,
+    so that none would match. `failures` counts the calls that another attempt may repair.
+    """
+
+    def __init__(self, caches: AnswerCaches, now: int) -> None:
+        self.now = now
+        self.size = 0
+        self.failures = 0
+        self._caches = caches
+        self._answers: dict[Key, Answer] = {}
+
+    def __len__(self) -> int:
+        return len(self._answers)
+
+    def get(self, key: Key) -> Answer | None:
+        """The answer to the call, or None."""
+        return self._answers.get(key)
+
+    def put(self, key: Key, answer: Answer) -> None:
+        """Keep an answer that another call would only repeat."""
+        size = len(answer.body)
+        if not _is_final(answer):
+            self.failures += answer.ok or answer.missing.retried
+        elif key not in self._answers and size <= self._caches.room:
+            self._caches.room -= size
+            self.size += size
+            self._answers[key] = answer
+
+    def clear(self) -> None:
+        """Drop all answers, so that every call is made again."""
+        self._answers.clear()
+        self._caches.room += self.size
+        self.size = 0
+
+
+def _is_final(answer: Answer) -> bool:
+    """True if the answer is complete; a GraphQL answer may hold errors beside data."""
+    if answer.outcome is not Outcome.OK:
+        return not MEANINGS[answer.outcome].passing
+    return not (isinstance(answer.data, dict) and answer.data.get("errors"))
 
 
 class Memory(Protocol):
@@ -91,3 +160,32 @@ async def keep(memory: Memory, key: str, reply: HostReply) -> None:
     headers = {name: reply.headers[name] for name in _KEPT_HEADERS if name in reply.headers}
     stored = _Stored(etag, modified, headers, zlib.compress(reply.body, level=1))
     await memory.put(key, msgspec.msgpack.encode(stored), days=DAYS_KEPT)
+
+
+class _Noted(msgspec.Struct, array_like=True):
+    """Time of the finding, and the limit exceeded."""
+
+    at: int
+    limit: str
+
+
+async def exceeds(memory: Memory, what: str, limit: object, now: int) -> bool:
+    """True if a recent run found more of something than this limit."""
+    stored = await memory.get(_noted_key(what))
+    if stored is None:
+        return False
+    try:
+        noted = msgspec.json.decode(stored, type=_Noted)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return False
+    return noted.limit == str(limit) and 0 <= now - noted.at < DAYS_NOTED * DAY
+
+
+async def note_exceeded(memory: Memory, what: str, limit: object, now: int) -> None:
+    """Record for some days that there is more of something than this limit."""
+    stored = msgspec.json.encode(_Noted(now, str(limit)))
+    await memory.put(_noted_key(what), stored, days=DAYS_NOTED)
+
+
+def _noted_key(what: str) -> str:
+    return f"exceeds:{what}"

@@ -1,22 +1,23 @@
 """Client through which an integration calls its host."""
 
 import asyncio
+import copy
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Final, Self, Unpack
 
 import msgspec
 
 from factbook.clock import SECOND, Clock, iso, now
 from factbook.outbound import caches
 from factbook.outbound.answers import EMPTY, Answer, HostReply
-from factbook.outbound.caches import Kept, Memory
+from factbook.outbound.caches import AnswerCache, Kept
+from factbook.outbound.calls import HttpCall, RequestOptions, decoded, may_be_repeated, moves
 from factbook.outbound.credential import ANONYMOUS, Credential, expiry
-from factbook.outbound.health import Health
-from factbook.outbound.outcome_rules import REPEATABLE, outcome_of
+from factbook.outbound.outcome_rules import verdict
 from factbook.outbound.outcomes import Outcome
-from factbook.outbound.rate_limits import Governor
+from factbook.outbound.rate_limits import ClientHealth, Governor
 from factbook.outbound.route import Exchange
 from factbook.outbound.urls import address, host_of, moved
 
@@ -28,36 +29,9 @@ ATTEMPTS: Final = 3
 PATIENCE: Final = 10.0
 USER_AGENT: Final = "factbook"
 
-_MOVED: Final = frozenset({301, 302, 307, 308})
-_TROUBLE: Final = frozenset({Outcome.DENIED, Outcome.RATE_LIMITED, Outcome.TRANSIENT})
-
-
-class Options(TypedDict, total=False):
-    """What a request may say besides its target.
-
-    `query` is appended to the target. `headers` go before the client's and the credential's.
-    `budget` names the limit that the call counts against. With `memory`, a GET asks whether the
-    answer kept there still holds, and keeps a new one. `follow`: go where a redirect leads on the
-    same origin. `decode=False`: a good answer's body is not JSON. `form`: JSON that fits this type
-    is decoded as it, which is quicker; other JSON is as without. What is transient is tried
-    `attempts` times, three unless said.
-    """
-
-    query: Mapping[str, str | int]
-    headers: Mapping[str, str]
-    budget: str
-    memory: Memory
-    follow: bool
-    decode: bool
-    form: Any
-    attempts: int
-
-
-class _Call(NamedTuple):
-    method: str
-    url: str
-    content: bytes | None
-    options: Options
+_TROUBLE: Final = frozenset(
+    {Outcome.REFUSED, Outcome.DENIED, Outcome.RATE_LIMITED, Outcome.TRANSIENT}
+)
 
 
 # Makes a call, given the headers that prove who asks.
@@ -102,7 +76,15 @@ class HttpClient:
         self._patience = patience
         self._clock = clock
         self._sleep = sleep
-        self._health = Health()
+        self._health = ClientHealth()
+        self._cache: AnswerCache | None = None
+
+    def caching(self, cache: AnswerCache) -> Self:
+        """The same client, which skips calls whose answers are in the cache."""
+        found = copy.copy(self)
+        found._cache = cache
+        found.further = {url: client.caching(cache) for url, client in self.further.items()}
+        return found
 
     async def aclose(self, *, idle: bool = False) -> None:
         """Close the sender, which other clients may share; with `idle`, after calls under way."""
@@ -120,49 +102,63 @@ class HttpClient:
         return self._host
 
     @property
-    def health(self) -> Health:
+    def health(self) -> ClientHealth:
         """A copy of the current counters."""
         self._health.allowances = self._governor.allowances
         return self._health.copy()
 
-    async def get(self, target: str, **options: Unpack[Options]) -> Answer:
-        """Ask with GET."""
+    async def get(self, target: str, **options: Unpack[RequestOptions]) -> Answer:
+        """Send a GET request."""
         return await self.request("GET", target, **options)
 
-    async def post(self, target: str, json: Any, **options: Unpack[Options]) -> Answer:
-        """Ask with POST and a JSON body, for a question that is put that way."""
+    async def post(self, target: str, json: Any, **options: Unpack[RequestOptions]) -> Answer:
+        """Send a POST request with a JSON body, for a query that needs one."""
         return await self.request("POST", target, json=json, **options)
 
     async def request(
-        self, method: str, target: str, json: Any = None, **options: Unpack[Options]
+        self, method: str, target: str, json: Any = None, **options: Unpack[RequestOptions]
     ) -> Answer:
-        """Ask, and return how it ended.
+        """Send a request and return its result.
 
-        `target` is appended to the base URL, or is a whole address on the same origin, such as a
-        Link header gives. One that leaves the origin or climbs with `..` is not asked for.
+        `target` is appended to the base URL, or is a full URL on the same origin, such as one of a
+        Link header. A target that leaves the origin or contains `..` is not requested.
         """
         url = address(self.base_url, target, options.get("query", EMPTY))
         content = None if json is None else msgspec.json.encode(json)
-        call = _Call(method, url or "", content, options)
+        call = HttpCall(method, url or "", content, options)
         for _ in range(MOST_MOVES + 1):
             if url is None:
                 return self._failed("led to an address that is not its own, which was not asked")
-            answer = await self._remembering(call._replace(url=url))
-            if not (options.get("follow") and _moves(call, answer)):
+            answer = await self._cached(call._replace(url=url))
+            if not (options.get("follow") and moves(call, answer)):
                 return answer
             url = moved(self.base_url, url, answer.headers["location"])
         return self._failed(f"redirected more than {MOST_MOVES} times")
 
     async def delegate(self, exchange: Exchange, *, attempts: int = ATTEMPTS) -> Answer:
-        """Let another program make a call, which is governed and counted as one of this client.
+        """Let another program make a call, which is rate-limited and counted as one of this client.
 
-        Its reply is told apart as any other, by its status; `body` is what it brought.
+        Its reply is classified like any other, by its status; `body` is the program's output.
         """
 
-        call = _Call("GET", self.base_url, None, {"decode": False, "attempts": attempts})
-        return await self._persistently(call, None, partial(self._sender.delegated, exchange))
+        call = HttpCall("GET", self.base_url, None, {"decode": False, "attempts": attempts})
+        answer = await self._persistently(call, None, partial(self._sender.delegated, exchange))
+        if self._cache is not None and not answer.ok and answer.missing.retried:
+            self._cache.failures += 1
+        return answer
 
-    async def _remembering(self, call: _Call) -> Answer:
+    async def _cached(self, call: HttpCall) -> Answer:
+        """The answer, from the cache of an earlier attempt if it is there."""
+        key = (call.method, call.url, call.content)
+        kept = None if self._cache is None else self._cache.get(key)
+        if kept is not None:
+            return kept
+        answer = await self._remembering(call)
+        if self._cache is not None:
+            self._cache.put(key, answer)
+        return answer
+
+    async def _remembering(self, call: HttpCall) -> Answer:
         """The answer, conditional on the one in the caller's memory, if there is a memory."""
         memory = call.options.get("memory")
         if memory is None or call.method != "GET":
@@ -174,13 +170,13 @@ class HttpClient:
             await caches.keep(memory, key, HostReply(answer.status, answer.headers, answer.body))
         return answer
 
-    async def _sent(self, call: _Call, kept: Kept | None, proof: Mapping[str, str]) -> HostReply:
+    async def _sent(self, call: HttpCall, kept: Kept | None, proof: Mapping[str, str]) -> HostReply:
         headers = {**self._headers_of(call), **(kept.conditions if kept else {})}
         for name, value in proof.items():
             headers.setdefault(name.lower(), value)
         return await self._sender.send(call.method, call.url, headers, call.content)
 
-    async def _persistently(self, call: _Call, kept: Kept | None, send: _Send) -> Answer:
+    async def _persistently(self, call: HttpCall, kept: Kept | None, send: _Send) -> Answer:
         answer = await self._sender.repeat(
             lambda: self._once(call, kept, send), call.options.get("attempts", ATTEMPTS)
         )
@@ -190,13 +186,17 @@ class HttpClient:
             self._health.resumes_at = answer.retry_at or self._health.resumes_at
         return answer
 
-    async def _once(self, call: _Call, kept: Kept | None, send: _Send) -> tuple[Answer, bool]:
+    async def _once(self, call: HttpCall, kept: Kept | None, send: _Send) -> tuple[Answer, bool]:
         """One call, and true if another attempt may succeed."""
         proof = await self._credential.authorize()
         if isinstance(proof, Answer):
             return proof, False
         budget = call.options.get("budget", "")
         async with self._governor.turn(budget):
+            if self._governor.held_until(budget) is None and (
+                seconds := self._governor.distance(budget)
+            ):
+                await self._sleep(seconds)
             held = await self._wait(budget)
             if held is not None:
                 self._health.held += 1
@@ -212,7 +212,7 @@ class HttpClient:
         if until is not None:
             limited = replace(answer, retry_at=until, detail=self._limited(until).detail)
             return limited, until - self._clock() <= self._patience * SECOND
-        return answer, _may_be_repeated(answer, reply)
+        return answer, may_be_repeated(answer, reply)
 
     async def _wait(self, budget: str) -> int | None:
         """Wait for the end of a short limit; return the end of a long one."""
@@ -225,7 +225,7 @@ class HttpClient:
             await self._sleep(seconds)
         return None
 
-    def _answer(self, call: _Call, reply: HostReply, kept: Kept | None) -> Answer:
+    def _answer(self, call: HttpCall, reply: HostReply, kept: Kept | None) -> Answer:
         remembered = reply.status == 304
         if remembered:
             if kept is None:
@@ -234,10 +234,12 @@ class HttpClient:
             reply = kept.confirmed(reply)
         wanted = call.options.get("decode", True)
         form = call.options.get("form", Any)
-        data, decoded = _decoded(reply, form) if wanted or reply.status >= 400 else (None, True)
-        outcome = outcome_of(reply, data, readable=decoded)
+        data, readable = decoded(reply, form) if wanted or reply.status >= 400 else (None, True)
+        outcome, cause = verdict(reply, data, readable=readable)
         failure = reply.failure or f"answered {reply.status}"
-        if 200 <= reply.status < 300 and not decoded:
+        if cause:
+            failure += f"; {cause}"
+        if 200 <= reply.status < 300 and not readable:
             failure += " with a body that is not JSON"
         detail = "" if outcome is Outcome.OK else f"{self.host}: {failure}"
         return Answer(
@@ -258,36 +260,10 @@ class HttpClient:
         detail = f"{self.host}: no call before {iso(until)}"
         return Answer(Outcome.RATE_LIMITED, detail=detail, retry_at=until)
 
-    def _headers_of(self, call: _Call) -> dict[str, str]:
+    def _headers_of(self, call: HttpCall) -> dict[str, str]:
         """All headers but the credential's."""
         headers = {"accept": "application/json", "user-agent": USER_AGENT, **self._headers}
         if call.content is not None:
             headers["content-type"] = "application/json"
         given = call.options.get("headers", EMPTY)
         return headers | {name.lower(): value for name, value in given.items()}
-
-
-def _decoded(reply: HostReply, form: Any) -> tuple[Any, bool]:
-    """The body's JSON, and whether it is what its status promises."""
-    if not reply.body:
-        return None, reply.status in {204, 205}
-    try:
-        return msgspec.json.decode(reply.body, type=form), True
-    except msgspec.ValidationError:
-        return _decoded(reply, Any)
-    except (msgspec.MsgspecError, ValueError, RecursionError):
-        return None, False
-
-
-def _moves(call: _Call, answer: Answer) -> bool:
-    """Whether the answer leads elsewhere and the same question can be asked there."""
-    if answer.status not in _MOVED or "location" not in answer.headers:
-        return False
-    return call.method in {"GET", "HEAD"} or answer.status in {307, 308}
-
-
-def _may_be_repeated(answer: Answer, reply: HostReply) -> bool:
-    """Whether another try may end better: nothing came, or the host failed, or what came broke."""
-    if answer.outcome is not Outcome.TRANSIENT:
-        return False
-    return reply.repeatable or reply.status in REPEATABLE or reply.status == 200

@@ -4,6 +4,7 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
 from datetime import UTC
 from email.utils import parsedate_to_datetime
 from typing import Final
@@ -11,7 +12,6 @@ from typing import Final
 from factbook.clock import DAY, MINUTE, SECOND, Clock
 from factbook.clock import now as system_clock
 from factbook.outbound.answers import HostReply
-from factbook.outbound.health import Allowance
 
 RESERVE: Final = 0.10
 LONGEST_PAUSE: Final = 15 * MINUTE
@@ -21,6 +21,39 @@ _PREFIXES: Final = ("x-ratelimit-", "ratelimit-")
 # A number of seconds below this is a distance, above it a moment since the epoch.
 _EPOCH_FROM: Final = 1_000_000_000
 _NUMBER: Final = re.compile(r"\s*(\d{1,12})(?:\.\d*)?\s*(?:$|[,;])", re.ASCII)
+
+
+@dataclass(slots=True)
+class Allowance:
+    """State of one of a host's limits, as its headers give it; `reset_at` is in milliseconds."""
+
+    limit: int
+    remaining: int
+    reset_at: int | None
+
+
+@dataclass(slots=True)
+class ClientHealth:
+    """Counters since the client was made.
+
+    `calls` counts calls sent, `not_modified` those that used no quota, `held` requests not sent
+    because of a rate limit; `resumes_at` is the time at which the last limit met allows the next
+    call. `allowances` are by budget name. Times are in milliseconds.
+    """
+
+    calls: int = 0
+    not_modified: int = 0
+    held: int = 0
+    resumes_at: int | None = None
+    last_error: str = ""
+    last_error_at: int | None = None
+    credential_expires_at: int | None = None
+    allowances: dict[str, Allowance] = field(default_factory=dict)
+
+    def copy(self) -> "ClientHealth":
+        """A copy of the current counters."""
+        allowances = {name: replace(found) for name, found in self.allowances.items()}
+        return replace(self, allowances=allowances)
 
 
 class Governor:
@@ -36,13 +69,20 @@ class Governor:
     """
 
     def __init__(
-        self, *, at_once: int = 1, reserve: float = RESERVE, clock: Clock = system_clock
+        self,
+        *,
+        at_once: int = 1,
+        pace: Mapping[str, int] | None = None,
+        reserve: float = RESERVE,
+        clock: Clock = system_clock,
     ) -> None:
         self.allowances: dict[str, Allowance] = {}
         self._turns = asyncio.Semaphore(at_once)
         self._reserve = reserve
         self._clock = clock
         self._under_way: dict[str, int] = {}
+        self._distances = {budget: MINUTE / calls for budget, calls in (pace or {}).items()}
+        self._next: dict[str, float] = {}
         self._paused_until = 0
         self._refusals = 0
 
@@ -55,6 +95,20 @@ class Governor:
                 yield
             finally:
                 self._under_way[budget] -= 1
+
+    def distance(self, budget: str = "") -> float:
+        """Seconds until the call of this turn may begin, to keep the pace.
+
+        Reserves the next place in the pace, so call it once for each call.
+        """
+        distance, now = self._distances.get(budget), self._clock()
+        if distance is None:
+            return 0.0
+        begin = max(now, self._next.get(budget, 0))
+        # No more calls wait than are under way at once: more is of a clock that was set back.
+        begin = begin if begin <= now + MINUTE else now
+        self._next[budget] = begin + distance
+        return (begin - now) / SECOND
 
     def held_until(self, budget: str = "") -> int | None:
         """The time before which the call of this turn must not be made, or None."""
