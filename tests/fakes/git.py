@@ -43,7 +43,13 @@ class FakeGit(Fake):
         self.sent = 0
         self.proofs: Counter[str] = Counter()
         self.forbidden: set[str] = set()
-        self._proof = base64.b64encode(f"{username}:{token}".encode()).decode() if token else ""
+        self._proof = ""
+        if token:
+            self.expect(token, username=username)
+
+    def expect(self, token: str, *, username: str = "git") -> None:
+        """Let nobody read without this token."""
+        self._proof = base64.b64encode(f"{username}:{token}".encode()).decode()
 
     def kind(self, request: Request) -> str:
         if path_of(request).endswith("/info/refs"):

@@ -4,10 +4,13 @@ A tree that takes too many calls is read from a clone without file contents.
 """
 
 import zlib
+from collections.abc import Awaitable, Callable
+from typing import NamedTuple
 
 import msgspec
 
-from factbook.outbound import Memory
+from factbook.outbound import Clones, Memory, clones, exceeds, note_exceeded
+from factbook.outbound.outcomes import Missing, Outcome
 
 Paths = list[str]
 
@@ -30,6 +33,50 @@ async def keep(memory: Memory, repository: str | int, oid: str, paths: Paths) ->
     """Keep the paths at this commit in place of those at another one."""
     text = msgspec.json.encode(_StoredPaths(oid, paths))
     await memory.put(_key(repository), zlib.compress(text, level=1))
+
+
+class RepositoryTree(NamedTuple):
+    """Tree at the commit `oid`; `repository` is its permanent name, `name` its path for a clone.
+
+    `call` reads it by API calls, or returns the reason if that takes more than `most_calls`.
+    """
+
+    repository: str | int
+    oid: str
+    name: str
+    call: Callable[[], Awaitable[Paths | Missing]]
+    most_calls: int
+
+
+async def read(memory: Memory, tree: RepositoryTree, copies: Clones, now: int) -> Paths | Missing:
+    """The paths of all files, unordered: those kept of this commit, or read and kept."""
+    found = await kept(memory, tree.repository, tree.oid)
+    if found is not None:
+        return found
+    read = await _read(memory, tree, copies, now)
+    if not isinstance(read, Missing):
+        await keep(memory, tree.repository, tree.oid, read)
+    return read
+
+
+async def _read(memory: Memory, tree: RepositoryTree, copies: Clones, now: int) -> Paths | Missing:
+    """The paths, by the method that worked for an earlier commit if that is known."""
+    by_calls, by_clone = f"tree:{tree.repository}", f"clone:{tree.repository}"
+    if not await exceeds(memory, by_calls, tree.most_calls, now):
+        found = await tree.call()
+        if not isinstance(found, Missing) or found.outcome is not Outcome.TOO_LARGE:
+            return found
+        await note_exceeded(memory, by_calls, tree.most_calls, now)
+    if await exceeds(memory, by_clone, copies.limits, now):
+        return clones.too_large(copies.limits)
+    found = await copies.paths(tree.name)
+    if not isinstance(found, Missing) or found.retried:
+        return found
+    if found.outcome is Outcome.TOO_LARGE:
+        await note_exceeded(memory, by_clone, copies.limits, now)
+        return found
+    detail = f"the tree takes too many calls, and a clone failed: {found.detail}"
+    return Missing(Outcome.TOO_LARGE, detail)
 
 
 def _key(repository: str | int) -> str:

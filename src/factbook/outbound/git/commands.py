@@ -5,13 +5,15 @@ import os
 from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
-from factbook.integrations.git.options import MIB, Options
-from factbook.outbound import Answer, HostReply, HostRoute, HttpClient
+from factbook.outbound.answers import Answer, HostReply
+from factbook.outbound.client import HttpClient
 from factbook.outbound.git.program import Bounds, run
 from factbook.outbound.git.replies import reply_of
+from factbook.outbound.route import HostRoute
 
+MIB: Final = 1024 * 1024
 HEAD_SECONDS: Final = 30.0
 _MOST_MEMORY: Final = str(256 * MIB)
 
@@ -42,15 +44,27 @@ _CONFIG: Final = (
 )
 
 
+class Limits(NamedTuple):
+    """Limits of a repository: seconds in all, MiB to download, and files."""
+
+    seconds: int = 120
+    megabytes: int = 100
+    files: int = 200_000
+
+    def __str__(self) -> str:
+        """The limits of size for messages; time is reported apart from them."""
+        return f"{self.megabytes} MiB or {self.files} files"
+
+
 class Git:
     """Commands for one repository, with a folder of their own and one time limit."""
 
-    def __init__(self, program: str, options: Options, client: HttpClient, folder: str) -> None:
+    def __init__(self, program: str, limits: Limits, client: HttpClient, folder: str) -> None:
         self._program = program
-        self._options = options
+        self.limits = limits
         self._client = client
         self._folder = folder
-        self._deadline = asyncio.get_running_loop().time() + options.seconds
+        self._deadline = asyncio.get_running_loop().time() + limits.seconds
 
     async def heads(self, url: str) -> Answer:
         """The lines for HEAD, as the answer to one call."""
@@ -63,29 +77,29 @@ class Git:
             *("clone", "--quiet", "--bare", "--depth=1", "--filter=blob:none", "--no-tags"),
             *("--single-branch", "--template=", "--", url, "repository"),
         )
-        call = partial(self._call, arguments, float(self._options.seconds))
+        call = partial(self._call, arguments, float(self.limits.seconds))
         return await self._client.delegate(call, attempts=1)
 
     async def tree(self, commit: str) -> HostReply:
-        """Everything below the commit, each ended by NUL; asks nobody.
+        """All entries below the commit, each ended by NUL; makes no call.
 
-        `<mode> <type> <id>`, a tab and the path: with a format of its own, Git quotes paths.
+        `<mode> <type> <id>`, a tab and the path: with a custom format, Git would quote paths.
         """
         arguments = ("--git-dir=repository", "ls-tree", "-r", "-z", "--full-tree", commit)
-        return await self._run(arguments, (), float(self._options.seconds))
+        return await self._run(arguments, (), float(self.limits.seconds))
 
     async def entry(self, commit: str, file: str) -> HostReply:
-        """What is at a path of the commit, in the form of `tree`; empty when nothing is."""
+        """The entry at a path of the commit, in the form of `tree`; empty if there is none."""
         arguments = (
             *("--literal-pathspecs", "--git-dir=repository", "ls-tree", "-z", "--full-tree"),
             *(commit, "--", file),
         )
-        return await self._run(arguments, (), float(self._options.seconds))
+        return await self._run(arguments, (), float(self.limits.seconds))
 
     async def blob(self, id_: str) -> Answer:
         """The contents of one file, which Git fetches on demand."""
         arguments = ("--git-dir=repository", "cat-file", "blob", id_)
-        call = partial(self._call, arguments, float(self._options.seconds), fetches=True)
+        call = partial(self._call, arguments, float(self.limits.seconds), fetches=True)
         return await self._client.delegate(call, attempts=1)
 
     async def _call(
@@ -102,17 +116,16 @@ class Git:
         *,
         fetches: bool = False,
     ) -> HostReply:
-        options = self._options
+        limits = self.limits
         left = self._deadline - asyncio.get_running_loop().time()
-        bounds = Bounds(max(0.0, min(seconds, left)), options.megabytes * MIB, options.most_files)
+        bounds = Bounds(max(0.0, min(seconds, left)), limits.megabytes * MIB, limits.files)
         ended = await run(
             [self._program, *arguments],
             environment(self._folder, [*_CONFIG, *config], fetches=fetches),
             self._folder,
             bounds,
         )
-        limits = f"{options.megabytes} MiB or {options.most_files} files"
-        return reply_of(ended, limits=limits, seconds=min(seconds, options.seconds))
+        return reply_of(ended, limits=str(limits), seconds=min(seconds, limits.seconds))
 
 
 def route_config(route: HostRoute, folder: str) -> list[tuple[str, str]]:

@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from factbook import shutdown
 from factbook.errors import ConfigurationError
 
 # The first that connects to addresses which it is given. An older one ignores that.
@@ -85,9 +86,7 @@ async def run(
                     tasks, timeout=bounds.seconds, return_when=asyncio.FIRST_COMPLETED
                 )
             finally:
-                for task in tasks:
-                    task.cancel()
-                await asyncio.gather(*tasks, return_exceptions=True)
+                await shutdown.cancel(tasks)
             ended = next((task.result() for task in tasks if task in done), GitResult(stopped=TIME))
             return GitResult(stopped=SIZE) if _size(folder) > bounds.room else ended
     except OSError:
@@ -114,10 +113,11 @@ async def _started(
         # Who is cancelled here has to know what was started.
         yield await asyncio.shield(starting)
     finally:
-        await _end(await starting)
+        await shutdown.uninterrupted(_end(starting))
 
 
-async def _end(process: asyncio.subprocess.Process) -> None:
+async def _end(starting: "asyncio.Task[asyncio.subprocess.Process]") -> None:
+    process = await starting
     assert process.stdout is not None
     assert process.stderr is not None
     pipes = (process.stdout, process.stderr)

@@ -7,7 +7,7 @@ host itself is in lines that begin with `remote:`, or behind `remote error:`.
 import re
 from typing import Final
 
-from factbook.outbound import HostReply
+from factbook.outbound.answers import HostReply
 from factbook.outbound.git.program import SIZE, START, TIME, GitResult
 
 TOO_LARGE: Final = 413
