@@ -8,18 +8,19 @@ from typing import TYPE_CHECKING, Any
 from factbook.clock import Clock, now
 from factbook.errors import ConfigurationError
 from factbook.facts.datasource import DataSource
-from factbook.integrations import catalog
+from factbook.integrations import catalog, vendors
 
 if TYPE_CHECKING:
-    from factbook.integrations.integration import Integration, Vendor
+    from factbook.integrations.configuration import Vendor
+    from factbook.integrations.integration import Integration
 
 SOURCES: tuple[DataSource, ...] = catalog.SOURCES
 
 # Packages beside this one offer their vendors as entry points of this group.
-GROUP = "factbook.sources"
+GROUP = "factbook.integrations"
 
 # Each is the name of a folder, whose INTEGRATION it is.
-VENDORS = ("datadog", "git", "gitea", "github", "gitlab", "pagerduty", "prometheus", "snyk")
+VENDORS = tuple(sorted(one.id for one in vendors.VENDORS))
 
 
 def vendor(id_: str) -> "Vendor":

@@ -4,20 +4,42 @@ Targets are the things at that instance that annotations point to, e.g. a reposi
 `owner/name`. Facts are named by shape and path: `codehost.pullRequests.total`.
 """
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, TypeVar
 
-import msgspec
-
-from factbook.clock import Clock, now
 from factbook.facts import shapes
-from factbook.facts.datasource import DataSource, Handler, Lifecycle
+from factbook.facts.datasource import DataSource
 from factbook.facts.schema import Fact
 from factbook.facts.shapes import Shape
-from factbook.integrations.probes import Probe
 from factbook.outbound import ANONYMOUS, Answer, Credential, HttpClient, Memory
 from factbook.outbound.outcomes import Missing
+
+T = TypeVar("T")
+V = TypeVar("V")
+
+EVERYTHING: Final = ("",)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Probe:
+    """One request to the host of an integration, or to a further one (`further` is its base URL).
+
+    `right` is the permission that it tests, in the vendor's words. `facts` are the places, such as
+    `incident.serviceInfo`, that stay unknown without it; "" is everything. A `json` body is sent by
+    POST and only reads, too. An answer with a status in `also` proves the right as well.
+    """
+
+    right: str
+    target: str
+    facts: tuple[str, ...] = EVERYTHING
+    query: Mapping[str, Any] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
+    json: Any = None
+    budget: str = ""
+    further: str = ""
+    also: Sequence[int] = ()
 
 
 class CollectionSubject(NamedTuple):
@@ -73,6 +95,21 @@ Collect = Callable[[Sequence[str], HttpClient, Memory, int], Awaitable[dict[str,
 Read = Callable[[str, str, HttpClient, Memory], Awaitable[Answer]]
 
 
+# The base URL of an integration that makes no calls by itself; a name that never exists.
+NOWHERE: Final = "https://nowhere.invalid"
+
+
+def _anonymous(_: HttpClient) -> Credential:
+    return ANONYMOUS
+
+
+def portions(targets: Sequence[str], size: int | None = None) -> list[list[str]]:
+    """The targets, each once, in portions of `size`, or all in one without it."""
+    distinct = list(dict.fromkeys(targets))
+    step = size or len(distinct) or 1
+    return [distinct[i : i + step] for i in range(0, len(distinct), step)]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Integration:
     """One configured instance of a vendor, with one credential.
@@ -100,103 +137,31 @@ class Integration:
     """
 
     source: DataSource
-    fills: tuple[str, ...]
-    credential: str
+    fills: tuple[str, ...] = ()
+    credential: str = ""
     edition: str = ""
-    authorize: Authorize = field(repr=False)
-    base_url: str
+    authorize: Authorize = field(default=_anonymous, repr=False)
+    base_url: str = NOWHERE
     further: Mapping[str, Authorize] = field(default_factory=dict, repr=False)
     at_once: int = 1
     calls_at_once: int = 1
+    pace: Mapping[str, int] = field(default_factory=dict)
     target: Callable[[Mapping[str, Any]], str | Missing]
-    batches: Callable[[Sequence[str]], list[list[str]]]
+    batches: Callable[[Sequence[str]], list[list[str]]] = portions
     collect: Collect
     read: Read | None = None
     probes: tuple[Probe, ...] = ()
 
-
-def source_of(
-    vendor: str,
-    id_: str,
-    title: str,
-    description: str,
-    annotations: Iterable[str],
-    facts: tuple[Fact, ...],
-    *,
-    minutes: int = 30,
-) -> DataSource:
-    """The data source of one instance of a vendor: for entities that have one of the annotations.
-
-    Every six hours, kept for 90 days; `minutes` is the longest that a run may take.
-    """
-    return DataSource(
-        id=id_,
-        title=title,
-        description=description,
-        cadence="0 */6 * * *",
-        lifecycle=Lifecycle(time_to_live={"days": 90}),
-        handler=Handler("builtin", id_, builtin_id=vendor),
-        timeout={"minutes": minutes},
-        entity_filter=[{f"metadata.annotations.{key}": {"exists": True}} for key in annotations],
-        schema=facts,
-    )
+    def __post_init__(self) -> None:
+        if not self.credential:
+            object.__setattr__(self, "credential", self.source.id)
 
 
-# The base URL of an integration that asks no host by itself; a name that never exists.
-NOWHERE: Final = "https://nowhere.invalid"
-
-
-def asking_nobody(
-    source: DataSource,
-    *,
-    queue: str,
-    target: Callable[[Mapping[str, Any]], str | Missing],
-    batches: Callable[[Sequence[str]], list[list[str]]],
-    collect: Collect,
-    at_once: int = 1,
-) -> Integration:
-    """An integration that is told what it needs in another way than by its client."""
-    return Integration(
-        source=source,
-        fills=(),
-        credential=queue,
-        authorize=lambda _: ANONYMOUS,
-        base_url=NOWHERE,
-        at_once=at_once,
-        target=target,
-        batches=batches,
-        collect=collect,
-    )
-
-
-class Configure(Protocol):
-    """Makes an integration of the name and the values of a table of the settings."""
-
-    def __call__(self, name: str, values: Mapping[str, Any], *, clock: Clock = now) -> Integration:
-        """The integration; raises ConfigurationError, which never says a value."""
-        ...
-
-
-@dataclass(frozen=True, kw_only=True)
-class Vendor:
-    """A kind of integration: what its folder exports as INTEGRATION.
-
-    `options` is the type of its table in the settings, `configured` reads one.
-    """
-
-    id: str
-    title: str
-    options: type[msgspec.Struct]
-    facts: tuple[Fact, ...]
-    fills: tuple[str, ...]
-    configured: Configure
-
-
-def portions(targets: Sequence[str], size: int | None = None) -> list[list[str]]:
-    """The targets, each once, in portions of `size`, or all in one without it."""
-    distinct = list(dict.fromkeys(targets))
-    step = size or len(distinct) or 1
-    return [distinct[i : i + step] for i in range(0, len(distinct), step)]
+async def each(targets: Iterable[T], work: Callable[[T], Coroutine[Any, Any, V]]) -> dict[T, V]:
+    """The result of the work on each of the targets, which is done at the same time."""
+    async with asyncio.TaskGroup() as group:
+        tasks = {target: group.create_task(work(target)) for target in targets}
+    return {target: task.result() for target, task in tasks.items()}
 
 
 def facts_of(shape: Shape, *members: str) -> tuple[Fact, ...]:

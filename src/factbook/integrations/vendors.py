@@ -37,8 +37,8 @@ VENDORS: Final = (
         "Pull requests, issues, branch protection and files.",
         ("host", "token"),
     ),
-    VendorSummary("git", "Git", "The files of repositories on any host of Git.", ("host", "token")),
-    VendorSummary("snyk", "Snyk", "Security issues by their severity.", ("token", "organizations")),
+    VendorSummary("git", "Git", "The files of repositories on any Git host.", ("host", "token")),
+    VendorSummary("snyk", "Snyk", "Security issues by severity.", ("token", "organizations")),
     VendorSummary("pagerduty", "PagerDuty", "Incidents and who is on call.", ("api_key",)),
     VendorSummary(
         "datadog",
@@ -46,7 +46,5 @@ VENDORS: Final = (
         "Monitors and service level objectives.",
         ("api_key", "application_key"),
     ),
-    VendorSummary(
-        "prometheus", "Prometheus", "Alerts, recording rules and up time.", ("base_url",)
-    ),
+    VendorSummary("prometheus", "Prometheus", "Alerts, recording rules and uptime.", ("base_url",)),
 )

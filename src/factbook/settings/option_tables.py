@@ -61,6 +61,17 @@ def origin(url: str) -> str:
     return f"{parts.scheme}://{parts.netloc}"
 
 
+def is_address(url: str) -> bool:
+    """True for a web address without a user, a query, a fragment and blanks."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return False
+    if set(url) & set("?# ") or not url.isprintable():
+        return False
+    return parts.scheme in {"https", "http"} and bool(parts.hostname) and "@" not in parts.netloc
+
+
 def _parsed(values: Mapping[str, Any], type_: type[msgspec.Struct]) -> dict[str, Any]:
     """The values, with lists and tables decoded from strings where a variable gave them."""
     hints = get_type_hints(type_)

@@ -1,4 +1,4 @@
-"""The facts of the catalog's own sources, each a bit that the catalog keeps beside an entity."""
+"""Facts of the catalog's own sources, each a bit that the catalog keeps beside an entity."""
 
 from functools import lru_cache
 from typing import NamedTuple
@@ -11,7 +11,7 @@ from factbook.facts.schema import Fact
 
 
 class CatalogFact(NamedTuple):
-    """One fact: its name, the bit that decides it, and what it means."""
+    """One fact: its name, the bit that holds it, and its description."""
 
     name: str
     bit: int
@@ -19,7 +19,7 @@ class CatalogFact(NamedTuple):
 
 
 class CatalogSource(NamedTuple):
-    """One source: its id and title, the group of the compliance shape that it fills, its facts."""
+    """One source: id, title, description, its group in the compliance shape, and its facts."""
 
     id: str
     title: str
@@ -58,6 +58,11 @@ _SOURCES = (
                 bits.HAS_RELATIONSHIPS,
                 "There is any relation other than ownedBy.",
             ),
+            CatalogFact(
+                "ownerExists",
+                bits.OWNER_EXISTS,
+                "The target of the ownedBy relation is in the catalog.",
+            ),
         ),
     ),
     CatalogSource(
@@ -92,8 +97,14 @@ SOURCES = tuple(
 
 
 def answers(source_id: str) -> bool:
-    """Whether this is one of the catalog's own sources."""
+    """True if this is one of the catalog's own sources."""
     return source_id in _BY_ID
+
+
+@lru_cache
+def looks_for_owners(source_id: str) -> bool:
+    """True if facts of the source need the bit of the owner, which is not stored."""
+    return any(fact.bit == bits.OWNER_EXISTS for fact in _BY_ID[source_id].facts)
 
 
 @lru_cache(maxsize=1024)
