@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 
 from factbook.facts.shapes import SHAPES, facts
-from factbook.integrations.integration import Vendor
+from factbook.integrations.configuration import Vendor
 from tests.docs.parts import parts_in
-from tests.docs.vendors import READMES, parts_of
+from tests.docs.vendors import PAGES, VENDORS
 
 each = pytest.mark.parametrize(
-    ("readme", "vendor"), READMES.items(), ids=[vendor.id for vendor in READMES.values()]
+    ("folder", "vendor"), VENDORS.items(), ids=[vendor.id for vendor in VENDORS.values()]
 )
 MEMBERS = {
     f"{shape.name}.{member.name}": {f"{shape.name}.{path}" for path, _ in member.paths}
@@ -20,21 +20,25 @@ MEMBERS = {
 
 
 @each
-def test_the_folder_has_its_fixed_files(readme: Path, vendor: Vendor) -> None:
-    assert readme.parent.name == vendor.id
-    for name in ("__init__.py", "client.py", "facts.py"):
-        assert (readme.parent / name).is_file(), name
+def test_the_folder_has_its_fixed_files(folder: Path, vendor: Vendor) -> None:
+    assert folder.name == vendor.id
+    for name in ("__init__.py", "client.py", "options.py"):
+        assert (folder / name).is_file(), name
 
 
 @each
-def test_the_readme_is_as_the_code_makes_it(readme: Path, vendor: Vendor) -> None:
-    made = {name: part().strip() for name, part in parts_of(vendor).items()}
-    written = "`python -m tests.docs` writes the parts anew"
-    assert parts_in(readme.read_text()) == made, written
+def test_its_page_says_rights_options_the_calls_of_a_first_run_limits_and_facts(
+    folder: Path, vendor: Vendor
+) -> None:
+    text = (PAGES / f"{vendor.id}.md").read_text()
+    headings = [line.removeprefix("## ") for line in text.splitlines() if line.startswith("## ")]
+    assert {"Settings", "Rights", "A first run", "Limits", "Facts"} <= set(headings)
+    assert {f"options:{vendor.id}", f"facts:{vendor.id}"} <= parts_in(text).keys()
+    assert f"({vendor.id}.md)" in (PAGES / "index.md").read_text()
 
 
 @each
-def test_the_facts_are_those_of_the_shapes_that_are_filled(readme: Path, vendor: Vendor) -> None:
+def test_the_facts_are_those_of_the_shapes_that_are_filled(folder: Path, vendor: Vendor) -> None:
     shapes = {
         shape.name: {f"{shape.name}.{fact.name}" for fact in facts(shape)} for shape in SHAPES
     }
