@@ -8,17 +8,27 @@ from factbook.clock import Clock, now
 from factbook.errors import ConfigurationError
 from factbook.facts.datasource import DataSource, Handler, Lifecycle
 from factbook.facts.schema import Fact
-from factbook.integrations.integration import Collected, Integration, Vendor, facts_of, portions
-from factbook.integrations.locations import SourceLocation, annotations, location
-from factbook.integrations.probes import Probe
-from factbook.outbound import ANONYMOUS, Answer, Credential, HttpClient, Memory, path
+from factbook.integrations.configuration import Instance, InstanceOptions, Vendor, vendor
+from factbook.integrations.integration import (
+    Collected,
+    Integration,
+    Probe,
+    each,
+    facts_of,
+    portions,
+)
+from factbook.integrations.listings import NumberedPages
+from factbook.integrations.locations import SourceLocation as Location
+from factbook.integrations.locations import annotations, location
+from factbook.outbound import ANONYMOUS, Answer, Credential, Memory, path
+from factbook.outbound import HttpClient as Client
 from factbook.outbound.outcomes import Missing, Outcome
-from factbook.settings.option_tables import origin, read, source_id, title
+from factbook.settings.option_tables import about, origin, read, source_id, title
 
 __all__ = [
     "ANONYMOUS",
     "Answer",
-    "HttpClient",
+    "Client",
     "Clock",
     "Collected",
     "ConfigurationError",
@@ -26,15 +36,20 @@ __all__ = [
     "DataSource",
     "Fact",
     "Handler",
+    "Instance",
+    "InstanceOptions",
     "Integration",
     "Lifecycle",
-    "SourceLocation",
+    "Location",
     "Memory",
     "Missing",
+    "NumberedPages",
     "Outcome",
     "Probe",
     "Vendor",
+    "about",
     "annotations",
+    "each",
     "facts_of",
     "location",
     "now",
@@ -44,4 +59,5 @@ __all__ = [
     "read",
     "source_id",
     "title",
+    "vendor",
 ]

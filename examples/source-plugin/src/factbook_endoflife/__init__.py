@@ -72,14 +72,14 @@ def target(entity: Mapping[str, Any]) -> str | sdk.Missing:
 
 
 async def collect(
-    targets: Sequence[str], client: sdk.HttpClient, memory: sdk.Memory, now: int
+    targets: Sequence[str], client: sdk.Client, memory: sdk.Memory, now: int
 ) -> dict[str, sdk.Collected]:
     """The facts about each target, or why there are none."""
     return {one: await _collected(one, client, memory, now) for one in targets}
 
 
 async def _collected(
-    target: str, client: sdk.HttpClient, memory: sdk.Memory, now: int
+    target: str, client: sdk.Client, memory: sdk.Memory, now: int
 ) -> sdk.Collected:
     product, release = target.split("@")
     # With the memory, what has not changed since is confirmed and not sent again.
