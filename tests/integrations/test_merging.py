@@ -132,3 +132,31 @@ def test_figures_of_nothing_are_not_applicable() -> None:
     assert found["pullRequests"] == {"mergedLastMonth": 0}
     absent = [*found["mergeTime"].values(), *found["latestMergedPR"].values()]
     assert {one.outcome for one in absent} == {Outcome.NOT_APPLICABLE}
+
+
+def robots(size: int, people: int) -> list[MergedPull]:
+    """One merged each hour, by bots but for the oldest ones."""
+    return [
+        MergedPull(number, "Bump", "robot", number < size - people, at - HOUR, at, at)
+        for number in range(size)
+        for at in [NOON - number * HOUR]
+    ]
+
+
+def test_a_repository_of_bots_is_not_read_to_its_end() -> None:
+    seen, page_count = read(robots(5_000, 0), bots=False)
+    assert page_count == 10
+    found = figures(seen, CUTOFF, bots=False)
+    assert found["pullRequests"]["mergedLastMonth"] == 30 * 24 + 1
+    assert found["latestMergedPR"] == {"title": "Bump", "author": "robot"}
+    assert {one.outcome for one in found["mergeTime"].values()} == {Outcome.NOT_APPLICABLE}
+
+
+def test_a_month_of_bots_is_read_whole_however_long_it_is() -> None:
+    busy = [pull._replace(updated_at=NOON, merged_at=NOON) for pull in robots(1_500, 0)]
+    assert read(busy, bots=False)[1] == 15
+
+
+def test_people_among_many_bots_are_found() -> None:
+    seen, _ = read(robots(900, 50), bots=False)
+    assert figures(seen, CUTOFF, bots=False)["mergeTime"]["avgHours"] == 1.0

@@ -1,10 +1,15 @@
 """Location of an entity's source code, read from its annotations."""
 
+import re
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 SOURCE_LOCATION: Final = "backstage.io/source-location"
+
+# As git writes addresses of its own.
+_SHORT: Final = re.compile(r"git@([^/:@\s]+):([^:\s]+)", re.ASCII)
+_SCHEMES: Final = ("https", "http", "ssh")
 
 
 class SourceLocation(NamedTuple):
@@ -27,6 +32,28 @@ def location(entity: Mapping[str, Any]) -> SourceLocation | None:
     if isinstance(text, str) and text.startswith(("url:https://", "url:http://")):
         return parsed(text.removeprefix("url:"))
     return None
+
+
+def slug(text: str, host: str) -> SourceLocation | None:
+    """The location that a slug names: `acme/x`, or the URL of a repository, with or without `.git`.
+
+    A slug that is not a URL has no scheme and refers to this host. None for a URL on another
+    host, or one that contains a credential.
+    """
+    text = text.strip()
+    short = _SHORT.fullmatch(text)
+    if short:
+        place: SourceLocation | None = SourceLocation("ssh", short[1].lower(), short[2].strip("/"))
+    elif "://" in text:
+        place = parsed(text)
+    elif text.lower().startswith(f"{host}/"):
+        place = parsed(f"https://{text}")
+    else:
+        return SourceLocation("", host, text.rstrip("/").removesuffix(".git"))
+    if place is None or place.scheme not in _SCHEMES:
+        return None
+    at = place.host.removeprefix("git@") if place.scheme == "ssh" else place.host
+    return place._replace(host=at) if at == host else None
 
 
 def parsed(url: str) -> SourceLocation | None:

@@ -6,7 +6,7 @@ is complete long before every page is read. Times are milliseconds since the epo
 
 import heapq
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 
 from factbook.clock import DAY, HOUR, SECOND
@@ -14,6 +14,8 @@ from factbook.outbound.outcomes import Missing, Outcome
 
 MONTH: Final = 30 * DAY
 NEWEST: Final = 100
+# Of a repository where bots do nearly everything, people's are looked for among so many.
+MOST_WITH_BOTS: Final = 1_000
 
 
 class MergedPull(NamedTuple):
@@ -38,15 +40,27 @@ def milliseconds(moment: datetime) -> int:
     return round(moment.timestamp() * SECOND)
 
 
-def complete(seen: Iterable[MergedPull], last_updated: int, cutoff: int, *, bots: bool) -> bool:
-    """Whether pages read so far, in descending order of update, hold the whole population.
+def timestamp(moment: int) -> str:
+    """A time as code hosts read it, to the second."""
+    return datetime.fromtimestamp(moment // SECOND, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
-    `last_updated` is that of the last one read. Merging updates a pull request, so none of those
-    still to come was merged after it.
+
+def complete(seen: Iterable[MergedPull], last_updated: int, cutoff: int, *, bots: bool) -> bool:
+    """True if the pages read so far, in descending order of update, hold the whole population.
+
+    `last_updated` is the update time of the last pull request read. A merge updates a pull request,
+    so none on a later page was merged after it. Without `bots`, reading may stop after
+    `MOST_WITH_BOTS` pull requests and those of the last month.
     """
-    merged = [pull.merged_at for pull in seen if bots or not pull.is_bot]
-    newest = heapq.nlargest(NEWEST, merged)
-    return last_updated < cutoff and len(newest) == NEWEST and newest[-1] >= last_updated
+    if last_updated >= cutoff:
+        return False
+    pulls = list(seen)
+    newest = heapq.nlargest(NEWEST, (one.merged_at for one in pulls if bots or not one.is_bot))
+    if len(newest) == NEWEST and newest[-1] >= last_updated:
+        return True
+    if bots or len(pulls) < MOST_WITH_BOTS:
+        return False
+    return max(one.merged_at for one in pulls) >= last_updated
 
 
 def figures(
