@@ -4,23 +4,57 @@ Source: YAML 1.2.2, chapter 10.3. By itself the library reads YAML 1.1, where `o
 is 493, `12:30:45` is 45045 and U+2028 ends a line.
 """
 
+import re
 from typing import Any, Final
 
 import yaml
 
-# Of a number. One of base 60, such as 1:30, is read digit by digit, each a larger sum than before.
+_TAG: Final = "tag:yaml.org,2002:"
+# Of a number, which is read digit by digit into an ever larger sum.
 _LONGEST: Final = 1_000
-_NUMBERS: Final = frozenset({"tag:yaml.org,2002:int", "tag:yaml.org,2002:float"})
+_NUMBERS: Final = frozenset({f"{_TAG}int", f"{_TAG}float"})
 # The library calls itself for what is nested; much deeper, the process has no room for that.
 _DEEPEST: Final = 1_000
-# What the library lets through, such as IndexError for `!!int ""` and KeyError for `!!bool x`.
+# What the library lets through, such as TypeError for a mapping that is merged into itself.
 _ESCAPING: Final = (LookupError, ValueError, ArithmeticError, AttributeError, TypeError)
+
+_NULL: Final = re.compile(r"(null|Null|NULL|~|)\Z")
+_BOOLEAN: Final = re.compile(r"(true|True|TRUE|false|False|FALSE)\Z")
+_INTEGER: Final = re.compile(r"([-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+)\Z")
+_FLOAT: Final = re.compile(
+    r"([-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?"
+    r"|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN))\Z"
+)
+# What has no quotes: its kind, its form, and the characters that it can begin with. The first that
+# fits decides. `<<` is not of YAML 1.2; who writes it means a merge.
+IMPLICIT: Final = (
+    ("null", _NULL, ["~", "n", "N", ""]),
+    ("bool", _BOOLEAN, list("tTfF")),
+    ("int", _INTEGER, list("-+0123456789")),
+    ("float", _FLOAT, list("-+.0123456789")),
+    ("merge", re.compile(r"<<\Z"), ["<"]),
+)
+# YAML 1.1 ends a line at these, 1.2 does not: others stand for them while the library reads.
+_BREAKS: Final = {"\x85": "\ufdd0", "\u2028": "\ufdd1", "\u2029": "\ufdd2"}
+_HIDING: Final = str.maketrans(_BREAKS)
+_SHOWING: Final = str.maketrans({other: char for char, other in _BREAKS.items()})
 
 
 class Loader(yaml.CSafeLoader):
     """Constructs plain values only; raises YAMLError, and nothing else, for everything else."""
 
+    yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # noqa: RUF012
+
     _depth = 0
+
+    def __init__(self, stream: str | bytes) -> None:
+        self._hidden = has_breaks(stream)
+        super().__init__(_hiding(stream) if self._hidden else stream)
+
+    def construct_scalar(self, node: yaml.ScalarNode | yaml.MappingNode) -> Any:
+        """The text of a scalar."""
+        found = super().construct_scalar(node)
+        return found.translate(_SHOWING) if self._hidden else found
 
     def descend_resolver(self, current_node: Any, current_index: Any) -> None:
         """Called before a node is read. Raises ComposerError if it is nested too deeply."""
@@ -42,6 +76,9 @@ class Loader(yaml.CSafeLoader):
             return super().construct_document(node)
         except RecursionError:
             raise _wrong(node, "it is nested too deeply") from None
+        finally:  # the next document begins anew, also behind one that cannot be made
+            self.constructed_objects, self.recursive_objects = {}, {}
+            self.state_generators, self.deep_construct = [], False
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
         """The value of a node. Raises ConstructorError if it does not match its tag."""
@@ -53,5 +90,94 @@ class Loader(yaml.CSafeLoader):
             raise _wrong(node, f"a value is none of {node.tag}") from None
 
 
+class UniqueLoader(Loader):
+    """Converts the keys of mappings to strings; refuses duplicate keys, as YAML demands."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        """A mapping. Raises ConstructorError for a duplicate key."""
+        seen = set()
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode) and key.tag != f"{_TAG}merge":
+                text = key_text(self.construct_object(key))
+                if text in seen:
+                    raise _wrong(key, f'the key "{text}" is there twice')
+                seen.add(text)
+        found = super().construct_mapping(node, deep)
+        return {key_text(key): value for key, value in found.items()}
+
+
+def key_text(key: object) -> str:
+    """The string for a key, since JSON has no other keys: `1.50` becomes 1.5."""
+    match key:
+        case str():
+            return key
+        case bool() | None:
+            return {True: "true", False: "false", None: "null"}[key]
+        case float() if key.is_integer():
+            return str(int(key))
+        case _:
+            return str(key)
+
+
+def has_breaks(stream: str | bytes) -> bool:
+    """True if the stream contains line breaks that are not line breaks in YAML 1.2."""
+    if isinstance(stream, bytes):
+        return any(char.encode() in stream for char in _BREAKS)
+    return any(char in stream for char in _BREAKS)
+
+
+def _hiding(stream: str | bytes) -> str | bytes:
+    """The stream with line breaks that only YAML 1.1 knows replaced; UTF-16 stays unchanged."""
+    try:
+        text = stream.decode() if isinstance(stream, bytes) else stream
+    except UnicodeDecodeError:
+        return stream
+    if any(other in text for other in _BREAKS.values()):
+        raise yaml.reader.ReaderError("", 0, 0xFDD0, "unicode", "no character of a text")
+    return text.translate(_HIDING)
+
+
 def _wrong(node: yaml.Node, problem: str) -> yaml.constructor.ConstructorError:
     return yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
+
+
+def _of_form(form: re.Pattern[str], loader: Loader, node: yaml.ScalarNode) -> str:
+    """The text of a scalar; raises ValueError when its tag claims another form."""
+    text = str(loader.construct_scalar(node))
+    if not form.match(text):
+        raise ValueError
+    return text
+
+
+def _null(loader: Loader, node: yaml.ScalarNode) -> None:
+    _of_form(_NULL, loader, node)
+
+
+def _boolean(loader: Loader, node: yaml.ScalarNode) -> bool:
+    return _of_form(_BOOLEAN, loader, node)[0] in "tT"
+
+
+def _integer(loader: Loader, node: yaml.ScalarNode) -> int:
+    text = _of_form(_INTEGER, loader, node)
+    base = {"0o": 8, "0x": 16}.get(text[:2], 10)
+    return int(text[2:] if base != 10 else text, base)
+
+
+def _float(loader: Loader, node: yaml.ScalarNode) -> float:
+    text = _of_form(_FLOAT, loader, node)
+    return float(text.lower().replace(".inf", "inf").replace(".nan", "nan"))
+
+
+def _text(loader: Loader, node: yaml.ScalarNode) -> str:
+    return str(loader.construct_scalar(node))
+
+
+for _kind, _form, _beginnings in IMPLICIT:
+    Loader.add_implicit_resolver(_TAG + _kind, _form, _beginnings)
+for _kind, _made in {"null": _null, "bool": _boolean, "int": _integer, "float": _float}.items():
+    Loader.add_constructor(_TAG + _kind, _made)
+# What YAML 1.1 has besides, and the core schema does not: it is read as what it is written as.
+for _kind in ("timestamp", "binary", "merge"):
+    Loader.add_constructor(_TAG + _kind, _text)
+for _kind, _as in {"set": "map", "omap": "seq", "pairs": "seq"}.items():
+    Loader.add_constructor(_TAG + _kind, Loader.yaml_constructors[_TAG + _as])
