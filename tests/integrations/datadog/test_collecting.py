@@ -1,6 +1,6 @@
 """What is counted, and what is unknown, in each situation that keys and answers make."""
 
-from time import perf_counter
+from time import thread_time
 from typing import Any
 
 import pytest
@@ -8,9 +8,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from factbook.clock import HOUR, MINUTE
-from factbook.integrations.datadog import FACTS
-from factbook.integrations.datadog.client import MOST_PAGES, PAGE
-from factbook.integrations.datadog.facts import collected
+from factbook.integrations.datadog import INTEGRATION
+from factbook.integrations.datadog.client import MOST_PAGES, PAGE, collected
 from factbook.integrations.integration import Collected
 from tests.fakes.datadog import Monitor, Objective
 from tests.fakes.faults import (
@@ -34,7 +33,7 @@ each_kind = pytest.mark.parametrize("kind", KINDS)
 
 def words(found: Collected) -> dict[str, str]:
     """The words of the reasons; every fact has either a value or one of them."""
-    assert found.values.keys() | found.missing.keys() == {fact.name for fact in FACTS}
+    assert found.values.keys() | found.missing.keys() == {fact.name for fact in INTEGRATION.facts}
     assert not found.values.keys() & found.missing.keys()
     return {place: text.split(":")[0] for place, text in found.reasons.items()}
 
@@ -114,9 +113,9 @@ async def test_calls_do_not_grow_with_the_number_of_targets(entities: int) -> No
 def test_targets_and_monitors_are_not_multiplied() -> None:
     targets = [f"service:s{i},team:all service:s{i}" for i in range(10_000)]
     listed = [frozenset({f"service:s{i}", "team:all", "env:prod"}) for i in range(10_000)]
-    start = perf_counter()
+    start = thread_time()
     found = collected(targets, listed, listed)
-    assert perf_counter() - start < 2
+    assert thread_time() - start < 2
     one = {MONITOR_COUNT: 1, SLO_COUNT: 1}
     assert all(found[target].values == one for target in targets)
 
@@ -231,8 +230,9 @@ async def test_a_listing_that_has_no_end_is_not_read_for_ever() -> None:
     assert words(await asking.one(APP)) == {MONITOR_COUNT: "upstream-error"}
     assert fake.requests["monitors"] == 2
     fake.fail("monitors", endless, times=MOST_PAGES + 1)
-    assert words(await asking.one(APP)) == {MONITOR_COUNT: "upstream-error"}
-    assert fake.requests["monitors"] == 2 + MOST_PAGES
+    for _ in range(2):
+        assert words(await asking.one(APP)) == {MONITOR_COUNT: "too-large"}
+        assert fake.requests["monitors"] == 2 + MOST_PAGES
 
 
 async def test_monitors_and_objectives_that_come_and_go_are_counted_anew() -> None:

@@ -7,7 +7,7 @@ import pytest
 from factbook.errors import ConfigurationError
 from factbook.facts import datasource
 from factbook.integrations.datadog import INTEGRATION
-from factbook.integrations.datadog.options import SITES, Options
+from factbook.integrations.datadog.options import SITES, DatadogOptions
 from factbook.settings.option_tables import read
 from tests.integrations.datadog.asking import KEYS
 
@@ -30,7 +30,7 @@ ADDRESS = "base_url has to be like https://host/path"
 def test_the_address_follows_from_the_site_unless_it_is_given(
     table: dict[str, Any], address: str
 ) -> None:
-    assert read("datadog", "default", KEYS | table, Options).address == address
+    assert read("datadog", "default", KEYS | table, DatadogOptions).address == address
     assert INTEGRATION.configured("default", KEYS | table).base_url == address
 
 
@@ -49,6 +49,10 @@ def test_the_address_follows_from_the_site_unless_it_is_given(
             "site has to be a host name in lower case, such as datadoghq.eu",
         ),
         (KEYS | {"base_url": "ftp://api.datadoghq.com"}, ADDRESS),
+        (KEYS | {"base_url": "https://api.datadoghq.com/#part"}, ADDRESS),
+        (KEYS | {"base_url": "https://api.datadoghq.com/x?"}, ADDRESS),
+        (KEYS | {"base_url": "https://api.datadoghq.com/a b"}, ADDRESS),
+        (KEYS | {"base_url": "https://api.datadoghq.com/\r\nx-a: b"}, ADDRESS),
         (KEYS | {"base_url": "https://name:password@api.datadoghq.com"}, ADDRESS),
         (KEYS | {"base_url": "https://api.datadoghq.com/../x?y=1"}, ADDRESS),
         (KEYS | {"tag_key": "Service:"}, "tag_key has to be a key in lower case, such as service"),
@@ -63,7 +67,7 @@ def test_a_mistake_is_named_without_a_value(table: dict[str, Any], message: str)
 
 def test_no_secret_is_shown() -> None:
     integration = INTEGRATION.configured("default", KEYS)
-    shown = f"{integration!r} {integration.source.render()} {Options(**KEYS)!r}"
+    shown = f"{integration!r} {integration.source.render()} {DatadogOptions(**KEYS)!r}"
     assert not [secret for secret in KEYS.values() if secret in shown]
 
 

@@ -75,7 +75,7 @@ def test_annotations_name_tags_as_datadog_writes_them(
 def test_other_annotations_name_nothing(annotations: Any) -> None:
     found = target(annotations)
     assert isinstance(found, Missing)
-    assert found.outcome is Outcome.NO_ANNOTATION
+    assert found.outcome in {Outcome.NO_ANNOTATION, Outcome.BAD_ANNOTATION}
     assert "evil" not in found.detail
 
 
@@ -83,6 +83,9 @@ def test_an_instance_counts_for_its_own_site_and_key() -> None:
     table = {"site": "datadoghq.eu", "tag_key": "app"}
     assert target({NAME: "one", SITE: "datadoghq.eu"}, **table) == "app:one app:one"
     assert isinstance(target({NAME: "one", SITE: "datadoghq.com"}, **table), Missing)
+    browser = {"site": "app.datadoghq.com", "base_url": "https://api.datadoghq.com"}
+    for annotations in ({NAME: "app"}, {NAME: "app", SITE: "app.datadoghq.com"}):
+        assert target(annotations, **browser) == APP
 
 
 @pytest.mark.spec("sources.annotations-choose-among-the-configured")
@@ -96,3 +99,25 @@ async def test_no_word_of_an_annotation_is_sent() -> None:
         ("/api/v1/slo", [("limit", "500"), ("offset", "0")]),
     ]
     assert {one.headers["host"] for one in fake.exchanges} == {"api.datadoghq.com"}
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "service:app AND env:prod",
+        "service:(app OR web)",
+        "scope:{service:app}",
+        "NOT team:one",
+        "service:app*",
+    ],
+)
+def test_a_query_is_no_list_of_tags_and_counts_nothing(query: str) -> None:
+    found = target({MONITORS: query})
+    assert found == Missing(Outcome.BAD_ANNOTATION, f"{MONITORS} is no list of tags with commas")
+    assert target({SLO: query, MONITORS: "service:app"}) == "service:app "
+    assert isinstance(nothing := target({}), Missing)
+    assert nothing.outcome is Outcome.NO_ANNOTATION
+
+
+def test_names_that_hold_the_words_of_queries_are_tags() -> None:
+    assert target({MONITORS: "team:brand,app:not-found"}) == "app:not-found,team:brand "

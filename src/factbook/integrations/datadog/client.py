@@ -4,126 +4,106 @@ Searches would take fewer calls for a few targets, but they use an index of thei
 word also matches names and scopes; so there is only this method.
 """
 
-import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
 
 import msgspec
 
-from factbook.integrations.datadog import facts
-from factbook.integrations.datadog.facts import Listed
-from factbook.integrations.datadog.options import Options
-from factbook.integrations.datadog.targets import written
-from factbook.integrations.integration import Collected
-from factbook.outbound import Credential, HttpClient, Memory
-from factbook.outbound.outcomes import TOO_MANY, UNUSABLE, Missing, Outcome
+from factbook.integrations.datadog.options import normalized
+from factbook.integrations.integration import Collected, Probe
+from factbook.integrations.listings import NumberedPages, together
+from factbook.outbound import HttpClient, Memory
+from factbook.outbound.outcomes import Missing, Outcome
 
 # Half of what Datadog allows: a page with long messages stays below the largest answer read.
 PAGE: Final = 500
 # 100,000 of a kind: beyond it there is no figure rather than a late one.
 MOST_PAGES: Final = 200
-
 _INCOMPLETE: Final = Missing(Outcome.TRANSIENT, "answered with errors")
-_REPEATED: Final = Missing(Outcome.TRANSIENT, "answered with the same page again")
+_NO_TAGS: Final = Missing(Outcome.NO_ANNOTATION, "no annotation lists their tags")
+
+PROBES: Final = (
+    Probe(
+        right="monitors_read",
+        target="/api/v1/monitor",
+        facts=("observability.monitorCount",),
+        query={"page": 0, "page_size": 1},
+        budget="monitors",
+    ),
+    Probe(
+        right="slos_read",
+        target="/api/v1/slo",
+        facts=("observability.sloCount",),
+        query={"limit": 1},
+        budget="slos",
+    ),
+)
+
+# The tags of each one listed.
+Listed = Sequence[frozenset[str]]
 
 
-class _Monitor(msgspec.Struct):
-    id: int
-    tags: list[str] | None = None
-
-
-class _Objective(msgspec.Struct):
-    id: str
+class _Tagged(msgspec.Struct):
+    id: int | str
     tags: list[str] | None = None
     monitor_tags: list[str] | None = None
 
+    def normalized(self) -> frozenset[str]:
+        return normalized(self.tags, self.monitor_tags)
+
 
 class _Objectives(msgspec.Struct):
-    data: list[_Objective]
+    data: list[_Tagged]
     errors: list[Any] | None = None
 
 
-_Page = list[tuple[int | str, frozenset[str]]]
-
-
-class _Listing(NamedTuple):
-    """One of the two: the limit that it counts against, its address, and how a page is read."""
-
-    budget: str
-    path: str
-    query: Callable[[int], Mapping[str, int]]
-    read: Callable[[Any], _Page | Missing]
-
-
-def credential(name: str, options: Options, _: HttpClient) -> Credential:
-    """What proves who asks: both keys."""
-    return Credential.fixed(
-        name, {"dd-api-key": options.api_key, "dd-application-key": options.application_key}
-    )
-
-
 async def collect(
-    targets: Sequence[str], client: HttpClient, _: Memory, __: int
+    targets: Sequence[str], client: HttpClient, memory: Memory, now: int
 ) -> dict[str, Collected]:
-    """The facts about each target, or why there are none."""
-    async with asyncio.TaskGroup() as group:
-        monitors = group.create_task(_listed(client, _MONITORS))
-        objectives = group.create_task(_listed(client, _OBJECTIVES))
-    return facts.collected(targets, monitors.result(), objectives.result())
+    """The facts about each target, or the reason that there are none."""
+
+    async def monitors(number: int) -> list[_Tagged] | Missing:
+        query = {"page": number, "page_size": PAGE}
+        answer = await client.get("/api/v1/monitor", query=query, budget="monitors")
+        return answer.read_as(list[_Tagged])
+
+    async def objectives(number: int) -> list[_Tagged] | Missing:
+        query = {"limit": PAGE, "offset": number * PAGE}
+        answer = await client.get("/api/v1/slo", query=query, budget="slos")
+        found = answer.read_as(_Objectives)
+        if isinstance(found, Missing):
+            return found
+        return _INCOMPLETE if found.errors else found.data
+
+    pages = NumberedPages(memory, now, "Datadog", PAGE, MOST_PAGES, _Tagged.normalized)
+    listed = await together(pages.rows("monitors", monitors), pages.rows("slos", objectives))
+    return collected(targets, *listed)
 
 
-async def _listed(client: HttpClient, listing: _Listing) -> Listed | Missing:
-    """The tags of everything in a listing, or why it is not known whole.
+def collected(
+    targets: Sequence[str], monitors: Listed | Missing, objectives: Listed | Missing
+) -> dict[str, Collected]:
+    """The facts about each target, from the listings or with the reason for their absence."""
+    tags = [target.split(" ") for target in targets]
+    by_monitor = _counts([of_monitors for of_monitors, _ in tags], monitors)
+    by_objective = _counts([of_objectives for _, of_objectives in tags], objectives)
+    counts = zip(targets, by_monitor, by_objective, strict=True)
+    return {
+        target: Collected.of({"observability": {"monitorCount": monitors, "sloCount": objectives}})
+        for target, monitors, objectives in counts
+    }
 
-    The last page is a short one: the count that comes with a page is of that page alone. What moves
-    to a later page in between is counted once.
+
+def _counts(wanted: Sequence[str], listed: Listed | Missing) -> Iterable[int | Missing]:
+    """The number of entries that have all of the tags, for each of the wanted lists of tags.
+
+    Uses an index by tag, so that the cost is not the product of both lists.
     """
-    found: dict[int | str, frozenset[str]] = {}
-    for number in range(MOST_PAGES):
-        answer = await client.get(listing.path, query=listing.query(number), budget=listing.budget)
-        page = listing.read(answer.data) if answer.ok else answer.missing
-        if isinstance(page, Missing):
-            return page
-        before = len(found)
-        found.update(page)
-        if len(page) < PAGE:
-            return list(found.values())
-        if len(found) == before:
-            return _REPEATED
-    return TOO_MANY
-
-
-def _monitors(data: Any) -> _Page | Missing:
-    try:
-        monitors = msgspec.convert(data, list[_Monitor])
-    except msgspec.ValidationError:
-        return UNUSABLE
-    return [(one.id, _written(one.tags)) for one in monitors]
-
-
-def _objectives(data: Any) -> _Page | Missing:
-    try:
-        answer = msgspec.convert(data, _Objectives)
-    except msgspec.ValidationError:
-        return UNUSABLE
-    if answer.errors:
-        return _INCOMPLETE
-    return [(one.id, _written(one.tags, one.monitor_tags)) for one in answer.data]
-
-
-def _written(*lists: Iterable[str] | None) -> frozenset[str]:
-    return frozenset(written(tag) for tags in lists for tag in tags or ())
-
-
-_MONITORS: Final = _Listing(
-    "monitors",
-    "/api/v1/monitor",
-    lambda number: {"page": number, "page_size": PAGE},
-    _monitors,
-)
-_OBJECTIVES: Final = _Listing(
-    "slos",
-    "/api/v1/slo",
-    lambda number: {"limit": PAGE, "offset": number * PAGE},
-    _objectives,
-)
+    if isinstance(listed, Missing):
+        return [listed if tags else _NO_TAGS for tags in wanted]
+    having: dict[str, set[int]] = {tag: set() for tags in wanted for tag in tags.split(",")}
+    for number, found in enumerate(listed):
+        for tag in found & having.keys():
+            having[tag].add(number)
+    common = {tags: set.intersection(*map(having.__getitem__, tags.split(","))) for tags in wanted}
+    return [len(common[tags]) if tags else _NO_TAGS for tags in wanted]

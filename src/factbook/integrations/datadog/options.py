@@ -5,36 +5,41 @@ is equal for all entities with the same tags. Tags are compared in Datadog's nor
 """
 
 import re
-from typing import Annotated, Final
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Annotated, Any, Final
 
-import msgspec
+from factbook.integrations.configuration import InstanceOptions
+from factbook.integrations.locations import annotations
+from factbook.outbound.outcomes import Missing, Outcome
+from factbook.settings.option_tables import HOST, about, is_address
 
-from factbook.errors import ConfigurationError
-from factbook.settings.option_tables import about
+SERVICE_NAME: Final = "datadoghq.com/service-name"
+MONITOR_TAGS: Final = "datadoghq.com/monitor_tags"
+SLO_TAG: Final = "datadoghq.com/slo_tag"
+SITE: Final = "datadoghq.com/site"
+KEYS: Final = (SERVICE_NAME, SLO_TAG, MONITOR_TAGS)
+MOST_TAGS: Final = 20
+MOST_CHARACTERS: Final = 200
+# What queries have and tags have not: `env:prod AND NOT team:(a OR b)`, `scope:{env:prod}`.
+_QUERY: Final = re.compile(r"[(){}*]|\b(?:AND|OR|NOT|IN)\b")
+_REPLACED: Final = re.compile(r"[^\w:./-]")
 
 # Source: Datadog's API description, version 1, and its list of sites.
 SITES: Final = (
     "datadoghq.com",
-    "us3.datadoghq.com",
-    "us5.datadoghq.com",
-    "ap1.datadoghq.com",
-    "ap2.datadoghq.com",
-    "uk1.datadoghq.com",
+    *(f"{region}.datadoghq.com" for region in ("us3", "us5", "ap1", "ap2", "uk1")),
     "datadoghq.eu",
     "ddog-gov.com",
     "us2.ddog-gov.com",
 )
-_SITE: Final = re.compile(r"[a-z0-9-]+(\.[a-z0-9-]+)+", re.ASCII)
-_ADDRESS: Final = re.compile(r"https?://[a-z0-9.:\[\]-]+(/[\w.~-]+)*/?", re.ASCII | re.IGNORECASE)
 _KEY: Final = re.compile(r"[a-z][a-z0-9_./-]{0,99}", re.ASCII)
 
 
-class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One organization of Datadog with one pair of keys."""
+class DatadogOptions(InstanceOptions, frozen=True, kw_only=True):
+    """Organization of Datadog with one pair of keys."""
 
     site: Annotated[
-        str,
-        about("Site of the organization. One that is not Datadog's own needs `base_url`."),
+        str, about("Site of the organization. One that is not Datadog's own needs `base_url`.")
     ] = "datadoghq.com"
     base_url: Annotated[str, about("Address of the interface. Empty: `https://api.<site>`.")] = ""
     api_key: Annotated[str, about("Secret. An API key.")] = ""
@@ -45,30 +50,63 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         str, about("Key of the tag whose value `datadoghq.com/service-name` gives.")
     ] = "service"
 
-    def __post_init__(self) -> None:
-        for problem in _problems(self):
-            raise ConfigurationError(problem)
-
-    def __repr__(self) -> str:
-        """Without the secrets."""
-        return f"Options(site={self.site!r}, base_url={self.base_url!r})"
-
     @property
     def address(self) -> str:
         """The address of the interface, without a slash at its end."""
         return (self.base_url or f"https://api.{self.site}").rstrip("/")
 
+    def problems(self) -> Iterator[str]:
+        """The mistakes in the table."""
+        if not HOST.fullmatch(self.site):
+            yield "site has to be a host name in lower case, such as datadoghq.eu"
+        elif self.site not in SITES and not self.base_url:
+            yield f"without base_url site has to be one of {', '.join(SITES)}"
+        if self.base_url and not is_address(self.base_url):
+            yield "base_url has to be like https://host/path"
+        if not self.api_key or not self.application_key:
+            yield "api_key and application_key are needed, both"
+        if not _KEY.fullmatch(self.tag_key):
+            yield "tag_key has to be a key in lower case, such as service"
 
-def _problems(options: Options) -> list[str]:
-    problems = []
-    if not _SITE.fullmatch(options.site):
-        problems.append("site has to be a host name in lower case, such as datadoghq.eu")
-    elif options.site not in SITES and not options.base_url:
-        problems.append(f"without base_url site has to be one of {', '.join(SITES)}")
-    if options.base_url and not _ADDRESS.fullmatch(options.base_url):
-        problems.append("base_url has to be like https://host/path")
-    if not options.api_key or not options.application_key:
-        problems.append("api_key and application_key are needed, both")
-    if not _KEY.fullmatch(options.tag_key):
-        problems.append("tag_key has to be a key in lower case, such as service")
-    return problems
+
+def target(options: DatadogOptions, entity: Mapping[str, Any]) -> str | Missing:
+    """The tags that the entity's annotations name, or the reason that there are none for this site.
+
+    The tags of a kind come from its own annotation if there is one, else from the name of the
+    service.
+    """
+    known = annotations(entity)
+    site, own = known.get(SITE, options.site), {options.site, f"app.{options.site}"}
+    if not isinstance(site, str) or site.strip().lower() not in own:
+        return Missing(Outcome.NO_ANNOTATION, f"{SITE} is not {options.site}")
+    name = known.get(SERVICE_NAME)
+    service = _written([f"{options.tag_key}:{name.strip()}"]) if isinstance(name, str) else ""
+    wanted = [_tags(known[key]) if key in known else service for key in (MONITOR_TAGS, SLO_TAG)]
+    if any(wanted):
+        return " ".join(wanted)
+    for key in reversed(KEYS):
+        if str(known.get(key) or "").strip():
+            return Missing(Outcome.BAD_ANNOTATION, f"{key} is no list of tags with commas")
+    return Missing(Outcome.NO_ANNOTATION, "no tags of monitors or objectives")
+
+
+def normalized(*lists: Iterable[str] | None) -> frozenset[str]:
+    """The tags in Datadog's form: in lower case, with `_` for characters that no tag can contain.
+
+    Source: Datadog's documentation of tags.
+    """
+    return frozenset(
+        _REPLACED.sub("_", tag.strip().lower()) for tags in lists for tag in tags or ()
+    )
+
+
+def _tags(text: Any) -> str:
+    """The tags in a list; none for a query, which would match nothing."""
+    return _written(text.split(",")) if isinstance(text, str) and not _QUERY.search(text) else ""
+
+
+def _written(tags: Iterable[str]) -> str:
+    """The distinct tags, sorted; none if one is invalid, as omitting it would count too much."""
+    found = sorted(normalized(tag for tag in tags if tag.strip()))
+    sound = all(len(tag) <= MOST_CHARACTERS and not tag.endswith(":") for tag in found)
+    return ",".join(found) if sound and len(found) <= MOST_TAGS else ""
