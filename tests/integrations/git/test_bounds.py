@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from factbook.clock import DAY
 from factbook.outbound.outcomes import Missing, Outcome
 from tests.fakes.faults import Fault
 from tests.fakes.git import FakeGit, bomb, commit, endless, packet, stuck, without_trees
@@ -26,7 +27,11 @@ PACKFILE = b"000dpackfile\n"
 # A pack of one object that says of itself to have 2^45 bytes, and is stored in blocks.
 HUGE = b"\x01PACK\0\0\0\2\0\0\0\1" + b"\xb0\x80\x80\x80\x80\x80\x04" + b"\x78\x01"
 BLOCK = b"\0" + (60_000).to_bytes(2, "little") + (5_535).to_bytes(2, "little") + bytes(60_000)
-TOO_LARGE = Missing(Outcome.TRANSIENT, "it is larger than the settings allow")
+
+
+def too_large(megabytes: int = 100, files: int = 200_000) -> dict[str, Missing]:
+    detail = f"the repository is larger than {megabytes} MiB or {files} files"
+    return {"": Missing(Outcome.TOO_LARGE, detail)}
 
 
 def assert_nothing_left(collector: Collector) -> None:
@@ -64,13 +69,26 @@ async def test_a_pack_without_end_is_cut_off_and_not_fetched_again(
     full(fake)
     fake.fail("fetch", endless(PACKFILE + packet(HUGE), b"\x01" + BLOCK))
     collector = make(fake, megabytes=3)
-    assert (await collector.one(APP)).missing == {"": TOO_LARGE}
+    assert (await collector.one(APP)).missing == too_large(3)
     assert fake.sent < 300 * 1024 * 1024
     assert_nothing_left(collector)
-    assert (await collector.one(APP)).missing == {"": TOO_LARGE}
-    assert fake.requests["fetch"] == 1
+    # Not even when HEAD has moved, for some days.
     commit(fake.folder / f"{APP}.git", {"README.md": b""})
+    collector.time.advance(6 * DAY)
+    assert (await collector.one(APP)).missing == too_large(3)
+    assert fake.requests["fetch"] == 1
+    collector.time.advance(DAY)
     assert (await collector.one(APP)).values["repository.totalFiles"] == 1
+
+
+async def test_what_was_too_large_is_read_at_once_when_the_settings_allow_more(
+    fake: FakeGit, make: Make
+) -> None:
+    full(fake)
+    before, after = make(fake, most_files=1), make(fake)
+    assert (await before.one(APP)).missing == too_large(files=1)
+    after.memory = before.memory
+    assert (await after.one(APP)).values == EVERYTHING
 
 
 async def test_a_host_that_sends_contents_all_the_same_is_bounded(
@@ -79,7 +97,7 @@ async def test_a_host_that_sends_contents_all_the_same_is_bounded(
     commit(fake.folder / f"{APP}.git", {"large": os.urandom(2 * 1024 * 1024)})
     fake.filters = False
     collector = make(fake, megabytes=1)
-    assert (await collector.one(APP)).missing == {"": TOO_LARGE}
+    assert (await collector.one(APP)).missing == too_large(1)
     assert (await make(fake, megabytes=5).one(APP)).values["repository.totalFiles"] == 1
     assert_nothing_left(collector)
 
@@ -89,10 +107,10 @@ async def test_a_few_objects_that_stand_for_billions_of_files_are_too_large(
 ) -> None:
     bomb(fake.folder / APP)
     collector = make(fake, most_files=5_000)
-    assert (await collector.one(APP)).missing == {"": TOO_LARGE}
+    assert (await collector.one(APP)).missing == too_large(files=5_000)
     assert fake.sent < 10_000
     assert_nothing_left(collector)
-    assert (await collector.one(APP)).missing == {"": TOO_LARGE}
+    assert (await collector.one(APP)).missing == too_large(files=5_000)
     assert fake.requests["fetch"] == 1
 
 
@@ -110,7 +128,8 @@ async def test_as_many_files_as_allowed_are_read(fake: FakeGit, make: Make) -> N
     full(fake)
     entries = EVERYTHING["repository.totalFiles"] + 1  # a submodule is an entry too
     assert (await make(fake, most_files=entries).one(APP)).values == EVERYTHING
-    assert (await make(fake, most_files=entries - 1).one(APP)).missing == {"": TOO_LARGE}
+    missing = (await make(fake, most_files=entries - 1).one(APP)).missing
+    assert missing == too_large(files=entries - 1)
 
 
 @pytest.mark.spec("sources.credential-stays-with-its-host")

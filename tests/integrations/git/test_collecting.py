@@ -118,7 +118,7 @@ async def test_a_host_that_wants_another_ending_is_asked_that_way_from_then_on(
     ("status", "outcome", "refs"),
     [
         (400, Outcome.TRANSIENT, 1),
-        (401, Outcome.DENIED, 1),
+        (401, Outcome.REFUSED, 1),
         (403, Outcome.DENIED, 1),
         (404, Outcome.NOT_FOUND, 2),
         (410, Outcome.NOT_FOUND, 2),

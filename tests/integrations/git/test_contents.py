@@ -58,4 +58,4 @@ async def test_a_file_that_is_not_there_is_told(
 
 async def test_a_file_that_may_not_be_read_is_denied(guarded: FakeGit, make: Make) -> None:
     commit(guarded.folder / f"{APP}.git", {FILE: TEXT})
-    assert (await read(make(guarded), FILE)).outcome is Outcome.DENIED
+    assert (await read(make(guarded), FILE)).outcome is Outcome.REFUSED

@@ -182,6 +182,6 @@ async def test_what_the_environment_says_is_not_heeded(
     assert (await (await ask(url, through)).one(APP)).values == EVERYTHING
     guarded.proofs.clear()
     nobody = Collector(guarded, url, through=through)
-    assert (await nobody.one(APP)).missing[""].outcome is Outcome.DENIED
+    assert (await nobody.one(APP)).missing[""].outcome is Outcome.REFUSED
     assert guarded.proofs == {"": 1}
     assert not marker.exists()

@@ -8,7 +8,7 @@ import pytest
 from factbook.errors import ConfigurationError
 from factbook.facts import datasource
 from factbook.integrations.git import INTEGRATION
-from factbook.integrations.git.options import Options
+from factbook.integrations.git.options import GitOptions
 
 SECRET = "glpat_a_secret_of_tests"
 HOST = {"host": "git.example.com"}
@@ -72,7 +72,7 @@ def test_git_has_to_be_there_and_able_to_connect_to_a_checked_address(
 
 def test_no_secret_is_shown() -> None:
     integration = INTEGRATION.configured("default", HOST | {"token": SECRET})
-    options = Options(host="git.example.com", username="me", token=SECRET)
+    options = GitOptions(host="git.example.com", username="me", token=SECRET)
     shown = f"{integration!r} {integration.source.render()} {options!r} {integration.collect!r}"
     assert SECRET not in shown
 

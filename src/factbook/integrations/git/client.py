@@ -1,22 +1,27 @@
 """Collection from a Git host: a repository, from its HEAD to its facts, and single files."""
 
-import os
 import re
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from tempfile import TemporaryDirectory
+import zlib
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 import msgspec
 
-from factbook.integrations import file_tree
+from factbook.integrations import file_tree, file_types
 from factbook.integrations.file_tree import Paths
-from factbook.integrations.git import facts
-from factbook.integrations.git.options import Options
+from factbook.integrations.git.options import GitOptions
 from factbook.integrations.integration import Collected
-from factbook.outbound import Answer, HttpClient, Memory, path
-from factbook.outbound.git.commands import Git
-from factbook.outbound.git.replies import NOT_GIT, TOO_LARGE
+from factbook.outbound import (
+    NOT_GIT,
+    Answer,
+    Git,
+    HttpClient,
+    Memory,
+    clones,
+    exceeds,
+    note_exceeded,
+    path,
+)
 from factbook.outbound.outcomes import Missing, Outcome
 
 _HEAD: Final = re.compile(rb"^([0-9a-f]{40,64})\tHEAD$", re.MULTILINE)
@@ -25,14 +30,12 @@ _BRANCH: Final = re.compile(rb"[0-9a-f]{40,64} refs/heads/")
 _ADVERTISEMENT: Final = "application/x-git-upload-pack-advertisement"
 
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
-_MOVED_FOR_GOOD: Final = frozenset({301, 308})
-
-_TOO_LARGE: Final = Missing(Outcome.TRANSIENT, "it is larger than the settings allow")
-_MOVED: Final = Missing(Outcome.NOT_FOUND, "it has moved; the annotation names its old place")
 _NO_BRANCH: Final = Missing(Outcome.NOT_APPLICABLE, "its HEAD is a branch that does not exist")
 _NOT_GIT: Final = Missing(Outcome.TRANSIENT, NOT_GIT)
 _NO_FILE: Final = Missing(Outcome.NOT_FOUND, "it has no such file")
-_CHANGED: Final = Missing(Outcome.TRANSIENT, "it changed while it was read, or did not come whole")
+# Larger ones are asked for again.
+_LARGEST_KEPT: Final = 1024 * 1024
+_DAYS_KEPT: Final = 30
 
 
 class HeadCommit(NamedTuple):
@@ -46,52 +49,53 @@ class _Note(msgspec.Struct, array_like=True):
     """Facts kept about a repository: its path in the host's spelling."""
 
     name: str = ""
-    too_large: str = ""
 
 
 async def collect(
     program: str,
-    options: Options,
+    options: GitOptions,
     targets: Sequence[str],
     client: HttpClient,
     memory: Memory,
-    _now: int,
+    now: int,
 ) -> dict[str, Collected]:
-    """The facts about each target, the path of a repository, or why there are none."""
+    """The facts about each target, the path of a repository, or the reason for their absence."""
     found = {}
     for target in targets:
-        with folder() as place:
-            git = Git(program, options, client, place)
-            reading = Reading(git, options, client, memory, target)
-            found[target] = facts.collected(await reading.paths())
+        with clones.folder() as place:
+            git = Git(program, options.limits, client, place)
+            reading = Reading(git, client, memory, target)
+            found[target] = facts_of(await reading.paths(now))
     return found
 
 
-@contextmanager
-def folder() -> Iterator[str]:
-    """An empty folder, gone at the end of the block."""
-    with TemporaryDirectory(prefix="factbook-git-", ignore_cleanup_errors=True) as path:
-        yield os.path.realpath(path)
+def facts_of(paths: Paths | Missing) -> Collected:
+    """The facts of the repository shape, or the reason for their absence."""
+    if isinstance(paths, Missing):
+        return Collected(missing={"": paths})
+    return Collected(
+        {f"repository.{name}": value for name, value in file_types.facts(paths).items()}
+    )
 
 
 class Reading:
     """Reader of one repository."""
 
-    def __init__(
-        self, git: Git, options: Options, client: HttpClient, memory: Memory, target: str
-    ) -> None:
+    def __init__(self, git: Git, client: HttpClient, memory: Memory, target: str) -> None:
         self._git = git
         self._client = client
         self._memory = memory
         self._target = target
-        self._limits = f"{options.megabytes} {options.most_files}"
 
-    async def paths(self) -> Paths | Missing:
-        """The paths of all files at HEAD, in no order."""
+    async def paths(self, now: int) -> Paths | Missing:
+        """The paths of all files at HEAD, unordered.
+
+        A repository that was too large is not cloned again for days, even if its HEAD moves.
+        """
         note = await self._note()
         name, answer = await self._heads(note.name)
         if not answer.ok:
-            return _why(answer)
+            return self._why(answer)
         found = _HEAD.search(answer.body)
         if not found:
             return await self._without_head(name)
@@ -99,38 +103,41 @@ class Reading:
         known = await file_tree.kept(self._memory, self._target, commit)
         if known is not None:
             return known
-        mark = f"{commit} {self._limits}"
-        read = _TOO_LARGE if note.too_large == mark else await self._read(name, commit)
+        limits = self._git.limits
+        if await exceeds(self._memory, self._what, limits, now):
+            return clones.too_large(limits)
+        read = await clones.listed(self._git, self._url(name), commit)
         if isinstance(read, list):
             await file_tree.keep(self._memory, self._target, commit, read)
-        await self._keep(note, _Note(name, mark if read is _TOO_LARGE else ""))
+        elif read.outcome is Outcome.TOO_LARGE:
+            await note_exceeded(self._memory, self._what, limits, now)
+        await self._keep(note, _Note(name))
         return read
 
     async def commit(self) -> HeadCommit | Missing:
-        """The commit that is HEAD, or why there is none."""
+        """The commit at HEAD, or the reason for its absence."""
         name, answer = await self._heads((await self._note()).name)
         if not answer.ok:
-            return _why(answer)
+            return self._why(answer)
         found = _HEAD.search(answer.body)
         if found:
             return HeadCommit(found[1].decode(), name)
-        why = await self._without_head(name)
-        return why if isinstance(why, Missing) else _NO_FILE
+        none = await self._without_head(name)
+        return none if isinstance(none, Missing) else _NO_FILE
 
     async def contents(self, commit: HeadCommit, file: str) -> bytes | Missing:
-        """What a file holds; links and submodules are no files."""
-        url = self._client.base_url + path(*commit.name.split("/"))
-        answer = await self._git.clone(url)
+        """The contents of a file; links and submodules are not files."""
+        answer = await self._git.clone(self._url(commit.name))
         if not answer.ok:
-            return _why(answer)
-        listed = await self._git.entry(commit.id, file)
-        if listed.status != 200:
-            return _CHANGED
-        entry = _FILE.fullmatch(listed.body.partition(b"\t")[0])
+            return self._why(answer)
+        found = await self._git.entry(commit.id, file)
+        if found.status != 200:
+            return clones.CHANGED
+        entry = _FILE.fullmatch(found.body.partition(b"\t")[0])
         if not entry:
             return _NO_FILE
         answer = await self._git.blob(entry[1].decode())
-        return answer.body if answer.ok else _why(answer)
+        return answer.body if answer.ok else self._why(answer)
 
     async def _heads(self, known: str) -> tuple[str, Answer]:
         """The answer for HEAD, and the path under which the host answers; some need `.git`."""
@@ -139,7 +146,7 @@ class Reading:
             names.append(f"{self._target}.git")
         names.sort(key=lambda name: name != known)
         for name in names:
-            answer = await self._git.heads(self._client.base_url + path(*name.split("/")))
+            answer = await self._git.heads(self._url(name))
             if answer.outcome is not Outcome.NOT_FOUND and answer.status not in _REDIRECTS:
                 break
         return name, answer
@@ -153,22 +160,16 @@ class Reading:
             decode=False,
         )
         if not answer.ok:
-            return _why(answer)
+            return self._why(answer)
         if answer.headers.get("content-type") != _ADVERTISEMENT:
             return _NOT_GIT
         return _NO_BRANCH if _BRANCH.search(answer.body) else []
 
-    async def _read(self, name: str, commit: str) -> Paths | Missing:
-        answer = await self._git.clone(self._client.base_url + path(*name.split("/")))
-        if not answer.ok:
-            return _why(answer)
-        listed = await self._git.tree(commit)
-        if listed.status == TOO_LARGE:
-            return _TOO_LARGE
-        if listed.status != 200:
-            return _CHANGED
-        entries = (entry.partition(b"\t") for entry in listed.body.split(b"\0"))
-        return [name.decode("utf-8", "replace") for kind, _, name in entries if b" blob " in kind]
+    def _url(self, name: str) -> str:
+        return self._client.base_url + path(*name.split("/"))
+
+    def _why(self, answer: Answer) -> Missing:
+        return clones.why(answer, self._git.limits)
 
     async def _note(self) -> _Note:
         stored = await self._memory.get(self._key)
@@ -185,8 +186,46 @@ class Reading:
     def _key(self) -> str:
         return f"note:{self._target}"
 
+    @property
+    def _what(self) -> str:
+        return f"tree:{self._target}"
 
-def _why(answer: Answer) -> Missing:
-    if answer.status == TOO_LARGE:
-        return _TOO_LARGE
-    return _MOVED if answer.status in _MOVED_FOR_GOOD else answer.missing
+
+class _StoredFile(msgspec.Struct, array_like=True):
+    """Contents of a file at a commit, compressed."""
+
+    commit: str = ""
+    body: bytes = b""
+
+
+async def read(
+    program: str, options: GitOptions, target: str, file: str, client: HttpClient, memory: Memory
+) -> Answer:
+    """The file at this path, its bytes as the body; fetched again only if HEAD has moved."""
+    with clones.folder() as place:
+        reading = Reading(Git(program, options.limits, client, place), client, memory, target)
+        found = await reading.commit()
+        if isinstance(found, Missing):
+            return _nothing(found)
+        key = f"file:{target}:{file}"
+        kept = _decoded(await memory.get(key))
+        if kept.commit == found.id:
+            return Answer(Outcome.OK, 200, body=zlib.decompress(kept.body), remembered=True)
+        body = await reading.contents(found, file)
+        if isinstance(body, Missing):
+            return _nothing(body)
+        if len(body) <= _LARGEST_KEPT:
+            stored = msgspec.msgpack.encode(_StoredFile(found.id, zlib.compress(body)))
+            await memory.put(key, stored, days=_DAYS_KEPT)
+        return Answer(Outcome.OK, 200, body=body)
+
+
+def _nothing(missing: Missing) -> Answer:
+    return Answer(missing.outcome, detail=missing.detail)
+
+
+def _decoded(stored: bytes | None) -> _StoredFile:
+    try:
+        return msgspec.msgpack.decode(stored or b"", type=_StoredFile)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return _StoredFile()
