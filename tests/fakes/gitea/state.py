@@ -8,6 +8,8 @@ from typing import Any, Literal
 from factbook.clock import DAY, SECOND
 from tests.service import NOON
 
+# Who opens pull requests in workflows.
+ACTIONS = "gitea-actions"
 _ZONE = timezone(timedelta(hours=2))
 
 
@@ -104,8 +106,10 @@ def second(moment: int) -> str:
 
 
 def user(name: str | None) -> dict[str, Any]:
-    """An account; that of everybody who is gone is Gitea's ghost."""
-    return {"id": 1, "login": name} if name else {"id": -1, "login": "Ghost"}
+    """An account; that of everybody who is gone is Gitea's ghost, and below it are its own."""
+    if name is None:
+        return {"id": -1, "login": "Ghost"}
+    return {"id": -2 if name == ACTIONS else 1, "login": name}
 
 
 def pull(one: Pull) -> dict[str, Any]:

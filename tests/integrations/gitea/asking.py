@@ -6,8 +6,10 @@ from typing import Any
 from factbook.clock import DAY, HOUR
 from factbook.integrations.gitea import INTEGRATION
 from factbook.integrations.integration import Collected
+from factbook.outbound.sender import Sender
 from tests.fakes.gitea.app import FakeGitea
 from tests.fakes.gitea.state import RULE, Issue, Pull, Repository, Token
+from tests.integrations import code_hosts
 from tests.integrations.asking import Asking
 from tests.service import NOON, Time
 
@@ -19,9 +21,17 @@ APP = "acme/app"
 class Collector(Asking):
     """The integration for a Gitea, with its token unless the table says otherwise."""
 
-    def __init__(self, fake: FakeGitea, time: Time, *, seconds: float = 5, **table: Any) -> None:
+    def __init__(
+        self,
+        fake: FakeGitea,
+        time: Time,
+        *,
+        seconds: float = 5,
+        others: Sender | None = None,
+        **table: Any,
+    ) -> None:
         table = {"host": HOST, "token": TOKEN} | table
-        super().__init__(INTEGRATION, fake, table, time=time, seconds=seconds)
+        super().__init__(INTEGRATION, fake, table, time=time, seconds=seconds, others=others)
 
     async def one(self, target: str = APP) -> Collected:
         """What one run brings for one target."""
@@ -81,53 +91,8 @@ def full() -> Repository:
 
 # What is collected of `full` with all rights.
 EVERYTHING: Mapping[str, Any] = {
-    "codehost.pullRequests.total": 5,
-    "codehost.pullRequests.merged": 3,
-    "codehost.pullRequests.open": 1,
-    "codehost.pullRequests.mergedPercentage": 60.0,
-    "codehost.pullRequests.mergedLastMonth": 2,
-    "codehost.mergeTime.avgHours": 64.33,
-    "codehost.mergeTime.avgLastMonthHours": 84.5,
-    "codehost.mergeTime.minHours": 1.0,
-    "codehost.mergeTime.maxHours": 168.0,
-    "codehost.mergeTime.minLastMonthHours": 1.0,
-    "codehost.mergeTime.maxLastMonthHours": 168.0,
-    "codehost.issues.total": 4,
-    "codehost.issues.open": 1,
-    "codehost.issues.closed": 3,
-    "codehost.issues.closedLastMonth": 1,
-    "codehost.latestMergedPR.title": "Latest",
-    "codehost.latestMergedPR.author": "carol",
-    "codehost.collaboration.languages": ["Python", "Shell"],
-    "codehost.collaboration.collaborators": ["alice", "bob", "dora"],
-    "codehost.collaboration.collaboratorCount": 3,
-    "codehost.branchProtection.enabled": True,
+    **code_hosts.facts(".gitea/CODEOWNERS"),
     "codehost.branchProtection.enforceAdmins": True,
-    "codehost.branchProtection.allowDeletions": False,
-    "codehost.branchProtection.allowForcePushes": False,
-    "codehost.branchProtection.requiredSignatures": True,
-    "codehost.codeReview.dismissStaleReviews": True,
-    "codehost.codeReview.requireCodeOwnerReviews": True,
-    "codehost.codeReview.strictRequiredStatusChecks": True,
-    "codehost.codeReview.usesCodeowners": True,
-    "codehost.codeReview.requiredApprovingReviewCount": 2,
-    "security.branchProtection": True,
-    "repository.filePaths": [
-        ".gitea/CODEOWNERS",
-        "Dockerfile",
-        "catalog-info.yaml",
-        "docs/index.md",
-        "src/app.py",
-        "web/app.ts",
-    ],
-    "repository.totalFiles": 6,
-    "repository.inCatalog": True,
-    "repository.fileTypes.docker": 1,
-    "repository.fileTypes.yaml": 1,
-    "repository.fileTypes.javascript": 1,
-    "repository.fileTypes.python": 1,
-    "repository.fileTypes.docs": 1,
-    "repository.fileTypes.config": 0,
 }
 
 # What Gitea never says of a repository that is protected and has code owners.

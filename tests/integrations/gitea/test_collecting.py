@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from factbook.integrations.gitea import FACTS
+from factbook.integrations.gitea import INTEGRATION
 from factbook.integrations.integration import Collected
 from tests.fakes.faults import saying
 from tests.fakes.gitea.state import RULE, Repository, Token, as_forgejo
@@ -34,7 +34,7 @@ NO_PULLS = "feature-off: a mirror or an empty repository takes no pull requests"
 
 def below(*places: str) -> tuple[str, ...]:
     """The facts of groups and shapes."""
-    return tuple(fact.name for fact in FACTS if fact.name.startswith(places))
+    return tuple(fact.name for fact in INTEGRATION.facts if fact.name.startswith(places))
 
 
 def changed(**values: Any) -> Repository:
@@ -44,7 +44,7 @@ def changed(**values: Any) -> Repository:
 
 def check_whole(collected: Collected) -> None:
     """Every fact has a value or a reason, never both."""
-    for fact in FACTS:
+    for fact in INTEGRATION.facts:
         covered = [p for p in collected.missing if f"{fact.name}.".startswith(f"{p}.") or not p]
         assert (fact.name in collected.values) != bool(covered), fact.name
 

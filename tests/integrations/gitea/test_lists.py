@@ -10,13 +10,13 @@ import pytest
 from factbook.clock import DAY, HOUR
 from factbook.integrations import merge_times
 from factbook.integrations.gitea.api import MOST_PAGES
+from factbook.integrations.gitea.client import MOST_TREE_PAGES
 from factbook.integrations.gitea.pulls import MOST_CLOSED
-from factbook.integrations.gitea.trees import MOST_PAGES as MOST_TREE_PAGES
 from factbook.integrations.merge_times import MergedPull
 from tests.fakes.faults import saying, unavailable
 from tests.fakes.gitea import state
 from tests.fakes.gitea.app import FakeGitea
-from tests.fakes.gitea.state import Issue, Pull, Repository, Token
+from tests.fakes.gitea.state import ACTIONS, Issue, Pull, Repository, Token
 from tests.integrations.gitea.asking import APP, TOKEN, Collector, full, started
 from tests.service import NOON
 
@@ -80,7 +80,7 @@ async def test_what_is_kept_is_listed_anew_after_30_days_or_when_something_was_d
 async def test_too_many_to_count_are_unknown_and_merge_times_known_all_the_same() -> None:
     pulls = history(MOST_CLOSED + 1)
     fake, collector = of(pulls)
-    reason = "not-applicable: more than 5000 closed pull requests to count"
+    reason = "too-large: more than 5,000 closed pull requests to count"
     assert await collected(collector, MERGED, SHARE, TOTAL) == [reason, reason, 5_001]
     assert (fake.requests["pulls"], fake.requests["issues"]) == (3 + 1, 3)
     removed = pulls.pop()
@@ -124,8 +124,12 @@ async def test_no_more_than_a_hundred_pages_are_read() -> None:
     fake.most = 10
     found = await collector.one()
     assert fake.requests["issues"] == MOST_PAGES + 3
-    assert found.reasons[MERGED] == "upstream-error: too many pages to read"
+    reason = "too-large: more than 100 pages of closed pull requests to count"
+    assert found.reasons[MERGED] == reason
     assert found.values["codehost.pullRequests.mergedLastMonth"] == 22
+    fake.requests.clear()
+    assert await collected(collector, MERGED) == [reason]
+    assert fake.requests["issues"] == 1 + 3
 
 
 @pytest.mark.parametrize("most", [1, 7, 50])
@@ -190,6 +194,11 @@ async def test_figures_are_those_of_the_whole_history(seed: int) -> None:
     assert found.values[MERGED] == len(whole)
 
 
+async def test_the_server_s_own_actions_are_an_author() -> None:
+    _, collector = of([Pull(1, merged_at=NOON, author=ACTIONS)])
+    assert await collected(collector, "codehost.latestMergedPR.author") == [ACTIONS]
+
+
 async def test_an_author_whose_account_is_gone_is_unknown() -> None:
     _, collector = of([Pull(1, merged_at=NOON, author=None)])
     assert await collected(collector, "codehost.latestMergedPR.author") == [
@@ -222,14 +231,14 @@ async def test_pull_requests_and_repetitions_among_issues_do_not_count() -> None
     assert await collected(collector, "codehost.issues.closedLastMonth") == [1]
 
 
-async def test_at_most_1000_collaborators_are_listed_and_all_counted() -> None:
+async def test_more_than_1000_collaborators_are_counted_and_not_listed() -> None:
     names = [f"user-{number:04}" for number in range(1_234)]
     fake, collector = started(replace(full(), collaborators=names[::-1]))
     found = await collector.one()
-    listed = found.values["codehost.collaboration.collaborators"]
-    assert listed == sorted(names[::-1][:1_000])
+    reason = "too-large: more than 1,000 collaborators to list"
+    assert found.reasons["codehost.collaboration.collaborators"] == reason
     assert found.values["codehost.collaboration.collaboratorCount"] == 1_234
-    assert fake.requests["collaborators"] == 20
+    assert fake.requests["collaborators"] == 1
 
 
 async def test_a_tree_is_read_page_by_page_and_again_only_when_head_has_moved() -> None:
@@ -246,9 +255,15 @@ async def test_a_tree_is_read_page_by_page_and_again_only_when_head_has_moved() 
     assert fake.requests["tree"] == 6
 
 
-async def test_a_tree_of_too_many_pages_is_unknown() -> None:
+async def test_without_git_a_tree_of_too_many_pages_is_unknown(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("PATH", "")
     fake, collector = started(full())
     fake.fail("tree", saying({"tree": [], "truncated": True}), times=1_000)
     found = await collector.one()
-    assert found.reasons["repository"] == "upstream-error: the tree has more than 200 pages"
+    assert found.reasons["repository"] == (
+        "too-large: the tree takes too many calls, and a clone failed: "
+        "this server lacks the program git"
+    )
     assert fake.requests["tree"] == MOST_TREE_PAGES

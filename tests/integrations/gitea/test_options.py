@@ -8,7 +8,7 @@ import pytest
 from factbook.errors import ConfigurationError
 from factbook.facts import datasource
 from factbook.integrations.gitea import INTEGRATION
-from factbook.integrations.gitea.options import Options
+from factbook.integrations.gitea.options import GiteaOptions
 
 SECRET = "a-secret-of-tests"
 HOST = "git.example.com"
@@ -30,7 +30,7 @@ HOST = "git.example.com"
 def test_the_address_and_the_annotation_follow_from_the_host(
     table: dict[str, Any], rest: str, slug: str
 ) -> None:
-    options = msgspec.convert({"host": HOST, "token": SECRET} | table, Options)
+    options = msgspec.convert({"host": HOST, "token": SECRET} | table, GiteaOptions)
     assert (options.rest, options.slug) == (rest, slug)
     assert rest.startswith(options.origin)
 
@@ -59,7 +59,7 @@ def test_no_secret_is_shown_and_the_source_could_be_read_from_a_document() -> No
     table: dict[str, Any] = {"host": HOST, "token": SECRET}
     integration = INTEGRATION.configured("work", table)
     source = integration.source
-    assert SECRET not in f"{integration!r} {source.render()} {Options(**table)!r}"
+    assert SECRET not in f"{integration!r} {source.render()} {GiteaOptions(**table)!r}"
     assert (source.id, source.title) == ("gitea-work", "Gitea or Forgejo (work)")
     assert INTEGRATION.configured("default", table).source.id == "gitea"
     assert datasource.parse(source.render()).render() == source.render()

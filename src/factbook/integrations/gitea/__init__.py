@@ -1,50 +1,30 @@
 """Gitea and Forgejo: the code-host shape, branch protection, and the files of a repository."""
 
-from collections.abc import Mapping
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
-from factbook.clock import Clock, now
-from factbook.facts.datasource import DataSource
-from factbook.facts.schema import Fact
-from factbook.facts.shapes import CODEHOST, REPOSITORY, SECURITY
-from factbook.integrations.gitea.client import BATCH, collect
-from factbook.integrations.gitea.contents import read
-from factbook.integrations.gitea.options import Options
-from factbook.integrations.gitea.targets import target
-from factbook.integrations.integration import Integration, Vendor, facts_of, portions, source_of
+from factbook.integrations.configuration import Instance, vendor
+from factbook.integrations.gitea.client import BATCH, collect, read
+from factbook.integrations.gitea.options import GiteaOptions, target
+from factbook.integrations.integration import Integration, Probe, portions
 from factbook.integrations.locations import SOURCE_LOCATION
-from factbook.integrations.probes import Probe
-from factbook.outbound import Credential, HttpClient
-from factbook.settings import option_tables as configuring
-
-ID: Final = "gitea"
-TITLE: Final = "Gitea or Forgejo"
-FILLS: Final = ("codehost", "security.branchProtection", "repository")
-FACTS: Final[tuple[Fact, ...]] = (
-    *facts_of(CODEHOST),
-    *facts_of(SECURITY, "branchProtection"),
-    *facts_of(REPOSITORY),
-)
-# There is no limit to read from answers, and many servers are small.
-_CALLS_AT_ONCE: Final = 4
+from factbook.outbound import clones
 
 
-def configured(name: str, values: Mapping[str, Any], *, clock: Clock = now) -> Integration:
-    """The integration that the table `[integrations.gitea.<name>]` of the settings describes.
-
-    The one named `default` is the source `gitea`, another one `gitea-<name>`. Raises
-    ConfigurationError for what is wrong with the table. `clock` is not looked at.
-    """
-    options = configuring.read(ID, name, values, Options)
-    id_ = configuring.source_id(ID, name)
+def _configured(instance: Instance[GiteaOptions]) -> Integration:
+    options = instance.options
     return Integration(
-        source=_source(id_, configuring.title(TITLE, name), options),
-        fills=FILLS,
-        credential=id_,
-        authorize=partial(_credential, id_, options),
+        source=instance.source(
+            f"Pull requests, issues, protection and files on {options.host}.",
+            (options.slug, SOURCE_LOCATION),
+        ),
+        authorize=instance.credential({"authorization": f"token {options.token}"}),
         base_url=options.origin,
-        calls_at_once=_CALLS_AT_ONCE,
+        further={
+            options.git: instance.credential(clones.proof(options.token, "x-oauth-basic")),
+        },
+        # There is no limit to read from answers, and many servers are small.
+        calls_at_once=4,
         target=partial(target, options),
         batches=partial(portions, size=BATCH),
         collect=partial(collect, options),
@@ -59,22 +39,10 @@ def configured(name: str, values: Mapping[str, Any], *, clock: Clock = now) -> I
     )
 
 
-def _credential(name: str, options: Options, _: HttpClient) -> Credential:
-    return Credential.fixed(name, {"authorization": f"token {options.token}"})
-
-
-def _source(id_: str, title: str, options: Options) -> DataSource:
-    keys = (options.slug, SOURCE_LOCATION)
-    return source_of(
-        ID,
-        id_,
-        title,
-        f"Pull requests, issues, protection and files on {options.host}.",
-        keys,
-        FACTS,
-    )
-
-
-INTEGRATION: Final = Vendor(
-    id=ID, title=TITLE, options=Options, facts=FACTS, fills=FILLS, configured=configured
+INTEGRATION: Final = vendor(
+    "gitea",
+    "Gitea or Forgejo",
+    GiteaOptions,
+    _configured,
+    ("codehost", "security.branchProtection", "repository"),
 )

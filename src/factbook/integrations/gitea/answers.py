@@ -1,14 +1,17 @@
 """Types of Gitea's answers, limited to the fields that are read."""
 
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import msgspec
 from msgspec import Meta
 
+from factbook.integrations.code_host import Slug
+
+# Source: models/user/user_system.go of Gitea and Forgejo: the ghost, and below it their own actors.
+_GHOST: Final = -1
+
 Moment = Annotated[datetime, Meta(tz=True)]
-# They become parts of addresses.
-Slug = Annotated[str, Meta(pattern=r"\A(?!\.{1,2}/)[\w.-]+/(?!\.{1,2}\Z)[\w.-]+\Z")]
 Commit = Annotated[str, Meta(pattern=r"\A(?:[0-9a-f]{40}|[0-9a-f]{64})\Z")]
 
 
@@ -25,11 +28,21 @@ class GiteaRepository(msgspec.Struct):
     external_tracker: Any = None
 
 
-class User(msgspec.Struct):
-    """An account; that of everybody whose account is gone has a negative id."""
+class GiteaUser(msgspec.Struct):
+    """Account; the server's own accounts have negative ids."""
 
     login: str
     id: int = 0
+
+    @property
+    def is_gone(self) -> bool:
+        """True if it stands for all deleted accounts."""
+        return self.id == _GHOST
+
+    @property
+    def is_bot(self) -> bool:
+        """True if it is one of the server's own, such as that of its actions."""
+        return self.id < _GHOST
 
 
 class GiteaPullRequest(msgspec.Struct):
@@ -40,7 +53,7 @@ class GiteaPullRequest(msgspec.Struct):
     created_at: Moment
     updated_at: Moment
     merged_at: Moment | None = None
-    user: User | None = None
+    user: GiteaUser | None = None
 
 
 class PullOfIssue(msgspec.Struct):
@@ -102,8 +115,9 @@ class GiteaTreeEntry(msgspec.Struct):
     type: str
 
 
-class Tree(msgspec.Struct):
-    """A page of a tree; `truncated` when there are more."""
+class GiteaTreePage(msgspec.Struct):
+    """Page of a tree; `truncated` if there are more, `total_count` if the server states it."""
 
     tree: list[GiteaTreeEntry]
     truncated: bool = False
+    total_count: int | None = None

@@ -6,11 +6,10 @@ total, or an empty page, marks the end of a list.
 
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
-import msgspec
-
-from factbook.integrations.gitea.options import Options
-from factbook.outbound import HttpClient, Memory
-from factbook.outbound.outcomes import UNUSABLE, Missing, Outcome
+from factbook.integrations.code_host import CodeHostApi
+from factbook.integrations.gitea.options import GiteaOptions
+from factbook.outbound import exceeds, note_exceeded
+from factbook.outbound.outcomes import Missing, Outcome
 
 Form = TypeVar("Form")
 Row = TypeVar("Row")
@@ -35,15 +34,8 @@ class Rows(NamedTuple, Generic[Row]):
         return not self.rows or (self.total is not None and read >= self.total)
 
 
-class GiteaApi:
+class GiteaApi(CodeHostApi[GiteaOptions]):
     """Client for a Gitea instance, with the time of one collection."""
-
-    def __init__(self, client: HttpClient, options: Options, memory: Memory, now: int) -> None:
-        self._client = client
-        self._base = options.rest
-        self.host = options.host
-        self.memory = memory
-        self.now = now
 
     async def one(
         self, target: str, form: type[Form], hidden: Missing | None = HIDDEN, **query: str | int
@@ -76,32 +68,42 @@ class GiteaApi:
         form: type[list[Row]],
         hidden: Missing = HIDDEN,
         *,
+        what: str,
         most: int = MOST_PAGES,
         **query: str | int,
     ) -> tuple[Rows[Row], bool] | Missing:
-        """The rows of at most so many pages, and whether they are all there are."""
+        """The rows of at most `most` pages, and true if the list is complete.
+
+        If the host states that there are more, or a recent run found so, only the first page is
+        read; `what` distinguishes lists of one URL.
+        """
         found = Rows[Row]([], None)
-        for number in range(1, most + 1):
+        key = f"{what}:{self.host}{target}"
+        is_noted = await exceeds(self.memory, key, most, self.now)
+        for number in range(1, 2 if is_noted else most + 1):
             page = await self.page(target, form, hidden, page=number, limit=PAGE, **query)
             if isinstance(page, Missing):
                 return page
             found = Rows(found.rows + page.rows, page.total)
             if page.ends(len(found.rows)):
                 return found, True
+            if page.total is not None and page.total > most * PAGE:
+                return found, False
+        if not is_noted:
+            await note_exceeded(self.memory, key, most, self.now)
         return found, False
 
     async def _ask(
         self, target: str, form: type[Form], hidden: Missing | None, query: dict[str, str | int]
     ) -> tuple[Form, int | None] | Missing:
-        answer = await self._client.get(f"{self._base}{target}", query=query, follow=True)
+        url = f"{self._options.rest}{target}"
+        answer = await self._client.get(url, query=query, follow=True)
         if hidden and answer.outcome in {Outcome.DENIED, Outcome.NOT_FOUND}:
             return hidden
-        if not answer.ok:
-            return answer.missing
-        try:
-            return msgspec.convert(answer.data, form), _total(answer.headers.get("x-total-count"))
-        except msgspec.ValidationError:
-            return UNUSABLE
+        found = answer.read_as(form)
+        if isinstance(found, Missing):
+            return found
+        return found, _total(answer.headers.get("x-total-count"))
 
 
 def _total(text: str | None) -> int | None:

@@ -1,43 +1,61 @@
 """Collection from a Gitea instance: a batch of repositories, from request to facts."""
 
-import asyncio
 from collections.abc import Sequence
+from functools import partial
 from typing import Final
 
-from factbook.integrations import merge_times
-from factbook.integrations.gitea import facts, protection, pulls, trees
+from factbook.integrations import code_host, file_tree, merge_times
+from factbook.integrations.code_host import ANYTHING, Leaves
+from factbook.integrations.file_tree import Paths, RepositoryTree
+from factbook.integrations.gitea import facts, protection, pulls
 from factbook.integrations.gitea.answers import (
     GiteaBranch,
     GiteaIssue,
     GiteaRepository,
+    GiteaTreePage,
+    GiteaUser,
     ProtectionRule,
-    User,
 )
-from factbook.integrations.gitea.api import PAGE, GiteaApi
-from factbook.integrations.gitea.facts import Collaborators, GiteaSnapshot
-from factbook.integrations.gitea.options import Options
-from factbook.integrations.integration import Collected
-from factbook.outbound import HttpClient, Memory, path
-from factbook.outbound.outcomes import TOO_MANY, UNUSABLE, Missing, Outcome
+from factbook.integrations.gitea.api import MOST_PAGES, PAGE, GiteaApi
+from factbook.integrations.gitea.facts import GiteaSnapshot
+from factbook.integrations.gitea.options import GiteaOptions
+from factbook.integrations.integration import Collected, each
+from factbook.outbound import Answer, HttpClient, Memory, path
+from factbook.outbound.outcomes import UNUSABLE, Missing, Outcome, too_many
 
 # So few that a host which lets every call run into its timeout is given up within a batch's time.
 BATCH: Final = 10
 MOST_COLLABORATORS: Final = 1_000
 
+_TOO_MANY_CLOSED: Final = too_many(MOST_PAGES, "pages of closed issues to read for 30 days")
+_TOO_MANY_COLLABORATORS: Final = too_many(MOST_COLLABORATORS, "collaborators to list")
+
 _NO_BRANCH: Final = Missing(Outcome.NOT_APPLICABLE, "the repository is empty")
 _BRANCH_HIDDEN: Final = Missing(Outcome.DENIED, "the credential may not read the default branch")
 _RULES_HIDDEN: Final = Missing(Outcome.DENIED, "rules of branches need administration")
 _COLLABORATORS_HIDDEN: Final = Missing(Outcome.DENIED, "collaborators need write access")
+# What a server gives at most unless it is configured otherwise; 200,000 entries.
+_TREE_PAGE: Final = 1_000
+MOST_TREE_PAGES: Final = 200
+
+_HIDDEN: Final = Missing(Outcome.DENIED, "the credential may not read the contents")
+_TOO_LARGE: Final = Missing(Outcome.TOO_LARGE, f"the tree has more than {MOST_TREE_PAGES} pages")
 
 
 async def collect(
-    options: Options, targets: Sequence[str], client: HttpClient, memory: Memory, now: int
+    options: GiteaOptions, targets: Sequence[str], client: HttpClient, memory: Memory, now: int
 ) -> dict[str, Collected]:
-    """The facts about each target (`owner/name`) at this time, or why there are none."""
+    """The facts about each target (`owner/name`) at this time, or the reason for their absence."""
     api = GiteaApi(client, options, memory, now)
-    async with asyncio.TaskGroup() as group:
-        tasks = {target: group.create_task(_collected(api, target)) for target in targets}
-    return {target: task.result() for target, task in tasks.items()}
+    return await each(targets, partial(_collected, api))
+
+
+async def read(
+    options: GiteaOptions, target: str, file: str, client: HttpClient, memory: Memory
+) -> Answer:
+    """The file at this path, its bytes as the body; fetched again only if it has changed."""
+    url = f"{options.rest}{path('repos', *target.split('/'), 'raw', *file.split('/'))}"
+    return await client.get(url, headers=ANYTHING, memory=memory, decode=False, follow=True)
 
 
 async def _collected(api: GiteaApi, target: str) -> Collected:
@@ -66,19 +84,21 @@ async def _known(api: GiteaApi, repository: GiteaRepository) -> GiteaSnapshot:
     known.branch = await _branch(api, own, repository)
     if isinstance(known.branch, GiteaBranch) and known.branch.protected:
         known.rule = await _rule(api, own, repository, known.branch)
-    known.paths = await trees.paths(api, repository, known.branch)
+    known.paths = await _paths(api, repository, known.branch)
     return known
 
 
 async def _closed_last_month(api: GiteaApi, target: str, cutoff: int) -> int | Missing:
-    """Issues closed since; what was closed was updated then, so nothing is left out."""
-    since = pulls.timestamp(cutoff)
-    found = await api.pages(target, list[GiteaIssue], type="issues", state="closed", since=since)
+    """Issues closed since `cutoff`; closing updates an issue, so filtering by update loses none."""
+    since = merge_times.timestamp(cutoff)
+    found = await api.pages(
+        target, list[GiteaIssue], what="month", type="issues", state="closed", since=since
+    )
     if isinstance(found, Missing):
         return found
     issues, whole = found
     if not whole:
-        return TOO_MANY
+        return _TOO_MANY_CLOSED
     return len(
         {
             issue.number
@@ -90,15 +110,17 @@ async def _closed_last_month(api: GiteaApi, target: str, cutoff: int) -> int | M
     )
 
 
-async def _collaborators(api: GiteaApi, target: str) -> Collaborators | Missing:
+async def _collaborators(api: GiteaApi, target: str) -> Leaves | Missing:
     most = MOST_COLLABORATORS // PAGE
-    found = await api.pages(target, list[User], _COLLABORATORS_HIDDEN, most=most)
+    found = await api.pages(target, list[GiteaUser], _COLLABORATORS_HIDDEN, what="all", most=most)
     if isinstance(found, Missing):
         return found
     users, whole = found
     logins = sorted({user.login for user in users.rows})
-    count: int | Missing = len(logins) if whole else TOO_MANY
-    return Collaborators(logins, count if users.total is None else users.total)
+    count: int | Missing = len(logins) if whole else _TOO_MANY_COLLABORATORS
+    return code_host.collaborators(
+        logins if whole else _TOO_MANY_COLLABORATORS, count if users.total is None else users.total
+    )
 
 
 async def _branch(api: GiteaApi, own: str, repository: GiteaRepository) -> GiteaBranch | Missing:
@@ -117,3 +139,39 @@ async def _rule(
     if isinstance(rules, Missing):
         return rules
     return protection.effective(branch, repository.default_branch, rules)
+
+
+async def _paths(
+    api: GiteaApi, repository: GiteaRepository, branch: GiteaBranch | Missing
+) -> Paths | Missing:
+    """The paths of all files of the default branch, unordered; none for an empty repository."""
+    if repository.empty:
+        return []
+    if isinstance(branch, Missing):
+        return branch
+    oid = branch.commit.id
+    target = path("repos", *repository.full_name.split("/"), "git", "trees", oid)
+    pages = partial(_tree, api, target)
+    tree = RepositoryTree(repository.id, oid, repository.full_name, pages, MOST_TREE_PAGES)
+    return await file_tree.read(api.memory, tree, api.clones, api.now)
+
+
+async def _tree(api: GiteaApi, target: str) -> Paths | Missing:
+    found: Paths = []
+    for number in range(1, MOST_TREE_PAGES + 1):
+        tree = await api.one(
+            target,
+            GiteaTreePage,
+            _HIDDEN,
+            recursive="true",
+            page=number,
+            per_page=_TREE_PAGE,
+        )
+        if isinstance(tree, Missing):
+            return tree
+        found += (entry.path for entry in tree.tree if entry.type == "blob")
+        if not tree.truncated:
+            return found
+        if (tree.total_count or 0) > MOST_TREE_PAGES * len(tree.tree):
+            break
+    return _TOO_LARGE

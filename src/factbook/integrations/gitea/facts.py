@@ -3,20 +3,17 @@
 Each returns its leaves, each a value or the reason that it is missing, or one reason for all.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final, NamedTuple
+from typing import Final
 
-from factbook.integrations import file_types as files
-from factbook.integrations import merge_times
+from factbook.integrations import code_host, merge_times
+from factbook.integrations.code_host import Leaves
 from factbook.integrations.gitea import protection
 from factbook.integrations.gitea.answers import GiteaBranch, GiteaRepository, ProtectionRule
 from factbook.integrations.gitea.pulls import Closed
 from factbook.integrations.integration import Collected
 from factbook.outbound.outcomes import Missing, Outcome
-
-Leaves = dict[str, Any]
 
 # The last is Forgejo's own.
 CODEOWNERS: Final = frozenset(
@@ -33,13 +30,6 @@ _ISSUES_ELSEWHERE: Final = Missing(Outcome.FEATURE_OFF, "issues are kept in anot
 _NO_CHECK: Final = Missing(Outcome.NOT_APPLICABLE, "Gitea does not say what is wrong with the file")
 
 
-class Collaborators(NamedTuple):
-    """User names, sorted, as many as are listed, and how many there are."""
-
-    logins: list[str]
-    number: int | Missing
-
-
 @dataclass
 class GiteaSnapshot:
     """Data collected about one repository; `cutoff` is 30 days ago."""
@@ -52,7 +42,7 @@ class GiteaSnapshot:
     closed_issues: int | Missing = _NOT_ASKED
     closed_last_month: int | Missing = _NOT_ASKED
     languages: dict[str, int] | Missing = _NOT_ASKED
-    collaborators: Collaborators | Missing = _NOT_ASKED
+    collaborators: Leaves | Missing = _NOT_ASKED
     branch: GiteaBranch | Missing = _NOT_ASKED
     rule: ProtectionRule | Missing = _NOT_ASKED
     paths: list[str] | Missing = _NOT_ASKED
@@ -92,61 +82,39 @@ def without_issues(repository: GiteaRepository) -> Missing | None:
 
 def collected(known: GiteaSnapshot) -> Collected:
     """The facts of all shapes that Gitea fills."""
-    return Collected.of({place: group(known) for place, group in _GROUPS.items()})
+    found = known.protection
+    return Collected.of(
+        code_host.groups(
+            merging=known.merging,
+            pull_requests=_pull_requests(known),
+            issues=without_issues(known.repository)
+            or code_host.issues(known.open_issues, known.closed_issues, known.closed_last_month),
+            collaboration=_collaboration(known),
+            protection=found if isinstance(found, Missing) else found.protection,
+            review=_code_review(known),
+            paths=known.paths,
+        )
+    )
 
 
 def _pull_requests(known: GiteaSnapshot) -> Leaves | Missing:
+    closed = known.closed_pulls
     if off := without_pulls(known.repository):
         return off
-    closed, found = known.closed_pulls, known.merging
-    merged = closed if isinstance(closed, Missing) else closed.ever_merged
-    total = _sum(known.open_pulls, closed if isinstance(closed, Missing) else closed.total)
-    return {
-        "total": total,
-        "merged": merged,
-        "open": known.open_pulls,
-        "mergedPercentage": merge_times.percentage(merged, total),
-        "mergedLastMonth": (
-            found if isinstance(found, Missing) else found["pullRequests"]["mergedLastMonth"]
-        ),
-    }
-
-
-def _merge_time(known: GiteaSnapshot) -> Leaves | Missing:
-    found = known.merging
-    return found if isinstance(found, Missing) else found["mergeTime"]
-
-
-def _latest(known: GiteaSnapshot) -> Leaves | Missing:
-    found = known.merging
-    return found if isinstance(found, Missing) else found["latestMergedPR"]
-
-
-def _issues(known: GiteaSnapshot) -> Leaves | Missing:
-    return without_issues(known.repository) or {
-        "total": _sum(known.open_issues, known.closed_issues),
-        "open": known.open_issues,
-        "closed": known.closed_issues,
-        "closedLastMonth": known.closed_last_month,
-    }
+    if isinstance(closed, Missing):
+        total, merged = code_host.total(known.open_pulls, closed), closed
+        return code_host.pull_requests(total, merged, known.open_pulls, known.merging)
+    total = code_host.total(known.open_pulls, closed.total)
+    return code_host.pull_requests(total, closed.ever_merged, known.open_pulls, known.merging)
 
 
 def _collaboration(known: GiteaSnapshot) -> Leaves:
     sizes, who = known.languages, known.collaborators
-    return {
-        "languages": (
-            sizes
-            if isinstance(sizes, Missing)
-            else sorted(sizes, key=lambda language: (-sizes[language], language))
-        ),
-        "collaborators": who if isinstance(who, Missing) else who.logins,
-        "collaboratorCount": who if isinstance(who, Missing) else who.number,
-    }
-
-
-def _branch_protection(known: GiteaSnapshot) -> Leaves | Missing:
-    found = known.protection
-    return found if isinstance(found, Missing) else found.protection
+    languages: list[str] | Missing = sizes if isinstance(sizes, Missing) else []
+    if not isinstance(sizes, Missing):
+        languages = sorted(sizes, key=lambda language: (-sizes[language], language))
+    listed = code_host.collaborators(who, who) if isinstance(who, Missing) else who
+    return {"languages": languages, **listed}
 
 
 def _code_review(known: GiteaSnapshot) -> Leaves:
@@ -155,42 +123,4 @@ def _code_review(known: GiteaSnapshot) -> Leaves:
         rules = dict.fromkeys(protection.UNPROTECTED.review, found)
     else:
         rules = found.review
-    return {**rules, **_codeowners(known.paths)}
-
-
-def _codeowners(paths: list[str] | Missing) -> Leaves:
-    leaves = ("usesCodeowners", "codeownersHasErrors", "codeownersErrorCount")
-    if isinstance(paths, Missing):
-        return dict.fromkeys(leaves, paths)
-    if CODEOWNERS & set(paths):
-        return dict(zip(leaves, (True, _NO_CHECK, _NO_CHECK), strict=True))
-    return dict(zip(leaves, (False, False, 0), strict=True))
-
-
-def _security(known: GiteaSnapshot) -> Leaves:
-    found = known.protection
-    enabled = found if isinstance(found, Missing) else found.protection["enabled"]
-    return {"branchProtection": enabled}
-
-
-def _repository(known: GiteaSnapshot) -> Leaves | Missing:
-    return known.paths if isinstance(known.paths, Missing) else files.facts(known.paths)
-
-
-def _sum(one: int | Missing, other: int | Missing) -> int | Missing:
-    if isinstance(one, Missing):
-        return one
-    return other if isinstance(other, Missing) else one + other
-
-
-_GROUPS: Final[dict[str, Callable[[GiteaSnapshot], Leaves | Missing]]] = {
-    "codehost.pullRequests": _pull_requests,
-    "codehost.mergeTime": _merge_time,
-    "codehost.issues": _issues,
-    "codehost.latestMergedPR": _latest,
-    "codehost.collaboration": _collaboration,
-    "codehost.branchProtection": _branch_protection,
-    "codehost.codeReview": _code_review,
-    "security": _security,
-    "repository": _repository,
-}
+    return {**rules, **code_host.codeowners(known.paths, CODEOWNERS, _NO_CHECK)}

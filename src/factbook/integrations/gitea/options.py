@@ -1,15 +1,26 @@
 """Settings of a Gitea or Forgejo instance, and the repository there that annotations name."""
 
-from typing import Annotated
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any, ClassVar
 
 import msgspec
 
-from factbook.errors import ConfigurationError
-from factbook.settings.option_tables import HOST, about, origin
+from factbook.integrations.code_host import CodeHostOptions, no_annotation
+from factbook.integrations.locations import annotations, location
+from factbook.outbound.outcomes import Missing
+from factbook.settings.option_tables import about
 
 
-class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One instance of Gitea or Forgejo with one token."""
+class GiteaOptions(CodeHostOptions, frozen=True, kw_only=True):
+    """Instance of Gitea or Forgejo with one token."""
+
+    API: ClassVar[str] = "/api/v1"
+    EXAMPLE: ClassVar[str] = "git.example.com"
+    # Names that Gitea gives out; what else an annotation holds never becomes part of a request.
+    PATTERN: ClassVar[re.Pattern[str]] = re.compile(
+        r"[a-z0-9][a-z0-9._-]{0,99}/[a-z0-9._-]{1,100}", re.ASCII
+    )
 
     host: Annotated[
         str, about("Needed. Host that people and annotations name, with its port if it has one.")
@@ -18,40 +29,31 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     token: Annotated[str, about("Secret. Needed. An access token.")] = ""
     organizations: Annotated[
         list[str], about("Owners to ask for. Empty: every owner that annotations name.")
-    ] = []
-
-    def __post_init__(self) -> None:
-        for problem in _problems(self):
-            raise ConfigurationError(problem)
-
-    def __repr__(self) -> str:
-        """Without the secret."""
-        return f"Options(host={self.host!r}, api_url={self.api_url!r})"
+    ] = msgspec.field(default_factory=list)
 
     @property
-    def rest(self) -> str:
-        """The address of the interface, without a slash at its end."""
-        return (self.api_url or f"https://{self.host}/api/v1").rstrip("/")
+    def owners(self) -> Sequence[str]:
+        """The organizations."""
+        return self.organizations
 
-    @property
-    def origin(self) -> str:
-        """Scheme and host of the interface."""
-        return origin(self.rest)
-
-    @property
-    def slug(self) -> str:
-        """The annotation of this host; the name of an annotation has no port."""
-        return f"{self.host.partition(':')[0]}/project-slug"
+    def problems(self) -> Iterator[str]:
+        """The mistakes in the table."""
+        if not self.host:
+            yield "a host is needed"
+        yield from super().problems()
+        if not self.token:
+            yield "a token is needed"
 
 
-def _problems(options: Options) -> list[str]:
-    problems = []
-    if not options.host:
-        problems.append("a host is needed")
-    elif not HOST.fullmatch(options.host):
-        problems.append("host has to be a host name in lower case, such as git.example.com")
-    if not options.rest.startswith(("https://", "http://")):
-        problems.append("api_url has to begin with https://")
-    if not options.token:
-        problems.append("a token is needed")
-    return problems
+def target(options: GiteaOptions, entity: Mapping[str, Any]) -> str | Missing:
+    """`owner/name` in lower case, or the reason that there is none at this host.
+
+    The slug of this host takes precedence over a location on this host.
+    """
+    given = annotations(entity).get(options.slug)
+    if isinstance(given, str):
+        return options.named(given)
+    place = location(entity)
+    if place is None or place.host != options.host:
+        return no_annotation(f"no repository on {options.host}")
+    return options.located(place)

@@ -8,18 +8,17 @@ by time.
 
 import zlib
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
 import msgspec
 
-from factbook.clock import DAY, SECOND
+from factbook.clock import DAY
 from factbook.integrations import merge_times
 from factbook.integrations.gitea.answers import GiteaIssue, GiteaPullRequest, GiteaRepository
 from factbook.integrations.gitea.api import MOST_PAGES, PAGE, GiteaApi
 from factbook.integrations.merge_times import MergedPull
-from factbook.outbound import path
-from factbook.outbound.outcomes import TOO_MANY, Missing, Outcome
+from factbook.outbound import exceeds, note_exceeded, path
+from factbook.outbound.outcomes import Missing, Outcome, too_many
 
 MOST_CLOSED: Final = MOST_PAGES * PAGE
 # A pull request that is deleted leaves the count when all are listed again.
@@ -27,9 +26,9 @@ _KEPT_FOR: Final = 30 * DAY
 
 _NO_TOTAL: Final = Missing(Outcome.TRANSIENT, "no total in the answer")
 _CHANGED: Final = Missing(Outcome.TRANSIENT, "the list changed while it was read")
-_UNCOUNTABLE: Final = Missing(
-    Outcome.NOT_APPLICABLE, f"more than {MOST_CLOSED} closed pull requests to count"
-)
+_UNCOUNTABLE: Final = too_many(MOST_CLOSED, "closed pull requests to count")
+_TOO_MANY_PAGES: Final = too_many(MOST_PAGES, "pages of closed pull requests to count")
+_TOO_MANY_RECENT: Final = too_many(MOST_PAGES, "pages of pull requests to read for 30 days")
 _HIDDEN: Final = Missing(Outcome.DENIED, "counting merged pull requests needs read:issue")
 
 
@@ -86,6 +85,9 @@ async def closed(api: GiteaApi, repository: GiteaRepository, cutoff: int) -> Clo
 async def _recent(api: GiteaApi, repository: GiteaRepository, cutoff: int) -> _Recent | Missing:
     """As many pull requests as merge times need."""
     target = path("repos", *repository.full_name.split("/"), "pulls")
+    what = f"recent:{api.host}/{repository.id}"
+    if await exceeds(api.memory, what, MOST_PAGES, api.now):
+        return _TOO_MANY_RECENT
     found = _Recent()
     read = 0
     for number in range(1, MOST_PAGES + 1):
@@ -107,7 +109,8 @@ async def _recent(api: GiteaApi, repository: GiteaRepository, cutoff: int) -> _R
         found.whole = page.ends(read)
         if found.whole or merge_times.complete(found.merged, min(found.updated), cutoff, bots=True):
             return found
-    return TOO_MANY
+    await note_exceeded(api.memory, what, MOST_PAGES, api.now)
+    return _TOO_MANY_RECENT
 
 
 async def _count(api: GiteaApi, repository: GiteaRepository, recent: _Recent) -> int | Missing:
@@ -140,13 +143,19 @@ async def _numbers(api: GiteaApi, repository: GiteaRepository, since: int) -> se
     """The numbers of the merged pull requests that were updated since."""
     target = path("repos", *repository.full_name.split("/"), "issues")
     found = await api.pages(
-        target, list[GiteaIssue], _HIDDEN, type="pulls", state="closed", since=timestamp(since)
+        target,
+        list[GiteaIssue],
+        _HIDDEN,
+        what="changed" if since else "ever",
+        type="pulls",
+        state="closed",
+        since=merge_times.timestamp(since),
     )
     if isinstance(found, Missing):
         return found
     issues, whole = found
     if not whole:
-        return TOO_MANY
+        return _TOO_MANY_PAGES
     if len({issue.number for issue in issues.rows}) < (issues.total or 0):
         return _CHANGED
     return {one.number for one in issues.rows if one.pull_request and one.pull_request.merged}
@@ -159,18 +168,13 @@ async def _keep(
         await api.memory.put(key, zlib.compress(msgspec.json.encode(new), level=1))
 
 
-def timestamp(moment: int) -> str:
-    """A time as Gitea reads it."""
-    return datetime.fromtimestamp(moment // SECOND, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
 def _merged(pull: GiteaPullRequest, merged_at: int) -> MergedPull:
-    gone = pull.user is None or pull.user.id < 0
+    user = None if pull.user is None or pull.user.is_gone else pull.user
     return MergedPull(
         pull.number,
         pull.title,
-        None if gone or pull.user is None else pull.user.login,
-        False,
+        user.login if user else None,
+        user is not None and user.is_bot,
         merge_times.milliseconds(pull.created_at),
         merged_at,
         merge_times.milliseconds(pull.updated_at),
