@@ -125,18 +125,63 @@ async def test_a_rule_that_only_rest_shows_counts_in_full() -> None:
 
 
 @pytest.mark.parametrize(
-    ("actors", "permission", "expected"),
-    [(0, "ADMIN", True), (1, "ADMIN", False)],
+    ("bypass", "expected"),
+    [
+        ([], True),
+        (["App", "Team", "DeployKey"], True),
+        (["admin:PULL_REQUEST", "App:PULL_REQUEST"], True),
+        (["admin"], False),
+        (["write"], False),
+        (["OrganizationAdmin"], False),
+        (["App"] * 60 + ["admin"], False),
+    ],
+    ids=str,
 )
-async def test_rulesets_bind_administrators_when_nobody_may_bypass_them(
-    actors: int, permission: Any, expected: bool
+@pytest.mark.parametrize("classic", [None, {"isAdminEnforced": False}], ids=["none", "classic"])
+async def test_rulesets_bind_administrators_when_these_may_not_bypass_them(
+    classic: Any, bypass: list[str], expected: bool
+) -> None:
+    repository = full()
+    repository.classic = classic
+    repository.rulesets = [Ruleset("RS_1", [("DELETION", {})], bypass)]
+    _, collector = started(repository)
+    collected = await collector.one()
+    assert collected.values["codehost.branchProtection.enforceAdmins"] is expected
+
+
+@pytest.mark.parametrize(("bypass", "expected"), [([], True), (["admin"], False)])
+async def test_a_ruleset_of_the_second_page_of_rules_counts(
+    bypass: list[str], expected: bool
 ) -> None:
     repository = full()
     repository.classic = None
-    repository.rulesets = [Ruleset("RS_1", [("DELETION", {})], bypass_actors=actors)]
-    _, collector = started(repository, token=Token(TOKEN, permission))
+    repository.rulesets = [
+        Ruleset("RS_1", [("REQUIRED_SIGNATURES", {})] * 110),
+        Ruleset("RS_2", [("UPDATE", {})] * 20, bypass),
+    ]
+    fake, collector = started(repository)
     collected = await collector.one()
     assert collected.values["codehost.branchProtection.enforceAdmins"] is expected
+    # The page after the first goes with the question about the first ruleset.
+    assert fake.requests["graphql"] == 3
+
+
+async def test_more_than_a_page_of_those_who_may_bypass_is_too_large() -> None:
+    repository = full()
+    repository.classic = None
+    repository.rulesets = [Ruleset("RS_1", [("DELETION", {})], ["App"] * 101)]
+    _, collector = started(repository)
+    collected = await collector.one()
+    reason = "too-large: more than 100 apps, teams and roles may bypass a ruleset"
+    assert collected.reasons == {"codehost.branchProtection.enforceAdmins": reason}
+
+
+async def test_a_rule_of_a_ruleset_tightens_what_is_demanded() -> None:
+    repository = full()
+    repository.classic = None
+    repository.rulesets = [Ruleset("RS_1", [("DELETION", {})])]
+    _, collector = started(repository)
+    collected = await collector.one()
     assert collected.values["codehost.branchProtection.allowDeletions"] is False
     assert collected.values["codehost.branchProtection.allowForcePushes"] is True
 

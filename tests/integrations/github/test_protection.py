@@ -14,11 +14,11 @@ from factbook.integrations.github.protection import (
     UNREADABLE,
     Classic,
     Merged,
+    RestRule,
     from_graphql,
     from_rest,
     merge,
 )
-from factbook.integrations.github.rules import RestRule
 
 TYPES = (
     "CREATION",
@@ -136,12 +136,17 @@ def test_nothing_is_known_when_nothing_is_readable() -> None:
     ("classic", "rulesets", "bypassed", "expected"),
     [
         (replace(NO_RULE, exists=True, enforces_admins=True), ["RS_1"], {"RS_1": True}, True),
-        (replace(NO_RULE, exists=True, enforces_admins=False), ["RS_1"], {"RS_1": False}, False),
+        (replace(NO_RULE, exists=True, enforces_admins=False), ["RS_1"], {"RS_1": False}, True),
+        (replace(NO_RULE, exists=True, enforces_admins=False), ["RS_1"], {"RS_1": True}, False),
+        (replace(NO_RULE, exists=True, enforces_admins=False), ["RS_1"], {}, None),
+        (replace(NO_RULE, exists=True, enforces_admins=False), [], {}, False),
+        (replace(NO_RULE, exists=True, enforces_admins=None), ["RS_1"], {"RS_1": True}, None),
         (NO_RULE, ["RS_1", "RS_2"], {"RS_1": False, "RS_2": False}, True),
         (NO_RULE, ["RS_1", "RS_2"], {"RS_1": False, "RS_2": True}, False),
         (NO_RULE, ["RS_1", "RS_2"], {"RS_1": False}, None),
         (NO_RULE, ["RS_1", "RS_2"], {"RS_1": True}, False),
-        (UNREADABLE, ["RS_1"], {"RS_1": False}, None),
+        (UNREADABLE, ["RS_1"], {"RS_1": False}, True),
+        (UNREADABLE, ["RS_1"], {"RS_1": True}, None),
         (NO_RULE, [], {}, False),
     ],
 )

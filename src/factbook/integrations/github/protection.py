@@ -8,8 +8,43 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import NamedTuple
 
+import msgspec
+
 from factbook.integrations.github.answers import BranchRule, Parameters, RuleNode, UpdateRule
-from factbook.integrations.github.rules import RestChecks, RestReviews, RestRule
+
+
+class Switch(msgspec.Struct, frozen=True):
+    """On-off setting of REST."""
+
+    enabled: bool = False
+
+
+class RestReviews(msgspec.Struct):
+    """Required reviews of a rule, in REST."""
+
+    dismiss_stale_reviews: bool = False
+    require_code_owner_reviews: bool = False
+    require_last_push_approval: bool = False
+    required_approving_review_count: int = 0
+
+
+class RestChecks(msgspec.Struct):
+    """Required status checks of a rule, in REST."""
+
+    strict: bool = False
+
+
+class RestRule(msgspec.Struct):
+    """Classic rule of a branch, in REST; a requirement that is not set is absent."""
+
+    enforce_admins: Switch = Switch()
+    allow_deletions: Switch = Switch()
+    required_linear_history: Switch = Switch()
+    allow_force_pushes: Switch = Switch()
+    block_creations: Switch = Switch()
+    required_signatures: Switch = Switch()
+    required_pull_request_reviews: RestReviews | None = None
+    required_status_checks: RestChecks | None = None
 
 
 @dataclass(frozen=True)
@@ -148,10 +183,14 @@ def from_rest(rule: RestRule) -> Classic:
 def _admins_bound(
     classic: Classic, rules: Sequence[RuleNode] | None, bypassed: Mapping[str, bool | None]
 ) -> bool | None:
-    """The classic rule's word; where there is none, whether nobody may bypass any ruleset."""
-    if classic.exists:
-        return classic.enforces_admins
-    if rules is None or classic.exists is None:
+    """True if the classic rule binds administrators, or they may bypass none of the rulesets."""
+    return _either(classic.enforces_admins, _bound_by_rulesets(rules, bypassed))
+
+
+def _bound_by_rulesets(
+    rules: Sequence[RuleNode] | None, bypassed: Mapping[str, bool | None]
+) -> bool | None:
+    if rules is None:
         return None
     rulesets = [rule.repository_ruleset for rule in rules]
     may_bypass = [bypassed.get(ruleset.id) if ruleset else None for ruleset in rulesets]
