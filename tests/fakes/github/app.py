@@ -2,6 +2,7 @@
 
 import hashlib
 import re
+from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -22,10 +23,11 @@ from graphql import (
 from starlette.requests import Request
 from starlette.responses import Response
 
-from factbook.clock import HOUR, SECOND, Clock, now
+from factbook.clock import HOUR, MINUTE, SECOND, Clock, now
 from tests.fakes import faults
 from tests.fakes.fake import Fake, path_of
 from tests.fakes.github import rest, schema
+from tests.fakes.github.faults import SECONDARY
 from tests.fakes.github.resolvers import Root
 from tests.fakes.github.rest import NOT_FOUND, Said, refusal
 from tests.fakes.github.state import Repository, Token, stamp
@@ -72,6 +74,9 @@ class FakeGitHub(Fake):
         self.asked: list[dict[str, Any]] = []
         self.not_modified = 0
         self.points = 1
+        self.points_a_minute = 1_000_000
+        self.too_fast = 0
+        self._answered: deque[int] = deque()
         self.most_repositories = 1_000
         self.most_with_limits = 1_000
         self.most_tree_entries = 100_000
@@ -116,7 +121,17 @@ class FakeGitHub(Fake):
             return as_json(said, self._limits(token, "core"))
         return self._rest(request, token, path)
 
+    def _is_too_fast(self) -> bool:
+        now = self._clock()
+        while self._answered and self._answered[0] <= now - MINUTE:
+            self._answered.popleft()
+        self._answered.append(now)
+        return len(self._answered) > self.points_a_minute
+
     def _rest(self, request: Request, token: Token, path: str) -> Response:
+        if self._is_too_fast():
+            self.too_fast += 1
+            return as_json(refusal(403, SECONDARY), {"retry-after": "60"})
         said = self._said(request, token, path)
         body = said.body if isinstance(said.body, bytes) else msgspec.json.encode(said.body)
         etag = f'W/"{hashlib.sha256(body).hexdigest()}"'

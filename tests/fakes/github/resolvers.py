@@ -57,15 +57,21 @@ class Root:
         return [self._ruleset(rulesets[id_]) if id_ in rulesets else None for id_ in ids]
 
     def _ruleset(self, ruleset: Ruleset) -> Value:
-        actors = {"totalCount": ruleset.bypass_actors} if self._token.administers else None
+        actors = _pages([_bypassing(one) for one in ruleset.bypass])
         typed = {"__typename": "RepositoryRuleset", "id": ruleset.id}
-        return {**typed, "bypassActors": lambda _, **_arguments: actors}
+        return {**typed, "bypassActors": actors if self._token.administers else None}
 
     def rateLimit(self, _: Info) -> Value:
         """What is left of the limit."""
         left = self._token.limits["graphql"] - self._token.used["graphql"]
         reset = stamp(self._token.reset_at)
         return {"cost": 1, "remaining": left, "resetAt": reset, "nodeCount": 0}
+
+
+def _bypassing(who: str) -> Value:
+    name, _, mode = who.partition(":")
+    actor = {"__typename": name} if name in {"App", "Team"} else None
+    return {"bypassMode": mode or "ALWAYS", "deployKey": name == "DeployKey", "actor": actor}
 
 
 def repository(found: Repository, token: Token) -> Value:
@@ -102,16 +108,23 @@ def _error(text: str, type_: str | None) -> GraphQLError:
     return GraphQLError(text, extensions={"type": type_} if type_ else {})
 
 
-def connection(items: Sequence[Value], first: int | None = None, after: str | None = None) -> Value:
+def connection(
+    items: Sequence[Any],
+    first: int | None = None,
+    after: str | None = None,
+    render: Callable[[Any], Value] = lambda item: item,
+) -> Value:
     """One page of the items."""
     start = int(after) if after else 0
-    page = items[start : start + (first or 0)]
+    page = [render(item) for item in items[start : start + (first or 0)]]
     end = start + len(page)
     info = {"hasNextPage": end < len(items), "endCursor": str(end) if page else None}
     return {"totalCount": len(items), "nodes": page, "pageInfo": info}
 
 
-def _pages(items: Sequence[Value]) -> Callable[..., Value]:
+def _pages(
+    items: Sequence[Any], render: Callable[[Any], Value] = lambda item: item
+) -> Callable[..., Value]:
     def page(
         _: Info,
         first: int | None = None,
@@ -119,7 +132,7 @@ def _pages(items: Sequence[Value]) -> Callable[..., Value]:
         **_arguments: Any,
     ) -> Value:
         assert first is None or first <= 100
-        return connection(items, first, after)
+        return connection(items, first, after, render)
 
     return page
 
@@ -130,7 +143,7 @@ def _pulls(found: Repository) -> Callable[..., Value]:
         if "first" in arguments:
             assert arguments.pop("orderBy") == {"field": "UPDATED_AT", "direction": "DESC"}
             chosen.sort(key=lambda pull: pull.updated_at, reverse=True)
-        return _pages([_LazyPull(pull) for pull in chosen])(info, **arguments)
+        return _pages(chosen, _LazyPull)(info, **arguments)
 
     return pulls
 

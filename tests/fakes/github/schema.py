@@ -33,8 +33,8 @@ WHOLE = Path(__file__).parents[2] / (
 )
 PART = Path(__file__).parent / "schema.graphql"
 
-# Types that answers have behind an interface, which no document names.
-_BEHIND = {"Actor": ("Bot", "User"), "GitObject": ("Commit",)}
+# Types that answers have behind an interface or a union, which no document names.
+_BEHIND = {"Actor": ("Bot", "User"), "GitObject": ("Commit",), "BypassActor": ("App", "Team")}
 
 
 @cache
@@ -55,9 +55,11 @@ def pruned(schema: GraphQLSchema, documents: Iterable[str]) -> str:
     for document in documents:
         visit(parse(document), TypeInfoVisitor(uses.types, uses))
     for interface, names in _BEHIND.items():
+        # A union has no fields, and a type needs one.
+        shared = uses.fields.get(interface, {"id": set[str]()})
         for name in names:
             uses.add(schema.type_map[name])
-            uses.fields.setdefault(name, {}).update(uses.fields[interface])
+            uses.fields.setdefault(name, {}).update(shared)
     return "\n\n".join(_printed(schema, uses, name) for name in sorted(uses.names)) + "\n"
 
 

@@ -44,7 +44,7 @@ class Ruleset:
 
     id: str
     rules: list[tuple[str, Mapping[str, Any]]]
-    bypass_actors: int = 0
+    bypass: list[str] = field(default_factory=list)
 
 
 # What administrators see of a classic rule that demands nothing.

@@ -104,7 +104,7 @@ async def test_a_host_that_leaves_every_answer_empty_is_soon_left_alone() -> Non
         one.failing = {"id": None}
     fake, collector = started(*repositories)
     assert words(await every(fake, collector)) == {"upstream-error": 60}
-    assert fake.requests["graphql"] <= 10
+    assert fake.requests["graphql"] <= 60
 
 
 async def test_an_answer_that_comes_too_late_is_as_none() -> None:
@@ -167,6 +167,21 @@ async def test_names_that_no_address_can_have_are_not_asked_for(said: bytes, odd
     assert collected.passing == {""}
 
 
+async def test_languages_that_github_does_not_tell_are_unknown_and_the_rest_is_known() -> None:
+    told = b'"languages":{"nodes":[{"name":"Python"},{"name":"Shell"}]'
+
+    async def hiding(request: Request, answer: Answer) -> Response:
+        body = bytes((await answer(request)).body)
+        assert told in body
+        return Response(body.replace(told, b'"languages":{"nodes":null'), 200)
+
+    fake, collector = started(full())
+    fake.fail("graphql", hiding)
+    values, reasons = differences(await collector.one())
+    assert values == {}
+    assert reasons == {"codehost.collaboration.languages": "upstream-error"}
+
+
 async def test_a_passing_failure_is_asked_again_at_once() -> None:
     fake, collector = started(full())
     fake.fail("graphql", faults.unavailable)
@@ -196,6 +211,23 @@ async def test_a_token_that_is_not_accepted_is_forbidden_everything(value: str) 
     assert fake.requests == {"graphql": 1}
 
 
+@pytest.mark.spec("collecting.one-target-costs-no-other")
+async def test_repositories_that_always_fail_cost_the_others_nothing() -> None:
+    """Ten of sixty that GitHub answers 502 for, whatever is asked about them."""
+    repositories = many(60)
+    broken = {one.name.encode().partition(b"/")[2] for one in repositories[10:20]}
+
+    async def failing(request: Request, answer: Answer) -> Response:
+        body = await request.body()
+        if any(name in body for name in broken):
+            return await faults.bad_gateway(request, answer)
+        return await answer(request)
+
+    fake, collector = started(*repositories)
+    fake.fail("graphql", failing, times=1_000)
+    assert words(await every(fake, collector)) == {"": 50, "upstream-error": 10}
+
+
 # Limits
 
 
@@ -213,13 +245,14 @@ async def test_what_was_read_before_the_limit_is_kept() -> None:
     assert words(await every(fake, collector)) == {"": 60}
 
 
-async def test_a_rate_limit_of_rest_costs_the_files_alone() -> None:
+async def test_a_rate_limit_of_rest_costs_only_what_the_files_tell() -> None:
     fake, collector = started(*many(10))
     fake.tokens[TOKEN].limits["core"] = 4
     collected = await every(fake, collector)
     limited = [one for one in collected.values() if one.missing]
     assert len(limited) >= 6
-    assert all(one.passing == {"repository"} for one in limited)
+    owners = {f"codehost.codeReview.{name}" for name in CODEOWNERS}
+    assert all(one.passing == {"repository", *owners} for one in limited)
     assert fake.requests["tree"] <= 10
 
 

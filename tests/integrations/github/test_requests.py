@@ -4,16 +4,50 @@ from typing import Any
 
 import pytest
 
-from factbook.clock import DAY, HOUR
+from factbook.clock import DAY, HOUR, MINUTE
 from factbook.integrations.github.client import BATCH
+from factbook.integrations.github.pages import MOST_PAGES, MOST_ROWS
 from tests.fakes import faults
 from tests.fakes.github.app import FakeGitHub
-from tests.fakes.github.state import Issue, Ruleset, Token
+from tests.fakes.github.state import Issue, Pull, Ruleset, Token
 from tests.integrations.github.asking import APP, EVERYTHING, TOKEN, Collector, full, started
 from tests.integrations.github.many import every, many, words
-from tests.service import NOON
+from tests.service import NOON, Time
 
 # Once
+
+
+async def test_a_first_run_stays_below_the_points_that_github_allows_a_minute() -> None:
+    repositories = many(400)
+    for one in repositories:
+        one.classic, one.alerts = None, {}
+    time = Time()
+    token = Token(TOKEN, is_app=True, reads_administration=True)
+    fake = FakeGitHub(repositories, [token], clock=time)
+    fake.points_a_minute = 900
+    collected = await every(fake, Collector(fake, time, paced=True))
+    assert fake.requests["tree"] + fake.requests["protection"] + fake.requests["alerts"] == 1_200
+    assert fake.too_fast == 0
+    assert not any(one.missing for one in collected.values())
+    # No slower than it has to be.
+    assert time.now - NOON < 2 * MINUTE
+
+
+async def test_probes_of_one_run_are_made_again_in_several() -> None:
+    repositories = many(40)
+    for one in repositories:
+        one.classic = None
+    fake = FakeGitHub(repositories, [Token(TOKEN, is_app=True, reads_administration=True)])
+    collector = Collector(fake, Time())
+    made = []
+    for _ in range(8):
+        fake.requests.clear()
+        await every(fake, collector)
+        made.append(fake.requests["protection"])
+        collector.time.advance(6 * HOUR)
+    assert made[:4] == [40, 0, 0, 0]
+    assert sum(made[4:]) == 40
+    assert max(made[4:]) < 30
 
 
 async def test_300_repositories_take_20_requests_and_again_none_of_rest() -> None:
@@ -59,7 +93,7 @@ async def test_a_probe_is_made_at_most_once_a_day() -> None:
         collector.time.advance(HOUR - 1)
     assert fake.requests["protection"] == 1
     assert fake.requests["alerts"] == 1
-    collector.time.advance(HOUR)
+    collector.time.advance(DAY // 2)
     await collector.one()
     assert fake.requests["protection"] == 2
     assert fake.not_modified == 1
@@ -152,15 +186,49 @@ async def test_partial_results_are_kept_and_the_rest_is_asked_again() -> None:
 # Lists that are long
 
 
-async def test_collaborators_are_listed_up_to_a_thousand_and_counted_beyond() -> None:
+async def test_more_than_a_thousand_collaborators_are_counted_and_not_listed() -> None:
     repository = full()
     repository.collaborators = [f"user-{number:04}" for number in range(1_250)]
     fake, collector = started(repository)
     collected = await collector.one()
-    listed = collected.values["codehost.collaboration.collaborators"]
-    assert listed == repository.collaborators[:1_000]
+    assert collected.reasons == {
+        "codehost.collaboration.collaborators": "too-large: more than 1,000 collaborators to list"
+    }
     assert collected.values["codehost.collaboration.collaboratorCount"] == 1_250
-    assert fake.requests["graphql"] == 10
+    assert fake.requests["graphql"] == 1
+    repository.collaborators = repository.collaborators[:1_000]
+    collected = await collector.one()
+    assert collected.values["codehost.collaboration.collaborators"] == repository.collaborators
+
+
+async def test_languages_beyond_a_hundred_are_read_on() -> None:
+    repository = full()
+    repository.languages = [f"Language {number}" for number in range(150)]
+    _, collector = started(repository)
+    collected = await collector.one()
+    assert collected.values["codehost.collaboration.languages"] == repository.languages
+
+
+async def test_more_than_is_read_is_too_large_and_is_not_read_again_for_days() -> None:
+    repository = full()
+    repository.pulls = [
+        Pull(number, merged_at=NOON - DAY, updated_at=NOON - DAY) for number in range(MOST_ROWS + 1)
+    ]
+    fake, collector = started(repository)
+    reason = f"too-large: more than {MOST_ROWS:,} merged pull requests to read for 30 days"
+    for requests in (MOST_PAGES, MOST_PAGES + 1):
+        collected = await collector.one()
+        assert collected.reasons == {
+            **dict.fromkeys(("codehost.mergeTime", "codehost.latestMergedPR"), reason),
+            "codehost.pullRequests.mergedLastMonth": reason,
+        }
+        assert collected.passing == frozenset()
+        assert collected.values["codehost.pullRequests.merged"] == MOST_ROWS + 1
+        assert fake.requests["graphql"] == requests
+        collector.time.advance(6 * HOUR)
+    repository.pulls = full().pulls
+    collector.time.advance(7 * DAY)
+    assert "codehost.mergeTime.avgHours" in (await collector.one()).values
 
 
 async def test_rules_and_issues_beyond_a_hundred_are_read_on() -> None:
@@ -187,12 +255,3 @@ async def test_a_tree_that_is_cut_off_is_walked_folder_by_folder() -> None:
     collected = await collector.one()
     assert collected.values["repository.filePaths"] == sorted(repository.files)
     assert fake.requests["tree"] == 2 + 5
-
-
-async def test_a_folder_with_too_many_files_leaves_the_files_unknown() -> None:
-    repository = full()
-    repository.files = [f"file-{number}.py" for number in range(30)]
-    fake, collector = started(repository)
-    fake.most_tree_entries = 20
-    collected = await collector.one()
-    assert collected.reasons["repository"].startswith("upstream-error: ")

@@ -10,56 +10,36 @@ from typing import Annotated, Any, Final, Generic, TypeVar
 
 import msgspec
 
-from factbook.integrations.github.queries import COLLABORATORS, ISSUES, PULLS, RULES
+from factbook.integrations.code_host import ConnectionPosition, GraphqlStruct, NodePage, Slug
+from factbook.integrations.github.queries import COLLABORATORS, ISSUES, LANGUAGES, PULLS, RULES
 from factbook.outbound.outcomes import Missing
 
 T = TypeVar("T")
 
-
-# They become parts of addresses.
 Oid = Annotated[str, msgspec.Meta(pattern=r"\A[0-9a-f]{40,64}\Z")]
 BranchName = Annotated[str, msgspec.Meta(pattern=r"\A(?!\.{1,2}\Z).")]
-Slug = Annotated[str, msgspec.Meta(pattern=r"\A(?!\.{1,2}/)[\w.-]+/(?!\.{1,2}\Z)[\w.-]+\Z")]
 
 
-class Wire(msgspec.Struct, rename="camel"):
-    """Names in camel case; what was not asked for is ignored."""
-
-
-class GithubCount(Wire):
+class GithubCount(GraphqlStruct):
     """The size of a connection."""
 
     total_count: int
 
 
-class PageInfo(Wire):
-    """Where a connection goes on."""
+class GithubNodePage(NodePage[T], Generic[T]):
+    """Page of a connection, with the size of the whole where that was asked for."""
 
-    has_next_page: bool
-    end_cursor: str | None
-
-
-class Connection(Wire, Generic[T]):
-    """A page of a connection, or several put together; what may not be seen is null."""
-
-    nodes: list[T | None]
-    page_info: PageInfo
     total_count: int | None = None
 
-    @property
-    def known(self) -> list[T]:
-        """The nodes that may be seen."""
-        return [node for node in self.nodes if node is not None]
 
-
-class GithubActor(Wire):
+class GithubActor(GraphqlStruct):
     """Account that performed an action: a user, a bot or an organization."""
 
     login: str
     typename: str = msgspec.field(name="__typename")
 
 
-class GithubPullRequest(Wire):
+class GithubPullRequest(GraphqlStruct):
     """A merged pull request."""
 
     number: int
@@ -70,44 +50,50 @@ class GithubPullRequest(Wire):
     author: GithubActor | None
 
 
-class GithubIssue(Wire):
+class GithubIssue(GraphqlStruct):
     """A closed issue."""
 
     number: int
     closed_at: datetime
 
 
-class Login(Wire):
+class Login(GraphqlStruct):
     """A user."""
 
     login: str
 
 
-class Name(Wire):
+class Name(GraphqlStruct):
     """Something with a name."""
 
     name: str
 
 
-class Languages(Wire):
+class Languages(GraphqlStruct):
     """Languages, most used first; null for a repository that GitHub could not analyse."""
 
     nodes: list[Name | None] | None
+    page_info: ConnectionPosition
+
+    @property
+    def known(self) -> list[Name]:
+        """The visible languages."""
+        return [node for node in self.nodes or () if node is not None]
 
 
-class Codeowners(Wire):
+class Codeowners(GraphqlStruct):
     """Errors in the CODEOWNERS file, which exists."""
 
     errors: list[Any]
 
 
-class Id(Wire):
+class Id(GraphqlStruct):
     """Something with a node id."""
 
     id: str
 
 
-class Parameters(Wire):
+class Parameters(GraphqlStruct):
     """Parameters of a ruleset's rule, limited to those that are read."""
 
     dismiss_stale_reviews_on_push: bool = False
@@ -115,10 +101,10 @@ class Parameters(Wire):
     require_last_push_approval: bool = False
     required_approving_review_count: int = 0
     strict_required_status_checks_policy: bool = False
-    required_status_checks: list[Any] = []
+    required_status_checks: list[Any] = msgspec.field(default_factory=list)
 
 
-class RuleNode(Wire):
+class RuleNode(GraphqlStruct):
     """One active rule of a ruleset that applies to a branch."""
 
     type: str
@@ -126,7 +112,7 @@ class RuleNode(Wire):
     parameters: Parameters | None = None
 
 
-class BranchRule(Wire):
+class BranchRule(GraphqlStruct):
     """Classic rule of a branch, as administrators see it."""
 
     allows_deletions: bool
@@ -143,7 +129,7 @@ class BranchRule(Wire):
     required_approving_review_count: int | None
 
 
-class UpdateRule(Wire):
+class UpdateRule(GraphqlStruct):
     """Reduced view of a branch's rules that everybody may read."""
 
     allows_deletions: bool
@@ -155,24 +141,24 @@ class UpdateRule(Wire):
     required_approving_review_count: int | None
 
 
-class GithubCommit(Wire):
+class GithubCommit(GraphqlStruct):
     """Commit that a branch points to."""
 
     oid: Oid
 
 
-class GithubBranch(Wire):
+class GithubBranch(GraphqlStruct):
     """The default branch."""
 
     name: BranchName
     target: GithubCommit | None
     branch_protection_rule: BranchRule | None
     ref_update_rule: UpdateRule | None
-    rules: Connection[RuleNode] | None
+    rules: GithubNodePage[RuleNode] | None
 
 
-class Repository(Wire):
-    """Everything that was asked about one repository."""
+class GithubRepository(GraphqlStruct):
+    """All fields requested of one repository."""
 
     id: str
     name_with_owner: Slug
@@ -181,7 +167,7 @@ class Repository(Wire):
     has_issues_enabled: bool | None = None
     has_vulnerability_alerts_enabled: bool | None = None
     languages: Languages | None = None
-    collaborators: Connection[Login] | None = None
+    collaborators: GithubNodePage[Login] | None = None
     codeowners: Codeowners | None = None
     open_alerts: GithubCount | None = None
     fixed_alerts: GithubCount | None = None
@@ -189,32 +175,55 @@ class Repository(Wire):
     default_branch_ref: GithubBranch | None = None
     pull_requests: GithubCount | None = None
     open_pulls: GithubCount | None = None
-    merged_pulls: Connection[GithubPullRequest] | None = None
+    merged_pulls: GithubNodePage[GithubPullRequest] | None = None
     open_issues: GithubCount | None = None
     all_closed_issues: GithubCount | None = None
-    closed_issues: Connection[GithubIssue] | None = None
+    closed_issues: GithubNodePage[GithubIssue] | None = None
 
 
-class Bypassed(Wire):
+class Kind(GraphqlStruct):
+    """Object requested with its type only."""
+
+    typename: str = msgspec.field(name="__typename")
+
+
+class Bypassing(GraphqlStruct):
+    """Actor that may bypass a ruleset: an app or a team, deploy keys, or everyone with a role."""
+
+    bypass_mode: str | None
+    deploy_key: bool
+    actor: Kind | None
+
+    @property
+    def frees_administrators(self) -> bool:
+        """True if administrators may push in spite of the rules.
+
+        They have the permissions of every role. With a bypass for pull requests only, they still
+        have to open one.
+        """
+        return self.actor is None and not self.deploy_key and self.bypass_mode != "PULL_REQUEST"
+
+
+class Bypassed(GraphqlStruct):
     """Ruleset, with the actors that may bypass it."""
 
     id: str
-    bypass_actors: GithubCount | None
+    bypass_actors: GithubNodePage[Bypassing] | None
 
 
-class Paged(Wire, Generic[T]):
+class Paged(GraphqlStruct, Generic[T]):
     """Repository requested with one further page only."""
 
-    page: Connection[T] | None = None
+    page: GithubNodePage[T] | None = None
 
 
-class PagedBranch(Wire):
+class PagedBranch(GraphqlStruct):
     """Repository requested with one further page of its default branch's rules only."""
 
     default_branch_ref: Paged[RuleNode] | None = None
 
     @property
-    def page(self) -> Connection[RuleNode] | None:
+    def page(self) -> GithubNodePage[RuleNode] | None:
         """The page."""
         return self.default_branch_ref.page if self.default_branch_ref else None
 
@@ -223,6 +232,7 @@ PAGES: Final[dict[str, Any]] = {
     PULLS: Paged[GithubPullRequest],
     ISSUES: Paged[GithubIssue],
     COLLABORATORS: Paged[Login],
+    LANGUAGES: Paged[Name],
     RULES: PagedBranch,
 }
 
@@ -234,7 +244,7 @@ _HARMLESS: Final = frozenset({"author", "repositoryRuleset"})
 class RepositoryData:
     """Repository, and by field (`collaborators`, `defaultBranchRef.rules`) the missing data."""
 
-    repository: Repository
+    repository: GithubRepository
     errors: dict[str, Missing] = field(default_factory=dict)
 
     def missing(self, *names: str) -> Missing | None:
@@ -246,7 +256,7 @@ class RepositoryData:
         return None
 
     @property
-    def rules(self) -> Connection[RuleNode] | None:
+    def rules(self) -> GithubNodePage[RuleNode] | None:
         """The rules of the default branch."""
         branch = self.repository.default_branch_ref
         return branch.rules if branch else None

@@ -6,8 +6,9 @@ from typing import Any, Final, NamedTuple, TypedDict
 
 import msgspec
 
+from factbook.integrations.code_host import CodeHostApi
 from factbook.integrations.github.options import GithubOptions
-from factbook.outbound import Answer, HttpClient, Memory, outcome_of_graphql_error
+from factbook.outbound import Answer, verdict_on_graphql_error
 from factbook.outbound.outcomes import UNUSABLE, Missing, Outcome
 
 # What GitHub answers to a query that takes more than its ten seconds.
@@ -46,16 +47,8 @@ class GithubQueryResult:
     too_heavy: bool = False
 
 
-class GithubApi:
+class GithubApi(CodeHostApi[GithubOptions]):
     """Client for a GitHub instance, with the time of one collection."""
-
-    def __init__(
-        self, client: HttpClient, options: GithubOptions, memory: Memory, now: int
-    ) -> None:
-        self._client = client
-        self._options = options
-        self.memory = memory
-        self.now = now
 
     async def ask(self, document: str, variables: Mapping[str, Any]) -> GithubQueryResult:
         """Send a GraphQL query. A transient failure is retried, unless the query was too heavy."""
@@ -110,7 +103,7 @@ def _told(answer: Answer) -> GithubQueryResult:
 
 def _error(error: Mapping[str, Any]) -> Error:
     path = error.get("path")
-    outcome = outcome_of_graphql_error(error)
+    outcome, cause = verdict_on_graphql_error(error)
     too_heavy = error.get("type") in _LIMITS
-    detail = "GitHub could not answer this" if outcome is Outcome.TRANSIENT else ""
+    detail = "GitHub could not answer this" if outcome is Outcome.TRANSIENT else cause
     return Error(tuple(path) if isinstance(path, list) else (), Missing(outcome, detail), too_heavy)

@@ -13,7 +13,8 @@ PULLS: Final = "mergedPulls"
 ISSUES: Final = "closedIssues"
 COLLABORATORS: Final = "collaborators"
 RULES: Final = "rules"
-KINDS: Final = (PULLS, ISSUES, COLLABORATORS, RULES)
+LANGUAGES: Final = "languages"
+KINDS: Final = (PULLS, ISSUES, COLLABORATORS, RULES, LANGUAGES)
 
 _PAGE: Final = "pageInfo { hasNextPage endCursor }"
 _PULL_NODES: Final = (
@@ -48,14 +49,20 @@ _COLLABORATORS: Final = (
     "first: 100, affiliation: ALL",
     f"totalCount nodes {{ login }} {_PAGE}",
 )
+_LANGUAGES: Final = (
+    "first: 100, orderBy: {field: SIZE, direction: DESC}",
+    f"nodes {{ name }} {_PAGE}",
+)
 _RULES: Final = ("first: 100", f"{_RULE_NODES} {_PAGE}")
+
+_BYPASSING: Final = f"nodes {{ bypassMode deployKey actor {{ __typename }} }} {_PAGE}"
 
 _IDENTITY: Final = "id nameWithOwner isEmpty viewerPermission"
 
 _REST: Final = f"""
   hasIssuesEnabled
   hasVulnerabilityAlertsEnabled
-  languages(first: 100, orderBy: {{field: SIZE, direction: DESC}}) {{ nodes {{ name }} }}
+  languages({_LANGUAGES[0]}) {{ {_LANGUAGES[1]} }}
   collaborators({_COLLABORATORS[0]}) {{ {_COLLABORATORS[1]} }}
   codeowners {{ errors {{ kind path line }} }}
   openAlerts: vulnerabilityAlerts(states: OPEN) {{ totalCount }}
@@ -88,6 +95,10 @@ _ALL_ISSUES: Final = f"""
   {ISSUES}: issues({_ISSUES[0]}) {{ {_ISSUES[1]} }}"""
 
 _LIMIT: Final = "rateLimit { cost remaining resetAt nodeCount }"
+
+
+# The least question there is, which a GitHub that works at all answers.
+LEAST: Final = f"query Least {{ {_LIMIT} }}"
 
 
 class GithubPageRequest(NamedTuple):
@@ -144,6 +155,7 @@ _CONNECTIONS: Final[dict[str, str]] = {
     PULLS: f"page: pullRequests({_PULLS[0]}, after: %s) {{ {_PULLS[1]} }}",
     ISSUES: f"page: issues({_ISSUES[0]}, after: %s) {{ {_ISSUES[1]} }}",
     COLLABORATORS: f"page: collaborators({_COLLABORATORS[0]}, after: %s) {{ {_COLLABORATORS[1]} }}",
+    LANGUAGES: f"page: languages({_LANGUAGES[0]}, after: %s) {{ {_LANGUAGES[1]} }}",
     RULES: f"defaultBranchRef {{ page: rules({_RULES[0]}, after: %s) {{ {_RULES[1]} }} }}",
 }
 
@@ -160,7 +172,7 @@ def pages(kinds: tuple[str, ...], rulesets: bool) -> str:
     )
     bypass = (
         "  rulesets: nodes(ids: $rulesets) {"
-        " ... on RepositoryRuleset { id bypassActors(first: 1) { totalCount } } }\n"
+        f" ... on RepositoryRuleset {{ id bypassActors(first: 100) {{ {_BYPASSING} }} }} }}\n"
     )
     return f"""query Pages({since}{ids}{given}) {{
 {nodes}

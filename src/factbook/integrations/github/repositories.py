@@ -6,21 +6,24 @@ from typing import Final
 import msgspec
 
 from factbook.integrations.github import answers, queries
-from factbook.integrations.github.answers import Repository, RepositoryData
+from factbook.integrations.github.answers import GithubRepository, RepositoryData
 from factbook.integrations.github.graphql import Error, GithubApi, GithubQueryResult
 from factbook.outbound.outcomes import UNUSABLE, Missing, Outcome
 
 AT_ONCE: Final = 20
 _LEAST: Final = 5
-# A batch down to one repository in parts, and some more: then it is not the size that is wrong.
+# A batch down to one repository in parts, and some more: then perhaps it is not the size that is
+# wrong, but the host.
 _MOST_FAILURES: Final = 8
+_MOST_IN_A_ROW: Final = 4 * _MOST_FAILURES
 
 _HIDDEN: Final = Missing(Outcome.NOT_FOUND, "no such repository, or hidden from the credential")
 _FIELDS: Final = {
     "pulls": ("pullRequests", "openPulls", queries.PULLS),
     "issues": ("openIssues", "allClosedIssues", queries.ISSUES),
     "rest": (
-        *("hasIssuesEnabled", "hasVulnerabilityAlertsEnabled", "languages", queries.COLLABORATORS),
+        *("hasIssuesEnabled", "hasVulnerabilityAlertsEnabled", queries.LANGUAGES),
+        queries.COLLABORATORS,
         *("codeowners", "openAlerts", "fixedAlerts", "dismissedAlerts", "defaultBranchRef"),
     ),
 }
@@ -95,13 +98,24 @@ class _RepositoryReader:
 
     async def _failed(self, targets: Sequence[str], told: GithubQueryResult) -> None:
         self._failures += 1
-        if not told.too_heavy or self._failures >= _MOST_FAILURES:
+        if not told.too_heavy or await self._is_down():
             self._stopped = told.failure
             self.found |= dict.fromkeys(targets, told.failure or UNUSABLE)
         elif len(targets) > 1:
             await self._halves(targets)
         else:
             await self._alone(targets[0])
+
+    async def _is_down(self) -> bool:
+        """True if GitHub itself fails, and not only these queries; a minimal query decides.
+
+        Sent only after several failures in a row.
+        """
+        if self._failures % _MOST_FAILURES:
+            return False
+        if self._failures >= _MOST_IN_A_ROW:
+            return True
+        return (await self._api.ask(queries.LEAST, {})).failure is not None
 
     async def _halves(self, targets: Sequence[str]) -> None:
         half = (len(targets) + 1) // 2
@@ -121,12 +135,12 @@ class _RepositoryReader:
             self._failures = 0
             return
         self._failures += 1
-        if self._failures >= _MOST_FAILURES or (told.failure and not told.too_heavy):
+        if (told.failure and not told.too_heavy) or await self._is_down():
             self._stopped = found
 
 
 def _found(data: msgspec.Raw | bytes, errors: list[Error]) -> RepositoryData | Missing:
-    repository: Repository | None = answers.decoded(data, Repository)
+    repository: GithubRepository | None = answers.decoded(data, GithubRepository)
     if repository is None:
         return UNUSABLE
     found = RepositoryData(repository)
@@ -163,7 +177,7 @@ def _refusal(errors: list[Error]) -> Missing | None:
     for error in errors:
         if len(error.path) == 1 and error.missing.outcome is Outcome.NOT_FOUND:
             return _HIDDEN
-        if len(error.path) == 1 and error.missing.outcome is Outcome.DENIED:
+        if len(error.path) == 1 and error.missing.outcome in {Outcome.DENIED, Outcome.REFUSED}:
             return error.missing
     return None
 
