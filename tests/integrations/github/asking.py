@@ -4,10 +4,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from factbook.clock import DAY, HOUR
-from factbook.integrations.github import FACTS, INTEGRATION
+from factbook.integrations.github import INTEGRATION
 from factbook.integrations.integration import Collected
+from factbook.outbound.sender import Sender
 from tests.fakes.github.app import FakeGitHub
 from tests.fakes.github.state import Issue, Pull, Repository, Ruleset, Token
+from tests.integrations import code_hosts
 from tests.integrations.asking import Asking
 from tests.service import NOON, Time
 
@@ -18,8 +20,20 @@ APP = "acme/app"
 class Collector(Asking):
     """The integration for a GitHub, with a token unless the table says otherwise."""
 
-    def __init__(self, fake: FakeGitHub, time: Time, *, seconds: float = 5, **table: Any) -> None:
-        super().__init__(INTEGRATION, fake, {"token": TOKEN} | table, time=time, seconds=seconds)
+    def __init__(
+        self,
+        fake: FakeGitHub,
+        time: Time,
+        *,
+        seconds: float = 5,
+        others: Sender | None = None,
+        paced: bool = False,
+        **table: Any,
+    ) -> None:
+        given = {"token": TOKEN} | table
+        super().__init__(
+            INTEGRATION, fake, given, time=time, seconds=seconds, others=others, paced=paced
+        )
 
     async def one(self, target: str = APP) -> Collected:
         """What one run brings for one target."""
@@ -90,64 +104,19 @@ def full() -> Repository:
 
 # What is collected of `full` with all rights.
 EVERYTHING: Mapping[str, Any] = {
-    "codehost.pullRequests.total": 5,
-    "codehost.pullRequests.merged": 3,
-    "codehost.pullRequests.open": 1,
-    "codehost.pullRequests.mergedPercentage": 60.0,
-    "codehost.pullRequests.mergedLastMonth": 2,
-    "codehost.mergeTime.avgHours": 64.33,
-    "codehost.mergeTime.avgLastMonthHours": 84.5,
-    "codehost.mergeTime.minHours": 1.0,
-    "codehost.mergeTime.maxHours": 168.0,
-    "codehost.mergeTime.minLastMonthHours": 1.0,
-    "codehost.mergeTime.maxLastMonthHours": 168.0,
-    "codehost.issues.total": 4,
-    "codehost.issues.open": 1,
-    "codehost.issues.closed": 3,
-    "codehost.issues.closedLastMonth": 1,
-    "codehost.latestMergedPR.title": "Latest",
-    "codehost.latestMergedPR.author": "carol",
-    "codehost.collaboration.languages": ["Python", "Shell"],
-    "codehost.collaboration.collaborators": ["alice", "bob", "dora"],
-    "codehost.collaboration.collaboratorCount": 3,
-    "codehost.branchProtection.enabled": True,
+    **code_hosts.facts(".github/CODEOWNERS"),
     "codehost.branchProtection.enforceAdmins": True,
-    "codehost.branchProtection.allowDeletions": False,
     "codehost.branchProtection.requiredLinearHistory": True,
-    "codehost.branchProtection.allowForcePushes": False,
     "codehost.branchProtection.blockCreations": False,
-    "codehost.branchProtection.requiredSignatures": True,
-    "codehost.codeReview.dismissStaleReviews": True,
-    "codehost.codeReview.requireCodeOwnerReviews": True,
     "codehost.codeReview.requireLastPushApproval": False,
-    "codehost.codeReview.strictRequiredStatusChecks": True,
-    "codehost.codeReview.usesCodeowners": True,
     "codehost.codeReview.codeownersHasErrors": True,
-    "codehost.codeReview.requiredApprovingReviewCount": 2,
     "codehost.codeReview.codeownersErrorCount": 2,
     "security.dependencyAlerts.open": 3,
     "security.dependencyAlerts.dismissed": 6,
     "security.dependencyAlerts.fixed": 5,
-    "security.branchProtection": True,
-    "repository.filePaths": [
-        ".github/CODEOWNERS",
-        "Dockerfile",
-        "catalog-info.yaml",
-        "docs/index.md",
-        "src/app.py",
-        "web/app.ts",
-    ],
-    "repository.totalFiles": 6,
-    "repository.inCatalog": True,
-    "repository.fileTypes.docker": 1,
-    "repository.fileTypes.yaml": 1,
-    "repository.fileTypes.javascript": 1,
-    "repository.fileTypes.python": 1,
-    "repository.fileTypes.docs": 1,
-    "repository.fileTypes.config": 0,
 }
 
-NAMES = {fact.name for fact in FACTS}
+NAMES = {fact.name for fact in INTEGRATION.facts}
 CODEOWNERS = ("usesCodeowners", "codeownersHasErrors", "codeownersErrorCount")
 
 

@@ -3,9 +3,11 @@
 import pytest
 
 from factbook.clock import DAY, HOUR
+from tests.fakes.faults import saying
 from tests.fakes.github.state import Issue, Pull, Repository, Token
 from tests.integrations.github.asking import (
     APP,
+    CODEOWNERS,
     EVERYTHING,
     NAMES,
     TOKEN,
@@ -150,6 +152,22 @@ async def test_without_a_codeowners_file_there_are_no_errors_in_it() -> None:
     assert collected.values["codehost.codeReview.usesCodeowners"] is False
     assert collected.values["codehost.codeReview.codeownersHasErrors"] is False
     assert collected.values["codehost.codeReview.codeownersErrorCount"] == 0
+
+
+@pytest.mark.usefixtures("no_pauses")
+@pytest.mark.parametrize(
+    ("status", "reason"), [(403, "forbidden"), (404, "forbidden"), (502, "upstream-error")]
+)
+async def test_without_the_tree_a_lack_of_code_owners_is_not_certain(
+    status: int, reason: str
+) -> None:
+    repository = full()
+    repository.codeowners_errors = None
+    fake, collector = started(repository)
+    fake.fail("tree", saying({"message": "No"}, status), times=3)
+    _, reasons = differences(await collector.one())
+    owners = {f"codehost.codeReview.{name}" for name in CODEOWNERS}
+    assert reasons == dict.fromkeys({"repository", *owners}, reason)
 
 
 async def test_a_codeowners_file_that_github_does_not_read_has_unknown_errors() -> None:

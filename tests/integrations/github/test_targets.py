@@ -6,6 +6,7 @@ import pytest
 
 from factbook.integrations.github import INTEGRATION
 from factbook.outbound.outcomes import Missing, Outcome
+from tests.integrations import code_hosts
 from tests.integrations.github.asking import TOKEN
 
 SLUG = "github.com/project-slug"
@@ -71,7 +72,7 @@ def test_annotations_point_to_a_repository(annotations: dict[str, Any]) -> None:
 def test_other_annotations_point_to_nothing(annotations: dict[str, Any] | None) -> None:
     found = target(annotations)
     assert isinstance(found, Missing)
-    assert found.outcome is Outcome.NO_ANNOTATION
+    assert found.outcome in {Outcome.NO_ANNOTATION, Outcome.BAD_ANNOTATION}
 
 
 @pytest.mark.parametrize(
@@ -104,3 +105,21 @@ def test_only_configured_organizations_are_asked_for() -> None:
     refused = target({SLUG: "evil/app"}, organizations=["acme"])
     assert isinstance(refused, Missing)
     assert refused.reason == "no-annotation: an organization that is not configured"
+
+
+@pytest.mark.parametrize("slug", code_hosts.addresses("github.com", "tree/main/docs"))
+def test_a_slug_may_be_an_address_on_the_host_of_its_own(slug: str) -> None:
+    assert target({SLUG: slug}) == "acme/app"
+
+
+@pytest.mark.spec("sources.annotations-choose-among-the-configured")
+@pytest.mark.parametrize("slug", code_hosts.unreadable("github.com"))
+def test_an_annotation_that_cannot_be_read_is_told_from_one_that_is_not_there(slug: str) -> None:
+    found = target({SLUG: slug})
+    assert isinstance(found, Missing)
+    assert found.outcome is Outcome.BAD_ANNOTATION
+    assert found.detail.startswith("what the annotation names is not ")
+    for nothing in ({}, {SLUG: " "}):
+        missing = target(nothing)
+        assert isinstance(missing, Missing)
+        assert missing.outcome is Outcome.NO_ANNOTATION

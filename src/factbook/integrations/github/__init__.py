@@ -1,57 +1,41 @@
 """GitHub: the code-host shape, dependency alerts, and the files of a repository."""
 
-from collections.abc import Mapping
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
-from factbook.clock import Clock, now
-from factbook.facts.datasource import DataSource
-from factbook.facts.schema import Fact
-from factbook.facts.shapes import CODEHOST, REPOSITORY, SECURITY
-from factbook.integrations.github.client import BATCH, collect
-from factbook.integrations.github.contents import read
-from factbook.integrations.github.credentials import credential
-from factbook.integrations.github.options import GITHUB, GithubOptions
-from factbook.integrations.github.targets import SLUG, target
-from factbook.integrations.integration import Integration, Vendor, facts_of, portions, source_of
+from factbook.integrations.configuration import Instance, vendor
+from factbook.integrations.github.client import BATCH, collect, read
+from factbook.integrations.github.credentials import Credentials
+from factbook.integrations.github.options import GITHUB, SLUG, GithubOptions, target
+from factbook.integrations.integration import Integration, Probe, portions
 from factbook.integrations.locations import SOURCE_LOCATION
-from factbook.integrations.probes import Probe
-from factbook.settings import option_tables as configuring
 
-ID: Final = "github"
-FILLS: Final = (
-    "codehost",
-    "security.dependencyAlerts",
-    "security.branchProtection",
-    "repository",
-)
-FACTS: Final[tuple[Fact, ...]] = (
-    *facts_of(CODEHOST),
-    *facts_of(SECURITY, "dependencyAlerts", "branchProtection"),
-    *facts_of(REPOSITORY),
-)
 # GitHub asks for no concurrency of heavy questions: those of GraphQL come one after another,
 # because one batch is under way at a time. REST's are light.
 _CALLS_AT_ONCE: Final = 6
+# GitHub allows 900 points of REST in a minute, of which each of these calls takes one.
+# Source: docs.github.com, "Rate limits for the REST API", about secondary rate limits.
+_PACE: Final = {"core": 720}
 # It costs one point of the limit, and every credential may ask it.
 _QUESTION: Final = {"query": "{ rateLimit { remaining } }"}
 
 
-def configured(name: str, values: Mapping[str, Any], *, clock: Clock = now) -> Integration:
-    """The integration that the table `[integrations.github.<name>]` of the settings describes.
-
-    The one named `default` is the source `github`, another one `github-<name>`. Raises
-    ConfigurationError for what is wrong with the table.
-    """
-    options = configuring.read(ID, name, values, GithubOptions)
-    id_ = configuring.source_id(ID, name)
+def _configured(instance: Instance[GithubOptions]) -> Integration:
+    options = instance.options
+    own = () if options.host == GITHUB else (options.slug,)
+    credentials = Credentials(instance.id, options, instance.clock)
     return Integration(
-        source=_source(id_, configuring.title("GitHub", name), options),
-        fills=FILLS,
-        credential=id_,
-        authorize=partial(credential, id_, options, clock),
+        source=instance.source(
+            f"Pull requests, issues, protection, alerts and files on {options.host}.",
+            (SLUG, SOURCE_LOCATION, *own),
+            # Its limits are of an hour, after which a run goes on.
+            minutes=120,
+        ),
+        authorize=credentials.interface,
         base_url=options.origin,
+        further={options.git: credentials.git},
         calls_at_once=_CALLS_AT_ONCE,
+        pace=_PACE,
         target=partial(target, options),
         batches=partial(portions, size=BATCH),
         collect=partial(collect, options),
@@ -60,20 +44,15 @@ def configured(name: str, values: Mapping[str, Any], *, clock: Clock = now) -> I
     )
 
 
-def _source(id_: str, title: str, options: GithubOptions) -> DataSource:
-    keys = [SLUG, SOURCE_LOCATION]
-    if options.host != GITHUB:
-        keys.append(options.slug)
-    return source_of(
-        ID,
-        id_,
-        title,
-        f"Pull requests, issues, protection, alerts and files on {options.host}.",
-        keys,
-        FACTS,
-    )
-
-
-INTEGRATION: Final = Vendor(
-    id=ID, title="GitHub", options=GithubOptions, facts=FACTS, fills=FILLS, configured=configured
+INTEGRATION: Final = vendor(
+    "github",
+    "GitHub",
+    GithubOptions,
+    _configured,
+    (
+        "codehost",
+        "security.dependencyAlerts",
+        "security.branchProtection",
+        "repository",
+    ),
 )

@@ -6,6 +6,7 @@ at most ten minutes, is exchanged for the token of an installation.
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
@@ -13,23 +14,48 @@ import jwt
 
 from factbook.clock import MINUTE, SECOND, Clock
 from factbook.integrations.github.options import GithubOptions
-from factbook.outbound import Answer, Credential, HttpClient, path
+from factbook.outbound import ANONYMOUS, Answer, Credential, HttpClient, clones, path
 from factbook.outbound.outcomes import Outcome
 
 # Clocks differ: the documentation advises to date the issue a minute back.
 _ISSUED_BEFORE: Final = 60
 _VALID: Final = 9 * 60
 _RENEWED_BEFORE: Final = MINUTE
+_NO_APP: Final = "the app or its installation is not accepted"
 
 
-def credential(
-    name: str, options: GithubOptions, clock: Clock, anonymous: HttpClient
-) -> Credential:
-    """What proves who asks; an app gets its tokens through the anonymous client."""
-    if options.token:
-        return Credential.fixed(name, {"authorization": f"Bearer {options.token}"})
-    tokens = _InstallationToken(options, clock, anonymous)
-    return Credential(name, f"app {options.app_id} {options.installation_id}", tokens.authorize)
+class Credentials:
+    """Credentials of one instance, for the API and for the host of its Git repositories."""
+
+    def __init__(self, name: str, options: GithubOptions, clock: Clock) -> None:
+        self._name = name
+        self._options = options
+        self._clock = clock
+        self._interface = ANONYMOUS
+
+    def interface(self, anonymous: HttpClient) -> Credential:
+        """The credential for the API; an app fetches its tokens through the anonymous client."""
+        self._interface = self._made(anonymous)
+        return self._interface
+
+    def git(self, _: HttpClient) -> Credential:
+        """The same token in the form that Git sends."""
+        return Credential(self._name, f"{self._name} git", self._shown_by_git)
+
+    def _made(self, anonymous: HttpClient) -> Credential:
+        options = self._options
+        if options.token:
+            return Credential.fixed(self._name, {"authorization": f"Bearer {options.token}"})
+        tokens = _InstallationToken(options, self._clock, anonymous)
+        identity = f"app {options.app_id} {options.installation_id}"
+        return Credential(self._name, identity, tokens.authorize)
+
+    async def _shown_by_git(self) -> Mapping[str, str] | Answer:
+        proof = await self._interface.authorize()
+        if isinstance(proof, Answer):
+            return proof
+        token = proof.get("authorization", "").partition(" ")[2]
+        return clones.proof("x-access-token", token)
 
 
 class _InstallationToken:
@@ -60,12 +86,15 @@ class _InstallationToken:
         try:
             proof = signed(self._options.app_id, self._options.private_key, now)
         except (jwt.PyJWTError, ValueError):
-            return Answer(Outcome.DENIED, detail="the app's private key cannot be used")
+            return Answer(Outcome.REFUSED, detail="the app's private key cannot be used")
         answer = await self._anonymous.post(
             f"{self._options.rest}{installation}",
             json={},
             headers={"authorization": f"Bearer {proof}"},
         )
+        if answer.outcome in {Outcome.DENIED, Outcome.NOT_FOUND}:
+            # It concerns the app, not the entity that was to be asked about.
+            return replace(answer, outcome=Outcome.REFUSED, detail=f"{answer.detail}; {_NO_APP}")
         if not answer.ok:
             return answer
         try:

@@ -3,26 +3,25 @@
 Each returns its leaves, each a value or the reason that it is missing, or one reason for all.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final
 
-from factbook.integrations import file_types as files
-from factbook.integrations import merge_times
+from factbook.integrations import code_host, merge_times
+from factbook.integrations.code_host import Leaves
 from factbook.integrations.github import protection
 from factbook.integrations.github.answers import GithubBranch, RepositoryData, RuleNode
 from factbook.integrations.github.pages import MOST_COLLABORATORS, Bypasses, merged_pulls
 from factbook.integrations.github.protection import Classic
-from factbook.integrations.github.queries import COLLABORATORS, ISSUES, PULLS
+from factbook.integrations.github.queries import COLLABORATORS, ISSUES, LANGUAGES, PULLS
 from factbook.integrations.integration import Collected
-from factbook.outbound.outcomes import UNUSABLE, Missing, Outcome
-
-Leaves = dict[str, Any]
+from factbook.outbound.outcomes import UNUSABLE, Missing, Outcome, too_many
 
 CODEOWNERS: Final = frozenset({".github/CODEOWNERS", "CODEOWNERS", "docs/CODEOWNERS"})
 
 _NO_ACCESS: Final = Missing(Outcome.DENIED, "collaborators need push access")
+_TOO_MANY_COLLABORATORS: Final = too_many(MOST_COLLABORATORS, "collaborators to list")
 _NO_ALERTS: Final = Missing(Outcome.DENIED, "the credential may not read dependency alerts")
 _NO_CONTENTS: Final = Missing(Outcome.DENIED, "the credential may not read the contents")
 _NO_RULES: Final = Missing(Outcome.DENIED, "the credential may not read all rules of the branch")
@@ -30,6 +29,8 @@ _NO_BRANCH: Final = Missing(Outcome.NOT_APPLICABLE, "the repository is empty")
 _ISSUES_OFF: Final = Missing(Outcome.FEATURE_OFF, "issues are switched off")
 _ALERTS_OFF: Final = Missing(Outcome.FEATURE_OFF, "dependency alerts are switched off")
 _HIDDEN: Final = Missing(Outcome.DENIED, "hidden from the credential")
+# For instance for its size.
+_NOT_CHECKED: Final = Missing(Outcome.INCOMPLETE, "GitHub does not check the CODEOWNERS file")
 
 
 @dataclass
@@ -64,46 +65,38 @@ class GithubSnapshot:
 
 def collected(known: GithubSnapshot) -> Collected:
     """The facts of all shapes that GitHub fills."""
-    return Collected.of({place: group(known) for place, group in _GROUPS.items()})
+    merged = known.protection
+    found = code_host.groups(
+        merging=known.merging,
+        pull_requests=_pull_requests(known),
+        issues=_issues(known),
+        collaboration=_collaboration(known),
+        protection=merged if isinstance(merged, Missing) else merged[0],
+        review=_code_review(known),
+        paths=known.paths,
+    )
+    return Collected.of({**found, "security.dependencyAlerts": _dependency_alerts(known)})
 
 
 def _pull_requests(known: GithubSnapshot) -> Leaves | Missing:
     repository = known.found.repository
-    total = _count(known, repository.pull_requests, "pullRequests")
-    merged = _count(known, repository.merged_pulls, PULLS)
-    found = known.merging
-    month = found if isinstance(found, Missing) else found["pullRequests"]["mergedLastMonth"]
-    return {
-        "total": total,
-        "merged": merged,
-        "open": _count(known, repository.open_pulls, "openPulls"),
-        "mergedPercentage": merge_times.percentage(merged, total),
-        "mergedLastMonth": month,
-    }
-
-
-def _merge_time(known: GithubSnapshot) -> Leaves | Missing:
-    found = known.merging
-    return found if isinstance(found, Missing) else found["mergeTime"]
-
-
-def _latest(known: GithubSnapshot) -> Leaves | Missing:
-    found = known.merging
-    return found if isinstance(found, Missing) else found["latestMergedPR"]
+    return code_host.pull_requests(
+        _count(known, repository.pull_requests, "pullRequests"),
+        _count(known, repository.merged_pulls, PULLS),
+        _count(known, repository.open_pulls, "openPulls"),
+        known.merging,
+    )
 
 
 def _issues(known: GithubSnapshot) -> Leaves | Missing:
     repository = known.found.repository
     if repository.has_issues_enabled is False:
         return _ISSUES_OFF
-    open_ = _count(known, repository.open_issues, "openIssues")
-    closed = _count(known, repository.all_closed_issues, "allClosedIssues")
-    return {
-        "total": _sum(open_, closed),
-        "open": open_,
-        "closed": closed,
-        "closedLastMonth": _closed_last_month(known),
-    }
+    return code_host.issues(
+        _count(known, repository.open_issues, "openIssues"),
+        _count(known, repository.all_closed_issues, "allClosedIssues"),
+        _closed_last_month(known),
+    )
 
 
 def _closed_last_month(known: GithubSnapshot) -> int | Missing:
@@ -121,10 +114,11 @@ def _closed_last_month(known: GithubSnapshot) -> int | Missing:
 
 def _collaboration(known: GithubSnapshot) -> Leaves:
     repository = known.found.repository
-    languages: Any = known.found.missing("languages") or UNUSABLE
-    if repository.languages is not None:
-        nodes = repository.languages.nodes or ()
-        languages = [node.name for node in nodes if node is not None]
+    languages: Any = known.found.missing(LANGUAGES)
+    if languages is None:
+        listed = repository.languages
+        is_told = listed is not None and listed.nodes is not None
+        languages = [one.name for one in listed.known] if listed and is_told else UNUSABLE
     return {"languages": languages, **_collaborators(known)}
 
 
@@ -132,14 +126,11 @@ def _collaborators(known: GithubSnapshot) -> Leaves:
     connection = known.found.repository.collaborators
     missing = known.found.missing(COLLABORATORS)
     if connection is None or connection.total_count is None:
-        return dict.fromkeys(("collaborators", "collaboratorCount"), missing or _NO_ACCESS)
-    logins = sorted({user.login for user in connection.known})[:MOST_COLLABORATORS]
-    return {"collaborators": missing or logins, "collaboratorCount": connection.total_count}
-
-
-def _branch_protection(known: GithubSnapshot) -> Leaves | Missing:
-    merged = known.protection
-    return merged if isinstance(merged, Missing) else merged[0]
+        return code_host.collaborators(missing or _NO_ACCESS, missing or _NO_ACCESS)
+    logins: Any = sorted({user.login for user in connection.known})
+    if connection.total_count > MOST_COLLABORATORS:
+        logins = _TOO_MANY_COLLABORATORS
+    return code_host.collaborators(missing or logins, connection.total_count)
 
 
 def _code_review(known: GithubSnapshot) -> Leaves:
@@ -207,20 +198,12 @@ def _no_branch(found: RepositoryData) -> Missing:
 
 
 def _codeowners(known: GithubSnapshot) -> Leaves:
-    leaves = ("usesCodeowners", "codeownersHasErrors", "codeownersErrorCount")
     missing = known.found.missing("codeowners")
     owners = known.found.repository.codeowners
     if owners is not None and not missing:
-        count = len(owners.errors)
-        return dict(zip(leaves, (True, count > 0, count), strict=True))
-    if missing:
-        return dict.fromkeys(leaves, missing)
-    if isinstance(known.paths, list) and CODEOWNERS & set(known.paths):
-        # The file is there, but GitHub does not read it, for instance for its size.
-        return {"usesCodeowners": True, **dict.fromkeys(leaves[1:], UNUSABLE)}
-    if known.found.repository.default_branch_ref is None and not known.found.repository.is_empty:
-        return dict.fromkeys(leaves, _no_branch(known.found))
-    return dict(zip(leaves, (False, False, 0), strict=True))
+        return code_host.codeowners(CODEOWNERS, CODEOWNERS, len(owners.errors))
+    # Without a right to the contents GitHub finds no file either.
+    return code_host.codeowners(missing or known.paths, CODEOWNERS, _NOT_CHECKED)
 
 
 def _dependency_alerts(known: GithubSnapshot) -> Leaves | Missing:
@@ -241,37 +224,7 @@ def _dependency_alerts(known: GithubSnapshot) -> Leaves | Missing:
     return read if len(read) == len(counts) else _NO_ALERTS
 
 
-def _security(known: GithubSnapshot) -> Leaves:
-    protected = _branch_protection(known)
-    enabled = protected if isinstance(protected, Missing) else protected["enabled"]
-    return {"branchProtection": enabled}
-
-
-def _repository(known: GithubSnapshot) -> Leaves | Missing:
-    return known.paths if isinstance(known.paths, Missing) else files.facts(known.paths)
-
-
 def _count(known: GithubSnapshot, connection: Any, place: str) -> int | Missing:
     if connection is None or connection.total_count is None:
         return known.found.missing(place) or _HIDDEN
     return int(connection.total_count)
-
-
-def _sum(one: int | Missing, other: int | Missing) -> int | Missing:
-    if isinstance(one, Missing):
-        return one
-    return other if isinstance(other, Missing) else one + other
-
-
-_GROUPS: Final[dict[str, Callable[[GithubSnapshot], Leaves | Missing]]] = {
-    "codehost.pullRequests": _pull_requests,
-    "codehost.mergeTime": _merge_time,
-    "codehost.issues": _issues,
-    "codehost.latestMergedPR": _latest,
-    "codehost.collaboration": _collaboration,
-    "codehost.branchProtection": _branch_protection,
-    "codehost.codeReview": _code_review,
-    "security.dependencyAlerts": _dependency_alerts,
-    "security": _security,
-    "repository": _repository,
-}

@@ -1,18 +1,29 @@
 """Settings of a GitHub instance, and the repository there that annotations name."""
 
-from typing import Annotated, Final
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any, ClassVar, Final
 
 import msgspec
 
-from factbook.errors import ConfigurationError
-from factbook.settings.option_tables import HOST, about, origin
+from factbook.integrations.code_host import CodeHostOptions, no_annotation
+from factbook.integrations.locations import annotations, location
+from factbook.outbound.outcomes import Missing
+from factbook.settings.option_tables import about, origin
 
 GITHUB: Final = "github.com"
+SLUG: Final = "github.com/project-slug"
 _TENANT: Final = ".ghe.com"
 
 
-class GithubOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class GithubOptions(CodeHostOptions, frozen=True, kw_only=True):
     """Instance of GitHub with one credential: a token, or an app's installation."""
+
+    EXAMPLE: ClassVar[str] = "github.example.com"
+    # Names that GitHub gives out; what else an annotation holds never becomes part of a request.
+    PATTERN: ClassVar[re.Pattern[str]] = re.compile(
+        r"[a-z0-9][a-z0-9_-]{0,98}/[a-z0-9._-]{1,100}", re.ASCII
+    )
 
     host: Annotated[str, about("Host that people and annotations name.")] = GITHUB
     api_url: Annotated[
@@ -25,22 +36,21 @@ class GithubOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     graphql_url: Annotated[
         str, about("Address of the GraphQL interface. Empty: it follows from `api_url`.")
     ] = ""
+    clone_url: Annotated[
+        str,
+        about(
+            "Address that repositories whose tree is too large for the interface are cloned from. "
+            "Empty: `https://<host>`."
+        ),
+    ] = ""
     token: Annotated[str, about("Secret. A personal access token.")] = ""
     app_id: Annotated[str, about("Id or client id of an app, instead of a token.")] = ""
     installation_id: Annotated[str, about("Id of the app's installation.")] = ""
     private_key: Annotated[str, about("Secret. The app's private key, in PEM.")] = ""
     organizations: Annotated[
         list[str], about("Owners to ask for. Empty: every owner that annotations name.")
-    ] = []
+    ] = msgspec.field(default_factory=list)
     exclude_bots: Annotated[bool, about("Leave pull requests of bots out of merge times.")] = False
-
-    def __post_init__(self) -> None:
-        for problem in _problems(self):
-            raise ConfigurationError(problem)
-
-    def __repr__(self) -> str:
-        """Without the secrets."""
-        return f"Options(host={self.host!r}, api_url={self.api_url!r})"
 
     @property
     def rest(self) -> str:
@@ -55,27 +65,42 @@ class GithubOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         return self.graphql_url or f"{self.rest.removesuffix('/v3')}/graphql"
 
     @property
-    def origin(self) -> str:
-        """Scheme and host of both interfaces."""
-        return origin(self.rest)
+    def git(self) -> str:
+        """The address of the host's repositories, without a slash at its end."""
+        return (self.clone_url or f"https://{self.host}").rstrip("/")
 
     @property
-    def slug(self) -> str:
-        """The annotation of this host; the name of an annotation has no port."""
-        return f"{self.host.partition(':')[0]}/project-slug"
+    def owners(self) -> Sequence[str]:
+        """The organizations."""
+        return self.organizations
+
+    def problems(self) -> Iterator[str]:
+        """The mistakes in the table."""
+        yield from super().problems()
+        app = (self.app_id, self.installation_id, self.private_key)
+        if not self.git.startswith(("https://", "http://")):
+            yield "clone_url has to begin with https://"
+        if origin(self.graphql) != self.origin:
+            yield "graphql_url has to be on the same host as api_url"
+        if bool(self.token) == any(app):
+            yield "either a token or an app is needed"
+        elif any(app) and not all(app):
+            yield "an app needs app_id, installation_id and private_key"
 
 
-def _problems(options: GithubOptions) -> list[str]:
-    app = (options.app_id, options.installation_id, options.private_key)
-    problems = []
-    if not HOST.fullmatch(options.host):
-        problems.append("host has to be a host name in lower case, such as github.example.com")
-    if not options.rest.startswith(("https://", "http://")):
-        problems.append("api_url has to begin with https://")
-    if origin(options.graphql) != options.origin:
-        problems.append("graphql_url has to be on the same host as api_url")
-    if bool(options.token) == any(app):
-        problems.append("either a token or an app is needed")
-    elif any(app) and not all(app):
-        problems.append("an app needs app_id, installation_id and private_key")
-    return problems
+def target(options: GithubOptions, entity: Mapping[str, Any]) -> str | Missing:
+    """`owner/name` in lower case, or the reason that there is none at this host.
+
+    A slug counts for the host that the entity's location names, else for the one in its own key.
+    Without a slug, the location itself has to be on this host.
+    """
+    known = annotations(entity)
+    place = location(entity)
+    own = known.get(options.slug)
+    is_here = place is None or place.host == options.host
+    if isinstance(own, str) and (options.host != GITHUB or is_here):
+        return options.named(own)
+    if place is None or place.host != options.host:
+        return no_annotation(f"no repository on {options.host}")
+    given = known.get(SLUG)
+    return options.named(given) if isinstance(given, str) else options.located(place)

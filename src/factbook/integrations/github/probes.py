@@ -3,19 +3,20 @@
 At most one of each kind for a repository and day. They are repeated after a day or slightly more.
 """
 
+import zlib
 from typing import Final
 
 import msgspec
 
 from factbook.clock import DAY
 from factbook.integrations.github import protection
-from factbook.integrations.github.answers import Repository, RepositoryData
+from factbook.integrations.github.answers import GithubRepository, RepositoryData
 from factbook.integrations.github.graphql import GithubApi
-from factbook.integrations.github.protection import Classic
-from factbook.integrations.github.rules import RestRule
+from factbook.integrations.github.protection import Classic, RestRule
 from factbook.outbound import Answer, path
 from factbook.outbound.outcomes import UNUSABLE, Missing, Outcome
 
+_SPREAD: Final = DAY // 2
 _NOT_PROTECTED: Final = "Branch not protected"
 _NO_ADMINISTRATION: Final = Missing(Outcome.DENIED, "the credential may not read branch protection")
 _NO_ALERTS: Final = Missing(Outcome.DENIED, "the credential may not read dependency alerts")
@@ -55,7 +56,9 @@ def needs_alerts(found: RepositoryData) -> bool:
     )
 
 
-async def classic_rule(api: GithubApi, repository: Repository, branch: str) -> Classic | Missing:
+async def classic_rule(
+    api: GithubApi, repository: GithubRepository, branch: str
+) -> Classic | Missing:
     """The classic rule of a branch, `protection.NO_RULE`, or the reason that it is unknown."""
     key = f"protection:{repository.id}:{branch}"
     kept = await _kept(api, key)
@@ -67,7 +70,7 @@ async def classic_rule(api: GithubApi, repository: Repository, branch: str) -> C
     return kept.classic or _why(kept)
 
 
-async def no_alerts(api: GithubApi, repository: Repository) -> Missing | None:
+async def no_alerts(api: GithubApi, repository: GithubRepository) -> Missing | None:
     """None if there are certainly no alerts, else the reason for doubt."""
     key = f"alerts:{repository.id}"
     kept = await _kept(api, key)
@@ -81,10 +84,8 @@ async def no_alerts(api: GithubApi, repository: Repository) -> Missing | None:
 
 def _protection_in(answer: Answer) -> Classic | Missing:
     if answer.ok:
-        try:
-            return protection.from_rest(msgspec.convert(answer.data, RestRule))
-        except msgspec.ValidationError:
-            return UNUSABLE
+        rule = answer.read_as(RestRule)
+        return rule if isinstance(rule, Missing) else protection.from_rest(rule)
     if answer.status == 404 and answer.message == _NOT_PROTECTED:
         return protection.NO_RULE
     return _refused(answer, _NO_ADMINISTRATION)
@@ -122,7 +123,12 @@ async def _kept(api: GithubApi, key: str) -> _StoredProbe | None:
         kept = msgspec.json.decode(stored, type=_StoredProbe)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return None
-    return kept if 0 <= api.now - kept.at < DAY else None
+    return kept if 0 <= api.now - kept.at < DAY + _later(key) else None
+
+
+def _later(key: str) -> int:
+    """Extra time that a result is valid after a day, so that those of a first run expire apart."""
+    return zlib.crc32(key.encode()) % _SPREAD
 
 
 async def _put(api: GithubApi, key: str, kept: _StoredProbe) -> None:
