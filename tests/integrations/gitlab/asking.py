@@ -4,10 +4,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from factbook.clock import DAY, HOUR
-from factbook.integrations.gitlab import FACTS, INTEGRATION
+from factbook.integrations.gitlab import INTEGRATION
 from factbook.integrations.integration import Collected
+from factbook.outbound.sender import Sender
 from tests.fakes.gitlab.app import FakeGitLab
 from tests.fakes.gitlab.state import Project, Request, Token
+from tests.integrations import code_hosts
 from tests.integrations.asking import Asking
 from tests.service import NOON, Time
 
@@ -18,8 +20,10 @@ APP = "acme/team/app"
 class Collector(Asking):
     """The integration for a GitLab, with a token unless the table says otherwise."""
 
-    def __init__(self, fake: FakeGitLab, time: Time, **table: Any) -> None:
-        super().__init__(INTEGRATION, fake, {"token": TOKEN} | table, time=time)
+    def __init__(
+        self, fake: FakeGitLab, time: Time, *, others: Sender | None = None, **table: Any
+    ) -> None:
+        super().__init__(INTEGRATION, fake, {"token": TOKEN} | table, time=time, others=others)
 
     async def one(self, target: str = APP) -> Collected:
         """What one run brings for one target."""
@@ -82,59 +86,14 @@ NOT_APPLICABLE = {
 
 # What is collected of `full` with all rights.
 EVERYTHING: Mapping[str, Any] = {
-    "codehost.pullRequests.total": 5,
-    "codehost.pullRequests.merged": 3,
-    "codehost.pullRequests.open": 1,
-    "codehost.pullRequests.mergedPercentage": 60.0,
-    "codehost.pullRequests.mergedLastMonth": 2,
-    "codehost.mergeTime.avgHours": 64.33,
-    "codehost.mergeTime.avgLastMonthHours": 84.5,
-    "codehost.mergeTime.minHours": 1.0,
-    "codehost.mergeTime.maxHours": 168.0,
-    "codehost.mergeTime.minLastMonthHours": 1.0,
-    "codehost.mergeTime.maxLastMonthHours": 168.0,
-    "codehost.issues.total": 4,
-    "codehost.issues.open": 1,
-    "codehost.issues.closed": 3,
-    "codehost.issues.closedLastMonth": 1,
-    "codehost.latestMergedPR.title": "Latest",
-    "codehost.latestMergedPR.author": "carol",
-    "codehost.collaboration.languages": ["Python", "Shell"],
-    "codehost.collaboration.collaborators": ["alice", "bob", "dora"],
-    "codehost.collaboration.collaboratorCount": 3,
-    "codehost.branchProtection.enabled": True,
-    "codehost.branchProtection.allowDeletions": False,
+    **code_hosts.facts(".gitlab/CODEOWNERS"),
     "codehost.branchProtection.requiredLinearHistory": True,
-    "codehost.branchProtection.allowForcePushes": False,
-    "codehost.branchProtection.requiredSignatures": True,
-    "codehost.codeReview.dismissStaleReviews": True,
-    "codehost.codeReview.requireCodeOwnerReviews": True,
     "codehost.codeReview.requireLastPushApproval": False,
-    "codehost.codeReview.strictRequiredStatusChecks": True,
-    "codehost.codeReview.usesCodeowners": True,
     "codehost.codeReview.codeownersHasErrors": True,
-    "codehost.codeReview.requiredApprovingReviewCount": 2,
     "codehost.codeReview.codeownersErrorCount": 2,
-    "security.branchProtection": True,
-    "repository.filePaths": [
-        ".gitlab/CODEOWNERS",
-        "Dockerfile",
-        "catalog-info.yaml",
-        "docs/index.md",
-        "src/app.py",
-        "web/app.ts",
-    ],
-    "repository.totalFiles": 6,
-    "repository.inCatalog": True,
-    "repository.fileTypes.docker": 1,
-    "repository.fileTypes.yaml": 1,
-    "repository.fileTypes.javascript": 1,
-    "repository.fileTypes.python": 1,
-    "repository.fileTypes.docs": 1,
-    "repository.fileTypes.config": 0,
 }
 
-_NAMES = {fact.name for fact in FACTS}
+_NAMES = {fact.name for fact in INTEGRATION.facts}
 
 
 def differences(collected: Collected) -> tuple[dict[str, Any], dict[str, str]]:

@@ -3,7 +3,7 @@
 import pytest
 
 from factbook.clock import DAY, HOUR
-from factbook.integrations.gitlab import FACTS
+from factbook.integrations.gitlab import INTEGRATION
 from tests.fakes.gitlab.state import Project, Request, Token
 from tests.integrations.gitlab.asking import (
     APP,
@@ -16,7 +16,7 @@ from tests.integrations.gitlab.asking import (
 )
 from tests.service import NOON
 
-NAMES = {fact.name for fact in FACTS}
+NAMES = {fact.name for fact in INTEGRATION.facts}
 PROTECTION = "codehost.branchProtection"
 REVIEW = "codehost.codeReview"
 

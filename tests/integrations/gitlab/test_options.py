@@ -7,7 +7,7 @@ import pytest
 from factbook.errors import ConfigurationError
 from factbook.facts import datasource
 from factbook.integrations.gitlab import INTEGRATION
-from factbook.integrations.gitlab.options import Options
+from factbook.integrations.gitlab.options import GitlabOptions
 from factbook.settings.option_tables import read
 
 SECRET = "glpat-a-secret-of-tests"
@@ -30,7 +30,7 @@ SECRET = "glpat-a-secret-of-tests"
     ],
 )
 def test_addresses_follow_from_the_host(table: dict[str, Any], rest: str, graphql: str) -> None:
-    options = read("gitlab", "default", {"token": SECRET, **table}, Options)
+    options = read("gitlab", "default", {"token": SECRET, **table}, GitlabOptions)
     assert (options.rest, options.graphql) == (rest, graphql)
 
 
@@ -56,7 +56,7 @@ def test_a_mistake_is_named_without_a_value(table: dict[str, Any], message: str)
 
 def test_no_secret_is_shown() -> None:
     integration = INTEGRATION.configured("default", {"token": SECRET})
-    shown = f"{integration!r} {integration.source.render()} {Options(token=SECRET)!r}"
+    shown = f"{integration!r} {integration.source.render()} {GitlabOptions(token=SECRET)!r}"
     assert SECRET not in shown
 
 

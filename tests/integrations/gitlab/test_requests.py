@@ -61,27 +61,33 @@ async def test_merge_requests_are_read_as_far_as_the_figures_need_them() -> None
     assert fake.requests["graphql"] == 2
 
 
-async def test_members_are_listed_up_to_a_thousand_and_counted_beyond() -> None:
+async def test_more_than_a_thousand_members_are_counted_and_not_listed() -> None:
     project = full()
     project.members = [f"user-{number:05}" for number in range(1_250)]
     fake, collector = started(project)
-    values = (await collector.one()).values
-    assert values["codehost.collaboration.collaborators"] == project.members[:1_000]
-    assert values["codehost.collaboration.collaboratorCount"] == 1_250
-    assert fake.requests["graphql"] == 11
+    for requests in (11, 11 + 2):
+        collected = await collector.one()
+        reason = "too-large: more than 1,000 members to list"
+        assert collected.reasons["codehost.collaboration.collaborators"] == reason
+        assert collected.values["codehost.collaboration.collaboratorCount"] == 1_250
+        # The second run remembers it.
+        assert fake.requests["graphql"] == requests
     # GitLab does not count further.
     project.members = [f"user-{number:05}" for number in range(10_001)]
     reasons = (await collector.one()).reasons
-    assert reasons["codehost.collaboration.collaboratorCount"].startswith("upstream-error: ")
+    assert reasons["codehost.collaboration.collaboratorCount"].startswith("too-large: ")
 
 
-async def test_a_tree_of_too_many_pages_leaves_the_files_unknown() -> None:
+async def test_without_git_a_tree_of_too_many_pages_leaves_the_files_unknown(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("PATH", "")
     project = full()
     project.files = [f"file-{number:05}.py" for number in range(20_050)]
     fake, collector = started(project)
     collected = await collector.one()
-    assert collected.reasons["repository"] == "upstream-error: too many pages to read"
-    assert collected.reasons["codehost.codeReview.usesCodeowners"].startswith("upstream-error")
+    assert collected.reasons["repository"].startswith("too-large: ")
+    assert collected.reasons["codehost.codeReview.usesCodeowners"].startswith("too-large: ")
     assert fake.requests["tree"] == 200
 
 
@@ -191,10 +197,15 @@ async def test_pages_that_never_end_are_not_read_forever() -> None:
     collected = await collector.one()
     assert fake.requests["graphql"] == 1 + 49 + 9 + 1
     assert collected.values["codehost.pullRequests.mergedLastMonth"] == 150
-    assert collected.reasons["codehost.mergeTime"] == "upstream-error: too many pages to read"
+    assert collected.reasons["codehost.mergeTime"].startswith("too-large: more than 5,000 merged")
     assert collected.reasons["codehost.codeReview.codeownersErrorCount"].startswith("upstream")
     # REST counts them.
     assert collected.values["codehost.collaboration.collaboratorCount"] == 230
+    fake.requests.clear()
+    fake.recover()
+    collected = await collector.one()
+    assert collected.reasons["codehost.mergeTime"].startswith("too-large: ")
+    assert fake.requests["graphql"] == 1 + 1
 
 
 # What becomes unknown with each answer of REST.

@@ -6,6 +6,7 @@ import pytest
 
 from factbook.integrations.gitlab import INTEGRATION
 from factbook.outbound.outcomes import Missing, Outcome
+from tests.integrations import code_hosts
 from tests.integrations.gitlab.asking import TOKEN
 
 SLUG = "gitlab.com/project-slug"
@@ -85,7 +86,7 @@ def test_annotations_point_to_a_project(annotations: dict[str, Any]) -> None:
 def test_other_annotations_point_to_nothing(annotations: dict[str, Any] | None) -> None:
     found = target(annotations)
     assert isinstance(found, Missing)
-    assert found.outcome is Outcome.NO_ANNOTATION
+    assert found.outcome in {Outcome.NO_ANNOTATION, Outcome.BAD_ANNOTATION}
 
 
 @pytest.mark.parametrize(
@@ -121,3 +122,21 @@ def test_only_configured_groups_are_asked_for() -> None:
     refused = target({SLUG: "evil/acme/app"}, groups=["acme"])
     assert isinstance(refused, Missing)
     assert refused.reason == "no-annotation: a group that is not configured"
+
+
+@pytest.mark.parametrize("slug", code_hosts.addresses("gitlab.com", "-/tree/main"))
+def test_a_slug_may_be_an_address_on_the_host_of_its_own(slug: str) -> None:
+    assert target({SLUG: slug}) == "acme/app"
+
+
+@pytest.mark.spec("sources.annotations-choose-among-the-configured")
+@pytest.mark.parametrize("slug", code_hosts.unreadable("gitlab.com"))
+def test_an_annotation_that_cannot_be_read_is_told_from_one_that_is_not_there(slug: str) -> None:
+    found = target({SLUG: slug})
+    assert isinstance(found, Missing)
+    assert found.outcome is Outcome.BAD_ANNOTATION
+    assert found.detail.startswith("what the annotation names is not ")
+    for nothing in ({}, {SLUG: " "}):
+        missing = target(nothing)
+        assert isinstance(missing, Missing)
+        assert missing.outcome is Outcome.NO_ANNOTATION

@@ -11,7 +11,8 @@ from typing import Annotated, Any, Final, Generic, TypeVar
 import msgspec
 from msgspec import Meta
 
-from factbook.outbound.outcomes import UNUSABLE, Missing, Outcome
+from factbook.integrations.code_host import GraphqlStruct, NodePage
+from factbook.outbound.outcomes import Missing, Outcome
 
 T = TypeVar("T")
 
@@ -24,44 +25,26 @@ Number = Annotated[int, Meta(ge=0, le=2_147_483_647)]
 Moment = Annotated[datetime, Meta(tz=True)]
 
 
-class Wire(msgspec.Struct, rename="camel"):
-    """Names in camel case, as GraphQL has them; what was not asked for is ignored."""
-
-
-class GitlabCount(Wire):
+class GitlabCount(GraphqlStruct):
     """The size of a connection."""
 
     count: Number
 
 
-class PageInfo(Wire):
-    """Where a connection goes on."""
+class GitlabNodePage(NodePage[T], Generic[T]):
+    """Page of a connection, with the size of the whole where that was asked for."""
 
-    has_next_page: bool
-    end_cursor: str | None
-
-
-class Connection(Wire, Generic[T]):
-    """A page of a connection, or several put together; what may not be seen is null."""
-
-    nodes: list[T | None]
-    page_info: PageInfo
     count: Number | None = None
 
-    @property
-    def known(self) -> list[T]:
-        """The nodes that may be seen."""
-        return [node for node in self.nodes if node is not None]
 
-
-class Author(Wire):
+class Author(GraphqlStruct):
     """Account that opened a merge request."""
 
     username: str
     bot: bool = False
 
 
-class MergeRequest(Wire):
+class MergeRequest(GraphqlStruct):
     """Merged merge request; very old ones have no known merge time."""
 
     iid: str
@@ -71,38 +54,38 @@ class MergeRequest(Wire):
     author: Author | None
 
 
-class GitlabUser(Wire):
+class GitlabUser(GraphqlStruct):
     """An account."""
 
     username: str
 
 
-class Member(Wire):
+class Member(GraphqlStruct):
     """Membership; without a user while an invitation is pending."""
 
     user: GitlabUser | None
 
 
-class Language(Wire):
+class Language(GraphqlStruct):
     """A language and its share."""
 
     name: str
     share: float | None = None
 
 
-class GitlabCommit(Wire):
+class GitlabCommit(GraphqlStruct):
     """A commit."""
 
     sha: Annotated[str, Meta(pattern=r"^[0-9a-f]{40,64}\Z")]
 
 
-class GitlabTree(Wire):
+class GitlabTree(GraphqlStruct):
     """The root folder of the default branch."""
 
     last_commit: GitlabCommit | None
 
 
-class GitlabRepository(Wire):
+class GitlabRepository(GraphqlStruct):
     """The repository of a project."""
 
     empty: bool
@@ -116,8 +99,8 @@ class GitlabRepository(Wire):
         return commit.sha if commit else None
 
 
-class Project(Wire):
-    """Everything that the first question asks about one project."""
+class GitlabProject(GraphqlStruct):
+    """Fields that the first query requests of one project."""
 
     id: Annotated[str, Meta(pattern=r"^gid://gitlab/Project/[0-9]+\Z")]
     full_path: str
@@ -128,16 +111,16 @@ class Project(Wire):
     requests: GitlabCount | None
     open_requests: GitlabCount | None
     last_month: GitlabCount | None
-    merged: Connection[MergeRequest] | None
+    merged: GitlabNodePage[MergeRequest] | None
     issues: GitlabCount | None
     open_issues: GitlabCount | None
     closed_issues: GitlabCount | None
     closed_last_month: GitlabCount | None
-    members: Connection[Member] | None
+    members: GitlabNodePage[Member] | None
 
     @property
     def number(self) -> str:
-        """The id that REST knows it by, which survives a new name."""
+        """The id in REST, which survives a renaming."""
         return self.id.rpartition("/")[2]
 
 
@@ -148,18 +131,18 @@ class ProjectData:
     `members`: the number of members if not all of them were read.
     """
 
-    project: Project
+    project: GitlabProject
     errors: dict[str, Missing] = field(default_factory=dict)
     members: int | Missing | None = None
 
 
-class Validation(Wire):
+class Validation(GraphqlStruct):
     """Errors in the CODEOWNERS file."""
 
     total: Number
 
 
-class ValidatedRepository(Wire):
+class ValidatedRepository(GraphqlStruct):
     """Repository with its validated CODEOWNERS file; null if the plan excludes validation."""
 
     validate_codeowner_file: Validation | None
@@ -220,14 +203,6 @@ class GitlabTreeEntry(msgspec.Struct):
 
     path: str
     type: str
-
-
-def read(data: Any, type_: type[T]) -> T | Missing:
-    """The data in the form of the type, or that they have another."""
-    try:
-        return msgspec.convert(data, type_)
-    except msgspec.ValidationError:
-        return UNUSABLE
 
 
 def part(data: Mapping[str, Any], *names: str) -> Any:

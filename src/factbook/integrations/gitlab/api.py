@@ -4,10 +4,11 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple, TypeVar
 from urllib.parse import parse_qs, urlsplit
 
-from factbook.integrations.gitlab.answers import HIDDEN, NO_PREMIUM, read
-from factbook.integrations.gitlab.options import Options
-from factbook.outbound import Answer, HttpClient, Memory, outcome_of_graphql_error
-from factbook.outbound.outcomes import TOO_MANY, UNUSABLE, Missing, Outcome
+from factbook.integrations.code_host import CodeHostApi
+from factbook.integrations.gitlab.answers import HIDDEN, NO_PREMIUM
+from factbook.integrations.gitlab.options import GitlabOptions
+from factbook.outbound import Answer, verdict_on_graphql_error
+from factbook.outbound.outcomes import REPEATED, UNUSABLE, Missing, Outcome, too_many
 
 T = TypeVar("T")
 
@@ -29,13 +30,8 @@ class GitlabQueryResult(NamedTuple):
     failure: Missing | None = None
 
 
-class GitlabApi:
+class GitlabApi(CodeHostApi[GitlabOptions]):
     """Client for a GitLab instance, with the time of one collection."""
-
-    def __init__(self, client: HttpClient, options: Options, memory: Memory) -> None:
-        self._client = client
-        self._options = options
-        self.memory = memory
 
     async def ask(self, document: str, **variables: str) -> GitlabQueryResult:
         """Send a GraphQL query."""
@@ -47,9 +43,8 @@ class GitlabApi:
         return await self._client.get(f"{self._options.rest}{target}", query=query, follow=True)
 
     async def one(self, target: str, type_: type[T]) -> T | Missing:
-        """What REST says in the form of the type, or why there is no such answer."""
-        answer = await self.get(target)
-        return read(answer.data, type_) if answer.ok else answer.missing
+        """The answer of REST as this type, or the reason for its absence."""
+        return (await self.get(target)).read_as(type_)
 
     async def every(
         self, target: str, type_: type[list[T]], *, pages: int, **query: str | int
@@ -57,16 +52,20 @@ class GitlabApi:
         """A whole list of REST from at most `pages` pages, or the reason for its absence."""
         found: list[T] = []
         more: dict[str, str] = {}
+        asked: list[dict[str, str]] = []
         for _ in range(pages):
+            asked.append(more)
             answer = await self.get(target, per_page=PER_PAGE, **query, **more)
-            page = read(answer.data, type_) if answer.ok else answer.missing
+            page = answer.read_as(type_)
             if isinstance(page, Missing):
                 return page
             found += page
             more = _more(answer)
             if not more:
                 return found
-        return TOO_MANY
+            if more in asked:
+                return REPEATED
+        return too_many(pages * PER_PAGE, "rows in one list of GitLab")
 
 
 def told(answer: Answer) -> GitlabQueryResult:
@@ -97,8 +96,10 @@ def _missing(error: Mapping[str, Any]) -> Missing:
     message = error.get("message")
     if isinstance(message, str) and _NOT_SHOWN in message:
         return HIDDEN
-    outcome = outcome_of_graphql_error(error)
-    return Missing(outcome, "GitLab could not answer this" if outcome is Outcome.TRANSIENT else "")
+    outcome, cause = verdict_on_graphql_error(error)
+    return Missing(
+        outcome, "GitLab could not answer this" if outcome is Outcome.TRANSIENT else cause
+    )
 
 
 def _more(answer: Answer) -> dict[str, str]:

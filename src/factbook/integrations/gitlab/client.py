@@ -2,11 +2,12 @@
 
 import asyncio
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from functools import partial
 from typing import Final
 
-from factbook.clock import SECOND
 from factbook.integrations import file_tree
+from factbook.integrations.code_host import ANYTHING
+from factbook.integrations.file_tree import RepositoryTree
 from factbook.integrations.gitlab import facts, projects
 from factbook.integrations.gitlab.answers import (
     NO_BRANCH,
@@ -15,11 +16,11 @@ from factbook.integrations.gitlab.answers import (
     ProjectData,
 )
 from factbook.integrations.gitlab.api import GitlabApi
-from factbook.integrations.gitlab.options import Options
+from factbook.integrations.gitlab.options import GitlabOptions
 from factbook.integrations.gitlab.rules import rules
-from factbook.integrations.integration import Collected
-from factbook.integrations.merge_times import MONTH
-from factbook.outbound import HttpClient, Memory, path
+from factbook.integrations.integration import Collected, each
+from factbook.integrations.merge_times import MONTH, timestamp
+from factbook.outbound import Answer, HttpClient, Memory, path
 from factbook.outbound.outcomes import Missing, Outcome
 
 # Projects share no request; so many of them are soon asked about.
@@ -29,20 +30,25 @@ MOST_TREE_PAGES: Final = 200
 
 
 async def collect(
-    options: Options, targets: Sequence[str], client: HttpClient, memory: Memory, now: int
+    options: GitlabOptions, targets: Sequence[str], client: HttpClient, memory: Memory, now: int
 ) -> dict[str, Collected]:
-    """The facts about each target (`group/project`) at this time, or why there are none."""
-    api = GitlabApi(client, options, memory)
-    async with asyncio.TaskGroup() as group:
-        tasks = {
-            target: group.create_task(_one(api, options, target, now - MONTH)) for target in targets
-        }
-    return {target: task.result() for target, task in tasks.items()}
+    """Facts about each target (`group/project`) at this time, or the reason for their absence."""
+    api = GitlabApi(client, options, memory, now)
+    return await each(targets, lambda target: _one(api, options, target, now - MONTH))
 
 
-async def _one(api: GitlabApi, options: Options, target: str, cutoff: int) -> Collected:
-    since = datetime.fromtimestamp(cutoff // SECOND, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    found = await projects.find(api, target, since)
+async def read(
+    options: GitlabOptions, target: str, file: str, client: HttpClient, memory: Memory
+) -> Answer:
+    """The file at this path, its bytes as the body; fetched again only if it has changed."""
+    url = f"{options.rest}{path('projects', target, 'repository', 'files', file, 'raw')}"
+    return await client.get(
+        url, query={"ref": "HEAD"}, headers=ANYTHING, memory=memory, decode=False, follow=True
+    )
+
+
+async def _one(api: GitlabApi, options: GitlabOptions, target: str, cutoff: int) -> Collected:
+    found = await projects.find(api, target, timestamp(cutoff))
     if isinstance(found, Missing):
         return Collected(missing={"": found})
     project = found.project
@@ -59,26 +65,28 @@ async def _one(api: GitlabApi, options: Options, target: str, cutoff: int) -> Co
 
 
 async def _paths(api: GitlabApi, found: ProjectData) -> list[str] | Missing:
-    """The paths of all files of the default branch, in no order; none of an empty repository."""
+    """The paths of all files of the default branch, unordered; none for an empty repository."""
     project, repository = found.project, found.project.repository
     if "repository" in found.errors or repository is None:
         return found.errors.get("repository", NO_REPOSITORY)
     if repository.head is None:
         return [] if repository.empty else NO_BRANCH
-    kept = await file_tree.kept(api.memory, project.number, repository.head)
-    if kept is not None:
-        return kept
+    head = repository.head
+    pages = partial(_listed, api, project.number, head)
+    tree = RepositoryTree(project.number, head, project.full_path, pages, MOST_TREE_PAGES)
+    return await file_tree.read(api.memory, tree, api.clones, api.now)
+
+
+async def _listed(api: GitlabApi, number: str, head: str) -> list[str] | Missing:
     entries = await api.every(
-        f"{path('projects', project.number)}/repository/tree",
+        f"{path('projects', number)}/repository/tree",
         list[GitlabTreeEntry],
         pages=MOST_TREE_PAGES,
-        ref=repository.head,
+        ref=head,
         recursive="true",
         pagination="keyset",
     )
     if isinstance(entries, Missing):
         hidden = entries.outcome in {Outcome.DENIED, Outcome.NOT_FOUND}
         return NO_REPOSITORY if hidden else entries
-    paths = [entry.path for entry in entries if entry.type == "blob"]
-    await file_tree.keep(api.memory, project.number, repository.head, paths)
-    return paths
+    return [entry.path for entry in entries if entry.type == "blob"]

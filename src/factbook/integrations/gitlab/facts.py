@@ -3,15 +3,14 @@
 Each returns its leaves, each a value or the reason that it is missing, or one reason for all.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
 import msgspec
 
-from factbook.integrations import file_types as files
-from factbook.integrations import merge_times
+from factbook.integrations import code_host, merge_times
+from factbook.integrations.code_host import Leaves
 from factbook.integrations.gitlab import rules
 from factbook.integrations.gitlab.answers import (
     HIDDEN,
@@ -26,9 +25,7 @@ from factbook.integrations.gitlab.answers import (
 from factbook.integrations.gitlab.projects import MOST_MEMBERS, merged_pulls
 from factbook.integrations.gitlab.rules import ProjectRules
 from factbook.integrations.integration import Collected
-from factbook.outbound.outcomes import Missing, Outcome
-
-Leaves = dict[str, Any]
+from factbook.outbound.outcomes import Missing, Outcome, too_many
 
 CODEOWNERS: Final = frozenset({"CODEOWNERS", "docs/CODEOWNERS", ".gitlab/CODEOWNERS"})
 # Alone makes no merge commits; like the other one it demands a branch that is up to date.
@@ -37,6 +34,7 @@ _UP_TO_DATE: Final = frozenset({_FAST_FORWARD, "rebase_merge"})
 
 _OFF: Final = Missing(Outcome.FEATURE_OFF, "switched off, or hidden from the credential")
 _EMPTY: Final = Missing(Outcome.NOT_APPLICABLE, "the repository is empty")
+_TOO_MANY_MEMBERS: Final = too_many(MOST_MEMBERS, "members to list")
 _NO_SUCH_RULE: Final = Missing(Outcome.NOT_APPLICABLE, "GitLab has no such rule")
 
 
@@ -90,34 +88,33 @@ class GitlabSnapshot:
 
 def collected(known: GitlabSnapshot) -> Collected:
     """The facts of all shapes that GitLab fills."""
-    return Collected.of({place: group(known) for place, group in _GROUPS.items()})
+    return Collected.of(
+        code_host.groups(
+            merging=known.merging,
+            pull_requests=_pull_requests(known),
+            issues=_issues(known),
+            collaboration=_collaboration(known),
+            protection=_branch_protection(known),
+            review=_reviews(known)
+            | code_host.codeowners(known.paths, CODEOWNERS, known.codeowners),
+            paths=known.paths,
+        )
+    )
 
 
 def _pull_requests(known: GitlabSnapshot) -> Leaves | Missing:
     project = known.found.project
     if project.merge_requests_enabled is False:
         return _OFF
-    total = _count(known, project.requests, "requests")
     merged: int | Missing = known.found.errors.get("merged", HIDDEN)
     if project.merged is not None and project.merged.count is not None:
         merged = project.merged.count
-    return {
-        "total": total,
-        "merged": merged,
-        "open": _count(known, project.open_requests, "openRequests"),
-        "mergedPercentage": merge_times.percentage(merged, total),
-        "mergedLastMonth": _count(known, project.last_month, "lastMonth"),
-    }
-
-
-def _merge_time(known: GitlabSnapshot) -> Leaves | Missing:
-    found = known.merging
-    return found if isinstance(found, Missing) else found["mergeTime"]
-
-
-def _latest(known: GitlabSnapshot) -> Leaves | Missing:
-    found = known.merging
-    return found if isinstance(found, Missing) else found["latestMergedPR"]
+    return code_host.pull_requests(
+        _count(known, project.requests, "requests"),
+        merged,
+        _count(known, project.open_requests, "openRequests"),
+        _count(known, project.last_month, "lastMonth"),
+    )
 
 
 def _issues(known: GitlabSnapshot) -> Leaves | Missing:
@@ -143,12 +140,13 @@ def _collaboration(known: GitlabSnapshot) -> Leaves:
 
 def _members(known: GitlabSnapshot) -> Leaves:
     members = known.found.project.members
-    leaves = ("collaborators", "collaboratorCount")
     if members is None or "members" in known.found.errors:
-        return dict.fromkeys(leaves, known.found.errors.get("members", HIDDEN))
+        missing = known.found.errors.get("members", HIDDEN)
+        return code_host.collaborators(missing, missing)
+    if known.found.members is not None:
+        return code_host.collaborators(_TOO_MANY_MEMBERS, known.found.members)
     names = sorted({member.user.username for member in members.known if member.user})
-    count = len(names) if known.found.members is None else known.found.members
-    return dict(zip(leaves, (names[:MOST_MEMBERS], count), strict=True))
+    return code_host.collaborators(names, len(names))
 
 
 def _branch_protection(known: GitlabSnapshot) -> Leaves | Missing:
@@ -178,7 +176,8 @@ def _signed(rule: PushRule) -> bool | Missing:
 
 
 def _code_review(known: GitlabSnapshot) -> Leaves:
-    return {**_reviews(known), **_codeowners(known)}
+    owners = code_host.codeowners(known.paths, CODEOWNERS, known.codeowners)
+    return {**_reviews(known), **owners}
 
 
 def _reviews(known: GitlabSnapshot) -> Leaves:
@@ -226,36 +225,5 @@ def _approvals(known: GitlabSnapshot, branch: str) -> int | Missing:
     return rules.approvals(told, branch, protected=bool(fitting))
 
 
-def _codeowners(known: GitlabSnapshot) -> Leaves:
-    leaves = ("usesCodeowners", "codeownersHasErrors", "codeownersErrorCount")
-    if isinstance(known.paths, Missing):
-        return dict.fromkeys(leaves, known.paths)
-    errors = known.codeowners
-    has_errors = errors if isinstance(errors, Missing) else errors > 0
-    return dict(zip(leaves, (known.has_codeowners, has_errors, errors), strict=True))
-
-
-def _security(known: GitlabSnapshot) -> Leaves:
-    fitting = known.protection
-    return {"branchProtection": fitting if isinstance(fitting, Missing) else bool(fitting)}
-
-
-def _repository(known: GitlabSnapshot) -> Leaves | Missing:
-    return known.paths if isinstance(known.paths, Missing) else files.facts(known.paths)
-
-
 def _count(known: GitlabSnapshot, count: GitlabCount | None, field: str) -> int | Missing:
     return known.found.errors.get(field, HIDDEN) if count is None else count.count
-
-
-_GROUPS: Final[dict[str, Callable[[GitlabSnapshot], Leaves | Missing]]] = {
-    "codehost.pullRequests": _pull_requests,
-    "codehost.mergeTime": _merge_time,
-    "codehost.issues": _issues,
-    "codehost.latestMergedPR": _latest,
-    "codehost.collaboration": _collaboration,
-    "codehost.branchProtection": _branch_protection,
-    "codehost.codeReview": _code_review,
-    "security": _security,
-    "repository": _repository,
-}

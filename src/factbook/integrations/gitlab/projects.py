@@ -1,6 +1,7 @@
 """Reads one project through GraphQL, by its present or a former name, with the pages it needs."""
 
 import re
+from collections.abc import Iterator
 from datetime import datetime
 from typing import Final, Generic, NamedTuple, TypeVar
 
@@ -8,20 +9,19 @@ from factbook.integrations import merge_times
 from factbook.integrations.gitlab import queries
 from factbook.integrations.gitlab.answers import (
     NO_PREMIUM,
-    Connection,
+    GitlabNodePage,
+    GitlabProject,
     Member,
     MergeRequest,
-    Project,
     ProjectData,
     ProjectSettings,
     ValidatedRepository,
     part,
-    read,
 )
 from factbook.integrations.gitlab.api import GitlabApi
 from factbook.integrations.merge_times import MergedPull
-from factbook.outbound import path
-from factbook.outbound.outcomes import TOO_MANY, Missing, Outcome
+from factbook.outbound import exceeds, note_exceeded, path, read_as
+from factbook.outbound.outcomes import Missing, Outcome, too_many
 
 T = TypeVar("T")
 
@@ -29,7 +29,10 @@ MOST_MEMBERS: Final = 1_000
 _MOST_MEMBER_PAGES: Final = MOST_MEMBERS // 100
 # 5,000 merge requests of one month: beyond it there is no figure rather than a late one.
 MOST_PAGES: Final = 50
+MOST_MERGED: Final = 100 * MOST_PAGES
 
+_TOO_MANY_MERGED: Final = too_many(MOST_MERGED, "merged merge requests to read for 30 days")
+_TOO_MANY_MEMBERS: Final = too_many(MOST_MEMBERS, "members, and GitLab does not count them")
 _GONE: Final = Missing(Outcome.NOT_FOUND, "no such project, or hidden from the credential")
 
 
@@ -38,11 +41,11 @@ class _PagedField(NamedTuple, Generic[T]):
 
     name: str
     document: str
-    type: type[Connection[T]]
+    type: type[GitlabNodePage[T]]
 
 
-_MERGED: Final = _PagedField("merged", queries.MERGED, Connection[MergeRequest])
-_MEMBERS: Final = _PagedField("members", queries.MEMBERS, Connection[Member])
+_MERGED: Final = _PagedField("merged", queries.MERGED, GitlabNodePage[MergeRequest])
+_MEMBERS: Final = _PagedField("members", queries.MEMBERS, GitlabNodePage[Member])
 
 
 async def find(api: GitlabApi, name: str, since: str) -> ProjectData | Missing:
@@ -69,11 +72,16 @@ async def complete(api: GitlabApi, found: ProjectData, cutoff: int, *, bots: boo
 
 
 async def _complete_merged(api: GitlabApi, found: ProjectData, cutoff: int, *, bots: bool) -> None:
+    what = f"merged:{found.project.number}"
     for page in range(1, MOST_PAGES + 1):
         merged = found.project.merged
         if merged is None or not _lacks_merged(merged, cutoff, bots=bots):
             return
-        more = await _page(api, found, _MERGED, merged) if page < MOST_PAGES else TOO_MANY
+        more: GitlabNodePage[MergeRequest] | Missing = _TOO_MANY_MERGED
+        if page == MOST_PAGES:
+            await note_exceeded(api.memory, what, MOST_MERGED, api.now)
+        elif page > 1 or not await exceeds(api.memory, what, MOST_MERGED, api.now):
+            more = await _page(api, found, _MERGED, merged)
         if isinstance(more, Missing):
             found.errors[_MERGED.name] = more
             return
@@ -81,12 +89,16 @@ async def _complete_merged(api: GitlabApi, found: ProjectData, cutoff: int, *, b
 
 
 async def _complete_members(api: GitlabApi, found: ProjectData) -> None:
+    what = f"members:{found.project.number}"
     for page in range(1, _MOST_MEMBER_PAGES + 1):
         members = found.project.members
         if members is None or not members.page_info.has_next_page:
             return
-        if page == _MOST_MEMBER_PAGES:
+        is_noted = page == 1 and await exceeds(api.memory, what, MOST_MEMBERS, api.now)
+        if is_noted or page == _MOST_MEMBER_PAGES:
             found.members = await _member_count(api, found.project)
+            if not is_noted:
+                await note_exceeded(api.memory, what, MOST_MEMBERS, api.now)
             return
         more = await _page(api, found, _MEMBERS, members)
         if isinstance(more, Missing):
@@ -101,17 +113,22 @@ async def codeowners(api: GitlabApi, name: str) -> int | Missing:
     missing = told.failure or next(iter(told.errors.values()), None)
     if missing:
         return missing
-    checked = read(part(told.data, "project", "repository"), ValidatedRepository)
+    checked = read_as(part(told.data, "project", "repository"), ValidatedRepository)
     if isinstance(checked, Missing):
         return checked
     validation = checked.validate_codeowner_file
     return validation.total if validation else NO_PREMIUM
 
 
-def merged_pulls(connection: Connection[MergeRequest]) -> list[MergedPull]:
-    """The merge requests whose time is known, each once: a list may shift between two pages."""
+def merged_pulls(connection: GitlabNodePage[MergeRequest]) -> Iterator[MergedPull]:
+    """The merge requests with a known time, each once: a list may shift between two pages.
+
+    Nothing is computed before the first is asked for, since each page asks if it was the last.
+    """
     known = {one.iid: one for one in connection.known}
-    return [_merged(one, one.merged_at) for one in known.values() if one.merged_at is not None]
+    for one in known.values():
+        if one.merged_at is not None:
+            yield _merged(one, one.merged_at)
 
 
 def _merged(one: MergeRequest, moment: datetime) -> MergedPull:
@@ -132,35 +149,35 @@ async def _asked(api: GitlabApi, name: str, since: str) -> ProjectData | Missing
     told = await api.ask(queries.PROJECT, path=name, since=since)
     if told.failure or told.data.get("project") is None:
         return told.failure or told.errors.get("")
-    project = read(told.data["project"], Project)
+    project = read_as(told.data["project"], GitlabProject)
     return project if isinstance(project, Missing) else ProjectData(project, told.errors)
 
 
 async def _page(
-    api: GitlabApi, found: ProjectData, field: _PagedField[T], before: Connection[T]
-) -> Connection[T] | Missing:
+    api: GitlabApi, found: ProjectData, field: _PagedField[T], before: GitlabNodePage[T]
+) -> GitlabNodePage[T] | Missing:
     """The connection extended by its next page."""
     after = before.page_info.end_cursor or ""
     told = await api.ask(field.document, path=found.project.full_path, after=after)
     missing = told.failure or told.errors.get("") or told.errors.get(field.name)
     if missing:
         return missing
-    more = read(part(told.data, "project", field.name), field.type)
+    more = read_as(part(told.data, "project", field.name), field.type)
     if isinstance(more, Missing):
         return more
-    return Connection([*before.nodes, *more.nodes], more.page_info, before.count)
+    return GitlabNodePage([*before.nodes, *more.nodes], more.page_info, before.count)
 
 
-async def _member_count(api: GitlabApi, project: Project) -> int | Missing:
-    """The number of members, which only REST tells, in a header and not of any number."""
+async def _member_count(api: GitlabApi, project: GitlabProject) -> int | Missing:
+    """The number of members, which REST alone states: in a header, and up to a maximum."""
     answer = await api.get(f"{path('projects', project.number)}/members/all", per_page=1)
     total = answer.headers.get("x-total", "")
     if answer.ok and re.fullmatch(r"\d{1,9}", total, re.ASCII):
         return int(total)
-    return TOO_MANY if answer.ok else answer.missing
+    return _TOO_MANY_MEMBERS if answer.ok else answer.missing
 
 
-def _lacks_merged(connection: Connection[MergeRequest], cutoff: int, *, bots: bool) -> bool:
+def _lacks_merged(connection: GitlabNodePage[MergeRequest], cutoff: int, *, bots: bool) -> bool:
     """True if later rows count, too. Rows are in descending order of merge time."""
     if not connection.page_info.has_next_page or not connection.known:
         return False

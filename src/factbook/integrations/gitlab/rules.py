@@ -11,7 +11,6 @@ from factbook.integrations.gitlab.answers import (
     ProjectSettings,
     ProtectedBranch,
     PushRule,
-    read,
 )
 from factbook.integrations.gitlab.api import GitlabApi
 from factbook.outbound import path
@@ -114,7 +113,7 @@ async def _push_rule(api: GitlabApi, project: str) -> PushRule | Missing:
     answer = await api.get(f"{project}/push_rule")
     if answer.ok and answer.data is None:
         return _NO_PUSH_RULE
-    return read(answer.data, PushRule) if answer.ok else answer.missing
+    return answer.read_as(PushRule)
 
 
 def _of_premium(found: T | Missing, what: str) -> T | Missing:
