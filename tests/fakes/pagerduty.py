@@ -60,10 +60,13 @@ class Incident:
     acknowledged_at: int | None = None
     is_major: bool = False
     team: str | None = None
+    shown_end: int | None = 0
+    changed_at: int | None = None
 
     def render(self, number: int) -> dict[str, Any]:
         """As listings show it."""
         resolved = self.resolved_at is not None
+        end = self.resolved_at if self.shown_end == 0 else self.shown_end
         return {
             **_reference(f"Q{number:013d}", "incident"),
             "incident_number": number,
@@ -71,7 +74,8 @@ class Incident:
             "created_at": _stamp(self.created_at),
             "status": "resolved" if resolved else "triggered",
             "service": _reference(self.service, "service_reference"),
-            "resolved_at": _stamp(self.resolved_at) if self.resolved_at else None,
+            "resolved_at": _stamp(end) if end else None,
+            "last_status_change_at": _stamp(self.changed_at) if self.changed_at else None,
             "urgency": "high",
         }
 

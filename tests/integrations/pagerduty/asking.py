@@ -5,7 +5,7 @@ from typing import Any
 
 from factbook.clock import DAY, HOUR, MINUTE, SECOND
 from factbook.integrations.integration import Collected
-from factbook.integrations.pagerduty import FACTS, INTEGRATION
+from factbook.integrations.pagerduty import INTEGRATION
 from tests.fakes.pagerduty import FakePagerDuty, Incident, Key, Service
 from tests.integrations.asking import Asking
 from tests.service import NOON, Time
@@ -84,7 +84,7 @@ def started(
 
 def words(found: Collected) -> dict[str, str]:
     """The words of the reasons; every fact has either a value or one of them."""
-    names = {fact.name for fact in FACTS}
+    names = {fact.name for fact in INTEGRATION.facts}
     covered = {
         name
         for name in names - found.values.keys()

@@ -7,7 +7,7 @@ import pytest
 
 from factbook.clock import DAY, MINUTE
 from factbook.integrations.pagerduty.analytics import IncidentFigures
-from factbook.integrations.pagerduty.facts import collected
+from factbook.integrations.pagerduty.client import collected
 from factbook.outbound.outcomes import Missing, Outcome
 from tests.fakes.faults import saying
 from tests.fakes.pagerduty import Key, Service
@@ -199,13 +199,35 @@ async def test_what_a_service_leaves_out_is_not_made_up(
     assert set(told.values()) <= {False}
 
 
-async def test_an_incident_without_an_end_or_before_its_begin_gives_no_time_to_resolve() -> None:
-    odd = incident(APP, 3)
-    odd.resolved_at = odd.created_at - MINUTE
-    _, asking = started(incidents=[odd, incident(APP, 2)], key=replace(NO_ANALYTICS))
+async def test_without_a_resolved_incident_there_is_no_time_to_resolve() -> None:
+    _, asking = started(incidents=[incident(APP, 2)], key=replace(NO_ANALYTICS))
+    found = await asking.one(APP)
+    assert found.values[f"{METRICS}.quarterlyIncidents"] == 1
+    assert found.reasons[MEANS[0]] == "not-applicable: nothing in 90 days to take it of"
+
+
+@pytest.mark.parametrize("end", [None, -MINUTE], ids=["none", "before its begin"])
+async def test_a_resolved_incident_that_does_not_tell_its_end_makes_the_mean_unknown(
+    end: int | None,
+) -> None:
+    odd = incident(APP, 3, resolved=60)
+    odd.shown_end = None if end is None else odd.created_at + end
+    incidents = [odd, incident(APP, 2, resolved=600)]
+    _, asking = started(incidents=incidents, key=replace(NO_ANALYTICS))
     found = await asking.one(APP)
     assert found.values[f"{METRICS}.quarterlyIncidents"] == 2
-    assert words(found)[MEANS[0]] == "not-applicable"
+    assert found.reasons[MEANS[0]] == (
+        "upstream-error: a resolved incident came without the time of its end"
+    )
+    assert not found.missing[MEANS[0]].retried
+
+
+async def test_the_last_change_of_a_resolved_incident_is_its_end() -> None:
+    odd = incident(APP, 3, resolved=60)
+    odd.shown_end, odd.changed_at = None, odd.resolved_at
+    incidents = [odd, incident(APP, 2, resolved=600)]
+    _, asking = started(incidents=incidents, key=replace(NO_ANALYTICS))
+    assert (await asking.one(APP)).values[MEANS[0]] == (60 + 600) / 2
 
 
 def test_of_a_service_in_doubt_only_incidents_prove_that_it_is_there() -> None:

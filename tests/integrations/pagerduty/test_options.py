@@ -7,7 +7,7 @@ import pytest
 from factbook.errors import ConfigurationError
 from factbook.facts import datasource
 from factbook.integrations.pagerduty import INTEGRATION
-from factbook.integrations.pagerduty.options import Options
+from factbook.integrations.pagerduty.options import PagerdutyOptions
 
 SECRET = "u+a_secret_of_tests"
 WHERE = "integrations.pagerduty.work: "
@@ -37,7 +37,10 @@ def test_a_mistake_is_named_without_a_value(table: dict[str, Any], message: str)
 
 def test_no_secret_is_shown() -> None:
     integration = INTEGRATION.configured("default", {"api_key": SECRET})
-    assert SECRET not in f"{integration!r} {integration.source.render()} {Options(api_key=SECRET)}"
+    assert (
+        SECRET
+        not in f"{integration!r} {integration.source.render()} {PagerdutyOptions(api_key=SECRET)}"
+    )
 
 
 def test_the_source_of_each_instance_has_an_id_and_an_address_of_its_own() -> None:

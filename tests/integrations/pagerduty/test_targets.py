@@ -70,7 +70,7 @@ def test_an_id_points_to_a_service(annotations: dict[str, Any], account: str) ->
 def test_other_annotations_point_to_nothing(annotations: Any) -> None:
     found = target(annotations, account="acme")
     assert isinstance(found, Missing)
-    assert found.outcome is Outcome.NO_ANNOTATION
+    assert found.outcome in {Outcome.NO_ANNOTATION, Outcome.BAD_ANNOTATION}
 
 
 def test_an_integration_key_alone_says_what_is_needed_and_not_the_key() -> None:
@@ -78,3 +78,11 @@ def test_an_integration_key_alone_says_what_is_needed_and_not_the_key() -> None:
     assert isinstance(found, Missing)
     said = "an integration key names no service; pagerduty.com/service-id does"
     assert found.reason == f"no-annotation: {said}"
+
+
+def test_an_annotation_that_cannot_be_read_is_told_from_one_that_is_not_there() -> None:
+    bad, none = (target({"pagerduty.com/service-id": id_}) for id_ in ("../users", ""))
+    assert isinstance(bad, Missing)
+    assert isinstance(none, Missing)
+    outcomes = bad.outcome, none.outcome
+    assert outcomes == (Outcome.BAD_ANNOTATION, Outcome.NO_ANNOTATION)

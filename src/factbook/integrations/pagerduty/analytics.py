@@ -4,9 +4,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
 from factbook.clock import DAY
-from factbook.integrations.pagerduty.answers import AnalyticsRow, missing_of, post, read, stamp
+from factbook.integrations.pagerduty.answers import AnalyticsRow, missing_of, post, stamp
 from factbook.integrations.pagerduty.services import FEW
-from factbook.outbound import HttpClient
+from factbook.outbound import HttpClient, read_as
 from factbook.outbound.outcomes import UNUSABLE, Missing, Outcome
 
 MONTH: Final = 30
@@ -81,7 +81,7 @@ def _take(rows: list[Any], window: Window) -> bool:
             continue  # of no service
         if not isinstance(id_, str):
             return False
-        row, known = read(AnalyticsRow, item), window.setdefault(id_, [])
+        row, known = read_as(item, AnalyticsRow), window.setdefault(id_, [])
         if isinstance(row, Missing) or isinstance(known, Missing):
             window[id_] = UNUSABLE
         else:

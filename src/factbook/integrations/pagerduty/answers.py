@@ -5,7 +5,7 @@ Fields that its API description or its samples omit, or show as null, may be abs
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Annotated, Any, Final, TypeVar
+from typing import Annotated, Any, Final
 from urllib.parse import urlencode
 
 import msgspec
@@ -14,8 +14,6 @@ from msgspec import UNSET, Meta, UnsetType
 from factbook.clock import SECOND
 from factbook.outbound import Answer, HttpClient
 from factbook.outbound.outcomes import UNUSABLE, Missing, Outcome
-
-T = TypeVar("T")
 
 BAD_KEY: Final = Missing(Outcome.DENIED, "the key is not one of PagerDuty's")
 BEYOND: Final = Missing(Outcome.TRANSIENT, "beyond what PagerDuty lists")
@@ -69,14 +67,17 @@ class Incident(msgspec.Struct):
     service: Reference | None
     status: str
     resolved_at: Moment | None = None
+    last_status_change_at: Moment | None = None
 
+    @property
+    def is_resolved(self) -> bool:
+        """True if it is over."""
+        return self.status == "resolved" or self.resolved_at is not None
 
-def read(type_: type[T], data: Any) -> T | Missing:
-    """The data as this type, or that they are of another form."""
-    try:
-        return msgspec.convert(data, type_)
-    except (msgspec.ValidationError, OverflowError):
-        return UNUSABLE
+    @property
+    def ended_at(self) -> datetime | None:
+        """The end of a resolved incident, which cannot change any more; None if it is not given."""
+        return self.resolved_at or self.last_status_change_at
 
 
 def missing_of(answer: Answer) -> Missing:

@@ -9,17 +9,17 @@ from typing import Final
 
 from factbook.clock import DAY, SECOND
 from factbook.integrations.pagerduty.analytics import MONTH, NONE, QUARTER, YEAR, IncidentFigures
-from factbook.integrations.pagerduty.answers import BEYOND, Incident, pages, read, stamp
+from factbook.integrations.pagerduty.answers import BEYOND, PAGE, Incident, pages, stamp
 from factbook.integrations.pagerduty.services import FEW
-from factbook.outbound import HttpClient
-from factbook.outbound.outcomes import Missing, Outcome
+from factbook.outbound import HttpClient, read_as
+from factbook.outbound.outcomes import Missing, Outcome, too_many
 
 MOST_PAGES: Final = 200
 # A question may span six months, which have 181 days at least.
 _SPAN: Final = 180 * DAY
-_TOO_MANY: Final = Missing(
-    Outcome.DENIED, "more than 20,000 incidents a year need the right to analytics"
-)
+MOST_INCIDENTS: Final = PAGE * MOST_PAGES
+TOO_MANY: Final = too_many(MOST_INCIDENTS, "incidents a year to count without analytics")
+_NO_END: Final = Missing(Outcome.INCOMPLETE, "a resolved incident came without the time of its end")
 
 Incidents = dict[str, list[Incident]]
 
@@ -34,7 +34,7 @@ async def of(client: HttpClient, targets: Sequence[str], now: int) -> Incidents 
         if isinstance(last, Missing):
             return last
         if last == start:
-            return _TOO_MANY
+            return TOO_MANY
         start = last
     found = defaultdict(list)
     for incident in reading.found.values():
@@ -70,9 +70,9 @@ class _IncidentReader:
                 return last if page is BEYOND else page
             self._pages += 1
             if self._pages > MOST_PAGES:
-                return _TOO_MANY
+                return TOO_MANY
             for item in page:
-                incident = read(Incident, item)
+                incident = read_as(item, Incident)
                 if isinstance(incident, Missing):
                     return incident
                 self.found[incident.id] = incident
@@ -81,22 +81,29 @@ class _IncidentReader:
 
 
 def figures(incidents: Iterable[Incident], now: int, refusal: Missing) -> IncidentFigures:
-    """What the incidents of one service say; `refusal` is why analytics says no more."""
+    """Figures from one service's incidents; `refusal` is the reason for those without a value."""
     days = [((now - _moment(one)) / DAY, one) for one in incidents]
     quarter = [one for age, one in days if age <= QUARTER]
-    times = [
-        (one.resolved_at - one.created_at).total_seconds()
-        for one in quarter
-        if one.resolved_at is not None and one.resolved_at >= one.created_at
-    ]
     return IncidentFigures(
         sum(age <= YEAR for age, _ in days),
         len(quarter),
         sum(age <= MONTH for age, _ in days),
-        round(sum(times) / len(times), 2) if times else NONE,
+        _mean_to_resolve([one for one in quarter if one.is_resolved]),
         refusal if quarter else NONE,
         refusal,
     )
+
+
+def _mean_to_resolve(resolved: Sequence[Incident]) -> float | Missing:
+    """The mean time to resolve; missing if any resolved incident lacks its end."""
+    times = [
+        (one.ended_at - one.created_at).total_seconds()
+        for one in resolved
+        if one.ended_at is not None and one.ended_at >= one.created_at
+    ]
+    if len(times) < len(resolved):
+        return _NO_END
+    return round(sum(times) / len(times), 2) if times else NONE
 
 
 def _moment(incident: Incident) -> int:

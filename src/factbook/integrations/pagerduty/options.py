@@ -1,18 +1,26 @@
 """Settings of a PagerDuty account, and the service there that annotations name."""
 
 import re
-from typing import Annotated, Final
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Final
 
-import msgspec
-
-from factbook.errors import ConfigurationError
+from factbook.integrations.configuration import InstanceOptions
+from factbook.integrations.locations import annotations
+from factbook.outbound.outcomes import Missing, Outcome
 from factbook.settings.option_tables import about
+
+SERVICE_ID: Final = "pagerduty.com/service-id"
+INTEGRATION_KEY: Final = "pagerduty.com/integration-key"
+ACCOUNT: Final = "pagerduty.com/account"
+
+# Ids that PagerDuty gives out; what else an annotation holds never becomes part of a request.
+_ID: Final = re.compile(r"[A-Z0-9]{1,40}", re.ASCII)
 
 _SUBDOMAIN: Final = re.compile(r"(?:[a-z0-9][a-z0-9-]{0,62})?")
 
 
-class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One account, with one key."""
+class PagerdutyOptions(InstanceOptions, frozen=True, kw_only=True):
+    """Account with one key."""
 
     api_key: Annotated[str, about("Secret. A REST API key.")] = ""
     base_url: Annotated[
@@ -30,21 +38,36 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         ),
     ] = ""
 
-    def __post_init__(self) -> None:
-        for problem in _problems(self):
-            raise ConfigurationError(problem)
+    def problems(self) -> Iterator[str]:
+        """The mistakes in the table."""
+        if not self.base_url.startswith(("https://", "http://")):
+            yield "base_url has to begin with https://"
+        if not self.api_key:
+            yield "an api_key is needed"
+        if not _SUBDOMAIN.fullmatch(self.account):
+            yield "account has to be a subdomain in lower case, such as acme"
 
-    def __repr__(self) -> str:
-        """Without the secret."""
-        return f"Options(base_url={self.base_url!r}, account={self.account!r})"
+
+def target(options: PagerdutyOptions, entity: Mapping[str, Any]) -> str | Missing:
+    """The id of a service, or the reason that there is none in this account.
+
+    An integration key does not count: PagerDuty cannot look a service up by it.
+    """
+    known = annotations(entity)
+    account = known.get(ACCOUNT)
+    if options.account and account is not None and _text(account).lower() != options.account:
+        return Missing(Outcome.NO_ANNOTATION, "an account that is not configured")
+    id_ = _text(known.get(SERVICE_ID)).upper()
+    if _ID.fullmatch(id_):
+        return id_
+    if SERVICE_ID not in known and INTEGRATION_KEY in known:
+        return Missing(
+            Outcome.NO_ANNOTATION, f"an integration key names no service; {SERVICE_ID} does"
+        )
+    if not id_:
+        return Missing(Outcome.NO_ANNOTATION, f"no {SERVICE_ID}")
+    return Missing(Outcome.BAD_ANNOTATION, f"{SERVICE_ID} is not the id of a service")
 
 
-def _problems(options: Options) -> list[str]:
-    problems = []
-    if not options.base_url.startswith(("https://", "http://")):
-        problems.append("base_url has to begin with https://")
-    if not options.api_key:
-        problems.append("an api_key is needed")
-    if not _SUBDOMAIN.fullmatch(options.account):
-        problems.append("account has to be a subdomain in lower case, such as acme")
-    return problems
+def _text(value: Any) -> str:
+    return value.strip() if isinstance(value, str) else ""

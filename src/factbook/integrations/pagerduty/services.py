@@ -11,9 +11,8 @@ from factbook.integrations.pagerduty.answers import (
     get,
     missing_of,
     pages,
-    read,
 )
-from factbook.outbound import HttpClient, path
+from factbook.outbound import HttpClient, path, read_as
 from factbook.outbound.outcomes import UNUSABLE, Missing, Outcome
 
 # So many are asked for one by one rather than by a listing of unknown length.
@@ -62,11 +61,11 @@ async def _listed(client: HttpClient) -> tuple[Services, Missing | None]:
 
 
 def _read(page: list[Any]) -> dict[str | None, Service | Missing]:
-    """The services of a page by id; by None one of which not even that can be read."""
+    """The services of a page by id; None is the key of one whose id cannot be read."""
     found: dict[str | None, Service | Missing] = {}
     for item in page:
-        named = read(Reference, item)
-        found[None if isinstance(named, Missing) else named.id] = read(Service, item)
+        named = read_as(item, Reference)
+        found[None if isinstance(named, Missing) else named.id] = read_as(item, Service)
     return found
 
 
@@ -91,7 +90,7 @@ async def _one(client: HttpClient, target: str) -> Service | Missing:
     if not answer.ok:
         return missing_of(answer)
     data = answer.data if isinstance(answer.data, dict) else {}
-    service = read(Service, data.get("service"))
+    service = read_as(data.get("service"), Service)
     if isinstance(service, Service) and service.id != target:
         return UNUSABLE
     return service
