@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from factbook.integrations.integration import Collected
-from factbook.integrations.prometheus import FACTS
+from factbook.integrations.prometheus import INTEGRATION
 from tests.fakes.faults import Fault, bad_gateway, cut_off, not_json, saying
 from tests.fakes.prometheus import ALERTMANAGER, Episode, Server, alerting
 from tests.integrations.prometheus.asking import (
@@ -20,7 +20,7 @@ from tests.integrations.prometheus.asking import (
     started,
 )
 
-NAMES = {fact.name for fact in FACTS}
+NAMES = {fact.name for fact in INTEGRATION.facts}
 COUNTS = {f"incident.incidentMetrics.{name}Incidents" for name in ("total", "monthly", "quarterly")}
 MEAN = "incident.incidentMetrics.meanTimeToResolve"
 UP = "incident.incidentMetrics.upTimePercentage"

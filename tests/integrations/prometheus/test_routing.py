@@ -97,7 +97,7 @@ def test_the_default_receiver_and_one_that_tells_nobody_are_no_policy() -> None:
         "- " * 50_000,
         "{a: " * 50_000,
         "route: {receiver: 'x" + " " * alert_routes.LONGEST + "'}",
-        "route: {receiver: 2026-02-30}",
+        "route: {receiver: 7}",
         "route: !!timestamp x",
         "route: {receiver: !!int ''}",
         "\x00",

@@ -2,24 +2,14 @@
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
-from factbook.clock import Clock, now
-from factbook.facts.datasource import DataSource
-from factbook.facts.schema import Fact
-from factbook.facts.shapes import INCIDENT, OBSERVABILITY
-from factbook.integrations.integration import Integration, Vendor, facts_of, portions, source_of
-from factbook.integrations.probes import Probe
-from factbook.integrations.prometheus.client import collect, credential
-from factbook.integrations.prometheus.options import PrometheusOptions
-from factbook.integrations.prometheus.targets import LABELS, SERVICE, target
-from factbook.settings import option_tables as configuring
+from factbook.integrations.configuration import Instance, vendor
+from factbook.integrations.integration import Integration, Probe
+from factbook.integrations.prometheus.client import collect
+from factbook.integrations.prometheus.options import LABELS, SERVICE, PrometheusOptions, target
+from factbook.outbound import clones
 
-ID: Final = "prometheus"
-FILLS: Final = ("incident", "observability")
-FACTS: Final[tuple[Fact, ...]] = (*facts_of(INCIDENT), *facts_of(OBSERVABILITY))
-# Queries about a year of samples are heavy.
-_CALLS_AT_ONCE: Final = 2
 _OF_RULES: Final = (
     "observability",
     "incident.serviceInfo.hasTeamsAssigned",
@@ -27,75 +17,55 @@ _OF_RULES: Final = (
 )
 
 
-def configured(name: str, values: Mapping[str, Any], *, clock: Clock = now) -> Integration:
-    """The integration that the table `[integrations.prometheus.<name>]` of the settings describes.
-
-    The one named `default` is the source `prometheus`, another one `prometheus-<name>`. Raises
-    ConfigurationError for what is wrong with the table.
-    """
-    options = configuring.read(ID, name, values, PrometheusOptions)
-    id_ = configuring.source_id(ID, name)
-    user, other = (
-        partial(credential, id_, options.token, options.username, options.password),
-        partial(
-            credential,
-            f"{id_} alertmanager",
-            options.alertmanager_token,
-            options.alertmanager_username,
-            options.alertmanager_password,
-        ),
+def _configured(instance: Instance[PrometheusOptions]) -> Integration:
+    options = instance.options
+    user = _headers(options.token, options.username, options.password)
+    other = _headers(
+        options.alertmanager_token, options.alertmanager_username, options.alertmanager_password
     )
+    url = options.alertmanager_url
     return Integration(
-        source=_source(id_, configuring.title("Prometheus", name)),
-        fills=FILLS,
-        credential=id_,
-        authorize=user,
+        source=instance.source(
+            "Incidents, availability, alerting rules and service level objectives.",
+            (SERVICE, LABELS),
+        ),
+        authorize=instance.credential(user),
         base_url=options.base_url,
-        further={options.alertmanager_url: other} if options.alertmanager_url else {},
-        calls_at_once=_CALLS_AT_ONCE,
+        further={url: instance.credential(other, "alertmanager")} if url else {},
+        # Queries about a year of samples are heavy.
+        calls_at_once=2,
         target=partial(target, options),
-        # Each query is about all of them.
-        batches=portions,
         collect=partial(collect, options),
-        probes=_probes(options),
+        probes=_probes(url),
     )
 
 
-def _probes(options: PrometheusOptions) -> tuple[Probe, ...]:
-    found = [
+def _headers(token: str, username: str, password: str) -> Mapping[str, str]:
+    if token:
+        return {"authorization": f"Bearer {token}"}
+    return clones.proof(username, password) if username else {}
+
+
+def _probes(alertmanager: str) -> tuple[Probe, ...]:
+    of_prometheus = (
         Probe(right="queries", target="/api/v1/query", query={"query": "vector(1)"}),
         Probe(right="rules", target="/api/v1/rules", facts=_OF_RULES),
-    ]
-    if options.alertmanager_url:
-        status = "/api/v2/status"
-        facts = ("incident.serviceInfo.hasEscalationPolicy",)
-        found.append(
-            Probe(
-                right="Alertmanager's status",
-                target=status,
-                facts=facts,
-                further=options.alertmanager_url,
-            )
-        )
-    return tuple(found)
-
-
-def _source(id_: str, title: str) -> DataSource:
-    return source_of(
-        ID,
-        id_,
-        title,
-        "Incidents, availability, alerting rules and service level objectives.",
-        (SERVICE, LABELS),
-        FACTS,
     )
+    if not alertmanager:
+        return of_prometheus
+    of_alertmanager = Probe(
+        right="Alertmanager's status",
+        target="/api/v2/status",
+        facts=("incident.serviceInfo.hasEscalationPolicy",),
+        further=alertmanager,
+    )
+    return (*of_prometheus, of_alertmanager)
 
 
-INTEGRATION: Final = Vendor(
-    id=ID,
-    title="Prometheus",
-    options=PrometheusOptions,
-    facts=FACTS,
-    fills=FILLS,
-    configured=configured,
+INTEGRATION: Final = vendor(
+    "prometheus",
+    "Prometheus",
+    PrometheusOptions,
+    _configured,
+    ("incident", "observability"),
 )

@@ -28,8 +28,8 @@ _MOST_REPEATED: Final = 3
 _LONGEST_PATTERN: Final = 2_000
 
 
-class UnreadableError(Exception):
-    """A configuration, or a matcher in it, that is not understood."""
+class UnreadableRoutingError(Exception):
+    """The configuration, or a matcher in it, is not understood."""
 
 
 class _Matcher(NamedTuple):
@@ -92,7 +92,7 @@ def read(text: str) -> Routing | Missing:
         found = msgspec.convert(_loaded(text), _Configuration)
         telling = frozenset(str(one.get("name")) for one in found.receivers if _tells(one))
         return Routing(_node(found.route, ""), telling)
-    except (yaml.YAMLError, msgspec.ValidationError, UnreadableError, ValueError):
+    except (yaml.YAMLError, msgspec.ValidationError, UnreadableRoutingError, ValueError):
         return UNUSABLE
 
 
@@ -101,18 +101,18 @@ def _loaded(text: str) -> Any:
 
 
 def _check(text: str) -> None:
-    """Raise UnreadableError for what must not be loaded.
+    """Raise UnreadableError for YAML that must not be loaded.
 
-    The loader calls itself for what is nested, and an alias can stand for more than there is room.
+    The loader is recursive, so nesting is limited, and aliases could expand beyond memory.
     """
     if len(text) > LONGEST:
-        raise UnreadableError
+        raise UnreadableRoutingError
     depth = 0
-    for event in yaml.parse(text, yaml.CSafeLoader):
+    for event in yaml.parse(text, safe_yaml.Loader):
         opens = isinstance(event, yaml.CollectionStartEvent)
         depth += opens - isinstance(event, yaml.CollectionEndEvent)
         if depth > MOST_NESTED or isinstance(event, yaml.AliasEvent):
-            raise UnreadableError
+            raise UnreadableRoutingError
 
 
 def _tells(receiver: Mapping[str, Any]) -> bool:
@@ -135,7 +135,7 @@ def _node(route: _Route, inherited: str) -> _Node:
 def _parsed(text: str) -> _Matcher:
     found = next(filter(None, (form.fullmatch(text.strip()) for form in _MATCHERS)), None)
     if found is None:
-        raise UnreadableError
+        raise UnreadableRoutingError
     value = _ESCAPED.sub(lambda one: "\n" if one[1] == "n" else one[1], found["value"])
     return _matcher(found["label"], found["kind"], value)
 
@@ -148,11 +148,11 @@ def _matcher(label: str, kind: str, value: str) -> _Matcher:
 def _pattern(text: str) -> re.Pattern[str]:
     costly = _COSTLY.search(text) or len(_REPEATED.findall(text)) > _MOST_REPEATED
     if costly or len(text) > _LONGEST_PATTERN:
-        raise UnreadableError
+        raise UnreadableRoutingError
     try:
         return re.compile(text)
     except (re.error, RecursionError, OverflowError):
-        raise UnreadableError from None
+        raise UnreadableRoutingError from None
 
 
 def _reached(node: _Node, labels: Mapping[str, str]) -> Iterator[str]:

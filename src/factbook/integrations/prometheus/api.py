@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Meta
 
 from factbook.outbound import Answer, HttpClient, path
-from factbook.outbound.outcomes import UNUSABLE, Missing, Outcome
+from factbook.outbound.outcomes import Missing, Outcome
 
 Data = TypeVar("Data")
 Labels = dict[str, str]
@@ -53,12 +53,12 @@ class PrometheusRule(msgspec.Struct):
         return "" if "{{" in value else value
 
 
-class _Group(msgspec.Struct):
+class _RuleGroup(msgspec.Struct):
     rules: list[PrometheusRule]
 
 
 class _Groups(msgspec.Struct):
-    groups: list[_Group]
+    groups: list[_RuleGroup]
 
 
 class _Result(msgspec.Struct, Generic[Data]):
@@ -120,24 +120,21 @@ class PrometheusApi:
 
 
 async def configuration(client: HttpClient) -> str | Missing:
-    """The configuration that an Alertmanager works by, in YAML, without its secrets."""
+    """The configuration of a running Alertmanager, in YAML, without its secrets."""
     answer = await client.get("/api/v2/status")
     if not answer.ok:
         return _missing(answer)
-    try:
-        return msgspec.convert(answer.data, _Status).config.original
-    except msgspec.ValidationError:
-        return UNUSABLE
+    found = answer.read_as(_Status)
+    return found if isinstance(found, Missing) else found.config.original
 
 
 def _read(answer: Answer, type_: type[Data]) -> Data | Missing:
-    """The data of a good answer, or why there are none. What is only a part counts as none."""
+    """The data of a good answer, or the reason for their absence. A partial one is a failure."""
     if not answer.ok:
         return _missing(answer)
-    try:
-        found = msgspec.convert(answer.data, _Success[type_])  # type: ignore[valid-type]
-    except (msgspec.ValidationError, RecursionError):
-        return UNUSABLE
+    found = answer.read_as(_Success[type_])  # type: ignore[valid-type]
+    if isinstance(found, Missing):
+        return found
     return _PARTIAL if found.warnings else found.data
 
 

@@ -1,7 +1,6 @@
 """Collection from a Prometheus instance: the same few queries for all services of a batch."""
 
 import asyncio
-import base64
 from collections.abc import Sequence
 from typing import Final
 
@@ -18,28 +17,14 @@ from factbook.integrations.prometheus.facts import (
     YEAR,
     Events,
     PrometheusSnapshot,
-    Rules,
+    RulesByService,
 )
 from factbook.integrations.prometheus.options import PrometheusOptions
-from factbook.outbound import Credential, HttpClient, Memory
+from factbook.outbound import HttpClient, Memory
 from factbook.outbound.outcomes import UNUSABLE, Missing
 
 # A storage reaches back to a moment when it has a sample from about then.
 _SLACK: Final = 3_600
-
-
-def credential(
-    name: str, token: str, username: str, password: str, anonymous: HttpClient
-) -> Credential:
-    """What proves who asks: a token, a user, or nothing."""
-    del anonymous
-    headers = {}
-    if token:
-        headers["authorization"] = f"Bearer {token}"
-    elif username:
-        proof = base64.b64encode(f"{username}:{password}".encode()).decode()
-        headers["authorization"] = f"Basic {proof}"
-    return Credential.fixed(name, headers)
 
 
 async def collect(
@@ -72,7 +57,7 @@ class _Asking:
         # Where the steps of queries are too: at whole multiples of the resolution.
         self._moment = now // options.resolution * options.resolution
 
-    async def rules(self) -> Rules | Missing:
+    async def rules(self) -> RulesByService | Missing:
         """All rules."""
         found = await self._api.rules()
         return found if isinstance(found, Missing) else facts.by_service(self._options, found)
@@ -83,7 +68,9 @@ class _Asking:
         since = self._moment - YEAR * DAY
         return await self._api.values(self._options.label, matcher, since, self._moment)
 
-    async def known(self, services: Sequence[str], rules: Rules | Missing) -> PrometheusSnapshot:
+    async def known(
+        self, services: Sequence[str], rules: RulesByService | Missing
+    ) -> PrometheusSnapshot:
         """The data collected about the services. Without any service, nothing is queried."""
         covered: dict[int, bool | Missing] = dict.fromkeys(WINDOWS, False)
         up: dict[str, float] | Missing = {}

@@ -38,8 +38,8 @@ _NOT_UP: Final = Missing(Outcome.NOT_APPLICABLE, "the up metric is not always 0 
 
 
 @dataclass(frozen=True)
-class Rules:
-    """The rules by the service that they name; `watching`: an alert of one could be an incident."""
+class RulesByService:
+    """Rules by the service that they name; `watching`: an alert of one could be an incident."""
 
     by_service: Mapping[str, Sequence[PrometheusRule]]
     count: int
@@ -57,7 +57,7 @@ class PrometheusSnapshot:
 
     moment: int
     services: frozenset[str]
-    rules: Rules | Missing
+    rules: RulesByService | Missing
     covered: Mapping[int, bool | Missing]
     began: Sequence[Events | Missing]
     ended: Sequence[Events | Missing]
@@ -65,14 +65,14 @@ class PrometheusSnapshot:
     routing: Routing | Missing
 
 
-def by_service(options: PrometheusOptions, rules: Sequence[PrometheusRule]) -> Rules:
+def by_service(options: PrometheusOptions, rules: Sequence[PrometheusRule]) -> RulesByService:
     """The rules by the service that they name."""
     found: dict[str, list[PrometheusRule]] = {}
     for rule in rules:
         if owner := _owner(options, rule):
             found.setdefault(owner, []).append(rule)
     watching = any(rule.is_alerting and _may_be_incident(options, rule) for rule in rules)
-    return Rules(found, len(rules), watching)
+    return RulesByService(found, len(rules), watching)
 
 
 def events(options: PrometheusOptions, series: Sequence[Series]) -> Events:
@@ -257,7 +257,7 @@ def _observability(known: PrometheusSnapshot, service: str) -> Leaves:
     }
 
 
-def _alerting(rules: Rules, service: str) -> list[PrometheusRule]:
+def _alerting(rules: RulesByService, service: str) -> list[PrometheusRule]:
     """The alerting rules that name the service."""
     return [rule for rule in rules.by_service.get(service, ()) if rule.is_alerting]
 

@@ -1,13 +1,20 @@
 """Settings of a Prometheus instance, and the service there that annotations name."""
 
 import re
-from typing import Annotated, Final
-from urllib.parse import urlsplit
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Final
 
 import msgspec
 
-from factbook.errors import ConfigurationError
-from factbook.settings.option_tables import about
+from factbook.integrations.configuration import InstanceOptions
+from factbook.integrations.locations import annotations
+from factbook.outbound.outcomes import Missing, Outcome
+from factbook.settings.option_tables import about, is_address
+
+SERVICE: Final = "prometheus.io/service"
+# What people's portals filter alerts by: `service=checkout,env=production`.
+LABELS: Final = "prometheus.io/labels"
+LONGEST: Final = 200
 
 LONGEST_RESOLUTION: Final = 3_600
 _LABEL: Final = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]{0,99}", re.ASCII)
@@ -15,7 +22,7 @@ _METRIC: Final = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]{0,199}", re.ASCII)
 _HOSTS: Final = ("", "alertmanager_")
 
 
-class PrometheusOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class PrometheusOptions(InstanceOptions, frozen=True, kw_only=True):
     """Prometheus, or a server with its API, and the Alertmanager that it sends alerts to."""
 
     base_url: Annotated[
@@ -38,7 +45,7 @@ class PrometheusOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
     severities: Annotated[
         list[str],
         about("Severities of the alerts that are incidents. Empty: every alert is one."),
-    ] = []
+    ] = msgspec.field(default_factory=list)
     severity_label: Annotated[str, about("Label that holds an alert's severity.")] = "severity"
     team_label: Annotated[str, about("Label that names the team of an alerting rule.")] = "team"
     up_metric: Annotated[
@@ -49,51 +56,52 @@ class PrometheusOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
         about("Seconds between the moments at which it is looked whether an alert was firing."),
     ] = 60
 
-    def __post_init__(self) -> None:
-        for problem in _problems(self):
-            raise ConfigurationError(problem)
-
-    def __repr__(self) -> str:
-        """Without the secrets."""
-        return f"Options(base_url={self.base_url!r}, alertmanager_url={self.alertmanager_url!r})"
-
-
-def _problems(options: PrometheusOptions) -> list[str]:
-    problems = []
-    if not _is_address(options.base_url):
-        problems.append("base_url has to be like https://prometheus.example.com")
-    if options.alertmanager_url and not _is_address(options.alertmanager_url):
-        problems.append("alertmanager_url has to be like https://alertmanager.example.com")
-    for host in _HOSTS:
-        problems += _problems_of_user(options, host)
-    for name in ("label", "severity_label", "team_label"):
-        if not _LABEL.fullmatch(getattr(options, name)):
-            problems.append(f"{name} has to be the name of a label, such as service")
-    if not _METRIC.fullmatch(options.up_metric):
-        problems.append("up_metric has to be the name of a metric, such as up")
-    if not 1 <= options.resolution <= LONGEST_RESOLUTION:
-        problems.append(f"resolution has to be from 1 to {LONGEST_RESOLUTION}")
-    return problems
+    def problems(self) -> Iterator[str]:
+        """The mistakes in the table."""
+        if not is_address(self.base_url):
+            yield "base_url has to be like https://prometheus.example.com"
+        if self.alertmanager_url and not is_address(self.alertmanager_url):
+            yield "alertmanager_url has to be like https://alertmanager.example.com"
+        for host in _HOSTS:
+            yield from _problems_of_user(self, host)
+        for name in ("label", "severity_label", "team_label"):
+            if not _LABEL.fullmatch(getattr(self, name)):
+                yield f"{name} has to be the name of a label, such as service"
+        if not _METRIC.fullmatch(self.up_metric):
+            yield "up_metric has to be the name of a metric, such as up"
+        if not 1 <= self.resolution <= LONGEST_RESOLUTION:
+            yield f"resolution has to be from 1 to {LONGEST_RESOLUTION}"
 
 
-def _problems_of_user(options: PrometheusOptions, host: str) -> list[str]:
+def _problems_of_user(options: PrometheusOptions, host: str) -> Iterator[str]:
     token, username, password = (
         getattr(options, f"{host}{name}") for name in ("token", "username", "password")
     )
-    problems = []
     if token and (username or password):
-        problems.append(f"{host}token and {host}username exclude each other")
+        yield f"{host}token and {host}username exclude each other"
     if bool(username) != bool(password):
-        problems.append(f"{host}username and {host}password are needed, both")
+        yield f"{host}username and {host}password are needed, both"
     if ":" in username:
-        problems.append(f"{host}username cannot have a colon")
-    return problems
+        yield f"{host}username cannot have a colon"
 
 
-def _is_address(url: str) -> bool:
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        return False
-    plain = bool(parts.hostname) and "@" not in parts.netloc and not parts.query
-    return parts.scheme in {"https", "http"} and plain
+def target(options: PrometheusOptions, entity: Mapping[str, Any]) -> str | Missing:
+    """The value of the service's label, or the reason that there is none.
+
+    It may contain any printable character, as it is only used as a quoted string in a query.
+    """
+    known = annotations(entity)
+    found = known.get(SERVICE) or _among(known.get(LABELS), options.label)
+    if not isinstance(found, str) or not found.strip():
+        return Missing(Outcome.NO_ANNOTATION, "no value of the service's label")
+    value = found.strip()
+    if len(value) > LONGEST or not value.isprintable():
+        return Missing(Outcome.BAD_ANNOTATION, "what the annotation holds is no value of a label")
+    return value
+
+
+def _among(labels: Any, name: str) -> str:
+    """The value of one label in a comma-separated list."""
+    pairs = labels.split(",") if isinstance(labels, str) else []
+    parts = (pair.partition("=") for pair in pairs)
+    return next((value.strip() for key, _, value in parts if key.strip() == name), "")
