@@ -106,6 +106,7 @@ class FakeSnyk(Fake):
         self.tokens = {token.value: token for token in tokens}
         self.asked: list[dict[str, str]] = []
         self.circular = False
+        self.lacking: frozenset[str] = frozenset()
         self.links = "/rest"
         self.most = 100
         self.limit: int | None = None
@@ -130,7 +131,7 @@ class FakeSnyk(Fake):
         self.asked.append(query)
         path = match[0].removeprefix("/rest")
         if match[2] == "projects":
-            render = partial(_project, organization, token, query)
+            render = partial(_project, organization, token, query, self.lacking)
             return self._page(path, organization.projects, render, query)
         issues = [one for one in organization.issues if _is(one, query)]
         return self._page(path, issues, partial(_issue, organization), query)
@@ -183,7 +184,13 @@ def _decoded(cursor: str) -> str:
     return str(msgspec.json.decode(base64.b64decode(cursor))["id"]) if cursor else ""
 
 
-def _project(organization: Organization, token: Token, query: dict[str, str], one: Project) -> Json:
+def _project(
+    organization: Organization,
+    token: Token,
+    query: dict[str, str],
+    lacking: frozenset[str],
+    one: Project,
+) -> Json:
     target: dict[str, Any] = {"id": one.target_id, "type": "target"}
     if query.get("expand") == "target" and one.expands:
         target["attributes"] = {"display_name": one.target}
@@ -192,7 +199,8 @@ def _project(organization: Organization, token: Token, query: dict[str, str], on
     meta: dict[str, Any] = {}
     if query.get("meta.latest_issue_counts") == "true" and token.reads_history and one.counts:
         names = ("critical", "high", "medium", "low")
-        counts = dict(zip(names, one.counts, strict=True))
+        given = zip(names, one.counts, strict=True)
+        counts: Json = {name: count for name, count in given if name not in lacking}
         meta["latest_issue_counts"] = {**counts, "updated_at": _MOMENT}
     return {
         "id": one.id,

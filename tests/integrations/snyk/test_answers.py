@@ -7,7 +7,7 @@ import pytest
 from tests.fakes import faults
 from tests.fakes.faults import Fault
 from tests.fakes.snyk import Issue, Organization, Project, uuid
-from tests.integrations.snyk.asking import ACME, figures, started
+from tests.integrations.snyk.asking import ACME, GROUP, figures, started
 
 PROJECT = {"id": uuid(999), "type": "project"}
 ATTRIBUTES = {"name": "acme/app", "origin": "github", "status": "active"}
@@ -59,12 +59,13 @@ async def test_a_link_may_be_nothing_an_address_or_an_object(following: Any, cal
 
 
 async def test_a_listing_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("factbook.integrations.snyk.organizations.MOST_PROJECT_PAGES", 2)
+    monkeypatch.setattr("factbook.integrations.snyk.pages.MOST_PAGES", 2)
     projects = [Project(number, "acme/app", (0, 1, 0, 0)) for number in range(10, 260)]
     fake, collector = started(Organization(1, projects), organizations=[ACME])
-    said = await collector.said(slug="acme/app")
-    assert said == "upstream-error: more than 200 rows in one listing of Snyk"
-    assert fake.requests == {"projects": 2}
+    for _ in range(2):
+        said = await collector.said(slug="acme/app")
+        assert said == "too-large: more than 50,000 rows in one listing of Snyk"
+        assert fake.requests == {"projects": 2}
 
 
 BROKEN: list[tuple[Fault, str]] = [
@@ -134,7 +135,9 @@ async def test_a_broken_answer_about_issues_is_no_zero(fault: Fault) -> None:
     ],
     ids=repr,
 )
-async def test_figures_of_another_form_concern_only_their_project(counts: Any) -> None:
+async def test_figures_of_another_form_concern_only_their_project_and_severity(
+    counts: Any,
+) -> None:
     good = {"critical": 1, "high": 2.0, "medium": 3, "low": 0}
     rows = [
         PROJECT | {"attributes": ATTRIBUTES, "meta": {"latest_issue_counts": counts}},
@@ -147,4 +150,20 @@ async def test_figures_of_another_form_concern_only_their_project(counts: Any) -
     fake, collector = started(organizations=[ACME])
     fake.fail("projects", faults.saying({"data": rows}), times=2)
     assert await collector.said(slug="acme/b") == figures(1, 2, 3, 0)
-    assert await collector.said(slug="acme/app") == ("upstream-error: answered in an unknown form")
+    collected = await collector.of(slug="acme/app")
+    given = counts if isinstance(counts, dict) else {}
+    known = {name for name, count in given.items() if count == 1 and count is not True}
+    assert collected.values == {f"{GROUP}.{name}": 1 for name in known}
+    unknown = {"total", "critical", "high", "medium", "low"} - known
+    why = "upstream-error: Snyk left out a figure of a project"
+    assert collected.reasons == {f"{GROUP}.{name}": why for name in unknown}
+    # The listing would say the same again.
+    assert not any(missing.retried for missing in collected.missing.values())
+
+
+async def test_exact_counts_do_not_need_all_figures_of_the_snapshot() -> None:
+    meta = {"latest_issue_counts": {"high": 1}}
+    rows = [PROJECT | {"attributes": ATTRIBUTES, "meta": meta}]
+    fake, collector = started(organizations=[ACME], exact=True)
+    fake.fail("projects", faults.saying({"data": rows}))
+    assert await collector.said(slug="acme/app") == figures(0, 0, 0, 0)

@@ -6,7 +6,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from factbook.clock import MINUTE
-from factbook.integrations.snyk import FACTS
+from factbook.integrations.snyk import INTEGRATION
 from tests.fakes.snyk import Organization, Project, Token, uuid
 from tests.integrations.snyk.asking import (
     ACME,
@@ -49,14 +49,15 @@ async def test_the_projects_that_annotations_select_are_summed(
 @pytest.mark.parametrize(
     ("annotations", "reason"),
     [
-        ({"slug": "acme/none"}, "not-found: no project of Snyk is what the annotations name"),
-        ({"slug": "acme/app", "org_id": OTHER}, "not-found: no project of Snyk is what the"),
+        ({"slug": "acme/none"}, "no-annotation: Snyk has no project of the repository"),
+        ({"slug": "acme/app", "org_id": OTHER}, "no-annotation: Snyk has no project of the"),
+        ({"targets": "acme/none"}, "not-found: no project of Snyk is what the annotations name"),
         (
             {"project_ids": f"{uuid(10)},{uuid(99)}"},
             "not-found: Snyk lacks some of what the annotations name",
         ),
         ({"targets": f"acme/app,{uuid(99)}"}, "not-found: Snyk lacks some of what"),
-        ({"location": "url:https://evil.example.com/acme/clean"}, "not-found"),
+        ({"location": "url:https://evil.example.com/acme/clean"}, "no-annotation"),
         ({"slug": "acme/new"}, "not-applicable: a project has no snapshot in Snyk yet"),
         ({"targets": "acme/app,acme/new"}, "not-applicable: a project has no snapshot"),
         ({"slug": "acme/old"}, "feature-off: every project is deactivated in Snyk"),
@@ -89,7 +90,7 @@ async def test_an_organization_that_was_taken_out_of_the_settings_is_not_asked()
     target = before.target(slug="acme/app", org_id=OTHER)
     fake, after = started(organizations=[ACME])
     collected = await after.one(str(target))
-    assert collected.reasons == {GROUP: "no-annotation: an organization that is not configured"}
+    assert collected.reasons == {"": "no-annotation: an organization that is not configured"}
     assert fake.requests == {}
 
 
@@ -105,7 +106,11 @@ async def test_the_number_of_entities_does_not_change_the_number_of_calls() -> N
 @pytest.mark.parametrize(
     ("token", "reason"),
     [
-        (Token("another"), "forbidden: api.snyk.io: answered 401"),
+        (
+            Token("another"),
+            "forbidden: api.snyk.io: answered 401; the credential is not accepted: wrong, expired "
+            "or revoked; renew it",
+        ),
         (Token(KEY, plan_has_api=False), "forbidden: api.snyk.io: answered 403"),
         (Token(KEY, forbidden=frozenset({2})), "forbidden: api.snyk.io: answered 403"),
         (
@@ -141,7 +146,7 @@ async def test_a_limit_in_the_middle_of_a_run_passes() -> None:
 async def test_values_are_those_of_the_facts_that_the_source_declares() -> None:
     _, collector = started()
     collected = await collector.of(slug="acme/app")
-    assert set(collected.values) == {fact.name for fact in FACTS}
+    assert set(collected.values) == {fact.name for fact in INTEGRATION.facts}
     assert collector.integration.source.check(collected.values).reasons == {}
     assert await collector.collect() == {}
 

@@ -7,7 +7,7 @@ import pytest
 from factbook.errors import ConfigurationError
 from factbook.facts import datasource
 from factbook.integrations.snyk import INTEGRATION
-from factbook.integrations.snyk.options import Options
+from factbook.integrations.snyk.options import SnykOptions
 from factbook.settings.option_tables import read
 from tests.integrations.snyk.asking import ACME, KEY, OTHER
 
@@ -37,14 +37,14 @@ def test_a_mistake_is_named_without_a_value(table: dict[str, Any], message: str)
 
 def test_organizations_are_ids_that_may_have_a_name() -> None:
     given = {"token": KEY, "organizations": f"Platform={ACME.upper()}, {OTHER}"}
-    options = read("snyk", "default", given, Options)
+    options = read("snyk", "default", given, SnykOptions)
     assert options.ids == (ACME, OTHER)
     assert options.names == {"platform": ACME}
 
 
 def test_no_secret_is_shown() -> None:
     integration = INTEGRATION.configured("default", GOOD)
-    assert KEY not in f"{integration!r} {integration.source.render()} {Options(**GOOD)!r}"
+    assert KEY not in f"{integration!r} {integration.source.render()} {SnykOptions(**GOOD)!r}"
 
 
 def test_the_source_of_each_instance_has_an_id_and_can_be_read_from_a_document() -> None:

@@ -38,6 +38,16 @@ def selected(annotations: dict[str, Any], **table: Any) -> Selector | Missing:
             {"slug": "Acme/App", "exclude_project_ids": uuid(7).upper()},
             {"host": "github.com", "slug": "acme/app", "excluded": (uuid(7),)},
         ),
+        *(
+            ({"slug": slug}, {"host": "github.com", "slug": "acme/app"})
+            for slug in (
+                "https://github.com/Acme/App.git",
+                "https://github.com/acme/app/tree/main/docs",
+                "git@github.com:acme/app.git",
+                "github.com/acme/app",
+                "acme/app.git",
+            )
+        ),
         (
             {"slug": "acme/app", "location": "url:https://git.acme.test/acme/other"},
             {"host": "git.acme.test", "slug": "acme/app"},
@@ -113,7 +123,7 @@ def test_annotations_select_among_the_configured_organizations(
 def test_other_annotations_point_to_nothing(annotations: dict[str, Any]) -> None:
     found = selected(annotations)
     assert isinstance(found, Missing)
-    assert found.outcome is Outcome.NO_ANNOTATION
+    assert found.outcome in {Outcome.NO_ANNOTATION, Outcome.BAD_ANNOTATION}
     assert "evil" not in found.detail
 
 
@@ -122,3 +132,20 @@ def test_entities_that_point_to_the_same_share_one_target() -> None:
     first = collector.target(targets="acme/a, acme/b", org_ids=f"{ACME},{OTHER}")
     assert first == collector.target(targets="Acme/B,acme/a")
     assert first != collector.target(targets="acme/a", org_ids=f"{ACME},{OTHER}")
+
+
+@pytest.mark.parametrize(
+    ("annotations", "outcome"),
+    [
+        ({}, Outcome.NO_ANNOTATION),
+        ({"org_id": uuid(99), "slug": "acme/app"}, Outcome.NO_ANNOTATION),
+        ({"project_ids": "seven"}, Outcome.BAD_ANNOTATION),
+        ({"slug": "https://evil.example.com/acme/app"}, Outcome.BAD_ANNOTATION),
+    ],
+)
+def test_an_annotation_that_cannot_be_read_is_told_from_one_that_is_not_there(
+    annotations: dict[str, Any], outcome: Outcome
+) -> None:
+    found = selected(annotations)
+    assert isinstance(found, Missing)
+    assert found.outcome is outcome

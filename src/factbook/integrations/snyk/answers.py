@@ -8,14 +8,16 @@ from typing import Any, Final, Generic, TypeVar
 
 from msgspec import Struct
 
-from factbook.outbound.outcomes import UNUSABLE, Missing
+from factbook.outbound.outcomes import Missing, Outcome
 
 SEVERITIES: Final = ("critical", "high", "medium", "low")
 
 # No project has so many; far larger numbers could not be stored.
 _MOST: Final = 1_000_000_000
+_NO_COUNT: Final = Missing(Outcome.INCOMPLETE, "Snyk left out a figure of a project")
 
 Counts = dict[str, int]
+Partial = dict[str, int | Missing]
 T = TypeVar("T", bound="SnykResource")
 
 
@@ -98,14 +100,12 @@ class SnykProject(SnykResource):
         return related.data if related else None
 
     @property
-    def counts(self) -> Counts | Missing | None:
-        """The issues by severity in the latest snapshot; None when no figure came."""
+    def counts(self) -> Partial | None:
+        """The issues by severity in the latest snapshot; None if there are no figures."""
         counts = self.meta.latest_issue_counts if self.meta else None
         if counts is None or counts == {}:
             return None
-        found = [_count(counts, severity) for severity in SEVERITIES]
-        known = [count for count in found if count is not None]
-        return dict(zip(SEVERITIES, known, strict=True)) if len(known) == len(found) else UNUSABLE
+        return {severity: _count(counts, severity) for severity in SEVERITIES}
 
 
 class IssueAttributes(Struct):
@@ -142,9 +142,9 @@ class SnykIssue(SnykResource):
     relationships: IssueRelationships
 
 
-def _count(counts: Any, severity: str) -> int | None:
-    """A whole number that is not negative; the description calls it a number."""
+def _count(counts: Any, severity: str) -> int | Missing:
+    """A non-negative whole number; the description types it as a number."""
     value = counts.get(severity) if isinstance(counts, dict) else None
     if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    return int(value) if 0 <= value < _MOST and value == value // 1 else None
+        return _NO_COUNT
+    return int(value) if 0 <= value < _MOST and value == value // 1 else _NO_COUNT

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from factbook.integrations.integration import Collected
-from factbook.integrations.snyk.answers import SEVERITIES, Counts, SnykProject
+from factbook.integrations.snyk.answers import SEVERITIES, Partial, SnykProject
 from factbook.integrations.snyk.organizations import Organization
 from factbook.integrations.snyk.targets import Selector
 from factbook.outbound.outcomes import Missing, Outcome
@@ -13,6 +13,9 @@ GROUP: Final = "security.scannerIssues"
 
 _NOT_CONFIGURED: Final = Missing(Outcome.NO_ANNOTATION, "an organization that is not configured")
 _NOT_FOUND: Final = Missing(Outcome.NOT_FOUND, "no project of Snyk is what the annotations name")
+_NOT_NAMED: Final = Missing(
+    Outcome.NO_ANNOTATION, "Snyk has no project of the repository, and no annotation names another"
+)
 _NOT_ALL_FOUND: Final = Missing(Outcome.NOT_FOUND, "Snyk lacks some of what the annotations name")
 _EXCLUDED: Final = Missing(Outcome.NOT_APPLICABLE, "every project is excluded")
 _INACTIVE: Final = Missing(Outcome.FEATURE_OFF, "every project is deactivated in Snyk")
@@ -38,11 +41,22 @@ def collected(selector: Selector, found: Mapping[str, Organization | Missing]) -
     """The issues of the selector's projects in the organizations that were read."""
     counts = _sum(selector, found)
     if isinstance(counts, Missing):
-        return Collected.of({GROUP: counts})
-    return Collected.of({GROUP: {"total": sum(counts.values()), **counts}})
+        nowhere = counts.outcome is Outcome.NO_ANNOTATION
+        return Collected(missing={"" if nowhere else GROUP: counts})
+    return Collected.of({GROUP: {"total": _total(counts.values()), **counts}})
 
 
-def _sum(selector: Selector, found: Mapping[str, Organization | Missing]) -> Counts | Missing:
+def _total(counts: Iterable[int | Missing]) -> int | Missing:
+    """The sum, or the reason that one of the counts is unknown."""
+    total = 0
+    for count in counts:
+        if isinstance(count, Missing):
+            return count
+        total += count
+    return total
+
+
+def _sum(selector: Selector, found: Mapping[str, Organization | Missing]) -> Partial | Missing:
     organizations = [found.get(id_, _NOT_CONFIGURED) for id_ in selector.organizations]
     failures = [one for one in organizations if isinstance(one, Missing)]
     if failures:
@@ -53,12 +67,10 @@ def _sum(selector: Selector, found: Mapping[str, Organization | Missing]) -> Cou
     if isinstance(projects, Missing):
         return projects
     counted = [_counts(one, id_) for one in known for id_ in projects if id_ in one.projects]
-    total = dict.fromkeys(SEVERITIES, 0)
-    for counts in counted:
-        if isinstance(counts, Missing):
-            return counts
-        total = {severity: total[severity] + counts[severity] for severity in SEVERITIES}
-    return total
+    if missing := next((counts for counts in counted if isinstance(counts, Missing)), None):
+        return missing
+    partial = [counts for counts in counted if not isinstance(counts, Missing)]
+    return {severity: _total(counts[severity] for counts in partial) for severity in SEVERITIES}
 
 
 def _selected(selector: Selector, known: list[Organization]) -> dict[str, SnykProject] | Missing:
@@ -69,7 +81,9 @@ def _selected(selector: Selector, known: list[Organization]) -> dict[str, SnykPr
         *([_of_repository(known, selector)] if selector.slug else []),
     ]
     if not all(named):
-        return _NOT_ALL_FOUND if any(named) else _NOT_FOUND
+        if any(named):
+            return _NOT_ALL_FOUND
+        return _NOT_NAMED if selector.slug else _NOT_FOUND
     projects = {project.id.lower(): project for group in named for project in group}
     left = {id_: project for id_, project in projects.items() if id_ not in selector.excluded}
     if not left:
@@ -107,11 +121,11 @@ def _may_be_at(host: str, origin: str) -> bool:
     return origin not in _PUBLIC
 
 
-def _counts(organization: Organization, id_: str) -> Counts | Missing:
-    """The issues of one project; an exact count stands for zero only where there is a snapshot."""
+def _counts(organization: Organization, id_: str) -> Partial | Missing:
+    """The issues of one project; an exact count of none is zero only if there is a snapshot."""
     latest = organization.projects[id_].counts
     if latest is None:
         return _NOT_SCANNED if organization.has_counts else _NO_COUNTS
-    if organization.open is None or isinstance(latest, Missing):
+    if organization.open is None:
         return latest
-    return organization.open.get(id_, dict.fromkeys(SEVERITIES, 0))
+    return {**dict.fromkeys(SEVERITIES, 0), **organization.open.get(id_, {})}

@@ -1,19 +1,20 @@
 """Settings of a Snyk instance: the table `[integrations.snyk.<name>]`."""
 
 import re
+from collections.abc import Iterator
 from typing import Annotated, Final
 
 import msgspec
 
-from factbook.errors import ConfigurationError
+from factbook.integrations.configuration import InstanceOptions
 from factbook.settings.option_tables import about
 
 UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _VERSION: Final = re.compile(r"\d{4}-\d{2}-\d{2}(~(beta|experimental))?", re.ASCII)
 
 
-class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One Snyk with one credential, and the organizations there that may be asked."""
+class SnykOptions(InstanceOptions, frozen=True, kw_only=True):
+    """Instance of Snyk with one credential, and the organizations that may be requested."""
 
     token: Annotated[str, about("Secret. The key of a service account, or an API token.")] = ""
     organizations: Annotated[
@@ -22,7 +23,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
             "Ids of the organizations that may be asked, at least one. `name=id` also gives one "
             "the name that `snyk.io/org-name` calls it by."
         ),
-    ] = []
+    ] = msgspec.field(default_factory=list)
     base_url: Annotated[
         str,
         about(
@@ -39,14 +40,6 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         ),
     ] = False
 
-    def __post_init__(self) -> None:
-        for problem in _problems(self):
-            raise ConfigurationError(problem)
-
-    def __repr__(self) -> str:
-        """Without the secret."""
-        return f"Options(base_url={self.base_url!r}, organizations={self.organizations!r})"
-
     @property
     def ids(self) -> tuple[str, ...]:
         """The ids of the organizations, in lower case, each once."""
@@ -54,25 +47,23 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     @property
     def names(self) -> dict[str, str]:
-        """The ids of those organizations that have a name, by it in lower case."""
+        """The ids of organizations that have a name, by their name in lower case."""
         return {name: id_ for name, id_ in map(_parts, self.organizations) if name}
+
+    def problems(self) -> Iterator[str]:
+        """The mistakes in the table."""
+        if not self.token:
+            yield "a token is needed"
+        if not self.ids:
+            yield "organizations has to name at least one organization"
+        elif not all(UUID.fullmatch(id_) for id_ in self.ids):
+            yield "organizations has to be of ids, such as those in Snyk's settings"
+        if not self.base_url.startswith(("https://", "http://")):
+            yield "base_url has to begin with https://"
+        if not _VERSION.fullmatch(self.version):
+            yield "version has to be a date such as 2024-10-15"
 
 
 def _parts(entry: str) -> tuple[str, str]:
     name, _, id_ = entry.lower().rpartition("=")
     return name.strip(), id_.strip()
-
-
-def _problems(options: Options) -> list[str]:
-    problems = []
-    if not options.token:
-        problems.append("a token is needed")
-    if not options.ids:
-        problems.append("organizations has to name at least one organization")
-    elif not all(UUID.fullmatch(id_) for id_ in options.ids):
-        problems.append("organizations has to be of ids, such as those in Snyk's settings")
-    if not options.base_url.startswith(("https://", "http://")):
-        problems.append("base_url has to begin with https://")
-    if not _VERSION.fullmatch(options.version):
-        problems.append("version has to be a date such as 2024-10-15")
-    return problems

@@ -4,17 +4,13 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Final
 
 from factbook.integrations.locations import parsed
 from factbook.integrations.snyk import pages
 from factbook.integrations.snyk.answers import SEVERITIES, Counts, SnykIssue, SnykPage, SnykProject
-from factbook.integrations.snyk.options import Options
+from factbook.integrations.snyk.options import SnykOptions
 from factbook.outbound import HttpClient, path
 from factbook.outbound.outcomes import Missing
-
-MOST_PROJECT_PAGES: Final = 500
-MOST_ISSUE_PAGES: Final = 500  # of one severity
 
 
 @dataclass
@@ -31,16 +27,14 @@ class Organization:
     open: dict[str, Counts] | None = None
 
 
-async def read(client: HttpClient, options: Options, id_: str) -> Organization | Missing:
+async def read(client: HttpClient, options: SnykOptions, id_: str) -> Organization | Missing:
     """The organization, or the reason for its absence."""
     query = {
         "version": options.version,
         "meta.latest_issue_counts": "true",
         "expand": "target",
     }
-    found = await pages.read(
-        client, path("orgs", id_, "projects"), query, SnykPage[SnykProject], MOST_PROJECT_PAGES
-    )
+    found = await pages.read(client, path("orgs", id_, "projects"), query, SnykPage[SnykProject])
     if isinstance(found, Missing):
         return found
     organization = indexed(found)
@@ -80,7 +74,7 @@ def _names(project: SnykProject) -> set[str]:
 
 
 async def _open_issues(
-    client: HttpClient, options: Options, id_: str
+    client: HttpClient, options: SnykOptions, id_: str
 ) -> dict[str, Counts] | Missing:
     """The open issues that are not ignored, by project and severity."""
     async with asyncio.TaskGroup() as group:
@@ -101,7 +95,7 @@ async def _open_issues(
 
 
 async def _issues(
-    client: HttpClient, options: Options, id_: str, severity: str
+    client: HttpClient, options: SnykOptions, id_: str, severity: str
 ) -> list[SnykIssue] | Missing:
     query = {
         "version": options.version,
@@ -109,9 +103,7 @@ async def _issues(
         "ignored": "false",
         "effective_severity_level": severity,
     }
-    return await pages.read(
-        client, path("orgs", id_, "issues"), query, SnykPage[SnykIssue], MOST_ISSUE_PAGES
-    )
+    return await pages.read(client, path("orgs", id_, "issues"), query, SnykPage[SnykIssue])
 
 
 def _counts(issue: SnykIssue, severity: str) -> bool:

@@ -11,18 +11,21 @@ import structlog
 
 from factbook.integrations.snyk.answers import Links, SnykLink, SnykPage, T
 from factbook.outbound import HttpClient
-from factbook.outbound.outcomes import UNUSABLE, Missing, Outcome
+from factbook.outbound.outcomes import UNUSABLE, Missing, too_many
 
 log = structlog.get_logger("factbook.sources.snyk")
 
 PAGE: Final = 100
+MOST_PAGES: Final = 500
+MOST_ROWS: Final = MOST_PAGES * PAGE
+TOO_LARGE: Final = too_many(MOST_ROWS, "rows in one listing of Snyk")
 
 HEADERS: Final = {"accept": "application/vnd.api+json"}
 _CURSOR: Final = "starting_after"
 
 
 async def read(
-    client: HttpClient, target: str, query: Mapping[str, str], type_: type[SnykPage[T]], most: int
+    client: HttpClient, target: str, query: Mapping[str, str], type_: type[SnykPage[T]]
 ) -> list[T] | Missing:
     """Every row of the listing, each once, or the reason that it is incomplete.
 
@@ -32,7 +35,7 @@ async def read(
     """
     rows: dict[str, T] = {}
     place: dict[str, str] = {}
-    for _ in range(most):
+    for _ in range(MOST_PAGES):
         asked = {**query, "limit": str(PAGE), **place}
         answer = await client.get(target, query=asked, headers=HEADERS)
         if not answer.ok:
@@ -49,7 +52,7 @@ async def read(
         if not cursor:
             return list(rows.values())
         place = {_CURSOR: cursor}
-    return Missing(Outcome.TRANSIENT, f"more than {most * PAGE} rows in one listing of Snyk")
+    return TOO_LARGE
 
 
 def _cursor(links: Links | None) -> str:

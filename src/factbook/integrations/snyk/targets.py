@@ -9,8 +9,8 @@ from typing import Any, Final
 
 import msgspec
 
-from factbook.integrations.locations import SOURCE_LOCATION, annotations, location
-from factbook.integrations.snyk.options import UUID, Options
+from factbook.integrations.locations import SOURCE_LOCATION, annotations, location, slug
+from factbook.integrations.snyk.options import UUID, SnykOptions
 from factbook.outbound.outcomes import Missing, Outcome
 
 ORG_IDS: Final = "snyk.io/org-ids"
@@ -52,12 +52,18 @@ class _UnusableError(Exception):
     """An annotation is present but has no usable value; the text is for people."""
 
 
-def target(options: Options, entity: Mapping[str, Any]) -> str | Missing:
-    """The selector as a text, the same for all that point to the same; or why there is none."""
+class _NothingError(Exception):
+    """The annotations name nothing that is configured; the text is for people."""
+
+
+def target(options: SnykOptions, entity: Mapping[str, Any]) -> str | Missing:
+    """The selector as text, equal for entities with the same selection; or the reason for none."""
     try:
         found = _selector(options, entity)
-    except _UnusableError as error:
+    except _NothingError as error:
         return Missing(Outcome.NO_ANNOTATION, str(error))
+    except _UnusableError as error:
+        return Missing(Outcome.BAD_ANNOTATION, str(error))
     return msgspec.json.encode(found).decode()
 
 
@@ -66,7 +72,7 @@ def read(text: str) -> Selector:
     return msgspec.json.decode(text, type=Selector)
 
 
-def _selector(options: Options, entity: Mapping[str, Any]) -> Selector:
+def _selector(options: SnykOptions, entity: Mapping[str, Any]) -> Selector:
     known = {key: value for key, value in annotations(entity).items() if value != ""}
     targets, projects = _targets(known), _ids(known, PROJECT_IDS)
     host, slug = ("", "") if targets or projects else _repository(entity, known)
@@ -88,7 +94,7 @@ def _targets(known: Mapping[str, Any]) -> tuple[str, ...]:
     return (_text(known, key),) if key else ()
 
 
-def _organizations(options: Options, known: Mapping[str, Any]) -> tuple[str, ...]:
+def _organizations(options: SnykOptions, known: Mapping[str, Any]) -> tuple[str, ...]:
     """The organizations that the annotations select, each of them configured; else all."""
     if ORG_IDS in known or ORG_ID in known:
         wanted = _list(known, ORG_IDS if ORG_IDS in known else ORG_ID)
@@ -97,7 +103,7 @@ def _organizations(options: Options, known: Mapping[str, Any]) -> tuple[str, ...
     else:
         wanted = options.ids
     if not set(wanted) <= set(options.ids):
-        raise _UnusableError("an organization that is not configured")
+        raise _NothingError("an organization that is not configured")
     return _sorted(wanted)
 
 
@@ -109,13 +115,17 @@ def _repository(entity: Mapping[str, Any], known: Mapping[str, Any]) -> tuple[st
     place = location(entity)
     for key, host in SLUGS.items():
         if key in known:
-            return (place.host if place else host), _text(known, key).strip("/")
+            at = place.host if place else host
+            named = slug(_text(known, key), at)
+            if named is None:
+                raise _UnusableError(f"{key} names another host than {at}")
+            return at, _path(at, named.path) if named.scheme else named.path.strip("/")
     if place is None:
-        raise _UnusableError("neither a project, a target nor a repository")
-    slug = _path(place.host, place.path)
-    if "/" not in slug or not _is_usable(slug):
+        raise _NothingError("neither a project, a target nor a repository")
+    path = _path(place.host, place.path)
+    if "/" not in path or not _is_usable(path):
         raise _UnusableError("the location is not that of a repository")
-    return place.host, slug
+    return place.host, path
 
 
 def _path(host: str, path: str) -> str:
