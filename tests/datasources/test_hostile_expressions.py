@@ -1,9 +1,14 @@
 """Expressions of sources that take long or bring too much."""
 
+import pytest
+
 from tests.datasources.asking import definition
 from tests.datasources.hostile import NAMES, Beside, everyone, evil, whole
 from tests.outbound.conftest import Serve
 from tests.outbound.talking import saying
+
+# Extraction runs in processes of its own, which know no database, and each takes all of a bound.
+pytestmark = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 
 CATASTROPHE = {f"f{i}": ("string", "/(a|aa)+$/") for i in range(5)}
 
@@ -14,7 +19,6 @@ async def test_a_catastrophic_expression_ends_with_its_bound(beside: Beside, ser
     reasons = await beside.run(source, f"http://127.0.0.1:{port}")
     slow = dict.fromkeys(CATASTROPHE, "upstream-error: the extraction took too long")
     assert reasons == everyone(slow)
-    assert 1_000 < ((await beside.world.last("evil")).duration or 0) < 10_000
 
 
 async def test_a_catastrophic_expression_on_entities_holds_nobody_up(beside: Beside) -> None:
@@ -40,5 +44,5 @@ async def test_a_result_that_is_too_large_is_no_fact(beside: Beside, serve: Serv
     whole_ten_times = ", ".join(["@"] * 10)
     facts = {"one": ("string", "@"), "ten": ("object", f"[{whole_ten_times}]")}
     reasons = await beside.run(evil(facts=facts), f"http://127.0.0.1:{port}")
-    large = {"ten": "upstream-error: what was extracted is too large for facts"}
+    large = {"ten": "too-large: what was extracted is too large for facts"}
     assert reasons == everyone(large)

@@ -36,8 +36,8 @@ async def test_a_bomb_takes_no_memory(beside: Beside, serve: Serve, answer: byte
 # What is read may be as large as it can: several at once, each with what takes most memory.
 _GREEDY = """
 import resource
-from factbook.sources import custom
-from factbook.sources.custom import taking
+from factbook.datasources import custom
+from factbook.datasources.custom import fact_extraction
 
 source = custom.parse({
     "id": "x", "title": "X",
@@ -49,7 +49,7 @@ source = custom.parse({
 })
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 body = b"[" + b"[]," * 690_000 + b"1]"
-work = [taking._THREADS.submit(taking.from_body, source, body) for _ in range(4)]
+work = [fact_extraction._THREADS.submit(fact_extraction.from_body, source, body) for _ in range(4)]
 assert {len(one.result().missing) for one in work} == {2}
 print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
 """

@@ -9,6 +9,9 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
 
+# Not found is a wrong address there, which is asked again for some minutes.
+_PROMETHEUS = ("/api/v1/rules", "/api/v1/label/", "/api/v1/query")
+
 
 class Echo:
     """Repeats what it was sent in the body, a header and the address of a redirect.
@@ -33,6 +36,8 @@ class Echo:
     def answer(self, request: Request, text: str, sent: dict[str, Any]) -> Response:
         """What is said about a request."""
         status = next(self._failed if self.fails else self._denied)
+        if status == 404 and request.url.path.startswith(_PROMETHEUS):
+            status = 403
         content = {"message": text, "error": text, "errors": [{"message": text, "title": text}]}
         headers = {"location": f"/{quote(text[:500])}", "x-request-id": quote(text[:500])}
         if request.url.path.endswith("/info/refs"):
