@@ -58,7 +58,7 @@ def test_a_table_becomes_a_connection_also_from_texts_as_variables_have_them() -
         ({"base_url": f"https://user:{SECRET}@ci.test"}, "without name, password and query"),
         ({"base_url": f"https://ci.test/?token={SECRET}"}, "without name, password and query"),
         ({"base_url": "https://"}, "has to be like https://host/path"),
-        ({"headers": {"a b": SECRET}}, "headers has a name that is none"),
+        ({"headers": {"a b": SECRET}}, "headers has an invalid name"),
         ({"headers": {"x-token": f"{SECRET}\r\nx: y"}}, "a character that cannot be sent"),
         ({"headers": {"x-token": f"{SECRET}é"}}, "a character that cannot be sent"),
         ({"headers": SECRET}, "Expected `object`"),

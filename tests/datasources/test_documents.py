@@ -12,7 +12,7 @@ from factbook.datasources.custom.documents import (
     FORMATS,
     LONGEST,
     MOST_YAML_PARTS,
-    UnreadableError,
+    UnreadableDocumentError,
     read,
 )
 
@@ -35,6 +35,10 @@ def test_what_is_json_is_read_as_it_is(value: object) -> None:
         (b"2026-11-21", "2026-11-21"),
         (b"when: 2026-11-21T10:00:00Z", {"when": "2026-11-21T10:00:00Z"}),
         (b"1: one", {"1": "one"}),
+        (
+            b"on: {push: yes}\nat: 12:30:45\nmode: 0755",
+            {"on": {"push": "yes"}, "at": "12:30:45", "mode": 755},
+        ),
         (b"", None),
         (b"x: .nan", {"x": None}),
     ],
@@ -61,9 +65,10 @@ def test_a_text_is_read_whatever_its_bytes() -> None:
         ("yaml", b"--- 1\n--- 2", "not plain YAML"),
         ("yaml", b'a: !!int ""', "not plain YAML, in line 1"),
         ("yaml", b"a: !!bool x", "not plain YAML, in line 1"),
-        ("yaml", b"a: " + b"1:" * 300 + b"1.5", "not plain YAML, in line 1"),
-        # A number of base 60, which would take minutes.
-        ("yaml", b"a: " + b"1:" * 400_000 + b"1", "not plain YAML, in line 1"),
+        ("yaml", b"a: " + b"1" * 1_001, "not plain YAML, in line 1"),
+        # Numbers of base 60, which are texts in YAML 1.2.
+        ("yaml", b"a: " + b"1:" * 300 + b"1.5", None),
+        ("yaml", b"a: " + b"1:" * 400_000 + b"1", None),
         ("yaml", b"x: 1e99999999999999999999:6", None),
         ("yaml", b"a" * (LONGEST["yaml"] + 1), "more than 1024 KiB"),
         ("yaml", b"[" + b"1," * MOST_YAML_PARTS + b"1]", "more than 150000 parts"),
@@ -78,7 +83,7 @@ def test_what_is_beyond_the_bounds_is_refused_and_never_quoted(
     if told is None:
         assert read(body, "yaml") is not None
         return
-    with pytest.raises(UnreadableError, match=told) as caught:
+    with pytest.raises(UnreadableDocumentError, match=told) as caught:
         read(body, format_)  # type: ignore[arg-type]
     assert "system" not in str(caught.value)
 
@@ -87,5 +92,5 @@ def test_what_is_beyond_the_bounds_is_refused_and_never_quoted(
 def test_no_body_does_more_than_be_refused(body: bytes | str) -> None:
     data = body if isinstance(body, bytes) else body.encode()
     for format_ in FORMATS:
-        with suppress(UnreadableError):
+        with suppress(UnreadableDocumentError):
             assert msgspec.json.encode(read(data, format_))

@@ -76,8 +76,8 @@ def test_a_pattern_reads_any_document_as_its_json() -> None:
         (expression, "", "not a JMESPath"),
         (expression, "a == `b`", "has to be JSON"),
         (expression, 'a."\\ud800"', "a name that is no text"),
-        (expression, "&a", "& elsewhere"),
-        (expression, "[to_array(&a), b]", "& elsewhere"),
+        (expression, "&a", "& outside of"),
+        (expression, "[to_array(&a), b]", "& outside of"),
         (expression, '"\\ud800"(', "a name that is no text"),
         (expression, "steal(@)", "no function steal"),
         (expression, "join(a.b, list)", "literal"),
@@ -110,17 +110,17 @@ def test_back_quotes_inside_other_quotes_and_json_in_them_are_taken(text: str) -
 @pytest.mark.parametrize("text", ["(a|aa)+$", "(.*a){25}$", "(a*)*b", r"(\w+\s?)+!$"])
 @pytest.mark.parametrize("type_", ["string", "set"])
 def test_a_catastrophic_pattern_ends_with_its_bound(text: str, type_: FactType) -> None:
-    began = time.monotonic()
+    began = time.thread_time()
     found = pattern(text, type_).of("a" * 5_000 + " ")
-    assert time.monotonic() - began < 5
+    assert time.thread_time() - began < 5
     assert found in (NOTHING, []) or isinstance(found, Missing)
 
 
 def test_an_expression_that_takes_long_ends_with_its_bound() -> None:
     slow = expression("length(" + "[*]|" * 120 + "[*])")
-    began = time.monotonic()
+    began = time.thread_time()
     found = slow.of([[]] * 300_000)
-    assert time.monotonic() - began < 3 * extraction.EXPRESSION_SECONDS
+    assert time.thread_time() - began < 3 * extraction.EXPRESSION_SECONDS
     assert found == Missing(Outcome.TRANSIENT, "the extraction took too long")
 
 
@@ -139,7 +139,7 @@ def test_an_expression_that_takes_long_ends_with_its_bound() -> None:
 )
 def test_what_is_too_large_or_too_deep_is_no_fact(text: str, document: Any) -> None:
     found = extract({"large": expression(text), "small": expression("'a'")}, document)
-    told = Missing(Outcome.TRANSIENT, "what was extracted is too large for facts")
+    told = Missing(Outcome.TOO_LARGE, "what was extracted is too large for facts")
     assert found == {"large": told, "small": "a"}
 
 
@@ -151,9 +151,9 @@ def test_the_facts_of_one_entity_share_a_size() -> None:
 
 def test_all_extractors_of_a_source_share_a_bound() -> None:
     slow = {f"fact{i}": pattern("(a|aa)+$", "string") for i in range(200)}
-    began = time.monotonic()
+    began = time.thread_time()
     found = extract(slow, "a" * 60 + "b")
-    assert time.monotonic() - began < 2 * extraction.LONGEST_SECONDS
+    assert time.thread_time() - began < 2 * extraction.LONGEST_SECONDS
     assert {type(one) for one in found.values()} == {Missing}
 
 

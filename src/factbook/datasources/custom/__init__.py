@@ -2,17 +2,17 @@
 
 from collections.abc import Mapping
 
-from factbook.datasources.custom import entities, http_source, repositories
+from factbook.datasources.custom import http_source, local_sources
 from factbook.datasources.custom.connections import SourceConnection, Unusable, configured
 from factbook.datasources.custom.definition import CustomSourceDefinition, parse
 from factbook.datasources.custom.files import File, Files
 from factbook.integrations.integration import Integration
 
 __all__ = [
-    "SourceConnection",
     "CustomSourceDefinition",
     "File",
     "Files",
+    "SourceConnection",
     "Unusable",
     "configured",
     "integration",
@@ -33,9 +33,9 @@ def integration(
         case "http":
             return http_source.integration(definition, connections)
         case "repository-file":
-            return repositories.of_files(definition, files)
+            return local_sources.of_files(definition, files)
         case "repository-directory":
-            return repositories.of_directories(definition, files)
+            return local_sources.of_directories(definition, files)
         case "entity":
-            return entities.integration(definition)
+            return local_sources.of_entities(definition)
     return None

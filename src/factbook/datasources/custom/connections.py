@@ -4,25 +4,19 @@ They are tables of the settings, `[connections.<name>]`, or are created while th
 """
 
 import hashlib
-import html
 import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, NamedTuple
-from urllib.parse import quote
 
 import msgspec
 from msgspec import Meta
 
+from factbook.datasources.custom import echo
 from factbook.errors import ConfigurationError
 from factbook.outbound import Credential, host_of
 from factbook.settings import option_tables
 
 _METHODS: Final = frozenset({"GET", "POST"})
-# Shorter words stand in many an answer.
-_SHORTEST_SECRET: Final = 8
-# Hosts show the parts of a cookie or of a credential apart.
-_PARTING: Final = re.compile(r'[\s;,="]+')
-_SPECIAL: Final = re.compile(r"[^A-Za-z0-9._~-]")
 _NAME: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", re.ASCII)
 _VALUE: Final = re.compile(r"[\x20-\x7e]*")
 
@@ -52,7 +46,7 @@ class SourceConnection(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
                 "base_url has to be like https://host/path, without name, password and query"
             ) from None
         if not all(map(_NAME.fullmatch, self.headers)):
-            raise ConfigurationError("headers has a name that is none")
+            raise ConfigurationError("headers has an invalid name")
         if not all(map(_VALUE.fullmatch, self.headers.values())):
             raise ConfigurationError("headers has a character that cannot be sent")
         if set(self.methods) - _METHODS:
@@ -63,10 +57,8 @@ class SourceConnection(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
         return f"Connection(base_url={self.base_url!r})"
 
     def is_repeated(self, body: bytes) -> bool:
-        """Whether a body has a secret in it, as those of hosts that show what they were sent."""
-        parts = (part for value in self.headers.values() for part in _PARTING.split(value))
-        long = (part for part in parts if len(part) >= _SHORTEST_SECRET)
-        return any(form.encode() in body for part in long for form in _forms(part))
+        """True if a body contains a secret, as some hosts return what they were sent."""
+        return echo.has(body, echo.needles(self.headers.values()))
 
     @property
     def edition(self) -> str:
@@ -82,15 +74,6 @@ class Unusable(NamedTuple):
     """Connection that exists but cannot be used; `problem` gives the reason."""
 
     problem: str
-
-
-def _forms(secret: str) -> set[str]:
-    """How a secret stands in a body: as it is, or escaped for JSON, HTML or an address."""
-    escaped = _SPECIAL.sub(lambda match: f"\\u{ord(match[0]):04x}", secret)
-    upper = _SPECIAL.sub(lambda match: f"\\u{ord(match[0]):04X}", secret)
-    plus = secret.replace("+", "\\u002B"), secret.replace("+", "\\u002b")
-    slash = secret.replace("\\", "\\\\").replace("/", "\\/")
-    return {secret, slash, *plus, escaped, upper, html.escape(secret), quote(secret, safe="")}
 
 
 def configured(tables: Mapping[str, Mapping[str, Any]]) -> dict[str, SourceConnection]:

@@ -158,7 +158,7 @@ class _Reader:
         if source.handler and source.handler.id != source.id:
             self._report(_at("id"), "has to be the id of the source")
         if source.handler and source.handler.builtin_id:
-            self._report(_at("builtinId"), "is of builtin sources only")
+            self._report(_at("builtinId"), "is only for built-in sources")
         if type_ == "push" and source.cadence:
             self._report("cadence", "means nothing for a source that is pushed")
 

@@ -14,8 +14,8 @@ LONGEST: Final[dict[Format, int]] = {"json": 2 * _MIB, "yaml": _MIB, "text": 5 *
 MOST_YAML_PARTS: Final = 150_000
 
 
-class UnreadableError(Exception):
-    """A body that is not of the format, or beyond its bounds; the message quotes nothing of it."""
+class UnreadableDocumentError(Exception):
+    """A body that is not in the format, or exceeds a bound; the message quotes nothing of it."""
 
 
 def read(body: bytes, format_: Format) -> Any:
@@ -24,7 +24,7 @@ def read(body: bytes, format_: Format) -> Any:
     YAML is limited to the equivalent of JSON: one document, without anchors.
     """
     if len(body) > LONGEST[format_]:
-        raise UnreadableError(f"has more than {LONGEST[format_] // 1024} KiB")
+        raise UnreadableDocumentError(f"has more than {LONGEST[format_] // 1024} KiB")
     if format_ == "text":
         return body.decode("utf-8", errors="replace")
     return _json(body) if format_ == "json" else _yaml(body)
@@ -34,9 +34,9 @@ def _json(body: bytes) -> Any:
     try:
         document = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError):
-        raise UnreadableError("is not JSON") from None
+        raise UnreadableDocumentError("is not JSON") from None
     except RecursionError:
-        raise UnreadableError(TOO_DEEP) from None
+        raise UnreadableDocumentError(TOO_DEEP) from None
     _check_depth(document)
     return document
 
@@ -62,4 +62,4 @@ def _check_depth(document: Any) -> None:
         ]
         if not level:
             return
-    raise UnreadableError(TOO_DEEP)
+    raise UnreadableDocumentError(TOO_DEEP)

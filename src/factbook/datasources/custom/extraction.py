@@ -49,7 +49,7 @@ _ESCAPED: Final = re.compile(r"\\(?:[pPN]\{[^{}()+]*\}|.)", re.DOTALL)
 
 NOTHING: Final = Missing(Outcome.NOT_APPLICABLE, "the document has no such value")
 _TOO_SLOW: Final = Missing(Outcome.TRANSIENT, "the extraction took too long")
-_TOO_LARGE: Final = Missing(Outcome.TRANSIENT, "what was extracted is too large for facts")
+_TOO_LARGE: Final = Missing(Outcome.TOO_LARGE, "what was extracted is too large for facts")
 
 
 class Extractor(Protocol):
@@ -233,7 +233,7 @@ def _copies(node: Mapping[str, Any], function: str | None = None) -> int:
     expression as a value. `function` is the function whose argument the node is.
     """
     if node["type"] == "expref" and function not in _TAKING_EXPRESSIONS:
-        raise InputError(f"has & elsewhere than in {', '.join(sorted(_TAKING_EXPRESSIONS))}")
+        raise InputError(f"has & outside of {', '.join(sorted(_TAKING_EXPRESSIONS))}")
     name = node.get("value") if node["type"] == "function_expression" else None
     children = [_copies(child, name) for child in node["children"] if isinstance(child, dict)]
     if node["type"].startswith("multi_select"):

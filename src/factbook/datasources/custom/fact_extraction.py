@@ -6,13 +6,15 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from factbook.datasources.custom import documents, extraction
 from factbook.datasources.custom.definition import CustomSourceDefinition
-from factbook.datasources.custom.documents import UnreadableError
+from factbook.datasources.custom.documents import UnreadableDocumentError
 from factbook.integrations.integration import Collected
 from factbook.outbound.outcomes import Missing, Outcome
+
+T = TypeVar("T")
 
 # As many as batches that one process works on, so that none waits for another's long extraction.
 # They are nobody else's: those of the event loop look up the names of hosts.
@@ -22,14 +24,9 @@ _LARGE: Final = 512 * 1024
 _one_large = threading.Lock()
 
 
-async def in_thread(
-    take: Callable[[CustomSourceDefinition, Any], Collected],
-    definition: CustomSourceDefinition,
-    given: Any,
-) -> Collected:
-    """What `from_body` or `from_document` returns, without keeping others waiting."""
-    work = partial(take, definition, given)
-    return await asyncio.get_running_loop().run_in_executor(_THREADS, work)
+async def in_thread(work: Callable[..., T], *arguments: Any) -> T:
+    """The result of a function, run in a thread so that others need not wait."""
+    return await asyncio.get_running_loop().run_in_executor(_THREADS, partial(work, *arguments))
 
 
 def from_body(definition: CustomSourceDefinition, body: bytes) -> Collected:
@@ -37,7 +34,7 @@ def from_body(definition: CustomSourceDefinition, body: bytes) -> Collected:
     with _one_large if len(body) > _LARGE else nullcontext():
         try:
             return from_document(definition, documents.read(body, definition.format))
-        except UnreadableError as error:
+        except UnreadableDocumentError as error:
             return nothing(Missing(Outcome.TRANSIENT, f"the answer {error}"))
 
 

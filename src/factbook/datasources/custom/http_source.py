@@ -107,7 +107,9 @@ async def ask(target: str, client: HttpClient, connection: SourceConnection) -> 
         decode=False,
         attempts=_ATTEMPTS,
     )
-    if not connection.is_repeated(answer.body):
+    # All that is ever shown of an answer. An answer may be long, so others are not kept waiting.
+    shown = b"\n".join([answer.headers.get("content-type", "").encode(), answer.body])
+    if not await fact_extraction.in_thread(connection.is_repeated, shown):
         return answer
     bare = Answer(answer.outcome, answer.status, detail=answer.detail, retry_at=answer.retry_at)
     detail = f"{client.host}: the answer repeats what the connection keeps"

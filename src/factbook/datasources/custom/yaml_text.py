@@ -7,8 +7,9 @@ import msgspec
 import yaml
 
 from factbook.datasources.custom import documents, plain_yaml
-from factbook.datasources.custom.documents import UnreadableError
+from factbook.datasources.custom.documents import UnreadableDocumentError
 from factbook.errors import InvalidItemsError
+from factbook.integrations import safe_yaml
 
 LONGEST: Final = 256 * 1024
 _LONGEST_PROBLEM: Final = 200
@@ -42,9 +43,9 @@ def _read(body: bytes) -> Any:
         if body.lstrip()[:1] == b"{" and (found := _json(body)) is not None:
             return found
         plain_yaml.check(body)
-        found = yaml.load(body, _Loader)  # noqa: S506 - the loader makes plain values only
+        found = yaml.load(body, safe_yaml.UniqueLoader)  # noqa: S506 - the loader makes plain values only
         return msgspec.json.decode(msgspec.json.encode(found))
-    except UnreadableError as error:
+    except UnreadableDocumentError as error:
         raise _wrong("", str(error)) from None
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
@@ -58,26 +59,12 @@ def _json(body: bytes) -> Any:
     """The value if the text is JSON; None if it may be YAML in braces."""
     try:
         return documents.read(body, "json")
-    except UnreadableError:
+    except UnreadableDocumentError:
         return None
 
 
 def _wrong(path: str, message: str) -> InvalidItemsError:
     return InvalidItemsError([{"path": path, "message": message}])
-
-
-class _Loader(plain_yaml.Loader):
-    """Refuses a key that is there twice, of which one would be lost."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        seen = set()
-        for key, _ in node.value:
-            if isinstance(key, yaml.ScalarNode):
-                if key.value in seen:
-                    problem = f'the key "{key.value}" is there twice'
-                    raise yaml.constructor.ConstructorError(None, None, problem, key.start_mark)
-                seen.add(key.value)
-        return super().construct_mapping(node, deep)
 
 
 class _Dumper(yaml.CSafeDumper):
@@ -108,9 +95,14 @@ def _is_short(value: object, parts: Iterable[object]) -> bool:
 
 def _text(dumper: _Dumper, value: str) -> yaml.ScalarNode:
     style = "|" if "\n" in value else None
+    if safe_yaml.has_breaks(value):  # which are written as escapes between these alone
+        style = '"'
     return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
 
 
 _Dumper.add_representer(dict, _mapping)
 _Dumper.add_representer(list, _sequence)
 _Dumper.add_representer(str, _text)
+for _kind, _form, _beginnings in safe_yaml.IMPLICIT:
+    # Of a tag of its own, so that nothing counts as what YAML 1.1 would read in it.
+    _Dumper.add_implicit_resolver(f"!{_kind}", _form, _beginnings)
