@@ -32,20 +32,22 @@ class ClientFactory:
         self._shared: dict[str, _Shared] = {}
 
     def client(self, integration: Integration) -> HttpClient:
-        """A client with the integration's credential, and with one for each further host.
+        """A client with the integration's credential, and one for each further host.
 
-        Raises ConfigurationError for a wrong address.
+        Raises ConfigurationError for an invalid address.
         """
         calls = max(integration.at_once, integration.calls_at_once)
-        name = integration.credential
+        name, clock = integration.credential, self._clock
         shared = self._shared.get(name)
         if shared is None or shared.edition != integration.edition:
             shared = self._shared[name] = _Shared(integration.edition, {}, {})
         further = {
-            url: self._client(shared, url, url, authorize, calls)
+            url: self._client(shared, url, url, authorize, Governor(at_once=calls, clock=clock))
             for url, authorize in integration.further.items()
         }
-        return self._client(shared, integration.base_url, "", integration.authorize, calls, further)
+        governor = Governor(at_once=calls, pace=integration.pace, clock=clock)
+        own = integration.base_url, "", integration.authorize, governor
+        return self._client(shared, *own, further)
 
     def _client(
         self,
@@ -53,11 +55,11 @@ class ClientFactory:
         url: str,
         name: str,
         authorize: Authorize,
-        calls: int,
+        new: Governor,
         further: Mapping[str, HttpClient] | None = None,
     ) -> HttpClient:
         sender, clock = self._sender(shared, name, url), self._clock
-        governor = shared.governors.setdefault(name, Governor(at_once=calls, clock=clock))
+        governor = shared.governors.setdefault(name, new)
         credential = authorize(HttpClient(url, sender, governor=governor, clock=clock))
         return HttpClient(
             url, sender, credential=credential, governor=governor, further=further, clock=clock

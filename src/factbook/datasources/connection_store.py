@@ -94,7 +94,7 @@ def put(
     """
     row = _row(transaction, name)
     if row is None and transaction.all(_NAMES)[MOST - 1 :]:
-        raise ConflictError(f"There are {MOST} connections already, which is the most.")
+        raise ConflictError(f"There are already {MOST} connections, the maximum.")
     headers = _headers(name, wanted)
     before = None if row is None else _stored(row)
     kept = _kept(wanted.base_url, headers, row, key)
@@ -119,7 +119,9 @@ def delete(transaction: Transaction, name: str) -> StoredConnection:
     if found is None:
         raise NotFoundError(f'There is no connection "{name}".')
     if asking := connection_usage.of(transaction, name):
-        raise ConflictError(f"The connection {name} is used by {', '.join(asking)}.")
+        unread = ConflictError(f"The connection {name} is used by {len(asking)} data sources.")
+        text = f"The connection {name} is used by {', '.join(asking)}."
+        raise ConflictError(text).unless_read(unread)
     transaction.run("DELETE FROM connections WHERE name = ?", (name,))
     definitions.raise_revision(transaction)
     return found
@@ -136,7 +138,7 @@ def _headers(name: str, wanted: ConnectionInput) -> dict[str, str | None]:
     for header, value in wanted.headers.items():
         if not HEADER.fullmatch(header):
             # It is not repeated: who mistakes the fields has put the secret here.
-            problems.append(_problem("headers", "has a name that is none"))
+            problems.append(_problem("headers", "has an invalid name"))
         elif NOT_A_HEADER.fullmatch(header):
             problems.append(_problem(f"headers.{header}", "is not a connection's to set"))
         elif header.lower() in found:

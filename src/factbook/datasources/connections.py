@@ -101,7 +101,7 @@ async def delete(
 
 def _check(name: str, registry: Registry) -> None:
     if name in registry.configured:
-        raise ConflictError(f"The connection {name} is one of the settings: change it there.")
+        raise ConflictError(f"The connection {name} comes from the settings: change it there.")
 
 
 def _configured(name: str, one: SourceConnection, users: Sequence[str]) -> ConnectionDetail:

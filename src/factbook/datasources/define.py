@@ -9,13 +9,15 @@ from typing import Any
 
 import structlog
 
+from factbook import invisible
 from factbook.catalog.validation import deeper_than, too_deep
 from factbook.datasources import definitions
 from factbook.datasources.custom import CustomSourceDefinition, validation
 from factbook.datasources.definitions import StoredSource
 from factbook.datasources.registry import Registry
 from factbook.errors import ConflictError, InputError, InvalidItemsError, NotFoundError
-from factbook.facts import history
+from factbook.facts import removal
+from factbook.facts.datasource import DataSource
 from factbook.integrations import VENDORS
 from factbook.storage import Database, Transaction, Write
 
@@ -41,7 +43,7 @@ async def read(
     """The definition in a document; raises the errors of `checked`."""
     if deeper_than(document, max_depth):
         raise InputError(f"{too_deep(max_depth)}.")
-    problems = definitions.service_set(document)
+    problems = definitions.service_set(document) + _unseen(document)
     if source_id is not None and document.get("id") != source_id:
         problems.append({"path": "id", "message": f"has to be {source_id}, as in the address"})
     try:
@@ -55,17 +57,36 @@ async def read(
     return found
 
 
+def _unseen(document: Document) -> list[dict[str, str]]:
+    """A problem for each name with invisible characters."""
+    schema = document.get("schema")
+    names = {f"schema.{name}": name for name in (schema if isinstance(schema, dict) else ())}
+    return [
+        {"path": path, "message": "has an invisible character"}
+        for path, text in ({"title": document.get("title")} | names).items()
+        if isinstance(text, str) and invisible.has(text)
+    ]
+
+
 def check_custom(source_id: str, registry: Registry) -> None:
-    """Raise ConflictError when this is the id of a builtin source."""
+    """Raise ConflictError if this is the id of a builtin source."""
     if source_id in registry.fixed.sources:
-        raise ConflictError(f"{source_id} is a builtin data source, which nobody can change.")
+        raise ConflictError(f"{source_id} is a built-in data source and cannot be changed.")
     if source_id in VENDORS:
-        raise ConflictError(f"{source_id} is the id of a builtin data source; choose another one.")
+        raise ConflictError(f"{source_id} is the id of a built-in data source; choose another one.")
 
 
 def missing(source_id: str) -> NotFoundError:
     """The error for an unknown source."""
     return NotFoundError(f'There is no data source "{source_id}".')
+
+
+async def known(registry: Registry, source_id: str) -> DataSource:
+    """The source with this id, builtin or custom, as it is at this moment; raises NotFoundError."""
+    source = (await registry.latest()).sources.get(source_id)
+    if source is None:
+        raise missing(source_id)
+    return source
 
 
 async def existing(database: Database, source_id: str) -> StoredSource:
@@ -163,7 +184,7 @@ async def delete(
     check_custom(source_id, registry)
     await existing(database, source_id)
     # What is large goes in portions, and first: what is left of it can be deleted again.
-    await history.drop(database, source_id)
+    await removal.drop_history(database, source_id)
 
     def work(transaction: Transaction) -> None:
         if not definitions.delete(transaction, source_id):

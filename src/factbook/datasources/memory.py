@@ -65,6 +65,11 @@ async def sweep(database: Database, source_ids: list[str], now: int) -> int:
     return await database.write(lambda transaction: _sweep(transaction, orphans, now))
 
 
+def forget_source(transaction: Transaction, source_id: str) -> None:
+    """Delete every value of a source."""
+    transaction.run("DELETE FROM memories WHERE source_id = ?", (source_id,))
+
+
 def _sweep(transaction: Transaction, orphans: list[str], now: int) -> int:
     outlived = transaction.run(_FORGET, (now,))
     return outlived + transaction.run(_ORPHANS, (now - _KEPT_WITHOUT_SOURCE, orphans))

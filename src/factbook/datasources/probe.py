@@ -9,8 +9,7 @@ from factbook.catalog.store import collectable
 from factbook.clock import SECOND
 from factbook.datasources.memory import DatabaseMemory
 from factbook.facts import entity_filter
-from factbook.integrations.integration import Collected, Integration
-from factbook.integrations.probes import Probe
+from factbook.integrations.integration import Collected, Integration, Probe
 from factbook.outbound import Answer, HttpClient
 from factbook.outbound.outcomes import Missing
 from factbook.storage import Database

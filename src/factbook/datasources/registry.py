@@ -23,16 +23,21 @@ log = structlog.get_logger("factbook.collecting")
 _EVERY = SECOND
 
 
-class Known(NamedTuple):
-    """The sources by id, what collects those that are collected, and how the custom ones are made.
+class SourceSnapshot(NamedTuple):
+    """The sources by id, their integrations if collected, and the definitions of custom ones.
 
-    `problems` says why a custom source cannot be collected as it is defined.
+    `problems` has the reason for each custom source that cannot be collected as defined.
     """
 
     sources: dict[str, DataSource]
     integrations: dict[str, Integration]
     definitions: dict[str, CustomSourceDefinition]
     problems: dict[str, str]
+
+    @property
+    def pushed(self) -> list[str]:
+        """The ids of the sources that receive pushed facts."""
+        return [id_ for id_, definition in self.definitions.items() if definition.type == "push"]
 
 
 class _Read(NamedTuple):
@@ -73,7 +78,7 @@ class Registry:
         self._clock = clock
         brought = {one.source.id: one for one in integrations}
         fixed = {one.id: one for one in sources} | {id_: one.source for id_, one in brought.items()}
-        self._fixed = Known(fixed, brought, {}, {})
+        self._fixed = SourceSnapshot(fixed, brought, {}, {})
         self._known = self._fixed
         self._custom: Mapping[str, Integration] = {}
         self._read: dict[str, _Read] = {}
@@ -87,8 +92,8 @@ class Registry:
         return self._custom
 
     @property
-    def fixed(self) -> Known:
-        """Those that no user defined."""
+    def fixed(self) -> SourceSnapshot:
+        """The sources that are not user-defined."""
         return self._fixed
 
     @property
@@ -106,7 +111,7 @@ class Registry:
         """The file access of custom sources."""
         return self._files
 
-    async def current(self) -> Known:
+    async def current(self) -> SourceSnapshot:
         """The current sources; a change by another process is seen within a second."""
         if self._asking.locked() or not self._is_recent():
             async with self._asking:
@@ -114,8 +119,8 @@ class Registry:
                     await self._ask()
         return self._known
 
-    async def latest(self) -> Known:
-        """What is known at this moment, whatever process changed it."""
+    async def latest(self) -> SourceSnapshot:
+        """The sources at this moment, including changes by other processes."""
         self.forget()
         return await self.current()
 
@@ -183,8 +188,8 @@ class Registry:
         return _Read(stored, definition, integration, None, connection)
 
 
-def _known(fixed: Known, read: Mapping[str, _Read]) -> Known:
-    known = Known(dict(fixed.sources), dict(fixed.integrations), {}, {})
+def _known(fixed: SourceSnapshot, read: Mapping[str, _Read]) -> SourceSnapshot:
+    known = SourceSnapshot(dict(fixed.sources), dict(fixed.integrations), {}, {})
     for id_, one in read.items():
         if one.definition is None:
             known.problems[id_] = one.problem or ""

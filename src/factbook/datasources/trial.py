@@ -13,7 +13,7 @@ from factbook.datasources.custom import (
     SourceConnection,
     Unusable,
     fact_extraction,
-    repositories,
+    local_sources,
 )
 from factbook.datasources.custom import http_source as requests
 from factbook.facts.schema import CheckedValues
@@ -109,7 +109,7 @@ async def _listed(definition: CustomSourceDefinition, target: str, files: Files)
     paths = await files.paths(ref)
     if isinstance(paths, Missing):
         return _tried(definition, fact_extraction.nothing(paths), request, None)
-    return await _of_document(definition, repositories.document_of(paths, directory), request)
+    return await _of_document(definition, local_sources.document_of(paths, directory), request)
 
 
 async def _of_document(
