@@ -89,7 +89,7 @@ async def test_an_account_never_takes_the_name_of_somebody_else(
     visitor = browser(service)
     answer = await come_back(visitor, provider)
     assert answer.status_code == 403
-    assert "Somebody else is called jane here" in answer.text
+    assert "Someone else is called jane here" in answer.text
     assert (await visitor.open("/administration/account")).status_code == 303
 
 
@@ -176,3 +176,17 @@ async def test_without_a_provider_there_is_no_such_page(service: Service) -> Non
     assert "Continue with" not in await browser(service).text("/sign-in")
     for path in ("/sign-in/openid", CALLBACK):
         assert (await browser(service).open(path)).status_code == 404
+
+
+async def test_whoever_fails_at_an_address_keeps_nobody_out_who_came_before(
+    start: StartService, provider: OpenIDProvider
+) -> None:
+    service = await start(openid=at(provider), failed_logins=3)
+    visitor = browser(service)
+    await come_back(visitor, provider)
+    await visitor.open("/administration/account")
+    assert (await visitor.send("/sign-out")).status_code == 303
+    for _ in range(3):
+        assert (await browser(service).open(CALLBACK)).status_code == 403
+    assert (await browser(service).open("/sign-in/openid")).status_code == 429
+    assert (await come_back(visitor, provider)).status_code == 303

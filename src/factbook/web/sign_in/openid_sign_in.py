@@ -16,13 +16,13 @@ from factbook.errors import (
     InputError,
     NotFoundError,
     SignInError,
-    TooManyRequestsError,
 )
 from factbook.http import audit
 from factbook.http.requests import Reply
 from factbook.storage import Transaction, Write
+from factbook.web.sign_in import guesses
 from factbook.web.sign_in.password_sign_in import safe_path
-from factbook.web.site import addresses, cookies, session
+from factbook.web.site import cookies, session
 from factbook.web.site.endpoint import OPEN, PageRoute
 from factbook.web.site.page_context import PageContext
 
@@ -36,7 +36,7 @@ _NEXT = "factbook-next"
 async def begin(visit: PageContext) -> Reply:
     """Redirect to the provider, which sends the person back to `finish`."""
     provider = _provider(visit)
-    _check_rate(visit)
+    guesses.elsewhere(visit).check()
     try:
         url, attempt = await provider.begin(_back(visit))
     except SignInError as error:
@@ -50,7 +50,7 @@ async def begin(visit: PageContext) -> Reply:
 async def finish(visit: PageContext) -> Reply:
     """Sign in the person whom the provider has authenticated."""
     provider = _provider(visit)
-    _check_rate(visit)
+    guesses.elsewhere(visit).check()
     sealed = visit.cookie(cookies.ATTEMPT)
     back = safe_path(cookies.unpacked(visit.cookie(_NEXT) or ""))
     visit.drop_cookie(cookies.ATTEMPT)
@@ -58,11 +58,14 @@ async def finish(visit: PageContext) -> Reply:
     attempt = attempts.opened(sealed or "", visit.state.token_key, visit.now)
     try:
         if attempt is None:
-            raise SignInError("This sign-in took too long or was begun elsewhere. Begin it again.")
+            raise SignInError(
+                "This sign-in took too long or was started elsewhere. Start it again."
+            )
         query = dict(visit.request.query)
         identity = await provider.finish(attempt, query, _back(visit))
         person = await _person(visit, provider, identity)
         await session.start(visit, person.ref, "openid")
+        guesses.know(visit, guesses.ELSEWHERE, "")
     except SignInError as error:
         return await _refused(visit, error)
     except NotFoundError:
@@ -106,10 +109,12 @@ async def _new_person(visit: PageContext, identity: Identity, role: str | None) 
         entry = AuditEntry("person.create", ref, {"role": role, "by": "OpenID Connect"})
         return await _writing(visit, ref, entry)(work)
     except InputError:
-        raise SignInError("The provider gives this account no name that is one here.") from None
+        raise SignInError(
+            "The provider sends no name for this account that is valid here."
+        ) from None
     except ConflictError:
         raise SignInError(
-            f"Somebody else is called {identity.name} here; ask an administrator to settle it."
+            f"Someone else is called {identity.name} here; ask an administrator to resolve it."
         ) from None
 
 
@@ -125,18 +130,11 @@ def _provider(visit: PageContext) -> "OpenID":
 
 
 def _back(visit: PageContext) -> str:
-    return f"{addresses.server(visit)}{_PATH}/callback"
-
-
-def _check_rate(visit: PageContext) -> None:
-    if seconds := visit.state.failures.waits(visit.address):
-        raise TooManyRequestsError(
-            f"Too many attempts. Try again in {seconds} seconds.", retry_after=seconds
-        )
+    return f"{visit.server}{_PATH}/callback"
 
 
 async def _refused(visit: PageContext, error: SignInError) -> Reply:
-    visit.state.failures.take(visit.address)
+    guesses.elsewhere(visit).count()
     audit.refused(
         visit.state,
         actor="",

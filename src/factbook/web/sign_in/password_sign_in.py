@@ -20,6 +20,7 @@ from factbook.errors import (
 from factbook.http import audit, urls
 from factbook.http.requests import Reply
 from factbook.storage import Transaction
+from factbook.web.sign_in import guesses
 from factbook.web.site import session
 from factbook.web.site.endpoint import OPEN, PageRoute
 from factbook.web.site.page_context import PageContext
@@ -54,7 +55,8 @@ async def sign_in(visit: PageContext) -> Reply:
         await _note_refusal(visit, name, wrong)
         status = 429 if wrong is error else 403
         return await _form(visit, back, status, name=name, problem=wrong.message)
-    await _renew(visit, proven, visit.sent.raw("password"))
+    stored = await _renewed(visit, proven, visit.sent.raw("password"))
+    guesses.know(visit, proven.ref, stored)
     return visit.redirect(back)
 
 
@@ -85,6 +87,7 @@ async def accept(visit: PageContext) -> Reply:
         shown = {"name": form.one("name"), "display_name": form.one("display_name")}
         return _welcome(visit, invitation, error.status, problem=error.message, **shown)
     await session.start(visit, ref, "invitation")
+    guesses.know(visit, ref, hashed)
     return visit.redirect("/")
 
 
@@ -98,33 +101,31 @@ def safe_path(text: str) -> str:
 
 
 async def _proven(visit: PageContext, name: str, password: str) -> Proven:
-    """The person who knows the password; raises InputError, and when too often.
+    """The person who knows the password; raises InputError, TooManyRequestsError.
 
-    A name that nobody has takes as long as a wrong password, and is answered the same.
+    An unknown name takes as long as a wrong password, with the same answer.
     """
-    state, limit = visit.state, visit.site.wrong_passwords
     ref = users.reference(name)
-    stored = await users.password_of(state.database, ref)
+    stored = await users.password_of(visit.state.database, ref)
+    tried = guesses.at_sign_in(visit, ref, stored)
     async with visit.site.hashing:
         # Here, so that many who come at once are not all let through before the first has failed.
-        if seconds := state.failures.waits(visit.address) or limit.waits(ref):
-            raise TooManyRequestsError(
-                f"Too many attempts. Try again in {seconds} seconds.", retry_after=seconds
-            )
+        tried.check()
         fits = await asyncio.to_thread(passwords.fits, stored, password)
         if not fits:
-            state.failures.take(visit.address)
-            limit.take(ref)
+            tried.count()
     if not fits or stored is None:
         raise InputError(_WRONG)
     return Proven(ref, stored)
 
 
-async def _renew(visit: PageContext, proven: Proven, password: str) -> None:
-    """Hash the password anew where that was done as one does no more."""
-    if passwords.outdated(proven.stored):
-        hashed = await visit.site.slow(passwords.hashed, password)
-        await visit.state.database.write(lambda tx: users.rehash(tx, proven.ref, hashed))
+async def _renewed(visit: PageContext, proven: Proven, password: str) -> str:
+    """Stored hash of the password, made again if its parameters were outdated."""
+    if not passwords.outdated(proven.stored):
+        return proven.stored
+    hashed = await visit.site.slow(passwords.hashed, password)
+    await visit.state.database.write(lambda tx: users.rehash(tx, proven.ref, hashed))
+    return hashed
 
 
 async def _use(visit: PageContext, ref: str, hashed: str, display_name: str) -> None:

@@ -9,6 +9,8 @@ time does not repeat.
 
 import base64
 import binascii
+import re
+import secrets
 from typing import Final
 
 from factbook.http.requests import Request
@@ -19,8 +21,12 @@ _HOST: Final = "__Host-"
 SESSION: Final = "factbook"
 VISITOR: Final = "factbook-visitor"  # before there is a session
 NOTICE: Final = "factbook-notice"
+KNOWN: Final = "factbook-known"  # with a name of each person who has signed in
 ATTEMPT: Final = "factbook-attempt"  # at signing in elsewhere
 THEME: Final = "factbook-theme"
+
+_MASKED = re.compile("[0-9a-f]{128}", re.ASCII)
+_LENGTH = 64
 
 
 def read(request: Request, name: str, *, secure: bool) -> str | None:
@@ -66,5 +72,22 @@ def unpacked(value: str) -> str:
         return ""
 
 
+def masked(token: str) -> str:
+    """Mask a token of 64 hexadecimal digits for a page."""
+    mask = secrets.token_bytes(_LENGTH // 2)
+    return mask.hex() + _mixed(mask, bytes.fromhex(token)).hex()
+
+
+def unmasked(shown: str) -> str:
+    """Token from its masked form; empty for an invalid one."""
+    if not _MASKED.fullmatch(shown):
+        return ""
+    return _mixed(bytes.fromhex(shown[:_LENGTH]), bytes.fromhex(shown[_LENGTH:])).hex()
+
+
 def _named(name: str, *, secure: bool) -> str:
     return f"{_HOST}{name}" if secure else name
+
+
+def _mixed(one: bytes, other: bytes) -> bytes:
+    return bytes(left ^ right for left, right in zip(one, other, strict=True))

@@ -1,0 +1,51 @@
+"""The marks of browsers from which somebody has signed in."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from factbook.auth.known_browsers import LIFETIME, mark, name, recognized
+from factbook.clock import SECOND
+from tests.service import NOON
+
+KEY = b"k" * 64
+KIM, LOU = "user:default/kim", "user:default/lou"
+HASH = "$argon2id$v=19$m=65536,t=3,p=4$c2FsdA$aGFzaA"
+
+
+def test_a_mark_is_recognized_until_it_ends() -> None:
+    value = mark(KEY, KIM, HASH, NOON)
+    found = recognized(KEY, value, KIM, HASH, NOON)
+    assert found
+    assert recognized(KEY, value, KIM, HASH, NOON + LIFETIME - SECOND) == found
+    assert recognized(KEY, value, KIM, HASH, NOON + LIFETIME) is None
+
+
+def test_a_mark_is_of_one_person_one_password_and_one_key() -> None:
+    value = mark(KEY, KIM, HASH, NOON)
+    assert recognized(KEY, value, LOU, HASH, NOON) is None
+    assert recognized(KEY, value, KIM, HASH + "x", NOON) is None
+    assert recognized(KEY, value, KIM, None, NOON) is None
+    assert recognized(b"l" * 64, value, KIM, HASH, NOON) is None
+    assert recognized(KEY, mark(KEY, KIM, "", NOON), KIM, None, NOON) is None
+
+
+def test_each_mark_has_an_id_of_its_own_and_names_nobody() -> None:
+    first, second = (mark(KEY, KIM, HASH, NOON) for _ in range(2))
+    ids = {recognized(KEY, value, KIM, HASH, NOON) for value in (first, second)}
+    assert len(ids) == 2
+    assert name(KEY, KIM) == name(KEY, KIM) != name(KEY, LOU)
+    assert "kim" not in first + name(KEY, KIM)
+
+
+@pytest.mark.parametrize("value", [None, "", ".", "..", "a.b.c", "é", "\udcff.1.2"])
+def test_what_is_no_mark_is_not_recognized(value: str | None) -> None:
+    assert recognized(KEY, value, KIM, HASH, NOON) is None
+
+
+@given(st.data())
+def test_no_mark_can_be_changed(data: st.DataObject) -> None:
+    value = mark(KEY, KIM, HASH, NOON)
+    place = data.draw(st.integers(0, len(value) - 1))
+    other = data.draw(st.characters().filter(lambda letter: letter != value[place]))
+    assert recognized(KEY, value[:place] + other + value[place + 1 :], KIM, HASH, NOON) is None
