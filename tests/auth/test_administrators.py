@@ -18,7 +18,7 @@ async def test_the_last_enabled_administrator_stays_one(database: Database, lose
     await add(database, "user:default/max")
     await disable(database, "user:default/max")
     await add_session(database, "s1")
-    with pytest.raises(ConflictError, match="the only administrator; make somebody else one"):
+    with pytest.raises(ConflictError, match="the only administrator; give someone else the role"):
         await lose(database, KIM)
     assert await users.find(database, KIM) == made
     assert len(await sessions.listed(database, KIM)) == 1

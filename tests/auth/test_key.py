@@ -9,7 +9,7 @@ import pytest
 
 from factbook.app import Application
 from factbook.auth import tokens
-from factbook.auth.keys import token_key
+from factbook.auth.tokens import token_key
 from factbook.errors import ConfigurationError
 from factbook.settings import Settings
 

@@ -87,14 +87,14 @@ async def test_a_person_of_a_provider_is_found_by_issuer_and_subject(database: D
 
 async def test_a_reference_is_one_persons(database: Database) -> None:
     kim = await add(database)
-    with pytest.raises(ConflictError, match="There is a person user:default/kim already"):
+    with pytest.raises(ConflictError, match="There is already a person user:default/kim"):
         await add(database, display_name="Another")
     assert await users.listed(database) == [kim]
 
 
 async def test_an_account_of_a_provider_is_one_persons(database: Database) -> None:
     await add(database, issuer="https://one.example", subject="7")
-    with pytest.raises(ConflictError, match="belongs to somebody already"):
+    with pytest.raises(ConflictError, match="already belongs to someone"):
         await add(database, LOU, issuer="https://one.example", subject="7")
 
 

@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeVar
 
 import msgspec
 
-from factbook.clock import DAY, Pace
+from factbook.clock import DAY, Throttle
 from factbook.storage import Database, Transaction, Write
 from factbook.telemetry.logs import without_secrets
 
@@ -47,6 +47,7 @@ ACTIONS: Final[Mapping[str, str]] = {
     "webhook.enable": "Enable a webhook",
     "webhook.delete": "Delete a webhook",
     "database.restore": "Restore the database",
+    "clock.confirm": "Confirm the clock",
     "call.refused": "Refused call",
 }
 COMMAND_LINE: Final = "command line"
@@ -224,7 +225,7 @@ def _conditions(**wanted: str | None) -> tuple[str, list[str]]:
     return condition, list(given.values())
 
 
-async def sweep(database: Database, before: int, pace: Pace) -> int:
+async def sweep(database: Database, before: int, pace: Throttle) -> int:
     """Delete rows from before a time in portions, so that no write waits long; returns a count.
 
     Rows less than a day older than the newest stay: the database enforces it for every caller.

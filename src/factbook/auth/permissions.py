@@ -63,7 +63,7 @@ PERMISSIONS = (
     Permission(
         EVENTS_READ,
         "Events read",
-        "Read the feed of events.",
+        "Read the feed of events, with the references and values of facts in it.",
     ),
     Permission(
         AUDIT_READ,

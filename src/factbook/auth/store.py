@@ -120,6 +120,13 @@ async def counts(database: Database, owners: Sequence[str]) -> dict[str, int]:
     return dict(rows)
 
 
+async def use_counts(database: Database) -> tuple[int, int]:
+    """Number of all tokens, and of those that were ever used."""
+    row = await database.one("SELECT COUNT(*), COUNT(last_used_at) FROM tokens")
+    made, used = row or (0, 0)
+    return made, used
+
+
 def revoke(transaction: Transaction, id_or_name: str, now: int) -> StoredToken:
     """Revoke a token from the next request on; raises NotFoundError."""
     rows = transaction.all(

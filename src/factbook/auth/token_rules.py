@@ -6,6 +6,7 @@ A token never exceeds the permissions of its maker, nor those of its owner at th
 import uuid
 from typing import NamedTuple
 
+from factbook import invisible
 from factbook.auth import store, tokens, users
 from factbook.auth.store import StoredToken
 from factbook.errors import InputError, NotAllowedError, NotFoundError
@@ -23,10 +24,10 @@ class TokenRequest(NamedTuple):
 
 
 def name_checked(text: str) -> str:
-    """The name of a token without blanks around it; raises InputError for what is none."""
+    """Name of a token without surrounding blanks; raises InputError for an invalid one."""
     name = text.strip()
-    if not 1 <= len(name) <= LONGEST_NAME or not name.isprintable():
-        raise InputError(f"A name has 1 to {LONGEST_NAME} characters that can be printed.")
+    if not 1 <= len(name) <= LONGEST_NAME or not invisible.is_visible(name):
+        raise InputError(f"A name has 1 to {LONGEST_NAME} printable characters.")
     return name
 
 
@@ -75,5 +76,5 @@ def revoke(transaction: Transaction, id_: str, owner: str | None, now: int) -> S
     """Revoke a token by its id, of this owner or of any for None; raises NotFoundError."""
     token = store.revoke(transaction, id_, now)
     if token.id != id_ or owner not in {None, token.owner}:
-        raise NotFoundError("There is no such token, or it was revoked already.")
+        raise NotFoundError("There is no such token, or it is already revoked.")
     return token

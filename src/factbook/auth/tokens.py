@@ -1,5 +1,6 @@
 """API tokens: `fbk_`, 40 random characters and a checksum; only a keyed hash is ever stored."""
 
+import errno
 import hashlib
 import re
 import secrets
@@ -8,7 +9,9 @@ from pathlib import Path
 from typing import Final
 
 from factbook.clock import DAY, HOUR, MINUTE
-from factbook.errors import ConfigurationError, InputError
+from factbook.errors import ConfigurationError, InputError, UnavailableError
+from factbook.settings import Settings
+from factbook.storage.database_url import sqlite_path
 
 PREFIX: Final = "fbk_"
 DEFAULT_LIFETIME: Final = "90d"
@@ -17,6 +20,7 @@ _RANDOM: Final = 40
 _CHECKSUM: Final = 6
 _LENGTH: Final = len(PREFIX) + _RANDOM + _CHECKSUM
 _LIFETIME = re.compile(r"([0-9]{1,5})([dhm])")
+_NO_ROOM: Final = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _UNITS = {"d": DAY, "h": HOUR, "m": MINUTE}
 
 
@@ -71,7 +75,24 @@ def _key_from(file: Path) -> bytes:
     try:
         return _read(file)
     except OSError as error:
+        if error.errno in _NO_ROOM:
+            told = UnavailableError(f"The disk is full, so the key file {file} cannot be created.")
+            told.add_note("Free some room, and start again.")
+            raise told from None
         raise ConfigurationError(f"The key file {file} cannot be used: {error}.") from None
+
+
+def token_key(settings: Settings) -> bytes:
+    """Key of token hashes; on SQLite a file beside the database when it is not set.
+
+    Raises ConfigurationError as `key` does.
+    """
+    url = settings.database_url
+    file: Path | None = None
+    if url.startswith("sqlite:"):
+        database = sqlite_path(url)
+        file = database.with_name(f"{database.name}.key")
+    return key(settings.token_key, file)
 
 
 def _read(file: Path) -> bytes:
@@ -89,14 +110,14 @@ def _make(file: Path) -> None:
     """Write a new key under another name first, so that no process ever reads half of one."""
     file.parent.mkdir(parents=True, exist_ok=True)
     draft = file.with_name(f"{file.name}.{secrets.token_hex(4)}")
-    draft.touch(mode=0o600)
-    draft.write_text(secrets.token_hex(32))
     try:
+        draft.touch(mode=0o600)
+        draft.write_text(secrets.token_hex(32))
         file.hardlink_to(draft)
     except FileExistsError:
         pass  # another process was first
     finally:
-        draft.unlink()
+        draft.unlink(missing_ok=True)
 
 
 def _checksum(text: str) -> str:
@@ -106,3 +127,8 @@ def _checksum(text: str) -> str:
         number, digit = divmod(number, len(_ALPHABET))
         digits.append(_ALPHABET[digit])
     return "".join(reversed(digits))
+
+
+def is_noted(used_at: int, now: int) -> bool:
+    """True if a recorded use is recent enough to stand for one now; a future one never is."""
+    return now - MINUTE < used_at <= now

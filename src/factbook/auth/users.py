@@ -7,6 +7,7 @@ permission lost here is lost everywhere in the same transaction.
 import re
 from typing import NamedTuple
 
+from factbook import invisible
 from factbook.auth import invitations, roles, sessions, store
 from factbook.auth.invitations import Invitation
 from factbook.errors import ConflictError, InputError, NotFoundError
@@ -248,7 +249,7 @@ def _leave_an_administrator(transaction: Transaction, ref: str) -> None:
         "SELECT ref FROM people WHERE role = ? AND disabled_at IS NULL", (roles.ADMINISTRATOR,)
     )
     if enabled == [(ref,)]:
-        raise ConflictError(f"{ref} is the only administrator; make somebody else one first.")
+        raise ConflictError(f"{ref} is the only administrator; give someone else the role first.")
 
 
 def _change(transaction: Transaction, ref: str, column: str, value: str | int | None) -> None:
@@ -267,13 +268,13 @@ def _nobody(ref: str) -> NotFoundError:
 
 def _taken(transaction: Transaction, ref: str) -> ConflictError:
     if transaction.one("SELECT 1 FROM people WHERE ref = ?", (ref,)):
-        return ConflictError(f"There is a person {ref} already.")
-    return ConflictError("This account of the OpenID Connect provider belongs to somebody already.")
+        return ConflictError(f"There is already a person {ref}.")
+    return ConflictError("This account of the OpenID Connect provider already belongs to someone.")
 
 
 def _display_name(text: str) -> str:
     shown = text.strip()
-    if not 1 <= len(shown) <= _LONGEST_DISPLAY_NAME or not shown.isprintable():
+    if not 1 <= len(shown) <= _LONGEST_DISPLAY_NAME or not invisible.is_visible(shown):
         raise InputError(
             f"A display name has 1 to {_LONGEST_DISPLAY_NAME} characters that can be printed."
         )

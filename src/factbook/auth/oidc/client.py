@@ -93,7 +93,7 @@ class OpenID:
         """
         state = query.get("state", "").encode("utf-8", "replace")
         if not hmac.compare_digest(state, attempt.state.encode()):
-            raise SignInError("This sign-in was not begun in this browser. Begin again.")
+            raise SignInError("This sign-in was not started in this browser. Start it again.")
         document = await self._provider.document()
         code = _code(query, document)
         tokens = await self._tokens(document, attempt, redirect_uri, code)
@@ -118,7 +118,7 @@ class OpenID:
             raise SignInError(f"The provider did not take the code{_told(_error_in(reply))}.")
         tokens = decoded(reply, "answer to the code", _TokenResponse)
         if tokens.token_type.lower() != "bearer":
-            raise SignInError("The provider's answer to the code has a token of another type.")
+            raise SignInError("The provider's answer to the code has a token of the wrong type.")
         return tokens
 
     async def _signed(self, token: str, document: DiscoveryDocument) -> Signed:
@@ -147,7 +147,7 @@ class OpenID:
         reply = await self._fetch("GET", url, headers)
         found = decoded(reply, "user information", dict[str, Any])
         if found.get("sub") != claims["sub"]:
-            raise SignInError("The provider's user information is of somebody else.")
+            raise SignInError("The provider's user information is about someone else.")
         return found
 
 

@@ -65,9 +65,9 @@ class GuardedFetch:
 def decoded(reply: HostReply, what: str, form: type[T]) -> T:
     """JSON of a good reply. Raises SignInError, which quotes nothing from the provider."""
     if reply.failure:
-        raise SignInError(f"The provider's {what} did not come: {reply.failure}.")
+        raise SignInError(f"The provider's {what} did not arrive: {reply.failure}.")
     if reply.status != 200:
-        raise SignInError(f"The provider's {what} did not come: it answered {reply.status}.")
+        raise SignInError(f"The provider's {what} did not arrive: it answered {reply.status}.")
     try:
         return msgspec.json.decode(reply.body, type=form)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

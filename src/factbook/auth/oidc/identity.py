@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
+from factbook import invisible
 from factbook.auth import roles, users
 from factbook.auth.oidc.options import NO_ROLE, ProviderOptions
 from factbook.errors import InputError
@@ -72,7 +73,8 @@ def _text(value: object) -> str | None:
     """A text as one printable line."""
     if not isinstance(value, str):
         return None
-    shown = "".join(character for character in value if character.isprintable())
+    visible = invisible.without(value)
+    shown = "".join(character for character in visible if character.isprintable())
     return shown.strip()[:_LONGEST].strip() or None
 
 

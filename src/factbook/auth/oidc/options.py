@@ -27,14 +27,12 @@ class ProviderOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
             "`https://id.example.com`. Without encryption only a loopback address, to try it out."
         ),
     ]
-    client_id: Annotated[str, about("Name under which Factbook is registered at the provider.")]
+    client_id: Annotated[str, about("Client id of Factbook at the provider.")]
     client_secret: Annotated[
-        str, about("Secret. What the provider gave for it; empty for a public client.")
+        str, about("Secret. Client secret from the provider; empty for a public client.")
     ] = ""
-    title: Annotated[str, about("What the provider is called on the page to sign in.")] = (
-        "single sign-on"
-    )
-    scopes: Annotated[str, about("Scopes to ask for, with blanks between.")] = (
+    title: Annotated[str, about("Name of the provider on the sign-in page.")] = "single sign-on"
+    scopes: Annotated[str, about("Scopes to ask for, separated by spaces.")] = (
         "openid profile email"
     )
     name_claim: Annotated[
@@ -45,7 +43,11 @@ class ProviderOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
         ),
     ] = "preferred_username"
     role: Annotated[
-        str, about("Role of a new person; with `none`, only people who are there may sign in.")
+        str,
+        about(
+            "Role of a new person; with `none`, only people who already have an account may sign "
+            "in."
+        ),
     ] = roles.VIEWER
     groups_claim: Annotated[str, about("Claim with the names of a person's groups.")] = "groups"
     administrator_groups: Annotated[

@@ -79,7 +79,7 @@ class Provider:
 
     def _check(self, document: DiscoveryDocument) -> None:
         if document.issuer != self._issuer:
-            raise SignInError("The provider's discovery document is of another issuer.")
+            raise SignInError("The provider's discovery document is from another issuer.")
         endpoints = (
             document.authorization_endpoint,
             document.token_endpoint,

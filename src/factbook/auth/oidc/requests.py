@@ -70,4 +70,4 @@ def _credential(
         return {"authorization": f"Basic {base64.b64encode(pair.encode()).decode()}"}, {}
     if "client_secret_post" in ways:
         return {}, {"client_id": options.client_id, "client_secret": options.client_secret}
-    raise SignInError("The provider takes the client's secret in no way that is known here.")
+    raise SignInError("The provider supports no known way to send the client's secret.")
