@@ -10,10 +10,12 @@ from zlib import crc32
 
 from factbook.clock import HOUR, MINUTE, SECOND
 from factbook.events.event import FeedPosition
-from factbook.storage import Database, Transaction
+from factbook.events.store import COUNTER
+from factbook.storage import Database, Transaction, counters
+from factbook.webhooks.secrets import Sealed
 from factbook.webhooks.store import types_of
 
-# Longer than a round of messages takes (webhooks/courier.py).
+# Longer than a round of messages takes (webhooks/sender.py).
 HELD: Final = 40 * SECOND
 # Messages that wait for another try; with so many no new ones are begun.
 WINDOW: Final = 100
@@ -37,9 +39,8 @@ class Claimed(NamedTuple):
     """A webhook that one process serves until `held_until`."""
 
     id: str
-    url: str
     types: tuple[str, ...]
-    secret: bytes
+    sealed: Sealed
     next: FeedPosition
     holder: str
     held_until: int
@@ -76,17 +77,10 @@ def claim(transaction: Transaction, id_: str, holder: str, now: int, most: int) 
     ]
     (waiting,) = transaction.one(_WAITING, (id_,)) or (0,)
     room = min(most - len(again), WINDOW - waiting)
-    url, types, sealed, *place = row
+    types, address, secret, *place = row
+    sealed = Sealed(address, secret)
     return Claimed(
-        id_,
-        url,
-        types_of(types),
-        bytes(sealed),
-        FeedPosition(*place),
-        holder,
-        held_until,
-        again,
-        room,
+        id_, types_of(types), sealed, FeedPosition(*place), holder, held_until, again, room
     )
 
 
@@ -113,7 +107,9 @@ def finish(
         if is_lost
     )
     if disabled:
-        transaction.run("UPDATE webhooks SET disabled_at = ? WHERE id = ?", (now, claimed.id))
+        transaction.run(
+            "UPDATE webhook_endpoints SET disabled_at = ? WHERE id = ?", (now, claimed.id)
+        )
     return disabled
 
 
@@ -148,8 +144,8 @@ _FAR: Final = 2 * PAUSES[-1]
 _FREE = "disabled_at IS NULL AND (held_until <= ? OR held_until > ?)"
 
 _DUE = """
-SELECT w.id FROM webhooks w WHERE {free} AND ((
-    w.next_position <= (SELECT value FROM counters WHERE name = 'event') AND (
+SELECT w.id FROM webhook_endpoints w WHERE {free} AND ((
+    w.next_position <= {newest} AND (
         SELECT COUNT(*) FROM webhook_retries r
         WHERE r.webhook_id = w.id AND r.next_at IS NOT NULL
     ) < ?
@@ -157,11 +153,11 @@ SELECT w.id FROM webhooks w WHERE {free} AND ((
     SELECT 1 FROM webhook_retries r
     WHERE r.webhook_id = w.id AND (r.next_at <= ? OR r.next_at > ?)
 )) ORDER BY w.id
-""".replace("{free}", _FREE)
+""".replace("{free}", _FREE).replace("{newest}", counters.expression(COUNTER))
 
 _CLAIM = """
-UPDATE webhooks SET holder = ?, held_until = ? WHERE id = ? AND {free}
-RETURNING url, types, secret, next_position, next_item
+UPDATE webhook_endpoints SET holder = ?, held_until = ? WHERE id = ? AND {free}
+RETURNING types, address, secret, next_position, next_item
 """.replace("{free}", _FREE)
 
 _AGAIN_NOW = """
@@ -172,13 +168,13 @@ WHERE webhook_id = ? AND (next_at <= ? OR next_at > ?) ORDER BY next_at, event_i
 _WAITING = "SELECT COUNT(*) FROM webhook_retries WHERE webhook_id = ? AND next_at IS NOT NULL"
 
 _FINISH = """
-UPDATE webhooks SET next_position = ?, next_item = ?, holder = '', held_until = 0,
+UPDATE webhook_endpoints SET next_position = ?, next_item = ?, holder = '', held_until = 0,
     succeeded_at = COALESCE(?, succeeded_at), failed_at = COALESCE(?, failed_at),
     error = COALESCE(?, error)
 WHERE id = ? AND holder = ? AND held_until = ? RETURNING succeeded_at
 """
 
-_RELEASE = "UPDATE webhooks SET holder = '', held_until = 0 WHERE holder = ?"
+_RELEASE = "UPDATE webhook_endpoints SET holder = '', held_until = 0 WHERE holder = ?"
 
 _RETRY = """
 INSERT INTO webhook_retries (

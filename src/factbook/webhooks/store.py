@@ -5,8 +5,11 @@ from typing import Final, NamedTuple
 import msgspec
 
 from factbook.errors import ConflictError, NotFoundError
+from factbook.events import store as events
 from factbook.events.event import FeedPosition
 from factbook.storage import Database, Row, Transaction
+from factbook.webhooks import secrets
+from factbook.webhooks.secrets import Sealed
 
 MOST: Final = 50
 _GIVEN_UP_SHOWN: Final = 100
@@ -58,22 +61,23 @@ async def figures(database: Database) -> WebhookCounts:
     """Current counts of webhooks and messages."""
     row = await database.one(_FIGURES)
     assert row is not None
-    enabled, disabled, waiting, given_up, *times = row
+    enabled, disabled, waiting, given_up, first_at, position = row
+    times = first_at, None if position is None else await events.time_of(database, position)
     oldest = min((at for at in times if at is not None), default=None)
     return WebhookCounts(enabled, disabled, waiting, given_up, oldest)
 
 
-def add(transaction: Transaction, hook: StoredWebhook, secret: bytes, place: FeedPosition) -> None:
-    """Store a webhook, `secret` sealed, that gets the events from `place` on.
+def add(transaction: Transaction, hook: StoredWebhook, sealed: Sealed, place: FeedPosition) -> None:
+    """Store a webhook that gets the events from `place` on.
 
     Raises ConflictError when there are too many.
     """
     transaction.lock("webhooks")
-    if len(transaction.all("SELECT id FROM webhooks")) >= MOST:
-        raise ConflictError(f"There are {MOST} webhooks already, which is the most.")
+    if len(transaction.all("SELECT id FROM webhook_endpoints")) >= MOST:
+        raise ConflictError(f"There are already {MOST} webhooks, the maximum.")
     types = msgspec.json.encode(hook.types).decode()
     transaction.run(
-        _ADD, (hook.id, hook.url, types, secret, hook.created_at, hook.created_by, *place)
+        _ADD, (hook.id, hook.url, *sealed, types, hook.created_at, hook.created_by, *place)
     )
 
 
@@ -96,26 +100,32 @@ async def given_up(database: Database, id_: str) -> list[GivenUp]:
     return [GivenUp(*row) for row in await database.all(_GIVEN_UP, (id_, _GIVEN_UP_SHOWN))]
 
 
-async def secret(database: Database, id_: str) -> bytes:
-    """The sealed secret; raises NotFoundError."""
-    row = await database.one("SELECT secret FROM webhooks WHERE id = ?", (id_,))
+async def sealed(database: Database, id_: str) -> Sealed:
+    """Sealed secrets of a webhook; raises NotFoundError."""
+    row = await database.one("SELECT address, secret FROM webhook_endpoints WHERE id = ?", (id_,))
     if row is None:
         raise _missing(id_)
-    return bytes(row[0])
+    return Sealed(*row)
+
+
+async def every_sealed(database: Database) -> dict[str, Sealed]:
+    """Sealed secrets of each webhook, by its id."""
+    rows = await database.all("SELECT id, address, secret FROM webhook_endpoints")
+    return {id_: Sealed(*row) for id_, *row in rows}
 
 
 def remove(transaction: Transaction, id_: str) -> StoredWebhook:
     """Delete a webhook and its messages; raises NotFoundError."""
     found = _existing(transaction, id_)
     transaction.run("DELETE FROM webhook_retries WHERE webhook_id = ?", (id_,))
-    transaction.run("DELETE FROM webhooks WHERE id = ?", (id_,))
+    transaction.run("DELETE FROM webhook_endpoints WHERE id = ?", (id_,))
     return found
 
 
 def enable(transaction: Transaction, id_: str, now: int) -> StoredWebhook:
     """Resume sending, given-up messages first; raises NotFoundError."""
     found = _existing(transaction, id_)
-    transaction.run("UPDATE webhooks SET disabled_at = NULL WHERE id = ?", (id_,))
+    transaction.run("UPDATE webhook_endpoints SET disabled_at = NULL WHERE id = ?", (id_,))
     transaction.run(_AGAIN, (now, now, id_))
     return found._replace(disabled_at=None)
 
@@ -123,6 +133,8 @@ def enable(transaction: Transaction, id_: str, now: int) -> StoredWebhook:
 def begin_at(transaction: Transaction, place: FeedPosition) -> None:
     """Reset every webhook to the events from `place` on and delete all messages."""
     transaction.run("DELETE FROM webhook_retries")
+    transaction.run("UPDATE webhook_endpoints SET next_position = ?, next_item = ?", place)
+    # Those of an older release are yet to be adopted.
     transaction.run("UPDATE webhooks SET next_position = ?, next_item = ?", place)
 
 
@@ -144,7 +156,8 @@ def _missing(id_: str) -> NotFoundError:
 
 def _webhook(row: Row) -> StoredWebhook:
     id_, url, types, *rest = row
-    return StoredWebhook(id_, url, types_of(types), *rest)
+    # One that could not be sealed yet has the whole address.
+    return StoredWebhook(id_, secrets.shown(url), types_of(types), *rest)
 
 
 def types_of(text: str) -> tuple[str, ...]:
@@ -153,9 +166,10 @@ def types_of(text: str) -> tuple[str, ...]:
 
 
 _ADD = """
-INSERT INTO webhooks (
-    id, url, types, secret, created_at, created_by, next_position, next_item, holder, held_until
-) VALUES (?, ?, ?, ?, ?, ?, ?, ?, '', 0)
+INSERT INTO webhook_endpoints (
+    id, url, address, secret, types, created_at, created_by, next_position, next_item, holder,
+    held_until
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, '', 0)
 """
 
 _SHOWN = """
@@ -163,7 +177,7 @@ SELECT w.id, w.url, w.types, w.created_at, w.created_by, w.succeeded_at, w.faile
     w.disabled_at,
     (SELECT COUNT(*) FROM webhook_retries r WHERE r.webhook_id = w.id AND r.next_at IS NOT NULL),
     (SELECT COUNT(*) FROM webhook_retries r WHERE r.webhook_id = w.id AND r.next_at IS NULL)
-FROM webhooks w {}
+FROM webhook_endpoints w {}
 """
 
 _GIVEN_UP = """
@@ -177,15 +191,13 @@ UPDATE webhook_retries SET next_at = ?, first_at = ?, attempts = 1 WHERE webhook
 
 # The first that waits to be sent again, and the first that was never sent.
 _FIGURES = """
-SELECT (SELECT COUNT(*) FROM webhooks WHERE disabled_at IS NULL),
-    (SELECT COUNT(*) FROM webhooks WHERE disabled_at IS NOT NULL),
+SELECT (SELECT COUNT(*) FROM webhook_endpoints WHERE disabled_at IS NULL),
+    (SELECT COUNT(*) FROM webhook_endpoints WHERE disabled_at IS NOT NULL),
     (SELECT COUNT(*) FROM webhook_retries WHERE next_at IS NOT NULL),
     (SELECT COUNT(*) FROM webhook_retries WHERE next_at IS NULL),
-    (SELECT MIN(r.first_at) FROM webhook_retries r JOIN webhooks w ON w.id = r.webhook_id
+    (SELECT MIN(r.first_at) FROM webhook_retries r JOIN webhook_endpoints w ON w.id = r.webhook_id
         WHERE r.next_at IS NOT NULL AND w.disabled_at IS NULL),
-    (SELECT at FROM events WHERE position = (
-        SELECT MIN(next_position) FROM webhooks WHERE disabled_at IS NULL
-    ))
+    (SELECT MIN(next_position) FROM webhook_endpoints WHERE disabled_at IS NULL)
 """
 
 _FORGET = "DELETE FROM webhook_retries WHERE next_at IS NULL AND first_at < ?"
