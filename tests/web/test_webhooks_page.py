@@ -13,6 +13,7 @@ from tests.webhooks.receiver import NETWORKS, Receiver, receiving
 
 PATH = "/administration/webhooks"
 ADDRESS = "https://events.example.com/factbook"
+SHOWN = "https://events.example.com/…"
 SECRET = re.compile(r"whsec_[A-Za-z0-9+/=]{44}")
 
 
@@ -54,9 +55,7 @@ async def test_the_secret_is_shown_once(service: Service) -> None:
 async def test_a_webhook_is_listed_with_the_types_that_were_ticked(service: Service) -> None:
     visitor = await signed_in(service)
     one = await made(visitor, types=["source.up", "set.replaced"])
-    assert f"{ADDRESS} set.replaced, source.up enabled never none" in words(
-        await visitor.text(PATH)
-    )
+    assert f"{SHOWN} set.replaced, source.up enabled never none" in words(await visitor.text(PATH))
     shown = words(await visitor.text(one))
     assert "Events set.replaced, source.up" in shown
     assert "Made now by user:ada" in shown
@@ -65,7 +64,7 @@ async def test_a_webhook_is_listed_with_the_types_that_were_ticked(service: Serv
 async def test_with_nothing_ticked_every_event_is_sent(service: Service) -> None:
     visitor = await signed_in(service)
     await made(visitor)
-    assert f"{ADDRESS} every event" in words(await visitor.text(PATH))
+    assert f"{SHOWN} every event" in words(await visitor.text(PATH))
 
 
 @pytest.mark.parametrize(
@@ -73,7 +72,7 @@ async def test_with_nothing_ticked_every_event_is_sent(service: Service) -> None
     [
         ({"url": "nothing"}, "has to be an address that begins with https://"),
         ({"url": "http://127.0.0.1/hook"}, "127.0.0.1"),
-        ({"url": ADDRESS, "types": "webhook.test"}, "There is no such type of events."),
+        ({"url": ADDRESS, "types": "webhook.test"}, "There is no such event type."),
         ({}, "has to be an address"),
     ],
 )
@@ -86,7 +85,7 @@ async def test_what_is_wrong_is_told_and_the_form_kept(
     assert answer.status_code == 400
     assert told in words(answer.text)
     assert f'value="{fields.get("url", "")}"' in answer.text
-    assert await service.state.database.all("SELECT id FROM webhooks") == []
+    assert await service.state.database.all("SELECT id FROM webhook_endpoints") == []
 
 
 async def test_a_test_says_what_the_receiver_answered(
@@ -99,6 +98,25 @@ async def test_a_test_says_what_the_receiver_answered(
     failed = await visitor.send(f"{one}/test")
     assert failed.status_code == 200
     assert "The message was not delivered: answered 500." in words(failed.text)
+
+
+async def test_what_waits_to_be_sent_again_is_told_alike_on_both_pages(
+    start: StartService, receiver: Receiver
+) -> None:
+    service = await start(outgoing_networks=NETWORKS)
+    visitor = await signed_in(service)
+    one = await made(visitor, receiver.url, types=["set.replaced"])
+    courier = service.application.courier(service.state.database)
+    receiver.status = 500
+    await service.push("shop", component("web"))
+    await courier.drain()
+    listed, shown = words(await visitor.text(PATH)), words(await visitor.text(one))
+    await courier.stop()
+    assert "set.replaced behind never 1 waiting, 0 given up" in listed
+    assert "State behind" in shown
+    assert "enabled" not in shown
+    assert "Nothing was given up 1 message waits to be sent, or to be sent again." in shown
+    assert "Nothing is missing" not in shown
 
 
 async def test_what_was_given_up_is_listed_and_sent_again(

@@ -6,10 +6,10 @@ import pytest
 import structlog
 
 from factbook.clock import DAY, HOUR, SECOND
-from factbook.events import numbering
+from factbook.events import store as events
+from factbook.sweeps import sweep
 from factbook.webhooks import queue
 from factbook.webhooks.queue import PAUSES, WINDOW
-from factbook.worker import sweep
 from tests.service import NOON, component
 from tests.webhooks.conftest import HOOKS, World
 from tests.webhooks.receiver import Receiver, verified
@@ -228,7 +228,7 @@ async def test_what_a_silent_process_had_is_sent_by_another(
 ) -> None:
     hook = await world.hook(receiver.url, "set.replaced")
     await world.service.push("shop", component("web"))
-    await numbering.catch_up(world.database)
+    await events.catch_up(world.database)
     claimed = await world.database.write(lambda tx: queue.claim(tx, hook["id"], "dead", NOON, 8))
     assert claimed is not None
     await world.later(30)
@@ -246,7 +246,7 @@ async def test_a_clock_that_is_set_back_keeps_no_message_from_being_sent(
 ) -> None:
     hook = await world.hook(receiver.url, "set.replaced")
     await world.service.push("shop", component("web"))
-    await numbering.catch_up(world.database)
+    await events.catch_up(world.database)
     ahead = NOON + 9 * HOUR
     assert await world.database.write(lambda tx: queue.claim(tx, hook["id"], "dead", ahead, 8))
     await world.courier.drain()

@@ -57,7 +57,7 @@ async def test_a_secret_is_neither_stored_in_the_clear_nor_shown_again_nor_logge
         secret = (await world.hook(receiver.url))["secret"]
         await world.service.push("shop", component("web"))
         await world.courier.drain()
-    [row] = await world.database.all("SELECT * FROM webhooks")
+    [row] = await world.database.all("SELECT * FROM webhook_endpoints")
     texts = [str(bytes(one) if isinstance(one, memoryview) else one) for one in row]
     said = [str(logs), *texts, (await world.service.http.get(HOOKS)).text]
     said += [json.dumps(await records(world.service)), str(receiver.messages)]

@@ -1,16 +1,18 @@
 """Webhooks: delivery of events to the addresses that administrators configure."""
 
+from factbook.webhooks.adoption import adopt
 from factbook.webhooks.management import create, enable, listed, one, remove, try_out
 from factbook.webhooks.sender import WebhookSender
 from factbook.webhooks.store import GivenUp, StoredWebhook
 from factbook.webhooks.transport import GuardedPost, Post
 
 __all__ = [
-    "WebhookSender",
     "GivenUp",
     "GuardedPost",
     "Post",
     "StoredWebhook",
+    "WebhookSender",
+    "adopt",
     "create",
     "enable",
     "listed",

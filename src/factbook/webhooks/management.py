@@ -13,6 +13,7 @@ from factbook.events import store as events
 from factbook.storage import Database, Transaction, Write
 from factbook.webhooks import secrets, sender, signatures, store
 from factbook.webhooks.queue import WebhookMessage
+from factbook.webhooks.secrets import WebhookTarget
 from factbook.webhooks.store import GivenUp, StoredWebhook
 from factbook.webhooks.transport import Post
 
@@ -27,7 +28,12 @@ class Made(NamedTuple):
     """A new webhook with its address and its secret, which are never shown again."""
 
     webhook: StoredWebhook
+    url: str
     secret: str
+
+    def __repr__(self) -> str:
+        """Representation without the secrets."""
+        return f"Made(webhook={self.webhook!r})"
 
 
 class DeliveryResult(NamedTuple):
@@ -49,14 +55,16 @@ async def create(
     now: int,
     write: Write,
 ) -> Made:
-    """Make a webhook that gets every event from now on.
+    """Create a webhook that gets every event from now on.
 
     Raises InputError for an address that may not be called, ConflictError.
     """
     await post.check(url)
-    id_, secret = chance.token_hex(8), signatures.secret()
-    hook = StoredWebhook(id_, url, tuple(dict.fromkeys(types)), now, actor, *(None,) * 4, 0, 0)
-    sealed, place = secrets.seal(key, id_, url, secret), await events.end(database)
+    id_, target = chance.token_hex(8), WebhookTarget(url, signatures.secret())
+    hook = StoredWebhook(
+        id_, secrets.shown(url), tuple(dict.fromkeys(types)), now, actor, *(None,) * 4, 0, 0
+    )
+    sealed, place = secrets.seal(key, id_, target), await events.end(database)
 
     def work(transaction: Transaction) -> StoredWebhook:
         store.add(transaction, hook, sealed, place)
@@ -64,7 +72,7 @@ async def create(
 
     await write(work)
     log.info("webhook.created", webhook=id_, actor=actor)
-    return Made(hook, signatures.shown(secret))
+    return Made(hook, url, signatures.shown(target.secret))
 
 
 async def one(database: Database, id_: str) -> tuple[StoredWebhook, list[GivenUp]]:
@@ -84,17 +92,16 @@ async def enable(id_: str, *, now: int, write: Write) -> StoredWebhook:
 
 async def try_out(database: Database, post: Post, key: bytes, id_: str, now: int) -> DeliveryResult:
     """Send a message of the type `webhook.test` once; raises NotFoundError, ConflictError."""
-    hook, sealed = await store.one(database, id_), await store.secret(database, id_)
     try:
-        secret = secrets.opened(key, id_, hook.url, sealed)
+        target = secrets.opened(key, id_, await store.sealed(database, id_))
     except NotOpenedError:
         raise ConflictError(
-            "The secret of this webhook was sealed under another token_key. Make it anew."
+            "This webhook was sealed under another token_key. Make it again."
         ) from None
     text = sender.body(TEST, now, {"webhook": id_})
     message = WebhookMessage(f"test-{chance.token_hex(8)}", TEST, text, now, 0)
     started = time.perf_counter()
-    reply = await sender.send(post, hook.url, secret, message, now)
+    reply = await sender.send(post, target, message, now)
     spent = round((time.perf_counter() - started) * 1000)
     good = 200 <= reply.status < 300 and not reply.failure
     error = None if good else reply.failure or f"answered {reply.status}"

@@ -13,10 +13,10 @@ from typing import Final
 import msgspec
 import structlog
 
+from factbook import shutdown
 from factbook.auth.encryption import NotOpenedError
 from factbook.clock import SECOND, Clock, iso
 from factbook.errors import GoneError, UnavailableError
-from factbook.events import numbering
 from factbook.events import store as events
 from factbook.events.event import FeedEvent, FeedPosition
 from factbook.events.store import EventFilter
@@ -24,8 +24,9 @@ from factbook.outbound import HostReply
 from factbook.outbound.client import USER_AGENT
 from factbook.storage import Database
 from factbook.telemetry.spans import NO_TRACER, Attributes, Tracer
-from factbook.webhooks import queue, secrets, signatures
+from factbook.webhooks import adoption, queue, secrets, signatures
 from factbook.webhooks.queue import Claimed, Sent, WebhookMessage
+from factbook.webhooks.secrets import WebhookTarget
 from factbook.webhooks.transport import Post
 
 log = structlog.get_logger("factbook.webhooks")
@@ -62,7 +63,8 @@ class WebhookSender:
 
     async def tick(self) -> int:
         """Start to serve the webhooks that have due messages; returns their number."""
-        await numbering.catch_up(self._database)
+        await events.catch_up(self._database)
+        await adoption.adopt_added(self._database, self._key)
         found = await queue.due(self._database, self._clock())
         new = [id_ for id_ in found if id_ not in self._tasks]
         for id_ in new:
@@ -79,9 +81,7 @@ class WebhookSender:
     async def stop(self) -> None:
         """Stop sending, and release unsent messages to other processes at once."""
         tasks = list(self._tasks.values())
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await shutdown.cancel(tasks)
         if tasks:
             # Without it their claims lapse.
             with suppress(UnavailableError):
@@ -115,10 +115,8 @@ class WebhookSender:
         found, place, more = await self._new(claimed)
         turns = asyncio.Semaphore(_AT_ONCE)
         messages = [*claimed.due, *(_message(event, now) for event in found)]
-        secret = self._secret(claimed) if messages else None
-        sent = await asyncio.gather(
-            *(self._send(claimed.url, secret, one, turns) for one in messages)
-        )
+        target = self._target(claimed) if messages else None
+        sent = await asyncio.gather(*(self._send(target, one, turns) for one in messages))
         disabled = await self._database.write(
             lambda tx: queue.finish(tx, claimed, sent, place, self._clock())
         )
@@ -140,16 +138,16 @@ class WebhookSender:
             return [], await events.start(self._database), True
         return page.events, page.next, page.more
 
-    def _secret(self, claimed: Claimed) -> bytes | None:
+    def _target(self, claimed: Claimed) -> WebhookTarget | None:
         try:
-            return secrets.opened(self._key(), claimed.id, claimed.url, claimed.secret)
+            return secrets.opened(self._key(), claimed.id, claimed.sealed)
         except NotOpenedError:
             return None
 
     async def _send(
-        self, url: str, secret: bytes | None, message: WebhookMessage, turns: asyncio.Semaphore
+        self, target: WebhookTarget | None, message: WebhookMessage, turns: asyncio.Semaphore
     ) -> Sent:
-        if secret is None:
+        if target is None:
             return Sent(message, "its secret was sealed under another token_key")
         async with turns:
             now = self._clock()
@@ -158,7 +156,7 @@ class WebhookSender:
                 "factbook.attempt": message.attempts + 1,
             }
             with self._tracer.span("webhook message", about):
-                reply = await send(self._post, url, secret, message, now)
+                reply = await send(self._post, target, message, now)
         if 200 <= reply.status < 300 and not reply.failure:
             self._count("delivered")
             return Sent(message, None)
@@ -167,15 +165,15 @@ class WebhookSender:
         return Sent(message, error, reply.status == _GONE, now + _asked_pause(reply))
 
 
-async def send(post: Post, url: str, secret: bytes, message: WebhookMessage, now: int) -> HostReply:
-    """Send a message, signed as of now."""
+async def send(post: Post, target: WebhookTarget, message: WebhookMessage, now: int) -> HostReply:
+    """Send a message, signed with the current time."""
     body = message.body.encode()
     headers = {
         "content-type": "application/json",
         "user-agent": USER_AGENT,
-        **signatures.headers(secret, message.event_id, now // SECOND, body),
+        **signatures.headers(target.secret, message.event_id, now // SECOND, body),
     }
-    return await post(url, headers, body)
+    return await post(target.url, headers, body)
 
 
 def body(type_: str, at: int, data: object) -> str:

@@ -89,4 +89,4 @@ def _check_form(url: str) -> None:
             "characters at most."
         )
     if parts.username is not None or parts.fragment:
-        raise InputError("url: has to be without a user and without a fragment.")
+        raise InputError("url: must not have a user or a fragment.")

@@ -78,7 +78,7 @@ def _chosen(visit: PageContext) -> list[EventType]:
     """Selected event types; raises InputError."""
     named = visit.sent.all("types")
     if not set(named) <= set(_TYPES):
-        raise InputError("There is no such type of events.")
+        raise InputError("There is no such event type.")
     return [type_ for type_ in _TYPES if type_ in named]
 
 
