@@ -9,20 +9,36 @@ the last of its connection.
 """
 
 import asyncio
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
+from uvicorn.protocols.http.flow_control import FlowControl
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+
+from factbook.http import request_head
+from factbook.http.tally import Tally
+from factbook.http.uptake import LEAST_RATE, Uptake
 
 # Bytes of a request beside its body: its line and headers, or what frames the body's chunks.
 MOST_HEAD: Final = 64 * 1024
 # Bytes of framing that each byte of a body in chunks may take.
 _FRAMING: Final = 16
-# Bytes a second below which a client counts as slow.
-_SLOWEST: Final = 500
 
 
 class _RefusedError(Exception):
     """The head of the request is not accepted; the answer is written already."""
+
+
+class _Flow(FlowControl):
+    """Back-pressure that wakes waiting senders when the client is gone."""
+
+    is_lost = False
+
+    async def drain(self) -> None:
+        """Return when more can be sent; raises ConnectionResetError when the connection is gone."""
+        await super().drain()
+        if self.is_lost:
+            raise ConnectionResetError
 
 
 class HttpConnection(HttpToolsProtocol):
@@ -32,39 +48,71 @@ class HttpConnection(HttpToolsProtocol):
     """
 
     patience = 30.0
+    answer_patience = 120.0
     look_every = 5.0  # seconds
+    refused: ClassVar = Tally("requests.refused")  # of all connections of the process
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
+        self.parser = HttpRequestParser(self)  # without the leniency of the server's
         self._arriving = False  # a request has begun to arrive, and its end is not here
         self._begun = False  # its headers are here
+        self._is_last = False  # the last request of this connection is here
+        self._started: RequestResponseCycle | None = None  # the newest that the application has
         self._beside = 0  # bytes of this request beside its body, without the piece it began in
         self._piece = 0  # bytes that came at once
         self._first = 0  # bytes of the piece that this request began in
         self._received = 0  # bytes since the last look
-        self._unsent = 0  # bytes at the last look
         self._slow_request = 0.0  # seconds
-        self._slow_answer = 0.0
         self._next_look: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in the server
         super().connection_made(transport)
+        self.flow = self._flow = _Flow(transport)
+        self._uptake = Uptake(transport, self.answer_patience)
         self._next_look = self.loop.call_later(self.look_every, self._look)
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self._next_look is not None:
             self._next_look.cancel()
+        self._flow.is_lost = True
+        self._disconnect()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
+        if self._is_last or self.transport.is_closing():
+            return
         self._piece = len(data)
         self._received += self._piece
         self._beside += self._piece
-        super().data_received(data)
-        if self._beside > MOST_HEAD:
+        self._unset_keepalive_if_required()
+        self._parse(data)
+        if self._beside > MOST_HEAD and not self._is_last:
             self._refuse(b"431 Request Header Fields Too Large")
 
+    def _parse(self, data: bytes) -> None:
+        """Parse the data up to its end, an invalid request, or the end of the last request."""
+        pieces = [memoryview(data)]
+        while pieces:
+            piece = pieces.pop()
+            try:
+                self.parser.feed_data(piece)
+            except HttpParserUpgrade as upgrade:
+                # This parser has skipped the body. A new one reads the head again, then the rest.
+                pieces += [piece[upgrade.args[0] :], memoryview(self._head_without_upgrade())]
+                self.parser = HttpRequestParser(self)
+            except HttpParserError:
+                if not self._is_last:
+                    self._refuse(b"400 Bad Request")
+                return
+
+    def _head_without_upgrade(self) -> bytes:
+        method, version = self.parser.get_method(), self.parser.get_http_version()
+        return request_head.without_upgrade(method, self.url, version, self.headers)
+
     def on_message_begin(self) -> None:
+        if self._is_last:
+            raise _RefusedError
         super().on_message_begin()
         self._arriving = True
         self._first = self._piece
@@ -72,15 +120,21 @@ class HttpConnection(HttpToolsProtocol):
         self._slow_request = 0.0
 
     def on_headers_complete(self) -> None:
-        # A proxy may have gone by another of them than what is here.
-        if sum(name == b"host" for name, _ in self.headers) > 1:
-            self._refuse(b"400 Bad Request")
-            raise _RefusedError
+        method, version = self.parser.get_method(), self.parser.get_http_version()
+        status = request_head.refusal(method, version, self.headers)
         if self._first + self._beside > MOST_HEAD and self._head() > MOST_HEAD:
-            self._refuse(b"431 Request Header Fields Too Large")
+            status = b"431 Request Header Fields Too Large"
+        if status:
+            self._refuse(status)
             raise _RefusedError
+        if self.parser.should_upgrade():
+            return  # `_parse` has it read again
         self._begun = True
         super().on_headers_complete()
+        if request_head.asks_to_wait(self.headers):
+            # An answer may come in place of the body, and a client may go on without sending it.
+            self.cycle.keep_alive = False
+            self.cycle.waiting_for_100_continue &= version == "1.1"
         # Trailers, which come behind a body, would be taken for headers of the request.
         self.headers = []
 
@@ -89,31 +143,40 @@ class HttpConnection(HttpToolsProtocol):
         super().on_body(body)
 
     def on_message_complete(self) -> None:
+        if self.parser.should_upgrade():
+            return
+        self._is_last = not self.cycle.keep_alive
         self._arriving = self._begun = False
         self._beside = 0
         self._slow_request = 0.0
         super().on_message_complete()
 
-    def send_400_response(self, msg: str) -> None:
-        if not self.transport.is_closing():
-            super().send_400_response(msg)
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        self._started = cycle
+        super()._start_asgi_task(cycle, app)
+
+    def _disconnect(self) -> None:
+        """Drop further output of the running application and notify it."""
+        for cycle in (self._started, self.cycle):
+            if cycle is not None and not cycle.response_complete:
+                cycle.disconnected = True
+                cycle.message_event.set()
 
     def _head(self) -> int:
         """Approximate size of the request line and headers in bytes."""
         return len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
 
     def _look(self) -> None:
-        """Hang up on a client that has been slow for too long; else look again later."""
-        enough = self.look_every * _SLOWEST
-        self._slow_answer = self._after(self._slow_answer, slow=self._answer_is_slow(enough))
+        """Disconnect a client that has been slow for too long; else check again later."""
+        if self._uptake.is_too_slow(self.look_every):
+            self._give_up_answer()
+            return
+        enough = self.look_every * LEAST_RATE
         waiting = self._waits_for_the_client()
         # What comes behind the answer is thrown away, however quickly.
         slow = waiting and (self._received < enough or self._is_answered())
         self._slow_request = self._after(self._slow_request, slow=slow)
         self._received = 0
-        if self._slow_answer >= self.patience:
-            self.transport.abort()
-            return
         if self._slow_request >= self.patience and not self.transport.is_closing():
             self._refuse(b"408 Request Timeout" if self._arriving else b"")
         self._next_look = self.loop.call_later(self.look_every, self._look)
@@ -122,9 +185,11 @@ class HttpConnection(HttpToolsProtocol):
         """Seconds for which a client has been slow, updated since the last look."""
         return max(0.0, slow_seconds + (self.look_every if slow else -self.look_every))
 
-    def _answer_is_slow(self, enough: float) -> bool:
-        before, self._unsent = self._unsent, self.transport.get_write_buffer_size()
-        return self._unsent > 0 and 0 <= before - self._unsent < enough
+    def _give_up_answer(self) -> None:
+        """Abort the answer: the client gets less than announced, or no last chunk."""
+        if incomplete := self.app_state.get("incomplete"):
+            incomplete.add("slow")
+        self.transport.abort()
 
     def _waits_for_the_client(self) -> bool:
         """True if only the client can make progress, and nothing here keeps it from sending."""
@@ -141,6 +206,8 @@ class HttpConnection(HttpToolsProtocol):
         """Disconnect, with an error response unless one has begun or no status is given."""
         if self.transport.is_closing():
             return
+        if status:
+            self.refused.add(status.decode(), self.loop.call_later)
         # Before its headers are here, what is not answered is the request before it.
         of_this = self._begun and self.cycle is not None and not self.cycle.response_started
         silent = self.cycle is None or self._is_answered() or of_this
@@ -148,4 +215,5 @@ class HttpConnection(HttpToolsProtocol):
             self.transport.write(
                 b"HTTP/1.1 %s\r\nconnection: close\r\ncontent-length: 0\r\n\r\n" % status
             )
+        self._disconnect()
         self.transport.close()
