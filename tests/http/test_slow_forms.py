@@ -43,7 +43,7 @@ async def test_forms_that_do_not_arrive_keep_nobody_else_out(start: StartService
     waiting = [asyncio.Event() for _ in range(5)]
     tasks = [asyncio.create_task(half_sent(service, reading)) for reading in waiting]
     for reading in waiting:
-        await asyncio.wait_for(reading.wait(), 30)
+        await asyncio.wait_for(reading.wait(), 60)
     answer = await service.http.get("/sign-in", headers=HTML)
     for task in tasks:
         task.cancel()

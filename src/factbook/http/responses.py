@@ -1,17 +1,45 @@
 """Sending of replies, whole or piece by piece, and accounting of those that are cut off."""
 
 import asyncio
-from collections.abc import AsyncIterator
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
+from typing import Final, Literal
 
 import structlog
 from starlette.types import Send
 
 from factbook.errors import UnavailableError
 from factbook.http.requests import Reply
+from factbook.observability.metrics import Metrics
 
 log = structlog.get_logger("factbook.api")
 
-_SLOWEST_SECONDS = 60
+# `slow`: the client took next to nothing; `unavailable`: the database went away; `failed`: a bug.
+Reason = Literal["slow", "unavailable", "failed"]
+
+_LOGGED_EVERY: Final = 10.0  # seconds
+
+
+class IncompleteAnswers:
+    """Counts answers that were cut off, and logs one line per reason every ten seconds."""
+
+    def __init__(self, metrics: Metrics, now: Callable[[], float] = time.monotonic) -> None:
+        self._metrics = metrics
+        self._now = now
+        self._logged_at: dict[Reason, float] = {}
+        self._unlogged: Counter[Reason] = Counter()
+
+    def add(self, reason: Reason, cause: str | None = None) -> None:
+        """Count one answer; `cause` gives details for the log."""
+        self._metrics.incomplete(reason)
+        self._unlogged[reason] += 1
+        now, before = self._now(), self._logged_at.get(reason)
+        if before is None or now - before >= _LOGGED_EVERY:
+            more = {} if cause is None else {"cause": cause}
+            log.warning("answer.incomplete", reason=reason, answers=self._unlogged[reason], **more)
+            self._logged_at[reason], self._unlogged[reason] = now, 0
 
 
 async def begun(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
@@ -26,7 +54,9 @@ async def begun(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     return all_pieces()
 
 
-async def send_reply(reply: Reply, send: Send, *, head: bool) -> None:
+async def send_reply(
+    reply: Reply, send: Send, incomplete: IncompleteAnswers, *, head: bool
+) -> None:
     """Send a reply; `head`: without its body."""
     body = reply.body
     if isinstance(body, bytes):
@@ -37,29 +67,37 @@ async def send_reply(reply: Reply, send: Send, *, head: bool) -> None:
     headers += [(b"set-cookie", cookie.encode("latin-1")) for cookie in reply.cookies]
     if isinstance(body, list):
         headers.append((b"content-length", str(sum(map(len, body))).encode()))
-    await send({"type": "http.response.start", "status": reply.status, "headers": headers})
-    if head:
-        await send({"type": "http.response.body", "body": b""})
-    elif isinstance(body, list):
-        *others, last = body
-        for piece in others:
-            await send({"type": "http.response.body", "body": piece, "more_body": True})
-        await send({"type": "http.response.body", "body": last})
-    else:
-        await _stream(body, send)
+    # The connection ends an answer that nobody takes, and counts it.
+    with suppress(ConnectionResetError):
+        await send({"type": "http.response.start", "status": reply.status, "headers": headers})
+        if head:
+            await send({"type": "http.response.body", "body": b""})
+        elif isinstance(body, list):
+            *others, last = body
+            for piece in others:
+                await send({"type": "http.response.body", "body": piece, "more_body": True})
+            await send({"type": "http.response.body", "body": last})
+        else:
+            await _stream(body, send, incomplete)
 
 
-async def _stream(pieces: AsyncIterator[bytes], send: Send) -> None:
-    """Send the pieces; hang up on a client that takes nothing while a read is kept open for it."""
+async def _stream(pieces: AsyncIterator[bytes], send: Send, incomplete: IncompleteAnswers) -> None:
+    """Send the pieces.
+
+    A failing piece ends the answer without its last chunk: the server closes the connection, and
+    the client sees that the answer is incomplete.
+    """
     try:
         async for piece in pieces:
-            async with asyncio.timeout(_SLOWEST_SECONDS):
-                await send({"type": "http.response.body", "body": piece, "more_body": True})
+            await send({"type": "http.response.body", "body": piece, "more_body": True})
             # Sending to a quick client never waits, and others want to be answered between.
             await asyncio.sleep(0)
-    except TimeoutError:
-        return  # the server closes a connection whose answer is not complete
+    except ConnectionResetError:
+        raise
     except UnavailableError as error:
-        log.warning("answer.incomplete", cause=error.cause)
+        incomplete.add("unavailable", error.cause)
         return
+    except Exception:
+        incomplete.add("failed")
+        raise
     await send({"type": "http.response.body", "body": b""})
