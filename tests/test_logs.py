@@ -1,6 +1,7 @@
 """Log lines hold no secret, whoever writes them."""
 
 import json
+import logging
 import subprocess
 import sys
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from factbook.telemetry.logs import redact, without_secrets
+from factbook.telemetry.logs import LineBound, redact, without_secrets
 
 TOKEN = "fbk_" + "0aZ9" * 11 + "bY"
 PASSWORD = "pa55w0rd"
@@ -59,8 +60,8 @@ def test_secrets_are_found_however_deep_they_lie() -> None:
 
 SCRIPT = """
 import logging, sys, structlog
-from factbook import logs
 from factbook.settings import Settings
+from factbook.telemetry import logs
 form, token, url = sys.argv[1:]
 logs.configure(Settings(log_format=form))
 def fail(value):
@@ -111,3 +112,27 @@ def test_lines_of_ours_and_of_libraries_are_redacted_with_their_stack_traces(for
         assert [line["level"] for line in parsed] == ["info", "error", "info", "error", "warning"]
         assert all(line["timestamp"].endswith("Z") for line in parsed)
         assert parsed[-1]["event"] == "with [redacted] and postgresql://[redacted]@host/db"
+
+
+@pytest.mark.spec("security.log-lines-are-bounded")
+def test_a_library_logs_so_many_lines_a_minute_and_the_rest_is_counted() -> None:
+    seconds = 0.0
+    bound = LineBound(3, clock=lambda: seconds)
+
+    def logged(times: int, name: str = "theirs") -> list[str]:
+        records = [
+            logging.LogRecord(name, logging.WARNING, "", 0, "from %s", ("there",), None)
+            for _ in range(times)
+        ]
+        return [record.getMessage() for record in records if bound.filter(record)]
+
+    last = "from there (more lines of this kind are left out for up to a minute)"
+    assert logged(10) == ["from there", "from there", last]
+    assert logged(1, "others") == ["from there"]
+    seconds = 61.0
+    assert logged(2) == [
+        "from there (7 lines of this kind were left out before)",
+        "from there",
+    ]
+    seconds = 130.0
+    assert logged(2) == ["from there", "from there"]

@@ -3,6 +3,7 @@
 import logging
 import re
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from contextlib import contextmanager, suppress
 from typing import Any, TextIO, cast
@@ -57,6 +58,7 @@ def configure(
     )
     # What fails in a handler is told and goes no further; that in ours would.
     handler = logging.StreamHandler(sys.stderr)
+    handler.addFilter(LineBound())
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=shared,
@@ -80,6 +82,36 @@ def configured(settings: Settings, ids: Callable[[], Mapping[str, str]] = dict) 
         structlog.configure(**before)
         root.handlers[:] = handlers
         root.setLevel(level)
+
+
+class LineBound(logging.Filter):
+    """Log filter that passes at most `most` lines of a level a minute and counts the rest.
+
+    Anybody who can open a connection may be able to make a library log a line.
+    """
+
+    def __init__(self, most: int = 60, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__()
+        self._most = most
+        self._clock = clock
+        self._lines: dict[tuple[str, int], tuple[int, int]] = {}  # a minute, and lines in it
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Pass or drop a line; the last of a minute says so, the next gives the number dropped."""
+        key, now = (record.name, record.levelno), int(self._clock() // 60)
+        minute, lines = self._lines.get(key, (now, 0))
+        left_out = lines - self._most
+        lines = lines + 1 if minute == now else 1
+        self._lines[key] = (now, lines)
+        if minute != now and left_out > 0:
+            _add(record, f"{left_out} lines of this kind were left out before")
+        elif lines == self._most:
+            _add(record, "more lines of this kind are left out for up to a minute")
+        return lines <= self._most
+
+
+def _add(record: logging.LogRecord, note: str) -> None:
+    record.msg, record.args = f"{record.getMessage()} ({note})", None
 
 
 class _Patient:
