@@ -7,6 +7,7 @@ from tests.conftest import StartService
 from tests.service import TOOLS, Service, call
 
 ENTITIES = "/api/catalog/entities"
+EVERY_ADDRESS = "0.0.0.0"  # noqa: S104 - never bound
 
 pytestmark = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 
@@ -29,8 +30,8 @@ async def test_bound_to_loopback_only_its_names_are_answered_for(service: Servic
 
 @pytest.mark.spec("network.allowed-hosts")
 async def test_the_setting_names_the_hosts_on_every_route(start: StartService) -> None:
-    service = await start(allowed_hosts=["Facts.example.com"], host="0.0.0.0")  # noqa: S104
-    for path in (ENTITIES, "/healthz", "/nowhere"):
+    service = await start(allowed_hosts=["Facts.example.com"], host=EVERY_ADDRESS)
+    for path in (ENTITIES, "/sign-in", "/nowhere"):
         assert (await ask(service, path, host="127.0.0.1:8000")).status_code == 421, path
         assert (await ask(service, path, host="facts.example.com:81")).status_code != 421, path
     body = call("get-data-source-discovery", {})
@@ -40,9 +41,60 @@ async def test_the_setting_names_the_hosts_on_every_route(start: StartService) -
 
 
 @pytest.mark.spec("network.allowed-hosts")
-async def test_bound_to_every_address_any_host_is_answered_for(start: StartService) -> None:
-    service = await start(host="0.0.0.0")  # noqa: S104
-    assert (await ask(service, host="anything.example.com")).status_code == 200
+async def test_bound_to_every_address_any_address_and_no_name_is_answered_for(
+    start: StartService,
+) -> None:
+    """A page can make a name lead here (DNS rebinding), and no address."""
+    service = await start(host=EVERY_ADDRESS)
+    for host in ("192.0.2.7:8000", "10.1.2.3", "[2001:db8::7]:8000", "[::1]", "localhost:8000"):
+        assert (await ask(service, host=host)).status_code == 200, host
+    for host in (
+        "anything.example.com",
+        "factbook",
+        "192.0.2.7.example.com",
+        "2130706433",
+        "127.1",
+        "192.0.2.7:8000.example.com",
+        "192.0.2.7:80:80",
+        "user@192.0.2.7",
+        "2001:db8::7",
+        "[fe80::1%25eth0]",
+        "[",
+        "[]",
+        ":8000",
+        "",
+    ):
+        answer = await ask(service, host=host)
+        assert answer.status_code == 421, host
+        message = answer.json()["error"]["message"]
+        assert "public_url" in message
+        assert "allowed_hosts" in message
+    page = await service.http.get("/sign-in", headers={"host": "a.example.com"})
+    assert (page.status_code, "allowed_hosts" in page.text) == (421, True)
+
+
+@pytest.mark.spec("network.public-url", "network.allowed-hosts")
+async def test_bound_to_every_address_the_public_urls_host_is_the_one_name(
+    start: StartService,
+) -> None:
+    service = await start(host=EVERY_ADDRESS, public_url="https://Facts.example.com:8443/base")
+    for host in ("facts.example.com", "FACTS.example.com:8443", "10.1.2.3:8000", "127.0.0.1:8000"):
+        assert (await ask(service, host=host)).status_code == 200, host
+    for path in (ENTITIES, "/sign-in", "/healthz", "/metrics"):
+        for host in ("evil.example.com", "facts.example.com.evil.example", "example.com"):
+            assert (await ask(service, path, host=host)).status_code == 421, (path, host)
+
+
+@pytest.mark.spec("network.allowed-hosts")
+@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/metrics"])
+async def test_whoever_looks_for_health_may_know_the_address_alone(
+    start: StartService, path: str
+) -> None:
+    """As kubelet and the image's own check do, whatever names the settings list."""
+    service = await start(host=EVERY_ADDRESS, allowed_hosts=["facts.example.com"])
+    for host in ("10.1.2.3:8000", "127.0.0.1:8000", "localhost", "facts.example.com"):
+        assert (await ask(service, path, host=host)).status_code == 200, host
+    assert (await ask(service, path, host="evil.example.com")).status_code == 421
 
 
 @pytest.mark.spec("network.allowed-origins")

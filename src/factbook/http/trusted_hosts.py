@@ -1,13 +1,18 @@
 """Trusted hosts, browser origins and proxies."""
 
 import ipaddress
+import re
 from functools import lru_cache
 from urllib.parse import urlsplit
+
+from starlette.types import Scope
 
 from factbook.errors import ConfigurationError, MisdirectedRequestError, NotAllowedError
 from factbook.settings import Settings
 
-_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1", "[::1]"})
+_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+# A host with or without its port; an address of IPv6 stands in brackets.
+_HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([^\[\]:]*))(?::[0-9]*)?", re.ASCII)
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
@@ -23,27 +28,28 @@ class Hosts:
 
     def __init__(self, settings: Settings) -> None:
         origins = {origin.rstrip("/") for origin in settings.allowed_origins}
-        public = None
+        names = {name.lower() for name in settings.allowed_hosts}
+        self._addresses = not names and settings.host not in _LOOPBACK
+        if not names:
+            names |= _LOOPBACK
         if settings.public_url:
             own = urlsplit(settings.public_url)
             origins.add(f"{own.scheme}://{own.netloc}")
-            public = own.hostname
+            names.add(own.hostname or "")
         self._origins = frozenset(origins)
-        names = {name.lower() for name in settings.allowed_hosts}
-        if not names and settings.host in _LOOPBACK:
-            names = set(_LOOPBACK)
-        if names and public:
-            names.add(public)
-        self._names = frozenset(names)
+        self._names = frozenset(names | {name.strip("[]") for name in names})
         # Names come from clients: what is remembered is bounded.
         self._allows = lru_cache(maxsize=256)(self._is_allowed)
 
-    def check(self, host: bytes | None, origin: bytes | None) -> None:
-        """Raise MisdirectedRequestError or NotAllowedError, naming the setting that decides."""
-        if self._names and not self._allows(host or b""):
+    def check(self, host: bytes | None, origin: bytes | None, *, probe: bool = False) -> None:
+        """Raise MisdirectedRequestError or NotAllowedError, naming the setting that decides.
+
+        A `probe` may use any address: health checks know no name.
+        """
+        if not self._allows(host, probe or self._addresses):
             raise MisdirectedRequestError(
-                "This server does not answer for the host of this request; "
-                "the setting allowed_hosts names those that it answers for."
+                "This server does not answer for the host of this request. Set public_url to the "
+                "address that clients use, or name the host in allowed_hosts."
             )
         if origin is not None and not self._allows_origin(origin.decode("latin-1"), host or b""):
             raise NotAllowedError(
@@ -51,9 +57,15 @@ class Hosts:
                 "the setting allowed_origins names those that may."
             )
 
-    def _is_allowed(self, host: bytes) -> bool:
-        name = host.decode("latin-1").lower()
-        return name in self._names or name.rpartition(":")[0] in self._names
+    def _is_allowed(self, host: bytes | None, addresses: bool) -> bool:
+        if host is None:  # as programs of HTTP/1.0 ask, and no browser
+            return addresses
+        text = host.decode("latin-1").lower()
+        found = _HOST.fullmatch(text)
+        name = (found[1] or found[2]) if found else ""
+        return bool({text, name} & self._names) or (
+            addresses and (name == "localhost" or _is_address(name))
+        )
 
     def _allows_origin(self, origin: str, host: bytes) -> bool:
         own = host.decode("latin-1").lower()
@@ -95,6 +107,23 @@ class Proxies:
         except ValueError:
             return False
         return any(address in network for network in self._trusted)
+
+
+def client_address(scope: Scope, proxies: Proxies) -> str:
+    """The address that a request comes from."""
+    client = scope.get("client")
+    # Proxies add to the one header or add one of their own.
+    hops = [text for name, text in scope["headers"] if name == b"x-forwarded-for"]
+    forwarded_for = b",".join(hops).decode("latin-1") if hops else None
+    return proxies.client(client[0] if client else "", forwarded_for)
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
 
 
 def _without_port(hop: str) -> str:

@@ -21,6 +21,12 @@ _LEAST = {
     "max_body_bytes": 1,
     "max_set_items": 1,
     "max_json_depth": 1,
+    "max_entity_relations": 1,
+    "max_entity_labels": 1,
+    "max_entity_annotations": 1,
+    "max_entity_tags": 1,
+    "max_entity_links": 1,
+    "max_entity_values": 1,
     "revisions_kept": 0,
     "revision_days": 0,
     "removed_days": 0,
@@ -44,7 +50,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         str, _about("Where everything is stored: `sqlite:///PATH` or `postgresql://…`.")
     ] = "sqlite:///factbook.db"
     postgres_connections: Annotated[
-        int, _about("Connections that a process holds to PostgreSQL.")
+        int, _about("Connections to PostgreSQL that a process keeps open.")
     ] = 8
     sqlite_busy_timeout: Annotated[
         float,
@@ -55,27 +61,31 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     workers: Annotated[int, _about("Number of server processes.")] = 1
     collect: Annotated[
         bool,
-        _about("Whether one of the server processes collects facts. `factbook worker` does, too."),
+        _about(
+            "Let one of the server processes collect facts. `factbook worker` collects in any case."
+        ),
     ] = True
 
     public_url: Annotated[
         str | None,
         _about(
-            "Address that clients use, e.g. `https://factbook.example.com`, when behind a proxy."
+            "Address that clients use, e.g. `https://factbook.example.com`, when behind a proxy. "
+            "Requests for its host are accepted."
         ),
     ] = None
     trusted_proxies: Annotated[
         list[str],
-        _about("Addresses or networks of proxies whose `X-Forwarded-For` header is believed."),
+        _about("Addresses or networks of proxies whose `X-Forwarded-For` header is trusted."),
     ] = []
     allowed_hosts: Annotated[
         list[str],
         _about(
-            "Host names to answer for. Empty: any, or only loopback names when bound to loopback."
+            "Host names to answer for, besides that of `public_url`. Empty: loopback names, and, "
+            "unless bound to loopback, every address."
         ),
     ] = []
     allowed_origins: Annotated[
-        list[str], _about("Browser origins that may call, beside the host's own.")
+        list[str], _about("Browser origins that may call, besides the host's own.")
     ] = []
 
     push_word: Annotated[
@@ -99,7 +109,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         _about(
             "Secret that token hashes are keyed with, at least 32 characters. Required on "
             "PostgreSQL; "
-            "on SQLite a file is generated beside the database when it is not set."
+            "on SQLite, a key file is created beside the database if it is not set."
         ),
     ] = None
     token_rate: Annotated[
@@ -120,13 +130,26 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     max_body_bytes: Annotated[int, _about("Largest body of a push, in bytes.")] = 256 * MIB
     max_set_items: Annotated[int, _about("Most entities in one set.")] = 100_000
     max_json_depth: Annotated[int, _about("Deepest nesting of JSON in a push.")] = 64
+    max_entity_relations: Annotated[int, _about("Most references in the `spec` of one entity.")] = (
+        10_000
+    )
+    max_entity_labels: Annotated[int, _about("Most labels of one entity.")] = 1_000
+    max_entity_annotations: Annotated[
+        int, _about("Most annotations of one entity, besides those that the service adds.")
+    ] = 1_000
+    max_entity_tags: Annotated[int, _about("Most tags of one entity.")] = 1_000
+    max_entity_links: Annotated[int, _about("Most links of one entity.")] = 1_000
+    max_entity_values: Annotated[
+        int,
+        _about("Most values in the JSON of one entity, each of which can be searched."),
+    ] = 25_000
     revisions_kept: Annotated[int, _about("Revisions of a set that are kept.")] = 50
     revision_days: Annotated[int, _about("Days for which revisions of a set are kept.")] = 30
     removed_days: Annotated[
         int, _about("Days for which a removed entity keeps its id and facts.")
     ] = 7
     audit_days: Annotated[
-        int, _about("Days for which the audit keeps what was done; 0 is for ever.")
+        int, _about("Days for which audit records are kept; 0 keeps them forever.")
     ] = 365
     event_days: Annotated[
         int, _about("Days for which events are kept: how long a reader of the feed may be away.")
@@ -143,7 +166,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     connections: Annotated[
         dict[str, dict[str, Any]],
         _about(
-            "Tables `[connections.NAME]`, which custom sources of type http ask: `base_url`, "
+            "Tables `[connections.NAME]`, which custom sources of type http call: `base_url`, "
             "`headers` (secret), `methods`, `at_once`. A single option is also the variable "
             "`FACTBOOK_CONNECTIONS__NAME__OPTION`, `headers` as JSON."
         ),
@@ -158,33 +181,33 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     outgoing_networks: Annotated[
         list[str],
         _about(
-            "Networks, e.g. `10.0.0.0/8`, that may be called beside public addresses, and the "
+            "Networks, e.g. `10.0.0.0/8`, that may be called besides public addresses, and the "
             "only ones without encryption. A proxy's address has to be in one too, unless it "
             "is public."
         ),
     ] = []
     outgoing_proxy: Annotated[
         str | None,
-        _about("Proxy that calls go out through, e.g. `http://proxy.example.com:3128`."),
+        _about("Proxy for outgoing calls, e.g. `http://proxy.example.com:3128`."),
     ] = None
     outgoing_direct: Annotated[
         list[str],
-        _about("Host names that are called without the proxy, each with the names below it."),
+        _about("Host names that are called without the proxy, including their subdomains."),
     ] = []
     outgoing_ca_file: Annotated[
         str | None,
-        _about("File in PEM form of certificate authorities to trust beside the system's."),
+        _about("PEM file of certificate authorities to trust in addition to the system's."),
     ] = None
 
     log_level: Annotated[
         Literal["debug", "info", "warning", "error"],
-        _about("Least severe events that are logged."),
+        _about("Lowest level of events to log."),
     ] = "info"
-    log_format: Annotated[Literal["json", "console"], _about("Form of the log lines.")] = "json"
+    log_format: Annotated[Literal["json", "console"], _about("Format of the log lines.")] = "json"
     traces: Annotated[
         bool,
         _about(
-            "Whether traces are sent over OTLP, as OpenTelemetry's own variables (`OTEL_…`) say. "
+            "Send traces over OTLP, as configured by OpenTelemetry's own variables (`OTEL_…`). "
             "Needs `factbook[traces]`."
         ),
     ] = False
