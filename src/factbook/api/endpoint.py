@@ -3,25 +3,31 @@
 A token and its permissions are checked before the handler runs.
 """
 
-import time
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, NamedTuple
-
-from starlette.types import Receive, Scope, Send
+from typing import Any, Final, NamedTuple
 
 from factbook.api.openapi.parameter_types import AnswerHeader, Parameter
-from factbook.auth.permissions import AUDIT_READ, CATALOG_READ, EVENTS_READ, SOURCE_READ
-from factbook.errors import FactbookError, MethodNotAllowedError
-from factbook.http import audit as auditing
-from factbook.http import error_responses as errors
-from factbook.http.authentication import authenticate, authorize
+from factbook.auth import store, tokens
+from factbook.auth.permissions import AUDIT_READ, CATALOG_READ, EVENTS_READ, SOURCE_READ, TITLES
+from factbook.auth.store import Grant
+from factbook.errors import (
+    AuthenticationError,
+    FactbookError,
+    NotAllowedError,
+    TooManyRequestsError,
+)
+from factbook.http import audit, error_responses
 from factbook.http.context import State
-from factbook.http.requests import ClientGoneError, Reply, Request
-from factbook.http.responses import begun, send_reply
+from factbook.http.pipeline import Pipeline
+from factbook.http.requests import Reply, Request
+from factbook.http.responses import begun
+from factbook.http.trusted_hosts import client_address
 
 Handler = Callable[[Request, State], Awaitable[Reply]]
 ErrorForm = Callable[[FactbookError, Request], Reply]
 
+# The `reading` of a write whose answer holds nothing that is stored.
+NOTHING_STORED: Final[tuple[str, ...]] = ()
 _READING = frozenset({CATALOG_READ, SOURCE_READ, EVENTS_READ, AUDIT_READ})
 
 
@@ -53,69 +59,127 @@ class Route(NamedTuple):
     refusals: tuple[type[FactbookError], ...] = ()
     other_answers: Mapping[int, Any] = {}
     described: bool = True
-    errors: ErrorForm = errors.rest
+    errors: ErrorForm = error_responses.rest
+    probe: bool = False
+    reading: tuple[str, ...] | None = None
+
+    @property
+    def writes(self) -> bool:
+        """True if it changes something: some reads are POSTs, and a write needs a permission."""
+        return self.method != "GET" and not _READING.issuperset(self.permissions or ())
 
 
-class Endpoint:
+class Endpoint(Pipeline[Route, Request]):
     """ASGI application for all methods of one path."""
 
     def __init__(self, routes: Mapping[str, Route], state: State) -> None:
-        self._routes = dict(routes)
-        first = next(iter(self._routes.values()))
-        self._path = first.path
+        first = next(iter(routes.values()))
         self._errors = first.errors
         # Who may not see anything here is not told which methods there are either.
-        self._closed = all(route.permissions is not None for route in self._routes.values())
-        # Some reads are POSTs; what writes needs a permission to do so.
-        self._writing = {
-            method
-            for method, route in self._routes.items()
-            if method != "GET" and not _READING.issuperset(route.permissions or ())
-        }
-        self._state = state
+        self._closed = all(route.permissions is not None for route in routes.values())
+        writing = {method for method, route in routes.items() if route.writes}
+        super().__init__(
+            first.path,
+            routes,
+            state,
+            writing=writing,
+            is_admitted=self._closed,
+            probe=first.probe,
+        )
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        started = time.perf_counter()
-        request = Request(scope, receive)
-        try:
-            reply = await self._admitted(request, started)
-        except FactbookError as error:
-            writes = request.method in self._writing
-            auditing.refusal(request, self._state, error, writes=writes)
-            reply = self._errors(error, request)
-        except ClientGoneError:
-            return
-        except Exception as error:  # noqa: BLE001 - the edge: whatever went wrong has to be answered
-            reply = self._errors(errors.unexpected(error, request), request)
-        seconds = time.perf_counter() - started
-        self._state.metrics.answered(self._path, request.method, reply.status, seconds)
-        await send_reply(reply, send, head=request.method == "HEAD")
+    def begun(self, request: Request) -> Request:
+        return request
 
-    async def _admitted(self, request: Request, now: float) -> Reply:
-        # Who looks whether the service is well is answered always.
-        if not self._closed:
-            return await self._answer(request)
-        admission = self._state.admission
-        await admission.enter(request, now, writes=request.method in self._writing)
-        try:
-            return await self._answer(request)
-        finally:
-            admission.leave(request)
-
-    async def _answer(self, request: Request) -> Reply:
-        state = self._state
-        state.hosts.check(request.headers.get(b"host"), request.headers.get(b"origin"))
-        method = request.method
-        route = self._routes.get("GET" if method == "HEAD" else method)
+    async def answer(self, request: Request, route: Route | None) -> Reply:
+        state = self.state
         if route is None:
             if self._closed:
                 await authenticate(request, state)
-            raise MethodNotAllowedError(allow=", ".join(sorted(self._routes)))
+            raise self.no_method()
         if route.permissions is not None:
-            authorize(await authenticate(request, state), route.permissions)
+            token = await authenticate(request, state)
+            authorize(token, route.permissions)
+            request.may_read = token.permissions.issuperset(route.reading or ())
         if request.scope["query_string"] and route.parameters is not None:
             request.allow_only([each.name for each in route.parameters if each.place == "query"])
         reply = await route.handler(request, state)
         if not isinstance(reply.body, bytes | list):
             reply = reply._replace(body=await begun(reply.body))
         return reply
+
+    async def refused(self, request: Request, error: FactbookError) -> Reply:
+        audit.refusal(request, self.state, error, writes=request.method in self.writing)
+        told = error if request.may_read else error.withheld or error
+        return self._errors(told, request)
+
+
+async def authenticate(request: Request, state: State) -> Grant:
+    """The token that the request carries.
+
+    Raises AuthenticationError for none or a bad one, and TooManyRequestsError for a token that
+    calls too often or an address that fails too often. A good token is never refused for failures
+    of other clients at its address: with 238 random bits it cannot be guessed.
+    """
+    try:
+        token = request.token = await _verified(request, state)
+    except AuthenticationError:
+        address = client_address(request.scope, state.proxies)
+        if seconds := state.failures.take(address):
+            raise TooManyRequestsError(
+                "Too many failed authentications from this address "
+                f"(failed_logins is {state.settings.failed_logins} a minute).",
+                retry_after=seconds,
+            ) from None
+        raise
+    if seconds := state.calls.take(token.id):
+        raise TooManyRequestsError(
+            f"This token calls too often (token_rate is {state.settings.token_rate:g} a second).",
+            retry_after=seconds,
+        )
+    return token
+
+
+def authorize(token: Grant, needed: tuple[str, ...]) -> None:
+    """Raise NotAllowedError naming the permissions that the token lacks."""
+    if not token.permissions.issuperset(needed):
+        missing = tuple(name for name in needed if name not in token.permissions)
+        named = " and ".join(f'"{TITLES[name]}" ({name})' for name in missing)
+        raise NotAllowedError(f"This needs the permission {named}.", missing=missing)
+
+
+async def _verified(request: Request, state: State) -> Grant:
+    value = _credentials(request)
+    # Here, because what is open to everyone has to answer without a database.
+    state.database.refresh()
+    token = await store.find(state.database, tokens.digest(value, state.token_key))
+    now = state.clock()
+    if token is None:
+        known = "unknown" if tokens.is_well_formed(value) else "mistyped: its checksum is wrong"
+        raise AuthenticationError(f"The token is {known}.", token_sent=True)
+    request.token_id = token.id
+    if token.revoked_at is not None:
+        raise AuthenticationError("The token was revoked.", token_sent=True)
+    if token.expires_at is not None and token.expires_at <= now:
+        raise AuthenticationError("The token has expired.", token_sent=True)
+    if token.last_used_at is None or not tokens.is_noted(token.last_used_at, now):
+        _note_use(state, token.id, now)
+    return token
+
+
+def _credentials(request: Request) -> str:
+    header = request.headers.get(b"authorization")
+    if header is None:
+        raise AuthenticationError("Missing credentials: send Authorization: Bearer <token>.")
+    scheme, _, credentials = header.partition(b" ")
+    if scheme.lower() != b"bearer":
+        raise AuthenticationError("The Authorization header has to be Bearer <token>.")
+    value = credentials.strip().decode("latin-1")
+    if not tokens.is_shaped(value):
+        raise AuthenticationError("The token is not from this service.", token_sent=True)
+    return value
+
+
+def _note_use(state: State, token_id: str, now: int) -> None:
+    if not tokens.is_noted(state.touched.get(token_id, 0), now):
+        state.touched[token_id] = now
+        state.spawn(state.database.write(lambda tx: store.touch(tx, token_id, now)))

@@ -4,19 +4,17 @@ The session, the permissions and, for a form, the CSRF token are checked before 
 any error becomes a page, and every answer carries the headers that keep other sites out.
 """
 
-import time
+import gzip
 from collections.abc import Awaitable, Callable, Mapping
+from functools import lru_cache
 from typing import Final, NamedTuple
 from urllib.parse import quote
-
-from starlette.types import Receive, Scope, Send
 
 from factbook.errors import (
     AuthenticationError,
     ConflictError,
     FactbookError,
     InputError,
-    MethodNotAllowedError,
     NotAllowedError,
     OverloadedError,
     PayloadTooLargeError,
@@ -24,12 +22,10 @@ from factbook.errors import (
     TooManyRequestsError,
 )
 from factbook.http import audit
-from factbook.http import error_responses as errors
-from factbook.http.authentication import client_address
-from factbook.http.requests import ClientGoneError, Reply, Request
-from factbook.http.responses import send_reply
+from factbook.http.pipeline import Pipeline
+from factbook.http.requests import Reply, Request, offloaded
+from factbook.http.trusted_hosts import client_address
 from factbook.web.site import forms, session
-from factbook.web.site.compression import compressed
 from factbook.web.site.page_context import PageContext
 from factbook.web.site.site import Site
 
@@ -68,6 +64,10 @@ _REFUSED: Final[Mapping[int, str]] = {
         TooManyRequestsError,
     )
 }
+# Bytes of replies that are compressed: smaller ones fit into one packet, larger ones are compressed
+# on a thread, as others would wait for it.
+_SMALLEST, _LARGE = 1_400, 256 * 1024
+_QUICK, _SMALL = 4, 9
 _TLS_ONLY = {"strict-transport-security": "max-age=31536000"}
 
 
@@ -80,69 +80,50 @@ class PageRoute(NamedTuple):
     needs: tuple[str, ...] | None = SIGNED_IN
 
 
-class PageEndpoint:
+class PageEndpoint(Pipeline[PageRoute, PageContext]):
     """ASGI application for all methods of one path."""
 
     def __init__(self, pages: Mapping[str, PageRoute], site: Site) -> None:
-        self._pages = dict(pages)
-        self._path = next(iter(self._pages.values())).path
+        path = next(iter(pages.values())).path
+        # Of some pages the path is a secret: the link of an invitation.
+        super().__init__(path, pages, site.state, writing=pages.keys() - {"GET"}, log_path=path)
         self._site = site
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        started = time.perf_counter()
-        request = Request(scope, receive)
-        visit = PageContext(self._site, request, client_address(request, self._site.state), None)
-        try:
-            reply = await self._admitted(visit, started)
-        except OverloadedError as error:
-            # A page would cost as much as what is refused.
-            reply = Reply(error.message.encode(), error.status, error.headers(), _TEXT)
-        except FactbookError as error:
-            reply = await _refusal(visit, self._path, error)
-        except ClientGoneError:
-            return
-        except Exception as error:  # noqa: BLE001 - the edge: whatever went wrong has to be answered
-            unexpected = errors.unexpected(error, request, self._path)
-            reply = await _refusal(visit, self._path, unexpected)
-        _note_refusal(visit, self._path, reply.status)
-        metrics, seconds = self._site.state.metrics, time.perf_counter() - started
-        metrics.answered(self._path, request.method, reply.status, seconds)
-        reply = await compressed(self._with_headers(reply, visit), request)
-        await send_reply(reply, send, head=request.method == "HEAD")
+    def begun(self, request: Request) -> PageContext:
+        address = client_address(request.scope, self.state.proxies)
+        return PageContext(self._site, request, address, None)
 
-    async def _admitted(self, visit: PageContext, now: float) -> Reply:
-        request, admission = visit.request, visit.state.admission
-        await admission.enter(request, now, writes=_is_form(request))
-        try:
-            return await self._answer(visit)
-        finally:
-            admission.leave(request)
-
-    async def _answer(self, visit: PageContext) -> Reply:
-        request, state = visit.request, visit.state
-        state.hosts.check(request.headers.get(b"host"), request.headers.get(b"origin"))
-        method = "GET" if request.method == "HEAD" else request.method
-        page = self._pages.get(method)
+    async def answer(self, visit: PageContext, page: PageRoute | None) -> Reply:
         if page is None:
-            raise MethodNotAllowedError(allow=", ".join(sorted(self._pages)))
+            raise self.no_method()
         await session.find(visit)
         if page.needs is not None:
             if visit.session is None:
                 raise AuthenticationError("Sign in to see this page.")
             visit.require(*page.needs)
-        if method != "GET":
-            visit.form = await forms.read(request)
+        if _is_form(visit.request):
+            visit.form = await forms.read(visit.request)
             session.check_form(visit)
-        return await page.handler(visit)
+        return await self._finished(visit, await page.handler(visit))
 
-    def _with_headers(self, reply: Reply, visit: PageContext) -> Reply:
+    async def refused(self, visit: PageContext, error: FactbookError) -> Reply:
+        if isinstance(error, OverloadedError):
+            # A page would cost as much as what is refused.
+            reply = Reply(error.message.encode(), error.status, error.headers(), _TEXT)
+        else:
+            reply = _refusal(visit, self.path, error)
+        return await self._finished(visit, reply)
+
+    async def _finished(self, visit: PageContext, reply: Reply) -> Reply:
+        _note_refusal(visit, self.path, reply.status)
         tls = _TLS_ONLY if self._site.is_secure else {}
         headers = {**_HEADERS, **_PRIVATE, **tls, **reply.headers}
-        return reply._replace(headers=headers, cookies=tuple(visit.set_cookies))
+        reply = reply._replace(headers=headers, cookies=tuple(visit.set_cookies))
+        return await compressed(reply, visit.request)
 
 
-async def _refusal(visit: PageContext, path: str, error: FactbookError) -> Reply:
-    """An error as a page; who is not signed in is asked to do so first."""
+def _refusal(visit: PageContext, path: str, error: FactbookError) -> Reply:
+    """Error page, or a redirect to sign in for a person who is not signed in."""
     request = visit.request
     if isinstance(error, AuthenticationError) and visit.session is None:
         back = "/" if _is_form(request) else request.url
@@ -168,7 +149,6 @@ def _record(visit: PageContext, path: str, status: int) -> None:
         actor=visit.session.ref if visit.session else "",
         address=visit.address,
         action=audit.REFUSED,
-        # Of some pages the path is a secret: the link of an invitation.
         object=path,
         status=status,
         detail={"method": visit.request.method[:20], "error": _REFUSED[status]},
@@ -177,3 +157,34 @@ def _record(visit: PageContext, path: str, status: int) -> None:
 
 def _is_form(request: Request) -> bool:
     return request.method not in {"GET", "HEAD"}
+
+
+async def compressed(reply: Reply, request: Request) -> Reply:
+    """Reply to a GET, compressed if that makes it smaller and the browser accepts it.
+
+    Replies to forms stay as they are: some of them show a secret.
+    """
+    body = reply.body
+    if request.method != "GET" or not isinstance(body, bytes) or len(body) < _SMALLEST:
+        return reply
+    headers = {**reply.headers, "vary": "accept-encoding"}
+    if b"gzip" not in request.headers.get(b"accept-encoding", b""):
+        return reply._replace(headers=headers)
+    # An asset that is kept for ever is the same for everybody.
+    is_kept = "immutable" in reply.headers.get("cache-control", "")
+    if is_kept:
+        smaller = _kept(body)
+    elif len(body) > _LARGE:
+        smaller = await offloaded(_quickly, body)
+    else:
+        smaller = _quickly(body)
+    return reply._replace(body=smaller, headers={**headers, "content-encoding": "gzip"})
+
+
+def _quickly(body: bytes) -> bytes:
+    return gzip.compress(body, _QUICK, mtime=0)
+
+
+@lru_cache(maxsize=16)
+def _kept(body: bytes) -> bytes:
+    return gzip.compress(body, _SMALL, mtime=0)
