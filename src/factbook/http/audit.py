@@ -5,23 +5,26 @@ Writes are recorded with the write itself, refusals beside it.
 
 from collections.abc import Mapping
 from http import HTTPStatus
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from factbook.audit import trail
 from factbook.audit.trail import About, AuditEntry, Caller
-from factbook.auth.store import StoredToken
-from factbook.catalog.sets import PreparedPush
-from factbook.catalog.store.stored_sets import Outcome
-from factbook.datasources.connection_store import StoredConnection
-from factbook.datasources.definitions import StoredSource
 from factbook.errors import FactbookError, NotAllowedError
-from factbook.facts import pushed_facts as pushing
-from factbook.http.authentication import client_address
-from factbook.http.context import State
+from factbook.http.context import HandlerContext, State
 from factbook.http.requests import Request
-from factbook.scheduling.run_queue import Begun
+from factbook.http.trusted_hosts import client_address
 from factbook.storage import Write
-from factbook.webhooks import StoredWebhook
+
+if TYPE_CHECKING:
+    # Results of writes; who writes has imported its own.
+    from factbook.auth.store import StoredToken
+    from factbook.catalog.sets import PreparedPush
+    from factbook.catalog.store.stored_sets import PushResult
+    from factbook.datasources.connection_store import StoredConnection
+    from factbook.datasources.definitions import StoredSource
+    from factbook.facts.pushed_facts import FactItemResult
+    from factbook.scheduling.run_queue import Begun
+    from factbook.webhooks import StoredWebhook
 
 REFUSED: Final = "call.refused"
 
@@ -32,17 +35,17 @@ _WRITES: Final = frozenset({400, 409, 412, 413})
 _LONGEST_MESSAGE: Final = 200
 
 
-def caller(request: Request, state: State) -> Caller:
-    """Who makes a request whose token is good."""
+def caller(request: Request, state: HandlerContext) -> Caller:
+    """Caller of a request with a valid token."""
     assert request.token is not None
-    address = client_address(request, state)
+    address = client_address(request.scope, state.proxies)
     return Caller(request.actor, state.clock(), address, request.token.id)
 
 
 def writing(
-    request: Request, state: State, about: AuditEntry | About, status: int = HTTPStatus.OK
+    request: Request, state: HandlerContext, about: AuditEntry | About, status: int = HTTPStatus.OK
 ) -> Write:
-    """What writes to the database, and records in the same transaction who asked for it."""
+    """Transaction runner that records the request in the audit, in the same transaction."""
     return trail.writing(state.database, caller(request, state), about, status)
 
 
@@ -78,7 +81,7 @@ def refusal(request: Request, state: State, error: FactbookError, *, writes: boo
     refused(
         state,
         actor=request.token.owner if request.token else "",
-        address=client_address(request, state),
+        address=client_address(request.scope, state.proxies),
         action=REFUSED,
         object=request.path,
         status=error.status,
@@ -87,13 +90,10 @@ def refusal(request: Request, state: State, error: FactbookError, *, writes: boo
     )
 
 
-# What is told of each kind of write, whichever interface it comes through
-
-
 def of_set(action: str, name: str) -> About:
     """Entry for the push of a whole set; None for a dry run."""
 
-    def about(outcome: Outcome) -> AuditEntry | None:
+    def about(outcome: "PushResult") -> AuditEntry | None:
         return AuditEntry(action, name, _changes(outcome)) if outcome.written else None
 
     return about
@@ -102,7 +102,7 @@ def of_set(action: str, name: str) -> About:
 def of_restored(name: str, number: int) -> About:
     """Entry for a set restored to a revision."""
 
-    def about(result: tuple[PreparedPush, Outcome]) -> AuditEntry:
+    def about(result: "tuple[PreparedPush, PushResult]") -> AuditEntry:
         return AuditEntry("set.restore", name, {"restored": number, **_changes(result[1])})
 
     return about
@@ -111,7 +111,7 @@ def of_restored(name: str, number: int) -> About:
 def of_entity(action: str) -> About:
     """Entry for a change of one entity; None when there was none to remove."""
 
-    def about(outcome: Outcome | None) -> AuditEntry | None:
+    def about(outcome: "PushResult | None") -> AuditEntry | None:
         if outcome is None:
             return None
         plan = outcome.plan
@@ -125,8 +125,8 @@ def of_entity(action: str) -> About:
     return about
 
 
-def _changes(outcome: Outcome) -> dict[str, int]:
-    """The set's revision, and how many entities changed in which way."""
+def _changes(outcome: "PushResult") -> dict[str, int]:
+    """The set's revision, and the number of entities by kind of change."""
     revision = outcome.written.revision if outcome.written else 0
     return {"revision": revision, **outcome.plan.changes}
 
@@ -143,7 +143,7 @@ def of_request(ref: str) -> About:
 def of_token(action: str) -> About:
     """Entry for a token that is made or revoked."""
 
-    def about(token: StoredToken) -> AuditEntry:
+    def about(token: "StoredToken") -> AuditEntry:
         detail = {
             "name": token.name,
             "owner": token.owner,
@@ -157,7 +157,7 @@ def of_token(action: str) -> About:
 def of_source(action: str, now: int) -> About:
     """Entry for a change of a data source at this time; None if nothing changed."""
 
-    def about(stored: StoredSource) -> AuditEntry:
+    def about(stored: "StoredSource") -> AuditEntry:
         at = stored.published_at if action == "data-source.publish" else stored.updated_at
         return AuditEntry(action, stored.id, {"version": stored.version, "changed": at == now})
 
@@ -167,7 +167,7 @@ def of_source(action: str, now: int) -> About:
 def of_facts(source_id: str) -> About:
     """Entry for facts pushed to a source, with its version and the outcomes of the items."""
 
-    def about(result: tuple[str, list[pushing.FactItemResult]]) -> AuditEntry:
+    def about(result: "tuple[str, list[FactItemResult]]") -> AuditEntry:
         version, outcomes = result
         accepted = sum(outcome.accepted for outcome in outcomes)
         detail = {"version": version, "items": len(outcomes), "accepted": accepted}
@@ -179,7 +179,7 @@ def of_facts(source_id: str) -> About:
 def of_connection(*, deleted: bool = False) -> About:
     """Entry for a change of a connection: its address and header names, never their values."""
 
-    def about(stored: StoredConnection) -> AuditEntry:
+    def about(stored: "StoredConnection") -> AuditEntry:
         options, new = stored.options, stored.created_at == stored.updated_at
         action = f"connection.{'delete' if deleted else 'create' if new else 'replace'}"
         detail = {"baseUrl": options.base_url, "headers": sorted(options.headers)}
@@ -191,7 +191,7 @@ def of_connection(*, deleted: bool = False) -> About:
 def of_webhook(action: str) -> About:
     """Entry for a change of a webhook: its address and event types."""
 
-    def about(webhook: StoredWebhook) -> AuditEntry:
+    def about(webhook: "StoredWebhook") -> AuditEntry:
         return AuditEntry(action, webhook.id, {"url": webhook.url, "types": list(webhook.types)})
 
     return about
@@ -200,7 +200,7 @@ def of_webhook(action: str) -> About:
 def of_run(source_id: str, entity: str | None) -> About:
     """Entry for a run that was begun, of everything or of one entity."""
 
-    def about(begun: Begun) -> AuditEntry:
+    def about(begun: "Begun") -> AuditEntry:
         one = {} if entity is None else {"entity": entity}
         return AuditEntry("data-source.run", source_id, {"run": begun.run_id, **one})
 

@@ -6,22 +6,28 @@ composition root makes.
 
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from factbook.auth.limits import RateLimit
 from factbook.catalog.sets import PushRules
 from factbook.clock import Clock
-from factbook.collection import Connect, Registry
-from factbook.facts.datasource import DataSource
 from factbook.http.admission import Admission
-from factbook.http.refusal_log import Refusals
-from factbook.http.trusted_hosts import Hosts, Proxies
+from factbook.http.trusted_hosts import Proxies
 from factbook.observability.metrics import Metrics
 from factbook.settings import Settings
 from factbook.storage import Database
 from factbook.telemetry.spans import Tracer
-from factbook.tools import Tool
-from factbook.webhooks import Post
+
+if TYPE_CHECKING:
+    # Only who works on them imports them.
+    from factbook.auth.limits import RateLimit
+    from factbook.datasources.clients import Connect
+    from factbook.datasources.registry import Registry
+    from factbook.facts.datasource import DataSource
+    from factbook.http.refusal_log import Refusals
+    from factbook.http.responses import IncompleteAnswers
+    from factbook.http.trusted_hosts import Hosts
+    from factbook.tools import Tool
+    from factbook.webhooks import Post
 
 
 class Lists(NamedTuple):
@@ -31,32 +37,57 @@ class Lists(NamedTuple):
     modern: str
 
 
-@dataclass
-class State:
-    """All parts, with those of the steps around every handler."""
+@dataclass(kw_only=True)
+class HandlerContext:
+    """The parts that every handler may use."""
 
     settings: Settings
     database: Database
     clock: Clock
     token_key: bytes
     rules: PushRules
-    calls: RateLimit
-    failures: RateLimit
-    hosts: Hosts
-    proxies: Proxies
     metrics: Metrics
     admission: Admission
-    refusals: Refusals
-    registry: Registry
-    connect: Connect
-    post: Post
-    tools: Mapping[str, Tool]
-    lists: Lists
-    spawn: Callable[[Coroutine[Any, Any, object]], None]  # work that outlives its request
+    proxies: Proxies
     tracer: Tracer
-    touched: dict[str, int] = field(default_factory=dict)  # token → when its use was last noted
+
+
+@dataclass(kw_only=True)
+class SourceContext(HandlerContext):
+    """The same, with the data sources and their connections."""
+
+    registry: "Registry"
+    connect: "Connect"
 
     @property
-    def sources(self) -> Mapping[str, DataSource]:
-        """The sources that no user defined, by their ids."""
+    def sources(self) -> "Mapping[str, DataSource]":
+        """Sources not defined by users, by their ids."""
         return self.registry.fixed.sources
+
+
+@dataclass(kw_only=True)
+class ToolContext(SourceContext):
+    """The same, with the tools."""
+
+    tools: "Mapping[str, Tool]"
+    lists: Lists
+
+
+@dataclass(kw_only=True)
+class WebhookContext(HandlerContext):
+    """The common parts, with what sends a message to a webhook."""
+
+    post: "Post"
+
+
+@dataclass(kw_only=True)
+class State(ToolContext, WebhookContext):
+    """All parts, with those of the steps around every handler."""
+
+    hosts: "Hosts"
+    calls: "RateLimit"
+    failures: "RateLimit"
+    incomplete: "IncompleteAnswers"
+    refusals: "Refusals"
+    spawn: Callable[[Coroutine[Any, Any, object]], None]  # work that outlives its request
+    touched: dict[str, int] = field(default_factory=dict)  # token → when its use was last noted
