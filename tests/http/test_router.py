@@ -1,0 +1,55 @@
+"""Requests reach the application of their path, with its parameters."""
+
+from typing import Any
+
+import pytest
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from factbook.http.router import router
+
+PATHS = (
+    "/sets",
+    "/sets/{id}",
+    "/sets/{id}/revisions",
+    "/sets/{id:path}",
+    "/entities/by-ref/{ref:path}",
+    "/entities/{uid}",
+    "/entities/mine",
+)
+
+
+@pytest.mark.parametrize(
+    ("path", "route", "parameters"),
+    [
+        ("/sets", "/sets", {}),
+        ("/entities/mine", "/entities/mine", {}),
+        ("/entities/my", "/entities/{uid}", {"uid": "my"}),
+        ("/sets/a b", "/sets/{id}", {"id": "a b"}),
+        ("/sets/a/revisions", "/sets/{id}/revisions", {"id": "a"}),
+        ("/sets/a/b/c", "/sets/{id:path}", {"id": "a/b/c"}),
+        ("/sets/", "/sets/{id:path}", {"id": ""}),
+        ("/entities/by-ref/group:a/b", "/entities/by-ref/{ref:path}", {"ref": "group:a/b"}),
+        ("/entities/a\n", "/entities/{uid}", {"uid": "a\n"}),
+        ("/entities/", "nowhere", {}),
+        ("/entities/a/b", "nowhere", {}),
+        ("/Sets", "nowhere", {}),
+        ("", "nowhere", {}),
+    ],
+)
+async def test_a_path_reaches_its_application(
+    path: str, route: str, parameters: dict[str, str]
+) -> None:
+    reached: list[tuple[str, Any]] = []
+
+    def application(name: str) -> ASGIApp:
+        async def reach(scope: Scope, _receive: Receive, _send: Send) -> None:
+            reached.append((name, scope.get("path_params", {})))
+
+        return reach
+
+    async def nothing(*_: Any) -> Any:
+        raise AssertionError
+
+    dispatch = router({path: application(path) for path in PATHS}, application("nowhere"))
+    await dispatch({"type": "http", "path": path}, nothing, nothing)
+    assert reached == [(route, parameters)]
