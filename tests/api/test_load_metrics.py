@@ -119,9 +119,7 @@ async def test_an_event_loop_that_is_kept_busy_is_seen(start: Any) -> None:
     await asyncio.sleep(0)  # it begins to measure
     time.sleep(1.0)  # noqa: ASYNC251 - what keeps it busy
     found = await shown(service)
-    deadline = time.monotonic() + 30
     while not found["factbook_event_loop_lag_seconds_count"]:
-        assert time.monotonic() < deadline
         await asyncio.sleep(0)  # lets it come to its turn
         found = await shown(service)
     assert found["factbook_event_loop_lag_seconds_sum"] >= 0.4

@@ -12,6 +12,7 @@ much
 
 import asyncio
 import time
+from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Final, Literal
@@ -19,7 +20,6 @@ from typing import Final, Literal
 import structlog
 
 from factbook.errors import OverloadedError
-from factbook.http.lines import Line
 from factbook.http.requests import Request
 from factbook.observability.metrics import Metrics
 
@@ -50,8 +50,8 @@ class Admission:
     """Admits up to `most` reads and `most` writes, and large bodies of `room` bytes together."""
 
     def __init__(self, most: int, room: int, metrics: Metrics) -> None:
-        self._reads = Line(most)
-        self._writes = Line(most)
+        self._reads = WaitQueue(most)
+        self._writes = WaitQueue(most)
         self._room = _Room(room)
         self._metrics = metrics
         self._turn: float | None = None  # when the first request of this turn came
@@ -157,3 +157,88 @@ class _Room:
     def give_back(self, size: int) -> None:
         self._free += min(size, self._size)
         self._given_back.set()
+
+
+class WaitQueue:
+    """FIFO queue for a fixed number of slots.
+
+    Requests that gave their slot back for a while get one again before new ones.
+    """
+
+    def __init__(self, places: int) -> None:
+        self._free = places
+        self._back: deque[asyncio.Future[None]] = deque()
+        self._new: deque[tuple[float, asyncio.Future[None]]] = deque()
+        self.let_in = 0  # since somebody set it to 0
+
+    @property
+    def is_open(self) -> bool:
+        """True if a slot is free and no earlier request waits for it."""
+        return self._free > 0 and not self._new and not self._back
+
+    @property
+    def is_waited_in(self) -> bool:
+        """True if new requests are waiting."""
+        return bool(self._new)
+
+    def take(self) -> None:
+        """Take a slot while the queue is open."""
+        self._free -= 1
+        self.let_in += 1
+
+    async def wait(self, now: float) -> None:
+        """Wait for a slot; raises the exception that is set on the waiter to end the wait."""
+        future = asyncio.get_running_loop().create_future()
+        self._new.append((now, future))
+        try:
+            await future
+        except asyncio.CancelledError:
+            if future.done() and not future.cancelled() and future.exception() is None:
+                self.release()
+            raise
+
+    async def acquire(self) -> None:
+        """Wait for a slot again after `release`; the slot is held even if cancelled meanwhile."""
+        if self._free > 0 and not self._back:
+            self._free -= 1
+            return
+        future = asyncio.get_running_loop().create_future()
+        self._back.append(future)
+        try:
+            await future
+        except asyncio.CancelledError:
+            if future.cancelled():
+                self._free -= 1
+            raise
+
+    def release(self) -> None:
+        """Release a slot, to the next waiter if any."""
+        self._free += 1
+        self.give()
+
+    def give(self) -> None:
+        """Hand the free slots to waiters."""
+        while self._free > 0 and self._back:
+            if _grant(self._back.popleft()):
+                self._free -= 1
+        while self._free > 0 and self._new:
+            _, future = self._new.popleft()
+            if _grant(future):
+                self.take()
+
+    def overdue(self, before: float, most: int) -> list[asyncio.Future[None]]:
+        """Waiters that came before that time, longest wait first, removed from the queue."""
+        found: list[asyncio.Future[None]] = []
+        while self._new and self._new[0][0] < before and len(found) < most:
+            _, future = self._new.popleft()
+            if not future.done():
+                found.append(future)
+        return found
+
+
+def _grant(future: asyncio.Future[None]) -> bool:
+    """Grant a slot; returns false if the waiter is gone."""
+    if future.done():
+        return False
+    future.set_result(None)
+    return True
