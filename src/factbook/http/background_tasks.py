@@ -6,6 +6,7 @@ from typing import Any
 
 import structlog
 
+from factbook import shutdown
 from factbook.errors import UnavailableError
 
 log = structlog.get_logger("factbook")
@@ -28,11 +29,8 @@ class Tasks:
         task.add_done_callback(self._done)
 
     async def finish(self) -> None:
-        """Cancel all of them, and wait for their ends."""
-        tasks = list(self._tasks)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        """Cancel all tasks until they have ended."""
+        await shutdown.cancel(self._tasks)
 
     def _done(self, task: "asyncio.Task[object]") -> None:
         self._tasks.discard(task)

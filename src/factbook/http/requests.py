@@ -4,18 +4,23 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 from urllib.parse import parse_qsl
 
 import msgspec
 from starlette.types import Receive, Scope
 
 from factbook.auth.store import Grant
-from factbook.errors import InputError, PayloadTooLargeError, TooSlowError
-from factbook.http.lines import Line
+from factbook.errors import (
+    InputError,
+    PayloadTooLargeError,
+    TooSlowError,
+    UnsupportedMediaTypeError,
+)
 
 JSON = b"application/json; charset=utf-8"
 
+_TAKEN = (b"application/json", b"", b"application/x-www-form-urlencoded")
 _SMALL = 64 * 1024
 # A body may take so many seconds, and more at so many bytes a second: what it takes up is taken
 # from others.
@@ -47,20 +52,32 @@ def reply(value: Any, status: int = 200, **headers: str) -> Reply:
     return Reply(msgspec.json.encode(value), status, named)
 
 
+class Slots(Protocol):
+    """Places of requests that are worked on at once."""
+
+    def release(self) -> None:
+        """Release a place, to the next waiter if any."""
+
+    async def acquire(self) -> None:
+        """Wait for a place again."""
+
+
 class Request:
     """One HTTP request."""
 
-    __slots__ = ("_query", "_receive", "gate", "headers", "scope", "token", "token_id")
+    __slots__ = ("_query", "_receive", "gate", "headers", "may_read", "scope", "token", "token_id")
 
     def __init__(self, scope: Scope, receive: Receive) -> None:
         self.scope = scope
         self._receive = receive
         self._query: list[tuple[str, str]] | None = None
         # What it was let in by, and takes a place of while it is worked on.
-        self.gate: Line | None = None
+        self.gate: Slots | None = None
         # By lower-case name; of one sent twice, the last.
         self.headers: dict[bytes, bytes] = dict(scope["headers"])
         self.token: Grant | None = None  # set once it is known to be good
+        # False: its token only writes. It is shown what it sent, and counts of what is stored.
+        self.may_read = True
         self.token_id = ""  # of the token that was sent, though it may have expired or be revoked
 
     @property
@@ -163,9 +180,19 @@ class Request:
                 )
             message = await self._receive()
 
+    async def json_body(self, limit: int, setting: str) -> bytes | bytearray:
+        """The whole body; raises what `body` does, and UnsupportedMediaTypeError for another type.
+
+        A missing type or that of forms counts as JSON: programs such as curl send it unasked.
+        """
+        declared = self.headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
+        if declared not in _TAKEN and not declared.endswith(b"+json"):
+            raise UnsupportedMediaTypeError
+        return await self.body(limit, setting)
+
     async def json(self, type_: Any, limit: int = 1024 * 1024) -> Any:
-        """The body decoded as a type; raises InputError saying what is wrong."""
-        body = await self.body(limit, "the body of this call")
+        """Decode the body as a type; raises InputError with the reason."""
+        body = await self.json_body(limit, "the body of this call")
         return decode(body, type_)
 
 
@@ -174,7 +201,7 @@ def decode(body: bytes | bytearray, type_: Any) -> Any:
     try:
         return msgspec.json.decode(body, type=type_)
     except msgspec.ValidationError as error:
-        wrong = InputError(f"The body does not fit: {error}.")
+        wrong = InputError(f"The body is not valid: {error}.")
         if "got `float`" not in str(error) or len(body) > _SMALL:
             raise wrong from None
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:

@@ -3,6 +3,7 @@
 import ipaddress
 from typing import Final
 
+from factbook.errors import InputError
 from factbook.settings import Settings
 
 # Where the secret of an invitation is used.
@@ -18,17 +19,25 @@ def server(settings: Settings) -> str | None:
     return f"http://{_host(settings.host)}:{settings.port}"
 
 
+def address(settings: Settings, given: str | None) -> str:
+    """The given address, or that of the settings; raises InputError without either."""
+    found = given or server(settings)
+    if found is None:
+        raise InputError("The system chooses the port: give the address with --server.")
+    return found
+
+
 def welcome(server: str, secret: str) -> str:
     """Link of the invitation with this secret."""
     return server.rstrip("/") + WELCOME.replace("{secret}", secret)
 
 
 def _host(bound: str) -> str:
-    """How a browser on this machine calls what is bound so."""
+    """Host name with which a browser on this machine reaches the bound address."""
     try:
-        address = ipaddress.ip_address(bound)
+        found = ipaddress.ip_address(bound)
     except ValueError:
         return bound
-    if address.is_unspecified:
+    if found.is_unspecified:
         return "localhost"
-    return f"[{bound}]" if address.version == 6 else bound
+    return f"[{bound}]" if found.version == 6 else bound
