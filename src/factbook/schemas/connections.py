@@ -2,10 +2,10 @@
 
 from typing import Annotated, Literal
 
-from msgspec import UNSET, Meta, UnsetType, field
+from msgspec import Meta, field
 
 from factbook.schemas import patterns
-from factbook.schemas.common import Time, Wire
+from factbook.schemas.common import Count, Time, Wire, WireAnswer
 
 _Method = Literal["GET", "POST"]
 _AtOnce = Annotated[int, Meta(ge=1, le=100, description="Requests under way at the same time.")]
@@ -47,14 +47,14 @@ class NewConnection(Wire, forbid_unknown_fields=True):
         return f"NewConnection(base_url={self.base_url!r})"
 
 
-class ShownHeader(Wire):
+class ShownHeader(WireAnswer):
     """A header of a connection; its value is never shown."""
 
     name: str
     set_at: Annotated[Time | None, Meta(description="Not known of those of the settings.")]
 
 
-class ShownConnection(Wire):
+class ShownConnection(WireAnswer):
     """A connection, without its secrets."""
 
     name: str
@@ -66,15 +66,22 @@ class ShownConnection(Wire):
         Literal["settings", "stored"],
         Meta(description="One of the settings is changed there alone."),
     ]
-    used_by: Annotated[list[str], Meta(description="The ids of the data sources that ask it.")]
-    problem: Annotated[str, Meta(description="Why it cannot be used.")] | UnsetType = UNSET
-    created_at: Time | UnsetType = UNSET
-    created_by: str | UnsetType = UNSET
-    updated_at: Time | UnsetType = UNSET
-    updated_by: str | UnsetType = UNSET
+    used_by: Annotated[
+        list[str],
+        Meta(
+            description="The ids of the data sources that ask it; empty for a token that may not "
+            "read data sources."
+        ),
+    ]
+    used_by_count: Annotated[Count, Meta(description="How many data sources ask it.")]
+    problem: Annotated[str, Meta(description="Why it cannot be used.")] | None = None
+    created_at: Time | None = None
+    created_by: str | None = None
+    updated_at: Time | None = None
+    updated_by: str | None = None
 
 
-class Connections(Wire):
+class Connections(WireAnswer):
     """Every connection, by its name."""
 
     connections: list[ShownConnection]

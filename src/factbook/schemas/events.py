@@ -1,21 +1,29 @@
 """Bodies and answers of the interface of events."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, get_args
 
 from msgspec import Meta, Struct, field
 
-from factbook.events.event import EventType
-from factbook.schemas.common import Count, Time, Wire
-from factbook.webhooks.transport import LONGEST
+from factbook.schemas.common import Count, Time, WireAnswer, known
 
-_Types = Annotated[
-    list[EventType], Meta(description="Only events of these types; empty for every type.")
+LONGEST_URL = 2_000
+
+EventType = Literal[
+    "entity.added",
+    "entity.removed",
+    "entity.updated",
+    "fact.changed",
+    "set.replaced",
+    "source.down",
+    "source.up",
 ]
+_KnownType = Annotated[str, known(*get_args(EventType))]
+_TYPES = "Only events of these types; empty for every type."
 _Url = Annotated[
     str,
     Meta(
         min_length=1,
-        max_length=LONGEST,
+        max_length=LONGEST_URL,
         description="Where each event is sent to, as POST.",
         examples=["https://events.example.com/factbook"],
         extra_json_schema={"format": "webhook-address"},
@@ -23,17 +31,17 @@ _Url = Annotated[
 ]
 
 
-class Event(Wire):
+class Event(WireAnswer):
     """Something that changed."""
 
     id: Annotated[str, Meta(description="What no other event has; webhooks send it, too.")]
-    type: EventType
+    type: _KnownType
     at: Time
     subject: Annotated[str, Meta(description="A set, an entity's reference, or a data source.")]
     data: dict[str, Any]
 
 
-class Events(Wire):
+class Events(WireAnswer):
     """Events in the order in which they are read."""
 
     events: list[Event]
@@ -45,15 +53,17 @@ class NewWebhook(Struct, forbid_unknown_fields=True):
     """A webhook as it is wanted."""
 
     url: _Url
-    types: _Types = field(default_factory=list)
+    types: Annotated[list[EventType], Meta(description=_TYPES)] = field(default_factory=list)
 
 
-class Webhook(Wire):
+class Webhook(WireAnswer):
     """A webhook, without its secrets."""
 
     id: str
-    url: str
-    types: _Types
+    url: Annotated[
+        str, Meta(description="Of the address the scheme and host, as the rest may be a secret.")
+    ]
+    types: Annotated[list[_KnownType], Meta(description=_TYPES)]
     created_at: Time
     created_by: str
     last_success_at: Time | None
@@ -69,10 +79,11 @@ class Webhook(Wire):
 class MadeWebhook(Webhook):
     """A webhook with its address and its secret, which are in this answer and never again."""
 
+    url: Annotated[str, Meta(description="The address as it was given.")]
     secret: Annotated[str, Meta(description="`whsec_` and the key of the signatures in base64.")]
 
 
-class Undelivered(Wire):
+class Undelivered(WireAnswer):
     """A message that could not be delivered."""
 
     event_id: str
@@ -88,13 +99,13 @@ class WebhookDetail(Webhook):
     undelivered: list[Undelivered]
 
 
-class Webhooks(Wire):
+class Webhooks(WireAnswer):
     """Every webhook, the oldest first."""
 
     webhooks: list[Webhook]
 
 
-class TriedWebhook(Wire):
+class TriedWebhook(WireAnswer):
     """The result of a test."""
 
     delivered: bool

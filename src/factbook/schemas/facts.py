@@ -2,9 +2,9 @@
 
 from typing import Annotated, Any
 
-from msgspec import UNSET, Meta, UnsetType
+from msgspec import Meta
 
-from factbook.schemas.common import Ref, Time, Wire
+from factbook.schemas.common import Count, Ref, Time, Wire, WireAnswer
 
 
 class NewFacts(Wire, forbid_unknown_fields=True):
@@ -32,14 +32,14 @@ class NewItems(Wire, forbid_unknown_fields=True):
     items: Annotated[list[NewFacts], Meta(min_length=1, max_length=1000)]
 
 
-class ItemProblem(Wire):
+class ItemProblem(WireAnswer):
     """A problem in a part of an item; if the item is accepted the rest of it is stored."""
 
     path: str
     message: str
 
 
-class PushedItem(Wire):
+class PushedItem(WireAnswer):
     """The result for an item."""
 
     entity: Annotated[str, Meta(description="The whole reference; empty for what is none.")]
@@ -50,37 +50,37 @@ class PushedItem(Wire):
     problems: list[ItemProblem]
 
 
-class PushedFacts(Wire):
+class PushedFacts(WireAnswer):
     """The result of a push, item by item."""
 
     data_source_id: str
     version: Annotated[str, Meta(description="The version of the source that history keeps.")]
-    accepted_items: Annotated[int, Meta(ge=0, description="How many items history has.")]
+    accepted_items: Annotated[Count, Meta(description="How many items history has.")]
     items: list[PushedItem]
 
 
-class EntityFacts(Wire):
+class EntityFacts(WireAnswer):
     """The latest facts about an entity; without a time when there never were any."""
 
     entity_ref: Ref
     facts: dict[str, Any]
-    timestamp: Time | UnsetType = UNSET
+    timestamp: Time | None = None
     reasons: (
         Annotated[dict[str, str], Meta(description="Why facts have no value; of one entity.")]
-        | UnsetType
-    ) = UNSET
+        | None
+    ) = None
 
 
-class LatestFacts(Wire):
+class LatestFacts(WireAnswer):
     """The latest facts of a data source, by the references of the entities."""
 
     data_source_id: str
     entities: list[EntityFacts]
-    draft: Annotated[bool, Meta(description="The source was never published.")] | UnsetType = UNSET
-    next_cursor: Annotated[str, Meta(description="Asks for the next page.")] | UnsetType = UNSET
+    draft: Annotated[bool, Meta(description="The source was never published.")] = False
+    next_cursor: Annotated[str, Meta(description="Asks for the next page.")] | None = None
 
 
-class PastFacts(Wire):
+class PastFacts(WireAnswer):
     """The facts that a source had at a time, and the version of it that wrote them."""
 
     data_source_id: str
@@ -88,12 +88,12 @@ class PastFacts(Wire):
     version: str
     facts: dict[str, Any]
     reasons: Annotated[dict[str, str], Meta(description="Why facts had no value.")]
-    draft: Annotated[bool, Meta(description="The source was a draft then.")] | UnsetType = UNSET
+    draft: Annotated[bool, Meta(description="The source was a draft then.")] = False
 
 
-class History(Wire):
+class History(WireAnswer):
     """The history of an entity, newest first."""
 
     entity_ref: Ref
     items: list[PastFacts]
-    next_cursor: Annotated[str, Meta(description="Asks for the next page.")] | UnsetType = UNSET
+    next_cursor: Annotated[str, Meta(description="Asks for the next page.")] | None = None

@@ -28,6 +28,7 @@ _CONDITION: Final = rf"(?:[{_NOTHING}]*|[^,=]*[^,={_NOTHING}][^,=]*(?:=[^,]*)?)"
 
 SET_ID: Final = rf"(?![\s\S]*/){_SIGN_OR_SPACE}{{1,128}}"
 NAME: Final = rf"(?![\s\S]*[/:]){_BLANK}*{_SIGN}(?:{_SIGN_OR_SPACE}{{0,251}}{_SIGN})?{_BLANK}*"
+TOKEN_NAME: Final = rf"{_BLANK}*{_SIGN}(?:{_SIGN_OR_SPACE}{{0,198}}{_SIGN})?{_BLANK}*"
 REFERENCE: Final = (
     f"{_trimmed(_SIGN_OF_KIND)}:"
     f"(?:{_trimmed(_SIGN_OF_NAMESPACE)}/{_trimmed(_SIGN)}|{_trimmed(_SIGN_OF_NAMESPACE)})"

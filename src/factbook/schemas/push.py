@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from msgspec import UNSET, Meta, UnsetType
 
 from factbook.schemas import patterns
-from factbook.schemas.common import Count, Link, Ref, Text, Time, Uuid, Wire
+from factbook.schemas.common import Count, Link, Ref, Text, Time, Uuid, Wire, WireAnswer, known
 
 # Entities as they are pushed
 
@@ -67,7 +67,7 @@ class NewSet(Wire, forbid_unknown_fields=True):
 # Sets
 
 
-class Changes(Wire):
+class Changes(WireAnswer):
     """Numbers of entities that a push added, updated, removed and left unchanged."""
 
     added: Count
@@ -76,7 +76,7 @@ class Changes(Wire):
     unchanged: Count
 
 
-class Item(Wire):
+class Item(WireAnswer):
     """A pushed entity."""
 
     id: Uuid
@@ -89,7 +89,7 @@ class Item(Wire):
     updated_at: Time
 
 
-class Notice(Wire):
+class Notice(WireAnswer):
     """Something to know about an entity that was stored nevertheless."""
 
     path: str
@@ -100,53 +100,64 @@ class Notice(Wire):
 class WrittenItem(Item):
     """A pushed entity; with what was accepted with a warning."""
 
-    warnings: list[Notice] | UnsetType = UNSET
+    warnings: list[Notice] | None = None
 
 
-class Items(Wire):
+class Items(WireAnswer):
     """Pushed entities."""
 
     items: list[Item]
 
 
-class SetPage(Wire):
+class SetPage(WireAnswer):
     """A set, or a page of it."""
 
     set: str
     revision: Count
     items: list[Item]
-    next_cursor: Annotated[str, Meta(description="Asks for the next page.")] | UnsetType = UNSET
+    next_cursor: Annotated[str, Meta(description="Asks for the next page.")] | None = None
 
 
-class Pushed(Wire):
+class Pushed(WireAnswer):
     """The result of a push."""
 
     set: str
     revision: Annotated[Count, Meta(description="The set's revision after the push.")]
     changes: Changes
     warnings: list[Notice]
-    items: Annotated[list[Item], Meta(description="In the order of the request.")]
+    items: Annotated[
+        list[Item],
+        Meta(
+            description="In the order of the request. A restore sends none: it answers with those "
+            "of the revision to a token that may read the catalog."
+        ),
+    ]
 
 
-class Difference(Wire):
+class Difference(WireAnswer):
     """The change that a push would make to one entity."""
 
     entity_ref: Ref
-    change: Literal["added", "updated", "removed"]
+    change: Annotated[str, known("added", "removed", "updated")]
 
 
-class Tried(Wire):
+class Tried(WireAnswer):
     """The result of a dry run: the changes that a push would make."""
 
     set: str
     dry_run: Literal[True]
     revision: Annotated[Count, Meta(description="The set's present revision.")]
     changes: Changes
-    difference: list[Difference]
+    difference: Annotated[
+        list[Difference],
+        Meta(
+            description="Only of entities that were sent for a token that may not read the catalog."
+        ),
+    ]
     warnings: list[Notice]
 
 
-class SetSummary(Wire):
+class SetSummary(WireAnswer):
     """A set that has entities."""
 
     id: str
@@ -156,23 +167,23 @@ class SetSummary(Wire):
     updated_at: Time
 
 
-class Sets(Wire):
+class Sets(WireAnswer):
     """Every set that has entities."""
 
     sets: list[SetSummary]
 
 
-class Revision(Wire):
+class Revision(WireAnswer):
     """The changes of one push."""
 
     revision: Count
     created_by: str
     created_at: Time
     changes: Changes
-    restored: Annotated[int, Meta(description="The revision that it put back.")] | UnsetType = UNSET
+    restored: Annotated[int, Meta(description="The revision that it put back.")] | None = None
 
 
-class Revisions(Wire):
+class Revisions(WireAnswer):
     """The revisions of a set that are kept, newest first."""
 
     revisions: list[Revision]

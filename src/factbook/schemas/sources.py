@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from msgspec import UNSET, Meta, UnsetType
 
 from factbook.schemas import patterns
-from factbook.schemas.common import Count, Ref, Text, Time, Wire
+from factbook.schemas.common import Count, Ref, Text, Time, Wire, WireAnswer, described_as, known
 
 SourceId = Annotated[
     str,
@@ -13,6 +13,10 @@ SourceId = Annotated[
 ]
 _OptionalText = str | UnsetType | None
 _OptionalObject = dict[str, Any] | UnsetType | None
+# Of a definition: null says that there is none, and left out that it is not shown.
+_Document = Annotated[
+    dict[str, Any] | None, described_as({"anyOf": [{"type": "object"}, {"type": "null"}]})
+]
 
 # Data sources as they are defined
 
@@ -106,7 +110,7 @@ class NewTrial(Wire, forbid_unknown_fields=True):
     ] = UNSET
 
 
-class Answered(Wire):
+class Answered(WireAnswer):
     """The answer of the other system: its status if it came by HTTP, and the start of its body."""
 
     status: int | None
@@ -115,7 +119,7 @@ class Answered(Wire):
     truncated: bool
 
 
-class Trial(Wire):
+class Trial(WireAnswer):
     """The result of a trial; `reasons` say by fact, or for "" of all, why there is no value."""
 
     entity: Ref
@@ -130,40 +134,40 @@ class Trial(Wire):
 # Data sources as they are shown
 
 
-class ShownFact(Wire):
+class ShownFact(WireAnswer):
     """The type of a fact."""
 
     type: str
     metadata: dict[str, str]
-    description: str | UnsetType = UNSET
-    unit: str | UnsetType = UNSET
+    description: str | None = None
+    unit: str | None = None
 
 
-class ShownSource(Wire):
+class ShownSource(WireAnswer):
     """A data source, as discovery shows it too."""
 
     id: str
     title: str
     origin: Annotated[
-        Literal["builtin", "custom"], Meta(description="Whether it was defined by a user.")
+        str, known("builtin", "custom"), Meta(description="Whether it was defined by a user.")
     ]
     draft: Annotated[bool, Meta(description="It was never published.")]
     version: str
     schema: dict[str, ShownFact]
-    description: str | UnsetType = UNSET
-    cadence: str | UnsetType = UNSET
-    lifecycle: dict[str, Any] | UnsetType = UNSET
-    created_at: Time | UnsetType = UNSET
-    updated_at: Time | UnsetType = UNSET
-    handler_definition: dict[str, Any] | UnsetType = UNSET
-    timeout: dict[str, int] | UnsetType = UNSET
-    entity_filter: list[dict[str, Any]] | UnsetType = UNSET
+    description: str | None = None
+    cadence: str | None = None
+    lifecycle: dict[str, Any] | None = None
+    created_at: Time | None = None
+    updated_at: Time | None = None
+    handler_definition: dict[str, Any] | None = None
+    timeout: dict[str, int] | None = None
+    entity_filter: list[dict[str, Any]] | None = None
     problem: (
-        Annotated[str, Meta(description="Why it cannot be collected on this server.")] | UnsetType
-    ) = UNSET
+        Annotated[str, Meta(description="Why it cannot be collected on this server.")] | None
+    ) = None
 
 
-class PublishedVersion(Wire):
+class PublishedVersion(WireAnswer):
     """A version that was published."""
 
     version: str
@@ -171,7 +175,7 @@ class PublishedVersion(Wire):
     published_by: str
 
 
-class Definition(Wire):
+class Definition(WireAnswer):
     """Definition of a custom source.
 
     The documents are there for tokens that may write them: they hold configuration that nobody
@@ -184,48 +188,73 @@ class Definition(Wire):
     versions: Annotated[
         list[PublishedVersion], Meta(description="What was published, newest first; 50 at most.")
     ]
-    draft: Annotated[dict[str, Any] | None, Meta(description="What is not published yet.")] | (
-        UnsetType
-    ) = UNSET
-    published: _OptionalObject = UNSET
+    draft: Annotated[_Document, Meta(description="What is not published yet.")] = None
+    published: _Document = None
 
 
 class OneSource(ShownSource):
     """A data source, and of a custom one how it is defined."""
 
-    definition: Definition | UnsetType = UNSET
+    definition: Definition | None = None
 
 
-class Sources(Wire):
+class Sources(WireAnswer):
     """Data sources: the builtin ones first, then the custom ones by their ids."""
 
     data_sources: list[ShownSource]
     total_count: Count
-    next_cursor: Annotated[str, Meta(description="Asks for the next page.")] | UnsetType = UNSET
+    next_cursor: Annotated[str, Meta(description="Asks for the next page.")] | None = None
 
 
 # Runs
 
 
-class Run(Wire):
+class Run(WireAnswer):
     """A collection of a source; `covered`, `failed` and `skipped` count entities."""
 
     id: Count
     whole: Annotated[bool, Meta(description="Of every entity, not of some that were asked for.")]
     reason: Annotated[str, Meta(description="`cadence` or `asked`.")]
-    state: Literal["running", "done", "partial", "failed"]
+    state: Annotated[str, known("done", "failed", "partial", "running")]
     started_at: Time
     finished_at: Time | None
     entities: Count
     covered: Count
     failed: Count
+    incomplete: Annotated[
+        Count, Meta(description="Covered, but some facts could not be asked for.")
+    ]
     skipped: Count
     calls: Count
     rate_limit_left: int | None
     error: Annotated[str | None, Meta(description="The commonest reason for failures.")]
 
 
-class Runs(Wire):
+class Gap(WireAnswer):
+    """Facts that a run could not bring."""
+
+    place: Annotated[
+        str, Meta(description="A fact, or a group of facts; empty for everything of an entity.")
+    ]
+    reason: Annotated[str, Meta(description="One of the reasons, and what there is to say of it.")]
+    kind: Annotated[
+        str,
+        known("final", "passing", "skipped"),
+        Meta(
+            description="`passing`: could not be asked for, the last values are kept for a while. "
+            "`final`: the vendor says so. `skipped`: the entity does not say where to ask."
+        ),
+    ]
+    entities: Count
+
+
+class OneRun(Run):
+    """A run with what it could not bring, the commonest first."""
+
+    gaps: list[Gap]
+
+
+class Runs(WireAnswer):
     """The last runs of a source, newest first: 50 of everything and 50 of some entities."""
 
     runs: list[Run]

@@ -1,0 +1,44 @@
+"""Tokens as the access interface shows them."""
+
+from typing import Annotated
+
+from msgspec import Meta
+
+from factbook.schemas.common import Time, Uuid, WireAnswer
+
+PERMISSIONS = (
+    "access.token.manage",
+    "audit.read",
+    "catalog.entity-set.write",
+    "catalog.entity.read",
+    "events.read",
+    "tech-insights.data-source.read",
+    "tech-insights.data-source.write",
+    "tech-insights.fact.write",
+    "tech-insights.source.run",
+)
+PermissionName = Annotated[str, Meta(extra_json_schema={"enum": [*PERMISSIONS]})]
+
+
+class Token(WireAnswer):
+    """A token, without its value."""
+
+    id: Uuid
+    name: str
+    owner: Annotated[str, Meta(description="The user for whom it acts.")]
+    permissions: list[PermissionName]
+    created_at: Time
+    expires_at: Time | None
+    last_used_at: Time | None
+
+
+class MadeToken(Token):
+    """A new token with its value, which is never shown again."""
+
+    value: Annotated[str, Meta(pattern=r"^fbk_[0-9A-Za-z]{46}$")]
+
+
+class Tokens(WireAnswer):
+    """Every token that was not revoked."""
+
+    tokens: list[Token]
