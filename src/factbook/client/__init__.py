@@ -10,25 +10,14 @@ returns a `Call`: the request, and the reader of its answer. The two classes dif
 send one.
 """
 
-from factbook.client.answers import (
-    Ancestor,
-    Ancestry,
-    Changes,
-    Difference,
-    Entity,
-    FacetValue,
-    Initialized,
-    Notice,
-    PageInfo,
-    PushAnswer,
-    QueryPage,
-    Revision,
-    ServerInfo,
-    SetItem,
-    SetItemPage,
-    SetSummary,
-    ToolDescription,
-)
+from factbook.client.answers import DataSourcePage as SourcePage
+from factbook.client.answers import Entity, Initialized, ServerInfo
+from factbook.client.answers import PushAnswer as Pushed
+from factbook.client.answers import SetItem as Item
+from factbook.client.answers import SetItemPage as SetPage
+from factbook.client.answers import ToolDescription as Tool
+from factbook.client.answers import TrialAnswer as Tried
+from factbook.client.answers import WebhookAnswer as Webhook
 from factbook.client.calls import Call
 from factbook.client.clients import AsyncClient, Client
 from factbook.client.errors import (
@@ -39,24 +28,21 @@ from factbook.client.errors import (
     ToolCallError,
     UnexpectedAnswer,
 )
-from factbook.client.event_answers import Event, EventPage, TriedWebhook, Undelivered, Webhook
-from factbook.client.source_answers import (
-    DataSource,
-    EntityFacts,
-    FactsPage,
-    FactType,
-    HistoryPage,
-    PastFacts,
-    Problem,
-    PushedFacts,
-    PushedItem,
-    SourceDefinition,
-    SourcePage,
-    SourceRun,
-    Tried,
-    TriedAnswer,
-    Version,
-)
+from factbook.schemas.entities import Ancestor, Ancestry, FacetValue, PageInfo
+from factbook.schemas.entities import EntityPage as QueryPage
+from factbook.schemas.events import Event, TriedWebhook, Undelivered
+from factbook.schemas.events import Events as EventPage
+from factbook.schemas.facts import EntityFacts, PastFacts, PushedFacts, PushedItem
+from factbook.schemas.facts import History as HistoryPage
+from factbook.schemas.facts import ItemProblem as Problem
+from factbook.schemas.facts import LatestFacts as FactsPage
+from factbook.schemas.push import Changes, Difference, Notice, Revision, SetSummary
+from factbook.schemas.sources import Answered as TriedAnswer
+from factbook.schemas.sources import Definition as SourceDefinition
+from factbook.schemas.sources import OneSource as DataSource
+from factbook.schemas.sources import PublishedVersion as Version
+from factbook.schemas.sources import Run as SourceRun
+from factbook.schemas.sources import ShownFact as FactType
 
 __all__ = [
     "Ancestor",
@@ -79,24 +65,24 @@ __all__ = [
     "FactsPage",
     "HistoryPage",
     "Initialized",
-    "SetItem",
+    "Item",
     "Notice",
     "PageInfo",
     "PastFacts",
     "Problem",
     "ProtocolError",
-    "PushAnswer",
+    "Pushed",
     "PushedFacts",
     "PushedItem",
     "QueryPage",
     "Revision",
     "ServerInfo",
-    "SetItemPage",
+    "SetPage",
     "SetSummary",
     "SourceDefinition",
     "SourcePage",
     "SourceRun",
-    "ToolDescription",
+    "Tool",
     "ToolCallError",
     "Tried",
     "TriedAnswer",

@@ -4,23 +4,15 @@ from typing import Any
 
 import msgspec
 
+from factbook.schemas.common import WireAnswer
+from factbook.schemas.events import Undelivered, Webhook
+from factbook.schemas.push import Changes, Difference, Notice
+from factbook.schemas.sources import Answered, OneSource
+
 Entity = dict[str, Any]
 
 
-class Answer(msgspec.Struct, rename="camel"):
-    """Every answer; a member that this client does not know is ignored."""
-
-
-class Changes(Answer):
-    """How many entities a push added, updated, removed and left as they were."""
-
-    added: int
-    updated: int
-    removed: int
-    unchanged: int
-
-
-class SetItem(Answer):
+class SetItem(WireAnswer):
     """An entity of a set as the server stores it: the described `Item` without `rawData`.
 
     `rawData` has the content of `entity` again and would double the memory of a large set.
@@ -35,22 +27,7 @@ class SetItem(Answer):
     updated_at: str
 
 
-class Notice(Answer):
-    """Something to know about an entity that was stored nevertheless."""
-
-    path: str
-    message: str
-    entity_ref: str | None = None
-
-
-class Difference(Answer):
-    """What a push does to one entity: `added`, `updated` or `removed`."""
-
-    entity_ref: str
-    change: str
-
-
-class PushAnswer(Answer, omit_defaults=True):
+class PushAnswer(WireAnswer):
     """The result of a push, or of a dry run: that one has `difference` and no `items`.
 
     The server describes the two as `Pushed` and `Tried`.
@@ -65,17 +42,7 @@ class PushAnswer(Answer, omit_defaults=True):
     difference: list[Difference] | None = None
 
 
-class SetSummary(Answer):
-    """One set: how many entities it has, and which push changed it last."""
-
-    id: str
-    item_count: int
-    revision: int
-    updated_by: str
-    updated_at: str
-
-
-class SetItemPage(Answer, omit_defaults=True):
+class SetItemPage(WireAnswer):
     """A page of a set's entities; `next_cursor` asks for the next one and is None on the last."""
 
     set: str
@@ -84,53 +51,46 @@ class SetItemPage(Answer, omit_defaults=True):
     next_cursor: str | None = None
 
 
-class Revision(Answer, omit_defaults=True):
-    """One push that changed a set; `restored` is the revision whose content it put back."""
+class DataSourcePage(WireAnswer):
+    """A page of data sources: the builtin ones first, then the custom ones by their ids.
 
-    revision: int
-    created_by: str
-    created_at: str
-    changes: Changes
-    restored: int | None = None
+    They have a `definition`, which is None here: only a source that is asked for by its id has it.
+    """
 
-
-class PageInfo(Answer, omit_defaults=True):
-    """The cursors of the pages before and after; None where there is none."""
-
+    data_sources: list[OneSource]
+    total_count: int
     next_cursor: str | None = None
-    prev_cursor: str | None = None
 
 
-class QueryPage(Answer):
-    """A page of what a query found; `total_items` counts all of it."""
+class TrialAnswer(WireAnswer):
+    """The result of a trial, of the server or replayed: `Trial` without the entity.
 
-    items: list[Entity]
-    total_items: int
-    page_info: PageInfo
+    `reasons` says by fact, or "" for all of them, why there is none.
+    """
 
-
-class FacetValue(Answer):
-    """A value of a field, and how many entities have it."""
-
-    value: str
-    count: int
+    request: dict[str, Any] | None
+    answer: Answered | None
+    facts: dict[str, Any]
+    reasons: dict[str, str]
 
 
-class Ancestor(Answer):
-    """An entity, and the references of those that it comes from."""
+class WebhookAnswer(Webhook):
+    """A webhook, as every call answers with it; the server describes three types.
 
-    entity: Entity
-    parent_entity_refs: list[str]
+    `secret` is there when it was just made, `undelivered` when it was asked for by its id.
+    """
 
-
-class Ancestry(Answer):
-    """An entity and all that it comes from."""
-
-    root_entity_ref: str
-    items: list[Ancestor]
+    secret: str | None = None
+    undelivered: list[Undelivered] | None = None
 
 
-class ServerInfo(Answer, omit_defaults=True):
+class WebhookAnswers(WireAnswer):
+    """Every webhook, the oldest first."""
+
+    webhooks: list[WebhookAnswer]
+
+
+class ServerInfo(WireAnswer):
     """Name and version of a tool-call endpoint."""
 
     name: str
@@ -138,7 +98,7 @@ class ServerInfo(Answer, omit_defaults=True):
     title: str | None = None
 
 
-class Initialized(Answer, omit_defaults=True):
+class Initialized(WireAnswer):
     """The answer to a handshake: the protocol revision to speak, and with whom."""
 
     protocol_version: str
@@ -146,7 +106,7 @@ class Initialized(Answer, omit_defaults=True):
     instructions: str | None = None
 
 
-class ToolDescription(Answer, omit_defaults=True):
+class ToolDescription(WireAnswer):
     """A tool of the tool-call endpoint, with the JSON Schemas of its arguments and its answer."""
 
     name: str

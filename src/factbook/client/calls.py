@@ -12,8 +12,9 @@ from urllib.parse import quote
 import httpx2
 import msgspec
 
-from factbook.client.answers import PushAnswer, Revision, SetItemPage, SetSummary
+from factbook.client.answers import PushAnswer, SetItemPage
 from factbook.client.responses import decode
+from factbook.schemas.push import Revision, Revisions, Sets, SetSummary
 
 T = TypeVar("T")
 Parameters = list[tuple[str, str]]
@@ -40,14 +41,6 @@ class Call(Generic[T]):
     headers: dict[str, str] = field(default_factory=dict)
     timeout: float = TIMEOUT
     answers: Collection[int] = ()
-
-
-class _Sets(msgspec.Struct):
-    sets: list[SetSummary]
-
-
-class _Revisions(msgspec.Struct):
-    revisions: list[Revision]
 
 
 def parameters(**values: object) -> Parameters:
@@ -102,7 +95,7 @@ def push(
 def sets() -> Call[list[SetSummary]]:
     """Every set that has entities."""
     return Call(
-        method="GET", path=f"{_PUSH}/sets", read=lambda response: decode(_Sets, response).sets
+        method="GET", path=f"{_PUSH}/sets", read=lambda response: decode(Sets, response).sets
     )
 
 
@@ -125,7 +118,7 @@ def revisions(set_id: str) -> Call[list[Revision]]:
     return Call(
         method="GET",
         path=f"{_set_path(set_id)}/revisions",
-        read=lambda response: decode(_Revisions, response).revisions,
+        read=lambda response: decode(Revisions, response).revisions,
     )
 
 

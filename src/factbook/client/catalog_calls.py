@@ -1,6 +1,6 @@
 """The client's requests to the catalog: reading, counting, and changing one entity."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -9,11 +9,13 @@ from urllib.parse import parse_qsl, urlsplit
 import httpx2
 import msgspec
 
-from factbook.client.answers import Ancestry, Entity, FacetValue, QueryPage
+from factbook.client.answers import Entity
 from factbook.client.calls import Call, Parameters, parameters, segment
 from factbook.client.responses import decode, nothing, refusal
+from factbook.schemas.entities import Ancestry, EntitiesByRefs, EntityPage, FacetValue, FacetValues
 
 _CATALOG = "/api/catalog"
+_WARNINGS = "factbook-warnings"
 PAGE_SIZE = 500
 
 
@@ -23,14 +25,6 @@ class EntityBatch:
 
     items: list[Entity]
     next: "Call[EntityBatch] | None"
-
-
-class _Found(msgspec.Struct):
-    items: list[Entity | None]
-
-
-class _Facets(msgspec.Struct):
-    facets: dict[str, list[FacetValue]]
 
 
 class _Message(msgspec.Struct):
@@ -101,7 +95,7 @@ def entities_by_refs(
     return Call(
         method="POST",
         path=f"{_CATALOG}/entities/by-refs",
-        read=lambda response: decode(_Found, response).items,
+        read=lambda response: decode(EntitiesByRefs, response).items,
         content=msgspec.json.encode(body),
     )
 
@@ -116,7 +110,7 @@ def query(
     limit: int | None = None,
     offset: int | None = None,
     cursor: str | None = None,
-) -> Call[QueryPage]:
+) -> Call[EntityPage]:
     """A page of the entities that fit, with their number and the cursors of its neighbours.
 
     `filters` and `fields` are as for `entities`; `predicate` says more than `filters` can and is
@@ -140,7 +134,7 @@ def query(
         }
         given = {name: value for name, value in body.items() if value not in (None, [])}
         content = msgspec.json.encode(given)
-        return Call(method="POST", path=path, read=partial(decode, QueryPage), content=content)
+        return Call(method="POST", path=path, read=partial(decode, EntityPage), content=content)
     chosen = parameters(
         filter=filters,
         fields=",".join(fields) or None,
@@ -151,7 +145,7 @@ def query(
         offset=offset,
         cursor=cursor,
     )
-    return Call(method="GET", path=path, read=partial(decode, QueryPage), params=chosen)
+    return Call(method="GET", path=path, read=partial(decode, EntityPage), params=chosen)
 
 
 def facets(
@@ -164,7 +158,7 @@ def facets(
     return Call(
         method="GET",
         path=f"{_CATALOG}/entity-facets",
-        read=lambda response: decode(_Facets, response).facets,
+        read=lambda response: decode(FacetValues, response).facets,
         params=parameters(facet=list(facets), filter=filters),
     )
 
@@ -182,16 +176,18 @@ def validate(
     entity: Mapping[str, Any] | msgspec.Raw,
     *,
     location: str = "url:https://localhost/entity-validator",
+    warn: Callable[[str], None] | None = None,
 ) -> Call[list[str]]:
-    """What the server's strict rules find wrong with an entity; nothing when it is valid.
+    """List the problems that the server's strict rules find in an entity; none if it is valid.
 
     These rules are narrower than those of a push. `location` says where the entity would come
-    from. Nothing is written.
+    from. `warn` is given each sentence about annotations of a valid entity that no integration can
+    read. Nothing is written.
     """
     return Call(
         method="POST",
         path=f"{_CATALOG}/validate-entity",
-        read=_read_problems,
+        read=partial(_read_problems, warn),
         content=msgspec.json.encode({"entity": entity, "location": location}),
         answers=(400,),
     )
@@ -221,8 +217,11 @@ def _by_name(ref: str) -> str:
     return f"{_CATALOG}/entities/by-name/" + "/".join(map(segment, parts))
 
 
-def _read_problems(response: httpx2.Response) -> list[str]:
+def _read_problems(warn: Callable[[str], None] | None, response: httpx2.Response) -> list[str]:
     if response.is_success:
+        if warn is not None:
+            for sentence in _warnings(response):
+                warn(sentence)
         return []
     try:
         invalid = msgspec.json.decode(response.content, type=_Invalid)
@@ -230,3 +229,10 @@ def _read_problems(response: httpx2.Response) -> list[str]:
         # A request that cannot be read is answered 400 as well.
         raise refusal(response) from None
     return [error.message for error in invalid.errors]
+
+
+def _warnings(response: httpx2.Response) -> list[str]:
+    try:
+        return msgspec.json.decode(response.headers.get(_WARNINGS, "[]"), type=list[str])
+    except (msgspec.DecodeError, RecursionError):
+        return []  # another program's header

@@ -5,16 +5,13 @@ from functools import partial
 
 import msgspec
 
+from factbook.client.answers import WebhookAnswer, WebhookAnswers
 from factbook.client.calls import TIMEOUT, Call, parameters, segment
-from factbook.client.event_answers import EventPage, TriedWebhook, Webhook
 from factbook.client.responses import decode, nothing
+from factbook.schemas.events import Events, TriedWebhook
 
 _EVENTS = "/api/events"
 _WEBHOOKS = f"{_EVENTS}/webhooks"
-
-
-class _Webhooks(msgspec.Struct):
-    webhooks: list[Webhook]
 
 
 def events(
@@ -26,7 +23,7 @@ def events(
     entity: str | None = None,
     limit: int | None = None,
     wait: int | None = None,
-) -> Call[EventPage]:
+) -> Call[Events]:
     """A page of what changed: from the oldest event that is kept, or behind the cursor `after`.
 
     `after="now"` begins with what comes next; `wait` holds the answer back for up to so many
@@ -36,7 +33,7 @@ def events(
     return Call(
         method="GET",
         path=_EVENTS,
-        read=partial(decode, EventPage),
+        read=partial(decode, Events),
         params=parameters(
             after=after,
             type=list(types),
@@ -50,19 +47,21 @@ def events(
     )
 
 
-def webhooks() -> Call[list[Webhook]]:
+def webhooks() -> Call[list[WebhookAnswer]]:
     """Every webhook, the oldest first."""
     return Call(
-        method="GET", path=_WEBHOOKS, read=lambda response: decode(_Webhooks, response).webhooks
+        method="GET",
+        path=_WEBHOOKS,
+        read=lambda response: decode(WebhookAnswers, response).webhooks,
     )
 
 
-def webhook(webhook_id: str) -> Call[Webhook]:
+def webhook(webhook_id: str) -> Call[WebhookAnswer]:
     """A webhook, with what could not be delivered. Raises ApiError (404) when there is none."""
-    return Call(method="GET", path=_path(webhook_id), read=partial(decode, Webhook))
+    return Call(method="GET", path=_path(webhook_id), read=partial(decode, WebhookAnswer))
 
 
-def create_webhook(url: str, *, types: Sequence[str] = ()) -> Call[Webhook]:
+def create_webhook(url: str, *, types: Sequence[str] = ()) -> Call[WebhookAnswer]:
     """Send every event from now on to an address, or those of some types.
 
     The secret that signs them is in this answer and never again.
@@ -70,7 +69,7 @@ def create_webhook(url: str, *, types: Sequence[str] = ()) -> Call[Webhook]:
     return Call(
         method="POST",
         path=_WEBHOOKS,
-        read=partial(decode, Webhook),
+        read=partial(decode, WebhookAnswer),
         content=msgspec.json.encode({"url": url, "types": list(types)}),
     )
 
@@ -80,9 +79,11 @@ def delete_webhook(webhook_id: str) -> Call[None]:
     return Call(method="DELETE", path=_path(webhook_id), read=nothing)
 
 
-def enable_webhook(webhook_id: str) -> Call[Webhook]:
+def enable_webhook(webhook_id: str) -> Call[WebhookAnswer]:
     """Send to a webhook again, beginning with what could not be delivered."""
-    return Call(method="POST", path=f"{_path(webhook_id)}/enable", read=partial(decode, Webhook))
+    return Call(
+        method="POST", path=f"{_path(webhook_id)}/enable", read=partial(decode, WebhookAnswer)
+    )
 
 
 def test_webhook(webhook_id: str) -> Call[TriedWebhook]:

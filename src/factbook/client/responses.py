@@ -18,7 +18,7 @@ def decode(type_: type[T], response: httpx2.Response) -> T:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         asked = response.request
         raise UnexpectedAnswer(
-            f"{asked.method} {asked.url} gave an answer that is none of Factbook's: {error}"
+            f"{asked.method} {asked.url} gave an answer that is not Factbook's: {error}"
         ) from None
 
 

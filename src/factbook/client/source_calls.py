@@ -6,17 +6,11 @@ from typing import Any
 
 import msgspec
 
+from factbook.client.answers import DataSourcePage, TrialAnswer
 from factbook.client.calls import Call, parameters, segment
 from factbook.client.responses import decode, nothing
-from factbook.client.source_answers import (
-    DataSource,
-    FactsPage,
-    HistoryPage,
-    PushedFacts,
-    SourcePage,
-    SourceRun,
-    Tried,
-)
+from factbook.schemas.facts import History, LatestFacts, PushedFacts
+from factbook.schemas.sources import OneSource, Run, Runs
 
 PATH = "/api/tech-insights/v1"
 _SOURCES = f"{PATH}/data-sources"
@@ -24,22 +18,18 @@ _SOURCES = f"{PATH}/data-sources"
 _TEST_TIMEOUT = 180.0
 
 
-class _Runs(msgspec.Struct):
-    runs: list[SourceRun]
-
-
-def data_sources(*, limit: int | None = None, cursor: str | None = None) -> Call[SourcePage]:
+def data_sources(*, limit: int | None = None, cursor: str | None = None) -> Call[DataSourcePage]:
     """The data sources, builtin and custom: at most 100, or `limit` of them, from `cursor` on."""
     params = parameters(limit=limit, cursor=cursor)
-    return Call(method="GET", path=_SOURCES, read=partial(decode, SourcePage), params=params)
+    return Call(method="GET", path=_SOURCES, read=partial(decode, DataSourcePage), params=params)
 
 
-def data_source(source_id: str) -> Call[DataSource]:
+def data_source(source_id: str) -> Call[OneSource]:
     """The data source with this id. Raises ApiError with status 404 when there is none."""
-    return Call(method="GET", path=_path(source_id), read=partial(decode, DataSource))
+    return Call(method="GET", path=_path(source_id), read=partial(decode, OneSource))
 
 
-def put_data_source(definition: Mapping[str, Any]) -> Call[DataSource]:
+def put_data_source(definition: Mapping[str, Any]) -> Call[OneSource]:
     """Make a definition the draft of the data source that it names, new or not.
 
     One that says what is published already ends the draft. Raises ApiError (400) with every problem
@@ -48,12 +38,12 @@ def put_data_source(definition: Mapping[str, Any]) -> Call[DataSource]:
     return Call(
         method="PUT",
         path=_path(str(definition["id"])),
-        read=partial(decode, DataSource),
+        read=partial(decode, OneSource),
         content=msgspec.json.encode(definition),
     )
 
 
-def publish_data_source(source_id: str, *, force: bool = False) -> Call[DataSource]:
+def publish_data_source(source_id: str, *, force: bool = False) -> Call[OneSource]:
     """Publish the draft of a data source under its next version; without a draft nothing changes.
 
     Raises ApiError (409), unless forced, when a fact is removed or gets another type.
@@ -61,7 +51,7 @@ def publish_data_source(source_id: str, *, force: bool = False) -> Call[DataSour
     return Call(
         method="POST",
         path=f"{_path(source_id)}/publish",
-        read=partial(decode, DataSource),
+        read=partial(decode, OneSource),
         content=msgspec.json.encode({"force": force}),
     )
 
@@ -71,18 +61,18 @@ def delete_data_source(source_id: str) -> Call[None]:
     return Call(method="DELETE", path=_path(source_id), read=nothing)
 
 
-def test_data_source(definition: Mapping[str, Any], entity: str) -> Call[Tried]:
-    """Collect by a definition for one entity and store nothing; what was asked, and what came."""
+def test_data_source(definition: Mapping[str, Any], entity: str) -> Call[TrialAnswer]:
+    """Try a definition on one entity and store nothing; return request, answer and facts."""
     return Call(
         method="POST",
         path=f"{_path(str(definition['id']))}/test",
-        read=partial(decode, Tried),
+        read=partial(decode, TrialAnswer),
         content=msgspec.json.encode({"entity": entity, "definition": definition}),
         timeout=_TEST_TIMEOUT,
     )
 
 
-def run_data_source(source_id: str, *, entity: str | None = None) -> Call[SourceRun]:
+def run_data_source(source_id: str, *, entity: str | None = None) -> Call[Run]:
     """Begin to collect a data source now, for every entity or for one.
 
     Raises ApiError (409) when a run of everything is under way, or nothing collects the source.
@@ -90,17 +80,17 @@ def run_data_source(source_id: str, *, entity: str | None = None) -> Call[Source
     return Call(
         method="POST",
         path=f"{_path(source_id)}/run",
-        read=partial(decode, SourceRun),
+        read=partial(decode, Run),
         content=msgspec.json.encode({} if entity is None else {"entity": entity}),
     )
 
 
-def data_source_runs(source_id: str) -> Call[list[SourceRun]]:
+def data_source_runs(source_id: str) -> Call[list[Run]]:
     """The last runs of a data source, newest first."""
     return Call(
         method="GET",
         path=f"{_path(source_id)}/runs",
-        read=lambda response: decode(_Runs, response).runs,
+        read=lambda response: decode(Runs, response).runs,
     )
 
 
@@ -124,12 +114,12 @@ def facts(
     entity: str | None = None,
     limit: int | None = None,
     cursor: str | None = None,
-) -> Call[FactsPage]:
+) -> Call[LatestFacts]:
     """The latest facts of a data source: of one entity, or a page of all of them."""
     return Call(
         method="GET",
         path=_facts_path(source_id),
-        read=partial(decode, FactsPage),
+        read=partial(decode, LatestFacts),
         params=parameters(entity=entity, limit=limit, cursor=cursor),
     )
 
@@ -142,7 +132,7 @@ def fact_history(
     end: str | None = None,
     limit: int | None = None,
     cursor: str | None = None,
-) -> Call[HistoryPage]:
+) -> Call[History]:
     """A page of the facts that an entity had, newest first, of these data sources or of all.
 
     `start` and `end` are ISO 8601 with a UTC offset.
@@ -155,9 +145,7 @@ def fact_history(
         limit=limit,
         cursor=cursor,
     )
-    return Call(
-        method="GET", path=f"{PATH}/facts", read=partial(decode, HistoryPage), params=params
-    )
+    return Call(method="GET", path=f"{PATH}/facts", read=partial(decode, History), params=params)
 
 
 def _path(source_id: str) -> str:

@@ -7,10 +7,11 @@ from typing import Any, TypeVar
 import httpx2
 import msgspec
 
-from factbook.client.answers import Answer, Initialized, ToolDescription
+from factbook.client.answers import Initialized, ToolDescription
 from factbook.client.calls import Call
 from factbook.client.errors import ProtocolError, ToolCallError, UnexpectedAnswer
 from factbook.client.responses import decode
+from factbook.schemas.common import WireAnswer
 
 T = TypeVar("T")
 
@@ -33,7 +34,7 @@ class _Text(msgspec.Struct):
     text: str = ""
 
 
-class _CallResult(Answer):
+class _CallResult(WireAnswer):
     content: list[_Text]
     structured_content: dict[str, Any] | None = None
     is_error: bool = False
