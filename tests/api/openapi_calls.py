@@ -58,6 +58,8 @@ async def _pushes(service: Service) -> AsyncIterator[Call]:
     yield "setsPutSet", 200, await http.put(first, json=sent)
     yield "setsPutSet", 400, await http.put(first, json={"items": [{"kind": 1}]})
     yield "setsPutSet", 400, await http.put(first, content=b"{")
+    plain = {"content-type": "text/plain"}
+    yield "setsPutSet", 415, await http.put(first, content=b"{}", headers=plain)
     yield "setsPutSet", 412, await http.put(first, json=sent, headers={"if-match": '"9"'})
     yield "setsPutSet", 409, await http.put(f"{PUSH}/sets/second", json=sent)
     only = {"items": [component("web")]}
@@ -189,6 +191,7 @@ async def _sources(service: Service) -> AsyncIterator[Call]:
     yield "dataSourcesRun", 409, await http.post(f"{owners}/run", json={})
     yield "dataSourcesRun", 404, await http.post(f"{owners}/run", json={"entity": "api:none"})
     yield "dataSourcesListRuns", 200, await http.get(f"{owners}/runs")
+    yield "dataSourcesGetRun", 200, await http.get(f"{owners}/runs/1")
     yield "dataSourcesDelete", 204, await http.delete(owners)
     yield "dataSourcesDelete", 404, await http.delete(owners)
     yield "dataSourcesDelete", 409, await http.delete(f"{SOURCES}/techdocs")

@@ -186,7 +186,7 @@ async def test_a_parameter_with_one_value_can_be_given_once(
 ) -> None:
     answer = await service.http.get(path, params=[(name, "1"), (name, "2")])
     assert answer.status_code == 400
-    assert answer.json()["error"]["message"] == f"{name} can be given once, not 2 times."
+    assert answer.json()["error"]["message"] == f"{name} can be given only once, not 2 times."
 
 
 @pytest.mark.parametrize("value", ["", "three", '"3', '"3" "4"', "*, *", "-1"])

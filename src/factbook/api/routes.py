@@ -7,7 +7,7 @@ from starlette.types import ASGIApp
 
 from factbook.api.access import audit, tokens
 from factbook.api.catalog.routes import CATALOG_ROUTES
-from factbook.api.endpoint import Endpoint, Route
+from factbook.api.endpoint import NOTHING_STORED, Endpoint, Route
 from factbook.api.events.routes import EVENT_ROUTES
 from factbook.api.mcp import endpoint
 from factbook.api.openapi import openapi, operations
@@ -33,8 +33,8 @@ from factbook.auth.permissions import (
 from factbook.errors import ConflictError, PreconditionFailedError
 from factbook.http import error_responses
 from factbook.http.context import State
-from factbook.schemas import common as wire
-from factbook.schemas import push as wire_push
+from factbook.schemas import push as push_schemas
+from factbook.schemas import tokens as token_schemas
 from factbook.settings import Settings
 
 TOOL_CALLS = "/api/mcp/v1/tech-insights-facts"
@@ -80,17 +80,18 @@ ROUTES: Sequence[Route] = (
     ),
     *(route._replace(path=f"/api/catalog{route.path}") for route in CATALOG_ROUTES),
     *(route._replace(path=f"{TECH_INSIGHTS}{route.path}") for route in TECH_INSIGHTS_ROUTES),
-    Route("GET", TOKENS, tokens.list_all, _TOKENS, answer=wire.Tokens),
+    Route("GET", TOKENS, tokens.list_all, _TOKENS, answer=token_schemas.Tokens),
     Route(
         "POST",
         TOKENS,
         tokens.create,
         _TOKENS,
         body=tokens.NewToken,
-        answer=wire.MadeToken,
+        answer=token_schemas.MadeToken,
         status=201,
+        reading=NOTHING_STORED,
     ),
-    Route("DELETE", f"{TOKENS}/{{id}}", tokens.revoke, _TOKENS, status=204),
+    Route("DELETE", f"{TOKENS}/{{id}}", tokens.revoke, _TOKENS, status=204, reading=NOTHING_STORED),
     Route(
         "GET",
         f"{ACCESS}/audit",
@@ -109,9 +110,9 @@ ROUTES: Sequence[Route] = (
         media=audit.NDJSON,
     ),
     *(route._replace(path=f"{EVENTS}{route.path}") for route in EVENT_ROUTES),
-    Route("GET", "/healthz", operations.healthz, None, None, described=False),
-    Route("GET", "/readyz", operations.readyz, None, None, described=False),
-    Route("GET", "/metrics", operations.metrics, None, None, described=False),
+    Route("GET", "/healthz", operations.healthz, None, None, described=False, probe=True),
+    Route("GET", "/readyz", operations.readyz, None, None, described=False, probe=True),
+    Route("GET", "/metrics", operations.metrics, None, None, described=False, probe=True),
 )
 
 _SET = "/sets/{set_id}"
@@ -121,17 +122,18 @@ _REFUSALS = (ConflictError, PreconditionFailedError)
 
 # Below /api/catalog/<word>-entities, for the configured word and its aliases.
 PUSH_ROUTES: Sequence[Route] = (
-    Route("GET", "/sets", sets.list_sets, _READ, answer=wire_push.Sets),
+    Route("GET", "/sets", sets.list_sets, _READ, answer=push_schemas.Sets),
     Route(
         "PUT",
         _SET,
         sets.put_set,
         _WRITE,
         (DRY_RUN, ON_CONFLICT, MAX_REMOVALS, IF_MATCH),
-        body=wire_push.NewSet,
-        answer=(wire_push.Pushed, wire_push.Tried),
+        body=push_schemas.NewSet,
+        answer=(push_schemas.Pushed, push_schemas.Tried),
         headers=(ETAG,),
         refusals=_REFUSALS,
+        reading=_READ,
     ),
     Route(
         "GET",
@@ -139,7 +141,7 @@ PUSH_ROUTES: Sequence[Route] = (
         sets.get_set,
         _READ,
         (LIMIT, CURSOR),
-        answer=wire_push.SetPage,
+        answer=push_schemas.SetPage,
         headers=(ETAG,),
     ),
     Route(
@@ -148,9 +150,10 @@ PUSH_ROUTES: Sequence[Route] = (
         sets.post_to_set,
         _WRITE,
         (ON_CONFLICT, IF_MATCH),
-        body=wire_push.NewEntity,
-        answer=wire_push.WrittenItem,
+        body=push_schemas.NewEntity,
+        answer=push_schemas.WrittenItem,
         refusals=_REFUSALS,
+        reading=_READ,
     ),
     Route(
         "DELETE",
@@ -158,24 +161,33 @@ PUSH_ROUTES: Sequence[Route] = (
         sets.delete_set,
         _WRITE,
         (DRY_RUN, ON_CONFLICT, MAX_REMOVALS, IF_MATCH),
-        answer=(wire_push.Pushed, wire_push.Tried),
+        answer=(push_schemas.Pushed, push_schemas.Tried),
         headers=(ETAG,),
         refusals=_REFUSALS,
+        reading=_READ,
     ),
-    Route("GET", _REVISIONS, sets.list_revisions, _READ, answer=wire_push.Revisions),
+    Route("GET", _REVISIONS, sets.list_revisions, _READ, answer=push_schemas.Revisions),
     Route(
         "POST",
         f"{_REVISIONS}/{{number}}/restore",
         sets.restore_revision,
         _WRITE,
         (ON_CONFLICT, MAX_REMOVALS, IF_MATCH),
-        answer=wire_push.Pushed,
+        answer=push_schemas.Pushed,
         headers=(ETAG,),
         refusals=_REFUSALS,
+        reading=_READ,
     ),
     # Set ids that hold a slash, which no set can have.
     *(
-        Route(method, "/sets/{set_id:path}", sets.refuse_set_id, needed, described=False)
+        Route(
+            method,
+            "/sets/{set_id:path}",
+            sets.refuse_set_id,
+            needed,
+            described=False,
+            reading=NOTHING_STORED,
+        )
         for method, needed in (
             ("GET", _READ),
             ("PUT", _WRITE),
@@ -183,22 +195,29 @@ PUSH_ROUTES: Sequence[Route] = (
             ("DELETE", _WRITE),
         )
     ),
-    Route("GET", "/entities", sets.list_entities, _READ, (SET,), answer=wire_push.Items),
+    Route("GET", "/entities", sets.list_entities, _READ, (SET,), answer=push_schemas.Items),
     Route(
         "POST",
         "/entities",
         sets.post_entity,
         _WRITE,
         (ON_CONFLICT,),
-        body=wire_push.NewEntity,
-        answer=wire_push.WrittenItem,
+        body=push_schemas.NewEntity,
+        answer=push_schemas.WrittenItem,
         refusals=(ConflictError,),
+        reading=_READ,
     ),
     Route(
-        "GET", "/entities/by-ref/{ref:path}", sets.get_entity_by_ref, _READ, answer=wire_push.Item
+        "GET",
+        "/entities/by-ref/{ref:path}",
+        sets.get_entity_by_ref,
+        _READ,
+        answer=push_schemas.Item,
     ),
-    Route("GET", "/entities/{uid}", sets.get_entity, _READ, answer=wire_push.Item),
-    Route("DELETE", "/entities/{uid}", sets.delete_entity, _WRITE, status=204),
+    Route("GET", "/entities/{uid}", sets.get_entity, _READ, answer=push_schemas.Item),
+    Route(
+        "DELETE", "/entities/{uid}", sets.delete_entity, _WRITE, status=204, reading=NOTHING_STORED
+    ),
 )
 
 

@@ -27,10 +27,12 @@ from factbook.errors import (
     PayloadTooLargeError,
     TooManyRequestsError,
     UnavailableError,
+    UnsupportedMediaTypeError,
 )
-from factbook.http.context import State
+from factbook.http.context import HandlerContext
 from factbook.http.requests import Reply, Request
-from factbook.schemas.common import ErrorAnswer
+from factbook.schemas.common import DESCRIBED_AS
+from factbook.schemas.errors import ErrorAnswer
 
 _PART = re.compile(r"{(\w+)(?::path)?}")
 _SCHEMAS = "#/components/schemas/"
@@ -49,8 +51,11 @@ def document(
     """The description of the routes that are described."""
     described = [route for route in routes if route.described]
     types = [ErrorAnswer, *(type_ for route in described for type_ in _types(route))]
-    schemas, components = msgspec.json.schema_components(types, ref_template=f"{_SCHEMAS}{{name}}")
+    schemas, components = _components(types)
     by_type = dict(zip(map(repr, types), schemas, strict=True))
+    answers = [ErrorAnswer, *(type_ for route in described for type_ in _answers(route))]
+    for name in _components(answers)[1]:
+        _omit_defaults(components[name])
     paths: dict[str, dict[str, Schema]] = {}
     for route in described:
         path = _PART.sub(r"{\1}", route.path)
@@ -79,7 +84,7 @@ def serving(make: Callable[[], Schema]) -> Handler:
     def encoded() -> bytes:
         return msgspec.json.encode(make())
 
-    async def describe(request: Request, state: State) -> Reply:
+    async def describe(request: Request, state: HandlerContext) -> Reply:
         """This description."""
         return Reply(encoded())
 
@@ -178,7 +183,7 @@ def _refusals(route: Route) -> Sequence[type[FactbookError]]:
     if "{" in route.path:
         found.append(NotFoundError)
     if route.body is not None:
-        found.append(PayloadTooLargeError)
+        found += [PayloadTooLargeError, UnsupportedMediaTypeError]
     found += route.refusals
     return sorted(set(found), key=lambda error: (error.status, error.__name__))
 
@@ -196,9 +201,12 @@ def _refusal(error: type[FactbookError]) -> Schema:
     return answer
 
 
-def _types(route: Route) -> list[Any]:
-    given = (route.body, *_forms(route.answer), *route.other_answers.values())
-    return [type_ for type_ in given if type_ is not None]
+def _types(route: Route) -> tuple[Any, ...]:
+    return _answers(route) if route.body is None else (route.body, *_answers(route))
+
+
+def _answers(route: Route) -> tuple[Any, ...]:
+    return (*_forms(route.answer), *route.other_answers.values())
 
 
 def _forms(answer: Any) -> tuple[Any, ...]:
@@ -206,6 +214,30 @@ def _forms(answer: Any) -> tuple[Any, ...]:
     if answer is None:
         return ()
     return answer if isinstance(answer, tuple) else (answer,)
+
+
+def _components(types: Sequence[Any]) -> tuple[Sequence[Schema], dict[str, Schema]]:
+    schemas, components = msgspec.json.schema_components(types, ref_template=f"{_SCHEMAS}{{name}}")
+    return _exact(schemas), _exact(components)
+
+
+def _exact(schema: Any) -> Any:
+    """The schema with each `described_as` in the place of the type that clients read."""
+    if isinstance(schema, dict):
+        if DESCRIBED_AS in schema:
+            about = {key: schema[key] for key in ("description",) if key in schema}
+            return {**schema[DESCRIBED_AS], **about}
+        return {key: _exact(value) for key, value in schema.items()}
+    return [*map(_exact, schema)] if isinstance(schema, list | tuple) else schema
+
+
+def _omit_defaults(schema: Schema) -> None:
+    """Describe an answer's members with a default as left out then, and never null for that."""
+    for member in schema["properties"].values():
+        if "default" in member and member.pop("default") is None and "anyOf" in member:
+            member["anyOf"].remove({"type": "null"})
+            if len(member["anyOf"]) == 1:
+                member.update(member.pop("anyOf")[0])
 
 
 def _schemas(components: dict[str, Schema]) -> dict[str, Schema]:

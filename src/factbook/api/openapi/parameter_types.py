@@ -38,7 +38,7 @@ class Parameter(ABC, Generic[T]):
         """The one value, as it was sent; raises InputError for more than one."""
         found = request.all(self.name)
         if len(found) > 1:
-            raise InputError(f"{self.name} can be given once, not {len(found)} times.")
+            raise InputError(f"{self.name} can be given only once, not {len(found)} times.")
         if not found and self.required:
             raise InputError(f"{self.name} is required.")
         return found[0] if found else None

@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import Any, Final
 
+from factbook import invisible
 from factbook.api.openapi.parameter_types import (
     AnswerHeader,
     Choice,
@@ -35,7 +36,13 @@ class SetId(PathPart):
 
     def of(self, request: Request) -> str:
         text = request.parameter(self.name)
-        if not (0 < len(text) <= 128 and text.isprintable() and "/" not in text):
+        if 0 < len(text) <= 128 and text.isprintable() and "/" not in text:
+            return text
+        raise InputError(self.wrong)
+
+    def new(self, request: Request) -> str:
+        """The id where a set may be made; what is stored under any stays within reach."""
+        if invisible.has(text := self.of(request)):
             raise InputError(self.wrong)
         return text
 
@@ -64,7 +71,7 @@ class Number(Parameter[int]):
     def of(self, request: Request) -> int:
         text = request.parameter(self.name)
         if not (text.isascii() and text.isdigit() and len(text) < 12):
-            raise InputError(f'A revision is a whole number, not "{text}".')
+            raise InputError(f'{self.description[:-1]} is a whole number, not "{text}".')
         return int(text)
 
     @property
@@ -262,7 +269,7 @@ CONNECTION: Final = PathPart(
     format="connection-name",
 )
 SET_ID: Final = SetId(name="set_id", description="The set's id.", example="payments")
-NUMBER: Final = Number(name="number", description="The number of a revision.", example=1)
+NUMBER: Final = Number(name="number", description="The number of a revision or run.", example=1)
 PATH: Final[dict[str, Parameter[Any]]] = {
     part.name: part
     for part in (
