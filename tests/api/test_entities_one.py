@@ -129,11 +129,11 @@ async def test_thousands_of_references_are_answered_at_once(catalog: Service) ->
         ({"entityRefs": ["web"]}, "lacks a kind"),
         ({"entityRefs": ["component:"]}, "not of the form"),
         ({"entityRefs": [""]}, ""),
-        ({"entityRefs": "component:web"}, "does not fit"),
-        ({"entityRefs": [1]}, "does not fit"),
+        ({"entityRefs": "component:web"}, "is not valid"),
+        ({"entityRefs": [1]}, "is not valid"),
         ({}, "entityRefs"),
-        ([], "does not fit"),
-        ({"entityRefs": [], "fields": "kind"}, "does not fit"),
+        ([], "is not valid"),
+        ({"entityRefs": [], "fields": "kind"}, "is not valid"),
         ({"entityRefs": [], "fields": ["metadata.tags[0]"]}, "without indexes"),
     ],
 )
@@ -184,10 +184,17 @@ async def test_another_method_is_405_and_names_those_there_are(catalog: Service)
 
 @ON_SQLITE
 @pytest.mark.parametrize(
-    "path",
-    ["/api/catalog", "/api/catalog/entities/", "/api/catalog/entities/by-name/component/web", "/x"],
+    ("path", "advice"),
+    [
+        ("/api/catalog", ""),
+        ("/api/catalog/entities/", f" Addresses end without a slash: try {ENTITIES}."),
+        ("/api/catalog/entities/by-name/component/web", ""),
+        ("/x", ""),
+    ],
 )
-async def test_an_address_that_leads_nowhere_is_404(service: Service, path: str) -> None:
+async def test_an_address_that_leads_nowhere_is_404(
+    service: Service, path: str, advice: str
+) -> None:
     answer = await service.http.get(path)
     assert answer.status_code == 404
-    assert answer.json()["error"]["message"] == f"There is nothing at {path}."
+    assert answer.json()["error"]["message"] == f"There is nothing at {path}.{advice}"

@@ -15,7 +15,7 @@ from tests.service import Service
     [
         ({"$all": {}}, "$all takes a list"),
         ({"$any": [1]}, "not 1"),
-        ({"$any": [], "kind": "a"}, "stands alone"),
+        ({"$any": [], "kind": "a"}, "only key"),
         ({"$not": "component"}, "not 'component'"),
         ({"$nor": []}, "no operator"),
         ({"kind": None}, '"kind"'),

@@ -9,16 +9,26 @@ from factbook.auth.store import StoredToken
 from factbook.auth.token_rules import TokenRequest
 from factbook.clock import iso
 from factbook.http import audit
-from factbook.http.context import State
+from factbook.http.context import HandlerContext
 from factbook.http.requests import Reply, Request, reply
 from factbook.schemas import patterns
-from factbook.schemas.common import PermissionName
+from factbook.schemas.tokens import PermissionName
 
 
 class NewToken(msgspec.Struct, forbid_unknown_fields=True):
     """The body that asks for a token; all of the caller's permissions when none is named."""
 
-    name: Annotated[str, msgspec.Meta(min_length=1, max_length=200, examples=["ci"])]
+    name: Annotated[
+        str,
+        patterns.of(
+            patterns.TOKEN_NAME,
+            "token-name",
+            description="Spaces around it are cut off.",
+            min_length=1,
+            max_length=200,
+            examples=["ci"],
+        ),
+    ]
     permissions: list[PermissionName] = []
     expires: Annotated[
         str,
@@ -29,13 +39,15 @@ class NewToken(msgspec.Struct, forbid_unknown_fields=True):
     ] = tokens.DEFAULT_LIFETIME
 
 
-async def create(request: Request, state: State) -> Reply:
+async def create(request: Request, state: HandlerContext) -> Reply:
     """Make a token for the caller's user; its value is in this answer and never again."""
     asked: NewToken = await request.json(NewToken)
     caller = request.token
     assert caller is not None
     wanted = permissions.checked(asked.permissions or caller.permissions)
-    wish = TokenRequest(asked.name, wanted, tokens.lifetime(asked.expires))
+    wish = TokenRequest(
+        token_rules.name_checked(asked.name), wanted, tokens.lifetime(asked.expires)
+    )
     value = tokens.generate()
     write = audit.writing(request, state, audit.of_token("token.create"), 201)
     token = await write(
@@ -52,12 +64,12 @@ async def create(request: Request, state: State) -> Reply:
     return reply({**_render(token), "value": value}, 201)
 
 
-async def list_all(request: Request, state: State) -> Reply:
+async def list_all(request: Request, state: HandlerContext) -> Reply:
     """Every token that was not revoked, without its value."""
     return reply({"tokens": [_render(token) for token in await store.listed(state.database)]})
 
 
-async def revoke(request: Request, state: State) -> Reply:
+async def revoke(request: Request, state: HandlerContext) -> Reply:
     """Revoke a token for the very next request."""
     id_, now = request.parameter("id"), state.clock()
     write = audit.writing(request, state, audit.of_token("token.revoke"), 204)

@@ -71,7 +71,7 @@ def decode(text: str, type_: type[T], name: str) -> T:
     try:
         return msgspec.json.decode(base64.b64decode(text, altchars=b"-_"), type=type_)
     except (ValueError, msgspec.MsgspecError, RecursionError):
-        raise InputError(f"{name} is not a cursor that this interface gave.") from None
+        raise InputError(f"{name} is not a cursor from this interface.") from None
 
 
 def check_place(place: Place, order: Sequence[object], name: str) -> None:

@@ -21,7 +21,7 @@ from factbook.catalog.store.conditions import AllOf
 from factbook.catalog.store.entity_query import Query, SortField, StoredEntity
 from factbook.errors import NotFoundError
 from factbook.http import audit
-from factbook.http.context import State
+from factbook.http.context import HandlerContext
 from factbook.http.requests import Reply, Request
 from factbook.schemas.common import AnyRef, FieldPath, Predicate
 
@@ -39,7 +39,7 @@ class Refs(msgspec.Struct, forbid_unknown_fields=True):
     query: Predicate | UnsetType = UNSET
 
 
-async def list_entities(request: Request, state: State) -> Reply:
+async def list_entities(request: Request, state: HandlerContext) -> Reply:
     """Entities as a bare array; whole, or a page with a Link to the next."""
     projection = Projection.of(FIELDS.of(request))
     query = Query(filters.parse(FILTER.of(request)), _orders(ORDER.of(request)))
@@ -64,13 +64,13 @@ async def list_entities(request: Request, state: State) -> Reply:
     return Reply(array(found.items, projection), headers=headers)
 
 
-async def get_by_name(request: Request, state: State) -> Reply:
+async def get_by_name(request: Request, state: HandlerContext) -> Reply:
     """One entity by kind, namespace and name."""
     found = await _named(request, state)
     return Reply(found.render().encode())
 
 
-async def get_ancestry(request: Request, state: State) -> Reply:
+async def get_ancestry(request: Request, state: HandlerContext) -> Reply:
     """The origin of an entity: itself alone, as it was pushed and not found through another."""
     found = await _named(request, state)
     item = f'{{"entity":{found.render()},"parentEntityRefs":[]}}'
@@ -78,7 +78,7 @@ async def get_ancestry(request: Request, state: State) -> Reply:
     return Reply(f'{{"rootEntityRef":{ref},"items":[{item}]}}'.encode())
 
 
-async def _named(request: Request, state: State) -> StoredEntity:
+async def _named(request: Request, state: HandlerContext) -> StoredEntity:
     kind, namespace, name = (request.parameter(part) for part in ("kind", "namespace", "name"))
     found = await by_ref.entity(state.database, str(EntityRef.of(kind, namespace, name)))
     if found is None:
@@ -88,7 +88,7 @@ async def _named(request: Request, state: State) -> StoredEntity:
     return found
 
 
-async def get_by_uid(request: Request, state: State) -> Reply:
+async def get_by_uid(request: Request, state: HandlerContext) -> Reply:
     """One entity by its uid."""
     uid = request.parameter("uid")
     found = await by_ref.entity_by_uid(state.database, uid)
@@ -97,7 +97,7 @@ async def get_by_uid(request: Request, state: State) -> Reply:
     return Reply(found.render().encode())
 
 
-async def delete_by_uid(request: Request, state: State) -> Reply:
+async def delete_by_uid(request: Request, state: HandlerContext) -> Reply:
     """Remove one entity from wherever it is; nothing to remove is as good."""
     actor = Actor(request.actor, state.clock())
     await stored_sets.remove_one(
@@ -110,14 +110,14 @@ async def delete_by_uid(request: Request, state: State) -> Reply:
     return Reply(status=204)
 
 
-async def get_by_refs(request: Request, state: State) -> Reply:
+async def get_by_refs(request: Request, state: HandlerContext) -> Reply:
     """Entities in the order of the references, null for each that there is not."""
     limit = min(_LARGEST_LIST, state.settings.max_body_bytes)
     async with state.admission.room_for_body(request, limit):
         return await _by_refs(await request.json(Refs, limit), request, state)
 
 
-async def _by_refs(asked: Refs, request: Request, state: State) -> Reply:
+async def _by_refs(asked: Refs, request: Request, state: HandlerContext) -> Reply:
     projection = Projection.of(asked.fields)
     wanted = [str(refs.parse(text)) for text in asked.entity_refs]
     condition = filters.parse(FILTER.of(request))
@@ -150,14 +150,16 @@ def _next_link(request: Request, public_url: str, cursor: AfterCursor) -> str:
     return f'<{public_url.rstrip("/")}{quote(request.path)}?{query}>; rel="next"'
 
 
-def _all(state: State, query: Query, projection: Projection) -> AsyncIterator[bytes]:
+def _all(state: HandlerContext, query: Query, projection: Projection) -> AsyncIterator[bytes]:
     """Every entity of a query as a JSON array, in pieces."""
     if projection.keeps_all:
         return _array(entity_query.stream_text(state.database, query))
     return _array(_projected(state, query, projection))
 
 
-async def _projected(state: State, query: Query, projection: Projection) -> AsyncIterator[bytes]:
+async def _projected(
+    state: HandlerContext, query: Query, projection: Projection
+) -> AsyncIterator[bytes]:
     async for portion in entity_query.stream(state.database, query):
         yield b"".join([b"," + projection.apply(item.render()) for item in portion])
 

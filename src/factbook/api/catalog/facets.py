@@ -8,9 +8,11 @@ from factbook.api.openapi.parameters import FACET, FILTER
 from factbook.catalog import filters, predicates
 from factbook.catalog.store import facets
 from factbook.catalog.store.conditions import EVERYTHING, Condition
-from factbook.http.context import State
-from factbook.http.requests import Reply, Request, reply
-from factbook.schemas.common import Predicate, Wire
+from factbook.catalog.store.facets import Facet
+from factbook.http.context import HandlerContext
+from factbook.http.requests import Reply, Request, offloaded, reply
+from factbook.schemas.common import Predicate
+from factbook.schemas.entities import FacetValue
 
 
 class Facets(Struct, forbid_unknown_fields=True):
@@ -20,34 +22,29 @@ class Facets(Struct, forbid_unknown_fields=True):
     query: Predicate | UnsetType = UNSET
 
 
-class FacetValue(Wire):
-    """A value as it was written, and in how many entities."""
-
-    value: str
-    count: Annotated[int, Meta(ge=1)]
-
-
-class FacetValues(Wire):
-    """For each path that was asked for, its values in their order."""
-
-    facets: dict[str, list[FacetValue]]
-
-
-async def get_facets(request: Request, state: State) -> Reply:
+async def get_facets(request: Request, state: HandlerContext) -> Reply:
     """The values of some paths, with the number of entities that have each, by filter."""
     return await _answer(state, FACET.of(request), filters.parse(FILTER.of(request)))
 
 
-async def post_facets(request: Request, state: State) -> Reply:
+async def post_facets(request: Request, state: HandlerContext) -> Reply:
     """The values of some paths, with the number of entities that have each, by predicate."""
     body: Facets = await request.json(Facets)
     condition = EVERYTHING if body.query is UNSET else predicates.parse(body.query)
     return await _answer(state, body.facets, condition)
 
 
-async def _answer(state: State, keys: list[str], condition: Condition) -> Reply:
+async def _answer(state: HandlerContext, keys: list[str], condition: Condition) -> Reply:
     found = {}
     for key in keys:
-        values = await facets.facet(state.database, key, condition)
-        found[key] = [FacetValue(item.value, item.entities) for item in values]
-    return reply({"facets": found})
+        found[key] = await facets.facet(state.database, key, condition)
+    answer: Reply = await offloaded(_rendered, found)
+    return answer
+
+
+def _rendered(found: dict[str, list[Facet]]) -> Reply:
+    shown = {
+        key: [FacetValue(item.value, item.entities) for item in values]
+        for key, values in found.items()
+    }
+    return reply({"facets": shown})

@@ -4,11 +4,11 @@ from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from factbook.api.catalog.queries import PageInfo
 from factbook.errors import NotFoundError, UnsupportedError
-from factbook.http.context import State
+from factbook.http.context import HandlerContext
 from factbook.http.requests import Reply, Request, reply
 from factbook.schemas.common import Wire
+from factbook.schemas.entities import PageInfo
 
 _PUSH = (
     "This catalog does not read entities from locations: push them with "
@@ -46,27 +46,27 @@ class LocationPage(Wire):
     page_info: PageInfo
 
 
-async def list_locations(request: Request, state: State) -> Reply:
+async def list_locations(request: Request, state: HandlerContext) -> Reply:
     """Every location: none, as entities are pushed."""
     return reply([])
 
 
-async def query_locations(request: Request, state: State) -> Reply:
+async def query_locations(request: Request, state: HandlerContext) -> Reply:
     """Every location that a query finds: none, as entities are pushed."""
     await request.json(LocationQuery)
     return reply(LocationPage([], 0, PageInfo()))
 
 
-async def get_location(request: Request, state: State) -> Reply:
+async def get_location(request: Request, state: HandlerContext) -> Reply:
     """One location by its id: there is none."""
     raise NotFoundError(f"Found no location with ID {request.parameter('id')}")
 
 
-async def get_location_of_entity(request: Request, state: State) -> Reply:
+async def get_location_of_entity(request: Request, state: HandlerContext) -> Reply:
     """The location that an entity was read from: there is none."""
     raise NotFoundError("No entity of this catalog was read from a location: they are pushed.")
 
 
-async def refuse(request: Request, state: State) -> Reply:
+async def refuse(request: Request, state: HandlerContext) -> Reply:
     """Writing and analyzing locations is not offered."""
     raise UnsupportedError(_PUSH.format(word=state.settings.push_word))

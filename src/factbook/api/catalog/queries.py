@@ -31,10 +31,11 @@ from factbook.catalog.store import entity_query
 from factbook.catalog.store.conditions import AllOf, Condition, Contains
 from factbook.catalog.store.entity_query import Query, SortField, StoredEntityPage
 from factbook.errors import InputError
-from factbook.http.context import State
+from factbook.http.context import HandlerContext
 from factbook.http.requests import Reply, Request, decode
 from factbook.schemas import patterns
-from factbook.schemas.common import EntityParts, FieldPath, Predicate, Wire
+from factbook.schemas.common import FieldPath, Predicate
+from factbook.schemas.entities import PageInfo
 from factbook.storage import Database
 
 _LIMIT = 200
@@ -55,21 +56,6 @@ class ByQuery(Struct, forbid_unknown_fields=True, rename="camel"):
     cursor: Annotated[str, patterns.of(None, "query-cursor")] | UnsetType = UNSET
 
 
-class PageInfo(Wire):
-    """Cursors of the pages beside this one; left out where there is none."""
-
-    next_cursor: str | UnsetType = UNSET
-    prev_cursor: str | UnsetType = UNSET
-
-
-class EntityPage(Wire):
-    """A page of entities; `totalItems` counts those on all pages, and is 0 when excluded."""
-
-    items: list[EntityParts]
-    total_items: Annotated[int, Meta(ge=0)]
-    page_info: PageInfo
-
-
 class _QueryRequest(Struct):
     """The query of a request, from its own parameters or from a cursor."""
 
@@ -80,7 +66,7 @@ class _QueryRequest(Struct):
     continued: bool = False
 
 
-async def get_by_query(request: Request, state: State) -> Reply:
+async def get_by_query(request: Request, state: HandlerContext) -> Reply:
     """Entities page by page, by filter and text.
 
     Entities that lack an order field come last, in both directions, and are counted.
@@ -105,13 +91,13 @@ async def get_by_query(request: Request, state: State) -> Reply:
     return await _answer(state, _continued(asked, CURSOR_TEXT.of(request)), projection)
 
 
-async def post_by_query(request: Request, state: State) -> Reply:
+async def post_by_query(request: Request, state: HandlerContext) -> Reply:
     """Entities page by page, by predicate and text.
 
     Entities that lack an order field come last, in both directions, and are counted.
     """
     # The body may be left out.
-    body: ByQuery = decode(await request.body(_MAX_BODY, "a query") or b"{}", ByQuery)
+    body: ByQuery = decode(await request.json_body(_MAX_BODY, "a query") or b"{}", ByQuery)
     projection = Projection.of(body.fields)
     question = QueryCursor(
         order_fields=body.order_by,
@@ -134,7 +120,7 @@ def _continued(asked: _QueryRequest, cursor: str | None) -> _QueryRequest:
     return _QueryRequest(question, asked.limit, continued=True)
 
 
-async def _answer(state: State, asked: _QueryRequest, projection: Projection) -> Reply:
+async def _answer(state: HandlerContext, asked: _QueryRequest, projection: Projection) -> Reply:
     question = asked.question
     condition = _condition(question)
     query = Query(
@@ -185,10 +171,10 @@ def _page_info(asked: _QueryRequest, found: StoredEntityPage) -> PageInfo:
         return PageInfo()
     back = asked.question.is_previous
     return PageInfo(
-        next_cursor=_cursor(asked, found.places[-1], back=False) if found.more or back else UNSET,
+        next_cursor=_cursor(asked, found.places[-1], back=False) if found.more or back else None,
         prev_cursor=_cursor(asked, found.places[0], back=True)
         if (found.more if back else asked.continued or asked.offset)
-        else UNSET,
+        else None,
     )
 
 

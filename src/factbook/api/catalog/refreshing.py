@@ -6,7 +6,7 @@ from factbook.catalog import ref as refs
 from factbook.errors import NotFoundError
 from factbook.facts import refresh_requests
 from factbook.http import audit
-from factbook.http.context import State
+from factbook.http.context import HandlerContext
 from factbook.http.requests import Reply, Request
 from factbook.schemas.common import AnyRef
 
@@ -18,7 +18,7 @@ class Refresh(Struct, forbid_unknown_fields=True, rename="camel"):
     authorization_token: str | UnsetType = UNSET
 
 
-async def refresh(request: Request, state: State) -> Reply:
+async def refresh(request: Request, state: HandlerContext) -> Reply:
     """Queue a collection of one entity's facts; it begins within seconds of this answer."""
     asked: Refresh = await request.json(Refresh)
     ref = str(refs.parse(asked.entity_ref))

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from factbook.api.catalog import entities, entity_validation, facets, locations, queries, refreshing
-from factbook.api.endpoint import Route
+from factbook.api.endpoint import NOTHING_STORED, Route
 from factbook.api.openapi.parameters import (
     AFTER,
     CURSOR_TEXT,
@@ -22,7 +22,7 @@ from factbook.api.openapi.parameters import (
 )
 from factbook.auth.permissions import CATALOG_READ, SET_WRITE, SOURCE_RUN
 from factbook.errors import NotFoundError
-from factbook.schemas import common as wire
+from factbook.schemas import entities as schemas
 
 _READ = (CATALOG_READ,)
 _WRITE = (SET_WRITE,)
@@ -35,7 +35,10 @@ _BY_REFS = Route(
     _READ,
     (FILTER,),
     body=entities.Refs,
-    answer=wire.EntitiesByRefs,
+    answer=schemas.EntitiesByRefs,
+)
+_REFUSED = Route(
+    "POST", "/locations", locations.refuse, _WRITE, None, described=False, reading=NOTHING_STORED
 )
 
 # Below /api/catalog.
@@ -46,7 +49,7 @@ CATALOG_ROUTES: Sequence[Route] = (
         entities.list_entities,
         _READ,
         (FILTER, FIELDS, ORDER, LIMIT, OFFSET, AFTER),
-        answer=list[wire.EntityParts],
+        answer=list[schemas.EntityParts],
         headers=(LINK,),
     ),
     Route(
@@ -65,7 +68,7 @@ CATALOG_ROUTES: Sequence[Route] = (
             TEXT_TERM,
             TEXT_FIELDS,
         ),
-        answer=queries.EntityPage,
+        answer=schemas.EntityPage,
     ),
     Route(
         "POST",
@@ -74,22 +77,22 @@ CATALOG_ROUTES: Sequence[Route] = (
         _READ,
         body=queries.ByQuery,
         needs_body=False,
-        answer=queries.EntityPage,
+        answer=schemas.EntityPage,
     ),
-    Route("GET", _BY_NAME, entities.get_by_name, _READ, answer=wire.Entity),
-    Route("GET", f"{_BY_NAME}/ancestry", entities.get_ancestry, _READ, answer=wire.Ancestry),
+    Route("GET", _BY_NAME, entities.get_by_name, _READ, answer=schemas.Entity),
+    Route("GET", f"{_BY_NAME}/ancestry", entities.get_ancestry, _READ, answer=schemas.Ancestry),
     _BY_REFS,
     # As one client writes it, which follows no redirect.
     _BY_REFS._replace(path=f"{_BY_REFS.path}/", described=False),
-    Route("GET", _BY_UID, entities.get_by_uid, _READ, answer=wire.Entity),
-    Route("DELETE", _BY_UID, entities.delete_by_uid, _WRITE, status=204),
+    Route("GET", _BY_UID, entities.get_by_uid, _READ, answer=schemas.Entity),
+    Route("DELETE", _BY_UID, entities.delete_by_uid, _WRITE, status=204, reading=NOTHING_STORED),
     Route(
         "GET",
         "/entity-facets",
         facets.get_facets,
         _READ,
         (FACET, FILTER),
-        answer=facets.FacetValues,
+        answer=schemas.FacetValues,
     ),
     Route(
         "POST",
@@ -97,7 +100,7 @@ CATALOG_ROUTES: Sequence[Route] = (
         facets.post_facets,
         _READ,
         body=facets.Facets,
-        answer=facets.FacetValues,
+        answer=schemas.FacetValues,
     ),
     Route(
         "POST",
@@ -106,6 +109,7 @@ CATALOG_ROUTES: Sequence[Route] = (
         _READ,
         body=entity_validation.EntityToValidate,
         other_answers={400: entity_validation.EntityProblems},
+        headers=(entity_validation.WARNINGS,),
     ),
     Route(
         "POST",
@@ -114,6 +118,7 @@ CATALOG_ROUTES: Sequence[Route] = (
         (SOURCE_RUN,),
         body=refreshing.Refresh,
         refusals=(NotFoundError,),
+        reading=NOTHING_STORED,
     ),
     Route(
         "GET", "/locations", locations.list_locations, _READ, answer=list[locations.ListedLocation]
@@ -135,8 +140,8 @@ CATALOG_ROUTES: Sequence[Route] = (
         described=False,
     ),
     # Not offered, and said to be so to clients that other catalogs offer them to.
-    Route("POST", "/locations", locations.refuse, _WRITE, None, described=False),
-    Route("PUT", "/locations/{id}", locations.refuse, _WRITE, None, described=False),
-    Route("DELETE", "/locations/{id}", locations.refuse, _WRITE, None, described=False),
+    _REFUSED,
+    _REFUSED._replace(method="PUT", path="/locations/{id}"),
+    _REFUSED._replace(method="DELETE", path="/locations/{id}"),
     Route("POST", "/analyze-location", locations.refuse, _READ, None, described=False),
 )

@@ -10,8 +10,8 @@ from factbook.catalog import ref as refs
 from factbook.clock import iso
 from factbook.events import store
 from factbook.events.event import TYPES, FeedEvent, FeedPosition
-from factbook.events.store import EventFilter, Page
-from factbook.http.context import State
+from factbook.events.store import EventFilter, FeedPage
+from factbook.http.context import HandlerContext
 from factbook.http.requests import Reply, Request, reply
 from factbook.schemas import patterns
 
@@ -56,7 +56,7 @@ WAIT: Final = Integer(
 PARAMETERS: Final = (AFTER, TYPE, SET, SOURCE, ENTITY, FACTS_LIMIT, WAIT)
 
 
-async def list_events(request: Request, state: State) -> Reply:
+async def list_events(request: Request, state: HandlerContext) -> Reply:
     """Events, the oldest first.
 
     A page may hold few events, or none, while there are `more`: it looks at a bounded part of the
@@ -90,7 +90,7 @@ def _place(cursor: str | None) -> FeedPosition | None:
     return FeedPosition(int(position), int(item))
 
 
-def _shown(page: Page) -> dict[str, Any]:
+def _shown(page: FeedPage) -> dict[str, Any]:
     return {
         "events": [_event(event) for event in page.events],
         "nextCursor": f"{page.next.position}.{page.next.item}",

@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
-from factbook.api.endpoint import Route
+from factbook.api.endpoint import NOTHING_STORED, Route
 from factbook.api.events import events, webhooks
 from factbook.auth.permissions import EVENTS_READ, TOKEN_MANAGE
 from factbook.errors import ConflictError, GoneError
-from factbook.schemas import events as wire_events
+from factbook.schemas import events as schemas
 
 # A webhook takes events out of the service, and outlives the token of whoever made it.
 _HOOKS = (EVENTS_READ, TOKEN_MANAGE)
@@ -20,29 +20,33 @@ EVENT_ROUTES: Sequence[Route] = (
         events.list_events,
         (EVENTS_READ,),
         events.PARAMETERS,
-        answer=wire_events.Events,
+        answer=schemas.Events,
         refusals=(GoneError,),
     ),
-    Route("GET", _ALL, webhooks.list_all, _HOOKS, answer=wire_events.Webhooks),
+    Route("GET", _ALL, webhooks.list_all, _HOOKS, answer=schemas.Webhooks),
     Route(
         "POST",
         _ALL,
         webhooks.create,
         _HOOKS,
-        body=wire_events.NewWebhook,
-        answer=wire_events.MadeWebhook,
+        body=schemas.NewWebhook,
+        answer=schemas.MadeWebhook,
         status=201,
         refusals=(ConflictError,),
+        reading=NOTHING_STORED,
     ),
-    Route("GET", _ONE, webhooks.get, _HOOKS, (webhooks.ID,), answer=wire_events.WebhookDetail),
-    Route("DELETE", _ONE, webhooks.delete, _HOOKS, (webhooks.ID,), status=204),
+    Route("GET", _ONE, webhooks.get, _HOOKS, (webhooks.ID,), answer=schemas.WebhookDetail),
+    Route(
+        "DELETE", _ONE, webhooks.delete, _HOOKS, (webhooks.ID,), status=204, reading=NOTHING_STORED
+    ),
     Route(
         "POST",
         f"{_ONE}/enable",
         webhooks.enable,
         _HOOKS,
         (webhooks.ID,),
-        answer=wire_events.Webhook,
+        answer=schemas.Webhook,
+        reading=NOTHING_STORED,
     ),
     Route(
         "POST",
@@ -50,7 +54,8 @@ EVENT_ROUTES: Sequence[Route] = (
         webhooks.test,
         _HOOKS,
         (webhooks.ID,),
-        answer=wire_events.TriedWebhook,
+        answer=schemas.TriedWebhook,
         refusals=(ConflictError,),
+        reading=NOTHING_STORED,
     ),
 )
