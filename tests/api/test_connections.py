@@ -59,6 +59,7 @@ async def test_a_connection_is_shown_with_the_names_of_its_headers_and_no_value(
         ],
         "origin": "stored",
         "usedBy": [],
+        "usedByCount": 0,
         "createdAt": noon,
         "createdBy": "user:default/tester",
         "updatedAt": noon,
@@ -111,7 +112,7 @@ async def test_a_kept_value_never_goes_to_another_host(service: Service, elsewhe
         ({"baseUrl": "ci.test"}, "baseUrl", "begin with https://"),
         ({"baseUrl": f"https://u:{SECRET[7:]}@ci.test"}, "baseUrl", "without name, password"),
         ({"headers": {"x-token": None}}, "headers.x-token", "has no value yet"),
-        ({"headers": {f"{SECRET}": "x"}}, "headers", "has a name that is none"),
+        ({"headers": {f"{SECRET}": "x"}}, "headers", "has an invalid name"),
         ({"headers": {"x-token": f"{SECRET}\n"}}, "headers", "cannot be sent"),
         ({"headers": {"x-a": SECRET, "X-A": SECRET}}, "headers.X-A", "twice"),
         ({"headers": {"Host": SECRET}}, "headers.Host", "not a connection's"),
@@ -191,9 +192,10 @@ async def test_one_of_the_settings_wins_and_is_changed_there_alone(
         "headers": [{"name": "x-token", "setAt": None}],
         "origin": "settings",
         "usedBy": [],
+        "usedByCount": 0,
     }
     for answer in (await put(fixed), await fixed.http.delete(f"{CONNECTIONS}/ci")):
-        assert "one of the settings" in refusal(answer, 409)
+        assert "comes from the settings" in refusal(answer, 409)
 
 
 async def test_no_secret_is_in_an_answer_a_log_a_row_or_the_audit(service: Service) -> None:

@@ -131,7 +131,7 @@ async def test_a_body_that_is_no_push_is_refused_whole(
 @pytest.mark.parametrize(
     ("id_", "status", "words"),
     [
-        ("techdocs", 409, "techdocs is builtin: nobody can push facts to it."),
+        ("techdocs", 409, "techdocs is built in: facts cannot be pushed to it."),
         ("owners", 409, "owners is of type entity: its facts are collected."),
         ("nothing", 404, 'There is no data source "nothing".'),
         ("%00", 404, "There is no data source"),

@@ -74,7 +74,7 @@ async def test_a_body_that_is_no_source_is_refused(
 async def test_no_two_sources_share_an_id(service: Service) -> None:
     await define(service, pushed())
     answer = await service.http.post(SOURCES, json=pushed())
-    assert refusal(answer, 409) == "There is a data source coverage already; PUT replaces it."
+    assert refusal(answer, 409) == "There is already a data source coverage; PUT replaces it."
     for id_ in ("techdocs", "github"):
         for answer in (
             await service.http.post(SOURCES, json=pushed(id_)),

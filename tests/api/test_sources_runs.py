@@ -27,13 +27,14 @@ async def test_a_run_is_begun_told_and_listed(service: Service) -> None:
         "entities": 2,
         "covered": 0,
         "failed": 0,
+        "incomplete": 0,
         "skipped": 0,
         "calls": 0,
         "rateLimitLeft": None,
         "error": None,
     }
     again = await service.http.post(f"{SOURCES}/owners/run", json={})
-    assert refusal(again, 409) == "A run of everything of owners is under way already."
+    assert refusal(again, 409) == "A full run of owners is already in progress."
     of_one = await service.http.post(f"{SOURCES}/owners/run", json={"entity": WEB})
     assert of_one.status_code == 202, of_one.text
     assert (of_one.json()["whole"], of_one.json()["entities"]) == (False, 1)
@@ -58,8 +59,8 @@ async def test_a_draft_can_be_run(service: Service) -> None:
         ("owners", {"entity": "nobody"}, 400, "lacks a kind"),
         ("owners", {"entity": ""}, 400, "not of the form"),
         ("owners", {"entity": "resource:db"}, 409, "entityFilter of owners leaves"),
-        ("owners", {"entity": 7}, 400, "The body does not fit"),
-        ("owners", {"all": True}, 400, "The body does not fit"),
+        ("owners", {"entity": 7}, 400, "The body is not valid"),
+        ("owners", {"all": True}, 400, "The body is not valid"),
         ("coverage", {}, 409, "coverage is not collected: its facts are pushed."),
         ("techdocs", {}, 409, "read from the catalog"),
         ("broken", {}, 409, "broken cannot be collected"),

@@ -8,32 +8,32 @@ from factbook.datasources import connections
 from factbook.datasources.connection_store import ConnectionInput
 from factbook.datasources.connections import ConnectionDetail
 from factbook.http import audit
-from factbook.http.context import State
+from factbook.http.context import SourceContext
 from factbook.http.requests import Reply, Request, decode, reply
 from factbook.schemas.connections import NewConnection
 
 _LARGEST = 256 * 1024
 
 
-async def list_all(request: Request, state: State) -> Reply:
+async def list_all(request: Request, state: SourceContext) -> Reply:
     """Every connection that sources may ask, without its secrets."""
     found = await connections.listed(state.database, state.registry)
-    return reply({"connections": [_render(one) for one in found]})
+    return reply({"connections": [_render(one, request) for one in found]})
 
 
-async def get(request: Request, state: State) -> Reply:
+async def get(request: Request, state: SourceContext) -> Reply:
     """A connection, without its secrets."""
     name = CONNECTION.of(request)
-    return reply(_render(await connections.one(state.database, state.registry, name)))
+    return reply(_render(await connections.one(state.database, state.registry, name), request))
 
 
-async def put(request: Request, state: State) -> Reply:
+async def put(request: Request, state: SourceContext) -> Reply:
     """Make a connection, or change it.
 
     Sources that ask it do so with the new values from their next call on.
     """
     name = CONNECTION.of(request)
-    body = await request.body(_LARGEST, "a connection")
+    body = await request.json_body(_LARGEST, "a connection")
     given: NewConnection = decode(body, NewConnection)
     wanted = ConnectionInput(
         base_url=given.base_url,
@@ -51,10 +51,10 @@ async def put(request: Request, state: State) -> Reply:
         now=state.clock(),
         write=audit.writing(request, state, audit.of_connection()),
     )
-    return reply(_render(found))
+    return reply(_render(found, request))
 
 
-async def delete(request: Request, state: State) -> Reply:
+async def delete(request: Request, state: SourceContext) -> Reply:
     """Remove a connection that no data source asks."""
     name = CONNECTION.of(request)
     write = audit.writing(request, state, audit.of_connection(deleted=True), 204)
@@ -62,7 +62,7 @@ async def delete(request: Request, state: State) -> Reply:
     return Reply(status=204)
 
 
-def _render(shown: ConnectionDetail) -> dict[str, Any]:
+def _render(shown: ConnectionDetail, request: Request) -> dict[str, Any]:
     found: dict[str, Any] = {
         "name": shown.name,
         "baseUrl": shown.base_url,
@@ -73,7 +73,8 @@ def _render(shown: ConnectionDetail) -> dict[str, Any]:
             for name, time in shown.headers.items()
         ],
         "origin": "settings" if shown.stored is None else "stored",
-        "usedBy": shown.used_by,
+        "usedBy": shown.used_by if request.may_read else [],
+        "usedByCount": len(shown.used_by),
     }
     if shown.problem is not None:
         found["problem"] = shown.problem

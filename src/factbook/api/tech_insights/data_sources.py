@@ -1,20 +1,22 @@
 """Data sources over HTTP: the builtin ones to read, those of users to define, publish and run."""
 
+import dataclasses
 from typing import Any
 
-from factbook.api.openapi.parameters import SOURCE_CURSOR, SOURCE_ID, SOURCE_LIMIT
-from factbook.api.tech_insights import known_sources
+from factbook.api.openapi.parameters import NUMBER, SOURCE_CURSOR, SOURCE_ID, SOURCE_LIMIT
 from factbook.audit.trail import AuditEntry
 from factbook.auth.permissions import SOURCE_WRITE
 from factbook.clock import iso
 from factbook.collection import run_log, run_now
 from factbook.datasources import define, definitions
 from factbook.datasources.definitions import StoredSource
+from factbook.errors import NotFoundError
+from factbook.facts import datasource
 from factbook.facts.datasource import DataSource
 from factbook.http import audit
-from factbook.http.context import State
+from factbook.http.context import SourceContext
 from factbook.http.requests import Reply, Request, decode, reply
-from factbook.scheduling import runs
+from factbook.scheduling import gaps, runs
 from factbook.scheduling.runs import RunRecord
 from factbook.schemas.sources import NewRun, Publish
 
@@ -27,9 +29,9 @@ _MOST_VERSIONS = 50
 Document = dict[str, Any]
 
 
-async def list_all(request: Request, state: State) -> Reply:
+async def list_all(request: Request, state: SourceContext) -> Reply:
     """Every data source: the builtin ones, then those that users defined, by their ids."""
-    known = await known_sources.known(state)
+    known = await state.registry.latest()
     found = list(known.sources.values())
     cursor, limit = SOURCE_CURSOR.of(request), SOURCE_LIMIT.of(request) or _PAGE
     begin = 0 if cursor is None else _place(found, cursor, state)
@@ -43,7 +45,7 @@ async def list_all(request: Request, state: State) -> Reply:
     return reply(body)
 
 
-async def create(request: Request, state: State) -> Reply:
+async def create(request: Request, state: SourceContext) -> Reply:
     """Define a data source; it is a draft until it is published."""
     document = await _document(request, state)
     actor, now = request.actor, state.clock()
@@ -51,10 +53,10 @@ async def create(request: Request, state: State) -> Reply:
     stored = await define.create(
         state.database, state.registry, document, actor=actor, now=now, write=write
     )
-    return await _one(request, state, stored, 201)
+    return await _one(request, state, stored, 201, sent=document)
 
 
-async def get(request: Request, state: State) -> Reply:
+async def get(request: Request, state: SourceContext) -> Reply:
     """A data source; of a custom one how it is defined, to tokens that may write it."""
     source_id = SOURCE_ID.of(request)
     if source_id in state.sources:
@@ -62,7 +64,7 @@ async def get(request: Request, state: State) -> Reply:
     return await _one(request, state, await define.existing(state.database, source_id))
 
 
-async def replace(request: Request, state: State) -> Reply:
+async def replace(request: Request, state: SourceContext) -> Reply:
     """Make the body the draft of a data source, which is made when there is none.
 
     What says the same as what is there changes nothing.
@@ -73,10 +75,10 @@ async def replace(request: Request, state: State) -> Reply:
     stored = await define.replace(
         state.database, state.registry, document, actor=actor, now=now, write=write
     )
-    return await _one(request, state, stored)
+    return await _one(request, state, stored, sent=document)
 
 
-async def delete(request: Request, state: State) -> Reply:
+async def delete(request: Request, state: SourceContext) -> Reply:
     """Remove a data source with its facts, their history and its runs."""
     source_id = SOURCE_ID.of(request)
     write = audit.writing(request, state, AuditEntry("data-source.delete", source_id), 204)
@@ -84,13 +86,13 @@ async def delete(request: Request, state: State) -> Reply:
     return Reply(status=204)
 
 
-async def publish(request: Request, state: State) -> Reply:
+async def publish(request: Request, state: SourceContext) -> Reply:
     """Publish the draft of a data source under its next semantic version.
 
     A fact that is removed or gets another type is refused with 409, unless forced.
     """
     source_id = SOURCE_ID.of(request)
-    wanted: Publish = decode(await request.body(_SMALL, "a publication") or b"{}", Publish)
+    wanted: Publish = decode(await request.json_body(_SMALL, "a publication") or b"{}", Publish)
     now = state.clock()
     stored = await define.publish(
         state.database,
@@ -104,10 +106,10 @@ async def publish(request: Request, state: State) -> Reply:
     return await _one(request, state, stored)
 
 
-async def run(request: Request, state: State) -> Reply:
+async def run(request: Request, state: SourceContext) -> Reply:
     """Begin to collect a data source now, of every entity or of one."""
     source_id = SOURCE_ID.of(request)
-    wanted: NewRun = decode(await request.body(_SMALL, "a run") or b"{}", NewRun)
+    wanted: NewRun = decode(await request.json_body(_SMALL, "a run") or b"{}", NewRun)
     found = await run_now.run(
         state.database,
         state.registry,
@@ -118,24 +120,45 @@ async def run(request: Request, state: State) -> Reply:
         write=audit.writing(request, state, audit.of_run(source_id, wanted.entity), 202),
     )
     state.tracer.asked_for(run_log.work(source_id, found.id, found.deadline))
-    return reply(_run(found), 202)
+    # Whatever went wrong since it began is for those who may read runs.
+    return reply(_run(found if request.may_read else found._replace(error=None)), 202)
 
 
-async def list_runs(request: Request, state: State) -> Reply:
+async def list_runs(request: Request, state: SourceContext) -> Reply:
     """The last runs of a data source, newest first, with their figures and errors."""
-    source = await known_sources.one(state, SOURCE_ID.of(request))
+    source = await define.known(state.registry, SOURCE_ID.of(request))
     found = await runs.recent(state.database, source.id, _MOST_RUNS)
     return reply({"runs": [_run(each) for each in found]})
 
 
-async def _document(request: Request, state: State, source_id: str | None = None) -> Document:
+async def get_run(request: Request, state: SourceContext) -> Reply:
+    """A run of a data source, with the facts that it could not bring by place and reason."""
+    source, run_id = await define.known(state.registry, SOURCE_ID.of(request)), NUMBER.of(request)
+    found = await runs.run(state.database, run_id)
+    if found is None or found.source_id != source.id:
+        raise NotFoundError(f"There is no run {run_id} of {source.id}; old ones are forgotten.")
+    listed = await gaps.listed(state.database, run_id)
+    return reply({**_run(found), "gaps": [gap._asdict() for gap in listed]})
+
+
+async def _document(
+    request: Request, state: SourceContext, source_id: str | None = None
+) -> Document:
     """The document in the body; raises InvalidItemsError with all that is wrong with it."""
-    body = await request.body(_LARGEST, "a data source")
+    body = await request.json_body(_LARGEST, "a data source")
     depth = state.settings.max_json_depth
     return await define.checked(decode(body, Document), state.registry, depth, source_id)
 
 
-async def _one(request: Request, state: State, stored: StoredSource, status: int = 200) -> Reply:
+async def _one(
+    request: Request,
+    state: SourceContext,
+    stored: StoredSource,
+    status: int = 200,
+    sent: Document | None = None,
+) -> Reply:
+    if not request.may_read:
+        return reply(_shown(_unread(stored, sent)), status)
     versions = await definitions.versions(state.database, stored.id)
     about: dict[str, Any] = {
         "pending": stored.draft is not None,
@@ -158,13 +181,20 @@ async def _one(request: Request, state: State, stored: StoredSource, status: int
     return reply({**shown, "definition": about}, status)
 
 
+def _unread(stored: StoredSource, sent: Document | None) -> DataSource:
+    """A source for a token that may not read it: its version, and the parts that were sent."""
+    nothing = DataSource(id=stored.id, title=stored.id)
+    source = nothing if sent is None else datasource.parse(sent)
+    return dataclasses.replace(source, draft=stored.published is None, version=stored.version)
+
+
 def _shown(source: DataSource, problem: str | None = None) -> dict[str, Any]:
     kind = source.handler.type if source.handler else ""
     origin = "builtin" if kind == "builtin" else "custom"
     return {**source.render(), "origin": origin, **({"problem": problem} if problem else {})}
 
 
-def _place(found: list[DataSource], cursor: str, state: State) -> int:
+def _place(found: list[DataSource], cursor: str, state: SourceContext) -> int:
     """Start of the page after the source with this id, which may be gone."""
     ids = [source.id for source in found]
     if cursor in ids:
@@ -183,6 +213,7 @@ def _run(found: RunRecord) -> dict[str, Any]:
         "entities": found.entities,
         "covered": found.covered,
         "failed": found.failed,
+        "incomplete": found.incomplete,
         "skipped": found.skipped,
         "calls": found.calls,
         "rateLimitLeft": found.rate_limit_left,

@@ -18,20 +18,19 @@ from factbook.api.openapi.parameters import (
     HISTORY_START,
     SOURCE_ID,
 )
-from factbook.api.tech_insights import known_sources
 from factbook.catalog import ref as refs
 from factbook.catalog.store import by_ref as catalog_reading
 from factbook.catalog.validation import deeper_than
 from factbook.clock import iso, milliseconds
 from factbook.collection import run_now
-from factbook.datasources import definitions
+from factbook.datasources import define, definitions
 from factbook.errors import ConflictError, InputError
 from factbook.facts import history_queries, pushed_facts, store
 from factbook.facts.datasource import DataSource
 from factbook.facts.history_queries import HistoryEntry, HistoryPosition
 from factbook.facts.pushed_facts import FactItem, FactItemResult
 from factbook.http import audit
-from factbook.http.context import State
+from factbook.http.context import SourceContext
 from factbook.http.requests import Reply, Request, reply
 from factbook.integrations import catalog
 from factbook.schemas.facts import NewFacts, NewItems
@@ -46,21 +45,21 @@ _MOST_SOURCES = 100
 EntityFacts = dict[str, Any]
 
 
-async def push(request: Request, state: State) -> Reply:
+async def push(request: Request, state: SourceContext) -> Reply:
     """Push facts about entities to a data source of the type `push`.
 
     What is wrong with an item is in the answer, and the rest of it is stored. An item that is sent
     again changes nothing. One that is older than the entity's latest facts goes into history alone.
     """
     source_id = SOURCE_ID.of(request)
-    source = await known_sources.one(state, source_id)
+    source = await define.known(state.registry, source_id)
     _check_pushed(source)
     async with state.admission.room_for_body(request, _LARGEST):
         given: NewItems = await request.json(NewItems, _LARGEST)
         return await _pushed(given, source_id, request, state)
 
 
-async def _pushed(given: NewItems, source_id: str, request: Request, state: State) -> Reply:
+async def _pushed(given: NewItems, source_id: str, request: Request, state: SourceContext) -> Reply:
     """The answer to a push of these items, which are stored."""
     depth, now = state.settings.max_json_depth, state.clock()
     read = [_item(each, depth, now) for each in given.items]
@@ -81,9 +80,9 @@ async def _pushed(given: NewItems, source_id: str, request: Request, state: Stat
     return reply(body)
 
 
-async def latest(request: Request, state: State) -> Reply:
+async def latest(request: Request, state: SourceContext) -> Reply:
     """The latest facts of a data source, of every tracked entity or of one."""
-    source = await known_sources.one(state, SOURCE_ID.of(request))
+    source = await define.known(state.registry, SOURCE_ID.of(request))
     body: dict[str, Any] = {"dataSourceId": source.id}
     if source.draft:
         body["draft"] = True
@@ -98,7 +97,7 @@ async def latest(request: Request, state: State) -> Reply:
     return reply({**body, "entities": found[:limit]})
 
 
-async def past(request: Request, state: State) -> Reply:
+async def past(request: Request, state: SourceContext) -> Reply:
     """The history of an entity's facts, newest first, of every data source or of some."""
     wanted = HISTORY_ENTITY.of(request)
     ref = str(refs.parse(wanted or ""))
@@ -121,11 +120,11 @@ def _check_pushed(source: DataSource) -> None:
     if kind == "push":
         return
     if kind == "builtin":
-        raise ConflictError(f"{source.id} is builtin: nobody can push facts to it.")
+        raise ConflictError(f"{source.id} is built in: facts cannot be pushed to it.")
+    only = "Only a data source of type push takes facts."
     raise ConflictError(
-        f"{source.id} is of type {kind}: its facts are collected. Only a data source of type push "
-        "takes facts."
-    )
+        f"{source.id} is of type {kind}: its facts are collected. {only}"
+    ).unless_read(ConflictError(f"The facts of {source.id} are collected. {only}"))
 
 
 # What was read of an item: the item, or the problems because of which there is none.
@@ -160,7 +159,7 @@ def _store(
     """Store the items; return the version of the source and the outcome of each item."""
     stored = definitions.read(transaction, source_id)
     if stored is None:  # deleted a moment ago
-        raise known_sources.missing(source_id)
+        raise define.missing(source_id)
     source = definitions.shown(stored)
     _check_pushed(source)
     items = [each for each in read if isinstance(each, FactItem)]
@@ -187,7 +186,7 @@ def _outcome(position: int, read: _Read, outcome: FactItemResult) -> dict[str, A
     }
 
 
-async def _latest_of(state: State, source: DataSource, ref: str) -> EntityFacts:
+async def _latest_of(state: SourceContext, source: DataSource, ref: str) -> EntityFacts:
     """The latest facts about one entity; raises NotFoundError when there is no such entity."""
     entity_id = await run_now.entity_id(state.database, ref)
     if catalog.answers(source.id):
@@ -197,18 +196,18 @@ async def _latest_of(state: State, source: DataSource, ref: str) -> EntityFacts:
     if found is None:
         return {"entityRef": ref, "facts": {}, "reasons": {}}
     shown = {"entityRef": ref, "facts": found.facts, "reasons": found.reasons}
-    return shown | ({"timestamp": iso(found.written_at)} if found.written_at else {})
+    return shown | ({} if found.brought_at is None else {"timestamp": iso(found.brought_at)})
 
 
 async def _latest_page(
-    state: State, source: DataSource, after: str, limit: int
+    state: SourceContext, source: DataSource, after: str, limit: int
 ) -> list[EntityFacts]:
     if catalog.answers(source.id):
         pages = catalog_reading.complying_pages(state.database, None, None, after, limit)
         return [_own(source, *row) async for rows in pages for row in rows]
     found = await store.page(state.database, source, after=after, limit=limit)
     return [
-        {"entityRef": one.ref, "facts": one.facts, "timestamp": iso(one.written_at)}
+        {"entityRef": one.ref, "facts": one.facts, "timestamp": iso(one.brought_at)}
         for one in found
     ]
 
@@ -219,7 +218,7 @@ def _own(source: DataSource, ref: str, bits: int, updated_at: int) -> EntityFact
     return {"entityRef": ref, "facts": facts, "timestamp": iso(updated_at)}
 
 
-async def _source_ids(request: Request, state: State) -> list[str] | None:
+async def _source_ids(request: Request, state: SourceContext) -> list[str] | None:
     """The sources that the query names; raises NotFoundError for one that there is not."""
     texts = HISTORY_SOURCES.of(request)
     if not texts:
@@ -228,7 +227,7 @@ async def _source_ids(request: Request, state: State) -> list[str] | None:
     if len(named) > _MOST_SOURCES:
         raise InputError(f"dataSourceIds can name {_MOST_SOURCES} data sources at most.")
     for id_ in named:
-        await known_sources.one(state, id_)
+        await define.known(state.registry, id_)
     return named
 
 

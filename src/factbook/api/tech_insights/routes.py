@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from factbook.api.endpoint import Route
+from factbook.api.endpoint import NOTHING_STORED, Route
 from factbook.api.openapi.parameters import (
     CONNECTION,
     ENTITY,
@@ -13,6 +13,7 @@ from factbook.api.openapi.parameters import (
     HISTORY_ENTITY,
     HISTORY_SOURCES,
     HISTORY_START,
+    NUMBER,
     SOURCE_CURSOR,
     SOURCE_ID,
     SOURCE_LIMIT,
@@ -26,9 +27,9 @@ from factbook.auth.permissions import (
     SOURCE_WRITE,
 )
 from factbook.errors import ConflictError, NotFoundError
-from factbook.schemas import connections as wire_connections
-from factbook.schemas import facts as wire_facts
-from factbook.schemas import sources as wire_sources
+from factbook.schemas import connections as connection_schemas
+from factbook.schemas import facts as fact_schemas
+from factbook.schemas import sources as source_schemas
 
 _READ = (SOURCE_READ,)
 _WRITE = (SOURCE_WRITE,)
@@ -49,31 +50,40 @@ TECH_INSIGHTS_ROUTES: Sequence[Route] = (
         data_sources.list_all,
         _READ,
         (SOURCE_LIMIT, SOURCE_CURSOR),
-        answer=wire_sources.Sources,
+        answer=source_schemas.Sources,
     ),
     Route(
         "POST",
         _SOURCES,
         data_sources.create,
         _WRITE,
-        body=wire_sources.NewDataSource,
-        answer=wire_sources.OneSource,
+        body=source_schemas.NewDataSource,
+        answer=source_schemas.OneSource,
         status=201,
         refusals=_CONFLICT,
+        reading=_READ,
     ),
-    Route("GET", _SOURCE, data_sources.get, _READ, (SOURCE_ID,), answer=wire_sources.OneSource),
+    Route("GET", _SOURCE, data_sources.get, _READ, (SOURCE_ID,), answer=source_schemas.OneSource),
     Route(
         "PUT",
         _SOURCE,
         data_sources.replace,
         _WRITE,
         (SOURCE_ID,),
-        body=wire_sources.NewDataSource,
-        answer=wire_sources.OneSource,
+        body=source_schemas.NewDataSource,
+        answer=source_schemas.OneSource,
         refusals=_CONFLICT,
+        reading=_READ,
     ),
     Route(
-        "DELETE", _SOURCE, data_sources.delete, _WRITE, (SOURCE_ID,), status=204, refusals=_CONFLICT
+        "DELETE",
+        _SOURCE,
+        data_sources.delete,
+        _WRITE,
+        (SOURCE_ID,),
+        status=204,
+        refusals=_CONFLICT,
+        reading=NOTHING_STORED,
     ),
     Route(
         "POST",
@@ -81,10 +91,11 @@ TECH_INSIGHTS_ROUTES: Sequence[Route] = (
         data_sources.publish,
         _WRITE,
         (SOURCE_ID,),
-        body=wire_sources.Publish,
+        body=source_schemas.Publish,
         needs_body=False,
-        answer=wire_sources.OneSource,
+        answer=source_schemas.OneSource,
         refusals=_CONFLICT,
+        reading=_READ,
     ),
     Route(
         "POST",
@@ -93,9 +104,10 @@ TECH_INSIGHTS_ROUTES: Sequence[Route] = (
         # It shows what an entity holds, and makes the service call others.
         (CATALOG_READ, SOURCE_WRITE),
         (SOURCE_ID,),
-        body=wire_sources.NewTrial,
-        answer=wire_sources.Trial,
+        body=source_schemas.NewTrial,
+        answer=source_schemas.Trial,
         refusals=_CONFLICT,
+        reading=_READ,
     ),
     Route(
         "POST",
@@ -103,11 +115,12 @@ TECH_INSIGHTS_ROUTES: Sequence[Route] = (
         data_sources.run,
         (SOURCE_RUN,),
         (SOURCE_ID,),
-        body=wire_sources.NewRun,
+        body=source_schemas.NewRun,
         needs_body=False,
-        answer=wire_sources.Run,
+        answer=source_schemas.Run,
         status=202,
         refusals=_CONFLICT,
+        reading=_READ,
     ),
     Route(
         "GET",
@@ -115,14 +128,23 @@ TECH_INSIGHTS_ROUTES: Sequence[Route] = (
         data_sources.list_runs,
         _READ,
         (SOURCE_ID,),
-        answer=wire_sources.Runs,
+        answer=source_schemas.Runs,
+    ),
+    Route(
+        "GET",
+        f"{_SOURCE}/runs/{{number}}",
+        data_sources.get_run,
+        _READ,
+        (SOURCE_ID, NUMBER),
+        answer=source_schemas.OneRun,
     ),
     Route(
         "GET",
         _CONNECTIONS,
         connections.list_all,
         _WRITE,
-        answer=wire_connections.Connections,
+        answer=connection_schemas.Connections,
+        reading=_READ,
     ),
     Route(
         "GET",
@@ -130,7 +152,8 @@ TECH_INSIGHTS_ROUTES: Sequence[Route] = (
         connections.get,
         _WRITE,
         (CONNECTION,),
-        answer=wire_connections.ShownConnection,
+        answer=connection_schemas.ShownConnection,
+        reading=_READ,
     ),
     Route(
         "PUT",
@@ -138,9 +161,10 @@ TECH_INSIGHTS_ROUTES: Sequence[Route] = (
         connections.put,
         _WRITE,
         (CONNECTION,),
-        body=wire_connections.NewConnection,
-        answer=wire_connections.ShownConnection,
+        body=connection_schemas.NewConnection,
+        answer=connection_schemas.ShownConnection,
         refusals=_CONFLICT,
+        reading=_READ,
     ),
     Route(
         "DELETE",
@@ -150,6 +174,7 @@ TECH_INSIGHTS_ROUTES: Sequence[Route] = (
         (CONNECTION,),
         status=204,
         refusals=_CONFLICT,
+        reading=_READ,
     ),
     Route(
         "GET",
@@ -157,7 +182,7 @@ TECH_INSIGHTS_ROUTES: Sequence[Route] = (
         facts.past,
         _READ_FACTS,
         (HISTORY_ENTITY, HISTORY_SOURCES, HISTORY_START, HISTORY_END, FACTS_LIMIT, HISTORY_CURSOR),
-        answer=wire_facts.History,
+        answer=fact_schemas.History,
         refusals=(NotFoundError,),
     ),
     Route(
@@ -166,7 +191,7 @@ TECH_INSIGHTS_ROUTES: Sequence[Route] = (
         facts.latest,
         _READ_FACTS,
         (SOURCE_ID, ENTITY, FACTS_LIMIT, FACTS_CURSOR),
-        answer=wire_facts.LatestFacts,
+        answer=fact_schemas.LatestFacts,
     ),
     Route(
         "POST",
@@ -174,8 +199,9 @@ TECH_INSIGHTS_ROUTES: Sequence[Route] = (
         facts.push,
         (FACT_WRITE,),
         (SOURCE_ID,),
-        body=wire_facts.NewItems,
-        answer=wire_facts.PushedFacts,
+        body=fact_schemas.NewItems,
+        answer=fact_schemas.PushedFacts,
         refusals=_CONFLICT,
+        reading=_READ_FACTS,
     ),
 )

@@ -5,22 +5,32 @@ from typing import Any
 from msgspec import UNSET
 
 from factbook.api.openapi.parameters import SOURCE_ID
-from factbook.collection import TrialResponse, run_now
-from factbook.http.context import State
+from factbook.auth.permissions import SOURCE_READ, TITLES
+from factbook.collection import run_now
+from factbook.datasources.trial import TrialResponse
+from factbook.errors import NotAllowedError
+from factbook.http.context import SourceContext
 from factbook.http.requests import Reply, Request, decode, reply
 from factbook.schemas.sources import NewTrial
 
 _LARGEST = 512 * 1024
 
 
-async def create(request: Request, state: State) -> Reply:
+async def create(request: Request, state: SourceContext) -> Reply:
     """Collect for one entity, and store nothing.
 
-    The answer of the other system is shown as it came, up to 64 KiB of it.
+    The answer of the other system is shown as it came, up to 64 KiB of it. A token that may not
+    read data sources has to send a definition.
     """
     source_id = SOURCE_ID.of(request)
-    wanted: NewTrial = decode(await request.body(_LARGEST, "a trial"), NewTrial)
+    wanted: NewTrial = decode(await request.json_body(_LARGEST, "a trial"), NewTrial)
     document = None if wanted.definition is UNSET else wanted.definition
+    if document is None and not request.may_read:
+        raise NotAllowedError(
+            "Without a definition in the body a trial shows the stored one, which needs the "
+            f'permission "{TITLES[SOURCE_READ]}" ({SOURCE_READ}).',
+            missing=(SOURCE_READ,),
+        )
     depth = state.settings.max_json_depth
     made = await run_now.to_try(state.database, state.registry, source_id, document, depth)
     ref, found = await run_now.trial(
