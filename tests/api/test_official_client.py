@@ -120,7 +120,12 @@ async def asks_for_one(client: Client) -> None:
             "hasTags": True,
             "hasOwner": True,
         },
-        "entity-ownership": {"hasOwner": True, "hasGroupOwner": True, "hasRelationships": False},
+        "entity-ownership": {
+            "hasOwner": True,
+            "hasGroupOwner": True,
+            "hasRelationships": False,
+            "ownerExists": False,
+        },
         "techdocs": {"hasTechdocsRef": False},
     }
     for source, facts in expected.items():
@@ -165,6 +170,7 @@ async def asks_for_compliance(client: Client) -> None:
         "hasOwner": True,
         "hasGroupOwner": True,
         "hasRelationships": False,
+        "ownerExists": False,
     }
     assert found["unknownReasons"] == {}
     found = await ask(

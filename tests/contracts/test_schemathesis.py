@@ -21,6 +21,8 @@ SCHEMATHESIS = Path(sys.executable).with_name("schemathesis")
 HERE = Path(__file__).parent
 SOAK = bool(os.environ.get("FACTBOOK_SOAK"))
 EXAMPLES = 1_000 if SOAK else 200
+# A run for a change tries the same requests each time; `make soak` tries new ones.
+SEED = [] if SOAK else ["--seed", "16"]
 PHASES = {"examples", "coverage", "fuzzing", "stateful"}
 # It asks as quickly as it can, and without or with wrong tokens too: higher, not off.
 LIMITS = {
@@ -87,6 +89,7 @@ def run(
             "run", server.url + address,
             "--header", f"Authorization: Bearer {token}",
             "--max-examples", str(EXAMPLES),
+            *SEED,
             "--report", "json",
             "--report-json-path", report,
             "--no-color",
