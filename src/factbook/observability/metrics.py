@@ -4,201 +4,152 @@ They are plain numbers, counted by the event loop alone, without names of entiti
 tokens; `prometheus` puts them into Prometheus's form on a scrape.
 """
 
+import asyncio
+import time
+from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable
+from typing import Final, TypeVar
 
-from prometheus_client import CollectorRegistry, generate_latest
-from prometheus_client.core import (
-    CounterMetricFamily,
-    GaugeMetricFamily,
-    HistogramMetricFamily,
-    InfoMetricFamily,
-    Metric,
-)
-from prometheus_client.gc_collector import GCCollector
-from prometheus_client.platform_collector import PlatformCollector
-from prometheus_client.process_collector import ProcessCollector
+from factbook.storage import Database, Transaction
 
-from factbook import __version__
-from factbook.clock import SECOND
-from factbook.facts.datasource import DataSource
-from factbook.facts.health import interval, next_run
-from factbook.observability.durations import Durations
-from factbook.observability.load import Load
-from factbook.scheduling.runs import SourceHealth
+T = TypeVar("T")
 
-_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"})
+_SECONDS: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 60)
+_BOUNDS: Final = (*(str(bound) for bound in _SECONDS), "+Inf")
+_LOOK_SECONDS: Final = 0.5
+_METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"})
+
+
+class Durations:
+    """Histogram of durations."""
+
+    __slots__ = ("buckets", "total")
+
+    def __init__(self) -> None:
+        self.buckets = [0] * (len(_SECONDS) + 1)
+        self.total = 0.0
+
+    def add(self, seconds: float) -> None:
+        """Count one duration."""
+        self.buckets[bisect_left(_SECONDS, seconds)] += 1
+        self.total += seconds
+
+    def cumulative(self) -> list[tuple[str, float]]:
+        """Each bound with the number of durations up to it."""
+        count, found = 0, []
+        for bound, inside in zip(_BOUNDS, self.buckets, strict=True):
+            count += inside
+            found.append((bound, float(count)))
+        return found
+
+
+class _Write:
+    """A requested write; `begun` is the start of its transaction."""
+
+    __slots__ = ("asked", "begun")
+
+    def __init__(self) -> None:
+        self.asked = time.perf_counter()
+        self.begun: float | None = None
+
+
+class Load:
+    """Measures waiting and running times in this process."""
+
+    def __init__(self) -> None:
+        self.lag = Durations()
+        self.waits = Durations()
+        self.writes = Durations()
+        self.open: set[_Write] = set()
+
+    @property
+    def waiting(self) -> int:
+        """Writes that wait for their turn."""
+        return sum(one.begun is None for one in self.open)
+
+    async def watch(self) -> None:
+        """Measure the lag of the event loop until cancelled."""
+        while True:
+            before = time.perf_counter()
+            await asyncio.sleep(_LOOK_SECONDS)
+            self.lag.add(max(0.0, time.perf_counter() - before - _LOOK_SECONDS))
 
 
 class Metrics:
     """The metrics of one process."""
 
     def __init__(self) -> None:
-        self._requests: dict[tuple[str, str, int], Durations] = {}
-        self._tools: Counter[tuple[str, str]] = Counter()
-        self._entities: Counter[str] = Counter()
-        self._left_out_of_audit = 0
-        self._messages: Counter[str] = Counter()
+        self.requests: dict[tuple[str, str, int], Durations] = {}  # by route, method and status
+        self.calls: Counter[tuple[str, str]] = Counter()  # by tool and outcome
+        self.entities: Counter[str] = Counter()  # by kind of change
+        self.refusals_left_out = 0
+        self.messages: Counter[str] = Counter()  # by outcome
+        self.shed_requests: Counter[str] = Counter()  # by reason
+        self.cut_off_answers: Counter[str] = Counter()  # by reason
         self.load = Load()
-        self._shed: Counter[str] = Counter()
-        self._further: Iterable[Metric] = ()
-        self._registry = CollectorRegistry()
-        for collector in (GCCollector, PlatformCollector, ProcessCollector):
-            collector(registry=self._registry)
-        self._registry.register(self)
 
     def answered(self, route: str, method: str, status: int, seconds: float) -> None:
         """Count one answered request."""
-        durations = self._requests.get((route, method, status))
+        durations = self.requests.get((route, method, status))
         if durations is None:
             # A client can make up methods, and every one would be remembered.
             key = (route, method if method in _METHODS else "other", status)
-            durations = self._requests.setdefault(key, Durations())
+            durations = self.requests.setdefault(key, Durations())
         durations.add(seconds)
 
     def called(self, tool: str, outcome: str) -> None:
         """Count one tool call."""
-        self._tools[tool, outcome] += 1
+        self.calls[tool, outcome] += 1
 
     def pushed(self, changes: dict[str, int]) -> None:
         """Count what one push changed."""
-        self._entities.update(changes)
+        self.entities.update(changes)
 
     def left_out_of_audit(self, records: int) -> None:
-        """Count refused calls that the audit does not hold."""
-        self._left_out_of_audit += records
+        """Count refused calls that the audit does not record."""
+        self.refusals_left_out += records
 
     def shed(self, reason: str) -> None:
-        """Count a request that was refused because of too many others."""
-        self._shed[reason] += 1
+        """Count a request refused because of overload."""
+        self.shed_requests[reason] += 1
+
+    def incomplete(self, reason: str) -> None:
+        """Count an answer that ended before it was complete."""
+        self.cut_off_answers[reason] += 1
 
     def posted(self, outcome: str) -> None:
         """Count one message to a webhook."""
-        self._messages[outcome] += 1
-
-    def render(self, further: Iterable[Metric] = ()) -> bytes:
-        """The metrics, and `further` ones, in Prometheus's text format."""
-        self._further = further
-        return generate_latest(self._registry)
-
-    def collect(self) -> Iterator[Metric]:
-        """What was counted, as Prometheus's client library takes it."""
-        requests = HistogramMetricFamily(
-            "factbook_http_request_seconds",
-            "Seconds from a request's first byte to its answer's first.",
-            labels=("route", "method", "status"),
-        )
-        for (route, method, status), durations in self._requests.items():
-            labels = (route, method, str(status))
-            requests.add_metric(labels, durations.cumulative(), durations.total)
-        yield requests
-        tools = CounterMetricFamily(
-            "factbook_tool_calls", "Tool calls, by tool and outcome.", labels=("tool", "outcome")
-        )
-        for (tool, outcome), count in self._tools.items():
-            tools.add_metric((tool, outcome), count)
-        yield tools
-        entities = CounterMetricFamily(
-            "factbook_pushed_entities",
-            "Entities that pushes added, updated, removed or left unchanged.",
-            labels=("change",),
-        )
-        for change, count in self._entities.items():
-            entities.add_metric((change,), count)
-        yield entities
-        yield CounterMetricFamily(
-            "factbook_audit_dropped",
-            "Refused calls that are not in the audit, because there were too many.",
-            value=self._left_out_of_audit,
-        )
-        shed = CounterMetricFamily(
-            "factbook_requests_shed",
-            "Requests refused because more was asked than could be answered.",
-            labels=("reason",),
-        )
-        for reason in ("under_way", "body"):
-            shed.add_metric((reason,), self._shed[reason])
-        yield shed
-        messages = CounterMetricFamily(
-            "factbook_webhook_messages_sent",
-            "Messages that this process sent to webhooks, by what came of it.",
-            labels=("outcome",),
-        )
-        for outcome in ("delivered", "failed"):
-            messages.add_metric((outcome,), self._messages[outcome])
-        yield messages
-        yield InfoMetricFamily("factbook_build", "What runs.", value={"version": __version__})
-        yield from self._further
+        self.messages[outcome] += 1
 
 
-def of_sources(
-    sources: Mapping[str, DataSource], known: Mapping[str, SourceHealth], now: int
-) -> Iterator[Metric]:
-    """How each source is doing that has been collected. Alerts go by the times."""
-    for name, about, value in _SOURCE_GAUGES:
-        gauge = GaugeMetricFamily(f"factbook_source_{name}", about, labels=("source",))
-        for id_, source in sources.items():
-            if id_ in known and (number := value(source, known[id_], now)) is not None:
-                gauge.add_metric((id_,), number)
-        if gauge.samples:
-            yield gauge
-    entities = GaugeMetricFamily(
-        "factbook_source_entities",
-        "Entities that the last run covered, failed or skipped.",
-        labels=("source", "outcome"),
-    )
-    for id_ in sources.keys() & known.keys():
-        if last := known[id_].last:
-            for outcome in ("covered", "failed", "skipped"):
-                entities.add_metric((id_, outcome), getattr(last, outcome))
-    if entities.samples:
-        yield entities
+class CountedDatabase:
+    """Database wrapper that measures writes; everything else is passed through."""
 
+    def __init__(self, inner: Database, load: Load) -> None:
+        self._inner = inner
+        self._load = load
+        self.dialect, self.remembered = inner.dialect, inner.remembered
+        self.one, self.all, self.search = inner.one, inner.all, inner.search
+        self.find, self.refresh = inner.find, inner.refresh
+        self.pages, self.text, self.moment = inner.pages, inner.text, inner.moment
+        self.apart, self.check, self.trouble = inner.apart, inner.check, inner.trouble
+        self.reads, self.close = inner.reads, inner.close
 
-def _seconds(milliseconds: int | None) -> float | None:
-    return None if milliseconds is None else milliseconds / SECOND
+    async def write(self, function: Callable[[Transaction], T]) -> T:
+        """Run `function` in a measured transaction and return its result."""
+        this, load = _Write(), self._load
 
+        def work(transaction: Transaction) -> T:
+            # One that is run again does not wait again.
+            this.begun = this.begun or time.perf_counter()
+            return function(transaction)
 
-_Value = Callable[[DataSource, SourceHealth, int], float | None]
-_SOURCE_GAUGES: tuple[tuple[str, str, _Value], ...] = (
-    (
-        "up",
-        "Whether the last run brought anything.",
-        lambda _, health, now: float(health.down_since is None),
-    ),
-    (
-        "last_success_timestamp_seconds",
-        "When a run last brought something.",
-        lambda _, health, now: _seconds(health.succeeded_at),
-    ),
-    (
-        "last_run_duration_seconds",
-        "How long the last run took.",
-        lambda _, health, now: _seconds(health.last and health.last.duration),
-    ),
-    (
-        "last_run_calls",
-        "Calls that the last run made.",
-        lambda _, health, now: health.last and health.last.calls,
-    ),
-    (
-        "rate_limit_remaining",
-        "Calls that the vendor's tightest limit still allowed at the end of the last run.",
-        lambda _, health, now: health.last and health.last.rate_limit_left,
-    ),
-    (
-        "next_run_timestamp_seconds",
-        "When the source is collected next.",
-        lambda source, health, now: _seconds(next_run(source, health, now)),
-    ),
-    (
-        "cadence_seconds",
-        "How far apart the moments are at which the source is collected.",
-        lambda source, _, now: _seconds(interval(source, now)),
-    ),
-    (
-        "credential_expiry_timestamp_seconds",
-        "When the credential expires, where the vendor says so.",
-        lambda _, health, now: _seconds(health.credential_expires_at),
-    ),
-)
+        load.open.add(this)
+        try:
+            return await self._inner.write(work)
+        finally:
+            load.open.discard(this)
+            if this.begun is not None:
+                load.waits.add(this.begun - this.asked)
+                load.writes.add(time.perf_counter() - this.begun)
