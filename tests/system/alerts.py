@@ -21,6 +21,8 @@ class Case(NamedTuple):
 
 ONE = {"job": "factbook", "instance": "one"}
 SOURCE = {"job": "factbook", "source": "github"}
+DOWN = SOURCE | {"state": "down"}
+PARTIAL = SOURCE | {"state": "partial"}
 JOB = {"job": "factbook"}
 
 
@@ -53,6 +55,9 @@ CALLS = of("source_last_run_calls", SOURCE, instance="one")
 EXPIRY = of("source_credential_expiry_timestamp_seconds", SOURCE, instance="one")
 OLDEST_BATCH = of("collection_oldest_timestamp_seconds", ONE)
 OLDEST_MESSAGE = of("webhook_oldest_timestamp_seconds", ONE)
+SWEPT = of("housekeeping_last_success_timestamp_seconds", ONE, part="audit")
+PART = {"job": "factbook", "part": "audit"}
+BELIEVED = of("housekeeping_clock_believed", ONE)
 UP = 'up{job="factbook", instance="one"}'
 
 CASES = (
@@ -144,8 +149,14 @@ CASES = (
     Case("FactbookDiskNearlyFull", 15, {FREE: "9x20", SIZE: "100x20", FILE: "5x20"}, ONE),
     Case("FactbookDiskNearlyFull", 15, {FREE: "40x20", SIZE: "100x20", FILE: "50x20"}, ONE),
     Case("FactbookDiskNearlyFull", 15, {FREE: "40x20", SIZE: "100x20", FILE: "30x20"}),
-    Case("FactbookSourceDown", 20, {of("source_up", SOURCE, instance="one"): "0x30"}, SOURCE),
-    Case("FactbookSourceDown", 20, {of("source_up", SOURCE, instance="one"): "0x9 1x30"}),
+    Case("FactbookHousekeepingFails", 75, {SWEPT: "0x100"}, PART),
+    Case("FactbookHousekeepingFails", 75, {SWEPT: "0+60x100"}),
+    Case("FactbookClockNotBelieved", 6, {BELIEVED: "0x20"}, JOB),
+    Case("FactbookClockNotBelieved", 6, {BELIEVED: "1x20"}),
+    Case("FactbookSourceDown", 20, {of("source_state", DOWN, instance="one"): "1x30"}, SOURCE),
+    Case("FactbookSourceDown", 20, {of("source_state", DOWN, instance="one"): "1x9 0x30"}),
+    Case("FactbookSourcePartial", 370, {of("source_state", PARTIAL): "1x400"}, SOURCE),
+    Case("FactbookSourcePartial", 370, {of("source_state", PARTIAL): "1x300 0x100"}),
     Case("FactbookSourceStale", 215, {SUCCESS: "0x300", CADENCE: f"{HOUR}x300"}, SOURCE),
     Case("FactbookSourceStale", 175, {SUCCESS: "0x300", CADENCE: f"{HOUR}x300"}),
     Case("FactbookSourceStale", 215, {SUCCESS: f"0x100 {HOUR}x200", CADENCE: f"{HOUR}x300"}),

@@ -2,7 +2,6 @@
 
 import shutil
 import subprocess
-import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,8 +11,8 @@ import httpx2
 import yaml
 
 from tests.processes import free_port
+from tests.waiting import until
 
-_START_SECONDS = 30
 # "a password of tests", as Prometheus wants it: by bcrypt.
 PASSWORD = "a password of tests"
 _HASHED = "$2b$04$WtN3m0jX5dF4EO89G0Jh1.xAV4p9I8fBoQvVc1q5.DRyl6TySg4KG"
@@ -105,11 +104,8 @@ def _running(program: str, *arguments: str, url: str, log: Path) -> Iterator[Non
     with log.open("wb") as output:
         process = subprocess.Popen([program, *arguments], stdout=output, stderr=output)
     try:
-        deadline = time.monotonic() + _START_SECONDS
-        while not _is_ready(url):
-            assert process.poll() is None, log.read_text()
-            assert time.monotonic() < deadline, log.read_text()
-            time.sleep(0.05)  # between two looks at another process
+        until(lambda: process.poll() is not None or _is_ready(url), told=log.read_text)
+        assert process.poll() is None, log.read_text()
         yield
     finally:
         process.terminate()

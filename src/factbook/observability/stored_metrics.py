@@ -1,7 +1,7 @@
 """Metrics of the stored data, the same in every process, and of the disk below SQLite."""
 
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 
 from prometheus_client.core import GaugeMetricFamily, Metric
@@ -9,7 +9,12 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from factbook.catalog.store import stored_sets
 from factbook.clock import SECOND
 from factbook.events import store as events
-from factbook.scheduling import run_queue
+from factbook.facts.datasource import DataSource
+from factbook.facts.health import STATES, condition, interval, next_run
+from factbook.scheduling import housekeeping, retention_clock, run_queue
+from factbook.scheduling.housekeeping import PartRecord
+from factbook.scheduling.retention_clock import RetentionClock
+from factbook.scheduling.runs import SourceHealth
 from factbook.storage import Database, migrations
 from factbook.storage.database_url import sqlite_path
 from factbook.webhooks import store as webhooks
@@ -26,6 +31,9 @@ async def metrics(database: Database, now: int) -> list[Metric]:
         *_of_events(await events.newest(database)),
         *_of_webhooks(await webhooks.figures(database)),
         *_of_batches(await run_queue.backlog(database, now)),
+        *_of_housekeeping(
+            await housekeeping.records(database), await retention_clock.read(database)
+        ),
     ]
 
 
@@ -75,6 +83,22 @@ def _of_batches(backlog: run_queue.Backlog) -> Iterator[Metric]:
     )
 
 
+def _of_housekeeping(parts: Sequence[PartRecord], clock: RetentionClock) -> Iterator[Metric]:
+    gauge = GaugeMetricFamily(
+        "factbook_housekeeping_last_success_timestamp_seconds",
+        "When each part of the housekeeping last succeeded; 0: never.",
+        labels=("part",),
+    )
+    for one in parts:
+        gauge.add_metric((one.part,), (one.succeeded_at or 0) / SECOND)
+    yield gauge
+    yield _gauge(
+        "factbook_housekeeping_clock_believed",
+        "0 while nothing is deleted for its age because the clock has leapt ahead, else 1.",
+        float(clock.refused_at is None),
+    )
+
+
 def _gauge(name: str, about: str, value: float) -> GaugeMetricFamily:
     return GaugeMetricFamily(name, about, value=value)
 
@@ -89,3 +113,102 @@ def _states(name: str, about: str, counts: Mapping[str, int]) -> GaugeMetricFami
     for state, count in counts.items():
         gauge.add_metric((state,), count)
     return gauge
+
+
+def of_sources(
+    sources: Mapping[str, DataSource],
+    known: Mapping[str, SourceHealth],
+    pushed: Mapping[str, int],
+    now: int,
+) -> Iterator[Metric]:
+    """State of each source that was collected or pushed to. Alerts rely on the times."""
+    for name, about, value in _SOURCE_GAUGES:
+        gauge = GaugeMetricFamily(f"factbook_source_{name}", about, labels=("source",))
+        for id_, source in sources.items():
+            if id_ in known and (number := value(source, known[id_], now)) is not None:
+                gauge.add_metric((id_,), number)
+        if gauge.samples:
+            yield gauge
+    entities = GaugeMetricFamily(
+        "factbook_source_entities",
+        "Entities that the last run covered, failed, left incomplete or skipped.",
+        labels=("source", "outcome"),
+    )
+    for id_ in sources.keys() & known.keys():
+        if last := known[id_].last:
+            for outcome in ("covered", "failed", "incomplete", "skipped"):
+                entities.add_metric((id_, outcome), getattr(last, outcome))
+    if entities.samples:
+        yield entities
+    yield from _conditions(sources, known, pushed, now)
+
+
+def _conditions(
+    sources: Mapping[str, DataSource],
+    known: Mapping[str, SourceHealth],
+    pushed: Mapping[str, int],
+    now: int,
+) -> Iterator[Metric]:
+    """Gauges of each source's state, and of its being a healthy one."""
+    up = GaugeMetricFamily(
+        "factbook_source_up",
+        "Whether the source is up: 0 when it is down, late, or partly failing.",
+        labels=("source",),
+    )
+    states = GaugeMetricFamily(
+        "factbook_source_state", "1 for the state of the source.", labels=("source", "state")
+    )
+    for id_ in sorted(sources.keys() & (known.keys() | pushed.keys())):
+        health, pushed_at = known.get(id_), pushed.get(id_)
+        current = condition(sources[id_], health, now, pushed_at=pushed_at).state
+        up.add_metric((id_,), float(current in _WELL))
+        for state in STATES:
+            states.add_metric((id_, state), float(state == current))
+    if states.samples:
+        yield up
+        yield states
+
+
+def _seconds(milliseconds: int | None) -> float | None:
+    return None if milliseconds is None else milliseconds / SECOND
+
+
+_WELL = frozenset({"up", "draft", "new"})
+_Value = Callable[[DataSource, SourceHealth, int], float | None]
+_SOURCE_GAUGES: tuple[tuple[str, str, _Value], ...] = (
+    (
+        "last_success_timestamp_seconds",
+        "When a run last brought something.",
+        lambda _, health, now: _seconds(health.succeeded_at),
+    ),
+    (
+        "last_run_duration_seconds",
+        "How long the last run took.",
+        lambda _, health, now: _seconds(health.last and health.last.duration),
+    ),
+    (
+        "last_run_calls",
+        "Calls that the last run made.",
+        lambda _, health, now: health.last and health.last.calls,
+    ),
+    (
+        "rate_limit_remaining",
+        "Calls that the vendor's tightest limit still allowed at the end of the last run.",
+        lambda _, health, now: health.last and health.last.rate_limit_left,
+    ),
+    (
+        "next_run_timestamp_seconds",
+        "When the source is collected next.",
+        lambda source, health, now: _seconds(next_run(source, health, now)),
+    ),
+    (
+        "cadence_seconds",
+        "How far apart the moments are at which the source is collected.",
+        lambda source, _, now: _seconds(interval(source, now)),
+    ),
+    (
+        "credential_expiry_timestamp_seconds",
+        "When the credential expires, where the vendor says so.",
+        lambda _, health, now: _seconds(health.credential_expires_at),
+    ),
+)
