@@ -6,7 +6,7 @@ wrapped. Decision: docs/decisions/0019-traces.md.
 
 import os
 from collections.abc import Mapping
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from starlette.types import ASGIApp
 
@@ -14,62 +14,43 @@ from factbook.errors import ConfigurationError
 from factbook.settings import Settings
 from factbook.storage import Database
 from factbook.telemetry.spans import NO_TRACER, Tracer
-from factbook.tools import Tool
+
+if TYPE_CHECKING:
+    from factbook.tools import Tool
 
 __all__ = ["OFF", "Tracing", "start"]
 
 
-class Tracing(Protocol):
+class Tracing:
     """Wraps the parts of the application in spans; this one leaves them as they are."""
 
-    @property
-    def tracer(self) -> Tracer:
-        """Makes the spans of the rooms below."""
+    tracer: Tracer = NO_TRACER  # for the rooms below
 
     def database(self, database: Database) -> Database:
         """The same database, with a span for each statement within a trace."""
+        return database
 
     def endpoints(self, endpoints: Mapping[str, ASGIApp]) -> Mapping[str, ASGIApp]:
         """The same applications by their paths, with a span for each request."""
+        return endpoints
 
     def nowhere(self, application: ASGIApp) -> ASGIApp:
         """The same application of all other paths, with a span for each request."""
+        return application
 
-    def tools(self, tools: Mapping[str, Tool]) -> Mapping[str, Tool]:
+    def tools(self, tools: Mapping[str, "Tool"]) -> Mapping[str, "Tool"]:
         """The same tools, with a span for each call."""
+        return tools
 
     def ids(self) -> Mapping[str, str]:
-        """What a log line says of the span that is open: `trace_id`, `span_id`."""
+        """Ids of the open span for log lines: `trace_id`, `span_id`."""
+        return {}
 
     async def close(self) -> None:
         """Send what is queued, for a few seconds at most."""
 
 
-class _Off:
-    """Everything as it is."""
-
-    tracer: Tracer = NO_TRACER
-
-    def database(self, database: Database) -> Database:
-        return database
-
-    def endpoints(self, endpoints: Mapping[str, ASGIApp]) -> Mapping[str, ASGIApp]:
-        return endpoints
-
-    def nowhere(self, application: ASGIApp) -> ASGIApp:
-        return application
-
-    def tools(self, tools: Mapping[str, Tool]) -> Mapping[str, Tool]:
-        return tools
-
-    def ids(self) -> Mapping[str, str]:
-        return {}
-
-    async def close(self) -> None:
-        pass
-
-
-OFF: Tracing = _Off()
+OFF = Tracing()
 
 
 def start(settings: Settings, environ: Mapping[str, str] = os.environ) -> Tracing:

@@ -4,37 +4,44 @@ Spans are exported in batches, on a thread, so that an unreachable collector slo
 """
 
 import asyncio
-from collections.abc import Mapping
+import logging
+import threading
+from collections.abc import Mapping, Sequence
+from importlib.metadata import version
+from typing import Final
 
+import structlog
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk.resources import OTELResourceDetector, Resource
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
+from opentelemetry.sdk.trace.id_generator import IdGenerator
 from starlette.types import ASGIApp
 
-from factbook.observability import exporting, otel_spans, traced_requests
+from factbook.errors import ConfigurationError
+from factbook.observability import Tracing, otel_spans, traced_requests
 from factbook.observability.traced_database import TracedDatabase
 from factbook.storage import Database
-from factbook.telemetry.spans import Tracer
 from factbook.tools import Tool
 
+log = structlog.get_logger("factbook.traces")
 
-class OpenTelemetry:
+CLOSE_SECONDS: Final = 3.0
+
+
+class OpenTelemetry(Tracing):
     """Wraps the parts of the application in spans."""
 
     def __init__(self) -> None:
         """Raises ConfigurationError for a variable of OpenTelemetry that cannot be used."""
         ids = otel_spans.WorkIds()
-        self._provider = exporting.provider(ids)
-        self._maker = otel_spans.SpanMaker(self._provider, ids)
-
-    @property
-    def tracer(self) -> Tracer:
-        """Makes the spans of the rooms below."""
-        return self._maker
+        self._provider = _provider(ids)
+        self.tracer = self._maker = otel_spans.SpanMaker(self._provider, ids)
 
     def database(self, database: Database) -> Database:
-        """The same database, with a span for each statement within a trace."""
         return TracedDatabase(database, self._maker.tracer)
 
     def endpoints(self, endpoints: Mapping[str, ASGIApp]) -> Mapping[str, ASGIApp]:
-        """The same applications by their paths, with a span for each request."""
         return {
             path: one
             if path in traced_requests.UNTRACED
@@ -43,19 +50,69 @@ class OpenTelemetry:
         }
 
     def nowhere(self, application: ASGIApp) -> ASGIApp:
-        """The same application of all other paths, with a span for each request."""
         return traced_requests.Traced(application, None, self._maker.tracer)
 
     def tools(self, tools: Mapping[str, Tool]) -> Mapping[str, Tool]:
-        """The same tools, with a span for each call."""
         return {
             name: traced_requests.traced_tool(tool, self._maker) for name, tool in tools.items()
         }
 
     def ids(self) -> Mapping[str, str]:
-        """What a log line says of the span that is open: `trace_id`, `span_id`."""
         return otel_spans.open_ids()
 
     async def close(self) -> None:
-        """Send what waits, for a few seconds at most."""
-        await asyncio.to_thread(exporting.close, self._provider)
+        """Send what is queued, for a few seconds at most."""
+        await asyncio.to_thread(_close, self._provider)
+
+
+def _provider(ids: IdGenerator) -> TracerProvider:
+    """Tracer provider that exports as OpenTelemetry's environment variables say.
+
+    Raises ConfigurationError for a value that OpenTelemetry does not accept.
+    """
+    # It would write a line for every batch that cannot be sent, and every span that finds no room.
+    logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)
+    about = Resource({"service.name": "factbook", "service.version": version("factbook")})
+    try:
+        made = TracerProvider(
+            resource=Resource.create().merge(about).merge(OTELResourceDetector().detect()),
+            id_generator=ids,
+            shutdown_on_exit=False,
+        )
+        made.add_span_processor(BatchSpanProcessor(_Telling(OTLPSpanExporter())))
+    except (ValueError, OSError) as error:
+        raise ConfigurationError(f"A variable OTEL_… cannot be used: {error}.") from None
+    return made
+
+
+def _close(made: TracerProvider) -> None:
+    """Send what is queued, and return after a few seconds even if that failed."""
+    # It may wait much longer for a collector that does not answer.
+    thread = threading.Thread(target=made.shutdown, name="traces-close", daemon=True)
+    thread.start()
+    thread.join(CLOSE_SECONDS)
+
+
+class _Telling(SpanExporter):
+    """Exporter that logs when spans begin to be lost and when they arrive again, not each batch."""
+
+    def __init__(self, exporter: SpanExporter) -> None:
+        self._exporter = exporter
+        self._losing = False
+        self._lost = 0
+
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        result = self._exporter.export(spans)
+        if result is SpanExportResult.SUCCESS:
+            if self._losing:
+                log.info("traces.sent", lost=self._lost)
+            self._losing, self._lost = False, 0
+        else:
+            self._lost += len(spans)
+            if not self._losing:
+                log.warning("traces.lost", reason="the collector does not take them")
+            self._losing = True
+        return result
+
+    def shutdown(self) -> None:
+        self._exporter.shutdown()

@@ -5,19 +5,20 @@ Neither the text of a statement nor a parameter is recorded, only the operation 
 """
 
 import re
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import copy_context
 from functools import lru_cache
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 
 from opentelemetry.trace import Span, SpanKind, Tracer, get_current_span
 
 from factbook.observability.otel_spans import around, ending
-from factbook.storage import Database, Row, Transaction
-from factbook.storage.database import Dialect, Parameters, ReadSnapshot
+from factbook.storage import Database, Transaction
+from factbook.storage.database import Dialect, ReadSnapshot
 
 T = TypeVar("T")
+Call = TypeVar("Call", bound=Callable[..., Any])
 
 # Of a transaction; a large push has thousands.
 MOST_STATEMENTS: Final = 100
@@ -59,6 +60,25 @@ class _Spans:
         with ending(span):
             yield
 
+    def awaited(self, call: Call) -> Call:
+        """The same call of a database, with a span around its statement."""
+
+        async def traced(sql: str, *arguments: Any, **named: Any) -> Any:
+            with self.of(sql):
+                return await call(sql, *arguments, **named)
+
+        return cast(Call, traced)
+
+    def streamed(self, call: Call) -> Call:
+        """The same for a call whose rows come in portions: the span ends with the last."""
+
+        async def traced(sql: str, *arguments: Any, **named: Any) -> AsyncIterator[Any]:
+            with self.of(sql):
+                async for portion in call(sql, *arguments, **named):
+                    yield portion
+
+        return cast(Call, traced)
+
 
 class TracedDatabase:
     """Database wrapper that makes spans."""
@@ -67,41 +87,12 @@ class TracedDatabase:
         self.dialect: Dialect = inner.dialect
         self.remembered = inner.remembered
         self._inner = inner
-        self._spans = _Spans(tracer, inner.dialect)
-        self.refresh = inner.refresh
-        self.close = inner.close
-        self.check = inner.check
-        self.apart = inner.apart
-        self.trouble = inner.trouble
-        self.reads = inner.reads
-
-    async def one(self, sql: str, parameters: Parameters = ()) -> Row | None:
-        with self._spans.of(sql):
-            return await self._inner.one(sql, parameters)
-
-    async def all(self, sql: str, parameters: Parameters = ()) -> list[Row]:
-        with self._spans.of(sql):
-            return await self._inner.all(sql, parameters)
-
-    async def search(self, sql: str, parameters: Parameters = ()) -> list[Row]:
-        with self._spans.of(sql):
-            return await self._inner.search(sql, parameters)
-
-    async def find(self, sql: str, key: str, *, small: bool = False) -> Row | None:
-        with self._spans.of(sql):
-            return await self._inner.find(sql, key, small=small)
-
-    async def pages(
-        self, sql: str, parameters: Parameters = (), size: int = 1000
-    ) -> AsyncIterator[list[Row]]:
-        with self._spans.of(sql):
-            async for rows in self._inner.pages(sql, parameters, size):
-                yield rows
-
-    async def text(self, sql: str, parameters: Parameters = ()) -> AsyncIterator[bytes]:
-        with self._spans.of(sql):
-            async for piece in self._inner.text(sql, parameters):
-                yield piece
+        self._spans = spans = _Spans(tracer, inner.dialect)
+        self.one, self.all = spans.awaited(inner.one), spans.awaited(inner.all)
+        self.search, self.find = spans.awaited(inner.search), spans.awaited(inner.find)
+        self.pages, self.text = spans.streamed(inner.pages), spans.streamed(inner.text)
+        self.refresh, self.close, self.check = inner.refresh, inner.close, inner.check
+        self.apart, self.trouble, self.reads = inner.apart, inner.trouble, inner.reads
 
     @asynccontextmanager
     async def moment(self) -> AsyncIterator[ReadSnapshot]:
@@ -135,12 +126,7 @@ class TracedDatabase:
 
 class _TracedMoment:
     def __init__(self, inner: ReadSnapshot, spans: _Spans) -> None:
-        self._inner = inner
-        self._spans = spans
-
-    async def columns(self, sql: str, parameters: Parameters = ()) -> list[list[Any]]:
-        with self._spans.of(sql):
-            return await self._inner.columns(sql, parameters)
+        self.columns = spans.awaited(inner.columns)
 
 
 class _TracedTransaction:
@@ -151,6 +137,23 @@ class _TracedTransaction:
         self._spans = spans
         self.count = 0
         self.relax = inner.relax
+        self.one, self.all = self._counted(inner.one), self._counted(inner.all)
+        self.run, self.many = self._counted(inner.run), self._counted(inner.many)
+        self.insert = self._counted(inner.insert, "INSERT")
+        self.delete = self._counted(inner.delete, "DELETE")
+
+    def lock(self, name: str) -> None:
+        with self._of("LOCK"):
+            self._inner.lock(name)
+
+    def _counted(self, call: Call, verb: str = "") -> Call:
+        """The same call with a span; of those with a verb the first argument names the table."""
+
+        def traced(first: str, *arguments: Any, **named: Any) -> Any:
+            with self._of(verb, first) if verb else self._of(first):
+                return call(first, *arguments, **named)
+
+        return cast(Call, traced)
 
     @contextmanager
     def _of(self, sql: str, table: str = "") -> Iterator[None]:
@@ -160,31 +163,3 @@ class _TracedTransaction:
             return
         with self._spans.of(sql, table):
             yield
-
-    def one(self, sql: str, parameters: Parameters = ()) -> Row | None:
-        with self._of(sql):
-            return self._inner.one(sql, parameters)
-
-    def all(self, sql: str, parameters: Parameters = ()) -> list[Row]:
-        with self._of(sql):
-            return self._inner.all(sql, parameters)
-
-    def run(self, sql: str, parameters: Parameters = ()) -> int:
-        with self._of(sql):
-            return self._inner.run(sql, parameters)
-
-    def many(self, sql: str, rows: Iterable[Parameters]) -> None:
-        with self._of(sql):
-            self._inner.many(sql, rows)
-
-    def insert(self, table: str, columns: Sequence[str], rows: Iterable[Parameters]) -> None:
-        with self._of("INSERT", table):
-            self._inner.insert(table, columns, rows)
-
-    def delete(self, table: str, columns: Sequence[str], rows: Sequence[Parameters]) -> None:
-        with self._of("DELETE", table):
-            self._inner.delete(table, columns, rows)
-
-    def lock(self, name: str) -> None:
-        with self._of("LOCK"):
-            self._inner.lock(name)
