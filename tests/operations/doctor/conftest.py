@@ -7,7 +7,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from factbook.collection import Connect
+from factbook.datasources.clients import Connect
 from factbook.operations.doctor.examination import examine
 from factbook.operations.doctor.findings import Finding
 from tests.conftest import TOKEN_KEY

@@ -53,10 +53,10 @@ def test_a_variable_that_is_no_setting_is_told_with_the_one_that_may_be_meant(
 @pytest.mark.parametrize(
     ("flags", "state", "told"),
     [
-        ({"host": "192.0.2.1"}, "warning", "answers for any host name"),
+        ({"host": "192.0.2.1"}, "warning", "answers for no host name"),
         ({"public_url": "http://factbook.example.com"}, "warning", "can be read on the way"),
         ({"public_url": "https://factbook.example.com"}, "warning", "No proxy is trusted"),
-        (SAFE | {"trusted_proxies": ["0.0.0.0/0"]}, "problem", "everybody can say"),
+        (SAFE | {"trusted_proxies": ["0.0.0.0/0"]}, "problem", "anyone can claim"),
         ({"openid": {"issuer": "https://id.example.com"}}, "warning", "no public_url"),
     ],
 )
@@ -84,6 +84,13 @@ def test_a_file_with_secrets_is_to_be_private(tmp_path: Path) -> None:
     assert (found.state, "can be read by others" in found.what) == ("warning", True)
     assert found.advice.startswith("chmod 600")
     file.chmod(0o600)
+    assert [one.state for one in configuration.read({}, environ)[1]] == ["ok"]
+    file.write_text('outgoing_proxy = "http://kim:s3cret@proxy.example.com:3128"\n')
+    file.chmod(0o644)
+    [found] = configuration.read({}, environ)[1]
+    assert (found.state, "outgoing_proxy" in found.what) == ("warning", True)
+    assert "s3cret" not in str(found)
+    file.write_text('outgoing_proxy = "http://proxy.example.com:3128"\n')
     assert [one.state for one in configuration.read({}, environ)[1]] == ["ok"]
     file.write_text("port = 8080\n")
     file.chmod(0o644)

@@ -140,11 +140,11 @@ async def test_a_webhook_that_is_disabled_is_a_problem(start: StartService, look
     hook = {"url": "https://receiver.example:8443/hooks/T0/s3cret?key=s3cret", "types": []}
     answer = await service.http.post("/api/events/webhooks", json=hook)
     assert is_well(await look(), "webhooks")
-    sql = "UPDATE webhooks SET disabled_at = ?, error = 'answered 500'"
+    sql = "UPDATE webhook_endpoints SET disabled_at = ?, error = 'answered 500'"
     await service.state.database.write(lambda tx: tx.run(sql, (NOON,)))
     found = only(await look(), "webhooks")
     assert (found.state, "answered 500" in found.what) == ("problem", True)
-    assert f"webhook {answer.json()['id']} (https://receiver.example:8443)" in found.what
+    assert f"webhook {answer.json()['id']} (https://receiver.example:8443/…)" in found.what
     assert "s3cret" not in str(found)
 
 
@@ -273,9 +273,9 @@ async def test_a_source_that_is_down_late_or_about_to_lose_its_credential_is_tol
         return found[0][1]
 
     assert await state() == "1 of 1 collected sources are well."
-    assert "brings nothing since" in await state(down_since=NOON - HOUR)
+    assert "snyk is down. Nothing since" in await state(down_since=NOON - HOUR)
     assert "credential of snyk ends" in await state(credential_expires_at=NOON + DAY)
-    assert "and was not" in await state(started_at=NOON - 2 * DAY)
+    assert "did not begin" in await state(started_at=NOON - 2 * DAY)
 
 
 def _refuse(integration: Integration) -> HttpClient:

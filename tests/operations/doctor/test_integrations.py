@@ -6,7 +6,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from factbook.collection import Connect
+from factbook.datasources.clients import Connect
 from factbook.integrations.integration import Integration
 from factbook.operations.doctor import integrations as looks
 from factbook.outbound import HttpClient
@@ -225,7 +225,7 @@ async def test_a_custom_source_is_asked_about_an_entity(start: StartService, loo
 async def test_a_provider_to_sign_in_at_has_to_answer(look: Look) -> None:
     table = {"issuer": "http://127.0.0.1:1", "client_id": "factbook"}
     found = only(await look(openid=table, public_url="http://localhost:8000"), "openid")
-    assert (found.state, "discovery document did not come" in found.what) == ("problem", True)
+    assert (found.state, "discovery document did not arrive" in found.what) == ("problem", True)
 
 
 async def test_a_provider_that_answers_is_well(look: Look) -> None:

@@ -17,6 +17,8 @@ TOPIC: Final = "configuration"
 _PREFIX: Final = "FACTBOOK_"
 # What other parts of Factbook read beside the settings: the commands that talk to a server.
 _OTHERS: Final = frozenset({"CONFIG", "SERVER", "TOKEN"})
+# Of addresses only those with a password.
+_SECRETS: Final = ("token_key", "database_url", "outgoing_proxy")
 _SECRET_TABLES: Final = ("integrations", "connections", "openid")
 _READABLE_BY_OTHERS: Final = 0o077
 
@@ -29,7 +31,7 @@ def read(
     try:
         settings = load(flags, environ)
     except ConfigurationError as error:
-        advice = "Mend it: `factbook serve` does not start with it."
+        advice = "Fix it: `factbook serve` does not start with it."
         return None, [problem(TOPIC, error.message, advice), *found]
     found += [*_exposed(settings), *_proxied(settings), *_file(environ, settings)]
     if not found:
@@ -54,7 +56,8 @@ def _exposed(settings: Settings) -> Iterator[Finding]:
     if not is_loopback(settings.host) and not (settings.public_url or settings.allowed_hosts):
         yield warning(
             TOPIC,
-            f"The service listens on {settings.host} and answers for any host name.",
+            f"The service listens on {settings.host} and answers for no host name, only for "
+            "addresses.",
             "Set public_url, or allowed_hosts, to the names that clients use.",
         )
     public = settings.public_url or ""
@@ -88,21 +91,22 @@ def _proxied(settings: Settings) -> Iterator[Finding]:
         if everything:
             yield problem(
                 TOPIC,
-                f"trusted_proxies has {text}: everybody can say which address they come from.",
-                "Name the addresses of the proxies alone.",
+                f"trusted_proxies has {text}: anyone can claim any address.",
+                "Name only the addresses of the proxies.",
             )
 
 
 def _file(environ: Mapping[str, str], settings: Settings) -> Iterator[Finding]:
-    """A file of settings with secrets that others may read."""
+    """Check for a settings file with secrets that others may read."""
     file = Path(environ.get("FACTBOOK_CONFIG", "factbook.toml"))
     if not file.exists() or not file.stat().st_mode & _READABLE_BY_OTHERS:
         return
     text = file.read_text("utf-8")
-    secrets = [name for name in ("token_key", "database_url") if name in text]
+    secrets = [name for name in _SECRETS if name in text]
     secrets += [name for name in _SECRET_TABLES if f"[{name}" in text]
-    if "database_url" in secrets and not urlsplit(settings.database_url).password:
-        secrets.remove("database_url")
+    for name in ("database_url", "outgoing_proxy"):
+        if name in secrets and not urlsplit(getattr(settings, name) or "").password:
+            secrets.remove(name)
     if secrets:
         yield warning(
             TOPIC,

@@ -9,10 +9,11 @@ from typing import Any, Final
 
 import httpx2
 
-from factbook.app import Application, application
+from factbook.backend import Backend
 from factbook.clock import Clock
 from factbook.clock import now as system_clock
-from factbook.collection import ClientFactory, Clients, Connect, Registry
+from factbook.datasources.clients import ClientFactory, Clients, Connect
+from factbook.datasources.registry import Registry
 from factbook.errors import ConfigurationError, FactbookError, SignInError
 from factbook.operations.doctor import (
     configuration,
@@ -55,9 +56,9 @@ async def examine(
     if settings is None:
         return
     try:
-        service = application(settings)
+        service = Backend.of(settings)
     except ConfigurationError as error:
-        advice = "Mend it: `factbook serve` does not start with it."
+        advice = "Fix it: `factbook serve` does not start with it."
         yield problem(configuration.TOPIC, error.message, advice)
         return
     secret, finding = key.read(settings)
@@ -78,7 +79,7 @@ class _Examination:
 
     def __init__(
         self,
-        service: Application,
+        service: Backend,
         secret: bytes | None,
         show: Show,
         clock: Clock,
@@ -156,10 +157,12 @@ class _Examination:
         for looked in (
             runtime.sources(database, collected, now),
             runtime.hooks(database),
+            runtime.housekeeping_parts(database, now),
         ):
             async for finding in looked:
                 yield finding
         yield await runtime.worker(database, now)
+        yield await runtime.retention(database, now)
         async for finding in self._hosts(database, registry):
             yield finding
 

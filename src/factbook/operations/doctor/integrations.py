@@ -74,6 +74,8 @@ def _probed(topic: str, shown: ProbeResult) -> Finding:
     assert shown.missing is not None
     places = ", ".join(place or "everything" for place in shown.facts)
     what = f"{shown.right}: {shown.missing.reason}. Unknown without it: {places}."
+    if shown.missing.outcome is Outcome.REFUSED:
+        return problem(topic, what, "Facts that are known stay for three more runs of its cadence.")
     if shown.missing.outcome is Outcome.DENIED:
         return problem(
             topic, what, "Give the credential this right; see Rights of the integration."

@@ -4,7 +4,7 @@ import asyncio
 from pathlib import Path
 from typing import Final
 
-from factbook.auth import tokens
+from factbook.auth import store, tokens
 from factbook.auth.encryption import NotOpenedError
 from factbook.datasources import connection_store
 from factbook.datasources.custom import Unusable
@@ -14,6 +14,7 @@ from factbook.settings import Settings
 from factbook.storage import Database
 from factbook.storage.database_url import sqlite_path
 from factbook.webhooks import secrets
+from factbook.webhooks import store as webhooks
 
 TOPIC: Final = "key"
 _RESTORE: Final = "Put the key back that the database was written with, from the backup."
@@ -42,10 +43,10 @@ async def fits(database: Database, key: bytes) -> Finding:
     """Check that the key opens the sealed secrets of the database."""
     kept = await connection_store.usable(database, lambda: key)
     shut = [f"connection {name}" for name, one in kept.items() if isinstance(one, Unusable)]
-    hooks = await database.all("SELECT id, url, secret FROM webhooks")
-    for id_, url, sealed in hooks:
+    hooks = await webhooks.every_sealed(database)
+    for id_, sealed in hooks.items():
         try:
-            await asyncio.to_thread(secrets.opened, key, id_, url, bytes(sealed))
+            await asyncio.to_thread(secrets.opened, key, id_, sealed)
         except NotOpenedError:
             shut.append(f"webhook {id_}")
     if shut:
@@ -58,8 +59,7 @@ async def fits(database: Database, key: bytes) -> Finding:
 
 
 async def _untried(database: Database) -> Finding:
-    row = await database.one("SELECT COUNT(*), COUNT(last_used_at) FROM tokens")
-    made, used = row or (0, 0)
+    made, used = await store.use_counts(database)
     if made and not used:
         what = f"Nothing is sealed to try it on, and none of {made} tokens was ever used."
         return ok(TOPIC, what)

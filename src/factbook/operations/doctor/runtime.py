@@ -4,15 +4,15 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from ipaddress import ip_address
 from typing import Final
-from urllib.parse import urlsplit
 
 import httpx2
 
-from factbook.clock import DAY, HOUR, MINUTE, SECOND, iso
+from factbook.clock import DAY, MINUTE, SECOND, iso
 from factbook.facts import health
 from factbook.facts.datasource import DataSource
 from factbook.operations.doctor.findings import Finding, ok, problem, warning
-from factbook.scheduling import runs
+from factbook.scheduling import housekeeping, lease, retention_clock, runs
+from factbook.scheduling.retention_clock import LEAP
 from factbook.settings import Settings
 from factbook.storage import Database
 from factbook.webhooks import store as webhooks
@@ -21,32 +21,36 @@ from factbook.webhooks.store import StoredWebhook
 SOURCES: Final = "sources"
 WEBHOOKS: Final = "webhooks"
 WORKER: Final = "worker"
+HOUSEKEEPING: Final = "housekeeping"
 ADDRESS: Final = "address"
-_LATE: Final = HOUR
 _SOON: Final = 14 * DAY
+_MOST_ROUNDS: Final = 3
 _MOST_APART: Final = 5 * SECOND
 
 
 async def sources(
     database: Database, collected: Sequence[DataSource], now: int
 ) -> AsyncIterator[Finding]:
-    """Sources that are down, late, or whose credential ends soon."""
+    """Findings on sources that are down, late, or whose credential expires soon."""
     known, fine = await runs.health(database), 0
     for source in collected:
         one = known.get(source.id)
-        if one is not None and one.down_since is not None:
-            error = one.last.error if one.last else None
-            what = f"{source.id} brings nothing since {iso(one.down_since)}: {error}."
+        state, reason = health.condition(source, one, now)
+        if state == "down":
+            what = f"{source.id} is down. {reason}."
             yield problem(SOURCES, what, "See its integration below, then collect it again.")
             continue
-        due = health.next_run(source, one, now)
         ends = one.credential_expires_at if one else None
         if ends is not None and ends < now + _SOON:
             what = f"The credential of {source.id} ends {iso(ends)}."
             yield warning(SOURCES, what, "Give the integration another one before.")
-        elif one is not None and due is not None and due < now - _LATE and not one.running:
-            what = f"{source.id} was to be collected at {iso(due)} and was not."
+        elif state == "late":
+            what = f"{source.id} is late. {reason}."
             yield warning(SOURCES, what, "Look whether `serve` or a worker runs and collects.")
+        elif state == "partial":
+            what = f"{source.id} is partial. {reason}."
+            advice = f"`factbook sources show {source.id}` lists what failed, and why."
+            yield warning(SOURCES, what, advice)
         else:
             fine += 1
     if not collected:
@@ -72,21 +76,48 @@ async def hooks(database: Database) -> AsyncIterator[Finding]:
 
 
 def _named(webhook: StoredWebhook) -> str:
-    """Its id and its host: whoever knows the rest of an address can often send to it."""
-    url = urlsplit(webhook.url)
-    host = url.netloc.rpartition("@")[2]
-    return f"webhook {webhook.id} ({url.scheme}://{host})"
+    return f"webhook {webhook.id} ({webhook.url})"
 
 
 async def worker(database: Database, now: int) -> Finding:
-    """Whether a process keeps house, which all that run take turns at."""
-    row = await database.one("SELECT held_until FROM leases WHERE name = 'housekeeping'")
-    if row is None:
+    """Check that a process does the housekeeping, at which all running ones take turns."""
+    held_until = await lease.held_until(database, "housekeeping")
+    if held_until is None:
         return warning(WORKER, "No process ever kept house here.", "Start `factbook serve`.")
-    if row[0] < now - MINUTE:
-        what = f"No process keeps house since {iso(row[0])} at the latest."
+    if held_until < now - MINUTE:
+        what = f"No process keeps house since {iso(held_until)} at the latest."
         return warning(WORKER, what, "Start `factbook serve`, or look into its log.")
     return ok(WORKER, "A process keeps house.")
+
+
+async def housekeeping_parts(database: Database, now: int) -> AsyncIterator[Finding]:
+    """Findings on parts of the housekeeping that fail, or were missed for some rounds."""
+    found = await housekeeping.records(database)
+    late = now - _MOST_ROUNDS * housekeeping.EVERY
+    for one in found:
+        since = f"since {iso(one.succeeded_at)}" if one.succeeded_at else "from the first time on"
+        if one.failed_at is not None:
+            what = f"The part {one.part} fails {since}: {one.error}."
+            yield problem(HOUSEKEEPING, what, "Its trace is in the log: worker.part_failed.")
+        elif (one.succeeded_at or 0) < late:
+            what = f"The part {one.part} was not done {since}."
+            yield warning(HOUSEKEEPING, what, "Look whether `serve` or a worker runs.")
+    if not any(one.failed_at or (one.succeeded_at or 0) < late for one in found):
+        yield ok(HOUSEKEEPING, f"All {len(found)} parts succeeded in their last round.")
+
+
+async def retention(database: Database, now: int) -> Finding:
+    """Check that the clock is trusted, so that old data is deleted."""
+    clock = await retention_clock.read(database)
+    if clock.refused_at is None and clock.trusted_at - DAY <= now <= clock.trusted_at + LEAP:
+        return ok(HOUSEKEEPING, f"What is old is deleted by the time {iso(clock.trusted_at)}.")
+    what = (
+        f"The clock shows {iso(now)}, and the last housekeeping was at {iso(clock.trusted_at)}, so "
+        "the clock is not believed: nothing is deleted by a later time."
+    )
+    if now < clock.trusted_at:
+        what = f"The last housekeeping was at {iso(clock.trusted_at)}, which is still to come."
+    return warning(HOUSEKEEPING, what, "If the clock is right, run `factbook confirm-clock`.")
 
 
 async def address(settings: Settings, transport: httpx2.AsyncBaseTransport | None) -> Finding:
