@@ -26,10 +26,10 @@ _QUIET = 10.0  # seconds of pushes alone
 _COPY = """
 import sys
 from pathlib import Path
-from factbook.backups import copying
-copying.copy(Path(sys.argv[1]), Path(sys.argv[2]), lambda done, all: None)
-copying.check(Path(sys.argv[2]))
-copying.to_disk(Path(sys.argv[2]))
+from factbook.operations.backups import database_copy
+database_copy.copy(Path(sys.argv[1]), Path(sys.argv[2]), lambda done, all: None)
+database_copy.check(Path(sys.argv[2]))
+database_copy.to_disk(Path(sys.argv[2]))
 """
 
 _VACUUM = """

@@ -23,7 +23,7 @@ def test_a_backup_is_named_on_standard_output_and_can_be_restored(
     assert (made.exit_code, made.stdout) == (0, f"{tmp_path}/one.db\n")
     assert "keep it as safe as the service" in made.stderr
     refused = factbook("restore", str(tmp_path / "one.db"), database)
-    assert (refused.exit_code, "--force puts it aside" in refused.stderr) == (1, True)
+    assert (refused.exit_code, "--force moves it aside" in refused.stderr) == (1, True)
     done = factbook("restore", str(tmp_path / "one.db"), "--force", database)
     assert (done.exit_code, done.stdout) == (0, f"Restored: {tmp_path}/one.db\n")
     assert "What was there before is" in done.stderr

@@ -13,6 +13,7 @@ import pytest
 
 from tests.processes import FACTBOOK, TOKEN_KEY, clean_environment, serving
 from tests.service import PUSH, component
+from tests.waiting import until
 
 pytestmark = [pytest.mark.system, pytest.mark.timeout(1800)]
 
@@ -50,10 +51,7 @@ def command(database: Path, *arguments: str) -> "subprocess.Popen[str]":
 
 def killed(process: "subprocess.Popen[str]", unfinished: Path, seconds: float) -> bool:
     """Kill it so long after it began to write; whether that was before its end."""
-    deadline = time.monotonic() + 60
-    while not unfinished.exists() and process.poll() is None:
-        assert time.monotonic() < deadline
-        time.sleep(0.001)  # between two looks at another process
+    until(lambda: unfinished.exists() or process.poll() is not None, pause=0.001)
     time.sleep(seconds)  # what is tested is another moment each time
     process.send_signal(signal.SIGKILL)
     process.communicate()

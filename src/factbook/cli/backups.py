@@ -52,17 +52,18 @@ def backup(
 
 def restore(
     file: Annotated[
-        Path | None, typer.Argument(metavar="FILE", help="What `factbook backup` made.")
+        Path | None, typer.Argument(metavar="FILE", help="A file made by `factbook backup`.")
     ] = None,
     *,
     force: Annotated[
-        bool, typer.Option("--force", help="Put the database aside that is there.")
+        bool, typer.Option("--force", help="Move the existing database aside.")
     ] = False,
     already_restored: Annotated[
         bool,
         typer.Option(
             "--already-restored",
-            help="The database was put back by other means, such as pg_restore: settle it only.",
+            help="The database was restored by other means, such as pg_restore: only finish the "
+            "restore.",
         ),
     ] = False,
     database_url: DatabaseUrl = None,
@@ -84,10 +85,10 @@ def restore(
     if file is None:
         import asyncio
 
-        from factbook import app
+        from factbook.backend import Backend
         from factbook.operations.backups import backup_commands
 
-        place = asyncio.run(backup_commands.settle(app.application(settings)))
+        place = asyncio.run(backup_commands.settle(Backend.of(settings)))
         say(f"Settled: the feed of events begins anew at {place}.0.")
         return
     from factbook.operations.backups import backup_commands

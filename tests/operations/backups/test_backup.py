@@ -149,7 +149,7 @@ async def test_a_second_backup_into_a_folder_waits_for_nobody_and_says_so(
     async with installation.running():
         with unfinished.open("w") as other:
             fcntl.flock(other, fcntl.LOCK_EX)
-            with pytest.raises(ConflictError, match="Another process is just writing"):
+            with pytest.raises(ConflictError, match="Another process is writing"):
                 await installation.backup()
             assert unfinished.exists()
         # What a process that was killed left is no hindrance, and nobody else may read it.

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from factbook.errors import ConflictError, UnavailableError
-from factbook.events import numbering
+from factbook.events.store import catch_up
 from factbook.operations.backups import backup_commands, database_copy
 from tests.conftest import StartService
 from tests.events.feed import EVENTS, events, page
@@ -68,7 +68,7 @@ async def test_a_database_that_is_open_or_not_to_be_replaced_is_left_alone(
     installation: Installation,
 ) -> None:
     made, _, _ = await backed_up(installation)
-    with pytest.raises(ConflictError, match="--force puts it aside"):
+    with pytest.raises(ConflictError, match="--force moves it aside"):
         await installation.restore(made, replace=False)
     before = installation.left()
     async with installation.running() as service:
@@ -140,7 +140,7 @@ async def test_webhooks_go_on_with_what_happens_after_the_restore(
         await service.state.database.write(
             lambda tx: tx.run(
                 "INSERT INTO webhook_retries SELECT id, '1-0', 'set.replaced', '{}', 1, 1, 1, 'x' "
-                "FROM webhooks"
+                "FROM webhook_endpoints"
             )
         )
         made = await installation.backup()
@@ -148,17 +148,18 @@ async def test_webhooks_go_on_with_what_happens_after_the_restore(
     async with installation.running() as service:
         assert await service.state.database.all("SELECT * FROM webhook_retries") == []
         ahead = await service.state.database.all(
-            "SELECT next_position > (SELECT value FROM counters WHERE name = 'event') FROM webhooks"
+            "SELECT next_position > (SELECT value FROM counters WHERE name = 'event') "
+            "FROM webhook_endpoints"
         )
         assert ahead == [(1,)]
-        await numbering.catch_up(service.state.database)
+        await catch_up(service.state.database)
         waiting = await service.state.database.all(
-            "SELECT COUNT(*) FROM events e, webhooks w WHERE e.position >= w.next_position"
+            "SELECT COUNT(*) FROM events e, webhook_endpoints w WHERE e.position >= w.next_position"
         )
         await service.push("one", component("api"))
-        await numbering.catch_up(service.state.database)
+        await catch_up(service.state.database)
         after = await service.state.database.all(
-            "SELECT COUNT(*) FROM events e, webhooks w WHERE e.position >= w.next_position"
+            "SELECT COUNT(*) FROM events e, webhook_endpoints w WHERE e.position >= w.next_position"
         )
     assert waiting == [(0,)]
     assert after[0][0] > 0

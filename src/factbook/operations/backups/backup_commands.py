@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Final
 
-from factbook.app import Application
 from factbook.auth import tokens
+from factbook.backend import Backend
 from factbook.clock import Clock, now
 from factbook.errors import InputError
 from factbook.operations.backups import files, restoration
@@ -54,10 +54,10 @@ def restore(
     return done, done.note is None or check == done.note.key_check
 
 
-async def settle(app: Application, clock: Clock = now) -> int:
-    """Settle a database that was restored by other means; the feed's first place."""
+async def settle(backend: Backend, clock: Clock = now) -> int:
+    """Settle a database that was restored by other means; returns the feed's first place."""
     at = clock()
-    async with app.opened() as database:
+    async with backend.opened() as database:
         return await database.write(lambda tx: settled(tx, at, what="already restored"))
 
 

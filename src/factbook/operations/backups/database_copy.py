@@ -106,7 +106,7 @@ def told(path: Path) -> Iterator[None]:
     except sqlite3.DatabaseError as error:
         code = getattr(error, "sqlite_errorcode", None)
         if code in {sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT}:
-            raise InputError(f"{path} is damaged, or no database: {error}.") from error
+            raise InputError(f"{path} is damaged, or not a database: {error}.") from error
         raise UnavailableError(f"{path} could not be copied: {error}.") from error
     except OSError as error:
         raise UnavailableError(f"{path} could not be copied: {error}.") from error

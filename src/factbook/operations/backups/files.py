@@ -134,7 +134,7 @@ def _take(descriptor: int, unfinished: Path) -> None:
             return
     except BlockingIOError:
         pass
-    raise ConflictError(f"Another process is just writing to {unfinished.parent}.")
+    raise ConflictError(f"Another process is writing to {unfinished.parent}.")
 
 
 def _is_at(descriptor: int, path: Path) -> bool:
@@ -165,7 +165,7 @@ def _check_target(database: Path, file: Path, *, replace: bool) -> None:
     if file.samefile(database):
         raise InputError(f"{file} is the database itself.")
     if not replace:
-        raise ConflictError(f"{file} is there already; --force replaces it.")
+        raise ConflictError(f"{file} already exists; --force replaces it.")
 
 
 def _check_room(database: Path, folder: Path) -> None:

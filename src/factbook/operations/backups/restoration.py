@@ -11,14 +11,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from factbook.app import migrate
+from factbook.backend import migrate
 from factbook.clock import SECOND
 from factbook.errors import ConflictError, InputError, UnavailableError
+from factbook.events import store as events
 from factbook.operations.backups import database_copy, files
 from factbook.operations.backups.database_copy import Show
 from factbook.operations.backups.files import Note
 from factbook.operations.backups.invalidation import settled
-from factbook.storage import open_database
+from factbook.storage import counters, open_database
 from factbook.storage.migrations import names
 
 # What every connection to a SQLite file holds a lock on while it is open in WAL mode.
@@ -52,7 +53,7 @@ def restore(
         if file.samefile(database):
             raise InputError(f"{file} is the database itself.")
         if not replace:
-            raise ConflictError(f"There is a database {database}; --force puts it aside.")
+            raise ConflictError(f"There is already a database {database}; --force moves it aside.")
     database_copy.check(file, whole=True)
     _check_schema(file)
     note = files.note_of(file)
@@ -79,7 +80,7 @@ def _check_schema(file: Path) -> None:
             "SELECT 1 FROM sqlite_master WHERE name = 'schema_migrations'"
         ).fetchone()
         if not known:
-            raise InputError(f"{file} is no database of Factbook.")
+            raise InputError(f"{file} is not a database of Factbook.")
         applied = {name for (name,) in found.execute("SELECT name FROM schema_migrations")}
     if newer := sorted(applied - set(names())):
         raise InputError(
@@ -111,7 +112,7 @@ def _last_place(database: Path) -> int:
         suppress(sqlite3.Error, UnavailableError),
         closing(database_copy.reading(database)) as found,
     ):
-        row = found.execute("SELECT value FROM counters WHERE name = 'event'").fetchone()
+        row = found.execute(counters.VALUE, (events.COUNTER,)).fetchone()
         # A schema from before there were events has none.
         return int(row[0]) + 1 if row else 0
     return 0
@@ -162,7 +163,7 @@ def _put_aside(database: Path, key: Path, now: int) -> Path:
     moment = datetime.fromtimestamp(now // SECOND, UTC)
     aside = database.with_name(f"{database.name}.before-{moment:%Y%m%dT%H%M%SZ}")
     if aside.exists():
-        raise UnavailableError(f"{aside} is there already. Try again in a second.")
+        raise UnavailableError(f"{aside} already exists. Try again in a second.")
     aside.hardlink_to(database)
     if key.exists():
         key.with_name(f"{aside.name}.key").hardlink_to(key)
