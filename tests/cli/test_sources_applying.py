@@ -55,10 +55,10 @@ async def test_a_fact_that_is_removed_or_retyped_takes_force(served: Run, servic
     assert answer.exit_code == 1
     assert "  ! tool is removed: publishing this takes --force" in answer.stdout
     assert answer.stderr.splitlines() == [
-        "Error: Whoever reads these facts would lose them, so that nothing was written:",
+        "Error: These facts would be lost to everything that reads them, so nothing was written:",
         "  coverage: passed was boolean, is string",
         "  coverage: tool is removed",
-        "--force publishes nevertheless, under a new major version.",
+        "--force publishes anyway, under a new major version.",
     ]
     assert await custom_ids(service) == ["coverage"]
     answer = await served("sources", "apply", file, other, "--yes", "--force")

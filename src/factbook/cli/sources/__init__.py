@@ -13,6 +13,7 @@ from factbook.cli.connection import DEFAULT_SERVER, Server, Token, connected
 from factbook.cli.failures import EXIT_CODES, REFUSED, CommandError
 from factbook.cli.local import DatabaseUrl
 from factbook.cli.output import Json, note, print_json, progress, say
+from factbook.cli.sections import Sections
 from factbook.cli.sources.types import Type
 from factbook.errors import InputError
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 DIFFERENT = 5
 _PLAN_CODES = f"{EXIT_CODES}  {DIFFERENT}  there is something to apply\n"
 
-app = typer.Typer()
+app = typer.Typer(cls=Sections)
 
 Places = Annotated[
     list[str],
@@ -33,7 +34,7 @@ Places = Annotated[
     ),
 ]
 Draft = Annotated[
-    bool, typer.Option("--draft", help="Leave drafts, which are collected only on demand.")
+    bool, typer.Option("--draft", help="Save as drafts, which are collected only on demand.")
 ]
 Prune = Annotated[
     bool, typer.Option("--prune", help="Delete custom sources that are in none of the files.")
@@ -60,6 +61,7 @@ def sources(
 
 
 app.command("list", epilog=EXIT_CODES)(collection.sources)
+app.command("show", epilog=EXIT_CODES)(collection.show_source)
 
 
 @app.command(epilog=EXIT_CODES)
@@ -69,18 +71,39 @@ def new(
     type_: Annotated[
         Type, typer.Option("--type", help="Where its facts come from.", show_choices=True)
     ] = "http",
+    integration: Annotated[
+        bool, typer.Option("--integration", help="Write a package in Python instead.")
+    ] = False,
 ) -> None:
-    """Write the file NAME.yaml with a definition to edit, and comments that say how.
+    """Write the file NAME.yaml: a definition to edit, with comments that say how.
+
+    With --integration, write the folder factbook-NAME with an integration in Python and its test.
 
     \b
     Examples:
       factbook sources new builds
       factbook sources new package-json --type repository-file
+      factbook sources new acme --integration
     """
-    from factbook.cli.sources.skeletons import skeleton
+    from factbook.cli.sources import scaffolds
 
-    file, text = Path(f"{name}.yaml"), skeleton(name, type_)
+    if integration:
+        folder = Path(f"factbook-{name}")
+        files = {folder / path: text for path, text in scaffolds.scaffold(name).items()}
+        hint = f"Edit it, then run its test: pip install --editable './{folder}[test]', and pytest"
+    else:
+        file = Path(f"{name}.yaml")
+        files = {file: scaffolds.skeleton(name, type_)}
+        hint = f"Edit it, then try it: factbook sources test {file} --entity REF"
+    for file, text in files.items():
+        _write(file, text)
+    note(hint)
+
+
+def _write(file: Path, text: str) -> None:
+    """Write a new file, and print its path; raises InputError if it is there already."""
     try:
+        file.parent.mkdir(parents=True, exist_ok=True)
         with file.open("x", encoding="utf-8") as stream:
             stream.write(text)
     except FileExistsError:
@@ -88,7 +111,6 @@ def new(
     except OSError as error:
         raise InputError(f"{file} cannot be written: {error.strerror}.") from None
     say(str(file))
-    note(f"Edit it, then try it: factbook sources test {file} --entity REF")
 
 
 @app.command(epilog=_PLAN_CODES)
@@ -134,7 +156,7 @@ def apply(
     prune: Prune = False,
     force: Annotated[
         bool,
-        typer.Option("--force", help="Publish also when a fact is removed or gets another type."),
+        typer.Option("--force", help="Publish even if a fact is removed or its type changes."),
     ] = False,
     server: Server = DEFAULT_SERVER,
     token: Token = None,
@@ -181,11 +203,11 @@ def try_(
     recorded: Annotated[
         str | None,
         typer.Option(
-            metavar="DIR", help="Replay the answer that is recorded there, or else record it."
+            metavar="DIR", help="Replay the answer recorded there, or record it if there is none."
         ),
     ] = None,
     record: Annotated[
-        bool, typer.Option("--record", help="With --recorded: record anew, and do not replay.")
+        bool, typer.Option("--record", help="With --recorded: record again instead of replaying.")
     ] = False,
     server: Server = DEFAULT_SERVER,
     token: Token = None,

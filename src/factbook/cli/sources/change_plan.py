@@ -96,10 +96,10 @@ def check_breaking(steps: Iterable[PlanStep]) -> None:
     lines = [f"{s.id}: {name} {what}" for s in steps for name, what in s.breaking.items()]
     if lines:
         raise CommandError(
-            "Whoever reads these facts would lose them, so that nothing was written:",
+            "These facts would be lost to everything that reads them, so nothing was written:",
             REFUSED,
             lines,
-            hint="--force publishes nevertheless, under a new major version.",
+            hint="--force publishes anyway, under a new major version.",
         )
 
 

@@ -11,11 +11,11 @@ import msgspec
 import yaml
 
 from factbook.cli.connection import count
-from factbook.cli.documents import STDIN, parse
+from factbook.cli.documents import STDIN, DocumentsError, parse
 from factbook.cli.failures import USAGE, CommandError
 from factbook.datasources import custom, definitions
 from factbook.datasources.custom import CustomSourceDefinition, plain_yaml
-from factbook.datasources.custom.documents import UnreadableError
+from factbook.datasources.custom.documents import UnreadableDocumentError
 from factbook.errors import InputError, InvalidItemsError
 
 LARGEST: Final = 1024 * 1024
@@ -90,8 +90,10 @@ def _read_file(file: str, problems: list[str]) -> list[Read]:
         return _definitions(file, problems)
     except OSError as error:
         problems.append(f"{file} cannot be read: {error.strerror}.")
-    except UnreadableError as error:
+    except UnreadableDocumentError as error:
         problems.append(f"{file} {error}.")
+    except DocumentsError as error:
+        problems += error.problems
     except InputError as error:
         problems.append(error.message)
     return []

@@ -14,7 +14,7 @@ from factbook.datasources.custom import (
     CustomSourceDefinition,
     fact_extraction,
     http_source,
-    repositories,
+    local_sources,
 )
 from factbook.errors import InputError
 from factbook.integrations.integration import Collected
@@ -46,7 +46,7 @@ def load(file: Path) -> Recording | None:
     except OSError as error:
         raise InputError(f"{file} cannot be read: {error.strerror}.") from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        raise InputError(f"{file} is no recording; --record makes a new one.") from None
+        raise InputError(f"{file} is not a recording; --record makes a new one.") from None
 
 
 def save(
@@ -55,7 +55,7 @@ def save(
     """Record a trial; raises InputError for one that could not be replayed."""
     answer = tried.answer
     if answer is None:
-        raise InputError("There was no answer, so that nothing was recorded.")
+        raise InputError("There was no answer, so nothing was recorded.")
     if answer.truncated:
         raise InputError("The answer is too long to be recorded.")
     recording = Recording(
@@ -104,7 +104,7 @@ def _request(
             return rendered
         return shown(msgspec.to_builtins(rendered))
     if definition.path is not None:
-        path = repositories.path_of(definition, entity)
+        path = local_sources.path_of(definition, entity)
         return path if isinstance(path, Missing) else {"path": path}
     return None
 
