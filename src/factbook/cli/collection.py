@@ -6,17 +6,20 @@ import msgspec
 import typer
 
 from factbook.cli.failures import CommandError
-from factbook.cli.local import DatabaseUrl, settings_from
-from factbook.cli.output import Json, print_json, print_table, progress_bar, say
-from factbook.clock import iso, now
+from factbook.cli.local import DatabaseUrl, on_database, settings_from
+from factbook.cli.output import Json, age, print_json, print_table, say
+from factbook.cli.run_progress import run_progress
+from factbook.clock import iso_or_none
 
 if TYPE_CHECKING:
-    from factbook.operations.commands import Status
+    from factbook.datasources.source_detail import Detail
+    from factbook.operations.commands import SourceStatus
+    from factbook.scheduling.gaps import CountedGap
     from factbook.scheduling.runs import RunRecord
 
 
 def worker(database_url: DatabaseUrl = None) -> None:
-    """Collect facts from the configured sources, until told to stop.
+    """Collect facts from the configured sources until stopped.
 
     `serve` does so by itself, in one of its processes. On PostgreSQL any number of workers, on any
     number of machines, share the work; on SQLite they run beside the server.
@@ -28,10 +31,10 @@ def worker(database_url: DatabaseUrl = None) -> None:
     """
     import uvloop
 
-    from factbook import app
+    from factbook.backend import Backend
     from factbook.operations import commands
 
-    uvloop.run(commands.work(app.traced(settings_from(database_url))))
+    uvloop.run(commands.work(Backend.traced(settings_from(database_url))))
 
 
 def collect(
@@ -44,7 +47,7 @@ def collect(
     database_url: DatabaseUrl = None,
     as_json: Json = False,
 ) -> None:
-    """Collect the facts of one source now.
+    """Collect the facts of one source now, showing progress on stderr.
 
     \b
     Examples:
@@ -53,27 +56,17 @@ def collect(
     """
     import asyncio
 
-    from factbook import app
+    from factbook.backend import Backend
     from factbook.operations import commands
 
     # How the run ends is what the command itself says.
     settings = msgspec.structs.replace(settings_from(database_url), log_level="error")
-    with (
-        app.traced_meanwhile(settings) as service,
-        progress_bar(f"Collecting {source}") as show,
-    ):
-
-        def shown(run: "RunRecord") -> None:
-            show(run.covered + run.failed, run.entities)
-
-        run = asyncio.run(commands.collect(service, source, entity, shown))
+    with Backend.traced_meanwhile(settings) as service, run_progress(source) as show:
+        run = asyncio.run(commands.collect(service, source, entity, show))
     if as_json:
         print_json(_run(run))
     else:
-        say(
-            f"{source}: {run.covered} covered, {run.failed} failed, {run.skipped} skipped; "
-            f"{run.calls} calls in {(run.duration or 0) / 1000:.1f} s"
-        )
+        say(f"{source}: {_figures(run)}")
     if run.state == "failed":
         raise CommandError(f"{source} brought nothing: {run.error}")
 
@@ -86,17 +79,73 @@ def sources(database_url: DatabaseUrl = None, as_json: Json = False) -> None:
       factbook sources
       factbook sources list --json
     """
-    import asyncio
-
-    from factbook import app
     from factbook.operations import commands
 
-    service = app.application(settings_from(database_url))
-    found = asyncio.run(commands.statuses(service))
+    found = on_database(database_url, commands.statuses)
     if as_json:
         print_json([_status(status) for status in found])
     else:
         print_table(_COLUMNS, map(_row, found))
+
+
+def show_source(
+    source: Annotated[str, typer.Argument(metavar="SOURCE", help="Id of the source.")],
+    *,
+    failed: Annotated[
+        bool, typer.Option("--failed", help="List the entities that the last run failed for.")
+    ] = False,
+    database_url: DatabaseUrl = None,
+    as_json: Json = False,
+) -> None:
+    """Show the state of a source, its last run, and the facts that are missing, by reason.
+
+    \b
+    passing  could not be asked for: the last values are kept for three runs
+    final    the vendor has none, or does not show it
+    skipped  the entity does not say where to ask
+
+    \b
+    Examples:
+      factbook sources show github
+      factbook sources show github --failed
+      factbook sources show github --json
+    """
+    from factbook.operations import commands
+
+    detail = on_database(database_url, commands.detail, source, failed=failed)
+    if as_json:
+        print_json(_detail(detail))
+        return
+    state, reason = detail.condition
+    say(f"{source}: {state}{f'. {reason}' if reason else ''}")
+    if detail.run is not None:
+        say(f"Last run: {_figures(detail.run)}")
+    if detail.gaps:
+        print_table(("Kind", "Reason", "Place", "Entities"), map(_gap_row, detail.gaps))
+    if detail.failed:
+        print_table(("Entity", "Reason"), ((ref, reason) for ref, reason in detail.failed))
+
+
+def _gap_row(gap: "CountedGap") -> tuple[object, ...]:
+    return gap.kind, gap.reason, gap.place or "everything", gap.entities
+
+
+def _detail(detail: "Detail") -> dict[str, Any]:
+    return {
+        "id": detail.source.id,
+        "state": detail.condition.state,
+        "reason": detail.condition.reason or None,
+        "lastRun": detail.run and _run(detail.run),
+        "gaps": [gap._asdict() for gap in detail.gaps],
+        "failed": [{"entityRef": ref, "reason": reason} for ref, reason in detail.failed],
+    }
+
+
+def _figures(run: "RunRecord") -> str:
+    return (
+        f"{run.covered} covered, {run.failed} failed, {run.incomplete} incomplete, "
+        f"{run.skipped} skipped; {run.calls} calls in {(run.duration or 0) / 1000:.1f} s"
+    )
 
 
 _COLUMNS = (
@@ -105,6 +154,7 @@ _COLUMNS = (
     "Last success",
     "Covered",
     "Failed",
+    "Incomplete",
     "Skipped",
     "Calls",
     "Limit left",
@@ -114,48 +164,45 @@ _COLUMNS = (
 )
 
 
-def _row(status: "Status") -> tuple[object, ...]:
+def _row(status: "SourceStatus") -> tuple[object, ...]:
     from factbook.facts import health
 
-    known, next_run = status.health, _time(status.next_run)
+    known, next_run = status.health, age(status.next_run, status.at)
     if known is None:
-        return (status.source.id, "new", *[None] * 7, next_run, None)
-    last, state = known.last, health.state(known)
-    figures: tuple[object, ...] = (None,) * 6
+        return (status.source.id, "new", *[None] * 8, next_run, None)
+    last, state = known.last, health.condition(status.source, known, status.at).state
+    figures: tuple[object, ...] = (None,) * 7
     if last is not None:
         took = f"{(last.duration or 0) / 1000:.1f} s"
-        counts = (last.covered, last.failed, last.skipped)
+        counts = (last.covered, last.failed, last.incomplete, last.skipped)
         figures = (*counts, last.calls, last.rate_limit_left, took)
     shown = f"{state}, running" if known.running else state
-    succeeded, problem = _time(known.succeeded_at), last and last.error
+    succeeded, problem = age(known.succeeded_at, status.at), last and last.error
     return (status.source.id, shown, succeeded, *figures, next_run, problem)
 
 
-def _status(status: "Status") -> dict[str, Any]:
+def _status(status: "SourceStatus") -> dict[str, Any]:
     from factbook.facts import health
 
-    source, known, next_run = status
+    source, known, next_run, at = status
     shown = {"id": source.id, "title": source.title, "cadence": source.cadence}
     if known is None:
-        return shown | {"health": {"state": "new", "nextRun": _time(next_run)}}
-    return shown | {"health": health.render(source, known, now())}
+        return shown | {"health": {"state": "new", "nextRun": iso_or_none(next_run)}}
+    return shown | {"health": health.render(source, known, at)}
 
 
 def _run(run: "RunRecord") -> dict[str, Any]:
     return {
         "source": run.source_id,
         "state": run.state,
-        "startedAt": _time(run.started_at),
-        "finishedAt": _time(run.finished_at),
+        "startedAt": iso_or_none(run.started_at),
+        "finishedAt": iso_or_none(run.finished_at),
         "entities": run.entities,
         "covered": run.covered,
         "failed": run.failed,
+        "incomplete": run.incomplete,
         "skipped": run.skipped,
         "calls": run.calls,
         "rateLimitLeft": run.rate_limit_left,
         "error": run.error,
     }
-
-
-def _time(milliseconds: int | None) -> str | None:
-    return None if milliseconds is None else iso(milliseconds)
