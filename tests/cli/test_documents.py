@@ -6,11 +6,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from factbook.cli.documents import Document, read
+from factbook.cli.documents import EntityDocument, read
 from factbook.errors import InputError
 
 
-def entities(documents: list[Document] | None) -> list[Any]:
+def entities(documents: list[EntityDocument] | None) -> list[Any]:
     assert documents is not None
     return [msgspec.json.decode(document.entity) for document in documents]
 
@@ -50,19 +50,24 @@ def test_a_file_without_documents_holds_nothing(tmp_path: Path, text: str) -> No
     ("text", "value"),
     [
         ("2026-02-03", "2026-02-03"),
-        ("2026-02-03T04:05:06Z", "2026-02-03T04:05:06+00:00"),
-        ("2026-02-03 04:05:06.5 +2", "2026-02-03T04:05:06.500000+02:00"),
+        ("2026-02-03T04:05:06Z", "2026-02-03T04:05:06Z"),
+        ("2026-02-03 04:05:06.5 +2", "2026-02-03 04:05:06.5 +2"),
         ("2026-02-30", "2026-02-30"),
         ("'2026-02-03'", "2026-02-03"),
         ("2026-02-03T04:05", "2026-02-03T04:05"),
-        ("yes", True),
+        ("yes", "yes"),
+        ("0755", 755),
+        ("12:30:45", "12:30:45"),
         ("'yes'", "yes"),
         ("1.10", 1.1),
         ("'1.10'", "1.10"),
         ("null", None),
         ("12345678901234567890123", 12345678901234567890123),
         ("!!binary aGk=", "aGk="),
-        ("!!set {b}", ["b"]),
+        ("!!timestamp 2026-02-03", "2026-02-03"),
+        ("!!set {b}", {"b": None}),
+        ("!!omap [b: 1]", [{"b": 1}]),
+        ("<<", "<<"),
         ("é😀", "é😀"),
     ],
 )
@@ -99,7 +104,12 @@ def test_anchors_and_merges_are_resolved(tmp_path: Path) -> None:
         ("a: b\n c: d\n", "line 2"),
         ("a: *unknown\n", "line 1"),
         ("a: !!python/object:os.system {}\n", "line 1"),
-        ("a: !!timestamp x\n", "line 1"),
+        ("a: !!bool yes\n", "line 1"),
+        ("a: !!null x\n", "line 1"),
+        ("0x10: a\n16: b\n", 'the key "16" is there twice, in line 2'),
+        ("a: b\n...\n%YAML 1.1\n---\nc: on\n", "line 3"),
+        ("%YAML 1.1\n---\na: on\n", "%YAML 1.1 would give other values"),
+        ("a: \u2028\ufdd1\n", "is not valid YAML"),
         ("a: !!int ''\n", "line 1"),
         ("a: .nan\n", "JSON has no number .nan, in line 1"),
         ("a: -.inf\n", "JSON has no number -.inf"),

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from factbook.clock import DAY, HOUR, iso, now
 from tests.cli.conftest import Command
 from tests.cli.fake_server import FakeServer, component, pushed, rehearsed
 
@@ -37,6 +38,23 @@ def test_a_push_reads_standard_input(factbook: Command, server: FakeServer) -> N
     answer = factbook("push", "services", "-", input=json.dumps(component("a")))
     assert answer.exit_code == 0
     assert server.sent() == {"items": [component("a")]}
+
+
+def test_a_push_sends_what_yaml_1_2_says(factbook: Command, server: FakeServer) -> None:
+    server.on("PUT", SERVICES, pushed("a"))
+    spec = (
+        "{on: off, mode: 0755, at: 12:30:45, since: 2026-02-03 04:05:06, country: no, big: 1_000}"
+    )
+    text = f"apiVersion: v1\nkind: Component\nmetadata: {{name: a}}\nspec: {spec}\n"
+    assert factbook("push", "services", "-", input=text).exit_code == 0
+    assert server.sent()["items"][0]["spec"] == {
+        "on": "off",
+        "mode": 755,
+        "at": "12:30:45",
+        "since": "2026-02-03 04:05:06",
+        "country": "no",
+        "big": "1_000",
+    }
 
 
 def test_options_and_environment_reach_the_server(
@@ -111,7 +129,9 @@ def test_warnings_name_the_document_that_they_are_about(
     server.on("PUT", SERVICES, pushed("a", "b", "c", warnings=warnings))
     answer = factbook("push", "services", catalog)
     assert answer.exit_code == 0
-    assert "catalog.yaml document 3 (line 17), items[2].spec: lacks owner" in answer.stderr
+    assert (
+        "catalog.yaml document 3 (line 17), component:default/c, spec: lacks owner" in answer.stderr
+    )
     assert answer.stdout.endswith("; warnings: 1\n")
 
 
@@ -130,11 +150,95 @@ def test_every_problem_is_listed_with_its_document(
     assert answer.stdout == ""
     assert answer.stderr.splitlines() == [
         "Error: 4 problems, nothing was written:",
-        "  catalog.yaml document 1 (line 1), items[0].metadata.name: has a slash",
-        "  catalog.yaml document 3 (line 17), items[2]: is there twice",
+        "  catalog.yaml document 1 (line 1), component:default/a, metadata.name: has a slash",
+        "  catalog.yaml document 3 (line 17), component:default/c: is there twice",
         "  items[99].kind: is odd",
         "  items: are odd",
     ]
+
+
+def test_every_file_that_cannot_be_read_is_named(
+    factbook: Command, server: FakeServer, catalog: str
+) -> None:
+    Path("bad.yaml").write_text("kind: [\n")
+    Path("twice.yaml").write_text("a: 1\na: 2\n---\nkind: A\n---\n- 1\n---\na: !Ref x\n")
+    Path("bad.json").write_text('{"items": [1, {}, "two"]}')
+    answer = factbook("push", "services", "bad.yaml", catalog, "twice.yaml", "no.yaml", "bad.json")
+    assert answer.exit_code == 2
+    lines = answer.stderr.splitlines()
+    assert lines[0] == "Error: 7 problems, nothing was written:"
+    assert [line.split(" is not")[0].split(" cannot")[0] for line in lines[1:]] == [
+        "  bad.yaml",
+        "  twice.yaml",
+        "  twice.yaml document 3 (line 6)",
+        "  twice.yaml",
+        "  no.yaml",
+        "  bad.json document 1",
+        "  bad.json document 3",
+    ]
+    assert "there twice, in line 2" in lines[2]
+    assert "line 8" in lines[4]
+    assert server.requests == []
+
+
+@pytest.mark.parametrize(
+    ("text", "sign"),
+    [
+        (
+            "kind: A\n{% if values.docs %}\nspec: {}\n{% endif %}\n",
+            "line 2 shows: {% if values.docs %}",
+        ),
+        ("metadata:\n  name: {{cookiecutter.name}}\n", "line 2 shows: {{cookiecutter.name}}"),
+        ("a: 1\n{%- for x in y %}\n", "line 2 shows: {%- for x in y %}"),
+        ("{{ x }}: 1\n", "line 1 shows: {{ x }}"),
+    ],
+)
+def test_a_template_of_a_catalog_file_is_told_as_one(
+    factbook: Command, server: FakeServer, text: str, sign: str
+) -> None:
+    Path("skeleton.yaml").write_text(text)
+    answer = factbook("push", "services", "skeleton.yaml")
+    assert answer.exit_code == 2
+    assert answer.stderr == (
+        f"Error: skeleton.yaml is a template, as {sign}. Fill it in first, or leave it out.\n"
+    )
+
+
+def test_broken_yaml_that_names_a_placeholder_elsewhere_is_no_template(
+    factbook: Command, server: FakeServer
+) -> None:
+    Path("bad.yaml").write_text("a: 'a {{ b }}'\nc: [\n")
+    assert "is not valid YAML" in factbook("push", "services", "bad.yaml").stderr
+
+
+def test_a_duplicate_names_the_places_of_both(
+    factbook: Command, server: FakeServer, catalog: str
+) -> None:
+    Path("more.json").write_text(json.dumps([component("d"), component("B")]))
+    answer = factbook("push", "services", catalog, "more.json", catalog)
+    assert answer.exit_code == 1
+    assert answer.stderr.splitlines() == [
+        "Error: 3 entities are in the files more than once, nothing was written:",
+        "  component:default/a: catalog.yaml document 1 (line 1), catalog.yaml document 1 (line 1)",
+        "  component:default/b: catalog.yaml document 2 (line 9), more.json document 2, "
+        "catalog.yaml document 2 (line 9)",
+        "  component:default/c: catalog.yaml document 3 (line 17), "
+        "catalog.yaml document 3 (line 17)",
+        "--on-duplicate first or last keeps one of each.",
+    ]
+    assert server.requests == []
+
+
+@pytest.mark.parametrize(("keep", "name"), [("first", "b"), ("last", "B")])
+def test_of_duplicates_the_one_that_was_asked_for_is_pushed(
+    factbook: Command, server: FakeServer, catalog: str, keep: str, name: str
+) -> None:
+    Path("more.json").write_text(json.dumps([component("B"), component("d")]))
+    server.on("PUT", SERVICES, pushed("a", "b", "c", "d"))
+    answer = factbook("push", "services", catalog, "more.json", "--on-duplicate", keep)
+    assert answer.exit_code == 0
+    assert answer.stderr == f"Duplicates left out: 1. Of each entity the {keep} one is kept.\n"
+    assert server.sent() == {"items": [component(each) for each in ("a", name, "c", "d")]}
 
 
 def test_very_many_problems_are_cut(factbook: Command, server: FakeServer, catalog: str) -> None:
@@ -226,9 +330,19 @@ def test_sets_are_shown_as_a_table(factbook: Command, server: FakeServer) -> Non
     row = {"itemCount": 3, "revision": 2, "updatedBy": "user:default/a", "updatedAt": "today"}
     server.on("GET", SETS, {"sets": [{"id": "one [red]", **row}, {"id": "two", **row}]})
     lines = factbook("sets").stdout.splitlines()
-    assert lines[0].split() == ["Set", "Entities", "Revision", "Updated", "by", "Updated", "at"]
+    assert lines[0].split() == ["Set", "Entities", "Revision", "Updated", "by", "Updated"]
     assert lines[1].split() == ["one", "[red]", "3", "2", "user:default/a", "today"]
     assert len(lines) == 3
+
+
+def test_the_age_of_a_set_is_shown_and_its_time_is_in_json(
+    factbook: Command, server: FakeServer
+) -> None:
+    updated = iso(now() - 3 * DAY - HOUR)
+    row = {"id": "s", "itemCount": 3, "revision": 2, "updatedBy": "user:default/a"}
+    server.on("GET", SETS, {"sets": [{**row, "updatedAt": updated}]})
+    assert factbook("sets").stdout.splitlines()[1].endswith("user:default/a  3 days ago")
+    assert json.loads(factbook("sets", "--json").stdout)[0]["updatedAt"] == updated
 
 
 def test_sets_are_printed_as_json(factbook: Command, server: FakeServer) -> None:

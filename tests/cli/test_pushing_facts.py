@@ -31,6 +31,27 @@ async def test_facts_are_pushed_with_the_types_of_the_source(
     }
 
 
+async def test_facts_without_a_value_are_shown_with_why_there_is_none(
+    served: Run, coverage: str
+) -> None:
+    never = await served("facts", "web", "--source", coverage)
+    assert [line.split() for line in never.stdout.splitlines()[:3]] == [
+        ["Coverage", "(coverage),", "nothing", "is", "known"],
+        ["Fact", "Value", "Why", "unknown"],
+        ["all", "never-collected"],
+    ]
+    await served("push-facts", coverage, "--entity", "web", "coverage=81.5", "passed=true")
+    shown = await served("facts", "web", "--source", coverage)
+    left_out = ["not-applicable:", "the", "push", "left", "it", "out"]
+    assert [line.split() for line in shown.stdout.splitlines()[2:]] == [
+        ["coverage", "81.5"],
+        ["passed", "true"],
+        ["branches", *left_out],
+        ["tool", *left_out],
+        [],
+    ]
+
+
 async def test_facts_of_another_time_are_pushed_with_it(
     served: Run, service: Service, coverage: str
 ) -> None:

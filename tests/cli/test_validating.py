@@ -3,10 +3,15 @@
 import json
 from pathlib import Path
 
+import pytest
 import yaml
+from structlog.testing import capture_logs
 
+from tests.cli.bridge import commands, write
 from tests.cli.conftest import Command
 from tests.cli.fake_server import FakeServer, component
+from tests.conftest import StartService
+from tests.service import component as sound
 
 VALIDATE = "/api/catalog/validate-entity"
 
@@ -40,9 +45,9 @@ def test_every_problem_is_listed_with_its_document(factbook: Command, server: Fa
     line = Path("catalog.yaml").read_text().splitlines().index("---") + 2
     assert answer.stderr.splitlines() == [
         "Error: 3 problems:",
-        f"  catalog.yaml document 2 (line {line}): no owner",
-        f"  catalog.yaml document 2 (line {line}): no \\x1b type",
-        "  more.json document 1: no owner",
+        f"  catalog.yaml document 2 (line {line}), component:default/b: no owner",
+        f"  catalog.yaml document 2 (line {line}), component:default/b: no \\x1b type",
+        "  more.json document 1, component:default/c: no owner",
     ]
 
 
@@ -58,3 +63,38 @@ def test_a_file_without_an_entity_is_wrong_usage(factbook: Command, server: Fake
     assert answer.exit_code == 2
     assert answer.stderr == "Error: No entity in empty.yaml.\n"
     assert server.requests == []
+
+
+def test_what_can_be_read_is_checked_beside_what_cannot(
+    factbook: Command, server: FakeServer
+) -> None:
+    Path("bad.yaml").write_text("a: [\n")
+    Path("good.json").write_text(json.dumps(component("c")))
+    server.on("POST", VALIDATE, {"errors": [{"name": "InputError", "message": "no owner"}]}, 400)
+    answer = factbook("validate", "bad.yaml", "good.json")
+    assert (answer.exit_code, answer.stdout) == (2, "")
+    first, second, third = answer.stderr.splitlines()
+    assert first == "Error: 2 problems:"
+    assert second.startswith("  bad.yaml is not valid YAML:")
+    assert third == "  good.json document 1, component:default/c: no owner"
+
+
+async def test_annotations_that_no_integration_can_read_are_warnings(
+    start: StartService, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    table = {"github": {"default": {"token": "ghp_a_token_of_tests"}}}
+    service = await start(integrations=table, collect=False)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("FACTBOOK_TOKEN", await service.token())
+    entity = sound("web")
+    entity["metadata"]["annotations"] = {"github.com/project-slug": "acme"}
+    file = write("web.yaml", entity)
+    with capture_logs():
+        answer = await commands(service)("validate", file)
+    assert (answer.exit_code, answer.stdout) == (0, "1 entity is valid.\n")
+    said = answer.stderr.splitlines()
+    assert said[0] == "1 warning:"
+    assert said[1].endswith(
+        "metadata.annotations: no integration with github can read them: "
+        "what the annotation names is not owner/name"
+    )

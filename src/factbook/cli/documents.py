@@ -1,43 +1,77 @@
 """Entities read from files of YAML or JSON, with the place of each one."""
 
+import re
 import sys
-from collections.abc import Iterator
-from datetime import date
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import count
 from math import isfinite
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 import yaml
 
+from factbook.catalog.ref import DEFAULT_NAMESPACE, EntityRef
+from factbook.catalog.validation import normal_name
 from factbook.errors import InputError
 from factbook.integrations import safe_yaml
 
 STDIN = "-"
 # Deeper than any entity that the service takes.
 _DEEPEST = 1_000
+# Signs of a file that a program fills in: a statement anywhere, a placeholder where reading ended.
+_STATEMENT: Final = re.compile(r"\{%[^%]*%\}|\{%.*")
+_PLACEHOLDER: Final = re.compile(r"\{\{[^{}]*\}\}")
+_LONGEST_SIGN: Final = 60
+_VERSION = (
+    "%YAML 1.1 would give other values to words such as on and to numbers such as 0755; "
+    "take the line out, and it is read as YAML 1.2"
+)
 
 
-class Document(NamedTuple):
-    """An entity as JSON, and where it was read, e.g. `catalog.yaml document 2 (line 14)`."""
+class EntityDocument(NamedTuple):
+    """An entity as JSON, and its place, e.g. `catalog.yaml document 2 (line 14)`.
+
+    `ref` is its reference, if it has a kind and a name.
+    """
 
     entity: msgspec.Raw
     origin: str
+    ref: str | None
+
+    @property
+    def named(self) -> str:
+        """The place and the reference, for people."""
+        return f"{self.origin}, {self.ref}" if self.ref else self.origin
 
 
-def parse(data: bytes, name: str, noun: str = "an entity") -> list[Document] | None:
-    """The documents in what a file of this name holds; as `read` reads them."""
-    if name.lower().endswith(".json") or _looks_like_json(data):
-        return list(_json_documents(data, name, noun))
-    return list(_yaml_documents(data, name, noun)) or None
+class DocumentsError(InputError):
+    """A file that cannot be read, with a sentence for each of its problems."""
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        super().__init__(" ".join(problems))
+        self.problems = problems
 
 
-def read(source: str) -> list[Document] | None:
-    """The entities of a file, or of standard input for `-`; None when it holds nothing at all.
+def parse(data: bytes, name: str, noun: str = "an entity") -> list[EntityDocument] | None:
+    """The documents in the content of a file with this name, as `read` reads them."""
+    problems: list[str] = []
+    if is_json := name.lower().endswith(".json") or _looks_like_json(data):
+        found = list(_json_documents(data, name, noun, problems))
+    else:
+        found = list(_yaml_documents(data, name, noun, problems))
+    if problems:
+        raise DocumentsError(problems)
+    return found if is_json else found or None
+
+
+def read(source: str) -> list[EntityDocument] | None:
+    """The entities of a file, or of standard input for `-`; None if it is empty.
 
     YAML may hold many documents, of which empty ones are skipped; JSON may hold one entity, a list
-    of them or `{"items": [...]}`. Raises InputError naming the file and the document.
+    of them or `{"items": [...]}`. Raises InputError naming the file, and DocumentsError naming each
+    document that cannot be read.
     """
     return parse(*_content(source))
 
@@ -65,11 +99,14 @@ def _looks_like_json(data: bytes) -> bool:
     return True
 
 
-def _json_documents(data: bytes, name: str, noun: str) -> Iterator[Document]:
+def _json_documents(
+    data: bytes, name: str, noun: str, problems: list[str]
+) -> Iterator[EntityDocument]:
     try:
         value = msgspec.json.decode(data.removeprefix(b"\xef\xbb\xbf"))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise InputError(f"{name} is not valid JSON: {error}.") from None
+        problems.append(f"{name} is not valid JSON: {error}.")
+        return
     match value:
         case list():
             items = value
@@ -78,44 +115,90 @@ def _json_documents(data: bytes, name: str, noun: str) -> Iterator[Document]:
         case _:
             items = [value]
     for number, item in enumerate(items, 1):
-        yield _document(item, f"{name} document {number}", noun)
+        with _told(problems):
+            yield _document(item, f"{name} document {number}", noun)
 
 
-def _yaml_documents(data: bytes, name: str, noun: str) -> Iterator[Document]:
+def _yaml_documents(
+    data: bytes, name: str, noun: str, problems: list[str]
+) -> Iterator[EntityDocument]:
     try:
-        _check_depth(data)
+        _check(data)
         loader = _Loader(data)
         for number in count(1):
             if not loader.check_node():
                 return
             node = loader.get_node()
-            value = node and loader.construct_document(node)
-            if node and value is not None:
-                line = node.start_mark.line + 1
-                yield _document(value, f"{name} document {number} (line {line})", noun)
-    except yaml.YAMLError as error:
-        raise InputError(f"{name} is not valid YAML: {_gist(error)}.") from None
+            place = f"{name} document {number} (line {node.start_mark.line + 1})" if node else ""
+            with _told(problems, lambda error: _broken(data, name, error)):
+                value = node and loader.construct_document(node)
+                if value is not None:
+                    yield _document(value, place, noun)
+    except yaml.YAMLError as error:  # of the rest of the file nothing is known
+        problems.append(_broken(data, name, error))
     except RecursionError:
-        raise InputError(f"{name} is nested too deeply.") from None
+        problems.append(f"{name} is nested too deeply.")
 
 
-def _check_depth(data: bytes) -> None:
-    """Raise RecursionError before the reader, which is in C, takes the process along."""
+@contextmanager
+def _told(problems: list[str], broken: Callable[[yaml.YAMLError], str] = str) -> Iterator[None]:
+    """Collect a document's read error among the problems, so that the others are read too."""
+    try:
+        yield
+    except InputError as error:
+        problems.append(error.message)
+    except yaml.YAMLError as error:
+        problems.append(broken(error))
+
+
+def _broken(data: bytes, name: str, error: yaml.YAMLError) -> str:
+    """Error of a file that is not valid YAML, or is a template."""
+    lines = data.decode(errors="replace").splitlines()
+    mark = error.problem_mark if isinstance(error, yaml.MarkedYAMLError) else None
+    signs = [(number, _STATEMENT) for number in range(len(lines))]
+    if mark and mark.line < len(lines):
+        signs.insert(0, (mark.line, _PLACEHOLDER))
+    for number, sign in signs:
+        if found := sign.search(lines[number]):
+            return (
+                f"{name} is a template, as line {number + 1} shows: {found[0][:_LONGEST_SIGN]}. "
+                "Fill it in first, or leave it out."
+            )
+    return f"{name} is not valid YAML: {_gist(error)}."
+
+
+def _check(data: bytes) -> None:
+    """Refuse a document declared as YAML 1.1, and nesting that would crash the C reader.
+
+    Raises RecursionError for the latter.
+    """
     depth = 0
-    for event in yaml.parse(data, yaml.CSafeLoader):
+    event: Any
+    for event in yaml.parse(data, _Loader):
+        if getattr(event, "version", None) == (1, 1):
+            raise yaml.constructor.ConstructorError(None, None, _VERSION, event.start_mark)
         depth += isinstance(event, yaml.CollectionStartEvent)
         depth -= isinstance(event, yaml.CollectionEndEvent)
         if depth > _DEEPEST:
             raise RecursionError
 
 
-def _document(value: Any, origin: str, noun: str) -> Document:
+def _document(value: Any, origin: str, noun: str) -> EntityDocument:
     if not isinstance(value, dict):
         raise InputError(f"{origin} is not {noun}: a mapping is expected, not {_kind(value)}.")
     try:
-        return Document(msgspec.Raw(msgspec.json.encode(value)), origin)
+        return EntityDocument(msgspec.Raw(msgspec.json.encode(value)), origin, _ref(value))
     except (TypeError, ValueError, RecursionError) as error:
         raise InputError(f"{origin} cannot be written as JSON: {error}.") from None
+
+
+def _ref(entity: dict[str, Any]) -> str | None:
+    """Reference under which a push stores the entity."""
+    match entity:
+        case {"kind": str(kind), "metadata": {"name": str(name)} as metadata}:
+            namespace = metadata.get("namespace", DEFAULT_NAMESPACE)
+            return str(EntityRef.of(kind, str(namespace), normal_name(name)))
+    return None
 
 
 def _kind(value: object) -> str:
@@ -132,43 +215,13 @@ def _gist(error: yaml.YAMLError) -> str:
     return " ".join(str(error).split())
 
 
-class _Loader(safe_yaml.Loader):
+class _Loader(safe_yaml.UniqueLoader):
     """YAML restricted to JSON's model: keys are unique texts, numbers are finite."""
 
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        """A mapping. Raises ConstructorError for a key that is there twice, which YAML forbids."""
-        seen = set()
-        for key, _ in node.value:
-            if isinstance(key, yaml.ScalarNode) and key.tag != "tag:yaml.org,2002:merge":
-                if key.value in seen:
-                    raise yaml.constructor.ConstructorError(
-                        None, None, f'the key "{key.value}" is there twice', key.start_mark
-                    )
-                seen.add(key.value)
-        found = super().construct_mapping(node, deep)
-        return {_key(key): value for key, value in found.items()}
-
-
-def _key(key: object) -> str:
-    return key if isinstance(key, str) else msgspec.json.encode(key).decode()
-
-
-def _text_of_date(loader: _Loader, node: yaml.ScalarNode) -> str:
-    try:
-        moment: date = loader.construct_yaml_timestamp(node)
-    except ValueError:
-        # It has the form of a date and is none, such as 2026-02-30: then it is text.
-        return str(node.value)
-    return moment.isoformat()
-
-
-def _finite(loader: _Loader, node: yaml.ScalarNode) -> float:
-    number = loader.construct_yaml_float(node)
-    if not isfinite(number):
-        problem = f"JSON has no number {node.value}"
-        raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
-    return number
-
-
-_Loader.add_constructor("tag:yaml.org,2002:timestamp", _text_of_date)
-_Loader.add_constructor("tag:yaml.org,2002:float", _finite)
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        """Value of a node. Raises ConstructorError for a number that JSON does not have."""
+        value = super().construct_object(node, deep)
+        if isinstance(value, float) and not isfinite(value):
+            problem = f"JSON has no number {node.value}"
+            raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
+        return value

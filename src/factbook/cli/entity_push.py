@@ -6,17 +6,25 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from factbook.cli.connection import DEFAULT_SERVER, PushWord, Server, Token, connected, count
-from factbook.cli.failures import CommandError
-from factbook.cli.output import Json, note, note_each, print_json, print_table, progress, say
+from factbook.cli.duplicates import OneOf, settled
+from factbook.cli.failures import REFUSED, USAGE, CommandError
+from factbook.cli.output import Json, age, note, note_each, print_json, print_table, progress, say
 from factbook.errors import InputError
 
 if TYPE_CHECKING:
-    from factbook.cli.documents import Document
-    from factbook.client import PushAnswer
+    from factbook.cli.documents import EntityDocument
+    from factbook.client import Pushed
 
 OnConflict = Annotated[
     Literal["take"] | None,
-    typer.Option(help="`take` moves entities here that belong to another set."),
+    typer.Option(help="`take` moves entities that belong to another set to this one."),
+]
+OnDuplicate = Annotated[
+    OneOf,
+    typer.Option(
+        help="If an entity occurs more than once: keep the `first` or the `last`, "
+        "or refuse the push (`error`)."
+    ),
 ]
 MaxRemovals = Annotated[
     str | None,
@@ -36,13 +44,14 @@ def push(
         bool, typer.Option("--dry-run", help="Write nothing; show what would change.")
     ] = False,
     on_conflict: OnConflict = None,
+    on_duplicate: OnDuplicate = "error",
     max_removals: MaxRemovals = None,
     push_word: PushWord = "factbook",
     server: Server = DEFAULT_SERVER,
     token: Token = None,
     as_json: Json = False,
 ) -> None:
-    """Replace the content of a set by the entities of files.
+    """Replace the content of a set with the entities of files.
 
     Entities of the set that are in none of the files are removed. All of it happens, or nothing.
     YAML may hold many documents; JSON may hold one entity, a list, or {"items": [...]}.
@@ -56,10 +65,12 @@ def push(
       echo '{"items": []}' | factbook push accounts -     # removes the set
     """
     with progress("Reading") as show:
-        documents = _read_all(files, show, ' To empty a set, push {"items": []}.')
+        problems: list[str] = []
+        documents = _read_all(files, show, problems, ' To empty a set, push {"items": []}.')
+        _refuse(problems)
+        documents = settled(documents, on_duplicate)
         show(f"Pushing {len(documents):,} entities")
-        origins = [document.origin for document in documents]
-        with connected(context, server, token, push_word, lambda p: _where(p, origins)) as client:
+        with connected(context, server, token, push_word, lambda p: _where(p, documents)) as client:
             pushed = client.push(
                 set_id,
                 [document.entity for document in documents],
@@ -70,7 +81,7 @@ def push(
     if as_json:
         print_json(pushed)
     else:
-        _show(pushed, origins)
+        _show(pushed, documents)
 
 
 def validate(
@@ -85,8 +96,9 @@ def validate(
 ) -> None:
     """Check the entities of files against the server's strict rules, and write nothing.
 
-    These rules are narrower than those of a push: they know the well-known kinds alone, and what a
-    push only warns of is a problem here.
+    These rules are stricter than those of a push: only well-known kinds are valid, and what a push
+    only warns about is a problem here. Annotations that no integration of the server can read are
+    warnings.
 
     \b
     Examples:
@@ -95,15 +107,22 @@ def validate(
       ./list-accounts | factbook validate -
     """
     with progress("Reading") as show:
-        documents = _read_all(files, show)
-        problems = []
+        problems: list[str] = []
+        warnings: list[str] = []
+        documents = _read_all(files, show, problems)
+        code = USAGE if problems else REFUSED
         with connected(context, server, token) as client:
             for number, document in enumerate(documents, 1):
                 show(f"Checking {number:,} of {len(documents):,}")
-                found = client.validate(document.entity)
-                problems += [f"{document.origin}: {message}" for message in found]
+                said: list[str] = []
+                found = client.validate(document.entity, warn=said.append)
+                warnings += [f"{document.named}: {message}" for message in said]
+                problems += [f"{document.named}: {message}" for message in found]
+    if warnings:
+        note(f"{count(warnings, 'warning')}:")
+        note_each(warnings)
     if problems:
-        raise CommandError(f"{count(problems, 'problem')}:", lines=problems)
+        raise CommandError(f"{count(problems, 'problem')}:", code, problems)
     say("1 entity is valid." if len(documents) == 1 else f"{len(documents)} entities are valid.")
 
 
@@ -127,47 +146,63 @@ def sets(
     if as_json:
         print_json(found)
         return
-    rows = [(s.id, s.item_count, s.revision, s.updated_by, s.updated_at) for s in found]
-    print_table(["Set", "Entities", "Revision", "Updated by", "Updated at"], rows)
+    rows = [(s.id, s.item_count, s.revision, s.updated_by, age(s.updated_at)) for s in found]
+    print_table(["Set", "Entities", "Revision", "Updated by", "Updated"], rows)
 
 
 def _read_all(
-    files: Sequence[str], show: Callable[[str], None], advice: str = ""
-) -> list["Document"]:
+    files: Sequence[str], show: Callable[[str], None], problems: list[str], advice: str = ""
+) -> list["EntityDocument"]:
+    """The entities of files; adds a sentence to the problems for each unreadable one."""
     # Reading YAML is imported by the one command that reads it.
-    from factbook.cli.documents import read
+    from factbook.cli.documents import DocumentsError, read
 
-    documents: list[Document] = []
+    documents: list[EntityDocument] = []
     nothing = True
     for file in files:
         show(f"Reading {file}")
-        found = read(file)
+        try:
+            found = read(file)
+        except DocumentsError as error:
+            problems += error.problems
+            continue
+        except InputError as error:
+            problems.append(error.message)
+            continue
         nothing = nothing and found is None
         documents += found or []
-    if nothing:
+    if nothing and not problems:
         # What made the file may have failed, and an empty push removes everything.
         raise InputError(f"No entity in {', '.join(files)}.{advice}")
     return documents
 
 
-def _where(path: str, origins: Sequence[str]) -> str:
-    """The JSON path of a problem, after the document that it is about: `items[3].kind`."""
-    index = path.removeprefix("items[").partition("]")[0]
-    if path.startswith("items[") and index.isdecimal() and int(index) < len(origins):
-        return f"{origins[int(index)]}, {path}"
+def _refuse(problems: Sequence[str]) -> None:
+    """Raise Failure with the problems of reading, if there are any."""
+    if len(problems) == 1:
+        raise CommandError(problems[0], USAGE)
+    if problems:
+        raise CommandError(f"{count(problems, 'problem')}, nothing was written:", USAGE, problems)
+
+
+def _where(path: str, documents: Sequence["EntityDocument"]) -> str:
+    """The place and the entity of a JSON path of a push, with the remaining path."""
+    index, _, below = path.removeprefix("items[").partition("]")
+    if path.startswith("items[") and index.isdecimal() and int(index) < len(documents):
+        return f"{documents[int(index)].named}{below and ', '}{below.removeprefix('.')}"
     return path
 
 
-def _show(pushed: "PushAnswer", origins: Sequence[str]) -> None:
+def _show(pushed: "Pushed", documents: Sequence["EntityDocument"]) -> None:
     if pushed.difference:
         print_table(["Change", "Entity"], [(d.change, d.entity_ref) for d in pushed.difference])
     if pushed.warnings:
         note("Warnings:")
-        note_each([f"{_where(w.path, origins)}: {w.message}" for w in pushed.warnings])
+        note_each([f"{_where(w.path, documents)}: {w.message}" for w in pushed.warnings])
     say(_summary(pushed))
 
 
-def _summary(pushed: "PushAnswer") -> str:
+def _summary(pushed: "Pushed") -> str:
     changes = pushed.changes
     counts = (
         f"{changes.added} added, {changes.updated} updated, "

@@ -36,7 +36,9 @@ def push_facts(
     ],
     timestamp: Annotated[
         str | None,
-        typer.Option(metavar="TIME", help="When it was so, in ISO 8601 with a UTC offset; or now."),
+        typer.Option(
+            metavar="TIME", help="Time of the facts, in ISO 8601 with a UTC offset. Default: now."
+        ),
     ] = None,
     server: Server = DEFAULT_SERVER,
     token: Token = None,
