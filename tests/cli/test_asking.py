@@ -27,6 +27,12 @@ SCHEMA = {
 # entities
 
 
+def page(*names: str, following: str | None = None) -> dict[str, Any]:
+    """A page of what a query found."""
+    cursors = {"nextCursor": following} if following else {}
+    return {"items": [component(name) for name in names], "totalItems": 9, "pageInfo": cursors}
+
+
 def test_entities_are_shown_as_a_table(factbook: Command, server: FakeServer) -> None:
     payments = component("Payments")
     payments["metadata"]["annotations"] = {"acme.test/entity-set": "services", "other": "x"}
@@ -42,9 +48,11 @@ def test_entities_are_shown_as_a_table(factbook: Command, server: FakeServer) ->
 
 def test_entities_are_selected_by_options(factbook: Command, server: FakeServer) -> None:
     server.on("GET", ENTITIES, [])
+    server.on("GET", QUERY, page("a"))
     arguments = ["--filter", "kind=api", "--filter", "kind=group", "--order", "desc:kind"]
-    assert factbook("entities", *arguments, "--limit", "20").exit_code == 0
-    params = server.last.url.params
+    answer = factbook("entities", *arguments, "--limit", "20")
+    assert (answer.exit_code, answer.stderr) == (0, "0 entities\n")
+    params = server.requests[0].url.params
     assert params.get_list("filter") == ["kind=api", "kind=group"]
     assert (params["order"], params["limit"]) == ("desc:kind", "20")
 
@@ -53,12 +61,6 @@ def test_entities_as_json_are_whole(factbook: Command, server: FakeServer) -> No
     server.on("GET", ENTITIES, [component("a")])
     assert json.loads(factbook("entities", "--json").stdout) == [component("a")]
     assert "fields" not in server.last.url.params
-
-
-def page(*names: str, following: str | None = None) -> dict[str, Any]:
-    """A page of what a query found."""
-    cursors = {"nextCursor": following} if following else {}
-    return {"items": [component(name) for name in names], "totalItems": 9, "pageInfo": cursors}
 
 
 def test_entities_are_searched_in_their_names_and_titles(
@@ -134,14 +136,14 @@ def with_sources(server: FakeServer) -> list[dict[str, Any]]:
         asked.append(arguments)
         answer = {"dataSourceId": arguments["dataSourceId"], "entityRef": "component:default/a"}
         if arguments["dataSourceId"] == "docs":
-            return result({**answer, "facts": {}, "unknownReasons": {"facts": "never-collected"}})
+            return result({**answer, "facts": {}, "unknownReasons": {"*": "never-collected"}})
         return result(
             {
                 **answer,
                 "dataSourceTitle": "Who owns it",
-                "facts": {"hasOwner": True, "tags": ["x", 1], "score": "unknown", "none": None},
+                "facts": {"hasOwner": True, "tags": ["x", 1], "none": None},
                 "timestamp": "2026-11-21T06:00:00.000+00:00",
-                "unknownReasons": {"facts.score": "forbidden"},
+                "unknownReasons": {"*": "not-found", "score": "forbidden: no"},
             }
         )
 
@@ -160,12 +162,13 @@ def test_the_facts_of_every_source_are_shown(factbook: Command, server: FakeServ
         ["Fact", "Value", "Why", "unknown"],
         ["hasOwner", "true"],
         ["tags", "x,", "1"],
-        ["score", "unknown", "forbidden"],
         ["none", "null"],
+        ["score", "forbidden:", "no"],
+        ["all", "others", "not-found"],
         [],
-        ["docs", "(docs),", "never", "collected"],
+        ["docs", "(docs),", "nothing", "is", "known"],
         ["Fact", "Value", "Why", "unknown"],
-        ["facts", "never-collected"],
+        ["all", "never-collected"],
         [],
     ]
     assert asked == [

@@ -9,6 +9,7 @@ import typer
 from factbook.catalog.ref import DEFAULT_NAMESPACE, EntityRef, parse
 from factbook.cli.arguments import typed_arguments
 from factbook.cli.connection import DEFAULT_SERVER, Server, Token, connected
+from factbook.cli.fields import note_unknown, of_filters
 from factbook.cli.output import Json, note, print_json, print_table, say
 from factbook.errors import InputError
 
@@ -23,7 +24,7 @@ Filter = Annotated[
     list[str] | None,
     typer.Option(
         help="Conditions that must all hold, e.g. kind=component,spec.type=service. "
-        "Of several --filter, one has to hold."
+        "If --filter is repeated, one of them has to hold."
     ),
 ]
 
@@ -39,7 +40,7 @@ def entities(
     order: Annotated[
         list[str] | None, typer.Option(help="asc: or desc: and a field, e.g. asc:metadata.name.")
     ] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="Show no more than this.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Show at most this many.")] = None,
     server: Server = DEFAULT_SERVER,
     token: Token = None,
     as_json: Json = False,
@@ -61,10 +62,15 @@ def entities(
         else:
             each = _search(client, search, chosen, ordered, fields)
         found = list(islice(each, limit))
+        total = None if as_json else _total(client, len(found), limit, search, chosen)
+        if not found or len(chosen) > 1:  # else some entity has each field
+            note_unknown(client, of_filters(chosen))
     if as_json:
         print_json(found)
-    else:
-        print_table(["Entity", "Type", "Owner", "Set"], map(_entity_row, found))
+        return
+    print_table(["Entity", "Type", "Owner", "Set"], map(_entity_row, found))
+    shown = f"{len(found):,} of {total:,}" if total != len(found) else f"{total:,}"
+    note(f"{shown} {'entity' if total == 1 else 'entities'}")
 
 
 def facets(
@@ -85,8 +91,11 @@ def facets(
       factbook facets kind
       factbook facets spec.type spec.lifecycle --filter kind=component
     """
+    chosen = filter or []
     with connected(context, server, token) as client:
-        found = client.facets(fields, filters=filter or ())
+        found = client.facets(fields, filters=chosen)
+        empty = [field for field in fields if not found.get(field)]
+        note_unknown(client, [*empty, *(of_filters(chosen) if empty or len(chosen) > 1 else ())])
     if as_json:
         print_json(found)
         return
@@ -100,9 +109,7 @@ def facts(
         str, typer.Argument(metavar="REF", help="Entity: name, kind:name or kind:namespace/name.")
     ],
     *,
-    source: Annotated[
-        str | None, typer.Option(help="Id of one data source; all of them when not given.")
-    ] = None,
+    source: Annotated[str | None, typer.Option(help="Id of one data source. Default: all.")] = None,
     server: Server = DEFAULT_SERVER,
     token: Token = None,
     as_json: Json = False,
@@ -153,6 +160,16 @@ def call(
         chosen, typed = typed_arguments(client.tools(), tool, arguments or [])
         answer = client.call(chosen, typed)
     print_json(answer, indent=0 if as_json else 2)
+
+
+def _total(
+    client: "Client", shown: int, limit: int | None, search: str | None, filters: Sequence[str]
+) -> int:
+    """Total number of entities, including those beyond the limit."""
+    if limit is None or shown < limit:
+        return shown
+    text = None if search is None else (search, _SEARCHED_FIELDS)
+    return client.query(full_text=text, filters=filters, fields=["kind"], limit=1).total_items
 
 
 def _search(
@@ -212,7 +229,7 @@ def _arguments(source: str, entity: EntityRef) -> dict[str, str]:
 def _show_facts(answer: Mapping[str, Any]) -> None:
     source = answer["dataSourceId"]
     title = answer.get("dataSourceTitle", source)
-    when = answer.get("timestamp", "never collected")
+    when = answer.get("timestamp", "nothing is known")
     rows = _fact_rows(answer["facts"], answer.get("unknownReasons", {}))
     say(f"{title} ({source}), {when}")
     print_table(["Fact", "Value", "Why unknown"], rows)
@@ -222,12 +239,12 @@ def _show_facts(answer: Mapping[str, Any]) -> None:
 def _fact_rows(
     facts: Mapping[str, Any], reasons: Mapping[str, str]
 ) -> Iterator[tuple[str, str, str | None]]:
-    """Each fact with its value, then what is unknown and has no value at all."""
-    by_fact = {path.removeprefix("facts."): reason for path, reason in reasons.items()}
+    """Rows of facts with values, then without; reasons are for a fact, a group or `*`."""
     for name, value in facts.items():
-        yield name, _text(value), by_fact.pop(name, None)
-    for path, reason in by_fact.items():
-        yield path, "", reason
+        yield name, _text(value), None
+    others = "all others" if facts or len(reasons) > 1 else "all"
+    for place in sorted(reasons, key=lambda place: place == "*"):
+        yield others if place == "*" else place, "", reasons[place]
 
 
 def _text(value: object) -> str:
