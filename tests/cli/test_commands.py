@@ -37,6 +37,34 @@ def test_help_without_a_command_lists_all_of_them(factbook: Command) -> None:
     assert all(f"\n  {name[0]} " in answer.stdout for name in NAMES)
 
 
+def test_help_tells_apart_what_needs_the_database_and_what_a_server(factbook: Command) -> None:
+    def sections(*group: str) -> dict[str, set[str]]:
+        found: dict[str, set[str]] = {}
+        for line in factbook(*group, "--help").stdout.splitlines():
+            if line == "  Exit codes:":
+                break
+            if line.startswith("Commands"):
+                title, found[line] = line, set()
+            elif line.startswith("  ") and line[2] != " " and found:
+                found[title].add(line.split()[0])
+        return found
+
+    on_database = "Commands on the database itself (--database-url):"
+    of_server = "Commands that ask a server (--server, --token):"
+    shown = sections()
+    assert shown[on_database] == {
+        *("serve", "worker", "migrate", "backup", "restore", "doctor", "confirm-clock", "collect"),
+        *("token", "people", "audit"),
+    }
+    assert {"push", "validate", "entities", "facts", "webhooks"} <= shown[of_server]
+    assert shown["Commands of both kinds:"] >= {"sources"}
+    assert sections("sources") == {
+        on_database: {"list", "show"},
+        of_server: {"plan", "apply", "test"},
+        "Commands that need neither database nor server:": {"new"},
+    }
+
+
 def test_help_imports_neither_http_nor_the_service() -> None:
     heavy = {"httpx2", "rich.console", "yaml", "starlette", "sqlite3", "factbook.app"}
     code = f"""
@@ -105,7 +133,7 @@ def test_an_answer_of_something_else_is_exit_code_1(factbook: Command, server: F
     server.on("GET", SETS, {"hello": "world"})
     answer = factbook("sets")
     assert answer.exit_code == 1
-    assert "none of Factbook's" in answer.stderr
+    assert "not Factbook's" in answer.stderr
 
 
 def test_a_server_that_is_not_there_is_exit_code_4() -> None:

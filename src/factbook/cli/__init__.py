@@ -19,7 +19,7 @@ from factbook.cli.events import events
 from factbook.cli.fact_push import push_facts
 from factbook.cli.failures import EXIT_CODES, Commands
 from factbook.cli.query import call, entities, facets, facts
-from factbook.cli.service import migrate, serve
+from factbook.cli.service import confirm_clock, migrate, serve
 
 COMMANDS = (
     serve,
@@ -28,6 +28,7 @@ COMMANDS = (
     backup,
     restore,
     doctor,
+    confirm_clock,
     push,
     validate,
     sets,
