@@ -1,6 +1,7 @@
 """What commands leave in the audit, and `factbook audit export`."""
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ WRITES = {
     ("people", "invite"): (["--role", "viewer", "--server", "http://a.test"], "person.invite"),
     ("people", "reset"): (["kim", "--server", "http://a.test"], "person.change"),
     ("collect",): ([], "data-source.run"),
+    ("confirm-clock",): ([datetime.now(UTC).strftime("%Y-%m-%d")], "clock.confirm"),
 }
 # The schema has a record of its own: which release applied each migration, and when.
 MIGRATES = {("migrate",)}
@@ -29,7 +31,7 @@ OTHERS = {
     *(("push",), ("sets",), ("entities",), ("facets",), ("facts",), ("call",), ("push-facts",)),
     ("events",),
     *(("webhooks", each) for each in ("list", "show", "create", "test", "enable", "delete")),
-    *(("sources", each) for each in ("list", "new", "plan", "apply", "test")),
+    *(("sources", each) for each in ("list", "show", "new", "plan", "apply", "test")),
     *(("token", "list"), ("people", "list"), ("audit", "export")),
 }
 
@@ -90,7 +92,7 @@ def test_an_export_goes_on_behind_a_line_and_within_times(factbook: Command, dat
         (["--since", "yesterday"], "--since is a time such as"),
         (["--until", "2026-11-01"], "--until is a time such as"),
         (["--after", "1"], '--after takes the "cursor" of a line'),
-        (["--follow", "--until", "2026-11-01T00:00:00Z"], "--follow has no end"),
+        (["--follow", "--until", "2026-11-01T00:00:00Z"], "--follow does not end"),
     ],
 )
 def test_a_question_that_cannot_be_meant_is_refused(

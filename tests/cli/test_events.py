@@ -122,7 +122,7 @@ def test_a_server_that_goes_away_leaves_the_cursor_to_go_on_with() -> None:
 def test_following_has_no_end_to_be_told() -> None:
     found = Stopped().run("--follow", "--limit", "1")
     assert found.exit_code == 2
-    assert "leave --limit out" in found.stderr
+    assert "leave out --limit" in found.stderr
 
 
 @pytest.mark.parametrize("name", ["line\nbreak", "\x1b[2Jclear"])

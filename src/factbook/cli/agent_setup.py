@@ -18,14 +18,14 @@ def connect(
     context: typer.Context,
     client: Annotated[
         str | None,
-        typer.Argument(metavar="CLIENT", help="The agent; all that are known when not given."),
+        typer.Argument(metavar="CLIENT", help="The agent. Without it, list all known ones."),
     ] = None,
     *,
     with_token: Annotated[
         bool, typer.Option("--with-token", help="Put the token itself into the output.")
     ] = False,
     check: Annotated[
-        bool, typer.Option("--check", help="Ask the server first whether it answers this token.")
+        bool, typer.Option("--check", help="First check that the server accepts this token.")
     ] = False,
     server: Server = DEFAULT_SERVER,
     token: Token = None,
@@ -75,7 +75,7 @@ def _endpoint(server: str) -> str:
 def _secret(token: str | None) -> str:
     token = (token or "").strip()
     if not token:
-        raise InputError(f"There is no token to put in. Give one with --token or {VARIABLE}.")
+        raise InputError(f"There is no token to include. Give one with --token or {VARIABLE}.")
     if not _TOKEN.fullmatch(token):
         raise InputError("The token has characters that a token cannot have.")
     return token

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 from factbook.errors import InputError
 
 if TYPE_CHECKING:
-    from factbook.client import ToolDescription
+    from factbook.client import Tool
 
 
 def typed_arguments(
-    tools: Sequence["ToolDescription"], name: str, pairs: Sequence[str]
+    tools: Sequence["Tool"], name: str, pairs: Sequence[str]
 ) -> tuple[str, dict[str, Any]]:
     """The tool's own name and its arguments, each of the type in the tool's schema.
 
@@ -22,7 +22,7 @@ def typed_arguments(
     return tool.name, dict(_argument(tool.name, properties, pair) for pair in pairs)
 
 
-def _tool(tools: Sequence["ToolDescription"], name: str) -> "ToolDescription":
+def _tool(tools: Sequence["Tool"], name: str) -> "Tool":
     for tool in tools:
         if tool.name == name.replace("_", "-"):
             return tool

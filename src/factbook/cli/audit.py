@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from factbook.cli.failures import EXIT_CODES
-from factbook.cli.local import DatabaseUrl, settings_from
+from factbook.cli.local import DatabaseUrl, on_database
 from factbook.cli.output import note, until_enough
 from factbook.clock import milliseconds
 from factbook.errors import InputError
@@ -22,21 +22,22 @@ def _group() -> None:
 @app.command(epilog=EXIT_CODES)
 def export(
     since: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Only from this time on: ISO 8601 with zone.")
+        str | None,
+        typer.Option(metavar="TIME", help="Only from this time on: ISO 8601 with a UTC offset."),
     ] = None,
     until: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Only until this time, which is within.")
+        str | None, typer.Option(metavar="TIME", help="Only up to and including this time.")
     ] = None,
     after: Annotated[
         str | None,
-        typer.Option(metavar="CURSOR", help="Only behind the line that has this cursor."),
+        typer.Option(metavar="CURSOR", help="Only after the line with this cursor."),
     ] = None,
     follow: Annotated[
         bool,
         typer.Option(
             "--follow",
-            help="Go on until stopped, each record five minutes after it was made: "
-            "none comes later then.",
+            help="Continue until stopped, printing each record five minutes after it was made: "
+            "none is missed that way.",
         ),
     ] = False,
     database_url: DatabaseUrl = None,
@@ -48,25 +49,16 @@ def export(
       factbook audit export --since 2026-11-01T00:00:00Z > november.jsonl
       factbook audit export --follow --after 1795262400000/0000000012345678
     """
-    import asyncio
-
-    from factbook import app as application
     from factbook.operations import commands
 
-    service = application.application(settings_from(database_url))
     if follow and until is not None:
-        raise InputError("--follow has no end: leave --until out.")
-    work = commands.export_audit(
-        service,
-        _write,
-        after,
-        since=_moment("--since", since),
-        until=_moment("--until", until),
-        follow=follow,
-        warn=note,
-    )
+        raise InputError("--follow does not end: leave out --until.")
+    begin, end = _moment("--since", since), _moment("--until", until)
     with until_enough():
-        asyncio.run(work)
+        on_database(
+            database_url, commands.export_audit, _write, after,
+            since=begin, until=end, follow=follow, warn=note,
+        )  # fmt: skip
 
 
 def _write(lines: bytes) -> None:

@@ -29,7 +29,7 @@ PushWord = Annotated[
     typer.Option(
         "--push-word",
         envvar="FACTBOOK_PUSH_WORD",
-        help="The server's setting of this name: the path word of its push interface.",
+        help="The path word of the server's push interface: its setting push_word.",
     ),
 ]
 

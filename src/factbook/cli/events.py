@@ -24,22 +24,25 @@ def events(
     after: Annotated[
         str | None,
         typer.Option(
-            metavar="CURSOR", help="Go on where another call has ended; `now`: with what comes."
+            metavar="CURSOR", help="Continue where another call ended; `now`: with new events."
         ),
     ] = None,
     type: Annotated[
         list[str] | None,
         typer.Option(help="Only events of this type, e.g. set.replaced; may be given again."),
     ] = None,
-    set: Annotated[str | None, typer.Option(help="Only of this set and its entities.")] = None,
+    set: Annotated[
+        str | None, typer.Option(help="Only events of this set and its entities.")
+    ] = None,
     source: Annotated[
-        str | None, typer.Option(help="Only of this data source and its facts.")
+        str | None, typer.Option(help="Only events of this data source and its facts.")
     ] = None,
     entity: Annotated[
-        str | None, typer.Option(metavar="REF", help="Only of this entity: kind:namespace/name.")
+        str | None,
+        typer.Option(metavar="REF", help="Only events of this entity: kind:namespace/name."),
     ] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="End after this many.")] = None,
-    follow: Annotated[bool, typer.Option("--follow", help="Go on until stopped.")] = False,
+    limit: Annotated[int | None, typer.Option(min=1, help="Stop after this many.")] = None,
+    follow: Annotated[bool, typer.Option("--follow", help="Continue until stopped.")] = False,
     server: Server = DEFAULT_SERVER,
     token: Token = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print each event as JSON.")] = False,
@@ -52,7 +55,7 @@ def events(
       factbook events --follow --after now --type source.down --json
     """
     if follow and limit is not None:
-        raise InputError("--follow has no end: leave --limit out.")
+        raise InputError("--follow does not end: leave out --limit.")
     cursor = after
     try:
         with connected(context, server, token) as client, until_enough():

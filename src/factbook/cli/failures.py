@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import typer
-from typer.core import TyperGroup
 
 from factbook.cli.output import note, note_each
+from factbook.cli.sections import Sections
 from factbook.errors import ConfigurationError, FactbookError, InputError
 
 REFUSED = 1
@@ -43,7 +43,7 @@ class CommandError(Exception):
             note(self.hint)
 
 
-class Commands(TyperGroup):
+class Commands(Sections):
     """Command group that turns every error into a message and an exit code."""
 
     def invoke(self, ctx: Any) -> Any:

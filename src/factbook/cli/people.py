@@ -5,16 +5,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from factbook.cli.failures import EXIT_CODES
-from factbook.cli.local import DatabaseUrl, settings_from
-from factbook.cli.output import Json, note, print_json, print_table, say
-from factbook.clock import iso
+from factbook.cli.local import DatabaseUrl, on_database
+from factbook.cli.output import Json, age, note, print_json, print_table, say
+from factbook.clock import iso_or_none
 
 if TYPE_CHECKING:
     from factbook.auth.users import Person
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="List, invite and let in again the people who sign in to the pages.",
+    help="List and invite the people who sign in, and reset their passwords.",
     epilog=EXIT_CODES,
 )
 
@@ -23,7 +23,7 @@ Address = Annotated[
     typer.Option(
         "--server",
         metavar="URL",
-        help="Address that the link begins with; without it public_url, or host and port.",
+        help="Address that the link begins with. Default: public_url, or host and port.",
     ),
 ]
 
@@ -37,14 +37,9 @@ def list_(database_url: DatabaseUrl = None, as_json: Json = False) -> None:
       factbook people list
       factbook people list --json
     """
-    # See serving.serve.
-    import asyncio
-
-    from factbook import app
     from factbook.operations import commands
 
-    service = app.application(settings_from(database_url))
-    found = asyncio.run(commands.list_people(service))
+    found = on_database(database_url, commands.list_people)
     if as_json:
         print_json([_as_json(person) for person in found])
     else:
@@ -57,28 +52,25 @@ def invite(
     role: Annotated[
         str | None,
         typer.Option(
-            help="administrator or viewer; viewer, or administrator while nobody has an account."
+            help="administrator or viewer. Default: viewer; administrator while there is no "
+            "account."
         ),
     ] = None,
     server: Address = None,
     database_url: DatabaseUrl = None,
 ) -> None:
-    """Print a link that makes one account. It works once, within three days.
+    """Print a link that creates one account. It works once, within three days.
 
-    Whoever opens it chooses a name and a password.
+    The person who opens it chooses a name and a password.
 
     \b
     Examples:
       factbook people invite
       factbook people invite --role administrator --server https://factbook.example.com
     """
-    import asyncio
-
-    from factbook import app
     from factbook.operations import commands
 
-    service = app.application(settings_from(database_url))
-    link, given = asyncio.run(commands.invite(service, role, server))
+    link, given = on_database(database_url, commands.invite, role, server)
     note(
         f"Whoever opens this link becomes {given}, once, within three days. It is not shown again."
     )
@@ -91,21 +83,17 @@ def reset(
     server: Address = None,
     database_url: DatabaseUrl = None,
 ) -> None:
-    """Print a link with which somebody sets another password. It works once, within three days.
+    """Print a link with which a person sets a new password. It works once, within three days.
 
-    The present password works until then.
+    The current password works until then.
 
     \b
     Examples:
       factbook people reset kim
     """
-    import asyncio
-
-    from factbook import app
     from factbook.operations import commands
 
-    service = app.application(settings_from(database_url))
-    link = asyncio.run(commands.reset_password(service, name, server))
+    link = on_database(database_url, commands.reset_password, name, server)
     note(f"Whoever opens this link sets the password of {name}. It is not shown again.")
     say(link)
 
@@ -117,7 +105,7 @@ def _row(person: "Person") -> tuple[object, ...]:
         person.role,
         "active" if person.disabled_at is None else "disabled",
         person.issuer or ("password" if person.has_password else "nothing yet"),
-        _time(person.signed_in_at) or "never",
+        age(person.signed_in_at) or "never",
     )
 
 
@@ -128,11 +116,7 @@ def _as_json(person: "Person") -> dict[str, Any]:
         "role": person.role,
         "hasPassword": person.has_password,
         "issuer": person.issuer,
-        "createdAt": _time(person.created_at),
-        "signedInAt": _time(person.signed_in_at),
-        "disabledAt": _time(person.disabled_at),
+        "createdAt": iso_or_none(person.created_at),
+        "signedInAt": iso_or_none(person.signed_in_at),
+        "disabledAt": iso_or_none(person.disabled_at),
     }
-
-
-def _time(milliseconds: int | None) -> str | None:
-    return None if milliseconds is None else iso(milliseconds)

@@ -5,14 +5,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from factbook.cli.failures import EXIT_CODES
-from factbook.cli.local import DatabaseUrl, settings_from
-from factbook.cli.output import Json, note, print_json, print_table, say
-from factbook.clock import iso, now
+from factbook.cli.local import DatabaseUrl, on_database
+from factbook.cli.output import Json, age, note, print_json, print_table, say
+from factbook.clock import iso_or_none, now
 
 if TYPE_CHECKING:
     from factbook.auth.store import StoredToken
 
-app = typer.Typer(no_args_is_help=True, help="Make, list and revoke API tokens.", epilog=EXIT_CODES)
+app = typer.Typer(
+    no_args_is_help=True, help="Create, list and revoke API tokens.", epilog=EXIT_CODES
+)
 
 
 @app.command(epilog=EXIT_CODES)
@@ -20,17 +22,17 @@ def create(
     name: Annotated[str, typer.Argument(metavar="NAME", help="What the token is for.")],
     permission: Annotated[
         list[str] | None,
-        typer.Option(help="A permission, e.g. catalog.entity.read; all when none is named."),
+        typer.Option(help="A permission, e.g. catalog.entity.read. Without any: full access."),
     ] = None,
     user: Annotated[
         str, typer.Option(metavar="REF", help="The user in whose name the token acts.")
     ] = "user:default/admin",
     expires: Annotated[
-        str, typer.Option(metavar="TIME", help="Life of the token: 90d, 12h, ... or never.")
+        str, typer.Option(metavar="TIME", help="Lifetime of the token: 90d, 12h, ... or never.")
     ] = "90d",
     database_url: DatabaseUrl = None,
 ) -> None:
-    """Make a token and print its value, which is shown this once.
+    """Create a token and print its value, which is shown only once.
 
     \b
     Examples:
@@ -38,15 +40,10 @@ def create(
       factbook token create agent --permission catalog.entity.read \\
           --permission tech-insights.data-source.read --expires never
     """
-    # See serving.serve.
-    import asyncio
-
-    from factbook import app
     from factbook.operations import commands
 
-    service = app.application(settings_from(database_url))
-    work = commands.create_token(service, name, user, permission or [], expires)
-    value = asyncio.run(work)
+    given = permission or []
+    value = on_database(database_url, commands.create_token, name, user, given, expires)
     note(f'The token "{name}" acts for {user}, expires: {expires}. Keep it: it is not shown again.')
     say(value)
 
@@ -60,13 +57,9 @@ def list_(database_url: DatabaseUrl = None, as_json: Json = False) -> None:
       factbook token list
       factbook token list --json
     """
-    import asyncio
-
-    from factbook import app
     from factbook.operations import commands
 
-    service = app.application(settings_from(database_url))
-    tokens = asyncio.run(commands.list_tokens(service))
+    tokens = on_database(database_url, commands.list_tokens)
     if as_json:
         print_json([_as_json(token) for token in tokens])
     else:
@@ -85,13 +78,9 @@ def revoke(
     Examples:
       factbook token revoke laptop
     """
-    import asyncio
-
-    from factbook import app
     from factbook.operations import commands
 
-    service = app.application(settings_from(database_url))
-    name = asyncio.run(commands.revoke_token(service, token))
+    name = on_database(database_url, commands.revoke_token, token)
     say(f"Revoked: {name}")
 
 
@@ -101,9 +90,9 @@ def _row(token: "StoredToken") -> tuple[object, ...]:
         token.name,
         token.owner,
         _state(token),
-        _time(token.created_at),
-        _time(token.expires_at) or "never",
-        _time(token.last_used_at),
+        age(token.created_at),
+        age(token.expires_at) or "never",
+        age(token.last_used_at),
         ", ".join(sorted(token.permissions)),
     )
 
@@ -119,11 +108,7 @@ def _as_json(token: "StoredToken") -> dict[str, Any]:
         "name": token.name,
         "owner": token.owner,
         "permissions": sorted(token.permissions),
-        "createdAt": _time(token.created_at),
-        "expiresAt": _time(token.expires_at),
-        "lastUsedAt": _time(token.last_used_at),
+        "createdAt": iso_or_none(token.created_at),
+        "expiresAt": iso_or_none(token.expires_at),
+        "lastUsedAt": iso_or_none(token.last_used_at),
     }
-
-
-def _time(milliseconds: int | None) -> str | None:
-    return None if milliseconds is None else iso(milliseconds)

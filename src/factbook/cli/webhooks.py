@@ -6,7 +6,7 @@ import typer
 
 from factbook.cli.connection import DEFAULT_SERVER, Server, Token, connected
 from factbook.cli.failures import EXIT_CODES, CommandError
-from factbook.cli.output import Json, note, print_json, print_table, say
+from factbook.cli.output import Json, age, note, print_json, print_table, say
 
 if TYPE_CHECKING:
     from factbook.client import Webhook
@@ -57,14 +57,16 @@ def show(
         print_json(found)
         return
     lost = found.undelivered or []
-    rows = [(one.event_id, one.type, one.first_at, one.attempts, one.error) for one in lost]
+    rows = [(one.event_id, one.type, age(one.first_at), one.attempts, one.error) for one in lost]
     print_table(("Event", "Type", "First sent", "Times", "Problem"), rows)
 
 
 @app.command(epilog=EXIT_CODES)
 def create(
     context: typer.Context,
-    url: Annotated[str, typer.Argument(metavar="URL", help="Where each event is posted to.")],
+    url: Annotated[
+        str, typer.Argument(metavar="URL", help="Address that each event is posted to.")
+    ],
     type: Annotated[
         list[str] | None,
         typer.Option(help="Only events of this type, e.g. set.replaced; may be given again."),
@@ -87,7 +89,7 @@ def create(
     if as_json:
         print_json(made)
         return
-    note(f"The webhook {made.id} sends to {made.url}. Keep its secret: it is not shown again.")
+    note(f"The webhook {made.id} is made. Keep its secret: it is not shown again.")
     say(made.secret or "")
 
 
@@ -154,7 +156,7 @@ def _row(webhook: "Webhook") -> tuple[object, ...]:
         webhook.url,
         ", ".join(webhook.types) or "all",
         "disabled" if webhook.disabled_at else "enabled",
-        webhook.last_success_at,
+        age(webhook.last_success_at),
         webhook.waiting,
         webhook.given_up,
         webhook.last_error,
