@@ -5,7 +5,7 @@ import re
 import xml.etree.ElementTree as ET
 from typing import Any, Final
 
-from factbook.web.charts import charts, graph, shares
+from factbook.web.charts import charts
 from tests.fuzz.promises import text
 from tests.fuzz.target import Target
 from tests.service import NOON
@@ -31,17 +31,11 @@ def pictures(data: bytes) -> None:
     ]
     points += [(_whole(value), None if index % 3 else value) for index, value in enumerate(numbers)]
     counts = [_whole(value) for value in numbers] or [0]
-    node = graph.Node(name, name[:9], name, "/catalog", exists=not counts[0] % 2)
-    edges = [graph.Edge(part, node) for part in name.split()[:20]]
     for markup in (
         charts.sparkline(points, name),
         charts.line_chart(
             points, title=name, unit=name[:5], start=_whole(counts[0]), end=_whole(counts[-1])
         ),
-        shares.bars([(name, value, None) for value in numbers], name),
-        shares.share(counts[0], counts[-1], name),
-        shares.stack([(name, count, "good") for count in counts], name),
-        graph.relations_graph(node, edges, {"ownedBy": "/catalog"}),
     ):
         _check(markup)
     charts.line_rows(points, name)

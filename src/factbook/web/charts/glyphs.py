@@ -2,7 +2,7 @@
 
 from markupsafe import Markup
 
-from factbook.web.charts.svg import element, number
+from factbook.web.charts.svg import element
 
 # Strokes within 16 by 16.
 _PATHS = {
@@ -25,20 +25,16 @@ _PATHS = {
 _OTHER = "M8 2.2L13.8 8L8 13.8L2.2 8Z"
 
 
-def kind_shape(kind: str, x: float, y: float) -> Markup:
-    """The drawing of a kind, 16 by 16 from x and y, within a picture; one for all unknown kinds."""
+def kind_shape(kind: str) -> Markup:
+    """Drawing of a kind, 16 by 16, within an <svg>; one for all unknown kinds."""
     name = kind.lower()
     known = name in _PATHS
-    return element(
-        "path",
-        d=_PATHS.get(name, _OTHER),
-        transform=f"translate({number(x)} {number(y)})",
-        class_=f"glyph glyph-{name if known else 'other'}",
-    )
+    class_ = f"glyph glyph-{name if known else 'other'}"
+    return element("path", d=_PATHS.get(name, _OTHER), class_=class_)
 
 
 def kind_glyph(kind: str) -> Markup:
-    """The drawing of a kind for the side of its name, which says it in words."""
+    """Icon of a kind for display beside its name, and hence without a description."""
     return element(
-        "svg", kind_shape(kind, 0, 0), class_="kind-glyph", viewBox="0 0 16 16", aria_hidden="true"
+        "svg", kind_shape(kind), class_="kind-glyph", viewBox="0 0 16 16", aria_hidden="true"
     )

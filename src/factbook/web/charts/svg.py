@@ -11,11 +11,11 @@ from hashlib import blake2s
 
 from markupsafe import Markup, escape
 
+from factbook import invisible
+
 # What XML 1.0 allows (section 2.2); the rest shows as the replacement character.
 _ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _IDENT = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
-# A browser reads a backslash as a slash and drops control characters: both could leave the site.
-_SITE_PATH = re.compile(r"/(?![/\\])[^\\\x00-\x1f\x7f]*")
 
 # Widths as parts of the font size, a little more than Inter and common system fonts need.
 _PARTS = {
@@ -53,7 +53,7 @@ def _safe(value: object) -> str:
         return value
     if isinstance(value, float):
         return number(value)
-    text = str(value)
+    text = invisible.marked(str(value), "\ufffd")
     if not text.isprintable():  # nothing that is printable is illegal
         text = _ILLEGAL.sub("\ufffd", text)
     return str(escape(text))
@@ -73,12 +73,8 @@ def picture(
     title: str,
     desc: str,
     ident: str,
-    links: bool = False,
 ) -> Markup:
-    """An <svg> with its name and description.
-
-    Assistive technology takes an img as a whole, so a picture with links in it is a group.
-    """
+    """An <svg> with its name and description."""
     if not _IDENT.fullmatch(ident):
         raise ValueError(f"{ident!r} is no id of an element")
     return element(
@@ -88,7 +84,7 @@ def picture(
         *children,
         class_=class_,
         viewBox=f"0 0 {number(width)} {number(height)}",
-        role="group" if links else "img",
+        role="img",
         aria_labelledby=f"{ident}-title",
         aria_describedby=f"{ident}-desc",
     )
@@ -98,18 +94,6 @@ def ident_of(*content: object) -> str:
     """An id derived from the content; a page that shows the same twice gives its own ids."""
     digest = blake2s(repr(content).encode("utf-8", "backslashreplace"), digest_size=6)
     return f"p{digest.hexdigest()}"
-
-
-def link(href: str | None, *children: object, class_: str) -> Markup:
-    """A link within the site, or the children in a group where there is none.
-
-    Raises ValueError for what is not a path on this site.
-    """
-    if href is None:
-        return element("g", *children, class_=class_)
-    if not _SITE_PATH.fullmatch(href):
-        raise ValueError(f"{href!r} is not a path on this site")
-    return element("a", *children, href=href, class_=class_)
 
 
 def label(text: str, *, x: float, y: float, width: float, size: float, class_: str) -> Markup:
