@@ -1,6 +1,10 @@
 """The overview: the catalog and its sources in pictures, and what to do first."""
 
+import pytest
+
 from factbook.clock import DAY
+from factbook.web.site import formatting
+from tests.api.defining import define
 from tests.service import Service, component, resource
 from tests.web.visiting import signed_in, words
 
@@ -20,7 +24,7 @@ async def test_entities_are_counted_by_kind(service: Service) -> None:
     await service.push("all", component("a"), component("b"), resource("c"))
     page = await visitor.text("/")
     assert "3 entities in 1 set" in words(page)
-    assert "Component 2, Resource 1" in page
+    assert "Component 2 Resource 1" in words(page)
     assert 'href="/catalog?kind=component"' in page
 
 
@@ -30,12 +34,12 @@ async def test_the_share_of_entities_that_meet_each_point_is_shown(service: Serv
     titled["metadata"]["title"] = "A"
     await service.push("all", titled, component("b"), component("c"), resource("d", title="D"))
     page = words(await visitor.text("/"))
-    assert "Has a title 33%: 1 of 3." in page
-    assert "Owned in the catalog 100%: 3 of 3." in page
+    assert "Has a title 33% 1 of 3" in page
+    assert "Owner is a reference 100% 3 of 3" in page
     page = words(await visitor.text("/", kind="resource"))
-    assert "Has a title 100%: 1 of 1." in page
+    assert "Has a title 100% 1 of 1" in page
     page = words(await visitor.text("/", kind=""))
-    assert "Has a title 50%: 2 of 4." in page
+    assert "Has a title 50% 2 of 4" in page
 
 
 async def test_a_kind_that_nothing_has_means_all_kinds(service: Service) -> None:
@@ -43,7 +47,7 @@ async def test_a_kind_that_nothing_has_means_all_kinds(service: Service) -> None
     await service.push("all", component("a"))
     for kind in ("nothing", HOSTILE, "component:default/a"):
         page = await visitor.text("/", kind=kind)
-        assert "of 1." in words(page)
+        assert "of 1" in words(page)
         assert HOSTILE not in page
 
 
@@ -61,6 +65,28 @@ async def test_the_largest_changes_of_the_week_come_first(service: Service) -> N
     assert "old" not in changes
 
 
+async def test_sources_that_facts_are_pushed_to_count_and_fall_silent(service: Service) -> None:
+    await service.push("all", component("web"))
+    document = {
+        "id": "coverage",
+        "title": "Coverage",
+        "handlerDefinition": {"type": "push", "config": {"id": "coverage"}},
+        "schema": {"lines": {"type": "float"}},
+    }
+    await define(service, document)
+    visitor = await signed_in(service)
+    assert "Nothing collected yet" in words(await visitor.text("/"))
+    body = {"items": [{"entity": "component:web", "facts": {"lines": 81.5}}]}
+    await service.http.post("/api/tech-insights/v1/facts/coverage", json=body)
+    shown = words(await visitor.text("/"))
+    assert "facts from 1 data source." in shown
+    assert "Coverage up now —" in shown
+    assert "Nothing collected yet" not in shown
+    service.time.advance(60 * DAY)
+    visitor = await signed_in(service, "eve")
+    assert "Coverage late 60 days ago —" in words(await visitor.text("/"))
+
+
 async def test_a_quiet_week_is_called_one(service: Service) -> None:
     await service.push("old", component("a"))
     service.time.advance(8 * DAY)
@@ -74,3 +100,13 @@ async def test_what_sets_and_kinds_are_called_stays_text(service: Service) -> No
     page = await visitor.text("/")
     assert "<script>alert" not in page
     assert "&lt;script&gt;alert(1)&lt;|script&gt;" in page
+
+
+@pytest.mark.parametrize(
+    ("part", "whole", "percent"),
+    [(0, 10, "0%"), (1, 3, "33%"), (1, 1000, "<1%"), (999, 1000, "99%"), (7, 7, "100%")],
+)
+def test_a_share_is_rounded_neither_to_all_nor_to_nothing(
+    part: int, whole: int, percent: str
+) -> None:
+    assert formatting.percent(part, whole) == percent

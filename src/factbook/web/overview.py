@@ -4,19 +4,17 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from factbook.auth.permissions import CATALOG_READ, SOURCE_READ
-from factbook.catalog.store import overview
-from factbook.catalog.store import stored_sets as pushing
+from factbook.catalog.store import overview, stored_sets
 from factbook.clock import DAY
-from factbook.collection import Known
-from factbook.facts import health
+from factbook.datasources.registry import SourceSnapshot
+from factbook.facts import health, source_overview
 from factbook.facts.datasource import DataSource
 from factbook.http.requests import Reply
 from factbook.scheduling import runs
 from factbook.scheduling.runs import SourceHealth
-from factbook.web.charts import shares
-from factbook.web.charts.shares import Part
-from factbook.web.entity import compliance
-from factbook.web.site import formatting as words
+from factbook.web.data_sources import table_rows
+from factbook.web.entity import about
+from factbook.web.site import formatting
 from factbook.web.site.endpoint import PageRoute
 from factbook.web.site.page_context import PageContext
 
@@ -24,13 +22,18 @@ _WEEK = 7 * DAY
 _CHANGES = 6
 _KINDS = 10
 
-# The states of sources, each with its look and what it means in a picture.
-_STATES: tuple[tuple[str, str, shares.Kind], ...] = (
-    ("fresh", "good", "good"),
-    ("late", "warn", "warn"),
-    ("failing", "bad", "bad"),
-    ("not collected yet", "", "unknown"),
-)
+# The states of sources, each with its kind of the pages.
+_STATES = (("up", "good"), ("partly failing or late", "warn"), ("down", "bad"), ("new", ""))
+
+
+class Bar(NamedTuple):
+    """A figure as a bar, drawn as a part of `most`; `path` is a page on this site."""
+
+    label: str
+    value: int
+    most: int
+    path: str | None = None
+    kind: str = ""
 
 
 class Freshness(NamedTuple):
@@ -57,77 +60,82 @@ async def show(visit: PageContext) -> Reply:
     kind = asked if asked in kinds else None
     counts = await overview.compliance(database, kind)
     known = await state.registry.current()
-    fresh = freshness(known, await runs.health(database), now)
+    pushed = [id_ for id_, one in known.definitions.items() if one.type == "push"]
+    times = await source_overview.last_written(database, pushed)
+    fresh = freshness(known, await runs.health(database), times, now)
     return visit.page(
         "overview.html",
         total=total,
-        sets=len(await pushing.summaries(database)),
+        sets=len(await stored_sets.summaries(database)),
         kinds=_bars(kinds),
         kind=kind,
-        kind_options=[("", "All kinds"), *((each, words.kind_title(each)) for each in kinds)],
+        kind_options=[("", "All kinds"), *((each, formatting.kind_title(each)) for each in kinds)],
         points=_points(counts),
         sources=fresh,
         collected=len(fresh),
         failing=[each for each in fresh if each.kind == "bad"],
-        fresh_picture=shares.stack(_parts(fresh), "Freshness of facts, by data source"),
+        states=_states(fresh),
         changes=await overview.largest_changes(database, now - _WEEK, _CHANGES),
     )
 
 
-def freshness(known: Known, healths: Mapping[str, SourceHealth], now: int) -> list[Freshness]:
-    """The sources that are collected on a cadence, those with problems first."""
+def freshness(
+    known: SourceSnapshot, healths: Mapping[str, SourceHealth], pushed: Mapping[str, int], now: int
+) -> list[Freshness]:
+    """Sources that are collected on a schedule or pushed to, those with problems first.
+
+    `pushed` has the time of the last push, by source.
+    """
     found = [
-        _freshness(one.source, healths.get(id_), now)
+        _freshness(one.source, healths.get(id_), None, now)
         for id_, one in known.integrations.items()
         if one.source.cadence and not one.source.draft
+    ]
+    found += [
+        _freshness(known.sources[id_], None, at, now)
+        for id_, at in pushed.items()
+        if id_ in known.sources and not known.sources[id_].draft
     ]
     order = ("bad", "warn", "", "good")
     return sorted(found, key=lambda one: (order.index(one.kind), one.source.id))
 
 
-def _freshness(source: DataSource, found: SourceHealth | None, now: int) -> Freshness:
+def _freshness(
+    source: DataSource, found: SourceHealth | None, pushed_at: int | None, now: int
+) -> Freshness:
     last = found.last if found else None
     covered, entities = (last.covered, last.entities) if last else (0, 0)
-    succeeded = found.succeeded_at if found else None
-    said, kind = _said(source, found, now)
+    succeeded = found.succeeded_at if found else pushed_at
+    state = health.condition(source, found, now, pushed_at=pushed_at).state
+    doing = table_rows.DOING[state]
     error = last.error if last else None
-    return Freshness(source, said, kind, succeeded, covered, entities, error)
+    return Freshness(source, doing.words, doing.kind, succeeded, covered, entities, error)
 
 
-def _said(source: DataSource, found: SourceHealth | None, now: int) -> tuple[str, str]:
-    if found is None or (found.succeeded_at is None and found.down_since is None):
-        return "not collected yet", ""
-    if found.down_since is not None:
-        return "failing", "bad"
-    due = health.next_run(source, found, now)
-    # A run that should have begun long ago: no process collects.
-    if found.running is None and due is not None and due < now - DAY:
-        return "late", "warn"
-    return "fresh", "good"
+def _states(found: Sequence[Freshness]) -> list[Bar]:
+    """Number of sources in each state."""
+    kinds = [each.kind for each in found]
+    return [Bar(name, kinds.count(kind), len(kinds), kind=kind) for name, kind in _STATES]
 
 
-def _parts(found: Sequence[Freshness]) -> list[Part]:
-    return [(name, sum(each.kind == kind for each in found), as_) for name, kind, as_ in _STATES]
-
-
-def _bars(kinds: Mapping[str, int]) -> str:
+def _bars(kinds: Mapping[str, int]) -> list[Bar]:
+    """Number of entities of each kind; the rare kinds are counted together."""
     rows = list(kinds.items())
-    shown: list[shares.Bar] = [
-        (words.kind_title(kind), count, f"/catalog?kind={words.segment(kind)}")
+    rest = sum(count for _, count in rows[_KINDS:])
+    most = max([rest, *kinds.values()])
+    shown = [
+        Bar(formatting.kind_title(kind), count, most, f"/catalog?kind={formatting.segment(kind)}")
         for kind, count in rows[:_KINDS]
     ]
-    if rest := sum(count for _, count in rows[_KINDS:]):
-        shown.append(("Other kinds", rest, None))
-    return shares.bars(shown, "Entities by kind")
+    return [*shown, Bar("Other kinds", rest, most)] if rest else shown
 
 
-def _points(counts: Mapping[int, int]) -> list[str]:
+def _points(counts: Mapping[int, int]) -> list[Bar]:
+    """Number of entities that meet each point of compliance."""
     whole = sum(counts.values())
     return [
-        shares.share(
-            sum(count for has, count in counts.items() if point.is_met(has)), whole, point.title
-        )
-        for point in compliance.POINTS
+        Bar(point.title, sum(count for has, count in counts.items() if point.is_met(has)), whole)
+        for point in about.POINTS
     ]
 
 
