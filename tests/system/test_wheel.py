@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from factbook.web.site import documentation
 from tests import processes
 
 pytestmark = [pytest.mark.system, pytest.mark.timeout(600)]
@@ -41,3 +42,17 @@ def test_the_wheel_serves_from_an_environment_of_its_own(
         )
         server.command("push", "cloud", "-", stdin=entity)
         assert "resource:default/master account" in server.command("entities")
+    read = (
+        "from factbook.web.site import documentation as d; "
+        "print(len(d.names()), d.document('pages'))"
+    )
+    done = subprocess.run(
+        [home / "bin" / "python", "-c", read],
+        check=True,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout.startswith(
+        f"{len(documentation.names())} DocumentationPage(title='The web interface'"
+    )

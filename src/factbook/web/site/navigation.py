@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from factbook.auth.permissions import AUDIT_READ, EVENTS_READ, SOURCE_WRITE, TOKEN_MANAGE
+from factbook.web.site import documentation
 
 
 class Section(NamedTuple):
@@ -37,6 +38,31 @@ _ADMINISTRATION = (
     ("Webhooks", "/administration/webhooks", "webhooks", (EVENTS_READ, TOKEN_MANAGE)),
     ("Audit", "/administration/audit", "audit", (AUDIT_READ,)),
 )
+
+
+# Which part of the documentation is about the pages below a path; the first that fits counts.
+_HELP = (
+    ("/catalog/", "pages#an-entity"),
+    ("/catalog", "pages#catalog"),
+    ("/sets", "how-to/push"),
+    ("/data-sources/new", "how-to/define-sources"),
+    ("/data-sources", "pages#data-sources"),
+    ("/connect/tools", "reference/tools"),
+    ("/connect", "how-to/connect"),
+    ("/administration/account/api-access", "pages#api-access"),
+    ("/administration/account", "how-to/people#local-accounts"),
+    ("/administration/people", "how-to/people"),
+    ("/administration/connections", "how-to/define-sources#make-a-connection"),
+    ("/administration/webhooks", "how-to/events#webhooks"),
+    ("/administration/audit", "how-to/people#the-audit"),
+    ("/help", documentation.START),
+    ("/", "pages"),
+)
+
+
+def help_with(path: str) -> str:
+    """Address of the documentation of the page at `path`."""
+    return documentation.address(next(name for below, name in _HELP if path.startswith(below)))
 
 
 def groups(path: str, may: Callable[..., bool]) -> list[SectionGroup]:

@@ -1,0 +1,130 @@
+"""The documentation of this release as HTML: the files of `docs/`, with links kept local."""
+
+import posixpath
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+from markupsafe import Markup, escape
+
+from factbook.web.site.formatting import external, segment
+
+PATH: Final = "/help"
+START: Final = "index"
+# In a checkout a link to the folder that people edit.
+_ROOT: Final = Path(__file__).parents[1] / "documentation"
+# Records of how it was made, and figures with pictures, are not for those who use it.
+_LEFT_OUT: Final = frozenset({"performance", "scale"})
+_FOLDERS: Final = ("", "how-to/", "reference/", "reference/integrations/")
+_COMMENT: Final = re.compile(r"^<!--.*?-->\n?", re.MULTILINE)
+_NO_WORD: Final = re.compile(r"[^\w\s-]")
+_EMPTY: Final = re.compile(r"<p>\s*</p>\n?")
+_PICTURES: Final = (".png", ".svg")
+_SCROLLED: Final = '<div class="table-scroll" tabindex="0" role="group" aria-label="Table">'
+_BLANKS: Final = re.compile(r"[-\s]+")
+
+
+class DocumentationPage(NamedTuple):
+    """A page of the documentation; `anchors` are the ids of its headings."""
+
+    title: str
+    html: Markup
+    anchors: frozenset[str]
+
+
+@cache
+def names() -> frozenset[str]:
+    """Names of all pages: `start`, `how-to/push`."""
+    found = (
+        f"{folder}{file.stem}" for folder in _FOLDERS for file in (_ROOT / folder).glob("*.md")
+    )
+    return frozenset(found) - _LEFT_OUT
+
+
+@cache
+def document(name: str) -> DocumentationPage | None:
+    """Page by its name; None if there is none."""
+    if name not in names():
+        return None
+    text = (_ROOT / f"{name}.md").read_text("utf-8")
+    parser = _parser()
+    tokens = parser.parse(_COMMENT.sub("", text))
+    anchors = _marked(tokens)
+    for token in tokens:
+        if token.children is not None:
+            token.children = list(_leading_on(token.children, name))
+    html = _EMPTY.sub("", parser.renderer.render(tokens, parser.options, {}))
+    title = next(iter(anchors.values()), name)
+    return DocumentationPage(title, Markup(html), frozenset(anchors))  # noqa: S704 - of our own files
+
+
+def _marked(tokens: Sequence[Token]) -> dict[str, str]:
+    """Set the id of every heading; returns the headings by their ids."""
+    found: dict[str, str] = {}
+    for token, content in pairwise(tokens):
+        if token.type != "heading_open":
+            continue
+        heading = "".join(each.content for each in content.children or ())
+        name = id_ = _BLANKS.sub("-", _NO_WORD.sub("", heading).strip().lower())
+        number = 0
+        while id_ in found:
+            number += 1
+            id_ = f"{name}_{number}"
+        found[id_] = heading
+        token.attrSet("id", id_)
+    return found
+
+
+def _leading_on(tokens: Iterable[Token], name: str) -> Iterator[Token]:
+    """Tokens of a text, without pictures, with links to pages of this service."""
+    is_of_picture = False
+    for token in tokens:
+        if token.type == "link_open":
+            href = str(token.attrs.pop("href"))
+            is_of_picture = href.endswith(_PICTURES)
+            target = external(href) or _address(href, name)
+            if target:
+                token.attrSet("href", target)
+                token.attrSet("rel", "noopener noreferrer")
+        if token.type != "image" and not is_of_picture:
+            yield token
+        if token.type == "link_close":
+            is_of_picture = False
+
+
+def _address(href: str, name: str) -> str | None:
+    path, _, anchor = href.partition("#")
+    where = name
+    if path:
+        where = posixpath.normpath(posixpath.join(posixpath.dirname(name), path))
+        where = where.removesuffix(".md")
+    if where not in names():
+        return None
+    return address(where) + (f"#{anchor}" if anchor else "")
+
+
+def address(name: str) -> str:
+    """Path of a page, or of its heading if the name goes on with `#`."""
+    page, hash_, anchor = name.partition("#")
+    path = PATH if page == START else f"{PATH}/{'/'.join(map(segment, page.split('/')))}"
+    return f"{path}{hash_}{anchor}"
+
+
+def _parser() -> MarkdownIt:
+    """Markdown parser that makes wide code and tables scrollable."""
+    parser = MarkdownIt("commonmark", {"html": False}).enable("table")
+    parser.add_render_rule("fence", _code)
+    parser.add_render_rule("code_block", _code)
+    parser.add_render_rule("table_open", lambda *_: f'{_SCROLLED}<table class="table">\n')
+    parser.add_render_rule("table_close", lambda *_: "</table></div>\n")
+    return parser
+
+
+def _code(_renderer: Any, tokens: Sequence[Token], place: int, *_: Any) -> str:
+    code = escape(tokens[place].content)
+    return f'<div class="code"><pre tabindex="0"><code>{code}</code></pre></div>\n'
