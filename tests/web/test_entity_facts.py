@@ -64,7 +64,7 @@ async def test_what_is_not_known_says_why_in_plain_words(knowing: Service) -> No
     reasons = {"": "feature-off", "codehost.pullRequests": "forbidden: hidden from the credential"}
     await write(knowing, REF, {"deployments": 1}, reasons=reasons)
     text = words(await visitor.text(WEB))
-    assert "unknown not allowed Total , Merged The credential may not read this." in text
+    assert "unknown not allowed Total , Merged The credential may not read this" in text
     assert "It said: hidden from the credential." in text
     assert "unknown switched off Lead time , Failure rate" in text
     assert "The feature is off at the vendor, or is not part of the plan." in text
@@ -76,11 +76,29 @@ async def test_sources_that_brought_nothing_say_so(knowing: Service) -> None:
     text = words(await visitor.text(WEB))
     assert "Deliveries not collected yet unknown not collected yet Nothing was brought for" in text
     assert "It is collected every hour." in text
-    assert "1 data source would need more to know it" in text
+    assert "More is needed for 1 data source" in text
     assert "Annotated needs the annotation acme.example/id" in text
     await write(knowing, REF, {}, reasons={"": "rate-limited: 429"})
     text = words(await visitor.text(WEB))
     assert "unknown rate limited The vendor's rate limit was reached" in text
+
+
+async def test_several_sources_that_were_not_collected_yet_take_one_line(
+    start: StartService,
+) -> None:
+    many = [replace(DELIVERIES, id=f"s{n}", title=f"Source {n}") for n in range(5)]
+    service = await start(sources=[*CATALOGS, *many])
+    visitor = await signed_in(service)
+    await service.push("all", component("web"))
+    page = await visitor.text(WEB)
+    text = words(page)
+    assert "Not collected yet: Source 0 , Source 1 , Source 2 , Source 3 , Source 4 ." in text
+    assert text.lower().count("not collected yet") == 1
+    assert f"{WEB}/facts/s3" in hrefs(page)
+    await write(service, REF, {"deployments": 7}, source=many[2])
+    text = words(await visitor.text(WEB))
+    assert "Not collected yet: Source 0 , Source 1 , Source 3 , Source 4 ." in text
+    assert "Source 2 collected now" in text
 
 
 async def test_a_value_that_was_kept_shows_its_own_age(knowing: Service) -> None:
@@ -116,7 +134,7 @@ async def test_sources_without_room_have_a_page_of_their_own(start: StartService
     await write(service, REF, {"deployments": 7}, source=many[34])
     page = await visitor.text(WEB)
     assert "5 more data sources" in words(page)
-    assert words(page).index("Source 34 collected") < words(page).index("Source 00 not collected")
+    assert words(page).index("Source 34 collected") < words(page).index("Source 00")
     assert f"{WEB}/facts/s33" in hrefs(page)
     own = words(await visitor.text(f"{WEB}/facts/s34"))
     assert "Facts of one data source" in own
@@ -142,7 +160,7 @@ async def test_who_may_run_sources_can_collect_one_now(service: Service) -> None
     assert f'name="entity" value="{REF}"' in form
     assert f'name="next" value="{WEB}"' in form
     assert "Collect now" in form
-    assert "The data source is a draft, which is collected on demand alone." in words(page)
+    assert "The data source is a draft, which is collected only on demand." in words(page)
     viewed = await (await signed_in(service, "vic", "viewer")).text(WEB)
     assert "Names" in viewed
     assert "Collect now" not in viewed

@@ -59,7 +59,9 @@ async def test_a_span_leaves_out_what_was_before(knowing: Service) -> None:
         assert "Highest 100 " in words(await visitor.text(f"{FACTS}/deployments?span={span}"))
     knowing.time.advance(2 * DAY)
     visitor = await visitor_of(knowing)
-    assert "Nothing was written in this span" in await visitor.text(f"{FACTS}/deployments?span=day")
+    assert "Nothing was written in this period" in await visitor.text(
+        f"{FACTS}/deployments?span=day"
+    )
 
 
 async def test_why_it_was_unknown_stands_beside_the_time(knowing: Service) -> None:
@@ -69,7 +71,7 @@ async def test_why_it_was_unknown_stands_beside_the_time(knowing: Service) -> No
     knowing.time.advance(HOUR)
     page = await (await visitor_of(knowing)).text(f"{FACTS}/deployments")
     text = words(page)
-    assert "Now: unknown not allowed The credential may not read this." in text
+    assert "Now: unknown not allowed The credential may not read this, or is not accepted." in text
     assert "It said: no access." in text
     assert "1 hour ago unknown not allowed no access 2.1.0" in text
     assert "2 hours ago 5 2.1.0" in text
@@ -136,7 +138,7 @@ async def test_of_much_history_some_is_drawn_and_it_says_so(knowing: Service) ->
         lambda transaction: transaction.insert("facts_history", columns, sorted(rows))
     )
     page = await (await visitor_of(knowing)).text(f"{FACTS}/deployments?span=all")
-    assert "There is more than can be drawn: of each 39 minutes the first value is shown" in page
+    assert "There is too much to draw: of each 40 minutes the first value is shown" in page
     assert "Highest 19,999" in words(page)
     assert len(page) < 150_000
 
@@ -153,7 +155,7 @@ async def test_the_catalogs_own_facts_have_pages(knowing: Service) -> None:
 async def test_a_fact_without_history_says_so(knowing: Service) -> None:
     text = words(await (await visitor_of(knowing)).text(f"{FACTS}/deployments"))
     assert "Now: unknown not collected yet" in text
-    assert "Nothing was written in this span" in text
+    assert "Nothing was written in this period" in text
     assert "Nothing yet" in text
 
 

@@ -234,7 +234,7 @@ def _time(text: str) -> int | None:
     if not text:
         return None
     if not text.isascii() or not text.isdigit() or len(text) > _LONGEST_TIME:
-        raise InputError("The address of this page is not complete.")
+        raise InputError("The address of this page is incomplete.")
     return int(text)
 
 

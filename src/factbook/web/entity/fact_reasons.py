@@ -23,6 +23,10 @@ _REASONS: Final[Mapping[str, Reason]] = {
         "no annotation",
         "The entity lacks the annotation that says where to look. Its owner can add it.",
     ),
+    "bad-annotation": Reason(
+        "annotation not read",
+        "The value of the entity's annotation cannot be read. Its owner can correct it.",
+    ),
     "not-applicable": Reason(
         "not applicable",
         "There is no such thing for this entity. Nothing needs to be done.",
@@ -38,7 +42,8 @@ _REASONS: Final[Mapping[str, Reason]] = {
     ),
     "forbidden": Reason(
         "not allowed",
-        "The credential may not read this. An administrator can widen its permissions.",
+        "The credential may not read this, or is not accepted. An administrator can widen its "
+        "permissions, or renew it.",
     ),
     "feature-off": Reason(
         "switched off",
@@ -48,6 +53,11 @@ _REASONS: Final[Mapping[str, Reason]] = {
         "rate limited",
         "The vendor's rate limit was reached before a first value was read. "
         "The next run tries again.",
+    ),
+    "too-large": Reason(
+        "too large",
+        "There is more of it than this server reads. Where the limit is a setting, an "
+        "administrator can raise it.",
     ),
     "upstream-error": Reason(
         "vendor failed",

@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 from markupsafe import Markup
 
 from factbook.auth.permissions import SOURCE_RUN
-from factbook.collection import Known as Sources
+from factbook.datasources.registry import SourceSnapshot as Sources
 from factbook.facts import shapes, store, time_series
 from factbook.facts.datasource import DataSource
 from factbook.facts.entity_filter import EntityFilter, Matcher
@@ -91,6 +91,7 @@ class Facts(NamedTuple):
     """
 
     cards: list[Card]
+    waiting: list[Card]
     others: list[DataSource]
     lacking: list[Lacking]
 
@@ -116,9 +117,14 @@ async def of_entity(visit: PageContext, id_: int, ref: str, entity: dict[str, An
         )
         for one in shown
     ]  # fmt: skip
+    waiting = [one for one in cards if one.written_at is None and one.source.id not in latest]
+    if len(waiting) > 1:
+        cards = [one for one in cards if one not in waiting]
+    else:
+        waiting = []
     missing = [one for one in collected if not matcher.lets_through(one.entity_filter)]
     lacking = [found for one in missing if (found := _lacking(one, matcher))]
-    return Facts(cards, others[:_OTHERS], lacking[:_OTHERS])
+    return Facts(cards, waiting, others[:_OTHERS], lacking[:_OTHERS])
 
 
 def can_collect(visit: PageContext, known: Sources, source: DataSource) -> bool:

@@ -15,7 +15,7 @@ from factbook.catalog.store.browse import EntityRow, Filter, FilterChoice
 from factbook.clock import SECOND
 from factbook.errors import InputError
 from factbook.http.requests import Reply
-from factbook.web.site import addresses, formatting, positions
+from factbook.web.site import formatting, positions
 from factbook.web.site.endpoint import PageRoute
 from factbook.web.site.page_context import PageContext
 
@@ -130,7 +130,7 @@ async def show(visit: PageContext) -> Reply:
         order=order,
         before=before and asked.address(**before),
         after=after and asked.address(**after),
-        server=addresses.server(visit),
+        server=visit.server,
         push_word=visit.state.settings.push_word,
     )
 

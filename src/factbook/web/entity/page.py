@@ -16,7 +16,6 @@ from factbook.facts import store
 from factbook.http.requests import Reply, offloaded
 from factbook.integrations import catalog
 from factbook.scheduling import runs
-from factbook.web.charts.graph import Node
 from factbook.web.data_sources import source_labels
 from factbook.web.entity import facts, relation_list
 from factbook.web.entity.about import about
@@ -39,6 +38,7 @@ class EntityView(NamedTuple):
 
     shown: EntityDetail
     entity: dict[str, Any]
+    relations: list[relation_list.EntityRelation]
 
     @property
     def ref(self) -> str:
@@ -66,27 +66,27 @@ async def find(visit: PageContext) -> EntityView | Reply:
     shown = None if "\0" in str(ref) else await detail.entity(visit.state.database, str(ref))
     if shown is None:
         return await _missing(visit, ref)
-    return EntityView(shown, msgspec.json.decode(shown.stored.render()))
+    subject: EntityView = await offloaded(_decoded, shown)
+    return subject
+
+
+def _decoded(shown: EntityDetail) -> EntityView:
+    entity = msgspec.json.decode(shown.stored.render())
+    return EntityView(shown, entity, relation_list.of(shown))
 
 
 async def show(visit: PageContext) -> Reply:
-    """The page of an entity."""
+    """Page of an entity."""
     found = await find(visit)
     if isinstance(found, Reply):
         return found
-    relations = relation_list.of(found.shown)
-    about_ = about(found.shown, found.entity)
-    centre = Node(found.ref, about_.kind, found.title, found.path)
-    picture = None
-    if relations:
-        picture = await relation_list.picture(
-            visit.state.database, centre, relations, f"{found.path}/relations"
-        )
+    database = visit.state.database
     return visit.page(
         "entity.html",
         **frame(found, "Overview"),
-        about=about_,
-        picture=picture,
+        about=about(found.shown, found.entity),
+        relations=await relation_list.groups(database, found.relations, f"{found.path}/relations"),
+        known=await visit.known([found.shown.updated_by]),
         facts=await facts.of_entity(visit, found.shown.id, found.ref, found.entity),
         cadence=source_labels.cadence,
     )
@@ -97,7 +97,7 @@ async def relations(visit: PageContext) -> Reply:
     found = await find(visit)
     if isinstance(found, Reply):
         return found
-    everything = relation_list.of(found.shown)
+    everything = found.relations
     type_ = visit.query("type")
     asked = [each for each in everything if type_ in ("", each.type)]
     number = _number(visit.query("page", "1"))
@@ -122,7 +122,8 @@ async def raw(visit: PageContext) -> Reply:
     found = await find(visit)
     if isinstance(found, Reply):
         return found
-    forms = [("JSON", "json", formatting.json_text(found.entity)), ("YAML", "yaml", "")]
+    text: str = await offloaded(formatting.json_text, found.entity)
+    forms = [("JSON", "json", text), ("YAML", "yaml", "")]
     if len(forms[0][2]) <= _RAW:
         forms[1] = ("YAML", "yaml", await offloaded(yaml_text.written, found.entity))
     return visit.page(
@@ -138,7 +139,8 @@ async def as_json(visit: PageContext) -> Reply:
     found = await find(visit)
     if isinstance(found, Reply):
         return found
-    return _file(found, "json", formatting.json_text(found.entity) + "\n", b"application/json")
+    text: str = await offloaded(formatting.json_text, found.entity)
+    return _file(found, "json", text + "\n", b"application/json")
 
 
 async def as_yaml(visit: PageContext) -> Reply:
@@ -193,7 +195,7 @@ def frame(found: EntityView, tab: str) -> dict[str, Any]:
         "owner_ref": owner_reference(owner, rest.partition("/")[0]),
         "tabs": [
             ("Overview", found.path, None),
-            ("Relations", f"{found.path}/relations", len(relation_list.of(found.shown))),
+            ("Relations", f"{found.path}/relations", len(found.relations)),
             ("Raw", f"{found.path}/raw", None),
         ],
         "tab": tab,

@@ -11,9 +11,10 @@ from factbook.catalog.store.stored_sets import StoredSet
 from factbook.errors import ConflictError, InputError, NotFoundError, PreconditionFailedError
 from factbook.http import audit
 from factbook.http.requests import Reply, offloaded
-from factbook.web.site import addresses, formatting
+from factbook.web.site import formatting
 from factbook.web.site.diff import difference
 from factbook.web.site.endpoint import PageRoute
+from factbook.web.site.formatting import quoted
 from factbook.web.site.page_context import PageContext
 
 _ITEMS = 100
@@ -23,13 +24,16 @@ _LONGEST_NUMBER = 9
 
 
 async def listed(visit: PageContext) -> Reply:
-    """Every set, and those that were emptied and can be restored."""
+    """Page of every set, and emptied ones that can be restored."""
     found = await stored_sets.summaries(visit.state.database)
+    emptied = await stored_sets.emptied(visit.state.database, _EMPTIED)
+    actors_of = [each.updated_by for each in found] + [each.updated_by for each in emptied]
     return visit.page(
         "sets.html",
         sets=found,
         entities=sum(each.item_count for each in found),
-        emptied=await stored_sets.emptied(visit.state.database, _EMPTIED),
+        emptied=emptied,
+        known=await visit.known(actors_of),
         example=_push_lines(visit, "services"),
     )
 
@@ -40,25 +44,30 @@ async def items(visit: PageContext) -> Reply:
     page = None
     if found.item_count:
         page = await stored_sets.page(visit.state.database, found.id, _ITEMS, after)
+    shown = page.items if page else []
     more = None if page is None or page.more is None else f"{_path(found.id)}?after={page.more}"
     return visit.page(
         "set-items.html",
         set=found,
         path=_path(found.id),
-        items=page.items if page else [],
+        items=shown,
+        known=await visit.known([found.updated_by, *(each.updated_by for each in shown)]),
         first=f"{_path(found.id)}" if after >= 0 else None,
         more=more,
     )
 
 
 async def revisions(visit: PageContext) -> Reply:
-    """What each push of a set changed, newest first."""
+    """Page of a set's pushes, newest first."""
     found = await _set(visit)
+    listed = await stored_sets.set_revisions(visit.state.database, found.id)
+    made_by = (each.created_by for each in listed)
     return visit.page(
         "set-revisions.html",
         set=found,
         path=_path(found.id),
-        revisions=await stored_sets.set_revisions(visit.state.database, found.id),
+        revisions=listed,
+        known=await visit.known((found.updated_by, *made_by)),
         can_restore=visit.may(SET_WRITE),
     )
 
@@ -94,10 +103,14 @@ async def restore(visit: PageContext) -> Reply:
 
 
 async def push(visit: PageContext) -> Reply:
-    """How to push this set: ready lines for the shell."""
+    """Page with shell commands to push this set."""
     found = await _set(visit)
     return visit.page(
-        "set-push.html", set=found, path=_path(found.id), lines=_push_lines(visit, found.id)
+        "set-push.html",
+        set=found,
+        path=_path(found.id),
+        known=await visit.known([found.updated_by]),
+        lines=_push_lines(visit, found.id),
     )
 
 
@@ -117,6 +130,9 @@ async def _revision(visit: PageContext, status: int = 200, problem: str | None =
         path=_path(found.id),
         revision=page.revision,
         items=differences,
+        known=await visit.known(
+            (found.updated_by, page.revision.created_by, *(each.ref for each in page.items)),
+        ),
         first=path if after else None,
         more=f"{path}?{urlencode({'after': last})}" if page.more else None,
         problem=problem,
@@ -142,7 +158,7 @@ def _revision_number(visit: PageContext) -> int:
 def _number(text: str, *, least: int) -> int:
     digits = text.removeprefix("-")
     if not digits.isdecimal() or not digits.isascii() or len(digits) > _LONGEST_NUMBER:
-        raise InputError("The address of this page is not complete.")
+        raise InputError("The address of this page is incomplete.")
     return max(least, int(text))
 
 
@@ -151,10 +167,10 @@ def _path(name: str) -> str:
 
 
 def _push_lines(visit: PageContext, name: str) -> dict[str, str]:
-    """How to push a set, by the name of the program."""
-    server, word = addresses.server(visit), visit.state.settings.push_word
+    """Commands that push a set, by program."""
+    server, word = visit.server, visit.state.settings.push_word
     option = "" if word == "factbook" else f" --push-word {word}"
-    shown = _quoted(name)
+    shown = quoted(name)
     url = f"{server}/api/catalog/{word}-entities/sets/{quote(name, safe='')}"
     return {
         "factbook": (
@@ -163,20 +179,12 @@ def _push_lines(visit: PageContext, name: str) -> dict[str, str]:
             f"factbook push {shown} catalog.yaml{option}"
         ),
         "curl": (
-            f"curl -X PUT {_quoted(url)} \\\n"
+            f"curl -X PUT {quoted(url)} \\\n"
             '  -H "Authorization: Bearer $FACTBOOK_TOKEN" \\\n'
             '  -H "Content-Type: application/json" \\\n'
             "  --data-binary @catalog.json"
         ),
     }
-
-
-def _quoted(text: str) -> str:
-    """A word of a shell."""
-    safe = all(char.isalnum() or char in "-._/:" for char in text) and text.isascii()
-    if safe and not text.startswith("-"):
-        return text
-    return "'" + text.replace("'", "'\\''") + "'"
 
 
 SETS: Sequence[PageRoute] = (
