@@ -1,5 +1,9 @@
 """The page of one data source: what it says, who may change it, and what failed."""
 
+import re
+import shlex
+from html import unescape
+
 import pytest
 
 from factbook.clock import DAY, HOUR, MINUTE
@@ -10,6 +14,18 @@ from tests.conftest import StartService
 from tests.service import Service, component
 from tests.web.running import HOSTILE, world
 from tests.web.visiting import signed_in, words
+
+LOAD_TEST = {
+    "id": "load-test",
+    "title": "Load test",
+    "handlerDefinition": {"type": "push", "config": {"id": "load-test"}},
+    "schema": {
+        "p95": {"type": "float", "unit": "ms"},
+        "passed": {"type": "boolean"},
+        "tags": {"type": "set"},
+        "note": {"type": "string"},
+    },
+}
 
 
 async def test_a_source_shows_its_facts_and_what_it_is_about(service: Service) -> None:
@@ -118,7 +134,7 @@ async def test_a_builtin_source_cannot_be_deleted(service: Service) -> None:
     visitor = await signed_in(service)
     answer = await visitor.send("/data-sources/techdocs/delete")
     assert answer.status_code == 409
-    assert "techdocs is a builtin data source" in words(answer.text)
+    assert "techdocs is a built-in data source" in words(answer.text)
 
 
 # Failures
@@ -155,4 +171,38 @@ async def test_an_expiring_credential_is_told(start: StartService) -> None:
     assert "expires in 3 days" in words(await visitor.text("/data-sources/vendor"))
     found.service.time.advance(5 * DAY)
     visitor = await signed_in(found.service, "eve")
-    assert "expired 1 day ago" in words(await visitor.text("/data-sources/vendor"))
+    assert "expired 2 days ago" in words(await visitor.text("/data-sources/vendor"))
+
+
+async def test_a_pushed_source_shows_how_to_push_and_what_the_last_pushes_brought(
+    service: Service,
+) -> None:
+    await service.push("all", component("web"), component("it's"))
+    await define(service, LOAD_TEST)
+    visitor = await signed_in(service)
+    html = await visitor.text("/data-sources/load-test")
+    assert "Last pushes" not in words(html)
+    lines = [
+        unescape(text) for text in re.findall(r"<code>(export .*?|curl .*?)</code>", html, re.S)
+    ]
+    assert len(lines) == 2
+    assert "FACTBOOK_SERVER=http://127.0.0.1:8000" in lines[0]
+    assert shlex.split(lines[0].splitlines()[2])[:2] == ["factbook", "push-facts"]
+    words_of = shlex.split(lines[1].replace("\\\n", " "))
+    answer = await service.http.post(words_of[1], content=words_of[words_of.index("-d") + 1])
+    [item] = answer.json()["items"]
+    assert (item["stored"], item["problems"]) == (["p95", "passed", "tags"], [])
+    shown = words(await visitor.text("/data-sources/load-test"))
+    [entity] = [name for name in ("it's", "web") if f"component:{name} p95" in shown]
+    assert f"Last pushes Of Entity Result now component:{entity} p95 1.5 ms" in shown
+    assert "p95 1.5 ms, passed yes, tags one, two" in shown
+
+
+async def test_a_push_of_many_facts_says_how_many_more_there_are(service: Service) -> None:
+    await service.push("all", component("web"))
+    await define(service, LOAD_TEST)
+    facts = {"p95": 81.5, "passed": False, "tags": ["a"], "note": "slow"}
+    body = {"items": [{"entity": "component:web", "facts": facts}]}
+    await service.http.post("/api/tech-insights/v1/facts/load-test", json=body)
+    shown = words(await (await signed_in(service)).text("/data-sources/load-test"))
+    assert "component:web p95 81.5 ms, passed no, tags a and 1 more fact" in shown

@@ -6,16 +6,16 @@ from typing import Any, Final, NamedTuple
 from factbook.audit.trail import AuditEntry
 from factbook.auth.permissions import CATALOG_READ, SOURCE_READ, SOURCE_RUN, SOURCE_WRITE
 from factbook.clock import DAY
-from factbook.collection import Known
 from factbook.datasources import define, definitions
 from factbook.datasources.custom import yaml_text
 from factbook.datasources.definitions import StoredSource
+from factbook.datasources.registry import SourceSnapshot
 from factbook.facts import source_overview
 from factbook.facts.source_overview import Failures
 from factbook.http.requests import Reply
 from factbook.integrations.vendors import VENDORS
 from factbook.scheduling import runs
-from factbook.web.data_sources import source_labels, table_rows
+from factbook.web.data_sources import pushes, source_labels, table_rows
 from factbook.web.data_sources.table_rows import SourceRow
 from factbook.web.site.endpoint import PageRoute
 from factbook.web.site.formatting import segment
@@ -37,7 +37,7 @@ class SourceView(NamedTuple):
 
     row: SourceRow
     stored: StoredSource | None
-    known: Known
+    known: SourceSnapshot
 
     @property
     def id(self) -> str:
@@ -106,6 +106,7 @@ async def page(
 ) -> Reply:
     """The page; `problem` is the reason that a run of `entity` or of everything could not begin."""
     database, source = visit.state.database, found.row.source
+    is_pushed = found.row.way == "pushed" and not source.draft
     is_collected = found.id in found.known.integrations
     can_run = is_collected and visit.may(SOURCE_RUN)
     last = found.row.last
@@ -122,6 +123,7 @@ async def page(
         if found.row.way == "pushed"
         else None,
         counted=source_overview.COUNTED,
+        pushes=await pushes.of_source(visit, source) if is_pushed else None,
         soon=_SOON,
         vendors=_VENDORS,
         groups=_groups(found),
