@@ -2,6 +2,7 @@
 
 import pytest
 
+from factbook.clock import HOUR
 from factbook.facts.datasource import Lifecycle
 from factbook.outbound.outcomes import Missing, Outcome
 from tests.api.defining import define, of_entities
@@ -33,9 +34,26 @@ async def test_a_run_is_begun_followed_and_ends_with_its_figures(start: StartSer
     assert "1 entity failed" in shown
     assert "3 covered 1 failed 0 skipped" in shown
     assert "2 calls to the host" in shown
+    assert '<a href="/data-sources/vendor/failures">1 failed</a>' in html
+    assert "component:api" in words(await visitor.text("/data-sources/vendor/failures"))
     listed = words(await visitor.text("/data-sources/vendor/runs"))
     assert "partly failed" in listed
     assert "not-found: <script>" in listed
+
+
+async def test_a_run_before_the_last_one_links_no_failures(start: StartService) -> None:
+    found = await world(start)
+    await found.push("web")
+    found.vendor.faults["acme/web"] = Missing(Outcome.NOT_FOUND, "gone")
+    visitor = await signed_in(found.service)
+    paths = []
+    for _ in range(2):
+        paths.append(await run_of(visitor, "vendor"))
+        await found.collector.drain()
+        found.service.time.advance(HOUR)
+    shown = [await visitor.text(path) for path in paths]
+    assert ["/failures" in html for html in shown] == [False, True]
+    assert all("1 failed" in words(html) for html in shown)
 
 
 async def test_a_run_of_one_entity_takes_a_short_reference(service: Service) -> None:
@@ -72,7 +90,7 @@ async def test_a_run_that_cannot_be_says_why_beside_the_field(
     assert "<b>x" not in answer.text
 
 
-async def test_a_second_run_of_everything_is_refused_while_one_is_under_way(
+async def test_run_now_leads_to_the_run_of_everything_that_is_under_way(
     service: Service,
 ) -> None:
     await service.push("all", component("web"))
@@ -80,9 +98,8 @@ async def test_a_second_run_of_everything_is_refused_while_one_is_under_way(
     visitor = await signed_in(service)
     path = await run_of(visitor, "owners")
     answer = await visitor.send("/data-sources/owners/runs")
-    assert answer.status_code == 409
-    assert "A run of everything of owners is under way already." in words(answer.text)
-    assert path in answer.text
+    assert (answer.status_code, answer.headers["location"]) == (303, path)
+    assert "A run was already in progress: this is it." in words(await visitor.text(path))
 
 
 @pytest.mark.parametrize(

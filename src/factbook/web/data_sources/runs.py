@@ -1,17 +1,19 @@
 """Runs of a data source: starting, following and listing them."""
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
 
-from factbook.auth.permissions import SOURCE_READ, SOURCE_RUN
+from factbook.auth.permissions import CATALOG_READ, SOURCE_READ, SOURCE_RUN
 from factbook.catalog import ref as refs
 from factbook.collection import run_log, run_now
 from factbook.errors import ConflictError, InputError, NotFoundError
 from factbook.http import audit
 from factbook.http.requests import Reply
-from factbook.scheduling import runs
+from factbook.scheduling import gaps, runs
+from factbook.scheduling.gaps import CountedGap
 from factbook.scheduling.runs import RunRecord
 from factbook.web.data_sources import detail, table_rows
+from factbook.web.entity.fact_reasons import Reason, plain
 from factbook.web.sign_in.password_sign_in import safe_path
 from factbook.web.site.endpoint import PageRoute
 from factbook.web.site.page_context import PageContext
@@ -21,6 +23,24 @@ _MOST: Final = 2 * runs.KEPT
 _DIGITS: Final = 19  # more than those of any id
 # A run of which so long nothing came is explained.
 _PATIENCE: Final = 15_000
+
+# The kinds of gaps of a run, in the order in which they are shown.
+KINDS: Final = {
+    "passing": "Could not be asked for; the last values are kept for three runs",
+    "final": "The vendor does not show it",
+    "skipped": "Skipped: nothing says where to look",
+}
+_MOST_PLACES: Final = 6
+
+
+class ReasonOfGaps(NamedTuple):
+    """A reason, the highest number of entities that it affects at one place, and the places."""
+
+    kind: str
+    reason: Reason
+    entities: int
+    places: list[str]
+    more: int
 
 
 async def listed(visit: PageContext) -> Reply:
@@ -46,6 +66,11 @@ async def begin(visit: PageContext) -> Reply:
     try:
         run = await _begun(visit, found.id, entity)
     except (InputError, ConflictError, NotFoundError) as error:
+        known = await runs.health_of(visit.state.database, found.id)
+        under_way = known and known.running
+        if under_way and not entity:
+            notice = "A run was already in progress: this is it."
+            return visit.redirect(f"{found.path}/runs/{under_way.id}", notice)
         return await detail.page(visit, found, error.status, entity=entity, problem=error.message)
     if back and safe_path(back) == back:
         return visit.redirect(back, f"{found.row.source.title} is being asked now.")
@@ -59,17 +84,22 @@ async def show(visit: PageContext) -> Reply:
     is_number = text.isascii() and text.isdigit() and len(text) < _DIGITS
     run = await runs.run(visit.state.database, int(text)) if is_number else None
     if run is None or run.source_id != found.id:
-        raise NotFoundError(f"There is no such run of {found.id}; old ones are forgotten.")
+        raise NotFoundError(f"There is no such run of {found.id}; old ones are removed.")
+    last = found.row.last
+    has_failures = last is not None and last.id == run.id and run.failed > 0
     elapsed = (visit.now if run.finished_at is None else run.finished_at) - run.started_at
     return visit.page(
         "data-source-run.html",
         subject=found,
         run=run,
         elapsed=max(0, elapsed),
+        # The entities are kept of the last run of everything.
+        failures=f"{found.path}/failures" if has_failures and visit.may(CATALOG_READ) else "",
         is_stuck=_is_stuck(run, elapsed),
         parts_of=table_rows.parts_of(run),
         bar=table_rows.bar,
         figures=table_rows.figures,
+        gaps=by_reason(await gaps.listed(visit.state.database, run.id)),
     )
 
 
@@ -92,6 +122,23 @@ async def _begun(visit: PageContext, source_id: str, entity: str) -> RunRecord:
 def _is_stuck(run: RunRecord, elapsed: int) -> bool:
     is_waiting = run.finished_at is None and not (run.covered or run.failed)
     return is_waiting and elapsed >= _PATIENCE
+
+
+def by_reason(gaps: Iterable[CountedGap]) -> list[ReasonOfGaps]:
+    """Gaps by reason, each reason once: transient ones first, then the most common."""
+    found: dict[tuple[str, str], list[CountedGap]] = {}
+    for gap in gaps:
+        found.setdefault((gap.kind, gap.reason), []).append(gap)
+    order = list(KINDS)
+    rows = [_row(kind, reason, same) for (kind, reason), same in found.items()]
+    return sorted(rows, key=lambda row: (order.index(row.kind), -row.entities, row.places))
+
+
+def _row(kind: str, reason: str, same: list[CountedGap]) -> ReasonOfGaps:
+    places = [gap.place for gap in same if gap.place]
+    most = max(gap.entities for gap in same)
+    shown, rest = places[:_MOST_PLACES], places[_MOST_PLACES:]
+    return ReasonOfGaps(kind, plain(reason), most, shown, len(rest))
 
 
 SOURCE_RUNS: Sequence[PageRoute] = (
