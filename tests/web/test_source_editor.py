@@ -36,9 +36,9 @@ async def test_each_kind_begins_with_a_definition_that_can_be_saved(
     [
         ("a b", "http", "is no id of a source"),
         ("<script>", "http", "is no id of a source"),
-        ("techdocs", "http", "is a builtin data source"),
-        ("github", "http", "is the id of a builtin data source"),
-        ("owners", "http", "There is a data source owners already"),
+        ("techdocs", "http", "is a built-in data source"),
+        ("github", "http", "is the id of a built-in data source"),
+        ("owners", "http", "There is already a data source owners"),
         ("new", "push", "choose another id"),
         ("more", "other", "Choose where the facts come from."),
     ],
@@ -164,9 +164,9 @@ async def test_an_id_that_is_taken_is_refused_and_the_text_kept(service: Service
     visitor = await signed_in(service)
     answer = await send(visitor, TEXT, path="/data-sources/new")
     assert answer.status_code == 409
-    assert "There is a data source owners already; choose another id." in words(answer.text)
+    assert "There is already a data source owners; choose another id." in words(answer.text)
     assert "a comment" in answer.text
-    for id_, told in (("techdocs", "techdocs is a builtin data source"), ("new", "another id")):
+    for id_, told in (("techdocs", "techdocs is a built-in data source"), ("new", "another id")):
         taken = await send(visitor, TEXT.replace("owners", id_), path="/data-sources/new")
         assert taken.status_code == 409
         assert told in words(taken.text)
@@ -174,4 +174,4 @@ async def test_an_id_that_is_taken_is_refused_and_the_text_kept(service: Service
 
 async def test_builtin_sources_have_no_editor(service: Service) -> None:
     visitor = await signed_in(service)
-    assert "builtin" in await visitor.text("/data-sources/techdocs/edit", 409)
+    assert "built-in" in await visitor.text("/data-sources/techdocs/edit", 409)

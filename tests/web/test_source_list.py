@@ -25,8 +25,8 @@ async def test_the_list_shows_every_source_with_its_state(service: Service) -> N
     await push(service, item(lines=1))
     visitor = await signed_in(service)
     shown = words(await visitor.text("/data-sources"))
-    assert "6 3 builtin, 3 custom 0 with problems 0 running now 1 draft" in shown
-    assert "Coverage coverage custom pushed facts of now" in shown
+    assert "6 3 built-in, 3 custom 0 with problems 0 running now 1 draft" in shown
+    assert "Coverage coverage custom up facts of now" in shown
     assert "Silent silent custom no facts yet nothing pushed yet" in shown
     assert "Owners owners custom draft never — on demand" in shown
     assert "Entity metadata entity-metadata read from the catalog at every read" in shown
@@ -43,7 +43,7 @@ async def test_problems_come_first_with_their_reason(start: StartService) -> Non
     visitor = await signed_in(found.service)
     shown = words(await visitor.text("/data-sources"))
     assert "2 with problems" in shown
-    at = [shown.index(text) for text in ("cannot run", "down for", "read from the catalog")]
+    at = [shown.index(text) for text in ("cannot run", "Vendor vendor", "read from the catalog")]
     assert at == sorted(at)
     assert "There is no connection 'gone'." in shown
     assert "not-found: <b>gone</b>" in shown
@@ -74,7 +74,7 @@ async def test_sources_are_found_by_title_and_id(service: Service) -> None:
         shown = words(await visitor.text("/data-sources", q=text))
         assert "Coverage coverage" in shown
         assert "TechDocs" not in shown
-    assert "No source fits" in words(await visitor.text("/data-sources", q="nothing such"))
+    assert "No sources match" in words(await visitor.text("/data-sources", q="nothing such"))
 
 
 @ON_SQLITE

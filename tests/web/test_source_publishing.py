@@ -80,7 +80,7 @@ async def test_a_fact_that_would_be_lost_is_published_only_on_purpose(service: S
     answer = await send(visitor, text, "publish", "/data-sources/coverage/edit", seen=seen(html))
     assert answer.status_code == 409
     told = words(answer.text)
-    assert "whoever reads these facts would lose them" in told
+    assert "would be lost to everything that reads them" in told
     assert "schema.lines is removed schema.tool was string, is boolean" in told
     assert (await shown(service))["version"] == "1.0.0"
     path = "/data-sources/coverage/publish"
@@ -97,6 +97,6 @@ async def test_a_draft_is_published_from_the_page_of_its_source(service: Service
     await define(service, of_entities(title="Newer"), publish=False)
     visitor = await signed_in(service)
     html = await visitor.text("/data-sources/owners")
-    assert "There is a draft that is not published" in html
+    assert "There is an unpublished draft" in html
     done = await visitor.done("/data-sources/owners/publish", seen=seen(html))
     assert "Version 1.0.1 is published." in done

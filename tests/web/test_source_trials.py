@@ -67,7 +67,7 @@ async def test_a_connection_that_there_is_not_is_told(service: Service, trying: 
     answer = await send(trying, text, "try", "/data-sources/new", entity="web")
     assert answer.status_code == 400
     assert "no connection 'ci'" in words(answer.text)
-    assert "There is none yet." in words(answer.text)
+    assert "There are none yet." in words(answer.text)
 
 
 async def test_entities_that_fit_the_filter_are_suggested(service: Service) -> None:
@@ -126,5 +126,15 @@ async def test_the_answer_of_another_system_stays_text(start: StartService) -> N
 async def test_an_answer_that_repeats_the_secret_is_not_shown(start: StartService) -> None:
     async with answering(lambda head: answer_of("200 OK", "text/plain", head)) as url:
         html = await tried_on(start, url)
-    assert "What came of it" in html
+    assert "Result" in html
+    assert "of-the-settings" not in html
+
+
+@pytest.mark.parametrize("status", ["200 OK", "500 Oops"])
+async def test_a_content_type_that_repeats_the_secret_is_not_shown(
+    start: StartService, status: str
+) -> None:
+    async with answering(lambda _: answer_of(status, "text/of-the-settings", b"{}")) as url:
+        html = await tried_on(start, url)
+    assert "Result" in html
     assert "of-the-settings" not in html

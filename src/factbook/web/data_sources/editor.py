@@ -51,7 +51,9 @@ class _OvertakenError(ConflictError):
 
     def __init__(self, newer: StoredSource | None) -> None:
         self.newer = newer
-        super().__init__("The data source was deleted meanwhile." if newer is None else None)
+        super().__init__(
+            "The data source has been deleted in the meantime." if newer is None else None
+        )
 
 
 async def begin(visit: PageContext) -> Reply:
@@ -285,7 +287,7 @@ def _saved(stored: StoredSource) -> str:
 
 
 def _taken(source_id: str) -> str:
-    return f"There is a data source {source_id} already; choose another id."
+    return f"There is already a data source {source_id}; choose another id."
 
 
 SOURCE_EDITOR: Sequence[PageRoute] = (

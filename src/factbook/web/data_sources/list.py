@@ -23,7 +23,7 @@ _FINE: Final = 2
 _SHOWN: Final = (
     ("", "All"),
     ("problems", "With problems"),
-    ("builtin", "Builtin"),
+    ("builtin", "Built-in"),
     ("custom", "Custom"),
 )
 
@@ -68,8 +68,7 @@ async def _rows(visit: PageContext) -> list[SourceRow]:
     state, now = visit.state, visit.now
     known = await state.registry.latest()
     health = await runs.health(state.database)
-    pushed = [id_ for id_, one in known.definitions.items() if one.type == "push"]
-    times = await source_overview.last_written(state.database, pushed) if pushed else {}
+    times = await source_overview.last_written(state.database, known.pushed)
     ids = dict.fromkeys([*known.sources, *known.problems])
     rows = [table_rows.row(known, id_, health.get(id_), times.get(id_), now) for id_ in ids]
     return sorted(rows, key=lambda row: (row.doing.rank, row.source.title.casefold()))

@@ -5,12 +5,12 @@ from typing import Final, Literal, NamedTuple
 
 from markupsafe import Markup
 
-from factbook.collection import Known
+from factbook.datasources.registry import SourceSnapshot
 from factbook.facts import health
 from factbook.facts.datasource import DataSource
 from factbook.scheduling.runs import RunRecord, SourceHealth
 from factbook.web.charts.svg import element
-from factbook.web.site.formatting import percent, span
+from factbook.web.site.formatting import percent
 
 Way = Literal["collected", "pushed", "read"]
 
@@ -54,7 +54,11 @@ class SourceRow(NamedTuple):
 
 
 def row(
-    known: Known, source_id: str, health_: SourceHealth | None, pushed_at: int | None, now: int
+    known: SourceSnapshot,
+    source_id: str,
+    health_: SourceHealth | None,
+    pushed_at: int | None,
+    now: int,
 ) -> SourceRow:
     """State of the source with this id; its definition may be unusable."""
     source = known.sources.get(source_id) or DataSource(id=source_id, title=source_id, draft=True)
@@ -72,7 +76,7 @@ def row(
     )
 
 
-def _way(known: Known, source_id: str) -> Way:
+def _way(known: SourceSnapshot, source_id: str) -> Way:
     definition = known.definitions.get(source_id)
     if definition is not None and definition.type == "push":
         return "pushed"
@@ -91,26 +95,25 @@ def _doing(
         return Doing("cannot run", "bad", 0)
     if way == "read":
         return Doing("read from the catalog", "good", 7)
-    if source.draft:
-        return Doing("draft", "", 6)
-    if way == "pushed":
-        return Doing("pushed", "good", 5) if pushed_at else Doing("no facts yet", "", 4)
-    return _NEW if found is None else _of_runs(found, now)
-
-
-def _of_runs(found: SourceHealth, now: int) -> Doing:
-    if found.down_since is not None:
-        return Doing(f"down for {span(now - found.down_since)}", "bad", 0)
-    if found.last is not None and found.last.state == "partial":
-        return Doing("partly failing", "warn", 1)
-    if found.last is not None and not any(parts_of(found.last).values()):
+    if way == "pushed" and pushed_at is None and not source.draft:
+        return Doing("no facts yet", "", 4)
+    if found is not None and found.last is not None and not any(parts_of(found.last).values()):
         return Doing("no entities yet", "", 4)
-    if found.succeeded_at is not None:
-        return Doing("up", "good", 3)
-    return Doing("running", "busy", 2) if found.running else _NEW
+    state = health.condition(source, found, now, pushed_at=pushed_at).state
+    if state == "new" and found is not None and found.running:
+        return Doing("running", "busy", 2)
+    return DOING[state]
 
 
-_NEW: Final = Doing("new", "", 2)
+DOING: Final[Mapping[health.State, Doing]] = {
+    "down": Doing("down", "bad", 0),
+    "partial": Doing("partly failing", "warn", 1),
+    "late": Doing("late", "warn", 1),
+    "new": Doing("new", "", 2),
+    "up": Doing("up", "good", 3),
+    "draft": Doing("draft", "", 6),
+}
+"""Every state of a source, in the words of the pages."""
 
 
 def bar(run: RunRecord, place: str) -> Markup:

@@ -4,8 +4,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from factbook.collection import TrialResponse, run_now
+from factbook.collection import run_now
 from factbook.datasources.custom import CustomSourceDefinition
+from factbook.datasources.trial import TrialResponse
 from factbook.errors import InputError
 from factbook.facts import reasons as words
 from factbook.facts.merge import reason_of
