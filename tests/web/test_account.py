@@ -77,7 +77,7 @@ async def test_guessing_the_current_password_ends_soon(service: Service) -> None
         said = answer.text
     assert "Too many attempts" in said
     answer = await visitor.send(f"{ACCOUNT}/password", current=PASSWORD, password=NEW, again=NEW)
-    assert answer.status_code == 400
+    assert answer.status_code == 429
 
 
 async def test_sessions_are_listed_and_ended_one_by_one(service: Service) -> None:

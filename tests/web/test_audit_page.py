@@ -112,7 +112,7 @@ async def test_the_rows_are_filtered(
     page = await ada.text(PATH, **query)
     assert objects(page) == found
     if not found:
-        assert "No record fits these filters" in page
+        assert "No record matches these filters" in page
 
 
 @ON_SQLITE

@@ -52,7 +52,7 @@ def asking(connection: str = "ci") -> dict[str, Any]:
 async def test_without_a_connection_it_says_what_one_is_for(service: Service) -> None:
     shown = words(await (await signed_in(service)).text(PATH))
     assert "No connection yet" in shown
-    assert "Make the first" in shown
+    assert "Create the first" in shown
 
 
 async def test_a_connection_is_made_and_listed_without_its_secret(service: Service) -> None:
@@ -110,7 +110,7 @@ async def test_another_host_needs_the_values_again(service: Service) -> None:
         ({"methods": "DELETE"}, "Methods can be GET and POST"),
         ({"methods": ""}, "Methods"),
         ({"header-0": "", "value-0": OTHER}, "Header has a value without a name"),
-        ({"header-0": f"{OTHER}: x y"}, "Header has a name that is none"),
+        ({"header-0": f"{OTHER}: x y"}, "Header has an invalid name"),
         ({"header-0": "host"}, "is not a connection's to set"),
         ({"header-1": "AUTHORIZATION", "value-1": OTHER}, "is given twice"),
         ({"header-1": "x-new", "value-1": ""}, "has no value yet; give one"),
@@ -188,7 +188,7 @@ async def test_connections_of_the_settings_are_shown_and_cannot_be_changed(
     for path in (f"{PATH}/ci/edit", f"{PATH}/ci/delete"):
         answer = await visitor.send(path, **fields())
         assert answer.status_code == 409
-        assert "is one of the settings: change it there." in words(answer.text)
+        assert "comes from the settings: change it there." in words(answer.text)
     taken = await visitor.send(f"{PATH}/new", **fields())
     assert taken.status_code == 409
 

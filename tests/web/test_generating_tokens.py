@@ -80,9 +80,9 @@ async def test_a_token_expires_when_its_maker_says(
 @pytest.mark.parametrize(
     ("fields", "wrong"),
     [
-        ({"name": "  "}, "A name has 1 to 200 characters"),
-        ({"name": "x" * 201}, "A name has 1 to 200 characters"),
-        ({"name": "a\x1bb"}, "A name has 1 to 200 characters"),
+        ({"name": "  "}, "A name has 1 to 200 printable characters"),
+        ({"name": "x" * 201}, "A name has 1 to 200 printable characters"),
+        ({"name": "a\x1bb"}, "A name has 1 to 200 printable characters"),
         ({"preset": "chosen"}, "one permission at least"),
         ({"preset": "everything at all"}, "one permission at least"),
         ({"preset": "chosen", "permission": "do.anything"}, "There is no permission do.anything"),

@@ -44,7 +44,7 @@ async def test_a_link_that_two_use_at_once_lets_in_one(service: Service) -> None
     [
         ({"name": "a b"}, 400, "A name has 1 to 63 characters"),
         ({"name": ""}, 400, "A name has 1 to 63 characters"),
-        ({"name": "ADA"}, 409, "There is a person user:default/ada already."),
+        ({"name": "ADA"}, 409, "There is already a person user:default/ada."),
         ({"password": "short", "again": "short"}, 400, "A password has 12 to 256 characters."),
         ({"again": "something else"}, 400, "The two passwords differ."),
         ({"name": "k" * 12, "password": "k" * 12, "again": "k" * 12}, 400, "must not be"),
@@ -98,6 +98,6 @@ async def test_the_address_of_a_link_is_told_to_no_other_page_and_recorded_nowhe
 
 async def test_the_welcome_page_says_what_the_link_makes(service: Service) -> None:
     page = words(await browser(service).text(await link(service)))
-    assert "This link makes one account, as viewer, and works once." in page
+    assert "This link creates one account, as viewer, and works once." in page
     gone = await browser(service).text("/welcome/gone", 404)
     assert "This link was used already or has ended" in gone

@@ -156,7 +156,7 @@ async def test_a_password_is_reset_with_a_link_that_works_once(service: Service)
     answer = await ada.send(f"{PATH}/vic/password")
     assert answer.status_code == 201
     path = path_of(answer.text)
-    assert "Another password of user:vic" in words(await ada.text(PATH))
+    assert "New password for user:vic" in words(await ada.text(PATH))
     assert (await vic.open("/administration/account")).status_code == 200
     visitor = browser(service)
     await visitor.text(path)
@@ -198,7 +198,7 @@ async def test_the_last_administrator_stays_and_the_page_says_why(
     await ada.text(f"{PATH}/ada")
     answer = await ada.send(f"{PATH}/ada/{step}", **fields)
     assert answer.status_code == 409
-    assert "is the only administrator; make somebody else one first." in answer.text
+    assert "is the only administrator; give someone else the role first." in answer.text
     assert (await ada.open(PATH)).status_code == 200
 
 

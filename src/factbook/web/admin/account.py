@@ -7,9 +7,10 @@ from factbook.audit.trail import AuditEntry
 from factbook.auth import invitations, passwords, roles, sessions, users
 from factbook.auth.permissions import TITLES
 from factbook.clock import DAY, SECOND
-from factbook.errors import InputError, NotFoundError
+from factbook.errors import InputError, NotFoundError, TooManyRequestsError
 from factbook.http.requests import Reply
 from factbook.storage import Transaction
+from factbook.web.sign_in import guesses
 from factbook.web.site import cookies
 from factbook.web.site.endpoint import PageRoute
 from factbook.web.site.page_context import THEMES, PageContext
@@ -39,8 +40,8 @@ async def change_password(visit: PageContext) -> Reply:
     ref = visit.person.ref
     try:
         hashed = await _new_password(visit)
-    except InputError as error:
-        return await _page(visit, 400, password_problem=error.message)
+    except (InputError, TooManyRequestsError) as error:
+        return await _page(visit, error.status, password_problem=error.message)
     keep = visit.person.hash
 
     def work(transaction: Transaction) -> None:
@@ -49,6 +50,7 @@ async def change_password(visit: PageContext) -> Reply:
         sessions.end_others(transaction, ref, keep)
 
     await visit.writing(AuditEntry("person.change", ref, {"changed": "password"}))(work)
+    guesses.know(visit, ref, hashed)
     return visit.redirect(PATH, "Your password was changed; every other session has ended.")
 
 
@@ -60,7 +62,7 @@ async def end_session(visit: PageContext) -> Reply:
         if id_ == "others":
             sessions.end_others(transaction, ref, keep)
         elif not sessions.end_by_id(transaction, ref, id_):
-            raise NotFoundError("This session has ended already.")
+            raise NotFoundError("This session has already ended.")
 
     await visit.writing(AuditEntry("session.end", ref, {"session": id_[:16]}))(work)
     return visit.redirect(PATH, "The session has ended.")
@@ -84,10 +86,10 @@ async def _new_password(visit: PageContext) -> str:
     stored = await users.password_of(visit.state.database, ref)
     async with visit.site.hashing:
         # Here, so that many that come at once are not all let through before the first has failed.
-        if visit.site.wrong_passwords.waits(ref):
-            raise InputError("Too many attempts. Try again in a minute.")
+        tried = guesses.in_session(visit)
+        tried.check()
         if not await asyncio.to_thread(passwords.fits, stored, form.raw("current")):
-            visit.site.wrong_passwords.take(ref)
+            tried.count()
             raise InputError("The current password is wrong.")
     password = form.raw("password")
     passwords.check(password, ref)

@@ -23,7 +23,6 @@ from factbook.errors import ConflictError, FactbookError, InputError, NotAllowed
 from factbook.http import audit
 from factbook.http.requests import Reply
 from factbook.web.admin.token_uses import uses
-from factbook.web.site import addresses
 from factbook.web.site.endpoint import PageRoute
 from factbook.web.site.page_context import PageContext
 
@@ -70,7 +69,7 @@ async def make(visit: PageContext) -> Reply:
     except (InputError, NotAllowedError, ConflictError) as error:
         return await _page(visit, error.status, problem=_words(error))
     settings = visit.state.settings
-    server = addresses.server(visit)
+    server = visit.server
     return visit.page(
         "api-access-made.html",
         201,
@@ -94,21 +93,21 @@ async def revoke(visit: PageContext) -> Reply:
 
 
 def presets(held: frozenset[str]) -> list[Preset]:
-    """The usual choices that somebody who may do this much can make."""
+    """Presets within these permissions."""
     known = (
         Preset(
             "ask",
             "Ask",
-            "Reads the catalog and asks the tools: what an agent needs.",
+            "Reads the catalog and calls the tools: for agents.",
             frozenset({CATALOG_READ, SOURCE_READ}),
         ),
         Preset(
             "push",
             "Push sets",
-            "Writes sets of entities and reads nothing: what a job needs that pushes.",
+            "Writes sets of entities and reads nothing: for jobs that push.",
             frozenset({SET_WRITE}),
         ),
-        Preset("all", "Everything I may", "All that your own account may do.", held),
+        Preset("all", "Full access", "Everything that your own account may do.", held),
     )
     return [each for each in known if each.permissions <= held]
 
@@ -150,8 +149,8 @@ async def _made(visit: PageContext, wish: TokenRequest) -> tuple[StoredToken, st
 def _words(error: FactbookError) -> str:
     if isinstance(error, ConflictError):
         return (
-            "This form was sent before: the token was made then, and its value shown that once. "
-            "If you lost the value, revoke the token and make another."
+            "This form was sent before: the token was created then, and its value shown once. "
+            "If you lost the value, revoke the token and generate another."
         )
     if isinstance(error, NotAllowedError) and error.missing:
         named = " and ".join(f'"{TITLES[name]}"' for name in error.missing)

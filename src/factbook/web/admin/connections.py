@@ -101,7 +101,7 @@ async def _stored(visit: PageContext) -> ConnectionDetail:
     state, name = visit.state, visit.request.parameter("name")
     found = await connections.one(state.database, state.registry, name)
     if found.stored is None:
-        raise ConflictError(f"The connection {name} is one of the settings: change it there.")
+        raise ConflictError(f"The connection {name} comes from the settings: change it there.")
     return found
 
 

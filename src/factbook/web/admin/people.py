@@ -12,7 +12,6 @@ from factbook.errors import ConflictError, InputError, NotFoundError
 from factbook.http import urls
 from factbook.http.requests import Reply
 from factbook.storage import Transaction
-from factbook.web.site import addresses
 from factbook.web.site.endpoint import PageRoute
 from factbook.web.site.page_context import PageContext
 
@@ -156,7 +155,7 @@ def _ref(visit: PageContext) -> str:
 
 
 def _link(visit: PageContext, made: Invitation, secret: str) -> Reply:
-    link = urls.welcome(addresses.server(visit), secret)
+    link = urls.welcome(visit.server, secret)
     return visit.page("people-link.html", 201, invitation=made, link=link, roles=roles.TITLES)
 
 

@@ -46,7 +46,7 @@ def _environment(server: str, value: str) -> Use:
         f"export FACTBOOK_SERVER={shlex.quote(server)}",
         f"export {client_configs.VARIABLE}={shlex.quote(value)}",
     )
-    about = "For the command factbook, and for whatever refers to these variables."
+    about = "For the command factbook, and for anything that uses these variables."
     return Use("Environment variables", about, "\n".join(lines))
 
 
@@ -61,7 +61,7 @@ def _question(url: str, value: str) -> Use:
 
 
 def _entities(server: str, value: str) -> Use:
-    about = "Asks for one entity, which tells whether the token is good."
+    about = "Asks for one entity, to see whether the token works."
     return Use("Try the token", about, _curl(f"{server}/api/catalog/entities?limit=1", value))
 
 
@@ -72,7 +72,7 @@ def _set(url: str, value: str) -> Use:
         '                  "spec": {"type": "service", "lifecycle": "production",\n'
         '                           "owner": "team-shop"}}]}'
     )
-    about = "A push replaces the whole set: send everything that belongs into it."
+    about = "A push replaces the whole set: send everything that belongs in it."
     return Use("Push a set with curl", about, _curl(url, value, body, method="PUT"))
 
 
