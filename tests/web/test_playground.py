@@ -43,7 +43,8 @@ async def test_every_argument_of_a_tool_has_a_labelled_field(visitor: Browser, t
         assert ('aria-required="true"' in control) == (name in schema["required"])
         assert part["description"].split("`")[0].split("'")[0] in unescape(page)
         if "default" in part:
-            assert f"Default: {part['default']}." in page
+            default = {True: "true", False: "false"}.get(part["default"], part["default"])
+            assert f"Default: {default}." in page
     assert "Answer" not in words(page).split("Schemas, as clients list them")[0]
     assert 'href="/connect/tools/' not in page.split("<main")[1].split("For example")[0]
 
@@ -99,7 +100,7 @@ async def test_a_large_answer_is_shown_in_part(service: Service, visitor: Browse
     for limit, note in (("400", "64 KiB. Clients get"), ("", "64 KiB, on one line as they came")):
         page = await called(visitor, "get-all-entities-facts", {**SOURCE, "limit": limit})
         assert note in words(page)
-        assert ("Agents cut answers" in page) == (not limit)
+        assert ("Agents truncate answers" in page) == (not limit)
         assert 50_000 < len(codes(page)[0]) <= 64 * 1024
         assert len(page) < 300_000
     size = len((await service.ask("get-all-entities-facts", **SOURCE))["content"][0]["text"])
@@ -162,5 +163,5 @@ async def test_who_calls_too_often_is_told_to_wait(start: StartService) -> None:
     visitor = await signed_in(service)
     await called(visitor, "get-changed-facts", {"since": "7d"})
     page = await called(visitor, "get-changed-facts", {"since": "8d"}, 429)
-    assert "You call too often. Try again in 1 second." in page
+    assert "Too many calls. Try again in 1 second." in page
     assert value_of(page, "since") == "8d"

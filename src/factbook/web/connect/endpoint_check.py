@@ -16,10 +16,10 @@ from factbook import __version__
 from factbook.auth import store, tokens
 from factbook.auth.permissions import CATALOG_READ, SOURCE_READ
 from factbook.clock import MINUTE
-from factbook.http import internal_requests as inside
+from factbook.http import internal_requests
 from factbook.http.client_configs import PATH
 from factbook.http.internal_requests import InternalResponse
-from factbook.web.site import formatting as words
+from factbook.web.site import formatting
 from factbook.web.site.page_context import PageContext
 
 READS: Final = (CATALOG_READ, SOURCE_READ)
@@ -64,7 +64,7 @@ class _Call(NamedTuple):
 async def checked(visit: PageContext) -> list[CheckStep]:
     """Every step: those up to the first failure are done, the others not."""
     if seconds := visit.state.calls.take(visit.person.ref):
-        wait = f"You call too often. Try again in {words.counted(seconds, 'second')}."
+        wait = f"Too many calls. Try again in {formatting.counted(seconds, 'second')}."
         first, *others = _CALLS
         failed = CheckStep(first.title, first.method, status=429, words=wait)
         return [failed, *(CheckStep(each.title, each.method) for each in others)]
@@ -103,7 +103,7 @@ async def _steps(visit: PageContext, token: str) -> list[CheckStep]:
             continue
         message = {"jsonrpc": "2.0", "method": each.method, "params": each.params, "id": number}
         started = time.perf_counter()
-        answer = await inside.post(
+        answer = await internal_requests.post(
             visit.site.application, PATH, headers, msgspec.json.encode(message), visit.address
         )
         milliseconds = 1000 * (time.perf_counter() - started)
@@ -152,12 +152,12 @@ def _greeted(result: dict[str, Any]) -> str:
 
 
 def _listed(result: dict[str, Any]) -> str:
-    return f"{words.counted(len(result['tools']), 'tool')}."
+    return f"{formatting.counted(len(result['tools']), 'tool')}."
 
 
 def _discovered(result: dict[str, Any]) -> str:
     found = result["structuredContent"]
-    count = words.counted(found["totalCount"], "data source")
+    count = formatting.counted(found["totalCount"], "data source")
     return f"{count}, of which {found['customCount']:,} defined by users."
 
 

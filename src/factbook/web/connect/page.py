@@ -10,7 +10,6 @@ from factbook.http.client_configs import AGENTS, PATH, VARIABLE, is_address
 from factbook.http.requests import Reply
 from factbook.web.connect import endpoint_check
 from factbook.web.connect.endpoint_check import READS, CheckStep
-from factbook.web.site import addresses
 from factbook.web.site.endpoint import PageRoute
 from factbook.web.site.page_context import PageContext
 
@@ -40,7 +39,7 @@ def _page(visit: PageContext, steps: Sequence[CheckStep] = ()) -> Reply:
     agent = AGENTS.get(name)
     if agent is None:
         raise NotFoundError("There is no client of this name here.")
-    server = addresses.server(visit)
+    server = visit.server
     # An odd name of a host comes from the browser alone, yet belongs into nobody's file.
     url = server + PATH if is_address(server) else None
     return visit.page(

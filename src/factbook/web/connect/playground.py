@@ -18,7 +18,7 @@ from factbook.tools import Context, Tool
 from factbook.web.connect import schema_forms
 from factbook.web.connect.endpoint_check import READS
 from factbook.web.connect.schema_forms import ArgumentField
-from factbook.web.site import addresses, formatting
+from factbook.web.site import formatting
 from factbook.web.site.endpoint import PageRoute
 from factbook.web.site.page_context import PageContext
 
@@ -77,7 +77,7 @@ async def show(visit: PageContext) -> Reply:
     if visit.query(RUN) and not problems:
         if seconds := visit.state.calls.take(visit.person.ref):
             wait = formatting.counted(seconds, "second")
-            status, busy = 429, f"You call too often. Try again in {wait}."
+            status, busy = 429, f"Too many calls. Try again in {wait}."
         else:
             answer = await _called(visit, tool, arguments)
     suggested = await _suggested(visit, fields, typed)
@@ -203,7 +203,7 @@ def _request(visit: PageContext, tool: Tool, arguments: Mapping[str, Any]) -> di
     }
     body = msgspec.json.encode(message).decode()
     lines = [
-        f"curl -sS {shlex.quote(addresses.server(visit) + ENDPOINT)}",
+        f"curl -sS {shlex.quote(visit.server + ENDPOINT)}",
         f'-H "Authorization: Bearer ${VARIABLE}"',
         "-H 'Content-Type: application/json'",
         "-H 'Accept: application/json, text/event-stream'",
