@@ -25,13 +25,20 @@ from factbook.web.entity.sets import SETS
 from factbook.web.overview import OVERVIEW
 from factbook.web.sign_in.openid_sign_in import SIGNING_IN_ELSEWHERE
 from factbook.web.sign_in.password_sign_in import SIGNING_IN
-from factbook.web.site import static_files as static
+from factbook.web.site import assets
 from factbook.web.site.endpoint import OPEN, PageEndpoint, PageRoute
+from factbook.web.site.help import HELP
 from factbook.web.site.page_context import PageContext
 from factbook.web.site.site import Site
 
+
+async def _asset(visit: PageContext) -> Reply:
+    """Reply with a stylesheet, a script or a picture."""
+    return assets.reply(visit.request.path)
+
+
 PAGES: Sequence[PageRoute] = (
-    PageRoute("GET", "/static/{name}", static.show, OPEN),
+    PageRoute("GET", "/static/{name}", _asset, OPEN),
     *SIGNING_IN,
     *SIGNING_IN_ELSEWHERE,
     *OVERVIEW,
@@ -51,6 +58,7 @@ PAGES: Sequence[PageRoute] = (
     *WEBHOOKS,
     *CONNECT,
     *PLAYGROUND,
+    *HELP,
 )
 
 

@@ -31,19 +31,19 @@ class DiffLine(NamedTuple):
     text: str
 
 
-class Difference(NamedTuple):
-    """The lines that changed and some around them; `cut` when there are more."""
+class LineDiff(NamedTuple):
+    """Changed lines with some context; `cut` when there are more."""
 
     lines: list[DiffLine]
     cut: bool
 
 
-def difference(before: str | None, after: str | None) -> Difference:
-    """The difference of two documents in JSON; None is one that is not there."""
+def difference(before: str | None, after: str | None) -> LineDiff:
+    """Diff of two documents in JSON; None is an absent one."""
     found = _lines(_shown(before), _shown(after))
     lines = list(islice(found, _SHOWN + 1))
     is_cut = len(lines) > _SHOWN or any(len(line.text) > _LONGEST_LINE for line in lines)
-    return Difference([_shortened(line) for line in lines[:_SHOWN]], is_cut)
+    return LineDiff([_shortened(line) for line in lines[:_SHOWN]], is_cut)
 
 
 def _lines(before: list[str], after: list[str]) -> Iterator[DiffLine]:

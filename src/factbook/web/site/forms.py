@@ -40,7 +40,7 @@ async def read(request: Request) -> Form:
     """Form in the body; raises InputError, UnsupportedMediaTypeError, PayloadTooLargeError."""
     type_ = request.headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
     if type_ != _TYPE:
-        raise UnsupportedMediaTypeError("A form has to be sent as a browser sends it.")
+        raise UnsupportedMediaTypeError("A form has to be sent the way a browser sends it.")
     body = await request.body(_LARGEST, "a form")
     try:
         text = bytes(body).decode("ascii")

@@ -1,19 +1,25 @@
 """One request for a page: its person, their permissions, and its response."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import cache
 from http import HTTPStatus
 from typing import Any
 
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from factbook import __version__, invisible
 from factbook.audit import trail
 from factbook.audit.trail import About, AuditEntry, Caller
 from factbook.auth.permissions import TITLES
 from factbook.auth.sessions import Session
+from factbook.catalog.store import detail
 from factbook.errors import NotAllowedError
 from factbook.http.context import State
 from factbook.http.requests import Reply, Request
 from factbook.storage import Write
-from factbook.web.site import cookies, navigation, rendering
-from factbook.web.site import csrf as forgery
+from factbook.web.charts.glyphs import kind_glyph, kind_shape
+from factbook.web.site import assets, cookies, formatting, navigation
 from factbook.web.site.forms import Form
 from factbook.web.site.site import Site
 
@@ -57,6 +63,16 @@ class PageContext:
         """Current time, in milliseconds since the epoch."""
         return self.state.clock()
 
+    @property
+    def server(self) -> str:
+        """Address of this service, from the settings or else from the request."""
+        public = self.state.settings.public_url
+        if public:
+            return public.rstrip("/")
+        # A host that is not among the allowed ones does not get here.
+        host = self.request.header(b"host") or "127.0.0.1:8000"
+        return f"{self.request.scope.get('scheme', 'http')}://{host}"
+
     def may(self, *permissions: str) -> bool:
         """True if a person is signed in who has all of these permissions."""
         return self.session is not None and self.session.permissions.issuperset(permissions)
@@ -65,6 +81,10 @@ class PageContext:
         """Transaction runner that records the person in the audit, in the same transaction."""
         caller = Caller(self.person.ref, self.now, self.address)
         return trail.writing(self.state.database, caller, about, status)
+
+    async def known(self, refs: Iterable[str]) -> frozenset[str]:
+        """References among these that are entities; people often have none."""
+        return frozenset(await detail.names(self.state.database, list(dict.fromkeys(refs))))
 
     def require(self, *permissions: str) -> None:
         """Raise NotAllowedError naming the missing permissions."""
@@ -78,17 +98,18 @@ class PageContext:
         return (self.request.all(name) or [default])[-1].strip()
 
     def page(self, template: str, status: int = 200, **values: Any) -> Reply:
-        """A rendered page."""
+        """Render a page."""
         shared = {
             "visit": self,
-            "csrf": forgery.masked(self.form_key) if self.form_key else "",
+            "csrf": cookies.masked(self.form_key) if self.form_key else "",
             "now": self.now,
             "theme": self._theme(),
             "notice": self._taken_notice(),
             "navigation": navigation.groups(self.request.path, self.may) if self.session else [],
+            "help": navigation.help_with(self.request.path) if self.session else "",
         }
-        body = rendering.rendered(template, {**shared, **values})
-        return Reply(body, status, content_type=b"text/html; charset=utf-8")
+        body = _environment().get_template(template).render({**shared, **values})
+        return Reply(body.encode(), status, content_type=b"text/html; charset=utf-8")
 
     def redirect(self, path: str, notice: str | None = None) -> Reply:
         """Redirect to another page of this service, which shows the notice once.
@@ -96,7 +117,7 @@ class PageContext:
         Raises ValueError for an address that leads elsewhere.
         """
         if not path[:1] == "/" != path[1:2]:
-            raise ValueError("A page leads only to pages of this service.")
+            raise ValueError("A page can only lead to pages of this service.")
         if notice is not None:
             self.keep_cookie(cookies.NOTICE, cookies.packed(notice), _NOTICE_SECONDS)
         return Reply(status=303, headers={"location": path}, content_type=b"text/plain")
@@ -125,3 +146,27 @@ class PageContext:
             return None
         self.drop_cookie(cookies.NOTICE)
         return cookies.unpacked(value) or None
+
+
+def _visible(value: Any) -> Any:
+    """Text with invisible characters made visible; markup was checked before."""
+    return invisible.marked(value) if type(value) is str else value
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("factbook.web"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+        finalize=_visible,
+    )
+    environment.filters |= formatting.FILTERS | {
+        "kind_glyph": kind_glyph,
+        "kind_shape": kind_shape,
+    }
+    environment.globals |= {"asset": assets.url, "version": __version__}
+    return environment

@@ -8,13 +8,11 @@ from factbook.audit import trail
 from factbook.audit.trail import AuditEntry, Caller
 from factbook.auth import sessions, users
 from factbook.auth.sessions import Session
-from factbook.auth.tokens import digest
+from factbook.auth.tokens import digest, is_noted
 from factbook.clock import SECOND
 from factbook.errors import NotAllowedError
-from factbook.http.authentication import is_noted
 from factbook.storage import Transaction
 from factbook.web.site import cookies
-from factbook.web.site import csrf as forgery
 from factbook.web.site.forms import CSRF
 from factbook.web.site.page_context import PageContext
 
@@ -39,7 +37,7 @@ async def find(visit: PageContext) -> None:
 
 def check_form(visit: PageContext) -> None:
     """Raise NotAllowedError unless the form carries the token of the person's own page."""
-    sent = forgery.unmasked(visit.sent.raw(CSRF))
+    sent = cookies.unmasked(visit.sent.raw(CSRF))
     if not hmac.compare_digest(sent, visit.form_key):
         raise NotAllowedError(
             "The form is too old, comes from another site, or the browser keeps no cookies. "

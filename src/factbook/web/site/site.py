@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     # Heavy to import, and few configure a provider.
     from factbook.auth.oidc.client import OpenID
 
-# Wrong passwords for one name; what one address may try is a setting.
+# Wrong passwords a minute for one name, from browsers that are not known to it, and from each that
+# is; what one address may try is a setting.
 _WRONG_PASSWORDS = 10
 _AT_ONCE = 4
 
@@ -32,12 +33,14 @@ class Site:
     state: State
     openid: "OpenID | None" = None
     wrong_passwords: RateLimit = field(init=False)
+    known_browsers: RateLimit = field(init=False)
     application: ASGIApp = field(init=False)
     hashing: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_AT_ONCE))
 
     def __post_init__(self) -> None:
         rate = _WRONG_PASSWORDS * SECOND / MINUTE
         self.wrong_passwords = RateLimit(rate, _WRONG_PASSWORDS, self.state.clock)
+        self.known_browsers = RateLimit(rate, _WRONG_PASSWORDS, self.state.clock)
 
     async def slow(self, function: Callable[..., T], *arguments: object) -> T:
         """Run a password function on a thread, few at a time, as each takes 64 MiB."""
