@@ -129,7 +129,7 @@ async def _connections(service: Service, ada: Browser) -> AsyncIterator[Sent]:
 async def _webhooks(service: Service, ada: Browser) -> AsyncIterator[Sent]:
     made = ada.send(WEBHOOKS, url="https://events.example.com/factbook")
     yield Sent(WEBHOOKS, made, ("webhook.create",))
-    [(id_,)] = await service.state.database.all("SELECT id FROM webhooks")
+    [(id_,)] = await service.state.database.all("SELECT id FROM webhook_endpoints")
     for verb in ("enable", "delete"):
         sent = ada.send(f"{WEBHOOKS}/{id_}/{verb}")
         yield Sent(f"{WEBHOOKS}/{{id}}/{verb}", sent, (f"webhook.{verb}",))

@@ -4,6 +4,8 @@ from html.parser import HTMLParser
 from typing import Any
 
 HOSTILE = "<script>alert('1')</script>\"'&<img src=x onerror=alert(1)>\u202egnp.exe\u2028"
+# Without what no name may hold.
+HOSTILE_NAME = HOSTILE.replace("\u202e", "")
 
 
 class _Reader(HTMLParser):

@@ -199,7 +199,7 @@ async def test_without_hits_the_filters_can_be_cleared(service: Service) -> None
     visitor = await signed_in(service)
     await service.push("all", component("web"))
     page = await visitor.text("/catalog", q="nowhere", tag="none")
-    assert "No entity fits" in page
+    assert "No entities match" in page
     assert "0 entities found" in words(page)
     assert "/catalog" in hrefs(page)
 
@@ -208,7 +208,7 @@ async def test_what_is_no_owner_is_said_so(service: Service) -> None:
     visitor = await signed_in(service)
     await service.push("all", component("web"))
     page = await visitor.text("/catalog", owner="a:b:c/d/")
-    assert "That is no name or reference of an owner." in page or "No entity fits" in page
+    assert "That is no name or reference of an owner." in page or "No entities match" in page
     assert "That is no name or reference" in await visitor.text("/catalog", owner="group:")
 
 
@@ -220,7 +220,7 @@ async def test_a_place_at_the_end_of_what_was_removed_leads_back(service: Servic
     assert link is not None
     await service.push("all", component("c000"))
     page = await visitor.text(link[1].replace("&amp;", "&"))
-    assert "Nothing further here" in page
+    assert "No more entities" in page
 
 
 async def test_hostile_entities_stay_text(service: Service) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.service import Service, component, resource
+from tests.service import PUSH, Service, component, resource
 from tests.web.visiting import browser, signed_in, words
 
 HOSTILE = '<script>alert("x")</script>'
@@ -25,6 +25,36 @@ async def test_a_push_is_seen_at_once(service: Service) -> None:
     items = await visitor.text("/sets/cloud%20accounts")
     assert 'href="/catalog/component/default/web"' in items
     assert "revision 1" in items
+
+
+async def test_who_pushed_is_a_link_only_where_the_catalog_has_them(service: Service) -> None:
+    person = {"apiVersion": "backstage.io/v1alpha1", "kind": "User", "metadata": {"name": "ada"}}
+    await service.push("shop", component("web"))
+    token = await service.token(owner="user:default/ada")
+    async with service.client(token) as http:
+        items = [person | {"spec": {"memberOf": []}}, component("api")]
+        assert (await http.put(f"{PUSH}/sets/people", json={"items": items})).is_success
+    visitor = await signed_in(service, "kim")
+    for path in ("/sets", "/sets/shop", "/sets/shop/revisions", "/sets/shop/revisions/1"):
+        html = await visitor.text(path)
+        assert "user:tester" in words(html), path
+        assert "/catalog/user/default/tester" not in html, path
+    assert "/catalog/user/default/tester" not in await visitor.text(
+        "/catalog/component/default/web"
+    )
+    for path in ("/sets", "/sets/people", "/sets/people/revisions", "/sets/people/revisions/1"):
+        assert 'href="/catalog/user/default/ada"' in await visitor.text(path), path
+    assert 'href="/catalog/user/default/ada"' in await visitor.text(
+        "/catalog/component/default/api"
+    )
+
+
+async def test_what_a_revision_removed_is_no_link(service: Service) -> None:
+    await service.push("shop", component("web"), component("api"))
+    await service.push("shop", component("web"))
+    html = await (await signed_in(service)).text("/sets/shop/revisions/2")
+    assert "component:api" in words(html)
+    assert "/catalog/component/default/api" not in html
 
 
 async def test_items_come_in_pages_each_once(service: Service) -> None:
@@ -139,7 +169,7 @@ async def test_nobody_sees_a_set_without_signing_in(service: Service) -> None:
 async def test_what_is_not_there_is_a_page_that_says_so(service: Service, path: str) -> None:
     visitor = await signed_in(service)
     await service.push("all", component("web"))
-    assert "There is nothing here" in await visitor.text(path, status=404)
+    assert "Not found" in await visitor.text(path, status=404)
 
 
 @pytest.mark.parametrize("after", ["x", "²", "9" * 30, "--1", ""])
