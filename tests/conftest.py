@@ -12,15 +12,37 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
+import structlog
 
 from factbook.settings import Settings
 from factbook.storage import Database, open_database
 from factbook.storage.migrations import migrate
+from tests import memory
 from tests.postgresql import PostgreSQLServer
 from tests.service import NOON, Service, started
 
 TOKEN_KEY = "a key of tests, long enough to be one"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Choose where tests write, which examples Hypothesis tries, and how logs show tracebacks.
+
+    Folders of tests are in memory, which spares each test on SQLite about 5 ms of CPU time, but for
+    system tests: these use a disk and what only its file system can do.
+    Examples are the same in each run, without a deadline by the wall clock; `make soak` tries new
+    ones. Tracebacks are plain, since others take seconds to draw.
+    """
+    folder = memory.folder() if config.getoption("markexpr") == "not system" else None
+    if folder is not None:
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(folder))
+    same = not os.environ.get("FACTBOOK_SOAK")
+    hypothesis.settings.register_profile("factbook", deadline=None, derandomize=same)
+    hypothesis.settings.load_profile("factbook")
+    *processors, _ = structlog.get_config()["processors"]
+    plain = structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
+    structlog.configure(processors=[*processors, plain])
 
 
 @pytest.fixture

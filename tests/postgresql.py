@@ -14,12 +14,17 @@ from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
 
+from tests import memory
+
+_SETTINGS = ("fsync", "full_page_writes")
+
 
 class PostgreSQLServer:
     """A server in which tests make databases of their own, copied by a `strategy`."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, strategy: str = "WAL_LOG") -> None:
         self._url = url
+        self._strategy = strategy
 
     @classmethod
     @contextmanager
@@ -36,10 +41,14 @@ class PostgreSQLServer:
             )
 
             # Not below pytest's folders: the server runs as a user who may not look into them.
-            home = Path(tempfile.mkdtemp(prefix="factbook-pg-"))
+            home = Path(tempfile.mkdtemp(prefix="factbook-pg-", dir=memory.folder()))
             server = postgres_server.get_server(home, cleanup_mode="stop")
         try:
-            yield cls(server.get_uri())
+            with psycopg.connect(server.get_uri(), autocommit=True) as connection:
+                for name in _SETTINGS:
+                    connection.execute(f"ALTER SYSTEM SET {name} = off")
+                connection.execute("SELECT pg_reload_conf()")
+            yield cls(server.get_uri(), "FILE_COPY")
         finally:
             server.cleanup()
             shutil.rmtree(home, ignore_errors=True)
@@ -48,7 +57,7 @@ class PostgreSQLServer:
     def database(self, name: str, *, like: str = "template1") -> Iterator[str]:
         """The address of a new database with what another has in it, dropped at the end."""
         with psycopg.connect(self._url, autocommit=True) as connection:
-            connection.execute(f"CREATE DATABASE {name} TEMPLATE {like}")
+            connection.execute(f"CREATE DATABASE {name} TEMPLATE {like} STRATEGY {self._strategy}")
             try:
                 yield urlunsplit(urlsplit(self._url)._replace(path=f"/{name}"))
             finally:

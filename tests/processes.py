@@ -3,18 +3,41 @@
 import os
 import signal
 import socket
+import ssl
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http.client import HTTPConnection, HTTPException
 from pathlib import Path
+from typing import Protocol
 
 import httpx2
 
+from tests.waiting import until
+
 FACTBOOK = Path(sys.executable).with_name("factbook")
 TOKEN_KEY = "a key of tests, long enough to be one"
-_START_SECONDS = 30
+
+_START_SECONDS = 60
+# A machine with much else to do takes a minute to load the modules.
+_COMMAND_SECONDS = 180
+# To load what is needed for TLS takes a client 40 ms of the processor.
+_NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+
+
+class Process(Protocol):
+    """What is asked of a process that was started, in the words of `subprocess`."""
+
+    @property
+    def pid(self) -> int:
+        """Its id, and that of its session."""
+
+    def poll(self) -> int | None:
+        """Its exit code; None while it runs."""
+
+    def wait(self, timeout: float) -> int:
+        """Its exit code, when it has ended."""
 
 
 class ServerProcess:
@@ -32,12 +55,23 @@ class ServerProcess:
             **environment,
         }
         self.log = folder / f"serve-{self.port}.log"
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: Process | None = None
 
     def start(self, *arguments: str) -> "ServerProcess":
         """Start it, and wait until it is ready."""
+        self._process = process = self._begun(*arguments)
+        until(lambda: process.poll() is not None or self._is_ready(), told=self.log.read_text)
+        assert process.poll() is None, self.log.read_text()
+        return self
+
+    def program(self) -> list[str | Path]:
+        """What is started: a port and arguments are put behind it."""
+        return [FACTBOOK, "serve"]
+
+    def _begun(self, *arguments: str) -> "Process":
+        """The process, in a session of its own."""
         with self.log.open("ab") as log:
-            self._process = subprocess.Popen(
+            return subprocess.Popen(
                 [*self.program(), "--port", str(self.port), *arguments],
                 env=self.environment,
                 cwd=self.folder,
@@ -45,16 +79,6 @@ class ServerProcess:
                 stderr=log,
                 start_new_session=True,
             )
-        deadline = time.monotonic() + _START_SECONDS
-        while not self._is_ready():
-            assert self._process.poll() is None, self.log.read_text()
-            assert time.monotonic() < deadline, self.log.read_text()
-            time.sleep(0.02)  # between two looks at another process
-        return self
-
-    def program(self) -> list[str | Path]:
-        """What is started: a port and arguments are put behind it."""
-        return [FACTBOOK, "serve"]
 
     def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
         """Send a signal to it and all that it started; its exit code."""
@@ -84,7 +108,7 @@ class ServerProcess:
             input=stdin,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=_COMMAND_SECONDS,
             check=False,
         )
         assert done.returncode == expect, done.stdout + done.stderr
@@ -93,13 +117,17 @@ class ServerProcess:
     def client(self, token: str) -> httpx2.Client:
         """A client of this server with a token."""
         headers = {"authorization": f"Bearer {token}"}
-        return httpx2.Client(base_url=self.url, headers=headers, timeout=60)
+        return httpx2.Client(base_url=self.url, headers=headers, timeout=60, verify=_NO_TLS)
 
     def _is_ready(self) -> bool:
+        connection = HTTPConnection("127.0.0.1", self.port, timeout=_START_SECONDS)
         try:
-            return httpx2.get(f"{self.url}/readyz").status_code == 200
-        except httpx2.TransportError:
+            connection.request("GET", "/readyz")
+            return connection.getresponse().status == 200
+        except (OSError, HTTPException):
             return False
+        finally:
+            connection.close()
 
 
 @contextmanager

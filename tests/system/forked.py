@@ -1,0 +1,83 @@
+"""Server processes that are forked from one that has loaded all modules.
+
+To load them takes 2.4 seconds of a processor, which tests that kill hundreds of processes do not
+have. A fork shares nothing with others but what is only read.
+"""
+
+import multiprocessing
+import os
+import signal
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+
+from tests.processes import Process, ServerProcess
+from tests.system import busy
+
+
+class _Forked:
+    """A forked process in the words of `subprocess`."""
+
+    def __init__(self, process: BaseProcess) -> None:
+        self._process = process
+
+    @property
+    def pid(self) -> int:
+        assert self._process.pid is not None
+        return self._process.pid
+
+    def poll(self) -> int | None:
+        return self._process.exitcode
+
+    def wait(self, timeout: float) -> int:
+        self._process.join(timeout)
+        assert self._process.exitcode is not None
+        return self._process.exitcode
+
+
+class BusyServer(ServerProcess):
+    """A service with a made-up vendor, whose facts it may collect (busy.py)."""
+
+    @property
+    def asked(self) -> Path:
+        """The file that tells what the vendor was asked for."""
+        return self.folder / "asked"
+
+    def _begun(self, *arguments: str) -> Process:
+        assert not arguments
+        context = multiprocessing.get_context("forkserver")
+        context.set_forkserver_preload([__name__])
+        process = context.Process(
+            target=_serve, args=(self.environment, self.log, str(self.asked), str(self.port))
+        )
+        process.start()
+        return _Forked(process)
+
+
+@contextmanager
+def two_busy_servers(
+    database_url: str, folder: Path, **environment: str
+) -> Iterator[list[BusyServer]]:
+    """Two of them, each of which collects when the other does not; killed at the end."""
+    found = [BusyServer(database_url, folder, **environment) for _ in range(2)]
+    try:
+        for one in found:
+            one.start()
+        yield found
+    finally:
+        for one in found:
+            if one.is_running:
+                one.stop(signal.SIGKILL)
+
+
+def _serve(environment: Mapping[str, str], log: Path, asked: str, port: str) -> None:
+    os.setsid()
+    os.chdir(log.parent)
+    os.environ.clear()
+    os.environ.update(environment)
+    with log.open("ab") as file:
+        for stream in (sys.stdout, sys.stderr):
+            os.dup2(file.fileno(), stream.fileno())
+    busy.main(asked, port)
