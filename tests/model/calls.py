@@ -10,6 +10,8 @@ from tests.service import PUSH, TOOLS, call
 CATALOG = "/api/catalog/entities"
 # Of an error everything is compared but its words.
 _DETAILS = ("name", "conflicts", "removals", "revision")
+# How a tool says that the database cannot answer.
+_AGAIN = "cannot answer right now"
 _OWNERSHIP = {"dataSourceId": "entity-ownership"}
 
 
@@ -34,6 +36,10 @@ class Answer(NamedTuple):
 
     status: int
     body: Any = None
+
+
+# The answer was lost, or said that the service cannot answer: a write may have been done or not.
+UNKNOWN = Answer(0)
 
 
 async def send(client: httpx2.AsyncClient, call_: Call) -> Answer:
@@ -136,7 +142,7 @@ def _filtered(call_: Call, body: Any) -> Answer:
 def _tool(call_: Call, body: Any) -> Answer:
     result = body["result"]
     if result["isError"]:
-        return Answer(404)
+        return Answer(503 if _AGAIN in result["content"][0]["text"] else 404)
     shown = result["structuredContent"]
     if call_.verb == "ownership":
         return Answer(200, {key: shown[key] for key in ("entityRef", "facts", "timestamp")})

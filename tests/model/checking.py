@@ -5,10 +5,11 @@ may come next that began before the first of them ended; where the same calls le
 before, nothing new can follow. A write whose answer is not known has no end and may be left out.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from tests.model.calls import Answer, Call
+from tests.model.calls import UNKNOWN, Answer, Call
+from tests.model.guesses import Guesses
 from tests.model.model import step
 from tests.model.reads import READS
 from tests.model.state import State
@@ -35,7 +36,12 @@ def order(history: Sequence[Event]) -> list[Event] | None:
 
 def is_idle(event: Event) -> bool:
     """Whether a call changes nothing, whatever the state: a read, or a refused write."""
-    return event.call.verb in READS or event.call.verb == "try" or event.answer.status >= 300
+    return changes_nothing(event.call) or event.answer.status >= 300
+
+
+def changes_nothing(call: Call) -> bool:
+    """Whether a call is no write, or only tries one."""
+    return call.verb in READS or call.verb == "try"
 
 
 def smallest(history: Sequence[Event]) -> list[Event]:
@@ -76,7 +82,10 @@ def unexplained(histories: Mapping[int, Sequence[Event]]) -> str:
 class _Search:
     def __init__(self, history: Sequence[Event]) -> None:
         self._events = sorted(history, key=lambda event: event.began)
-        self._all = (1 << len(self._events)) - 1
+        self._known = sum(
+            1 << at for at, event in enumerate(self._events) if event.answer != UNKNOWN
+        )
+        self._guesses = Guesses(event.answer.body for event in history)
         self._been: set[tuple[int, State]] = set()
 
     def run(self) -> list[Event] | None:
@@ -84,7 +93,7 @@ class _Search:
 
     def _from(self, placed: int, state: State) -> list[Event] | None:
         """The rest of an order, after the calls of the bits `placed` led to this state."""
-        if placed == self._all:
+        if placed & self._known == self._known:
             return []
         if (placed, state) in self._been:
             return None
@@ -94,9 +103,15 @@ class _Search:
         for at, event in left:
             if event.began > first_end:
                 break
-            after = step(state, event.call, event.actor, event.answer)
-            if after is not None:
+            for after in self._after(state, event):
                 rest = self._from(placed | 1 << at, after)
                 if rest is not None:
                     return [event, *rest]
         return None
+
+    def _after(self, state: State, event: Event) -> Iterable[State]:
+        """The states after a call, when it comes next."""
+        if event.answer == UNKNOWN:
+            return self._guesses.states(state, event.call, event.actor)
+        after = step(state, event.call, event.actor, event.answer)
+        return [] if after is None else [after]

@@ -6,11 +6,12 @@ revision that it read last, and removes entities whose ids it knows.
 
 import asyncio
 import random
+import sys
 from collections.abc import Awaitable, Callable, Sequence
 from itertools import count
 from typing import NamedTuple
 
-from tests.model.calls import Answer, Call
+from tests.model.calls import UNKNOWN, Answer, Call
 from tests.model.checking import Event
 from tests.model.state import Content
 
@@ -126,7 +127,8 @@ async def recorded(seed: int, clients: Sequence[Client], longest: int = 12) -> l
     async def act(number: int, call: Call) -> None:
         began = next(ticks)
         answer = await clients[number].ask(call)
-        history.append(Event(number, clients[number].actor, call, answer, began, next(ticks)))
+        ended = sys.maxsize if answer == UNKNOWN else next(ticks)
+        history.append(Event(number, clients[number].actor, call, answer, began, ended))
         people[number].saw(call, answer)
 
     async def live(number: int, calls: int) -> None:

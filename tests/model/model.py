@@ -24,6 +24,19 @@ def step(state: State, call: Call, actor: str, answer: Answer) -> State | None:
     return draft.done() if expected == answer else None
 
 
+def carried_out(state: State, call: Call, actor: str, guess: Answer) -> State | None:
+    """The state after a write that was done; None when it is refused here, or not so done.
+
+    Of the guess only what the model cannot know is looked at: ids, the time, the order.
+    """
+    draft = Draft(state)
+    try:
+        expected = _WRITES[call.verb](draft, call, actor, guess)
+    except Refused:
+        return None
+    return draft.done() if expected.status < 300 else None
+
+
 class _Sorted(NamedTuple):
     """What a write would do to a set."""
 

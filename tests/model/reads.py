@@ -115,8 +115,15 @@ def _facts(state: Draft, ref: str) -> dict[str, Any]:
 
 
 def _owned(state: Draft, ref: str) -> dict[str, Any]:
-    related = any(relation["type"] != "ownedBy" for relation in state.relations(ref))
-    return {"hasOwner": True, "hasGroupOwner": True, "hasRelationships": related}
+    relations = state.relations(ref)
+    related = any(relation["type"] != "ownedBy" for relation in relations)
+    owners = [one["targetRef"] for one in relations if one["type"] == "ownedBy"]
+    return {
+        "hasOwner": True,
+        "hasGroupOwner": True,
+        "hasRelationships": related,
+        "ownerExists": any(owner in state.entities for owner in owners),
+    }
 
 
 READS: dict[str, Callable[[Draft, Call], Answer]] = {

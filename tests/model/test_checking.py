@@ -2,13 +2,14 @@
 
 import copy
 import shutil
+import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.model.calls import Answer, Call
+from tests.model.calls import UNKNOWN, Answer, Call
 from tests.model.checking import Event, is_idle, order, smallest, table
 from tests.model.clients import inside
 from tests.model.histories import Client, recorded
@@ -241,3 +242,42 @@ async def found_out(clients: list[Client]) -> bool:
         if order(await recorded(seed, clients)) is None:
             return True
     return False
+
+
+def lost(event: Event) -> Event:
+    """The same call, whose answer nobody heard."""
+    return event._replace(answer=UNKNOWN, ended=sys.maxsize)
+
+
+def late(event: Event) -> Event:
+    """The same call, made after all others of a story have ended."""
+    return event._replace(began=100, ended=101)
+
+
+async def test_any_write_of_which_the_answer_was_lost_may_have_been_done(
+    told: list[Event],
+) -> None:
+    writes = [at for at, event in enumerate(told) if not is_idle(event)]
+    assert len(writes) > 5
+    for at in writes:
+        assert order([*told[:at], lost(told[at]), *told[at + 1 :]]) is not None, at
+
+
+async def test_a_write_of_which_the_answer_was_lost_is_done_once_or_never(
+    told: list[Event],
+) -> None:
+    first, old, write, _, new = told[:5]
+    assert order([first, old, lost(write), late(old)]) is not None
+    assert order([first, old, lost(write), new]) is not None
+    # It may be done long after whoever asked for it has gone.
+    assert order([first, lost(write), old._replace(began=50, ended=51), late(new)])
+    assert order([first, lost(write), new, late(old)]) is None
+    assert order([first, old, lost(write)._replace(began=50), new]) is None
+
+
+async def test_what_was_acknowledged_is_not_explained_by_what_may_have_been_done(
+    told: list[Event],
+) -> None:
+    first, old, write, _, new = told[:5]
+    assert order([first, write, lost(told[LOST]), new]) is not None
+    assert order([first, write, lost(told[LOST]), late(old)]) is None
