@@ -17,6 +17,7 @@ from pathlib import Path
 import uvicorn
 
 from factbook.app import Application
+from factbook.facts.datasource import Lifecycle
 from factbook.integrations.integration import Collected
 from factbook.operations import commands
 from factbook.outbound import HttpClient, Memory
@@ -52,7 +53,9 @@ def main(asked: str, port: str | None = None) -> None:
     settings = load()
     logs.configure(settings)
     vendor = NumberedVendor(Path(asked))
-    source = integration(vendor, cadence="* * * * *", size=SIZE, at_once=2)
+    # Kept whole: a number of items would leave parts of what was collected at once.
+    kept = Lifecycle(time_to_live={"days": 90})
+    source = integration(vendor, cadence="* * * * *", size=SIZE, at_once=2, lifecycle=kept)
     app = Application(settings, integrations=(source,), connect=lambda _: vendor.client)
     if port is None:
         asyncio.run(commands.work(app))

@@ -14,6 +14,7 @@ from typing import Any, Literal
 import psycopg
 
 from tests.processes import free_port
+from tests.waiting import until
 
 # How a server is stopped: it ends what is under way, or it drops everything as in a crash.
 Mode = Literal["fast", "immediate"]
@@ -43,11 +44,12 @@ class Cluster:
                 cluster.remove()
 
     @contextmanager
-    def replica(self) -> "Iterator[Cluster]":
+    def replica(self, port: int | None = None) -> "Iterator[Cluster]":
         """A hot standby of this server, removed at the end of the block."""
         with _folder() as home:
-            copy = Cluster(home, free_port())
-            self._execute("pg_basebackup", "-D", home, "-d", self.url(), "-R", "-c", "fast")
+            copy = Cluster(home, port or free_port())
+            how = ("-R", "-c", "fast", "--no-sync")
+            self._execute("pg_basebackup", "-D", home, "-d", self.url(), *how)
             copy.configure()
             copy.start()
             try:
@@ -92,6 +94,15 @@ class Cluster:
         self.stop(mode)
         self.start()
 
+    def kill(self) -> None:
+        """End every process of it at once, as when its machine is lost; not to be started again."""
+        pid = self._pid()
+        os.kill(pid, signal.SIGSTOP)  # so that it begins no other process meanwhile
+        for each in (*map(int, _children(pid)), pid):
+            os.kill(each, signal.SIGKILL)
+        until(lambda: not Path(f"/proc/{pid}").exists())
+        (self.home / "postmaster.pid").unlink()
+
     def promote(self) -> None:
         """Make a standby a primary."""
         self._pg_ctl("promote")
@@ -108,7 +119,7 @@ class Cluster:
     @contextmanager
     def silent(self) -> Iterator[None]:
         """Within the block it keeps its connections and does nothing."""
-        pid = int((self.home / "postmaster.pid").read_text().split()[0])
+        pid = self._pid()
         os.kill(pid, signal.SIGSTOP)
         backends = [int(one) for one in _children(pid)]
         for backend in backends:
@@ -122,6 +133,9 @@ class Cluster:
     def remove(self) -> None:
         if (self.home / "postmaster.pid").exists():
             self.stop("immediate")
+
+    def _pid(self) -> int:
+        return int((self.home / "postmaster.pid").read_text().split()[0])
 
     def _pg_ctl(self, *arguments: str | Path) -> None:
         self._execute("pg_ctl", "-w", "-D", self.home, *arguments)

@@ -17,8 +17,9 @@ import pytest
 from tests.processes import serving
 from tests.service import PUSH, component
 from tests.system.postgresql_server import Cluster
-from tests.system.test_postgresql_restarts import check_nothing_is_lost, unavailable, until
+from tests.system.test_postgresql_restarts import check_nothing_is_lost, unavailable
 from tests.system.traffic import Traffic, bugs
+from tests.waiting import until
 
 pytestmark = [pytest.mark.system, pytest.mark.timeout(600)]
 
@@ -27,8 +28,6 @@ MOST_CONNECTIONS = 16
 DEADLOCK_SECONDS = 1
 DEADLOCKS = 5
 KILLING_SECONDS = 15
-LONGEST_SECONDS = 25
-SOON_SECONDS = 15
 # What lets writers of the catalog in one by one, held by the one that waits.
 THE_OTHERS_LOCK = """
 SELECT pg_advisory_xact_lock(classid::int, objid::int) FROM pg_locks
@@ -94,7 +93,7 @@ def every_connection(cluster: Cluster, url: str) -> Iterator[None]:
                     taken.enter_context(psycopg.connect(url))
             return ended == 0
 
-        until(has_all, SOON_SECONDS)
+        until(has_all)
         yield
 
 
@@ -112,7 +111,7 @@ def test_without_a_free_connection_calls_are_refused_and_go_on_when_there_is_one
             refusal(client.get(f"{PUSH}/sets/one"))
             refusal(pushed(client, "one", 2))
             assert client.get("/healthz").status_code == 200
-        until(lambda: client.get("/readyz").status_code == 200, SOON_SECONDS)
+        until(lambda: client.get("/readyz").status_code == 200)
         assert pushed(client, "one", 3).json()["revision"] == 2
         causes = {line["cause"] for line in unavailable(server)}
         assert any("connection slots" in cause for cause in causes), causes
@@ -162,7 +161,7 @@ def test_a_push_that_is_the_victim_of_a_deadlock_is_done_all_the_same(
                 # The one that finds the deadlock is its victim: ours.
                 other.execute("SET LOCAL deadlock_timeout = '60s'")
                 pushing = thread.submit(pushed, client, "one", version)
-                until(lambda: waits(url), SOON_SECONDS)
+                until(lambda: waits(url))
                 other.execute(THE_OTHERS_LOCK)
             answer = pushing.result(60)
             assert answer.status_code == 200, answer.text
@@ -188,10 +187,9 @@ def test_sessions_that_are_killed_at_random_lose_nothing(url: str, tmp_path: Pat
             while time.monotonic() < end:
                 killed += end_sessions(operator, 1)
                 time.sleep(chance.uniform(0.02, 0.2))  # the moment of the next death
-            traffic.wait_for_success(SOON_SECONDS)
+            traffic.wait_for_success()
         assert killed > KILLING_SECONDS
         assert traffic.wrong == []
-        assert traffic.longest < LONGEST_SECONDS
         check_nothing_is_lost(traffic)
 
 
@@ -206,10 +204,10 @@ def test_a_service_that_knows_both_servers_follows_the_primary(
             traffic = Traffic(server, server.token())
             traffic.set_up()
             with traffic.flowing():
-                traffic.wait_for_success(SOON_SECONDS)
+                traffic.wait_for_success()
                 primary.stop("immediate")
                 standby.promote()
-                traffic.wait_for_success(SOON_SECONDS)
+                traffic.wait_for_success()
             assert traffic.wrong == []
             check_nothing_is_lost(traffic)
 

@@ -6,14 +6,13 @@ FACTBOOK_SEED repeats the moments of an earlier run, which prints its seed.
 """
 
 import asyncio
+import logging
 import os
 import random
 import signal
-import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -22,14 +21,16 @@ import pytest
 
 from factbook.storage import open_database
 from tests.collection.madeup import repository
-from tests.processes import ServerProcess
 from tests.service import PUSH
-from tests.system.load import ENTITIES, SETS, Follower, Pusher, Step, ask, load
+from tests.system.disturbances import BUSY, Disturbance, Stage, database, dealt
+from tests.system.forked import two_busy_servers
+from tests.system.load import ENTITIES, SETS, Follower, Load, Pusher, ask
+from tests.waiting import until
 
+log = logging.getLogger(__name__)
 pytestmark = [pytest.mark.system, pytest.mark.timeout(3600)]
 
 KILLS = 100 if os.environ.get("FACTBOOK_SOAK") else 10
-ROOT = Path(__file__).parent.parent.parent
 TARGETS = 60
 # The claims of the dead lapse within 40 seconds; then a run goes on, or ends.
 SOON_SECONDS = 150
@@ -44,28 +45,6 @@ SELECT (SELECT COUNT(*) FROM search s WHERE NOT EXISTS (
 """
 
 
-class Busy(ServerProcess):
-    """A service with a made-up vendor, one of which collects."""
-
-    def program(self) -> list[str | Path]:
-        """What is started: a port is put behind it."""
-        return [sys.executable, "-m", "tests.system.busy", self.folder / "asked"]
-
-
-@contextmanager
-def processes(database_url: str, folder: Path) -> Iterator[list[Busy]]:
-    """Two servers, each of which collects too when the other does not; killed at the end."""
-    found = [Busy(database_url, folder, PYTHONPATH=str(ROOT)) for _ in range(2)]
-    try:
-        for one in found:
-            one.start()
-        yield found
-    finally:
-        for one in found:
-            if one.is_running:
-                one.stop(signal.SIGKILL)
-
-
 def seed() -> int:
     given = os.environ.get("FACTBOOK_SEED")
     chosen = int(given) if given else random.randrange(1_000_000)
@@ -73,27 +52,32 @@ def seed() -> int:
     return chosen
 
 
-@pytest.mark.spec("faults.kills")
-def test_nothing_is_lost_by_kills_at_random_moments(database_url: str, tmp_path: Path) -> None:
+@pytest.mark.spec("faults.kills", "faults.failover")
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+def test_nothing_is_lost_by_kills_and_what_else_happens_at_random_moments(
+    kind: str, tmp_path: Path
+) -> None:
     chance = random.Random(seed())
     pushers, follower = [Pusher(set_id) for set_id in SETS], Follower()
     ids: dict[str, str] = {}
-    with processes(database_url, tmp_path) as servers:
+    with (
+        database(kind, tmp_path) as (url, pair),
+        two_busy_servers(url, tmp_path, **BUSY) as servers,
+    ):
         token = servers[0].token()
         with servers[0].client(token) as http:
             parts = [repository(f"part-{number}") for number in range(TARGETS)]
             assert http.put(f"{PUSH}/sets/parts", json={"items": parts}).status_code == 200
+        stage, disturbances = Stage.at(url, servers, chance, pair), dealt(chance, pair)
         for kill in range(KILLS):
-            steps: list[Step] = [pushers[0].step, pushers[1].step, follower.step, ask]
-            threads = load(servers[0], token, steps) + load(servers[1], token, [pushers[2].step])
-            time.sleep(chance.uniform(0.05, 2.0))  # the moment of the death
-            order = chance.sample(servers, 2)
-            for server in order:
-                server.stop(signal.SIGKILL)
-                time.sleep(chance.uniform(0.0, 0.1))  # and that of the other
-            for thread in threads:
-                thread.join()
-            for server in order:
+            load = Load()
+            load.begin(servers[0], token, [pushers[0].step, pushers[1].step, follower.step, ask])
+            load.begin(servers[1], token, [pushers[2].step])
+            wait_for_pushes(pushers, chance.randint(1, 6))
+            disturb_and_kill(stage, next(disturbances))
+            load.end()
+            assert load.wrong == []
+            for server in servers:
                 server.start()
             with servers[0].client(token) as http:
                 for pusher in pushers:
@@ -101,13 +85,41 @@ def test_nothing_is_lost_by_kills_at_random_moments(database_url: str, tmp_path:
                 check_feed(http, follower, pushers)
                 if kill % (KILLS // 10) == 0:
                     check_whole_feed(http, follower)
-            assert asyncio.run(row(database_url, INDEXES_AGREE)) == (0, 0)
+            assert asyncio.run(row(url, INDEXES_AGREE)) == (0, 0)
         with servers[0].client(token) as http:
             check_whole_feed(http, follower)
-            wait_for_a_run(http, database_url)
-        check_facts(asyncio.run(facts(database_url)), tmp_path / "asked")
-        log = servers[0].log.read_text() + servers[1].log.read_text()
-        assert [line for line in log.splitlines() if '.failed"' in line] == []
+            wait_for_a_run(http, url)
+        check_facts(asyncio.run(facts(url)), servers[0].asked)
+        check_log(servers[0].log.read_text() + servers[1].log.read_text())
+        # Shown with --log-cli-level=INFO.
+        log.info("%s pushes were acknowledged", sum(one.count for one in pushers))
+
+
+def wait_for_pushes(pushers: list[Pusher], number: int) -> None:
+    """Return when so many more pushes were acknowledged, however slow the machine is."""
+    wanted = sum(one.count for one in pushers) + number
+    until(lambda: sum(one.count for one in pushers) >= wanted, SOON_SECONDS)
+
+
+def disturb_and_kill(stage: Stage, disturbance: Disturbance) -> None:
+    """Let something happen at a random moment, and kill both servers during it or after it."""
+    log.info("%s", disturbance.act.__name__)
+    chance = stage.chance
+    time.sleep(chance.uniform(0.05, 0.6))  # the moment at which it begins
+    with ThreadPoolExecutor(1) as thread:
+        happening = thread.submit(disturbance.act, stage)
+        if disturbance.of_servers:
+            happening.result()
+        time.sleep(chance.uniform(0.05, 1.5))  # the moment of the death
+        for server in chance.sample(list(stage.servers), 2):
+            server.stop(signal.SIGKILL)
+            time.sleep(chance.uniform(0.0, 0.1))  # and that of the other
+        happening.result()
+
+
+def check_log(text: str) -> None:
+    """No line tells of a bug."""
+    assert [line for line in text.splitlines() if '.failed"' in line] == []
 
 
 def check_set(http: httpx2.Client, pusher: Pusher, ids: dict[str, str]) -> None:
@@ -136,11 +148,15 @@ def check_set(http: httpx2.Client, pusher: Pusher, ids: dict[str, str]) -> None:
 
 def check_feed(http: httpx2.Client, follower: Follower, pushers: list[Pusher]) -> None:
     """What was told while processes died is each event once and in order."""
+
     # Events get their places after the commit, by whichever process comes to it first.
-    deadline = time.monotonic() + SOON_SECONDS
-    while any(pushed_by(follower, one)[-1:] != [one.revision] for one in pushers if one.revision):
-        assert time.monotonic() < deadline
+    pushed = [one for one in pushers if one.revision]
+
+    def has_all() -> bool:
         follower.step(http)
+        return all(pushed_by(follower, one)[-1:] == [one.revision] for one in pushed)
+
+    until(has_all, SOON_SECONDS)
     for pusher in pushers:
         assert pushed_by(follower, pusher) == list(range(1, pusher.revision + 1))
 
@@ -171,11 +187,14 @@ def wait_for_a_run(http: httpx2.Client, database_url: str) -> None:
     newest = asyncio.run(row(database_url, last))[0]
     ended = f"SELECT COUNT(*), 0 FROM runs WHERE id > {newest} AND finished_at IS NOT NULL"  # noqa: S608 - ours
     stuck = f"SELECT COUNT(*), 0 FROM runs WHERE id <= {newest} AND finished_at IS NULL"  # noqa: S608 - ours
-    deadline = time.monotonic() + SOON_SECONDS
-    while asyncio.run(row(database_url, ended))[0] == 0 or asyncio.run(row(database_url, stuck))[0]:
-        assert time.monotonic() < deadline
-        ask(http)
-        time.sleep(0.5)  # between two looks at other processes
+
+    def has_run() -> bool:
+        if asyncio.run(row(database_url, stuck))[0] or not asyncio.run(row(database_url, ended))[0]:
+            ask(http)
+            return False
+        return True
+
+    until(has_run, SOON_SECONDS, pause=0.5)
 
 
 def check_facts(stored: list[tuple[int, str]], asked: Path) -> None:
@@ -186,8 +205,8 @@ def check_facts(stored: list[tuple[int, str]], asked: Path) -> None:
     for number, name in stored:
         found.setdefault(number, []).append(f"acme/{name}")
     assert found
-    for number, targets in found.items():
-        assert sorted(targets) == batches[number]
+    parts = {number: got for number, got in found.items() if sorted(got) != batches[number]}
+    assert parts == {}
 
 
 async def row(database_url: str, sql: str) -> tuple[Any, ...]:

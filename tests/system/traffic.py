@@ -4,7 +4,6 @@ What each sees is looked at at once: a whole answer, or a refusal with 503 that 
 """
 
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,6 +14,7 @@ import httpx2
 from tests.api.defining import SOURCES, of_entities
 from tests.processes import ServerProcess
 from tests.service import PUSH, TOOLS, call, component
+from tests.waiting import until
 
 ENTITIES = 200
 OWNERS = "owners"
@@ -31,7 +31,6 @@ class Traffic:
         self.token = token
         self.wrong: list[str] = []
         self.statuses: Counter[tuple[str, int]] = Counter()
-        self.longest = 0.0
         self.tried = dict.fromkeys((f"{prefix}-{number}" for number in range(sets)), 0)
         self.done = dict(self.tried)
         self._stop = threading.Event()
@@ -69,16 +68,17 @@ class Traffic:
         with self._lock:
             return self.statuses[what, status]
 
-    def wait_for_success(self, seconds: float) -> float:
-        """Return when every kind of call has succeeded once more; how many seconds that took."""
-        started = time.monotonic()
+    def wait_for_success(self) -> None:
+        """Return when every kind of call has succeeded once more."""
         # A run that lost its database asks again after 30 seconds: until then there is one already.
         wanted = {"push": [200], "read": [200], "tool": [200], "run": [202, 409]}
         before = {kind: self._succeeded(kind, good) for kind, good in wanted.items()}
-        while any(self._succeeded(kind, good) <= before[kind] for kind, good in wanted.items()):
-            assert time.monotonic() - started < seconds, (self.statuses, self.wrong)
-            time.sleep(0.02)  # between two looks at the clients
-        return time.monotonic() - started
+        until(
+            lambda: all(
+                self._succeeded(kind, good) > before[kind] for kind, good in wanted.items()
+            ),
+            told=lambda: (self.statuses, self.wrong),
+        )
 
     def _succeeded(self, kind: str, good: list[int]) -> int:
         return sum(self.count(kind, status) for status in good)
@@ -140,10 +140,8 @@ class Traffic:
         self, client: httpx2.Client, what: str, method: str, path: str, body: Any = None
     ) -> httpx2.Response | None:
         """An answer that succeeded; None for one that refused as it should."""
-        started = time.monotonic()
         answer = client.request(method, path, json=body)
         with self._lock:
-            self.longest = max(self.longest, time.monotonic() - started)
             self.statuses[what, answer.status_code] += 1
         if answer.status_code in (200, 202):
             return answer
