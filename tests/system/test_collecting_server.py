@@ -1,7 +1,6 @@
 """`factbook serve` with an integration: one of its processes collects, whatever their number."""
 
 import json
-import time
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +13,9 @@ from tests.fakes.serving import served
 from tests.integrations.github.asking import APP, TOKEN, full
 from tests.processes import serving
 from tests.service import PUSH, TOOLS, component
+from tests.waiting import until
 
 pytestmark = [pytest.mark.system, pytest.mark.timeout(300)]
-
-SOON_SECONDS = 60
 
 
 def asked(client: httpx2.Client, tool: str, **arguments: Any) -> dict[str, Any]:
@@ -50,8 +48,10 @@ def test_of_two_processes_of_a_server_one_collects(database_url: str, tmp_path: 
         pushed = client.put(f"{PUSH}/sets/all", json={"items": [entity]})
         assert pushed.status_code == 200
         client.post("/api/catalog/refresh", json={"entityRef": "component:default/app"})
-        deadline = time.monotonic() + SOON_SECONDS
-        while asked(client, "get-codehost-metrics", name="app")["issues"]["open"] == "unknown":
-            assert time.monotonic() < deadline, server.log.read_text()
-            time.sleep(0.2)  # between two looks at another process
+
+        def is_known() -> bool:
+            found = asked(client, "get-codehost-metrics", name="app")
+            return bool(found["issues"]["open"] != "unknown")
+
+        until(is_known, told=server.log.read_text, pause=0.2)
         assert fake.requests == {"graphql": 1, "tree": 1}

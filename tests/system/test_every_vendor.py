@@ -6,7 +6,6 @@ entity's annotations point to.
 
 import json
 import sys
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -27,11 +26,11 @@ from tests.integrations.pagerduty import asking as pagerduty
 from tests.integrations.snyk import asking as snyk
 from tests.processes import ServerProcess
 from tests.service import PUSH, TOOLS, component
+from tests.waiting import until
 
 pytestmark = [pytest.mark.system, pytest.mark.timeout(300)]
 
 ROOT = Path(__file__).parent.parent.parent
-SOON_SECONDS = 120
 # Which have something about each entity.
 SOURCES = {
     "app": ["github", "snyk", "pagerduty", "datadog"],
@@ -137,14 +136,15 @@ def wait_for_all(server: Server, client: httpx2.Client) -> None:
     for name in ANNOTATIONS:
         ref = {"entityRef": f"component:default/{name}"}
         assert client.post("/api/catalog/refresh", json=ref).status_code == 200
-    deadline = time.monotonic() + SOON_SECONDS
     waiting = {(source, name) for name, sources in SOURCES.items() for source in sources}
-    while waiting:
-        assert time.monotonic() < deadline, (waiting, server.log.read_text())
-        time.sleep(0.2)  # between two looks at another process
+
+    def have_told() -> bool:
         for source, name in list(waiting):
             if asked(client, "get-entity-facts", dataSourceId=source, name=name)["facts"]:
                 waiting.remove((source, name))
+        return not waiting
+
+    until(have_told, told=lambda: (waiting, server.log.read_text()), pause=0.2)
 
 
 def test_every_leaf_comes_from_the_vendor_that_the_entity_points_to(

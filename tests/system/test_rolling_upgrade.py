@@ -3,7 +3,6 @@
 import asyncio
 import sys
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -17,13 +16,13 @@ from factbook.storage.migrations import pending
 from tests.processes import ServerProcess
 from tests.service import PUSH, TOOLS, call, component
 from tests.system.next_release import NEXT
+from tests.waiting import until
 
 pytestmark = [pytest.mark.system, pytest.mark.timeout(300)]
 
 ENTITIES = 2_000
 # Answers that each client has had before and after each step.
 ROUNDS = 20
-WAIT_SECONDS = 60
 
 
 class NextRelease(ServerProcess):
@@ -56,10 +55,11 @@ class Clients:
 
     def wait(self) -> None:
         """Return when each has had more answers."""
-        before, deadline = dict(self.answers), time.monotonic() + WAIT_SECONDS
-        while any(self.answers[name] < before.get(name, 0) + ROUNDS for name in ASKED):
-            assert time.monotonic() < deadline, (before, self.answers, self.failures)
-            time.sleep(0.02)  # between two looks at what others do
+        before = dict(self.answers)
+        until(
+            lambda: all(self.answers[name] >= before.get(name, 0) + ROUNDS for name in ASKED),
+            told=lambda: (before, self.answers, self.failures),
+        )
 
     def stop(self) -> None:
         self._stopped.set()

@@ -12,6 +12,7 @@ import pytest
 
 from tests.processes import ServerProcess
 from tests.service import PUSH, component
+from tests.waiting import until
 from tests.webhooks.receiver import NETWORKS, Receiver, receiving, verified
 
 pytestmark = [pytest.mark.system, pytest.mark.timeout(1800)]
@@ -19,7 +20,6 @@ pytestmark = [pytest.mark.system, pytest.mark.timeout(1800)]
 KILLS = 20 if os.environ.get("FACTBOOK_SOAK") else 3
 ENTITIES = 150
 # What a killed process had is free again after 40 seconds.
-ARRIVES_SECONDS = 120
 
 
 @pytest.fixture
@@ -29,10 +29,7 @@ def receiver() -> Iterator[Receiver]:
 
 
 def until_arrived(receiver: Receiver, count: int) -> None:
-    deadline = time.monotonic() + ARRIVES_SECONDS
-    while len(receiver.ids) < count:
-        assert time.monotonic() < deadline, len(receiver.ids)
-        time.sleep(0.05)  # between two looks at another process
+    until(lambda: len(receiver.ids) >= count, told=lambda: len(receiver.ids))
 
 
 def feed(server: ServerProcess, token: str) -> list[dict[str, Any]]:

@@ -1,0 +1,37 @@
+"""Waiting for what another task, thread or process brings about.
+
+A bound on it ends a test that would wait for ever. It is far above what a loaded machine needs, and
+no test shows by it how long anything takes.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+LONG = 90.0
+_PAUSE_SECONDS = 0.02
+
+
+def until(
+    holds: Callable[[], Any],
+    seconds: float = LONG,
+    *,
+    told: Callable[[], object] = lambda: "",
+    pause: float = _PAUSE_SECONDS,
+) -> None:
+    """Look again and again until it holds; raises AssertionError with what `told` returns."""
+    end = time.monotonic() + seconds
+    while not holds():
+        if time.monotonic() > end:
+            raise AssertionError(f"It did not come about within {seconds:.0f} seconds. {told()}")
+        time.sleep(pause)
+
+
+async def soon(holds: Callable[[], Awaitable[Any]], seconds: float = LONG) -> None:
+    """Look again and again from a task until it holds; raises AssertionError."""
+    end = time.monotonic() + seconds
+    while not await holds():
+        if time.monotonic() > end:
+            raise AssertionError(f"It did not come about within {seconds:.0f} seconds.")
+        await asyncio.sleep(_PAUSE_SECONDS)
