@@ -9,7 +9,7 @@ import msgspec
 from factbook.api.catalog.projection import Projection
 from factbook.catalog import predicates, ref, relations, search, sets, strict, validation
 from factbook.catalog.annotations import Annotator
-from factbook.catalog.store.derived import Derived
+from factbook.catalog.store.index_rows import Derived
 from factbook.cli import documents as files
 from factbook.cli.sources import recordings
 from factbook.datasources.custom import (
@@ -22,7 +22,7 @@ from factbook.datasources.custom import (
     yaml_text,
 )
 from factbook.datasources.custom import validation as mistakes
-from factbook.datasources.custom.documents import UnreadableError
+from factbook.datasources.custom.documents import UnreadableDocumentError
 from factbook.datasources.custom.templates import NoValueError
 from factbook.errors import InvalidItemsError
 from factbook.facts import datasource, entity_filter
@@ -114,7 +114,7 @@ def yaml(data: bytes) -> None:
     for read in (plain_yaml.read, functools.partial(documents.read, format_="yaml")):
         try:
             assert msgspec.json.encode(read(data)) is not None
-        except UnreadableError as error:
+        except UnreadableDocumentError as error:
             check_told(error)
     found = tried(yaml_text.read, text(data))
     if found is not None:
@@ -156,7 +156,7 @@ def expression(data: bytes) -> None:
     body = document.encode()
     try:
         read = documents.read(body, documents.FORMATS[len(given) % len(documents.FORMATS)])
-    except UnreadableError:
+    except UnreadableDocumentError:
         read = _ENTITY
     _extracted(given, read)
 
@@ -251,9 +251,9 @@ TARGETS = (
         "yaml",
         yaml,
         (
-            "sources.custom.plain_yaml.read",
-            "sources.custom.documents.read",
-            "sources.custom.texts.read",
+            "datasources.custom.plain_yaml.read",
+            "datasources.custom.documents.read",
+            "datasources.custom.yaml_text.read",
         ),
         share=60,
     ),
@@ -262,14 +262,14 @@ TARGETS = (
         "definition",
         source,
         (
-            "sources.custom.definition.parse",
-            "sources.custom.mistakes.read",
+            "datasources.custom.definition.parse",
+            "datasources.custom.validation.read",
             "facts.datasource.parse",
-            "sources.custom.taking.from_document",
+            "datasources.custom.fact_extraction.from_document",
         ),
         share=40,
     ),
     # Extraction has bounds of its own, two seconds and what the last extractor takes.
     Target("expression", expression, (), share=15, seconds=4),
-    Target("template", template, ("sources.custom.templates.parse",), share=40),
+    Target("template", template, ("datasources.custom.templates.parse",), share=40),
 )

@@ -158,12 +158,12 @@ def of_messages(data: bytes) -> None:
 
 
 TARGETS = (
-    Target("request-headers", of_requests, ("web.cookies.read", "web.cookies.unpacked",
-        "web.openid.attempt.opened"), share=40),
+    Target("request-headers", of_requests, ("web.site.cookies.read", "web.site.cookies.unpacked",
+        "auth.oidc.attempt.opened"), share=40),
     Target("answer-headers", of_answers, (), share=60),
     Target("addresses", of_addresses, (), share=60),
-    Target("cursors", of_cursors, ("api.cursors.decode",), share=40),
+    Target("cursors", of_cursors, ("api.catalog.cursors.decode",), share=40),
     Target("query", of_queries, (), share=20),
-    Target("form", of_forms, ("web.forms.read",), share=10),
-    Target("jsonrpc", of_messages, ("api.jsonrpc.parse",), share=60),
+    Target("form", of_forms, ("web.site.forms.read",), share=10),
+    Target("jsonrpc", of_messages, ("api.mcp.jsonrpc.parse",), share=60),
 )  # fmt: skip

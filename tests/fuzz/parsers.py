@@ -6,13 +6,16 @@ _ROWS: Final = "reads rows of the database, which the service wrote itself"
 _FILES: Final = "reads the file, whose content goes to cli.documents.parse"
 
 NO_PARSERS: Final[dict[str, str]] = {
-    "catalog.store.subjects.read": _ROWS,
-    "collecting.connection_store.read": _ROWS,
-    "collecting.defining.read": "calls sources.custom.definition.parse and looks connections up",
-    "facts.definitions.read": _ROWS,
+    "catalog.store.collectable.read": _ROWS,
+    "datasources.connection_store.read": _ROWS,
+    "datasources.define.read": "calls datasources.custom.definition.parse and looks connections up",
+    "datasources.definitions.read": _ROWS,
     "cli.documents.read": _FILES,
     "cli.sources.files.read": _FILES,
-    "doctor.configuration.read": "calls settings.reading.load",
-    "doctor.key.read": "looks whether there is a key",
-    "sources.git.contents.read": "calls the program git; what that says is read in sources.git",
+    "operations.doctor.configuration.read": "calls settings.loader.load",
+    "operations.doctor.key.read": "looks whether there is a key",
+    "scheduling.retention_clock.read": _ROWS,
+    "outbound.calls.decoded": "decodes JSON with msgspec; targets of vendors begin before it",
+    "integrations.file_tree.read": "asks by calls or by a clone, whose answers are read elsewhere",
+    "integrations.git.client.read": "calls the program git, whose words integrations.git reads",
 }

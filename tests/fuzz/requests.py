@@ -192,6 +192,6 @@ async def _filled_in(service: Service) -> dict[bytes, bytes]:
 
 
 TARGETS = (
-    Target("request", request, ("edge.requests.decode",), share=20, examples=25),
+    Target("request", request, ("http.requests.decode",), share=20, examples=25),
     Target("mcp", message, (), share=20, examples=25),
 )

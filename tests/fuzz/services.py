@@ -16,11 +16,9 @@ from factbook.datasources.custom import SourceConnection
 from factbook.errors import ConfigurationError, SignInError
 from factbook.integrations import VENDORS, file_tree, vendor
 from factbook.integrations.git.client import Reading
-from factbook.integrations.git.facts import collected as facts_of_paths
-from factbook.integrations.git.options import Options
+from factbook.integrations.git.client import facts_of as facts_of_paths
 from factbook.integrations.prometheus import alert_routes, promql
-from factbook.outbound import Answer, HostReply, HttpClient, caches
-from factbook.outbound.git.commands import Git
+from factbook.outbound import Answer, Git, HostReply, HttpClient, Limits, caches
 from factbook.outbound.git.program import GitResult
 from factbook.outbound.git.replies import reply_of
 from factbook.outbound.outcomes import Missing, Outcome
@@ -35,7 +33,6 @@ from tests.web.openid_provider import DISCOVERY, OpenIDProvider, forged, sign_in
 
 _KEY = b"a key of tests, long enough to be one"
 _MARK = "do-not-tell"
-_GIT = Options(host="git.example.com")
 
 
 def settings(data: bytes) -> None:
@@ -121,13 +118,9 @@ def repository(data: bytes) -> None:
     """A repository has the paths that Git lists, or a reason why they are not known."""
     head, _, tree = data.partition(b"\n\n")
     reading = Reading(
-        cast(Git, _GitSays(head, tree)),
-        _GIT,
-        cast(HttpClient, _GitHost(head)),
-        Memory(),
-        "acme/app",
+        cast(Git, _GitSays(head, tree)), cast(HttpClient, _GitHost(head)), Memory(), "acme/app"
     )
-    paths = asyncio.run(reading.paths())
+    paths = asyncio.run(reading.paths(0))
     assert msgspec.json.encode(facts_of_paths(paths).values)
     commit = asyncio.run(reading.commit())
     if not isinstance(commit, Missing):
@@ -137,6 +130,8 @@ def repository(data: bytes) -> None:
 
 class _GitSays:
     """What the program git writes about a repository."""
+
+    limits = Limits()
 
     def __init__(self, head: bytes, tree: bytes) -> None:
         self._head, self._tree = head, tree
@@ -219,15 +214,18 @@ def answer_to_client(data: bytes) -> None:
 
 
 TARGETS = (
-    Target("settings", settings, ("settings.reading.load",), share=20),
+    Target("settings", settings, ("settings.loader.load",), share=20),
     Target(
-        "options", options, ("sources.configuring.read", "sources.configuring.read_table"), share=10
+        "options",
+        options,
+        ("settings.option_tables.read", "settings.option_tables.read_table"),
+        share=10,
     ),
-    Target("openid", provider, ("web.openid.fetch.decoded",), share=6, examples=10),
+    Target("openid", provider, ("auth.oidc.fetch.decoded",), share=6, examples=10),
     Target("git", git, (), share=40),
     Target("git-tree", repository, (), share=20),
     Target("kept", kept, (), share=10),
-    Target("sealed", sealed, ("auth.sealing.opened", "webhooks.secrets.opened"), share=10),
-    Target("alertmanager", alerts, ("sources.prometheus.routing.read",), share=30),
+    Target("sealed", sealed, ("auth.encryption.opened", "webhooks.secrets.opened"), share=10),
+    Target("alertmanager", alerts, ("integrations.prometheus.alert_routes.read",), share=30),
     Target("client", answer_to_client, ("client.responses.decode",), share=20),
 )

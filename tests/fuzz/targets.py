@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from tests.fuzz import documents, headers, pictures, requests, services, texts, vendors
+from tests.fuzz import connections, documents, headers, pictures, requests, services, texts, vendors
 from tests.fuzz.target import Target, named
 
 TARGETS: Final[dict[str, Target]] = named(
@@ -14,5 +14,6 @@ TARGETS: Final[dict[str, Target]] = named(
         *pictures.TARGETS,
         *vendors.TARGETS,
         *requests.TARGETS,
+        *connections.TARGETS,
     ]
 )

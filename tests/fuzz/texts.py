@@ -110,8 +110,10 @@ def secret(data: bytes) -> None:
 TARGETS = (
     Target("reference", reference, ("catalog.ref.parse", "catalog.ref.split"), share=80),
     Target("filter", condition, ("catalog.filters.parse",), share=60),
-    Target("location", place, ("catalog.location.parse", "sources.locations.parsed"), share=80),
-    Target("cadence", cron, ("scheduling.cadence.parse",), share=60),
+    Target(
+        "location", place, ("catalog.location.parse", "integrations.locations.parsed"), share=80
+    ),
+    Target("cadence", cron, ("scheduling.crontab.parse",), share=60),
     Target("time", time, (), share=60),
     Target("tool-cursor", cursor_of_tool, (), share=40),
     Target("token", secret, (), share=20),
