@@ -7,6 +7,7 @@ from bench import (
     asking,
     collection,
     history,
+    large_entities,
     pages,
     pushing,
     querying,
@@ -245,6 +246,27 @@ MEASURES = (
                 Goal(f"{dialect}-recovered", "p99 right after it", 50.0, "ms"),
             )
         ),
+    ),
+    Measure(
+        "large-entities",
+        large_entities.large_entities,
+        tuple(
+            goal
+            for dialect, database in (("sqlite", "SQLite"), ("postgresql", "PostgreSQL"))
+            for goal in (
+                *(
+                    Goal(
+                        f"{dialect}-{step}",
+                        f"{text}: CPU of each, largest n ÷ a tenth, {database}",
+                        2.0,
+                        "x",
+                    )
+                    for step, text in large_entities.STEPS.items()
+                ),
+                Goal(f"{dialect}-healthz", "longest wait for /healthz meanwhile", 500.0, "ms"),
+            )
+        ),
+        lasts=True,
     ),
     Measure(
         "size",
