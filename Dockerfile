@@ -1,16 +1,27 @@
-FROM python:3.11-slim-bookworm AS build
+# Both stages have this one. The digest is that of the index of all platforms; how to renew it is
+# written in docs/how-to/deploy.md.
+ARG BASE=python:3.13.15-slim-bookworm@sha256:2325bb286ec344af3e5898cc224b5844e2707ac6e26b1632516fd3edc84a5e26
+
+FROM ${BASE} AS build
 WORKDIR /build
-ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1
-RUN python -m venv /opt/factbook
+# A package without a wheel would be built with whatever its author asks for.
+ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PIP_ONLY_BINARY=:all:
+COPY requirements/build.lock requirements/
+RUN python -m venv /opt/build \
+    && /opt/build/bin/pip install --require-hashes -r requirements/build.lock
 # The locked packages come first, so that a change of the source does not install them again.
-COPY requirements/runtime.lock requirements/
-RUN /opt/factbook/bin/pip install --require-hashes -r requirements/runtime.lock
+# "traces" has what traces are sent with.
+ARG LOCK=runtime
+COPY requirements/${LOCK}.lock requirements/
+RUN python -m venv /opt/factbook \
+    && /opt/factbook/bin/pip install --require-hashes -r requirements/${LOCK}.lock
 COPY pyproject.toml README.md CHANGELOG.md LICENSE ./
 COPY src src
-RUN pip wheel --no-deps --wheel-dir dist . \
+COPY docs docs
+RUN /opt/build/bin/pip wheel --no-deps --no-build-isolation --wheel-dir dist . \
     && /opt/factbook/bin/pip install --no-deps dist/*.whl
 
-FROM python:3.11-slim-bookworm
+FROM ${BASE}
 # The integration of Git runs it.
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends git \
