@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from tests.supply import licences
+from tests.supply import audit_record, licences
 
 SERVICES: Final = ("pypi", "osv")
 _SECONDS: Final = 300
@@ -21,6 +21,40 @@ class Audit(NamedTuple):
 
     advisories: list[str]
     unknown: list[str]
+    service: str
+
+
+class Outcome(NamedTuple):
+    """Lines to print, and whether the check has failed."""
+
+    lines: list[str]
+    failed: bool
+
+
+def checked(
+    locks: Sequence[Path],
+    record: Path,
+    *,
+    required: bool = False,
+    record_on: str | None = None,
+    ask: "Ask | None" = None,
+) -> Outcome:
+    """Audit the locks; `record_on`: the date that is written to `record` when nothing is found.
+
+    Findings fail the check wherever a service answers. Where none does, the last audit is told,
+    and it fails when an answer is `required` or to be recorded.
+    """
+    found = audit(locks, ask)
+    if found is None:
+        last = audit_record.summary(audit_record.load(record), locks)
+        line = f"packages were not audited: the advisory service does not answer; {last}"
+        return Outcome([line], failed=required or record_on is not None)
+    lines = found.advisories + [
+        f"{found.service} does not know {package}" for package in found.unknown
+    ]
+    if record_on is not None and not lines:
+        audit_record.write(record, record_on, found.service, locks)
+    return Outcome(lines, failed=bool(lines))
 
 
 def audit(locks: Sequence[Path], ask: "Ask | None" = None) -> Audit | None:
@@ -30,6 +64,7 @@ def audit(locks: Sequence[Path], ask: "Ask | None" = None) -> Audit | None:
     no other answers, that is a finding.
     """
     ask = ask or asked
+    partial: Audit | None = None
     for service in SERVICES:
         # A service that is out of reach may look like one that knows none of the packages: one
         # that is surely known tells them apart, and quickly.
@@ -41,8 +76,9 @@ def audit(locks: Sequence[Path], ask: "Ask | None" = None) -> Audit | None:
             continue
         found = ask(service, locks)
         if found is not None:
-            return _read(found)
-    return None
+            return _read(found, service)
+        partial = Audit([f"{service} answers for one package and not for all"], [], service)
+    return partial
 
 
 def asked(service: str, files: Sequence[Path]) -> list[dict[str, Any]] | None:
@@ -72,7 +108,7 @@ def _first(lock: str) -> str:
     return "\n".join(lines[: end + 1]) + "\n"
 
 
-def _read(packages: Sequence[dict[str, Any]]) -> Audit:
+def _read(packages: Sequence[dict[str, Any]], service: str) -> Audit:
     advisories, unknown = [], []
     for package in packages:
         if "skip_reason" in package:
@@ -82,4 +118,4 @@ def _read(packages: Sequence[dict[str, Any]]) -> Audit:
             advisories.append(
                 f"{package['name']} {package['version']}: {one['id']}, mended in {mended}"
             )
-    return Audit(sorted(set(advisories)), sorted(set(unknown)))
+    return Audit(sorted(set(advisories)), sorted(set(unknown)), service)

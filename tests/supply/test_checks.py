@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.supply import advisories, licences, tracked
+from tests.supply import advisories, audit_record, licences, tracked
 from tests.supply.advisories import Audit
 
 LOCK = """\
@@ -79,7 +79,7 @@ def test_an_advisory_is_named_with_what_mends_it(lock: Path) -> None:
     def ask(_service: str, files: Sequence[Path]) -> list[dict[str, Any]]:
         return [SOUND, VULNERABLE] if files == [lock] else [SOUND]
 
-    assert advisories.audit([lock], ask) == Audit(["odd 3.0: PYSEC-1, mended in 3.1"], [])
+    assert advisories.audit([lock], ask) == Audit(["odd 3.0: PYSEC-1, mended in 3.1"], [], "pypi")
 
 
 @pytest.mark.parametrize("answer", [None, [], [SKIPPED]])
@@ -94,14 +94,71 @@ def test_another_service_is_asked_when_the_first_is_out_of_reach(lock: Path) -> 
     def ask(service: str, _files: Sequence[Path]) -> list[dict[str, Any]] | None:
         return None if service == advisories.SERVICES[0] else [SOUND]
 
-    assert advisories.audit([lock], ask) == Audit([], [])
+    assert advisories.audit([lock], ask) == Audit([], [], "osv")
 
 
 def test_a_package_that_the_service_does_not_know_is_told(lock: Path) -> None:
     def ask(_service: str, files: Sequence[Path]) -> list[dict[str, Any]]:
         return [SOUND, {**SKIPPED, "name": "odd"}] if files == [lock] else [SOUND]
 
-    assert advisories.audit([lock], ask) == Audit([], ["odd"])
+    assert advisories.audit([lock], ask) == Audit([], ["odd"], "pypi")
+
+
+def test_findings_fail_the_check_wherever_a_service_answers(lock: Path) -> None:
+    record = lock.with_name("audit.json")
+    for answer in ([SOUND, VULNERABLE], [SOUND, {**SKIPPED, "name": "odd"}]):
+        answers = {lock: answer}
+
+        def ask(_service: str, files: Sequence[Path], answers: Any = answers) -> Any:
+            return answers.get(files[0], [SOUND])
+
+        outcome = advisories.checked([lock], record, record_on="2026-11-22", ask=ask)
+        assert outcome.failed
+        assert "odd" in outcome.lines[0]
+    assert not record.exists()
+
+
+def test_a_service_that_breaks_off_is_not_taken_for_one_out_of_reach(lock: Path) -> None:
+    def ask(_service: str, files: Sequence[Path]) -> list[dict[str, Any]] | None:
+        return None if files == [lock] else [SOUND]
+
+    outcome = advisories.checked([lock], lock.with_name("audit.json"), ask=ask)
+    assert outcome.failed
+    assert outcome.lines == ["osv answers for one package and not for all"]
+
+
+@pytest.mark.spec("security.packages-are-checked")
+def test_where_no_service_answers_the_last_audit_is_told(lock: Path) -> None:
+    record = lock.with_name("audit.json")
+
+    def told(ask: Any = lambda _service, _files: None) -> str:
+        outcome = advisories.checked([lock], record, ask=ask)
+        assert not outcome.failed
+        return outcome.lines[0].partition("; ")[2]
+
+    record.write_text("{}")
+    assert told() == "no audit has been possible so far"
+    sound = advisories.checked([lock], record, record_on="2026-11-22", ask=lambda *_: [SOUND])
+    assert sound == ([], False)
+    assert told() == "the last audit was on 2026-11-22 (pypi)"
+    lock.write_text(LOCK + "# changed\n")
+    assert told() == "the last audit was on 2026-11-22 (pypi), before changes to runtime.lock"
+
+
+@pytest.mark.parametrize("how", [{"required": True}, {"record_on": "2026-11-22"}])
+def test_an_audit_that_is_asked_for_fails_where_no_service_answers(lock: Path, how: Any) -> None:
+    record = lock.with_name("audit.json")
+    record.write_text("{}")
+    outcome = advisories.checked([lock], record, ask=lambda *_: None, **how)
+    assert outcome.failed
+    assert record.read_text() == "{}"
+
+
+def test_the_record_of_the_repository_names_its_locks_alone() -> None:
+    requirements = Path(__file__).parents[2] / "requirements"
+    record = audit_record.load(requirements / "audit.json")
+    assert set(record.locks) <= {lock.name for lock in requirements.glob("*.lock")}
+    assert (record.audited_on is None) == (not record.locks)
 
 
 # Secrets in files

@@ -1,27 +1,56 @@
 """The lock files, by which everything is installed."""
 
 import re
+import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-LOCKS = Path(__file__).parents[2] / "requirements"
+ROOT = Path(__file__).parents[2]
+LOCKS = sorted((ROOT / "requirements").glob("*.lock"))
 _PIN = re.compile(r"^([a-z0-9-]+==[^ ;]+)", re.MULTILINE)
 
 
-@pytest.mark.parametrize("name", ["runtime.lock", "dev.lock"])
-def test_every_locked_package_has_a_hash_and_no_host(name: str) -> None:
-    text = (LOCKS / name).read_text()
+def pins(name: str) -> set[str]:
+    return set(_PIN.findall((ROOT / "requirements" / f"{name}.lock").read_text()))
+
+
+def project() -> dict[str, Any]:
+    return tomllib.loads((ROOT / "pyproject.toml").read_text())
+
+
+def names(requirements: list[str]) -> set[str]:
+    return {re.split(r"[^A-Za-z0-9-]", each)[0] for each in requirements}
+
+
+@pytest.mark.parametrize("lock", LOCKS, ids=lambda path: path.stem)
+def test_every_locked_package_has_a_hash_and_no_host(lock: Path) -> None:
+    text = lock.read_text()
     packages = re.split(r"\n(?=\S)", re.sub(r"(?m)^\s*#.*\n?", "", text).strip())
-    assert len(packages) > 30
+    assert packages
     for package in packages:
         assert re.match(r"[a-z0-9-]+==", package), package
         assert re.search(r"--hash=sha256:[0-9a-f]{64}", package), package
     assert "://" not in text
 
 
+@pytest.mark.spec("security.builds-are-pinned")
 def test_what_is_tested_is_what_is_shipped() -> None:
-    runtime, dev = (
-        set(_PIN.findall((LOCKS / f"{one}.lock").read_text())) for one in ("runtime", "dev")
-    )
-    assert runtime <= dev
+    assert pins("runtime") < pins("traces") <= pins("dev")
+    assert pins("build") <= pins("dev")
+
+
+@pytest.mark.spec("security.builds-are-pinned")
+def test_the_runtime_holds_nothing_of_an_extra() -> None:
+    extras = set().union(*map(names, project()["project"]["optional-dependencies"].values()))
+    locked = {pin.partition("==")[0] for pin in pins("runtime")}
+    assert names(project()["project"]["dependencies"]) <= locked
+    assert not locked & extras
+    assert not {name for name in locked if name.startswith("opentelemetry")}
+
+
+@pytest.mark.spec("security.builds-are-pinned")
+def test_what_builds_the_wheel_is_locked() -> None:
+    locked = {pin.partition("==")[0] for pin in pins("build")}
+    assert names(project()["build-system"]["requires"]) <= locked
