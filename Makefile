@@ -3,15 +3,19 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
 PYTHON ?= python3
-UV_VERSION := 0.13.8
 export FACTBOOK_TEST_DATA ?= ../shared/data
+# Some machines set it: each of the hundreds of processes of a run would compile every module again.
+unexport PYTHONDONTWRITEBYTECODE
+# The theme advertises its successor at each build.
+export NO_MKDOCS_2_WARNING := 1
 
 BIN := .venv/bin
 UV := $(BIN)/uv
-UV_STAMP := .venv/uv-$(UV_VERSION)
+UV_STAMP := .venv/uv
+RUNTIME_STAMP := .venv/runtime
 SETUP_STAMP := .venv/setup
 
-.PHONY: help setup demo test test-system contracts soak fuzz check format bench docs screenshots \
+.PHONY: help setup demo test test-system contracts soak fuzz check audit format bench docs screenshots \
 	build lock clean
 
 help: ## Print this list
@@ -19,8 +23,8 @@ help: ## Print this list
 
 setup: $(SETUP_STAMP) ## Install everything into .venv, and do nothing else
 
-demo: setup ## Start the service on a new file, push the example catalog, ask a question
-	@$(BIN)/python examples/demo.py
+demo: $(RUNTIME_STAMP) ## Start the service with a made-up shop on a new file, ask a question (PORT=8080)
+	@$(BIN)/python examples/demo.py $(if $(PORT),--port $(PORT))
 
 test: check ## Check everything, then run every test on SQLite and on PostgreSQL
 	$(BIN)/pytest -n 2
@@ -42,7 +46,7 @@ soak: setup ## Run what takes hours: fuzzing, the system tests in their long for
 fuzz: setup ## Try a million inputs on every parser (FUZZ=--help says what can be chosen)
 	$(BIN)/python -m tests.fuzz $(FUZZ)
 
-# AUDIT=required makes it a failure that the service of advisories does not answer.
+# Advisories count wherever their service answers. AUDIT=required: it has to.
 check: setup ## Check format, lint, types, layers, documentation, licences and advisories
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
@@ -52,7 +56,10 @@ check: setup ## Check format, lint, types, layers, documentation, licences and a
 	$(BIN)/bandit --quiet --configfile pyproject.toml --recursive src scripts examples
 	$(BIN)/python -m tests.supply
 
-format: setup ## Format the code and mend what the linter can mend
+audit: setup ## Ask for advisories about all packages, and note the date when there are none
+	$(BIN)/python -m tests.supply --record
+
+format: setup ## Format the code and fix what the linter can fix
 	$(BIN)/ruff check --fix-only
 	$(BIN)/ruff format
 
@@ -62,7 +69,7 @@ bench: setup ## Run the benchmarks
 docs: setup ## Serve the documentation while writing it
 	$(BIN)/mkdocs serve
 
-screenshots: setup ## Take the pictures of docs/pages.md anew
+screenshots: setup ## Take the pictures of docs/pages.md again
 	scripts/install-system
 	$(BIN)/python -m tests.browser.screenshots
 
@@ -70,26 +77,46 @@ build: setup ## Build the wheel into dist/
 	$(BIN)/python -m build --wheel --no-isolation
 
 # Not uv.lock: it names the host of every file, and an install would ignore the index chosen here.
+# What is in several of the files has one version: each is constrained by those before it.
 lock: $(UV_STAMP) ## Resolve the requirements again (LOCK=--upgrade takes the newest)
-	$(COMPILE) --output-file requirements/runtime.lock
-	$(COMPILE) --group dev --constraints requirements/runtime.lock --output-file requirements/dev.lock
+	$(COMPILE) pyproject.toml --output-file requirements/runtime.lock
+	$(COMPILE) pyproject.toml --extra traces --constraints requirements/runtime.lock \
+		--output-file requirements/traces.lock
+	$(COMPILE) pyproject.toml --all-extras --group dev --constraints requirements/traces.lock \
+		--output-file requirements/dev.lock
+	$(COMPILE) --group build --constraints requirements/dev.lock --output-file requirements/build.lock
+	$(COMPILE) --group installer --output-file requirements/installer.lock
 
-COMPILE = $(UV) pip compile --quiet --all-extras --universal --generate-hashes --no-emit-index-url \
-	--no-emit-find-links --custom-compile-command 'make lock' $(LOCK) pyproject.toml
+COMPILE = $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+	--no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock' $(LOCK)
 
 clean: ## Remove what the other targets made, .venv included
 	rm -rf .venv .fuzz .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache dist site \
 		tests/contracts/node_modules
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-$(UV_STAMP):
+$(UV_STAMP): requirements/installer.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo 'Factbook needs Python 3.11 or newer: make setup PYTHON=python3.11' >&2; exit 1; }
-	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
+	$(PYTHON) -m venv --without-pip .venv
+	$(PYTHON) -m pip --python $(BIN)/python $(GET_UV) 2>/dev/null || \
+		{ $(BIN)/python -m ensurepip >/dev/null && $(BIN)/python -m pip $(GET_UV); }
+	@touch $@
+
+# By the pip that is there: to install another one takes longer than all the rest of the demo.
+GET_UV = install --quiet --disable-pip-version-check --require-hashes --only-binary :all: \
+	--requirement requirements/installer.lock
+
+# What the service needs and no more. Nothing is removed: after `make setup` nothing is left to do.
+$(RUNTIME_STAMP): $(UV_STAMP) pyproject.toml requirements/runtime.lock requirements/build.lock
+	@echo 'Installing what the service needs into .venv'
+	@$(UV) pip install --quiet --python $(BIN)/python --require-hashes --only-binary :all: \
+		--requirement requirements/runtime.lock --requirement requirements/build.lock
+	@$(UV) pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
 	@touch $@
 
 $(SETUP_STAMP): $(UV_STAMP) pyproject.toml requirements/dev.lock
-	$(UV) pip sync --quiet --python $(BIN)/python --require-hashes requirements/dev.lock
+	$(UV) pip sync --quiet --python $(BIN)/python --require-hashes \
+		--only-binary :all: requirements/dev.lock
 	$(UV) pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
 	@touch $@
