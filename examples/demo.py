@@ -3,8 +3,10 @@
 It keeps serving until it is interrupted, and leaves nothing behind.
 """
 
+import argparse
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -13,22 +15,27 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
+from threading import Thread
 from types import FrameType
 from typing import NoReturn
 from urllib.error import URLError
 from urllib.request import urlopen
 
-EXAMPLES = Path(__file__).resolve().parent
-SET = "examples"
-TOOL = "get-entity-compliance"
-NAME = "receipts"
+from shop import month
+
+from factbook.client import Client, ClientError
+
+TOOL = "get-codehost-metrics"
+NAME = "checkout"
 PATH = "/api/mcp/v1/tech-insights-facts"
+PORT = 8000
 READY_SECONDS = 30
 STOP_SECONDS = 40
+_LINK = re.compile(r"http://\S+/welcome/\S+")
 
 Environment = dict[str, str]
-Server = subprocess.Popen[bytes]
 
 
 class Interrupted(BaseException):
@@ -39,13 +46,80 @@ class Failed(Exception):
     """A step did not work; the text says which and why."""
 
 
+class Server:
+    """A server process, and what it says."""
+
+    def __init__(self, port: int, environment: Environment, folder: Path) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "factbook", "serve", "--host", "127.0.0.1", "--port", str(port)],
+            env=environment,
+            cwd=folder,  # a factbook.toml of the current folder is meant for another service too
+            start_new_session=True,  # Ctrl+C in a terminal reaches this process alone
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+        )
+        self._said: list[str] = []
+        self._is_shown = False
+        self._reader = Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def wait_until_ready(self, url: str) -> None:
+        """Return when /readyz answers; raise Failed when it does not in time."""
+        deadline = time.monotonic() + READY_SECONDS
+        while time.monotonic() < deadline:
+            if self._process.poll() is not None:
+                self._reader.join(STOP_SECONDS)
+                raise Failed("The service did not start. It said:\n" + "".join(self._said).strip())
+            try:
+                with urlopen(f"{url}/readyz", timeout=2):  # noqa: S310 - always http, always here
+                    return
+            except (URLError, OSError):
+                time.sleep(0.05)
+        raise Failed(f"The service was not ready after {READY_SECONDS} seconds.")
+
+    def link(self) -> str:
+        """The link that makes the first account, which it said at its start."""
+        found = _LINK.search("".join(self._said))
+        if found is None:
+            raise Failed("The service printed no link:\n" + "".join(self._said).strip())
+        return found[0]
+
+    def wait(self) -> int:
+        """Show what it says until it ends; its exit code."""
+        self._is_shown = True
+        return self._process.wait()
+
+    def stop(self) -> None:
+        """Ask the server to finish, and end it when it does not."""
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_IGN)
+        self._process.terminate()
+        try:
+            self._process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    def _read(self) -> None:
+        assert self._process.stderr is not None
+        for line in self._process.stderr:
+            if self._is_shown:
+                sys.stderr.write(line)
+            else:
+                self._said.append(line)
+
+
 def main() -> int:
     """Run the demo; the exit code."""
+    parser = argparse.ArgumentParser(description="Factbook with a made-up shop and its facts.")
+    parser.add_argument("--port", type=_port, help=f"{PORT}, or a free one, when it is left out")
+    given = parser.parse_args()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _interrupt)
     try:
         with tempfile.TemporaryDirectory(prefix="factbook-demo-") as folder:
-            demonstrate(Path(folder))
+            demonstrate(Path(folder), free_port(given.port))
     except Interrupted:
         say("\nStopped. Nothing is left behind.")
         return 0
@@ -54,9 +128,8 @@ def main() -> int:
         return 1
 
 
-def demonstrate(folder: Path) -> NoReturn:
+def demonstrate(folder: Path, port: int) -> NoReturn:
     """Start, push, ask and show; then serve until interrupted."""
-    port = free_port()
     url = f"http://127.0.0.1:{port}"
     environment = clean_environment() | {
         "FACTBOOK_DATABASE_URL": f"sqlite:///{folder / 'factbook.db'}",
@@ -65,30 +138,37 @@ def demonstrate(folder: Path) -> NoReturn:
     }
     say(f"Starting Factbook on a new SQLite file at {url}")
     with serving(port, environment, folder) as server:
-        wait_until_ready(server, url)
+        server.wait_until_ready(url)
         environment["FACTBOOK_SERVER"] = url
         environment["FACTBOOK_TOKEN"] = run("token", "create", "demo", environment=environment)
-        files = sorted(str(path) for path in EXAMPLES.glob("*.yaml"))
-        say(f"Pushing {len(files)} files of examples/")
-        say(f"  {run('push', SET, *files, environment=environment)}")
+        fill(url, environment["FACTBOOK_TOKEN"])
         answer = run("call", TOOL, f"name={NAME}", environment=environment)
-        show(url, environment["FACTBOOK_TOKEN"], answer)
+        show(url, environment["FACTBOOK_TOKEN"], server.link(), answer)
         code = server.wait()
         raise Failed(f"The service ended by itself with exit code {code}.")
 
 
-def show(url: str, token: str, answer: str) -> None:
-    """Print question, answer, URL and token, and how to ask again."""
+def fill(url: str, token: str) -> None:
+    """Push the shop; raises Failed with what the service says when it refuses."""
+    try:
+        with Client(url, token) as client:
+            say("Pushing the catalog of a made-up shop (examples/shop)")
+            say(f"  {month.push_catalog(client)} entities")
+            say("Pushing a month of made-up facts about it; nobody else is asked")
+            say(f"  {month.push_facts(client, datetime.now(UTC)):,} items")
+    except (ClientError, month.Refused) as error:
+        raise Failed(f"The service refused what was pushed: {error}") from error
+
+
+def show(url: str, token: str, link: str, answer: str) -> None:
+    """Print question and answer, how to ask again, and last the link and the token."""
     call = {"name": TOOL, "arguments": {"name": NAME}}
     message = json.dumps({"jsonrpc": "2.0", "method": "tools/call", "params": call, "id": 1})
     say(
         f"""
-Question: how complete is component:default/{NAME} in the catalog?   ({TOOL})
+Question: how does the team of component:default/{NAME} work with its code?   ({TOOL})
 Answer:
 {answer}
-
-URL:   {url}
-Token: {token}
 
 Ask again with curl:
 
@@ -98,26 +178,32 @@ Ask again with curl:
     -H 'Accept: application/json, text/event-stream' \\
     -d '{message}'
 
-or with the command:
+or with the command, once FACTBOOK_SERVER and FACTBOOK_TOKEN are exported:
 
-  export FACTBOOK_SERVER={url} FACTBOOK_TOKEN={token}
-  .venv/bin/factbook facts checkout
+  .venv/bin/factbook facts {NAME}
 
-or look at the pages: the link above makes your account.
+Serving until you press Ctrl+C. The link makes your account and leads to the pages, once:
 
-Serving until you press Ctrl+C."""
+  Link:  {link}
+
+  export FACTBOOK_SERVER={url}
+  export FACTBOOK_TOKEN={token}"""
     )
 
 
-def free_port() -> int:
-    """8000 when nothing listens there, else one that the system chooses."""
-    for port in (8000, 0):
+def free_port(chosen: int | None) -> int:
+    """The chosen port; otherwise 8000 when nothing listens there, else one that is free."""
+    for port in (chosen,) if chosen else (PORT, 0):
         with socket.socket() as probe:
             # As servers do: an address that a server left a moment ago counts as free.
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
                 probe.bind(("127.0.0.1", port))
-            except OSError:
+            except OSError as error:
+                said = f"Port {port} cannot be used: {error.strerror}."
+                if chosen:
+                    raise Failed(f"{said} Choose another: make demo PORT={PORT + 80}") from error
+                say(f"{said} Another is taken; `make demo PORT={PORT + 80}` chooses one.")
                 continue
             found: int = probe.getsockname()[1]
             return found
@@ -132,42 +218,11 @@ def clean_environment() -> Environment:
 @contextmanager
 def serving(port: int, environment: Environment, folder: Path) -> Iterator[Server]:
     """A server process, stopped at the end of the block."""
-    server = subprocess.Popen(
-        [sys.executable, "-m", "factbook", "serve", "--host", "127.0.0.1", "--port", str(port)],
-        env=environment,
-        cwd=folder,  # a factbook.toml of the current folder is meant for another service too
-        start_new_session=True,  # Ctrl+C in a terminal reaches this process alone, which stops it
-    )
+    server = Server(port, environment, folder)
     try:
         yield server
     finally:
-        stop(server)
-
-
-def stop(server: Server) -> None:
-    """Ask the server to finish, and end it when it does not."""
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)
-    server.terminate()
-    try:
-        server.wait(STOP_SECONDS)
-    except subprocess.TimeoutExpired:
-        server.kill()
-        server.wait()
-
-
-def wait_until_ready(server: Server, url: str) -> None:
-    """Return when /readyz answers; raise Failed when it does not in time."""
-    deadline = time.monotonic() + READY_SECONDS
-    while time.monotonic() < deadline:
-        if server.poll() is not None:
-            raise Failed(f"The service did not start; its exit code is {server.returncode}.")
-        try:
-            with urlopen(f"{url}/readyz", timeout=2):  # noqa: S310 - always http, always here
-                return
-        except (URLError, OSError):
-            time.sleep(0.05)
-    raise Failed(f"The service was not ready after {READY_SECONDS} seconds.")
+        server.stop()
 
 
 def run(*arguments: str, environment: Environment) -> str:
@@ -187,6 +242,12 @@ def run(*arguments: str, environment: Environment) -> str:
 def say(text: str) -> None:
     """Print at once, also into a pipe."""
     print(text, flush=True)
+
+
+def _port(text: str) -> int:
+    if not text.isdecimal() or not 0 < int(text) < 65_536:
+        raise argparse.ArgumentTypeError(f"{text} is no port: 1 to 65535.")
+    return int(text)
 
 
 def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
