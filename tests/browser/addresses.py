@@ -68,6 +68,8 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     f"{_CONNECTIONS}/{{name}}/edit": (f"{_CONNECTIONS}/ci/edit",),
     _WEBHOOKS: (_WEBHOOKS,),
     f"{_WEBHOOKS}/{{id}}": (f"{_WEBHOOKS}/WEBHOOK",),
+    "/help": ("/help",),
+    "/help/{page:path}": ("/help/pages", "/help/reference/tools", "/help/nothing"),
     "/administration/audit": ("/administration/audit", "/administration/audit?action=set.replace"),
 }
 NOWHERE: Final = "/nowhere"

@@ -25,13 +25,7 @@ from factbook.telemetry import logs
 from tests.browser import driving, showcase
 from tests.browser.png import small
 from tests.browser.shop import COVERAGE, FACTS, SOURCES
-from tests.fakes.datadog import Monitor
-from tests.fakes.faults import saying
-from tests.integrations.asking import Asking
-from tests.integrations.datadog import asking as datadog
-from tests.integrations.github import asking as github
-from tests.integrations.pagerduty import asking as pagerduty
-from tests.integrations.snyk import asking as snyk
+from tests.browser.vendors import Vendors
 from tests.service import NOON, PUSH, Service, Time
 from tests.web.visiting import signed_in
 
@@ -50,28 +44,6 @@ PAGES: Final = {
     "playground": "/connect/tools/get-codehost-metrics?run=1&name=checkout",
     "api-access": "/administration/account/api-access",
 }
-
-
-class Vendors:
-    """The fakes, and the integrations that ask them."""
-
-    def __init__(self) -> None:
-        self.github, code = github.started(*showcase.repositories(0))
-        self.snyk, scanner = snyk.started(showcase.projects(0), organizations=[snyk.ACME])
-        _, on_call = pagerduty.started(showcase.services(), showcase.incidents())
-        self.datadog, monitors = datadog.started([Monitor(1, ("service:checkout", "team:one"))])
-        self.askings: list[Asking] = [code, scanner, on_call, monitors]
-
-    def live_until(self, day: int, moment: int) -> None:
-        """Let it be this moment, on the day of this number, for every vendor."""
-        for asking in self.askings:
-            asking.time.now = moment
-        self.github.repositories = showcase.repositories(day)
-        self.snyk.organizations = {one.id: one for one in [showcase.projects(day)]}
-        if day > showcase.DAYS - 3:
-            forbidden = saying({"errors": ["Forbidden"]}, 403)
-            for kind in list(self.datadog.requests):
-                self.datadog.fail(kind, forbidden, times=1_000)
 
 
 class Month:

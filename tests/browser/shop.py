@@ -1,7 +1,6 @@
 """The service that the browser looks at: people, the example catalog, sources, runs and facts."""
 
 import re
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +15,7 @@ from tests.browser.driving import Window, window
 from tests.fakes.serving import served
 from tests.processes import ServerProcess, serving
 from tests.service import PUSH
+from tests.waiting import until
 
 ADMINISTRATOR, VIEWER = "ada", "vic"
 PASSWORD = "correct horse battery"
@@ -25,7 +25,6 @@ FACTS = "/api/tech-insights/v1/facts"
 CONNECTIONS = "/api/tech-insights/v1/connections"
 
 _EXAMPLES = Path(__file__).parent.parent.parent / "examples"
-_RUN_SECONDS = 30
 
 RUNBOOKS: dict[str, Any] = {
     "id": "runbooks",
@@ -151,13 +150,12 @@ class Shop:
 
     def wait_for_run(self, source: str) -> None:
         """Wait until the runs of a source have ended."""
-        deadline = time.monotonic() + _RUN_SECONDS
-        while True:
+
+        def have_ended() -> bool:
             found = _answered(self.http.get(f"{SOURCES}/{source}/runs"))["runs"]
-            if found and all(run["state"] != "running" for run in found):
-                return
-            assert time.monotonic() < deadline, found
-            time.sleep(0.05)  # between two looks at another process
+            return bool(found) and all(run["state"] != "running" for run in found)
+
+        until(have_ended)
 
 
 @contextmanager
@@ -192,7 +190,7 @@ def make_account(shown: Window, link: str, name: str) -> None:
     page.get_by_label("Full name").fill(f"{name.title()} Example")
     page.get_by_label("Password", exact=True).fill(PASSWORD)
     page.get_by_label("Password once more").fill(PASSWORD)
-    shown.follow(page.get_by_role("button", name="Make the account"))
+    shown.follow(page.get_by_role("button", name="Create account"))
     assert shown.path == "/"
 
 

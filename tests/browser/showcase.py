@@ -2,7 +2,10 @@
 
 import random
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Final
+
+import yaml
 
 from factbook.clock import DAY, HOUR, MINUTE
 from tests.fakes.github.state import Issue, Pull, Repository
@@ -15,89 +18,30 @@ Entity = dict[str, Any]
 
 OWNER: Final = "shop-example"
 DAYS: Final = 30
-# System, the team that owns it, and its components: name, title, what it does, its language.
-_SYSTEMS: Final = (
-    (
-        "ordering",
-        "checkout",
-        (
-            ("checkout", "Checkout", "Turns a basket into a paid order.", "Python"),
-            ("basket", "Basket", "Keeps what customers mean to buy.", "Go"),
-            ("receipts", "Receipts", "Sends a receipt for every order.", "Python"),
-            ("vouchers", "Vouchers", "Checks and books vouchers and gift cards.", "Kotlin"),
-        ),
-    ),
-    (
-        "storefront",
-        "discovery",
-        (
-            ("web-shop", "Web shop", "The pages that customers see.", "TypeScript"),
-            ("search", "Search", "Answers what customers type into the search box.", "Java"),
-            ("recommendations", "Recommendations", "Says what else may please.", "Python"),
-            ("reviews", "Reviews", "What customers think of the goods.", "Kotlin"),
-        ),
-    ),
-    (
-        "payments",
-        "payments",
-        (
-            ("payment-gateway", "Payment gateway", "Talks to banks and card schemes.", "Java"),
-            ("ledger", "Ledger", "Books every movement of money, for ever.", "Java"),
-            ("fraud-scoring", "Fraud scoring", "Scores each payment before it is taken.", "Python"),
-            ("refunds", "Refunds", "Gives money back.", "Kotlin"),
-        ),
-    ),
-    (
-        "logistics",
-        "logistics",
-        (
-            ("stock", "Stock", "Knows how much of what lies where.", "Go"),
-            ("shipping-labels", "Shipping labels", "Prints labels for each carrier.", "Go"),
-            ("tracking", "Tracking", "Follows parcels until they arrive.", "Kotlin"),
-            ("returns", "Returns", "Takes goods back.", "Python"),
-        ),
-    ),
-    (
-        "accounts",
-        "identity",
-        (
-            ("sign-in", "Sign-in", "Proves who somebody is.", "Go"),
-            ("profiles", "Profiles", "Names, addresses and wishes of customers.", "Kotlin"),
-            ("consent", "Consent", "Remembers what customers have agreed to.", "Kotlin"),
-            ("newsletter", "Newsletter", "Writes to those who want it.", "Python"),
-        ),
-    ),
-)
-_SHORT_OF: Final = {"vouchers", "reviews", "tracking", "consent", "newsletter"}
-NAMES: Final = [name for _, _, components in _SYSTEMS for name, *_ in components]
-_DEPENDS: Final = {
-    "checkout": ("basket", "payment-gateway", "stock", "sign-in"),
-    "basket": ("stock", "vouchers"),
-    "web-shop": ("search", "recommendations", "checkout", "profiles"),
-    "receipts": ("ledger",),
-    "payment-gateway": ("fraud-scoring", "ledger"),
-    "returns": ("refunds", "stock"),
-}
+_ON_CALL: Final = "pagerduty.com/service-id"
+# In the order in which they began.
+_TEAMS: Final = ("checkout", "discovery", "payments", "logistics", "identity")
+_ENTITIES: Final = Path(__file__).parents[2] / "examples" / "shop" / "entities"
+_SPELLED: Final = {"typescript": "TypeScript"}
 
 
 def entities(team: str) -> list[Entity]:
     """What one team pushes: itself, its system, its components, its API and its database."""
-    system, _, components = next(found for found in _SYSTEMS if found[1] == team)
-    group = _entity("Group", f"team-{team}", title=f"Team {team.title()}")
-    group["spec"] = {"type": "team", "children": []}
-    made = [group, _entity("System", system, title=system.title())]
-    made[1]["spec"] = {"owner": f"team-{team}"}
-    first = components[0][0]
-    api = _entity("API", f"{first}-api", title=f"{components[0][1]} API", description="REST, v2.")
-    api["spec"] = _spec("openapi", team, system) | {"definition": "openapi: 3.1.0"}
-    database = _entity("Resource", f"{first}-db", title=f"{components[0][1]} database")
-    database["spec"] = _spec("database", team, system)
-    return [*made, api, database, *(_component(team, system, *one) for one in components)]
+    return list(yaml.safe_load_all((_ENTITIES / f"{team}.yaml").read_text("utf-8")))
 
 
 def teams() -> list[str]:
     """Every team, in the order in which they began."""
-    return [team for _, team, _ in _SYSTEMS]
+    return list(_TEAMS)
+
+
+def components() -> list[Entity]:
+    """The components of every team."""
+    return [one for team in _TEAMS for one in entities(team) if one["kind"] == "Component"]
+
+
+_COMPONENTS: Final = {one["metadata"]["name"]: one["metadata"] for one in components()}
+NAMES: Final = list(_COMPONENTS)
 
 
 def repositories(day: int) -> list[Repository]:
@@ -125,7 +69,7 @@ def services() -> list[PagerDutyService]:
     return [
         PagerDutyService(_on_call(name), "On call around the clock", teams=("PTEAM01",), named=name)
         for name in NAMES
-        if name not in _SHORT_OF
+        if _ON_CALL in _COMPONENTS[name]["annotations"]
     ]
 
 
@@ -145,46 +89,6 @@ def coverage(name: str, day: int) -> float:
     chance = random.Random(f"{name}{day // 3}")
     base = 48 + sum(name.encode()) % 34
     return round(base + day * 0.35 + chance.random() * 3, 1)
-
-
-def _component(team: str, system: str, name: str, title: str, about: str, language: str) -> Entity:
-    made = _entity("Component", name, title=title, description=about)
-    metadata = made["metadata"]
-    metadata["tags"] = [language.lower(), "customer-facing" if system == "storefront" else "core"]
-    metadata["annotations"] = {
-        "github.com/project-slug": f"{OWNER}/{name}",
-        "backstage.io/techdocs-ref": "dir:.",
-        "datadoghq.com/service-name": name,
-    }
-    metadata["links"] = [{"url": f"https://runbooks.shop.example/{name}", "title": "Runbook"}]
-    kind = "website" if name == "web-shop" else "service"
-    made["spec"] = _spec(kind, team, system)
-    made["spec"]["dependsOn"] = [f"component:{one}" for one in _DEPENDS.get(name, ())]
-    if name == NAMES[NAMES.index(name) // 4 * 4]:
-        made["spec"]["providesApis"] = [f"{name}-api"]
-        made["spec"]["dependsOn"].append(f"resource:{name}-db")
-    if name in _SHORT_OF:
-        del metadata["title"], metadata["annotations"]["backstage.io/techdocs-ref"]
-    else:
-        metadata["annotations"]["pagerduty.com/service-id"] = _on_call(name)
-    return made
-
-
-def _spec(type_: str, team: str, system: str) -> Entity:
-    return {
-        "type": type_,
-        "lifecycle": "production",
-        "owner": f"team-{team}",
-        "system": system,
-    }
-
-
-def _entity(kind: str, name: str, **metadata: Any) -> Entity:
-    return {
-        "apiVersion": "backstage.io/v1alpha1",
-        "kind": kind,
-        "metadata": {"name": name, **metadata},
-    }
 
 
 def _on_call(name: str) -> str:
@@ -236,4 +140,5 @@ def _repository(number: int, name: str, day: int) -> Repository:
 
 
 def _language(name: str) -> str:
-    return next(one[3] for _, _, components in _SYSTEMS for one in components if one[0] == name)
+    tag: str = _COMPONENTS[name]["tags"][0]
+    return _SPELLED.get(tag, tag.title())

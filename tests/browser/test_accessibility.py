@@ -74,23 +74,23 @@ def test_nothing_is_wrong_with_the_pages_outside(shop: Shop) -> None:
             "Generate token",
             "API access",
         ),
-        ("/administration/people", {}, "Make the link", "Invitation"),
+        ("/administration/people", {}, "Create link", "Invitation"),
         (
             "/administration/account",
-            {"Current password": "wrong", "New password": "short", "New password once more": "x"},
-            "Change the password",
+            {"Current password": "wrong", "New password": "short", "Confirm new password": "x"},
+            "Change password",
             "Account",
         ),
         (
             "/administration/connections/new",
             {"Name": "No name", "Address": "http://elsewhere.example"},
-            "Make the connection",
+            "Create connection",
             "New connection",
         ),
         (
             "/administration/webhooks",
             {"Address": "ftp://elsewhere.example"},
-            "Make the webhook",
+            "Create webhook",
             "Webhooks",
         ),
         (
@@ -102,7 +102,7 @@ def test_nothing_is_wrong_with_the_pages_outside(shop: Shop) -> None:
         (
             "/data-sources/builds/edit",
             {"Entity": "checkout"},
-            "Try the text as it is",
+            "Try this text",
             "Edit builds",
         ),
         ("/data-sources/builds", {"Entity": "resource:orders-db"}, "Run for it", "Builds"),

@@ -60,7 +60,7 @@ class Journey:
     def generate_a_token(self) -> None:
         self.go("Account", "API access")
         self.page.get_by_label("Name", exact=True).fill("laptop")
-        self.page.get_by_label("Everything I may").check()
+        self.page.get_by_label("Full access").check()
         self.press("Generate token")
         value = self.page.get_by_role("region", name="Value").locator("code")
         self.token = value.inner_text().strip()
@@ -86,7 +86,7 @@ class Journey:
         self.page.get_by_label("Name", exact=True).first.fill("ci")
         self.page.get_by_label("Address").fill(build_server)
         self.page.get_by_label("Value").first.fill(SECRET)
-        self.press("Make the connection")
+        self.press("Create connection")
         self.says("The connection ci")
         self.go("Data sources", "Define a source")
         self.page.get_by_label("http").check()

@@ -113,7 +113,7 @@ def test_the_first_key_leads_past_the_navigation(shop: Shop) -> None:
     with shop.window() as window:
         keyboard = Keyboard(window)
         keyboard.open("/sets")
-        assert next(keyboard.steps()) == "Skip to the content"
+        assert next(keyboard.steps()) == "Skip to content"
         window.page.keyboard.press("Enter")
         assert next(keyboard.steps()) == "examples"
         keyboard.to("Sets", "Shift+Tab")
@@ -175,6 +175,6 @@ def test_the_focus_is_seen_wherever_it_goes(shop: Shop, path: str, size: tuple[i
         keyboard = Keyboard(window)
         keyboard.open(path)
         forth = list(keyboard.steps())
-        assert forth[0] == "Skip to the content"
+        assert forth[0] == "Skip to content"
         back = list(islice(keyboard.steps("Shift+Tab"), len(forth)))
         assert back == forth[::-1]
