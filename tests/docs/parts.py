@@ -28,6 +28,7 @@ from factbook.facts.shapes import LeafGroup, Shape
 from factbook.outbound import SIGNS
 from factbook.outbound.outcomes import MEANINGS
 from factbook.tools import TOOLS, Tool
+from tests.docs import vendors
 from tests.docs.settings import options, settings
 from tests.docs.tables import code, table
 
@@ -81,6 +82,11 @@ def _names(option: Any) -> str:
     return ", ".join(code(name) for name in option.opts)
 
 
+def _json_value(value: object) -> object:
+    """A default as a caller writes it in JSON, texts without their quotes."""
+    return str(value).lower() if isinstance(value, bool) else value
+
+
 def _default(option: Any) -> str:
     return "" if option.is_flag else code(option.default)
 
@@ -98,7 +104,7 @@ def arguments(tool: Tool) -> str:
                 code(name),
                 _json_type(part),
                 "yes" if name in schema["required"] else "no",
-                code(part.get("default")),
+                code(_json_value(part.get("default"))),
                 part["description"],
             )
             for name, part in schema["properties"].items()
@@ -247,6 +253,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "parameters:push": partial(parameters, PUSH_ROUTES),
     "parameters:tech-insights": partial(parameters, TECH_INSIGHTS_ROUTES),
     **{f"arguments:{tool.name}": partial(arguments, tool) for tool in TOOLS},
+    **vendors.parts(),
     **{f"shape:{shape.name}": partial(leaves, shape) for shape in shapes.SHAPES},
 }
 

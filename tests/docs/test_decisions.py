@@ -22,4 +22,3 @@ def test_a_record_has_its_four_parts_and_is_listed(record: Path) -> None:
     assert lines[0].startswith(f"# {record.name[:4]} ")
     assert [line for line in lines if line.startswith("## ")] == PARTS
     assert f"]({record.name})" in (FOLDER / "index.md").read_text()
-    assert f"decisions/{record.name}" in (DOCS.parent / "mkdocs.yml").read_text()

@@ -17,9 +17,9 @@ STATUSES = [str(status) for status in sorted(REPEATABLE)]
 @pytest.mark.parametrize(
     "sentence",
     [
-        f"take from the last {WORDS[round(1 / RESERVE)]}th of a limit",
+        f"use the last {WORDS[round(1 / RESERVE)]}th of a limit",
         f"a minute, then two, up to {WORDS[LONGEST_PAUSE // MINUTE]}",
-        f"ends within {WORDS[round(PATIENCE)]} seconds is waited for",
+        f"resets within {WORDS[round(PATIENCE)]} seconds is waited for",
         f"{', '.join(STATUSES[:-1])} and {STATUSES[-1]} are tried {WORDS[ATTEMPTS]} times",
         f"ends after {MOST_SECONDS:g} seconds",
         f"at most {MOST_BYTES // 1024 // 1024} MiB",
