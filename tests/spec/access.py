@@ -118,6 +118,10 @@ REQUIREMENTS: dict[str, Requirement] = {
     "permissions.fact-write-guards-fact-push": Requirement(
         "decisions §6.2", "Pushing facts takes `tech-insights.fact.write`."
     ),
+    "permissions.writing-shows-nothing-stored": Requirement(
+        "decisions §6.2",
+        "A token that writes and may not read is shown what it sent, and counts of the rest.",
+    ),
     "permissions.events-read-guards-the-feed": Requirement(
         "decisions §6.2", "Reading the event feed takes `events.read`."
     ),
@@ -150,6 +154,10 @@ REQUIREMENTS: dict[str, Requirement] = {
     ),
     "people.no-default-password": Requirement(
         "decisions §6.5", "No account exists with a password known beforehand."
+    ),
+    "people.nobody-is-locked-out-by-guesses": Requirement(
+        "decisions §6.5",
+        "Guesses at a name keep out neither a browser that has signed in before nor the command.",
     ),
     # The network around the service
     "network.forwarded-headers-ignored-by-default": Requirement(

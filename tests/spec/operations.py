@@ -13,6 +13,22 @@ REQUIREMENTS: dict[str, Requirement] = {
     "upgrades.an-outdated-release-refuses": Requirement(
         "seed §9", "A release that the schema has left behind refuses, and says what to install."
     ),
+    "upgrades.every-form-of-a-migration": Requirement(
+        "seed §9", "Whichever form of a migration was applied, the schema becomes the same."
+    ),
+    "upgrades.the-schema-is-compared": Requirement(
+        "seed §9", "A start and the doctor tell how a schema differs from the expected one."
+    ),
+    # Housekeeping
+    "housekeeping.a-leap-deletes-nothing": Requirement(
+        "seed §7", "A clock that is far ahead deletes nothing until somebody confirms it."
+    ),
+    "housekeeping.parts-are-known": Requirement(
+        "seed §7", "When each part of the housekeeping last succeeded, and why it fails, is told."
+    ),
+    "housekeeping.search-keys-are-forgotten": Requirement(
+        "seed §7", "Search keys that no entity has are forgotten, and none that is being used."
+    ),
     # Backups
     "backups.whole-while-pushed": Requirement(
         "seed §9", "A backup that is made under pushes holds every set whole."
@@ -37,6 +53,22 @@ REQUIREMENTS: dict[str, Requirement] = {
     "traces.no-secret": Requirement("seed §9", "No byte of a trace holds a secret or a name."),
     "traces.disturb-nobody": Requirement(
         "seed §9", "A collector that is away or silent does not slow the service or fill its log."
+    ),
+    "collecting.partial-runs": Requirement(
+        "seed §7",
+        "A run in which a fact failed for a passing reason is partial; gaps are counted.",
+    ),
+    "collecting.refusals-name-their-cause": Requirement(
+        "decisions §4.7", "A refusal names its cause in a sentence that is fixed."
+    ),
+    "collecting.refused-credentials-say-nothing": Requirement(
+        "decisions §5.4", "A refused credential says nothing about an entity."
+    ),
+    "collecting.one-target-costs-no-other": Requirement(
+        "decisions §5.3", "A target that always fails costs no other its facts."
+    ),
+    "collecting.one-state": Requirement(
+        "seed §7", "Every interface gives the same state for the same source."
     ),
     "traces.nothing-when-off": Requirement(
         "seed §9", "Without traces nothing of OpenTelemetry is loaded or in the way."
@@ -67,6 +99,13 @@ REQUIREMENTS: dict[str, Requirement] = {
     "faults.deadlocks-are-run-again": Requirement(
         "seed §7", "A write that PostgreSQL ends as the victim of a deadlock is done all the same."
     ),
+    # Starting and stopping
+    "shutdown.ends-in-time": Requirement(
+        "seed §9", "A process told to stop ends in bounded time, whatever its work does."
+    ),
+    "shutdown.port-in-use": Requirement(
+        "seed §9", "A start on a port in use changes nothing, fails, and names the address."
+    ),
     # SQLite that fails, kills, clocks, vendors that answer garbage
     "faults.sqlite-locked": Requirement(
         "seed §7", "A push waits for a locked file, then gets 503; reads go on."
@@ -75,11 +114,19 @@ REQUIREMENTS: dict[str, Requirement] = {
         "seed §7",
         "Without room or the right to write, pushes get 503, reads go on, nothing is lost.",
     ),
+    "faults.sqlite-start-on-a-full-disk": Requirement(
+        "seed §7",
+        "A service that starts on a full disk reads, says why it cannot write, and recovers.",
+    ),
     "faults.sqlite-damaged": Requirement(
         "seed §7", "A file that is damaged, removed or replaced is refused with advice."
     ),
     "faults.kills": Requirement(
         "seed §7", "Processes killed at random moments under load lose nothing acknowledged."
+    ),
+    "faults.failover": Requirement(
+        "decisions §2.1",
+        "What was acknowledged outlives the primary; what no replica confirms is not acknowledged.",
     ),
     "faults.clock": Requirement(
         "seed §7",
@@ -102,11 +149,31 @@ REQUIREMENTS: dict[str, Requirement] = {
         "decisions §6.4",
         "No secret is in an answer, a log, the audit, an event, a page, a process or the database.",
     ),
+    "security.webhook-addresses-are-secrets": Requirement(
+        "decisions §6.4",
+        "The address of a webhook is sealed at rest, and shown in no answer but the first.",
+    ),
     "security.slow-clients-hold-nothing": Requirement(
         "seed §8", "A client that sends or takes next to nothing is hung up on."
     ),
+    "security.slow-clients-get-long-answers": Requirement(
+        "seed §8",
+        "A client that takes a long answer slowly but steadily gets all of it; one that is given up"
+        " is counted, logged and can tell.",
+    ),
     "security.requests-are-read-in-one-way": Requirement(
         "seed §8", "A request of unclear length, two hosts or a huge head is refused."
+    ),
+    "security.requests-end-in-one-place": Requirement(
+        "seed §8",
+        "A body is never read as a request: not behind an upgrade that is declined, nor anything "
+        "behind a request that is refused or the last of its connection.",
+    ),
+    "security.log-lines-are-bounded": Requirement(
+        "decisions §6.4", "What a stranger sends takes few lines of the log."
+    ),
+    "security.builds-are-pinned": Requirement(
+        "seed §5", "Base images, build tools and packages are given by their hashes."
     ),
     "security.packages-are-checked": Requirement(
         "seed §5", "Licences, advisories and secrets in files are checked with every change."

@@ -246,8 +246,24 @@ REQUIREMENTS: dict[str, Requirement] = {
     "limits.items-is-413": Requirement(
         "decisions §2.8; seed §8", "A set of more than 100,000 items is 413."
     ),
+    "push.no-invisible-names": Requirement(
+        "decisions §1.3; decisions §2.8",
+        "A new name or set id holds no character that nobody sees.",
+    ),
     "limits.set-id-is-400": Requirement(
         "decisions §2.8; seed §8", "A set id that is empty, over 128, unprintable or has `/`: 400."
+    ),
+    "limits.large-entity-is-400": Requirement(
+        "decisions §2.8",
+        "An entity with more relations, labels, annotations, tags, links or values than it may "
+        "have is 400 with the path of each; one that many point at is not refused.",
+    ),
+    "limits.large-entities-are-linear": Requirement(
+        "decisions §2.8",
+        "A write costs in proportion to the relations that come, go or are shown again.",
+    ),
+    "limits.one-entity-blocks-nobody": Requirement(
+        "decisions §2.8", "However large an entity is, it is written in pieces of bounded size."
     ),
     "limits.nesting-is-400": Requirement("decisions §2.8; seed §8", "JSON deeper than 64 is 400."),
     "limits.rate-is-429": Requirement(
