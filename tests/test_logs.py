@@ -2,6 +2,8 @@
 
 import json
 import logging
+import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -88,6 +90,29 @@ def test_a_log_that_takes_no_lines_keeps_nothing_from_being_done() -> None:
             check=False,
         )
     assert done.stdout == "done\n"
+
+
+@pytest.mark.parametrize("form", ["json", "console"])
+def test_a_line_is_written_in_one_piece_so_that_processes_may_share_a_file(form: str) -> None:
+    """Each write to this kind of socket stays a message of its own."""
+    received, sent = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+    with received, sent:
+        subprocess.run(
+            [sys.executable, "-c", SCRIPT, form, TOKEN, "url"],
+            stderr=sent.fileno(),
+            env={**os.environ, "PYTHONUNBUFFERED": "1"},
+            timeout=60,
+            check=True,
+        )
+        received.settimeout(0)
+        pieces = [received.recv(65536).decode() for _ in range(5)]
+        with pytest.raises(BlockingIOError):
+            received.recv(65536)
+    assert all(piece.endswith("\n") for piece in pieces)
+    if form == "json":
+        assert [json.loads(piece)["level"] for piece in pieces] == [
+            *("info", "error", "info", "error", "warning")
+        ]
 
 
 @pytest.mark.parametrize("form", ["json", "console"])

@@ -53,7 +53,9 @@ def configure(
     structlog.configure(
         processors=[*shared, renderer],
         wrapper_class=structlog.make_filtering_bound_logger(level),
-        logger_factory=structlog.PrintLoggerFactory(cast(TextIO, _Patient(sys.stderr))),
+        # A line in one piece: processes share the file, and a printer writes the end of a line
+        # on its own where PYTHONUNBUFFERED is set.
+        logger_factory=structlog.WriteLoggerFactory(cast(TextIO, _Patient(sys.stderr))),
         cache_logger_on_first_use=for_good,
     )
     # What fails in a handler is told and goes no further; that in ours would.
