@@ -13,10 +13,11 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from factbook.api.openapi.parameters import LIMIT
-from factbook.catalog.store.entity_query import Place
 from factbook.errors import InputError
 
 T = TypeVar("T")
+
+_Place = list[str | None]
 
 MOST_ORDERS = 10
 MOST_TEXT_FIELDS = 20
@@ -43,14 +44,14 @@ class AfterCursor(msgspec.Struct, forbid_unknown_fields=True):
     """Content of `after`: the page size and the last row's sort values and reference."""
 
     limit: Annotated[int, Meta(ge=LIMIT.least, le=LIMIT.most)]
-    after: Place
+    after: _Place
 
 
 class QueryCursor(msgspec.Struct, forbid_unknown_fields=True, rename="camel", omit_defaults=True):
     """Content of the cursor of a query: the question and a row's sort values and reference."""
 
     order_fields: Annotated[list[OrderBy], Meta(max_length=MOST_ORDERS)]
-    order_field_values: Place
+    order_field_values: _Place
     filter: list[str] | UnsetType = UNSET
     query: dict[str, Any] | UnsetType = UNSET
     full_text_filter: FullTextFilter | UnsetType = UNSET
@@ -74,7 +75,7 @@ def decode(text: str, type_: type[T], name: str) -> T:
         raise InputError(f"{name} is not a cursor from this interface.") from None
 
 
-def check_place(place: Place, order: Sequence[object], name: str) -> None:
+def check_place(place: _Place, order: Sequence[object], name: str) -> None:
     """Raise InputError unless the place is one of rows in this order."""
     if len(place) != len(order) + 1 or place[-1] is None:
         raise InputError(f"{name} belongs to a query with another order.")

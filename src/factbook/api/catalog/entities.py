@@ -18,7 +18,9 @@ from factbook.catalog.ref import EntityRef
 from factbook.catalog.store import by_ref, entity_query, stored_sets
 from factbook.catalog.store.apply import Actor
 from factbook.catalog.store.conditions import AllOf
-from factbook.catalog.store.entity_query import Query, SortField, StoredEntity
+from factbook.catalog.store.documents import StoredEntity
+from factbook.catalog.store.entity_query import Query
+from factbook.catalog.store.sort_order import SortField
 from factbook.errors import NotFoundError
 from factbook.http import audit
 from factbook.http.context import HandlerContext
@@ -58,7 +60,7 @@ async def list_entities(request: Request, state: HandlerContext) -> Reply:
         ),
     )
     headers = {}
-    if found.more:
+    if found.after:
         public_url = state.settings.public_url or ""
         headers["link"] = _next_link(request, public_url, AfterCursor(page_size, found.places[-1]))
     return Reply(array(found.items, projection), headers=headers)

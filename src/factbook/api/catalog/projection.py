@@ -5,7 +5,7 @@ from typing import Any, Self
 
 import msgspec
 
-from factbook.catalog.store.entity_query import StoredEntity
+from factbook.catalog.store.documents import StoredEntity
 from factbook.errors import InputError
 
 _MISSING = object()

@@ -1,6 +1,5 @@
 """Queries: entities page by page, by filter, predicate or text, with cursors both ways."""
 
-from collections.abc import Sequence
 from typing import Annotated, Literal
 
 import msgspec
@@ -29,7 +28,9 @@ from factbook.api.openapi.parameters import (
 from factbook.catalog import filters, predicates
 from factbook.catalog.store import entity_query
 from factbook.catalog.store.conditions import AllOf, Condition, Contains
-from factbook.catalog.store.entity_query import Query, SortField, StoredEntityPage
+from factbook.catalog.store.documents import StoredEntity
+from factbook.catalog.store.entity_query import EntityPage, Query
+from factbook.catalog.store.sort_order import SortField
 from factbook.errors import InputError
 from factbook.http.context import HandlerContext
 from factbook.http.requests import Reply, Request, decode
@@ -156,32 +157,27 @@ def _condition(question: QueryCursor) -> Condition:
 
 
 async def _total(
-    database: Database, asked: _QueryRequest, condition: Condition, found: StoredEntityPage
+    database: Database, asked: _QueryRequest, condition: Condition, found: EntityPage[StoredEntity]
 ) -> int:
     if not asked.counts:
         return 0
     # The last page tells how many there are, unless it begins behind them all.
-    if not found.more and (found.items or not asked.offset):
+    if not found.after and (found.items or not asked.offset):
         return asked.offset + len(found.items)
     return await entity_query.total(database, condition)
 
 
-def _page_info(asked: _QueryRequest, found: StoredEntityPage) -> PageInfo:
+def _page_info(asked: _QueryRequest, found: EntityPage[StoredEntity]) -> PageInfo:
     if not found.items:
         return PageInfo()
-    back = asked.question.is_previous
     return PageInfo(
-        next_cursor=_cursor(asked, found.places[-1], back=False) if found.more or back else None,
-        prev_cursor=_cursor(asked, found.places[0], back=True)
-        if (found.more if back else asked.continued or asked.offset)
-        else None,
+        next_cursor=_cursor(asked, found.places[-1], back=False) if found.after else None,
+        prev_cursor=_cursor(asked, found.places[0], back=True) if found.before else None,
     )
 
 
-def _cursor(asked: _QueryRequest, place: Sequence[str | None], *, back: bool) -> str:
-    cursor = msgspec.structs.replace(
-        asked.question, order_field_values=list(place), is_previous=back
-    )
+def _cursor(asked: _QueryRequest, place: list[str | None], *, back: bool) -> str:
+    cursor = msgspec.structs.replace(asked.question, order_field_values=place, is_previous=back)
     return cursors.encode(cursor)
 
 

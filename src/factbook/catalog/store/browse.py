@@ -1,10 +1,10 @@
 """Catalog browsing: a page of entities, counts by kind, and values to filter by."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
-from factbook.catalog.store import overview
+from factbook.catalog.store import entity_query, overview
 from factbook.catalog.store.conditions import (
     SQL,
     AllOf,
@@ -13,28 +13,59 @@ from factbook.catalog.store.conditions import (
     Has,
     Related,
     escaped,
+    narrowed,
 )
-from factbook.storage import Database, Row, counters
+from factbook.catalog.store.documents import DOCUMENT
+from factbook.catalog.store.entity_query import EntityPage, Query
+from factbook.catalog.store.sort_order import Place, SortField
+from factbook.storage import Database, counters
 
 Order = Literal["name", "kind", "updated"]
 
-# The columns of each order and whether it is downwards; the reference makes every place unique.
-_ORDERS: dict[Order, tuple[tuple[str, ...], bool]] = {
-    "name": (("name", "ref"), False),
-    "kind": (("ref",), False),
-    "updated": (("updated_at", "ref"), True),
+_TIME = "e.updated_at"
+
+_ORDERS: Mapping[Order, Query] = {
+    "name": Query(order=[SortField("metadata.name")]),
+    "kind": Query(),
+    "updated": Query(order=[SortField("", True, _TIME)], ref_descending=True),
 }
 ORDERS: Sequence[Order] = tuple(_ORDERS)
 
 _TEXT_FIELDS = ("metadata.name", "metadata.title", "metadata.description", "metadata.tags")
+_COLUMNS = ("e.ref", DOCUMENT, _TIME)
 
-# An index that holds the ids is enough so; the set of an entity stands beside its document alone.
-# The sign keeps SQLite from looking up one entity after another.
-_IN_SET = """+e.id IN (
-    SELECT entity_id FROM set_items WHERE set_id = (SELECT id FROM sets WHERE name = ?)
-)"""
 
-Place = tuple[str | int, ...]  # a row's values of the columns of an order
+class _OfKind(NamedTuple):
+    """Entities of a kind, as a range of references, which the index by change time holds."""
+
+    kind: str
+
+    def sql(self) -> SQL:
+        return narrowed(self.kind, None)
+
+
+class _InNamespace(NamedTuple):
+    """Entities of a namespace, by the reference, which all indexes hold."""
+
+    namespace: str
+
+    def sql(self) -> SQL:
+        # Neither kinds nor names have a colon or a slash.
+        return "e.ref LIKE ? ESCAPE '\\'", [f"%:{escaped(self.namespace)}/%"]
+
+
+class _InSet(NamedTuple):
+    """Entities of a set.
+
+    An index that holds the ids is enough so; the set of an entity stands beside its document alone.
+    The sign keeps SQLite from looking up one entity after another.
+    """
+
+    name: str
+
+    def sql(self) -> SQL:
+        ids = "SELECT entity_id FROM set_items WHERE set_id = (SELECT id FROM sets WHERE name = ?)"
+        return f"+e.id IN ({ids})", [self.name]
 
 
 @dataclass(frozen=True)
@@ -56,37 +87,23 @@ class Filter:
         """True if an index holds the matching entities ordered by name and by kind."""
         return not (self.namespace or self.owner or self.tag or self.set or self.text)
 
-    def sql(self, order: Order | None = None) -> SQL:
-        """The condition on `entities e`."""
-        where, parameters = self._named(order)
-        others, values = AllOf(list(self._others())).sql()
-        where, parameters = f"{where} AND {others}", [*parameters, *values]
-        if not self.set:
-            return where, parameters
-        return f"{where} AND {_IN_SET}", [*parameters, self.set]
+    def condition(self, order: Order) -> AllOf:
+        """The condition on `entities e`, suited to an order."""
+        return AllOf(list(self._parts(order)))
 
-    def _named(self, order: Order | None) -> SQL:
-        """Kind and namespace, as conditions on columns that an index for this order holds."""
-        conditions, parameters = ["1 = 1"], list[object]()
-        if self.kind and order == "updated":
-            conditions.append("e.ref >= ? AND e.ref < ?")
-            parameters += [f"{self.kind}:", f"{self.kind};"]
-        elif self.kind:
-            conditions.append("e.kind = ?")
-            parameters.append(self.kind)
+    def _parts(self, order: Order) -> Iterator[Condition]:
+        if self.kind:
+            yield _OfKind(self.kind) if order == "updated" else Has("kind", [self.kind])
         if self.namespace:
-            # Neither kinds nor names have a colon or a slash.
-            conditions.append("e.ref LIKE ? ESCAPE '\\'")
-            parameters.append(f"%:{escaped(self.namespace)}/%")
-        return " AND ".join(conditions), parameters
-
-    def _others(self) -> Iterator[Condition]:
+            yield _InNamespace(self.namespace)
         if self.owner:
             yield Related(["ownedby"], [self.owner])
         if self.tag:
             yield Has("metadata.tags", [self.tag])
         if self.text:
             yield Contains(_TEXT_FIELDS, self.text)
+        if self.set:
+            yield _InSet(self.set)
 
 
 class EntityRow(NamedTuple):
@@ -97,19 +114,10 @@ class EntityRow(NamedTuple):
     updated_at: int
 
 
-class BrowsePage(NamedTuple):
-    """Entities in order, with their positions; `before` and `after` tell if there are more."""
-
-    items: list[EntityRow]
-    places: list[Place]
-    before: bool
-    after: bool
-
-
 class BrowseResult(NamedTuple):
     """A page, and the number of entities of each kind under the rest of the filter."""
 
-    page: BrowsePage
+    page: EntityPage[EntityRow]
     kinds: list["FilterChoice"]
 
 
@@ -123,96 +131,26 @@ async def find(
     backward: bool = False,
 ) -> BrowseResult:
     """Up to `limit` entities after a position, or with `backward` before it."""
-    ask = _walk if wanted.is_quick else _look
-    rows, kinds = await ask(database, wanted, _Part(order, limit + 1, place, backward))
-    kept = rows[:limit]
-    more, came = len(rows) > limit, place is not None
-    if backward:
-        kept.reverse()
-    items = [EntityRow(*row[:3]) for row in kept]
-    places = [_place(row, order) for row in kept]
-    found = BrowsePage(items, places, more if backward else came, came if backward else more)
-    return BrowseResult(found, sorted(kinds, key=lambda kind: (-kind.entities, kind.value)))
-
-
-class _Part(NamedTuple):
-    order: Order
-    limit: int
-    place: Place | None
-    backward: bool
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        return _ORDERS[self.order][0]
-
-    @property
-    def is_downward(self) -> bool:
-        return _ORDERS[self.order][1] is not self.backward
-
-    def ordered(self, table: str) -> str:
-        direction = " DESC" if self.is_downward else ""
-        return ", ".join(f"{table}.{column}{direction}" for column in self.columns)
-
-    def behind(self, table: str) -> SQL:
-        """The condition for rows after the position."""
-        if self.place is None:
-            return "1 = 1", []
-        named = ", ".join(f"{table}.{column}" for column in self.columns)
-        sign = "<" if self.is_downward else ">"
-        marks = ", ".join("?" * len(self.columns))
-        return f"({named}) {sign} ({marks})", list(self.place)
-
-
-_Rows = tuple[list[Row], list["FilterChoice"]]
-
-
-async def _walk(database: Database, wanted: Filter, part: _Part) -> _Rows:
-    """Walk an index in the requested order; the order by change time needs a search."""
-    where, parameters = wanted.sql(part.order)
-    behind, values = part.behind("e")
-    sql = _PAGE.format(
-        columns=", ".join(f"e.{column}" for column in part.columns),
-        where=f"({where}) AND {behind}",
-        found_order=part.ordered("e"),
-        order=part.ordered("d"),
-        limit=part.limit,
-    )
-    ask = database.search if part.order == "updated" else database.all
-    rows = await ask(sql, [*parameters, *values])
-    return rows, [FilterChoice(*row) for row in (await overview.by_kind(database)).items()]
-
-
-async def _look(database: Database, wanted: Filter, part: _Part) -> _Rows:
-    """Search many entities once, for both the page and the counts by kind."""
-    where, parameters = replace(wanted, kind="").sql(part.order)
-    behind, values = part.behind("m")
-    of_kind, kinds = ("m.kind = ?", [wanted.kind]) if wanted.kind else ("1 = 1", [])
-    # One index has all of them but the time, and is a tenth as large as the entities.
-    time = ", e.updated_at" if part.order == "updated" else ""
-    sql = _LOOK.format(
-        columns=f"e.id, e.kind, e.name, e.ref{time}",
-        where=where,
-        found=f"{of_kind} AND {behind}",
-        found_order=part.ordered("m"),
-    )
-    rows = await database.search(sql, [*parameters, *kinds, *values, part.limit])
-    found = [row[:4] for row in rows if row[4] is None]
-    # Both databases compare texts as Python does.
-    found.sort(key=lambda row: _place(row, part.order), reverse=part.is_downward)
-    return found, [FilterChoice(row[0], row[4]) for row in rows if row[4] is not None]
-
-
-def _place(row: Row, order: Order) -> Place:
-    at = {"ref": 0, "updated_at": 2, "name": 3}
-    return tuple(row[at[column]] for column in _ORDERS[order][0])
+    query = replace(_ORDERS[order], limit=limit, after=place, backward=backward)
+    if wanted.is_quick:
+        query = replace(query, condition=wanted.condition(order))
+        page = await entity_query.page_of(database, query, ", ".join(_COLUMNS), EntityRow)
+        kinds = await overview.kinds(database)
+    else:
+        query = replace(query, condition=replace(wanted, kind="").condition(order))
+        page, counted = await entity_query.page_and_kinds(
+            database, query, wanted.kind, _COLUMNS, EntityRow
+        )
+        kinds = dict(sorted(counted.items(), key=lambda kind: (-kind[1], kind[0])))
+    return BrowseResult(page, [FilterChoice(*kind) for kind in kinds.items()])
 
 
 def is_place(place: Sequence[object], order: Order) -> bool:
     """Return true if these values are a valid position in this order."""
-    columns, _ = _ORDERS[order]
+    columns = [field.own_column for field in (*_ORDERS[order].order, SortField("", column="e.ref"))]
     return len(place) == len(columns) and all(
         (type(value) is int and abs(value) < 2**63)
-        if column == "updated_at"
+        if column == _TIME
         else isinstance(value, str) and "\0" not in value
         for column, value in zip(columns, place, strict=True)
     )
@@ -251,27 +189,6 @@ async def revision(database: Database) -> tuple[int, int]:
     assert row is not None
     return row[0], row[1]
 
-
-# Documents are read of the entities of the page alone, not of those that are looked through. The
-# limit is no parameter: PostgreSQL's plan for any number of rows is one for a tenth of all.
-_PAGE = """
-WITH found AS MATERIALIZED (
-    SELECT e.id, {columns} FROM entities e WHERE {where} ORDER BY {found_order} LIMIT {limit}
-)
-SELECT d.ref, d.head || d.body || '}}', d.updated_at, d.name
-FROM found JOIN entities d ON d.id = found.id ORDER BY {order}
-"""
-
-_LOOK = """
-WITH matching AS MATERIALIZED (
-    SELECT {columns} FROM entities e WHERE {where}
-), found AS MATERIALIZED (
-    SELECT m.id FROM matching m WHERE {found} ORDER BY {found_order} LIMIT ?
-)
-SELECT d.ref, d.head || d.body || '}}', d.updated_at, d.name, NULL
-FROM found JOIN entities d ON d.id = found.id
-UNION ALL SELECT kind, '', 0, '', count(*) FROM matching GROUP BY kind
-"""
 
 _REVISION = f"""
 SELECT (SELECT COALESCE(SUM(revision), 0) FROM sets), {counters.expression("entity")}

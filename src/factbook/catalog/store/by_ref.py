@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from factbook.catalog.compliance import HAS_OWNER_RELATION, OWNER_EXISTS
 from factbook.catalog.store.conditions import Condition, narrowed
-from factbook.catalog.store.entity_query import COLUMNS, StoredEntity
+from factbook.catalog.store.documents import COLUMNS, StoredEntity
 from factbook.storage import Database, Transaction
 
 

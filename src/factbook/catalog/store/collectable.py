@@ -5,8 +5,8 @@ from typing import Any
 
 import msgspec
 
-from factbook.catalog.store import documents
 from factbook.catalog.store.conditions import SQL
+from factbook.catalog.store.documents import COLUMNS, StoredEntity
 from factbook.storage import Database, Row, Transaction
 
 EVERYTHING: SQL = ("1 = 1", [])
@@ -27,7 +27,7 @@ def among(where: SQL, ids: list[int]) -> SQL:
 
 def read(rows: Iterable[Row]) -> list[tuple[int, str, dict[str, Any]]]:
     """(id, reference, entity in the form that the catalog shows) from rows of such a statement."""
-    return [(row[0], row[1], msgspec.json.decode(documents.rendered(*row[2:]))) for row in rows]
+    return [(row[0], row[1], msgspec.json.decode(StoredEntity(*row[1:]).render())) for row in rows]
 
 
 async def id_of(database: Database, ref: str) -> int | None:
@@ -73,6 +73,4 @@ def existing(transaction: Transaction, ids: list[int]) -> set[int]:
     return {row[0] for row in rows}
 
 
-_SELECT = (
-    "SELECT e.id, e.ref, e.head, e.uid, e.etag, e.body, e.relations, e.problems FROM entities e"
-)
+_SELECT = f"SELECT e.id, {COLUMNS} FROM entities e"

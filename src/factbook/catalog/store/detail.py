@@ -6,7 +6,7 @@ from typing import NamedTuple
 import msgspec
 
 from factbook.catalog.store.by_ref import COMPLIANCE
-from factbook.catalog.store.entity_query import COLUMNS, StoredEntity
+from factbook.catalog.store.documents import COLUMNS, StoredEntity
 from factbook.storage import Database
 
 # A document that is longer is not read for a name alone.

@@ -1,4 +1,6 @@
-"""Storage format of a document: two columns, between which reads insert the uid and the etag."""
+"""Stored entities: a document in two columns, between which reads insert the uid and the etag."""
+
+from typing import NamedTuple
 
 _METADATA = '"metadata":{'
 
@@ -13,13 +15,28 @@ def split(document: str) -> tuple[str, str]:
     return head + opening, body[:-1]
 
 
-def rendered(
-    head: str, uid: str, etag: str, body: str, relations: str, problems: str | None
-) -> str:
-    """The entity in the form that the catalog shows; `relations` and `problems` are JSON."""
-    status = f',"status":{{"items":{problems}}}' if problems else ""
-    return f'{head}"uid":"{uid}","etag":"{etag}",{body},"relations":{relations}{status}}}'
+class StoredEntity(NamedTuple):
+    """A stored entity; `relations` and `problems` are JSON."""
 
+    ref: str
+    head: str
+    uid: str
+    etag: str
+    body: str
+    relations: str
+    problems: str | None
+
+    def render(self) -> str:
+        """The entity in the form that the catalog shows: with uid, etag, relations and status."""
+        status = f',"status":{{"items":{self.problems}}}' if self.problems else ""
+        return (
+            f'{self.head}"uid":"{self.uid}","etag":"{self.etag}",{self.body},'
+            f'"relations":{self.relations}{status}}}'
+        )
+
+
+# Of `entities e`.
+COLUMNS = ", ".join(f"e.{name}" for name in StoredEntity._fields)
 
 # The same as columns of `entities e` that follow a comma and only have to be joined.
 RENDERED = (

@@ -1,55 +1,23 @@
 """Queries for many entities: a condition, an order, and a page of the result or all of it."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
-from factbook.catalog import search
-from factbook.catalog.store import documents, overview
+from factbook.catalog.store import overview
 from factbook.catalog.store.conditions import COLUMNS as KEY_COLUMNS
-from factbook.catalog.store.conditions import EVERYTHING, AllOf, Condition, Has, only_key
+from factbook.catalog.store.conditions import EVERYTHING, SQL, AllOf, Condition, Has, only_key
+from factbook.catalog.store.documents import COLUMNS, RENDERED, StoredEntity
 from factbook.catalog.store.selectivity import frequent
+from factbook.catalog.store.sort_order import Place, SortField, SortOrder
 from factbook.storage import Database, Row
 
-COLUMNS = "e.ref, e.head, e.uid, e.etag, e.body, e.relations, e.problems"
+T = TypeVar("T")
 
 _NEAR = 1_000
 # Entities that are looked at for one of a page, before all of them are.
 _WINDOWS = (5, 50, 500)
 _LARGEST_WINDOW = 10_000
-
-Place = list[str | None]  # a row's sort values and, last, its reference
-
-
-class StoredEntity(NamedTuple):
-    """A stored entity; `relations` and `problems` are JSON, the other texts as in `documents`."""
-
-    ref: str
-    head: str
-    uid: str
-    etag: str
-    body: str
-    relations: str
-    problems: str | None
-
-    def render(self) -> str:
-        """The entity in the form that the catalog shows: with uid, etag, relations and status."""
-        return documents.rendered(*self[1:])
-
-
-class SortField(NamedTuple):
-    """A field to order by; entities without it come last in both directions."""
-
-    field: str
-    descending: bool = False
-
-
-class _Sort(NamedTuple):
-    """An order as SQL: the sort expression, and true if it can be null."""
-
-    expression: str
-    descending: bool
-    nullable: bool
 
 
 @dataclass(frozen=True)
@@ -57,6 +25,7 @@ class Query:
     """A query for entities: condition, order and position.
 
     `backward` reverses the order: with `after`, the page is the one before that position.
+    References of entities with the same sort values ascend, unless `ref_descending`.
     """
 
     condition: Condition = EVERYTHING
@@ -65,6 +34,7 @@ class Query:
     offset: int = 0
     after: Place | None = None
     backward: bool = False
+    ref_descending: bool = False
 
     @property
     def is_quick(self) -> bool:
@@ -72,19 +42,79 @@ class Query:
         key = only_key(self.condition)
         if key is None or self.offset > _NEAR:
             return False
-        fields = [item.field.lower() for item in self.order]
-        return not fields or (fields == ["metadata.name"] and key in ("", "kind"))
+        fields = [item.own_column for item in self.order]
+        return not fields or (fields == [KEY_COLUMNS["metadata.name"]] and key in ("", "kind"))
 
-    def sql(self) -> tuple[str, list[object]]:
-        """The statement; its rows are the columns of Stored and, for a page, the sort values."""
-        return self._sql(COLUMNS)
+    @property
+    def is_walkable(self) -> bool:
+        """True if an index holds the entities in this order."""
+        return self.offset <= _NEAR and all(item.own_column for item in self.order)
 
-    def text_sql(self) -> tuple[str, list[object]]:
-        """The statement whose concatenated columns render each entity, preceded by a comma."""
-        assert self.limit is None
-        return self._sql(documents.RENDERED)
+    def sql(self, columns: str = COLUMNS) -> SQL:
+        """The statement; its rows are the columns and, for a page, the sort values."""
+        order = self._order
+        ranged = self.limit is not None and self.is_quick
+        where, values = self._ranged(self.condition) if ranged else self.condition.sql()
+        where, values = self._placed(order, where, values)
+        parameters = [*order.parameters, *values]
+        sources = f"entities e{order.joins} WHERE {where}"
+        if self.limit is None:
+            return f"SELECT {columns} FROM {sources}{order.by()}", parameters
+        if self.is_quick:
+            selected = ", ".join([columns, *order.values])
+            return f"SELECT {selected} FROM {sources}{order.by()}{self._part}", parameters
+        found, selected, named = self._found(order, columns, sources)
+        return f"WITH {found} {selected}{order.by(named)}", parameters
 
-    def _ranged(self, condition: Condition) -> tuple[str, list[object]]:
+    def kinds_sql(self, kind: str, columns: Sequence[str]) -> SQL:
+        """The statement for the page of a kind, or with "" of any, and the numbers by kind.
+
+        The search for both is one. A row ends in NULL, or begins with a kind and ends in its
+        number. The order is by columns of our own.
+        """
+        order = self._order
+        where, parameters = self.condition.sql()
+        of_kind, kinds = Has("kind", [kind] if kind else None).sql()
+        of_kind, kinds = self._placed(order, of_kind, kinds)
+        # One index has all of them but the time, and is a tenth as large as the entities.
+        matched = ", ".join(dict.fromkeys(["e.id", "e.kind", "e.ref", *order.values]))
+        found, selected, values = self._found(
+            order, ", ".join(columns), f"matching e WHERE {of_kind}", "NULL"
+        )
+        empty = "NULL, " * (len(columns) - 1 + len(values))
+        places = [str(len(columns) + place) for place, _ in enumerate(values, 1)]
+        return (
+            f"WITH matching AS MATERIALIZED (SELECT {matched} FROM entities e WHERE {where}), "
+            f"{found} {selected} "
+            f"UNION ALL SELECT kind, {empty}count(*) FROM matching GROUP BY kind"
+            f"{order.by(places, '1')}"
+        ), [*parameters, *kinds]
+
+    def near_sql(self, window: int, met: Condition, columns: str) -> SQL:
+        """The statement for the page among the first `window` entities, tested by `met` alone."""
+        assert self.limit is not None
+        order = self._order
+        kind = _kind(self.condition)
+        where, parameters = self._ranged(Has("kind", [kind]) if kind else EVERYTHING)
+        where, parameters = self._placed(order, where, parameters)
+        sql, values = met.sql()
+        return (
+            f"WITH near AS MATERIALIZED (SELECT e.id FROM entities e WHERE {where}"
+            f"{order.by()} LIMIT {window}) "
+            f"SELECT {', '.join([columns, *order.values])} "
+            f"FROM near JOIN entities e ON e.id = near.id WHERE {sql}{order.by()}{self._part}"
+        ), [*parameters, *values]
+
+    @property
+    def _order(self) -> SortOrder:
+        return SortOrder(self.order, self.backward, self.ref_descending)
+
+    @property
+    def _part(self) -> str:
+        # No parameters: PostgreSQL's plan for any number of rows is one for a tenth of all.
+        return f" LIMIT {self.limit} OFFSET {self.offset}"
+
+    def _ranged(self, condition: Condition) -> SQL:
         """The condition, with a range of references added for one kind in reference order.
 
         References begin with the kind, so a walk along them would otherwise scan all preceding
@@ -96,68 +126,29 @@ class Query:
             return where, parameters
         return f"({where}) AND e.ref >= ? AND e.ref < ?", [*parameters, f"{kind}:", f"{kind};"]
 
-    @property
-    def _part(self) -> str:
-        # No parameters: PostgreSQL's plan for any number of rows is one for a tenth of all.
-        return f" LIMIT {self.limit} OFFSET {self.offset}"
+    def _placed(self, order: SortOrder, where: str, parameters: list[object]) -> SQL:
+        """The condition, for rows after the position alone."""
+        if self.after is None:
+            return where, parameters
+        condition, values = order.after(self.after)
+        return f"({where}) AND ({condition})", [*parameters, *values]
 
-    def _narrowly(self, columns: str, sources: str, sorts: list[_Sort]) -> str:
-        """The statement for a page that scans many rows: documents are read for the result only."""
-        named = ", ".join(
-            ["e.id AS id", *(f"{sort.expression} AS s{place}" for place, sort in enumerate(sorts))]
-        )
-        found = [sort._replace(expression=f"found.s{place}") for place, sort in enumerate(sorts)]
+    def _found(
+        self, order: SortOrder, columns: str, sources: str, *others: str
+    ) -> tuple[str, str, list[str]]:
+        """The table `found` of a page's ids, the rows of them, and the sort values in it.
+
+        It scans many rows: documents are read for the page only.
+        """
+        values = [f"found.s{place}" for place, _ in enumerate(order.values)]
+        named = [f"{value} AS s{place}" for place, value in enumerate(order.values)]
         return (
-            f"WITH found AS MATERIALIZED (SELECT {named} FROM {sources}"
-            f"{_ordered(sorts, self.backward)}{self._part}) "
-            f"SELECT {', '.join([columns, *(sort.expression for sort in found)])} "
-            f"FROM found JOIN entities e ON e.id = found.id{_ordered(found, self.backward)}"
+            f"found AS MATERIALIZED (SELECT {', '.join(['e.id AS id', *named])} FROM {sources}"
+            f"{order.by()}{self._part})",
+            f"SELECT {', '.join([columns, *values, *others])} "
+            "FROM found JOIN entities e ON e.id = found.id",
+            values,
         )
-
-    @property
-    def is_walkable(self) -> bool:
-        """True if an index holds the entities in this order."""
-        return self.offset <= _NEAR and all(
-            item.field.lower() in KEY_COLUMNS for item in self.order
-        )
-
-    def near_sql(self, window: int, met: Condition) -> tuple[str, list[object]]:
-        """The statement for the page among the first `window` entities, tested by `met` alone."""
-        assert self.limit is not None
-        _, sorts, _ = _sorts(self.order, self.backward)
-        kind = _kind(self.condition)
-        where, parameters = self._ranged(Has("kind", [kind]) if kind else EVERYTHING)
-        if self.after is not None:
-            condition, values = _after(sorts, self.after, self.backward)
-            where = f"({where}) AND ({condition})"
-            parameters = [*parameters, *values]
-        sql, values = met.sql()
-        ordered = _ordered(sorts, self.backward)
-        selected = ", ".join([COLUMNS, *(sort.expression for sort in sorts)])
-        return (
-            f"WITH near AS MATERIALIZED (SELECT e.id FROM entities e WHERE {where}"
-            f"{ordered} LIMIT {window}) "
-            f"SELECT {selected} FROM near JOIN entities e ON e.id = near.id WHERE {sql}"
-            f"{ordered}{self._part}"
-        ), [*parameters, *values]
-
-    def _sql(self, columns: str) -> tuple[str, list[object]]:
-        joins, sorts, parameters = _sorts(self.order, self.backward)
-        ranged = self.limit is not None and self.is_quick
-        where, values = self._ranged(self.condition) if ranged else self.condition.sql()
-        parameters += values
-        if self.after is not None:
-            condition, values = _after(sorts, self.after, self.backward)
-            where = f"({where}) AND ({condition})"
-            parameters += values
-        sources = f"entities e{joins} WHERE {where}"
-        if self.limit is None:
-            return f"SELECT {columns} FROM {sources}{_ordered(sorts, self.backward)}", parameters
-        if not self.is_quick:
-            return self._narrowly(columns, sources, sorts), parameters
-        selected = ", ".join([columns, *(sort.expression for sort in sorts)])
-        ordered = _ordered(sorts, self.backward)
-        return f"SELECT {selected} FROM {sources}{ordered}{self._part}", parameters
 
 
 def _kind(condition: Condition) -> str | None:
@@ -170,112 +161,83 @@ def _kind(condition: Condition) -> str | None:
     return None
 
 
-def _sorts(order: Sequence[SortField], backward: bool) -> tuple[str, list[_Sort], list[object]]:
-    joins, sorts, parameters = "", list[_Sort](), list[object]()
-    for position, item in enumerate(order):
-        name, descending = item.field.lower(), item.descending is not backward
-        if column := KEY_COLUMNS.get(name):
-            sorts.append(_Sort(column, descending, nullable=False))
-            continue
-        joins += (
-            " LEFT JOIN (SELECT entity_id, min(value) AS value FROM search"
-            " WHERE key_id = (SELECT id FROM search_keys WHERE key = ?) AND value <> ?"
-            f" GROUP BY entity_id) o{position} ON o{position}.entity_id = e.id"
-        )
-        parameters += [name, search.EXISTS]
-        sorts.append(_Sort(f"o{position}.value", descending, nullable=True))
-    return joins, sorts, parameters
+class EntityPage(NamedTuple, Generic[T]):
+    """A page in order, with its positions; `before` and `after` tell if there are more."""
+
+    items: list[T]
+    places: list[list[Any]]
+    before: bool
+    after: bool
 
 
-def _ordered(sorts: list[_Sort], backward: bool) -> str:
-    direction = " DESC" if backward else ""
-    terms = []
-    for sort in sorts:
-        if sort.nullable:
-            terms.append(f"{sort.expression} IS NULL{direction}")
-        # A column of our own is never null, and naming it alone lets an index give the order.
-        terms.append(f"{sort.expression}{' DESC' if sort.descending else ''}")
-    return f" ORDER BY {', '.join([*terms, f'e.ref{direction}'])}"
-
-
-def _after(sorts: list[_Sort], after: Place, backward: bool) -> tuple[str, list[object]]:
-    """The condition for rows after a row with these sort values and, as tie-breaker, reference."""
-    *values, ref = after
-    alternatives, parameters = [], list[object]()
-    same, same_parameters = "", list[object]()
-    for sort, value in zip(sorts, values, strict=True):
-        column = sort.expression
-        if value is None:
-            # Rows without a value are the last ones; backward, those with one follow.
-            if backward:
-                alternatives.append(f"({same}{column} IS NOT NULL)")
-                parameters += same_parameters
-            same += f"{column} IS NULL AND "
-            continue
-        beyond = f"{column} {'<' if sort.descending else '>'} ?"
-        if sort.nullable and not backward:
-            beyond = f"({beyond} OR {column} IS NULL)"
-        alternatives.append(f"({same}{beyond})")
-        parameters += [*same_parameters, value]
-        same += f"{column} = ? AND "
-        same_parameters.append(value)
-    alternatives.append(f"({same}e.ref {'<' if backward else '>'} ?)")
-    sql, parameters = " OR ".join(alternatives), [*parameters, *same_parameters, ref]
-    if sorts and not sorts[0].nullable:
-        # Said once more without OR, so that an index is entered at the place and not at its start.
-        sign = "<=" if sorts[0].descending else ">="
-        return f"({sql}) AND {sorts[0].expression} {sign} ?", [*parameters, values[0]]
-    return sql, parameters
-
-
-class StoredEntityPage(NamedTuple):
-    """A page of a query in its order; `more` is true if entities follow in its direction."""
-
-    items: list[StoredEntity]
-    places: list[Place]
-    more: bool
-
-
-async def page(database: Database, query: Query) -> StoredEntityPage:
+async def page(database: Database, query: Query) -> EntityPage[StoredEntity]:
     """Up to `query.limit` entities."""
+    return await page_of(database, query, COLUMNS, StoredEntity)
+
+
+async def page_of(
+    database: Database, query: Query, columns: str, item: Callable[..., T]
+) -> EntityPage[T]:
+    """The same with other columns, of which the first is the reference."""
+    return _paged(query, await _rows(database, _with_next(query), columns), item)
+
+
+async def page_and_kinds(
+    database: Database, query: Query, kind: str, columns: Sequence[str], item: Callable[..., T]
+) -> tuple[EntityPage[T], dict[str, int]]:
+    """Up to `query.limit` entities of a kind, or with "" of any, and the numbers by kind."""
+    rows = await database.search(*_with_next(query).kinds_sql(kind, columns))
+    found = [row[:-1] for row in rows if row[-1] is None]
+    return _paged(query, found, item), {row[0]: row[-1] for row in rows if row[-1] is not None}
+
+
+def _with_next(query: Query) -> Query:
+    """The query with one entity more, which tells if there are more."""
     assert query.limit is not None
-    width = len(StoredEntity._fields)
-    wanted = replace(query, limit=query.limit + 1)
-    rows = await _rows(database, wanted)
-    kept = rows[: query.limit]
+    return replace(query, limit=query.limit + 1)
+
+
+def _paged(query: Query, rows: Sequence[Row], item: Callable[..., T]) -> EntityPage[T]:
+    kept, more = list(rows[: query.limit]), len(rows) > (query.limit or 0)
     if query.backward:
         kept.reverse()
-    items = [StoredEntity(*row[:width]) for row in kept]
-    places: list[Place] = [[*row[width:], row[0]] for row in kept]
-    return StoredEntityPage(items, places, len(rows) > query.limit)
+    width = len(kept[0]) - len(query.order) if kept else 0
+    came = query.after is not None or query.offset > 0
+    before, after = (more, came) if query.backward else (came, more)
+    return EntityPage(
+        [item(*row[:width]) for row in kept],
+        [[*row[width:], row[0]] for row in kept],
+        before,
+        after,
+    )
 
 
-async def _rows(database: Database, query: Query) -> list[Row]:
+async def _rows(database: Database, query: Query, columns: str) -> list[Row]:
     if query.is_quick:
-        return await database.all(*query.sql())
+        return await database.all(*query.sql(columns))
     found = await frequent(database, query.condition)
     if found is None:
-        return await database.search(*query.sql())
+        return await database.search(*query.sql(columns))
     assert query.limit is not None
     for part in _WINDOWS if found.near and query.is_walkable else ():
         assert found.near
         window = min(part * (query.offset + query.limit), _LARGEST_WINDOW)
-        rows = await database.search(*query.near_sql(window, found.near))
+        rows = await database.search(*query.near_sql(window, found.near, columns))
         if len(rows) == query.limit:
             return rows
-    return await database.search(*replace(query, condition=found.apart).sql())
+    return await database.search(*replace(query, condition=found.apart).sql(columns))
 
 
 async def stream(database: Database, query: Query) -> AsyncIterator[list[StoredEntity]]:
     """All entities of a query, in portions, from one snapshot."""
-    width = len(StoredEntity._fields)
     async for rows in database.pages(*query.sql()):
-        yield [StoredEntity(*row[:width]) for row in rows]
+        yield [StoredEntity(*row) for row in rows]
 
 
 def stream_text(database: Database, query: Query) -> AsyncIterator[bytes]:
     """The same as rendered JSON, each entity preceded by a comma, in chunks."""
-    return database.text(*query.text_sql())
+    assert query.limit is None
+    return database.text(*query.sql(RENDERED))
 
 
 async def total(database: Database, condition: Condition) -> int:

@@ -12,6 +12,7 @@ from factbook.auth.permissions import CATALOG_READ
 from factbook.catalog import ref as refs
 from factbook.catalog.store import browse
 from factbook.catalog.store.browse import EntityRow, Filter, FilterChoice
+from factbook.catalog.store.entity_query import EntityPage
 from factbook.clock import SECOND
 from factbook.errors import InputError
 from factbook.http.requests import Reply
@@ -103,7 +104,7 @@ async def show(visit: PageContext) -> Reply:
         wanted, owner_problem = None, "That is no name or reference of an owner."
     choices = _choices(visit)
     if wanted is None:
-        found, kinds = browse.BrowsePage([], [], False, False), list[FilterChoice]()
+        found, kinds = EntityPage[EntityRow]([], [], False, False), list[FilterChoice]()
         namespaces, owners, tags, sets = await choices
     else:
         (found, kinds), (namespaces, owners, tags, sets) = await asyncio.gather(

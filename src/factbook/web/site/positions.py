@@ -6,7 +6,8 @@ from collections.abc import Sequence
 import msgspec
 
 from factbook.catalog.store import browse
-from factbook.catalog.store.browse import Order, Place
+from factbook.catalog.store.browse import Order
+from factbook.catalog.store.sort_order import Place
 from factbook.errors import InputError
 from factbook.web.site.page_context import PageContext
 
