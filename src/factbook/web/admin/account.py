@@ -19,9 +19,22 @@ PATH = "/administration/account"
 _YEAR_SECONDS = 365 * DAY // SECOND
 
 
-async def show(visit: PageContext) -> Reply:
+async def show(visit: PageContext, status: int = 200, **problems: str) -> Reply:
     """Page of the account of the person signed in."""
-    return await _page(visit)
+    database, ref = visit.state.database, visit.person.ref
+    person = await users.find(database, ref)
+    assert person is not None
+    return visit.page(
+        "account.html",
+        status,
+        person=person,
+        role=roles.TITLES[person.role],
+        permissions=[TITLES[name] for name in TITLES if name in person.permissions],
+        sessions=await sessions.listed(database, ref),
+        themes=[(theme, theme.capitalize()) for theme in THEMES],
+        name_problem=problems.get("name_problem", ""),
+        password_problem=problems.get("password_problem", ""),
+    )
 
 
 async def rename(visit: PageContext) -> Reply:
@@ -31,7 +44,7 @@ async def rename(visit: PageContext) -> Reply:
     try:
         await write(lambda transaction: users.rename(transaction, ref, name))
     except InputError as error:
-        return await _page(visit, 400, name_problem=error.message)
+        return await show(visit, 400, name_problem=error.message)
     return visit.redirect(PATH, "Your name was changed.")
 
 
@@ -41,7 +54,7 @@ async def change_password(visit: PageContext) -> Reply:
     try:
         hashed = await _new_password(visit)
     except (InputError, TooManyRequestsError) as error:
-        return await _page(visit, error.status, password_problem=error.message)
+        return await show(visit, error.status, password_problem=error.message)
     keep = visit.person.hash
 
     def work(transaction: Transaction) -> None:
@@ -96,23 +109,6 @@ async def _new_password(visit: PageContext) -> str:
     if password != form.raw("again"):
         raise InputError("The two new passwords differ.")
     return await visit.site.slow(passwords.hashed, password)
-
-
-async def _page(visit: PageContext, status: int = 200, **problems: str) -> Reply:
-    database, ref = visit.state.database, visit.person.ref
-    person = await users.find(database, ref)
-    assert person is not None
-    return visit.page(
-        "account.html",
-        status,
-        person=person,
-        role=roles.TITLES[person.role],
-        permissions=[TITLES[name] for name in TITLES if name in person.permissions],
-        sessions=await sessions.listed(database, ref),
-        themes=[(theme, theme.capitalize()) for theme in THEMES],
-        name_problem=problems.get("name_problem", ""),
-        password_problem=problems.get("password_problem", ""),
-    )
 
 
 ACCOUNT: Sequence[PageRoute] = (

@@ -56,9 +56,30 @@ class TokenRow(NamedTuple):
     state: str
 
 
-async def show(visit: PageContext) -> Reply:
+async def show(visit: PageContext, status: int = 200, problem: str = "") -> Reply:
     """Page of the tokens of the person signed in, or of everybody."""
-    return await _page(visit)
+    everybody = visit.query("all") == "1"
+    if everybody:
+        visit.require(TOKEN_MANAGE)
+    owner = visit.query("owner") or None if everybody else visit.person.ref
+    after = _place(visit.query("after"))
+    found = await store.page(visit.state.database, owner=owner, after=after, limit=_PAGE + 1)
+    shown, here = found[:_PAGE], _address(everybody, visit.query("owner"))
+    return visit.page(
+        "api-access.html",
+        status,
+        tokens=[_shown(token, visit.now) for token in shown],
+        everybody=everybody,
+        owner=visit.query("owner") if everybody else "",
+        first=here if after else None,
+        more=_address(everybody, visit.query("owner"), shown[-1]) if len(found) > _PAGE else None,
+        problem=problem,
+        presets=presets(visit.person.permissions),
+        choices=_choices(visit),
+        expiries=_EXPIRIES,
+        request=secrets.token_urlsafe(16),
+        filled=_filled(visit),
+    )
 
 
 async def make(visit: PageContext) -> Reply:
@@ -67,7 +88,7 @@ async def make(visit: PageContext) -> Reply:
         wish = _wish(visit)
         token, value = await _made(visit, wish)
     except (InputError, NotAllowedError, ConflictError) as error:
-        return await _page(visit, error.status, problem=_words(error))
+        return await show(visit, error.status, problem=_words(error))
     settings = visit.state.settings
     server = visit.server
     return visit.page(
@@ -87,7 +108,7 @@ async def revoke(visit: PageContext) -> Reply:
     try:
         token = await write(lambda transaction: token_rules.revoke(transaction, id_, owner, now))
     except NotFoundError as error:
-        return await _page(visit, error.status, problem=error.message)
+        return await show(visit, error.status, problem=error.message)
     back = f"{PATH}?all=1" if visit.sent.one("all") and visit.may(TOKEN_MANAGE) else PATH
     return visit.redirect(back, f'The token "{token.name}" is revoked.')
 
@@ -156,31 +177,6 @@ def _words(error: FactbookError) -> str:
         named = " and ".join(f'"{TITLES[name]}"' for name in error.missing)
         return f"A token cannot do more than your account, which may not {named}."
     return error.message
-
-
-async def _page(visit: PageContext, status: int = 200, problem: str = "") -> Reply:
-    everybody = visit.query("all") == "1"
-    if everybody:
-        visit.require(TOKEN_MANAGE)
-    owner = visit.query("owner") or None if everybody else visit.person.ref
-    after = _place(visit.query("after"))
-    found = await store.page(visit.state.database, owner=owner, after=after, limit=_PAGE + 1)
-    shown, here = found[:_PAGE], _address(everybody, visit.query("owner"))
-    return visit.page(
-        "api-access.html",
-        status,
-        tokens=[_shown(token, visit.now) for token in shown],
-        everybody=everybody,
-        owner=visit.query("owner") if everybody else "",
-        first=here if after else None,
-        more=_address(everybody, visit.query("owner"), shown[-1]) if len(found) > _PAGE else None,
-        problem=problem,
-        presets=presets(visit.person.permissions),
-        choices=_choices(visit),
-        expiries=_EXPIRIES,
-        request=secrets.token_urlsafe(16),
-        filled=_filled(visit),
-    )
 
 
 def _filled(visit: PageContext) -> dict[str, Any]:

@@ -21,9 +21,10 @@ PATH: Final = "/administration/connections"
 _ONE: Final = f"{PATH}/{{name}}"
 
 
-async def listed(visit: PageContext) -> Reply:
+async def listed(visit: PageContext, status: int = 200, problem: str = "") -> Reply:
     """Page of every connection, both of the settings and stored."""
-    return await _list(visit)
+    found = await connections.listed(visit.state.database, visit.state.registry)
+    return visit.page("connections.html", status, connections=found, problem=problem, path=PATH)
 
 
 async def begin(visit: PageContext) -> Reply:
@@ -64,7 +65,7 @@ async def delete(visit: PageContext) -> Reply:
             state.database, state.registry, name, actor=visit.person.ref, write=write
         )
     except ConflictError as error:
-        return await _list(visit, error.status, error.message)
+        return await listed(visit, error.status, error.message)
     return visit.redirect(PATH, f"The connection {name} was deleted.")
 
 
@@ -89,11 +90,6 @@ async def _put(visit: PageContext, found: ConnectionDetail | None, form: Connect
         return _form(visit, found, form, error.status, [{"path": "", "message": error.message}])
     done = "made" if found is None else "changed"
     return visit.redirect(PATH, f"The connection {form.name} was {done}.")
-
-
-async def _list(visit: PageContext, status: int = 200, problem: str = "") -> Reply:
-    found = await connections.listed(visit.state.database, visit.state.registry)
-    return visit.page("connections.html", status, connections=found, problem=problem, path=PATH)
 
 
 async def _stored(visit: PageContext) -> ConnectionDetail:

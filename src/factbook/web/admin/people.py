@@ -31,9 +31,23 @@ class PersonRow(NamedTuple):
     tokens: int
 
 
-async def listed(visit: PageContext) -> Reply:
+async def listed(visit: PageContext, status: int = 200, problem: str = "") -> Reply:
     """Page of all people, and the usable invitations."""
-    return await _list(visit)
+    database, after = visit.state.database, visit.query("after")
+    found = await users.page(database, after, _PAGE + 1)
+    shown = found[:_PAGE]
+    counts = await store.counts(database, [person.ref for person in shown])
+    return visit.page(
+        "people.html",
+        status,
+        people=[PersonRow(person, counts.get(person.ref, 0)) for person in shown],
+        first=PATH if after else None,
+        more=f"{PATH}?after={shown[-1].ref}" if len(found) > _PAGE else None,
+        invitations=await invitations.listed(database, visit.now),
+        roles=roles.TITLES,
+        abouts=roles.DESCRIPTIONS,
+        problem=problem,
+    )
 
 
 async def invite(visit: PageContext) -> Reply:
@@ -54,7 +68,7 @@ async def invite(visit: PageContext) -> Reply:
     try:
         made = await visit.writing(_invited, 201)(work)
     except InputError as error:
-        return await _list(visit, error.status, problem=error.message)
+        return await listed(visit, error.status, problem=error.message)
     return _link(visit, made, secret)
 
 
@@ -65,13 +79,30 @@ async def withdraw(visit: PageContext) -> Reply:
     try:
         await write(lambda transaction: invitations.withdraw(transaction, id_))
     except NotFoundError as error:
-        return await _list(visit, error.status, problem=error.message)
+        return await listed(visit, error.status, problem=error.message)
     return visit.redirect(PATH, "The invitation is withdrawn; its link no longer works.")
 
 
-async def show(visit: PageContext) -> Reply:
+async def show(visit: PageContext, status: int = 200, problem: str = "") -> Reply:
     """Page of one person."""
-    return await _person(visit)
+    database, ref = visit.state.database, _ref(visit)
+    person = await users.find(database, ref)
+    if person is None:
+        raise NotFoundError("There is no person of this name.")
+    found = await sessions.listed(database, ref)
+    counts = await store.counts(database, [ref])
+    values: dict[str, Any] = {
+        "person": person,
+        "path": f"{PATH}/{person.name}",
+        "tokens": counts.get(ref, 0),
+        "sessions": found[:_SESSIONS],
+        "session_count": len(found),
+        "roles": _ROLES,
+        "role": roles.TITLES[person.role],
+        "permissions": [title for name, title in TITLES.items() if name in person.permissions],
+        "problem": problem,
+    }
+    return visit.page("people-person.html", status, **values)
 
 
 async def change_role(visit: PageContext) -> Reply:
@@ -128,7 +159,7 @@ async def reset_password(visit: PageContext) -> Reply:
             lambda transaction: users.reset(transaction, ref, digest=digest, made_by=by, now=now)
         )
     except (ConflictError, NotFoundError) as error:
-        return await _person(visit, error.status, problem=error.message)
+        return await show(visit, error.status, problem=error.message)
     return _link(visit, made, secret)
 
 
@@ -143,7 +174,7 @@ async def _changed(
     try:
         await visit.writing(about)(work)
     except (ConflictError, InputError) as error:
-        return await _person(visit, error.status, problem=error.message)
+        return await show(visit, error.status, problem=error.message)
     return visit.redirect(f"{PATH}/{visit.request.parameter('name')}", notice)
 
 
@@ -157,45 +188,6 @@ def _ref(visit: PageContext) -> str:
 def _link(visit: PageContext, made: Invitation, secret: str) -> Reply:
     link = urls.welcome(visit.server, secret)
     return visit.page("people-link.html", 201, invitation=made, link=link, roles=roles.TITLES)
-
-
-async def _list(visit: PageContext, status: int = 200, problem: str = "") -> Reply:
-    database, after = visit.state.database, visit.query("after")
-    found = await users.page(database, after, _PAGE + 1)
-    shown = found[:_PAGE]
-    counts = await store.counts(database, [person.ref for person in shown])
-    return visit.page(
-        "people.html",
-        status,
-        people=[PersonRow(person, counts.get(person.ref, 0)) for person in shown],
-        first=PATH if after else None,
-        more=f"{PATH}?after={shown[-1].ref}" if len(found) > _PAGE else None,
-        invitations=await invitations.listed(database, visit.now),
-        roles=roles.TITLES,
-        abouts=roles.DESCRIPTIONS,
-        problem=problem,
-    )
-
-
-async def _person(visit: PageContext, status: int = 200, problem: str = "") -> Reply:
-    database, ref = visit.state.database, _ref(visit)
-    person = await users.find(database, ref)
-    if person is None:
-        raise NotFoundError("There is no person of this name.")
-    found = await sessions.listed(database, ref)
-    counts = await store.counts(database, [ref])
-    values: dict[str, Any] = {
-        "person": person,
-        "path": f"{PATH}/{person.name}",
-        "tokens": counts.get(ref, 0),
-        "sessions": found[:_SESSIONS],
-        "session_count": len(found),
-        "roles": _ROLES,
-        "role": roles.TITLES[person.role],
-        "permissions": [title for name, title in TITLES.items() if name in person.permissions],
-        "problem": problem,
-    }
-    return visit.page("people-person.html", status, **values)
 
 
 _NEEDS: Final = (TOKEN_MANAGE,)

@@ -18,9 +18,19 @@ _ONE: Final = f"{PATH}/{{id}}"
 _TYPES: Final[Sequence[EventType]] = get_args(EventType)
 
 
-async def listed(visit: PageContext) -> Reply:
+async def listed(visit: PageContext, status: int = 200, problem: str = "") -> Reply:
     """Page of every webhook, with the form of a new one."""
-    return await _list(visit)
+    form = visit.form
+    return visit.page(
+        "webhooks.html",
+        status,
+        webhooks=await webhooks.listed(visit.state.database),
+        types=[(type_, TYPES[type_][1]) for type_ in _TYPES],
+        url=form.one("url") if form else "",
+        chosen=form.all("types") if form else [],
+        problem=problem,
+        path=PATH,
+    )
 
 
 async def create(visit: PageContext) -> Reply:
@@ -39,13 +49,22 @@ async def create(visit: PageContext) -> Reply:
             write=write,
         )
     except (InputError, ConflictError) as error:
-        return await _list(visit, error.status, error.message.removeprefix("url: "))
+        return await listed(visit, error.status, error.message.removeprefix("url: "))
     return visit.page("webhooks-made.html", 201, made=made, path=PATH)
 
 
-async def show(visit: PageContext) -> Reply:
+async def show(visit: PageContext, status: int = 200, problem: str = "") -> Reply:
     """Page of one webhook, with its undelivered messages."""
-    return await _one(visit)
+    hook, lost = await webhooks.one(visit.state.database, _id(visit))
+    return visit.page(
+        "webhook.html",
+        status,
+        hook=hook,
+        lost=lost,
+        problem=problem,
+        path=PATH,
+        here=_path(hook.id),
+    )
 
 
 async def try_out(visit: PageContext) -> Reply:
@@ -54,9 +73,9 @@ async def try_out(visit: PageContext) -> Reply:
     try:
         tried = await webhooks.try_out(state.database, state.post, state.token_key, id_, visit.now)
     except ConflictError as error:
-        return await _one(visit, error.status, error.message)
+        return await show(visit, error.status, error.message)
     if tried.error is not None:
-        return await _one(visit, problem=f"The message was not delivered: {tried.error}.")
+        return await show(visit, problem=f"The message was not delivered: {tried.error}.")
     notice = f"The receiver answered {tried.status} after {tried.milliseconds} ms."
     return visit.redirect(_path(id_), notice)
 
@@ -88,33 +107,6 @@ def _id(visit: PageContext) -> str:
 
 def _path(id_: str) -> str:
     return f"{PATH}/{segment(id_)}"
-
-
-async def _list(visit: PageContext, status: int = 200, problem: str = "") -> Reply:
-    form = visit.form
-    return visit.page(
-        "webhooks.html",
-        status,
-        webhooks=await webhooks.listed(visit.state.database),
-        types=[(type_, TYPES[type_][1]) for type_ in _TYPES],
-        url=form.one("url") if form else "",
-        chosen=form.all("types") if form else [],
-        problem=problem,
-        path=PATH,
-    )
-
-
-async def _one(visit: PageContext, status: int = 200, problem: str = "") -> Reply:
-    hook, lost = await webhooks.one(visit.state.database, _id(visit))
-    return visit.page(
-        "webhook.html",
-        status,
-        hook=hook,
-        lost=lost,
-        problem=problem,
-        path=PATH,
-        here=_path(hook.id),
-    )
 
 
 _NEEDS: Final = (EVENTS_READ, TOKEN_MANAGE)

@@ -19,22 +19,8 @@ _PLACEHOLDER = "YOUR_TOKEN"
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
-async def show(visit: PageContext) -> Reply:
+async def show(visit: PageContext, steps: Sequence[CheckStep] = ()) -> Reply:
     """Page with the configuration of each client."""
-    return _page(visit)
-
-
-async def check(visit: PageContext) -> Reply:
-    """Send the endpoint a client's first requests, and show the answers."""
-    return _page(visit, await endpoint_check.checked(visit))
-
-
-async def back(visit: PageContext) -> Reply:
-    """Redirect to the form: a check is started by the form, and its address alone is no page."""
-    return visit.redirect(CONNECT_PATH)
-
-
-def _page(visit: PageContext, steps: Sequence[CheckStep] = ()) -> Reply:
     name = visit.query("client") or next(iter(AGENTS))
     agent = AGENTS.get(name)
     if agent is None:
@@ -59,6 +45,16 @@ def _page(visit: PageContext, steps: Sequence[CheckStep] = ()) -> Reply:
         tools=len(visit.state.tools),
         steps=steps,
     )
+
+
+async def check(visit: PageContext) -> Reply:
+    """Send the endpoint a client's first requests, and show the answers."""
+    return await show(visit, await endpoint_check.checked(visit))
+
+
+async def back(visit: PageContext) -> Reply:
+    """Redirect to the form: a check is started by the form, and its address alone is no page."""
+    return visit.redirect(CONNECT_PATH)
 
 
 def _is_local(server: str) -> bool:

@@ -87,7 +87,6 @@ async def failed(visit: PageContext) -> Reply:
         failures=await _failures(visit, found, place, _FAILURES_OF_A_PAGE),
         first=place == 0,
         scanned=source_overview.SCANNED,
-        may_see=visit.may(CATALOG_READ),
     )
 
 

@@ -126,12 +126,7 @@ class Check(NamedTuple):
 class About(NamedTuple):
     """Description of an entity."""
 
-    kind: str
-    title: str
-    name: str
     description: str
-    type: str
-    lifecycle: str
     tags: list[str]
     links: list[EntityLink]
     labels: list[tuple[str, str]]
@@ -155,12 +150,7 @@ def about(shown: EntityDetail, entity: Mapping[str, Any]) -> About:
     kind, namespace = ref.partition(":")[0], ref.partition(":")[2].partition("/")[0]
     fields = [_field(kind, namespace, name, spec[name]) for name in spec if name not in _HEAD]
     return About(
-        kind=kind,
-        title=(metadata.get("title") or "").strip() or metadata["name"],
-        name=metadata["name"],
         description=metadata.get("description") or "",
-        type=_text(spec.get("type")),
-        lifecycle=_text(spec.get("lifecycle")),
         tags=list(metadata.get("tags") or ())[:_ENTRIES],
         links=_links(metadata),
         labels=list((metadata.get("labels") or {}).items())[:_ENTRIES],
@@ -173,10 +163,6 @@ def about(shown: EntityDetail, entity: Mapping[str, Any]) -> About:
         checks=_checks(shown, kind),
         problems=[item["message"] for item in (entity.get("status") or {}).get("items", ())],
     )
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""
 
 
 def _links(metadata: Mapping[str, Any]) -> list[EntityLink]:

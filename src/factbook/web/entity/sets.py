@@ -68,53 +68,11 @@ async def revisions(visit: PageContext) -> Reply:
         path=_path(found.id),
         revisions=listed,
         known=await visit.known((found.updated_by, *made_by)),
-        can_restore=visit.may(SET_WRITE),
     )
 
 
-async def revision(visit: PageContext) -> Reply:
+async def revision(visit: PageContext, status: int = 200, problem: str | None = None) -> Reply:
     """Page with the difference of one revision."""
-    return await _revision(visit)
-
-
-async def restore(visit: PageContext) -> Reply:
-    """Restore the content of a revision as a new revision."""
-    found, number = await _set(visit), _revision_number(visit)
-    seen = _number(visit.sent.one("seen"), least=0)
-    state = visit.state
-    try:
-        _, outcome = await stored_sets.restore(
-            state.database,
-            found.id,
-            number,
-            Actor(visit.person.ref, visit.now),
-            # What was pushed since the page was shown is not undone unseen.
-            Guards(if_match=f'"{seen}"', take=visit.sent.one("take") == "yes"),
-            state.rules,
-            kept=state.settings.revisions_kept,
-            write=visit.writing(audit.of_restored(found.id, number)),
-        )
-    except (ConflictError, PreconditionFailedError) as error:
-        return await _revision(visit, error.status, problem=error.message)
-    assert outcome.written is not None
-    state.metrics.pushed(outcome.plan.changes)
-    notice = f"The set is what it was at revision {number}: {_counted(outcome.plan.changes)}."
-    return visit.redirect(f"{_path(found.id)}/revisions", notice)
-
-
-async def push(visit: PageContext) -> Reply:
-    """Page with shell commands to push this set."""
-    found = await _set(visit)
-    return visit.page(
-        "set-push.html",
-        set=found,
-        path=_path(found.id),
-        known=await visit.known([found.updated_by]),
-        lines=_push_lines(visit, found.id),
-    )
-
-
-async def _revision(visit: PageContext, status: int = 200, problem: str | None = None) -> Reply:
     found, number = await _set(visit), _revision_number(visit)
     after = visit.query("after")
     page = await changes.page(visit.state.database, found.id, number, after, _CHANGES)
@@ -137,6 +95,43 @@ async def _revision(visit: PageContext, status: int = 200, problem: str | None =
         more=f"{path}?{urlencode({'after': last})}" if page.more else None,
         problem=problem,
         can_restore=visit.may(SET_WRITE) and number != found.revision,
+    )
+
+
+async def restore(visit: PageContext) -> Reply:
+    """Restore the content of a revision as a new revision."""
+    found, number = await _set(visit), _revision_number(visit)
+    seen = _number(visit.sent.one("seen"), least=0)
+    state = visit.state
+    try:
+        _, outcome = await stored_sets.restore(
+            state.database,
+            found.id,
+            number,
+            Actor(visit.person.ref, visit.now),
+            # What was pushed since the page was shown is not undone unseen.
+            Guards(if_match=f'"{seen}"', take=visit.sent.one("take") == "yes"),
+            state.rules,
+            kept=state.settings.revisions_kept,
+            write=visit.writing(audit.of_restored(found.id, number)),
+        )
+    except (ConflictError, PreconditionFailedError) as error:
+        return await revision(visit, error.status, problem=error.message)
+    assert outcome.written is not None
+    state.metrics.pushed(outcome.plan.changes)
+    notice = f"The set is what it was at revision {number}: {_counted(outcome.plan.changes)}."
+    return visit.redirect(f"{_path(found.id)}/revisions", notice)
+
+
+async def push(visit: PageContext) -> Reply:
+    """Page with shell commands to push this set."""
+    found = await _set(visit)
+    return visit.page(
+        "set-push.html",
+        set=found,
+        path=_path(found.id),
+        known=await visit.known([found.updated_by]),
+        lines=_push_lines(visit, found.id),
     )
 
 
