@@ -2,6 +2,6 @@
 
 from factbook.web.routes import endpoints, nowhere
 from factbook.web.sign_in import first_start
-from factbook.web.site.site import Site
+from factbook.web.site.page_context import Site
 
 __all__ = ["Site", "endpoints", "first_start", "nowhere"]

@@ -26,10 +26,9 @@ from factbook.web.overview import OVERVIEW
 from factbook.web.sign_in.openid_sign_in import SIGNING_IN_ELSEWHERE
 from factbook.web.sign_in.password_sign_in import SIGNING_IN
 from factbook.web.site import assets
+from factbook.web.site.documentation import HELP
 from factbook.web.site.endpoint import OPEN, PageEndpoint, PageRoute
-from factbook.web.site.help import HELP
-from factbook.web.site.page_context import PageContext
-from factbook.web.site.site import Site
+from factbook.web.site.page_context import PageContext, Site
 
 
 async def _asset(visit: PageContext) -> Reply:

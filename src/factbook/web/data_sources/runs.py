@@ -13,7 +13,7 @@ from factbook.scheduling import gaps, runs
 from factbook.scheduling.gaps import CountedGap
 from factbook.scheduling.runs import RunRecord
 from factbook.web.data_sources import detail, table_rows
-from factbook.web.entity.fact_reasons import Reason, plain
+from factbook.web.entity.fact_values import Reason, plain
 from factbook.web.sign_in.password_sign_in import safe_path
 from factbook.web.site.endpoint import PageRoute
 from factbook.web.site.page_context import PageContext

@@ -21,9 +21,8 @@ from factbook.http.requests import Reply
 from factbook.integrations import catalog
 from factbook.web.charts import scales
 from factbook.web.charts.charts import line_chart
-from factbook.web.entity import fact_reasons, fact_values, page
-from factbook.web.entity.fact_reasons import Reason
-from factbook.web.entity.fact_values import Value
+from factbook.web.entity import fact_values, page
+from factbook.web.entity.fact_values import Reason, Value
 from factbook.web.entity.facts import placed
 from factbook.web.entity.page import EntityView
 from factbook.web.site.endpoint import PageRoute
@@ -150,7 +149,7 @@ def _now(asked: _FactContext) -> dict[str, Any]:
         return {"value": value, "reason": None, "at": kept or latest.written_at, "kept": kept}
     reason = (reason_of(name, latest.reasons) if latest else None) or NEVER_COLLECTED
     at = latest.written_at or None if latest else None
-    return {"value": None, "reason": fact_reasons.plain(reason), "at": at, "kept": None}
+    return {"value": None, "reason": fact_values.plain(reason), "at": at, "kept": None}
 
 
 def _drawn(
@@ -223,7 +222,7 @@ async def _table(
             HistoryRow(
                 row.written_at,
                 None if value is None else fact_values.shown(asked.fact, value),
-                None if reason is None else fact_reasons.plain(reason),
+                None if reason is None else fact_values.plain(reason),
                 row.version,
             )
         )

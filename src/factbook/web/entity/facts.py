@@ -20,9 +20,8 @@ from factbook.scheduling import runs
 from factbook.web.charts import scales
 from factbook.web.charts.charts import sparkline
 from factbook.web.charts.svg import ident_of
-from factbook.web.entity import fact_reasons, fact_values
-from factbook.web.entity.fact_reasons import Reason
-from factbook.web.entity.fact_values import Value
+from factbook.web.entity import fact_values
+from factbook.web.entity.fact_values import Reason, Value
 from factbook.web.site.formatting import entity_path, segment
 from factbook.web.site.page_context import PageContext
 
@@ -146,7 +145,7 @@ async def card(
     """Card of a source with its facts about the entity; facts with a history as sparklines."""
     path = f"{entity_path(ref)}/facts/{segment(source.id)}"
     if latest is None:
-        reason = fact_reasons.plain(NEVER_COLLECTED)
+        reason = fact_values.plain(NEVER_COLLECTED)
         return Card(source, path, None, down_since, [], reason, can_collect)
     lines = await _lines(visit, id_, source, latest, bytes_)
     groups = _groups(source, latest, path, lines)
@@ -200,7 +199,7 @@ def _groups(
                 )
             )
             continue
-        reason = fact_reasons.plain(reason_of(fact.name, latest.reasons) or NEVER_COLLECTED)
+        reason = fact_values.plain(reason_of(fact.name, latest.reasons) or NEVER_COLLECTED)
         if (title, reason) not in missing:
             missing[title, reason] = Unknown(reason, [])
             group.unknown.append(missing[title, reason])

@@ -204,7 +204,7 @@ def _row(listed: EntityRow) -> EntityListRow:
     metadata, spec = (document := _read(listed.document)).metadata, document.spec
     kind, _, rest = listed.ref.partition(":")
     owner = spec.owner if isinstance(spec.owner, str) else ""
-    owner_ref = owner_reference(owner, rest.partition("/")[0])
+    owner_ref = formatting.owner_reference(owner, rest.partition("/")[0])
     return EntityListRow(
         listed.ref,
         kind,
@@ -218,14 +218,6 @@ def _row(listed: EntityRow) -> EntityListRow:
         _one_line(metadata.description),
         listed.updated_at,
     )
-
-
-def owner_reference(owner: str, namespace: str) -> str | None:
-    """Reference of the owner that an entity of this namespace names; None if it is none."""
-    try:
-        return str(refs.parse(owner, kind="group", namespace=namespace)) if owner else None
-    except InputError:
-        return None
 
 
 def _one_line(text: str, longest: int = 200) -> str:

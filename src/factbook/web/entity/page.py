@@ -19,7 +19,6 @@ from factbook.scheduling import runs
 from factbook.web.data_sources import source_labels
 from factbook.web.entity import facts, relation_list
 from factbook.web.entity.about import about
-from factbook.web.entity.list import owner_reference
 from factbook.web.site import formatting
 from factbook.web.site.endpoint import PageRoute
 from factbook.web.site.page_context import PageContext
@@ -192,7 +191,7 @@ def frame(found: EntityView, tab: str) -> dict[str, Any]:
         "kind": kind,
         "kinds": [spec[name] for name in ("type", "lifecycle") if isinstance(spec.get(name), str)],
         "owner": owner,
-        "owner_ref": owner_reference(owner, rest.partition("/")[0]),
+        "owner_ref": formatting.owner_reference(owner, rest.partition("/")[0]),
         "tabs": [
             ("Overview", found.path, None),
             ("Relations", f"{found.path}/relations", len(found.relations)),

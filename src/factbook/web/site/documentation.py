@@ -1,4 +1,4 @@
-"""The documentation of this release as HTML: the files of `docs/`, with links kept local."""
+"""Help: the files of `docs/` of this release as pages, with links kept local."""
 
 import posixpath
 import re
@@ -12,7 +12,11 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from markupsafe import Markup, escape
 
+from factbook.errors import NotFoundError
+from factbook.http.requests import Reply, offloaded
+from factbook.web.site.endpoint import PageRoute
 from factbook.web.site.formatting import external, segment
+from factbook.web.site.page_context import PageContext
 
 PATH: Final = "/help"
 START: Final = "index"
@@ -128,3 +132,26 @@ def _parser() -> MarkdownIt:
 def _code(_renderer: Any, tokens: Sequence[Token], place: int, *_: Any) -> str:
     code = escape(tokens[place].content)
     return f'<div class="code"><pre tabindex="0"><code>{code}</code></pre></div>\n'
+
+
+async def show(visit: PageContext) -> Reply:
+    """Start page of the documentation."""
+    return await _page(visit, START)
+
+
+async def page(visit: PageContext) -> Reply:
+    """A page of the documentation; raises NotFoundError."""
+    return await _page(visit, visit.request.parameter("page"))
+
+
+async def _page(visit: PageContext, name: str) -> Reply:
+    found = await offloaded(document, name)
+    if found is None:
+        raise NotFoundError("The documentation has no such page.")
+    return visit.page("help.html", document=found, start=PATH, is_start=name == START)
+
+
+HELP: Final[Sequence[PageRoute]] = (
+    PageRoute("GET", PATH, show),
+    PageRoute("GET", f"{PATH}/{{page:path}}", page),
+)

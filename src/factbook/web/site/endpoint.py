@@ -5,11 +5,15 @@ any error becomes a page, and every answer carries the headers that keep other s
 """
 
 import gzip
+import hmac
 from collections.abc import Awaitable, Callable, Mapping
 from functools import lru_cache
 from typing import Final, NamedTuple
 from urllib.parse import quote
 
+from factbook.auth import sessions
+from factbook.auth.sessions import Session
+from factbook.auth.tokens import digest, is_noted
 from factbook.errors import (
     AuthenticationError,
     ConflictError,
@@ -25,9 +29,9 @@ from factbook.http import audit
 from factbook.http.pipeline import Pipeline
 from factbook.http.requests import Reply, Request, offloaded
 from factbook.http.trusted_hosts import client_address
-from factbook.web.site import forms, session
-from factbook.web.site.page_context import PageContext
-from factbook.web.site.site import Site
+from factbook.web.site import cookies, forms
+from factbook.web.site.forms import CSRF
+from factbook.web.site.page_context import PageContext, Site
 
 Handler = Callable[[PageContext], Awaitable[Reply]]
 
@@ -96,14 +100,14 @@ class PageEndpoint(Pipeline[PageRoute, PageContext]):
     async def answer(self, visit: PageContext, page: PageRoute | None) -> Reply:
         if page is None:
             raise self.no_method()
-        await session.find(visit)
+        await _find_session(visit)
         if page.needs is not None:
             if visit.session is None:
                 raise AuthenticationError("Sign in to see this page.")
             visit.require(*page.needs)
         if _is_form(visit.request):
             visit.form = await forms.read(visit.request)
-            session.check_form(visit)
+            _check_form(visit)
         return await self._finished(visit, await page.handler(visit))
 
     async def refused(self, visit: PageContext, error: FactbookError) -> Reply:
@@ -120,6 +124,44 @@ class PageEndpoint(Pipeline[PageRoute, PageContext]):
         headers = {**_HEADERS, **_PRIVATE, **tls, **reply.headers}
         reply = reply._replace(headers=headers, cookies=tuple(visit.set_cookies))
         return await compressed(reply, visit.request)
+
+
+async def _find_session(visit: PageContext) -> None:
+    """Find the session, and give the request the token that its forms carry."""
+    state = visit.state
+    value = visit.cookie(cookies.SESSION)
+    if value:
+        visit.session = await _alive(visit, digest(value, state.token_key))
+        if visit.session is None:
+            visit.drop_cookie(cookies.SESSION)
+    if visit.session is None:
+        value = visit.cookie(cookies.VISITOR)
+        if not value:
+            value = sessions.generate()
+            visit.keep_cookie(cookies.VISITOR, value)
+    visit.form_key = digest(f"form {value}", state.token_key)
+
+
+def _check_form(visit: PageContext) -> None:
+    """Raise NotAllowedError unless the form carries the token of the person's own page."""
+    sent = cookies.unmasked(visit.sent.raw(CSRF))
+    if not hmac.compare_digest(sent, visit.form_key):
+        raise NotAllowedError(
+            "The form is too old, comes from another site, or the browser keeps no cookies. "
+            "Open the page again and repeat what you did."
+        )
+
+
+async def _alive(visit: PageContext, hash_: str) -> Session | None:
+    state, now = visit.state, visit.now
+    state.database.refresh()
+    found = await sessions.find(state.database, hash_)
+    if found is None or not found.counts(now):
+        return None
+    if not (is_noted(found.used_at, now) or is_noted(state.touched.get(hash_, 0), now)):
+        state.touched[hash_] = now
+        state.spawn(state.database.write(lambda tx: sessions.touch(tx, hash_, now)))
+    return found
 
 
 def _refusal(visit: PageContext, path: str, error: FactbookError) -> Reply:

@@ -7,8 +7,10 @@ from urllib.parse import quote
 
 import msgspec
 
+from factbook.catalog import ref as refs
 from factbook.catalog.url import is_absolute
 from factbook.clock import ago, iso, span
+from factbook.errors import InputError
 
 _KINDS = {
     "airesource": "AI resource",
@@ -84,6 +86,14 @@ def short_ref(ref: str) -> str:
 def short_owner(ref: str) -> str:
     """Shorten the reference of an owner by its default: a group of the default namespace."""
     return short_ref(ref).removeprefix("group:")
+
+
+def owner_reference(owner: str, namespace: str) -> str | None:
+    """Reference of the owner that an entity of this namespace names; None if it is none."""
+    try:
+        return str(refs.parse(owner, kind="group", namespace=namespace)) if owner else None
+    except InputError:
+        return None
 
 
 def name_of(ref: str) -> str:

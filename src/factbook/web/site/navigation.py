@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from factbook.auth.permissions import AUDIT_READ, EVENTS_READ, SOURCE_WRITE, TOKEN_MANAGE
-from factbook.web.site import documentation
 
 
 class Section(NamedTuple):
@@ -42,27 +41,27 @@ _ADMINISTRATION = (
 
 # Which part of the documentation is about the pages below a path; the first that fits counts.
 _HELP = (
-    ("/catalog/", "pages#an-entity"),
-    ("/catalog", "pages#catalog"),
-    ("/sets", "how-to/push"),
-    ("/data-sources/new", "how-to/define-sources"),
-    ("/data-sources", "pages#data-sources"),
-    ("/connect/tools", "reference/tools"),
-    ("/connect", "how-to/connect"),
-    ("/administration/account/api-access", "pages#api-access"),
-    ("/administration/account", "how-to/people#local-accounts"),
-    ("/administration/people", "how-to/people"),
-    ("/administration/connections", "how-to/define-sources#make-a-connection"),
-    ("/administration/webhooks", "how-to/events#webhooks"),
-    ("/administration/audit", "how-to/people#the-audit"),
-    ("/help", documentation.START),
-    ("/", "pages"),
+    ("/catalog/", "/help/pages#an-entity"),
+    ("/catalog", "/help/pages#catalog"),
+    ("/sets", "/help/how-to/push"),
+    ("/data-sources/new", "/help/how-to/define-sources"),
+    ("/data-sources", "/help/pages#data-sources"),
+    ("/connect/tools", "/help/reference/tools"),
+    ("/connect", "/help/how-to/connect"),
+    ("/administration/account/api-access", "/help/pages#api-access"),
+    ("/administration/account", "/help/how-to/people#local-accounts"),
+    ("/administration/people", "/help/how-to/people"),
+    ("/administration/connections", "/help/how-to/define-sources#make-a-connection"),
+    ("/administration/webhooks", "/help/how-to/events#webhooks"),
+    ("/administration/audit", "/help/how-to/people#the-audit"),
+    ("/help", "/help"),
+    ("/", "/help/pages"),
 )
 
 
 def help_with(path: str) -> str:
     """Address of the documentation of the page at `path`."""
-    return documentation.address(next(name for below, name in _HELP if path.startswith(below)))
+    return next(address for below, address in _HELP if path.startswith(below))
 
 
 def groups(path: str, may: Callable[..., bool]) -> list[SectionGroup]:

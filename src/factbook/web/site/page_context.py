@@ -1,31 +1,74 @@
-"""One request for a page: its person, their permissions, and its response."""
+"""The site and one request for a page of it: its person, their permissions, and its response."""
 
-from collections.abc import Iterable
+import asyncio
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cache
 from http import HTTPStatus
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from starlette.types import ASGIApp
 
 from factbook import __version__, invisible
 from factbook.audit import trail
 from factbook.audit.trail import About, AuditEntry, Caller
+from factbook.auth.limits import RateLimit
 from factbook.auth.permissions import TITLES
 from factbook.auth.sessions import Session
 from factbook.catalog.store import detail
+from factbook.clock import MINUTE, SECOND
 from factbook.errors import NotAllowedError
 from factbook.http.context import State
 from factbook.http.requests import Reply, Request
 from factbook.storage import Write
-from factbook.web.charts.glyphs import kind_glyph, kind_shape
+from factbook.web.charts.svg import kind_glyph, kind_shape
 from factbook.web.site import assets, cookies, formatting, navigation
 from factbook.web.site.forms import Form
-from factbook.web.site.site import Site
+
+if TYPE_CHECKING:
+    # Heavy to import, and few configure a provider.
+    from factbook.auth.oidc.client import OpenID
+
+T = TypeVar("T")
 
 _NOTICE_SECONDS = 60
+# Wrong passwords a minute for one name, from browsers that are not known to it, and from each that
+# is; what one address may try is a setting.
+_WRONG_PASSWORDS = 10
+_AT_ONCE = 4
 
 THEMES = ("system", "light", "dark")
+
+
+@dataclass(eq=False)
+class Site:
+    """The service as pages see it; `openid` is None unless a provider is configured.
+
+    `application` is the whole application, including the pages.
+    """
+
+    state: State
+    openid: "OpenID | None" = None
+    wrong_passwords: RateLimit = field(init=False)
+    known_browsers: RateLimit = field(init=False)
+    application: ASGIApp = field(init=False)
+    hashing: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_AT_ONCE))
+
+    def __post_init__(self) -> None:
+        rate = _WRONG_PASSWORDS * SECOND / MINUTE
+        self.wrong_passwords = RateLimit(rate, _WRONG_PASSWORDS, self.state.clock)
+        self.known_browsers = RateLimit(rate, _WRONG_PASSWORDS, self.state.clock)
+
+    async def slow(self, function: Callable[..., T], *arguments: object) -> T:
+        """Run a password function on a thread, few at a time, as each takes 64 MiB."""
+        async with self.hashing:
+            return await asyncio.to_thread(function, *arguments)
+
+    @property
+    def is_secure(self) -> bool:
+        """True if people reach the service over TLS, as far as the settings say."""
+        return (self.state.settings.public_url or "").startswith("https://")
 
 
 @dataclass
