@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from factbook.catalog.store.conditions import EntityRange
 from factbook.clock import DAY
 from factbook.facts import removal, store
 from factbook.facts.datasource import DataSource
@@ -138,8 +139,12 @@ async def collected(database: Database) -> None:
 
 
 async def refs(database: Database, **arguments: Any) -> list[str]:
-    rows = await store.page(database, SOURCE, **{"limit": 10, **arguments})
-    return [row.ref for row in rows]
+    return [row.ref for row in await tracked(database, **arguments)]
+
+
+async def tracked(database: Database, **arguments: Any) -> list[store.Tracked]:
+    pages = store.pages(database, SOURCE, EntityRange(**{"limit": 10, **arguments}))
+    return [row async for page in pages for row in page]
 
 
 @pytest.mark.spec("facts.tracked")
@@ -152,13 +157,13 @@ async def test_tracked_entities_have_a_value_and_are_ordered_by_reference(
         "component:default/a",
         "component:other/a",
     ]
-    assert await store.count(database, SOURCE, 10) == 3
-    assert await store.count(database, SOURCE, 2) == 2
+    assert await store.count(database, SOURCE, EntityRange(), 10) == 3
+    assert await store.count(database, SOURCE, EntityRange(), 2) == 2
 
 
 async def test_a_page_holds_stored_facts_and_their_time(database: Database) -> None:
     await collected(database)
-    [row] = await store.page(database, SOURCE, kind="api", limit=10)
+    [row] = await tracked(database, kind="api")
     assert msgspec.json.encode(row.facts) == b'{"lines":2}'
     assert row.brought_at == NOW
 
@@ -166,9 +171,9 @@ async def test_a_page_holds_stored_facts_and_their_time(database: Database) -> N
 async def test_kind_and_namespace_narrow_a_page_and_the_count(database: Database) -> None:
     await collected(database)
     assert await refs(database, kind="component", namespace="other") == ["component:other/a"]
-    assert await store.count(database, SOURCE, 10, kind="component") == 2
-    assert await store.count(database, SOURCE, 10, namespace="default") == 2
-    assert await store.count(database, SOURCE, 10, kind="system") == 0
+    assert await store.count(database, SOURCE, EntityRange("component"), 10) == 2
+    assert await store.count(database, SOURCE, EntityRange(namespace="default"), 10) == 2
+    assert await store.count(database, SOURCE, EntityRange("system"), 10) == 0
 
 
 async def test_pages_go_on_after_the_last_reference(database: Database) -> None:
@@ -180,7 +185,7 @@ async def test_pages_go_on_after_the_last_reference(database: Database) -> None:
 
 async def test_all_pages_together_are_every_tracked_entity(database: Database) -> None:
     await collected(database)
-    rows = [row async for page in store.pages(database, SOURCE, kind="component") for row in page]
+    rows = await tracked(database, kind="component", limit=None)
     assert [row.ref for row in rows] == ["component:default/a", "component:other/a"]
 
 

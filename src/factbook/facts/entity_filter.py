@@ -12,7 +12,7 @@ import msgspec
 
 from factbook.catalog.ref import DEFAULT_NAMESPACE
 from factbook.catalog.search import EXISTS, flatten, text
-from factbook.catalog.store.conditions import SQL, AllOf, AnyOf, Condition, Has, Not
+from factbook.catalog.store.conditions import SQL, AllOf, AnyOf, Condition, EntityRange, Has, Not
 
 EntityFilter = Sequence[Mapping[str, Any]]
 
@@ -57,11 +57,12 @@ def where(entity_filter: EntityFilter) -> SQL:
     return f"({sql})", values
 
 
-def narrowed(entity_filter: EntityFilter | None, **columns: str | None) -> SQL:
-    """Additional conditions on `entities e`: the columns that are not None, and the filter, if any.
+def narrowed(entity_filter: EntityFilter | None, wanted: EntityRange) -> SQL:
+    """Additional conditions on `entities e`: kind and namespace, and the filter, if any.
 
     The text begins with AND, or is empty.
     """
+    columns = {"kind": wanted.kind, "namespace": wanted.namespace}
     given = {name: value for name, value in columns.items() if value is not None}
     sql = "".join(f" AND e.{name} = ?" for name in given)
     if entity_filter is None:

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from factbook.catalog.store.conditions import SQL
+from factbook.catalog.store.conditions import SQL, EntityRange
 from factbook.facts import changes, entity_filter
 from factbook.facts.changes import Before
 from factbook.facts.datasource import DataSource
@@ -24,7 +24,6 @@ __all__ = [
     "latest_by_ref",
     "latest_for_entity",
     "latest_of_ref",
-    "page",
     "pages",
     "record",
     "record_many",
@@ -149,49 +148,20 @@ async def latest_of_ref(database: Database, ref: str) -> dict[str, Latest]:
     return {source_id: _latest(*row) for source_id, *row in rows}
 
 
-async def page(
-    database: Database,
-    source: DataSource,
-    *,
-    kind: str | None = None,
-    namespace: str | None = None,
-    after: str = "",
-    limit: int,
-) -> list[Tracked]:
-    """Up to `limit` tracked entities with a reference after `after`, ordered by reference."""
-    tracked, parameters = _tracked_by(source, kind=kind, namespace=namespace)
-    sql = f"{_TRACKED}{tracked} AND e.ref > ? ORDER BY e.ref LIMIT ?"
-    rows = await database.all(sql, (*parameters, after, limit))
-    return [_tracked(*row) for row in rows]
-
-
 async def pages(
-    database: Database,
-    source: DataSource,
-    *,
-    kind: str | None = None,
-    namespace: str | None = None,
-    after: str = "",
-    limit: int | None = None,
+    database: Database, source: DataSource, wanted: EntityRange
 ) -> AsyncIterator[list[Tracked]]:
-    """Every tracked entity after `after`, from one snapshot, ordered by reference."""
-    tracked, parameters = _tracked_by(source, kind=kind, namespace=namespace)
-    bound, most = ("", ()) if limit is None else (" LIMIT ?", (limit,))
+    """Tracked entities, from one snapshot, ordered by reference."""
+    tracked, parameters = _tracked_by(source, wanted)
+    bound, most = ("", ()) if wanted.limit is None else (" LIMIT ?", (wanted.limit,))
     sql = f"{_TRACKED}{tracked} AND e.ref > ? ORDER BY e.ref{bound}"
-    async for rows in database.pages(sql, (*parameters, after, *most)):
+    async for rows in database.pages(sql, (*parameters, wanted.after, *most)):
         yield [_tracked(*row) for row in rows]
 
 
-async def count(
-    database: Database,
-    source: DataSource,
-    most: int,
-    *,
-    kind: str | None = None,
-    namespace: str | None = None,
-) -> int:
+async def count(database: Database, source: DataSource, wanted: EntityRange, most: int) -> int:
     """The number of tracked entities, counted up to `most`."""
-    tracked, parameters = _tracked_by(source, kind=kind, namespace=namespace)
+    tracked, parameters = _tracked_by(source, wanted)
     # The number is no parameter: PostgreSQL's plan for any number is one for all entities.
     sql = f"SELECT COUNT(*) FROM (SELECT 1 {_FROM}{tracked} LIMIT {most}) found"
     row = await database.one(sql, parameters)
@@ -234,9 +204,9 @@ def _brought_at(facts: str, written_at: int, kept: str) -> int | None:
     return _latest(facts, "{}", "", written_at, kept).brought_at
 
 
-def _tracked_by(source: DataSource, **columns: str | None) -> SQL:
-    """The condition for tracked entities: the source's filter and the columns not None."""
-    sql, values = entity_filter.narrowed(source.entity_filter, **columns)
+def _tracked_by(source: DataSource, wanted: EntityRange) -> SQL:
+    """The condition for tracked entities, which match the source's filter."""
+    sql, values = entity_filter.narrowed(source.entity_filter, wanted)
     return sql, [source.id, *values]
 
 

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from factbook.catalog.store.conditions import SQL
+from factbook.catalog.store.conditions import SQL, EntityRange
 from factbook.errors import UnavailableError
 from factbook.facts import entity_filter
 from factbook.facts.datasource import DataSource
@@ -59,27 +59,21 @@ def by_place(reasons: str | msgspec.Raw) -> Reasons:
 
 
 async def pages(
-    database: Database,
-    source: DataSource,
-    *,
-    kind: str | None,
-    namespace: str | None,
-    after: str,
-    limit: int | None,
+    database: Database, source: DataSource, wanted: EntityRange
 ) -> AsyncIterator[list[tuple[str, str]]]:
-    """References of entities without facts after `after`, in order, with the stored reasons."""
-    sql, values = _of(source, kind, namespace)
-    bound, most = ("", ()) if limit is None else (" LIMIT ?", (limit,))
+    """References of entities without facts, in order, with the stored reasons."""
+    sql, values = _of(source, wanted)
+    bound, most = ("", ()) if wanted.limit is None else (" LIMIT ?", (wanted.limit,))
     text = f"SELECT e.ref, {_REASONS} {sql} AND e.ref > ? ORDER BY e.ref{bound}"
-    async for rows in database.pages(text, (*values, after, *most)):
+    async for rows in database.pages(text, (*values, wanted.after, *most)):
         yield [(ref, reasons) for ref, reasons in rows]
 
 
 async def count(
-    database: Database, source: DataSource, most: int, *, kind: str | None, namespace: str | None
+    database: Database, source: DataSource, wanted: EntityRange, most: int
 ) -> UnknownCount:
     """The number of entities without facts, up to `most`; none are counted if it takes too long."""
-    sql, values = _of(source, kind, namespace)
+    sql, values = _of(source, wanted)
     # The number is no parameter: PostgreSQL's plan for any number is one for all entities.
     found = f"SELECT {_REASONS} AS reasons {sql} LIMIT {most}"
     try:
@@ -94,8 +88,8 @@ async def count(
     return UnknownCount(dict(counted), entities, is_whole=entities < most)
 
 
-def _of(source: DataSource, kind: str | None, namespace: str | None) -> SQL:
-    narrowed, values = entity_filter.narrowed(source.entity_filter, kind=kind, namespace=namespace)
+def _of(source: DataSource, wanted: EntityRange) -> SQL:
+    narrowed, values = entity_filter.narrowed(source.entity_filter, wanted)
     return f"{_FROM}{narrowed}", [source.id, *values]
 
 

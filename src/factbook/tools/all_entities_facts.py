@@ -8,6 +8,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from factbook import invisible
 from factbook.catalog.store import by_ref
+from factbook.catalog.store.conditions import EntityRange
 from factbook.errors import ToolError
 from factbook.facts import store, unknown
 from factbook.facts.datasource import DataSource
@@ -73,9 +74,9 @@ async def run(arguments: AllArguments, context: Context) -> str:
     rows = entity_rows.lacking if arguments.unknown else known
     # Joined once at the end: an answer may be many megabytes.
     texts = [f'{head(source)},"entities":[']
-    taken, last, more = 0, "", False
+    limit, taken, last, more = selection.entities.limit, 0, "", False
     async for found in rows(source, selection, context):
-        page = found if selection.limit is None else found[: selection.limit - taken]
+        page = found if limit is None else found[: limit - taken]
         more = len(page) < len(found)
         if page:
             texts += ["," if taken else "", _entries(page)]
@@ -89,20 +90,15 @@ async def _tail(
     arguments: AllArguments, source: DataSource, selection: Selection, context: Context
 ) -> str:
     """The additional members with counts of entities."""
-    lacking = _NONE
-    wanted = selection.limit is not None if arguments.unknown else not selection.after
+    lacking, entities = _NONE, selection.entities
+    is_page = entities.limit is not None
+    wanted = is_page if arguments.unknown else not entities.after
     if wanted and not catalog.answers(source.id):
-        lacking = await unknown.count(
-            context.database,
-            source,
-            _COUNTED + 1,
-            kind=selection.kind,
-            namespace=selection.namespace,
-        )
+        lacking = await unknown.count(context.database, source, entities, _COUNTED + 1)
     if arguments.unknown:
         total = lacking.entities if lacking.is_whole else _COUNTED + 1
-        return _total(total) if selection.limit is not None else ""
-    known = "" if selection.limit is None else _total(await _count(source, selection, context))
+        return _total(total) if is_page else ""
+    known = _total(await _count(source, entities, context)) if is_page else ""
     return known + (_unknown_entities(lacking) if lacking is not _NONE else "")
 
 
@@ -116,12 +112,11 @@ def _unknown_entities(found: unknown.UnknownCount) -> str:
     return f',"unknownEntities":{encode(told | more)}'
 
 
-async def _count(source: DataSource, selection: Selection, context: Context) -> int:
+async def _count(source: DataSource, entities: EntityRange, context: Context) -> int:
     """Count the tracked entities of all pages, up to one more than is reported."""
-    kind, namespace, most = selection.kind, selection.namespace, _COUNTED + 1
     if catalog.answers(source.id):
-        return await by_ref.count(context.database, kind, namespace, most)
-    return await store.count(context.database, source, most, kind=kind, namespace=namespace)
+        return await by_ref.count(context.database, entities, _COUNTED + 1)
+    return await store.count(context.database, source, entities, _COUNTED + 1)
 
 
 def _entries(rows: list[Row]) -> str:
@@ -137,7 +132,7 @@ def _selection(arguments: AllArguments) -> Selection:
     after = "" if arguments.cursor is UNSET else _after(arguments.cursor)
     limit = None if arguments.limit is UNSET else min(arguments.limit, _MOST)
     kept = None if arguments.facts is UNSET else frozenset(arguments.facts)
-    return Selection(kind, namespace, after, limit, kept)
+    return Selection(EntityRange(kind, namespace, after, limit), kept)
 
 
 def _after(cursor: str) -> str:

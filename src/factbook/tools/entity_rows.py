@@ -7,6 +7,7 @@ from typing import NamedTuple
 import msgspec
 
 from factbook.catalog.store import by_ref
+from factbook.catalog.store.conditions import EntityRange
 from factbook.facts import store, unknown
 from factbook.facts.datasource import DataSource
 from factbook.facts.store import Tracked
@@ -18,25 +19,23 @@ Row = tuple[str, str]  # a reference, and the JSON text that follows it in its e
 
 
 class Selection(NamedTuple):
-    """A selection of entities and facts of a source; None and empty text select all."""
+    """A selection of entities and facts of a source; None keeps all facts."""
 
-    kind: str | None
-    namespace: str | None
-    after: str
-    limit: int | None
+    entities: EntityRange
     kept: frozenset[str] | None
 
     @property
-    def most(self) -> int | None:
-        """The number of rows to read: one more than wanted, to detect a next page."""
-        return None if self.limit is None else self.limit + 1
+    def read(self) -> EntityRange:
+        """The entities to read: one more than wanted, to detect a next page."""
+        limit = self.entities.limit
+        return self.entities._replace(limit=None if limit is None else limit + 1)
 
 
 async def own(
     source: DataSource, selection: Selection, context: Context
 ) -> AsyncIterator[list[Row]]:
     """The entities with the catalog's own facts."""
-    kind, namespace, after, _, kept = selection
+    kept = selection.kept
 
     # Thousands of entities share a few of these.
     @lru_cache(maxsize=1024)
@@ -45,9 +44,7 @@ async def own(
         return end(facts if kept is None else _keep(members(facts), kept), time, {})
 
     owners = catalog.looks_for_owners(source.id)
-    pages = by_ref.complying_pages(
-        context.database, kind, namespace, after, selection.most, owners=owners
-    )
+    pages = by_ref.complying_pages(context.database, selection.read, owners=owners)
     async for page in pages:
         yield [(ref, text(bits, time)) for ref, bits, time in page]
 
@@ -56,7 +53,7 @@ async def tracked(
     source: DataSource, selection: Selection, context: Context
 ) -> AsyncIterator[list[Row]]:
     """The entities with stored facts or reasons."""
-    kind, namespace, after, _, kept = selection
+    kept = selection.kept
     names = [fact.name for fact in source.schema]
     all_names = frozenset(names)
 
@@ -67,15 +64,7 @@ async def tracked(
         facts = bytes(item.facts).decode() if kept is None else _keep(found, kept)
         return end(facts, item.brought_at, unknown.shown(names, found, stored, kept))
 
-    pages = store.pages(
-        context.database,
-        source,
-        kind=kind,
-        namespace=namespace,
-        after=after,
-        limit=selection.most,
-    )
-    async for page in pages:
+    async for page in store.pages(context.database, source, selection.read):
         yield [(item.ref, text(item)) for item in page]
 
 
@@ -85,7 +74,7 @@ async def lacking(
     """The entities that the source is about without any value of it."""
     if catalog.answers(source.id):  # it has values of all of them
         return
-    kind, namespace, after, _, kept = selection
+    kept = selection.kept
     names = [fact.name for fact in source.schema]
 
     # Thousands of entities share a few of these.
@@ -93,15 +82,7 @@ async def lacking(
     def text(reasons: str) -> str:
         return end("{}", None, unknown.shown(names, (), unknown.by_place(reasons), kept))
 
-    pages = unknown.pages(
-        context.database,
-        source,
-        kind=kind,
-        namespace=namespace,
-        after=after,
-        limit=selection.most,
-    )
-    async for page in pages:
+    async for page in unknown.pages(context.database, source, selection.read):
         yield [(ref, text(reasons)) for ref, reasons in page]
 
 

@@ -20,6 +20,7 @@ from factbook.api.openapi.parameters import (
 )
 from factbook.catalog import ref as refs
 from factbook.catalog.store import by_ref as catalog_reading
+from factbook.catalog.store.conditions import EntityRange
 from factbook.catalog.validation import deeper_than
 from factbook.clock import iso, milliseconds
 from factbook.collection import run_now
@@ -202,13 +203,14 @@ async def _latest_of(state: SourceContext, source: DataSource, ref: str) -> Enti
 async def _latest_page(
     state: SourceContext, source: DataSource, after: str, limit: int
 ) -> list[EntityFacts]:
+    wanted = EntityRange(after=after, limit=limit)
     if catalog.answers(source.id):
-        pages = catalog_reading.complying_pages(state.database, None, None, after, limit)
+        pages = catalog_reading.complying_pages(state.database, wanted)
         return [_own(source, *row) async for rows in pages for row in rows]
-    found = await store.page(state.database, source, after=after, limit=limit)
     return [
         {"entityRef": one.ref, "facts": one.facts, "timestamp": iso(one.brought_at)}
-        for one in found
+        async for rows in store.pages(state.database, source, wanted)
+        for one in rows
     ]
 
 

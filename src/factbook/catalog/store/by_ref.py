@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 from typing import NamedTuple
 
 from factbook.catalog.compliance import HAS_OWNER_RELATION, OWNER_EXISTS
-from factbook.catalog.store.conditions import Condition, narrowed
+from factbook.catalog.store.conditions import Condition, EntityRange, narrowed
 from factbook.catalog.store.documents import COLUMNS, StoredEntity
 from factbook.storage import Database, Transaction
 
@@ -82,26 +82,20 @@ async def complying(database: Database, ref: str) -> Complying | None:
 
 
 async def complying_pages(
-    database: Database,
-    kind: str | None,
-    namespace: str | None,
-    after: str,
-    limit: int | None,
-    *,
-    owners: bool = True,
+    database: Database, wanted: EntityRange, *, owners: bool = True
 ) -> AsyncIterator[list[tuple[str, int, int]]]:
-    """Rows of Complying for a kind and namespace, by reference, from one snapshot.
+    """Rows of Complying, by reference, from one snapshot.
 
     Without `owners` the OWNER_EXISTS bit is not looked up, which is faster.
     """
-    where, parameters = narrowed(kind, namespace)
+    where, parameters = narrowed(wanted.kind, wanted.namespace)
+    after, left = wanted.after, wanted.limit
     bits = COMPLIANCE if owners else "e.compliance"
     sql = (
         "SELECT LIST_OF(ref), LIST_OF(compliance), LIST_OF(updated_at) FROM ("
         f"SELECT e.ref, {bits} AS compliance, e.updated_at FROM entities e WHERE {where} "
         "AND ref > ? ORDER BY ref LIMIT ?) found"
     )
-    left = limit
     async with database.moment() as moment:
         while left is None or left > 0:
             size = _PORTION if left is None else min(left, _PORTION)
@@ -131,9 +125,9 @@ def compliance_of(transaction: Transaction, ids: list[int]) -> list[tuple[int, i
     return [(row[0], row[1]) for row in rows]
 
 
-async def count(database: Database, kind: str | None, namespace: str | None, most: int) -> int:
+async def count(database: Database, wanted: EntityRange, most: int) -> int:
     """Count the entities of a kind and namespace, up to `most`."""
-    where, parameters = narrowed(kind, namespace)
+    where, parameters = narrowed(wanted.kind, wanted.namespace)
     some = f"SELECT 1 FROM entities WHERE {where} LIMIT {most}"
     row = await database.one(f"SELECT count(*) FROM ({some}) found", parameters)
     return row[0] if row else 0

@@ -6,7 +6,7 @@ Keys are dotted paths of the index (catalog/search.py); keys and values are in l
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 from factbook.catalog import search
 from factbook.catalog.relations import REVERSE, STATED
@@ -214,3 +214,12 @@ def narrowed(kind: str | None, namespace: str | None) -> tuple[str, list[object]
     # A kind, and a namespace of it, is a range of references, which one index covers.
     prefix = f"{kind}:" if namespace is None else f"{kind}:{namespace}/"
     return "ref >= ? AND ref < ?", [prefix, prefix[:-1] + chr(ord(prefix[-1]) + 1)]
+
+
+class EntityRange(NamedTuple):
+    """Entities of a kind and a namespace, None for any: up to `limit` after a reference."""
+
+    kind: str | None = None
+    namespace: str | None = None
+    after: str = ""
+    limit: int | None = None
