@@ -28,9 +28,9 @@ from factbook.http.trusted_hosts import Hosts, Proxies
 from factbook.integrations import SOURCES
 from factbook.integrations.integration import Integration
 from factbook.observability import Tracing
-from factbook.observability.metrics import CountedDatabase, Metrics
+from factbook.observability.metrics import Metrics
 from factbook.settings import Settings, load
-from factbook.storage import Database
+from factbook.storage import Database, observed
 from factbook.tools import TOOLS, Tool
 from factbook.webhooks import GuardedPost, adopt
 
@@ -82,7 +82,7 @@ class Application(Backend):
     async def running(self) -> AsyncIterator[State]:
         """Open all resources, serve, and close them in reverse order."""
         async with self.opened() as opened:
-            state = self._state(CountedDatabase(opened, self._metrics.load))
+            state = self._state(observed(opened, self._metrics.load))
             await adopt(state.database, state.token_key)
             openid = self._provider()
             self._router = _routed(state, openid, self._tracing)

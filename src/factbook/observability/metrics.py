@@ -8,12 +8,11 @@ import asyncio
 import time
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable
-from typing import Final, TypeVar
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Final
 
-from factbook.storage import Database, Transaction
-
-T = TypeVar("T")
+from factbook.storage.observation import Running
 
 _SECONDS: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 60)
 _BOUNDS: Final = (*(str(bound) for bound in _SECONDS), "+Inf")
@@ -53,9 +52,17 @@ class _Write:
         self.asked = time.perf_counter()
         self.begun: float | None = None
 
+    def running(self) -> AbstractContextManager[None]:
+        """Note the start of the transaction."""
+        # One that is run again does not wait again.
+        self.begun = self.begun or time.perf_counter()
+        return nullcontext()
+
 
 class Load:
-    """Measures waiting and running times in this process."""
+    """Measures waiting and running times in this process, as an observer of its database."""
+
+    statement: None = None  # only writes are measured
 
     def __init__(self) -> None:
         self.lag = Durations()
@@ -67,6 +74,19 @@ class Load:
     def waiting(self) -> int:
         """Writes that wait for their turn."""
         return sum(one.begun is None for one in self.open)
+
+    @contextmanager
+    def write(self) -> Iterator[Running]:
+        """Measure a write from the moment it is asked for."""
+        this = _Write()
+        self.open.add(this)
+        try:
+            yield this.running
+        finally:
+            self.open.discard(this)
+            if this.begun is not None:
+                self.waits.add(this.begun - this.asked)
+                self.writes.add(time.perf_counter() - this.begun)
 
     async def watch(self) -> None:
         """Measure the lag of the event loop until cancelled."""
@@ -121,35 +141,3 @@ class Metrics:
     def posted(self, outcome: str) -> None:
         """Count one message to a webhook."""
         self.messages[outcome] += 1
-
-
-class CountedDatabase:
-    """Database wrapper that measures writes; everything else is passed through."""
-
-    def __init__(self, inner: Database, load: Load) -> None:
-        self._inner = inner
-        self._load = load
-        self.dialect, self.remembered = inner.dialect, inner.remembered
-        self.one, self.all, self.search = inner.one, inner.all, inner.search
-        self.find, self.refresh = inner.find, inner.refresh
-        self.pages, self.text, self.moment = inner.pages, inner.text, inner.moment
-        self.apart, self.check, self.trouble = inner.apart, inner.check, inner.trouble
-        self.reads, self.close = inner.reads, inner.close
-
-    async def write(self, function: Callable[[Transaction], T]) -> T:
-        """Run `function` in a measured transaction and return its result."""
-        this, load = _Write(), self._load
-
-        def work(transaction: Transaction) -> T:
-            # One that is run again does not wait again.
-            this.begun = this.begun or time.perf_counter()
-            return function(transaction)
-
-        load.open.add(this)
-        try:
-            return await self._inner.write(work)
-        finally:
-            load.open.discard(this)
-            if this.begun is not None:
-                load.waits.add(this.begun - this.asked)
-                load.writes.add(time.perf_counter() - this.begun)

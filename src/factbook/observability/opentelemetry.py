@@ -20,8 +20,8 @@ from starlette.types import ASGIApp
 
 from factbook.errors import ConfigurationError
 from factbook.observability import Tracing, otel_spans, traced_requests
-from factbook.observability.traced_database import TracedDatabase
-from factbook.storage import Database
+from factbook.observability.statement_spans import StatementSpans
+from factbook.storage import Database, observed
 from factbook.tools import Tool
 
 log = structlog.get_logger("factbook.traces")
@@ -39,7 +39,7 @@ class OpenTelemetry(Tracing):
         self.tracer = self._maker = otel_spans.SpanMaker(self._provider, ids)
 
     def database(self, database: Database) -> Database:
-        return TracedDatabase(database, self._maker.tracer)
+        return observed(database, StatementSpans(self._maker.tracer, database.dialect))
 
     def endpoints(self, endpoints: Mapping[str, ASGIApp]) -> Mapping[str, ASGIApp]:
         return {
