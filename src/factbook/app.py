@@ -14,7 +14,7 @@ from factbook.api.mcp import descriptions
 from factbook.auth.limits import RateLimit
 from factbook.auth.tokens import token_key
 from factbook.backend import Backend
-from factbook.catalog.sets import PushRules
+from factbook.catalog.push_rules import PushRules
 from factbook.clock import Clock
 from factbook.datasources.clients import Connect
 from factbook.facts.datasource import DataSource

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from factbook.catalog.annotations import Annotator, path_segment
+from factbook.catalog.push_rules import Annotator, path_segment
 
 ANNOTATOR = Annotator("widget", "example.com")
 SET = "example.com/entity-set"

@@ -9,9 +9,9 @@ import msgspec
 import pytest
 
 from factbook.catalog import compliance, relations
-from factbook.catalog.annotations import Annotator
+from factbook.catalog.push_rules import Annotator, PushRules
 from factbook.catalog.search import flatten
-from factbook.catalog.sets import PushRules, prepare, prepare_one
+from factbook.catalog.sets import prepare, prepare_one
 from factbook.catalog.store import stored_sets
 from factbook.catalog.store.apply import Actor
 from factbook.catalog.store.diff import Guards

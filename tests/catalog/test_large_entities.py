@@ -6,10 +6,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from factbook.catalog.annotations import Annotator
-from factbook.catalog.entity_limits import EntityLimits
 from factbook.catalog.piecewise import PIECE
-from factbook.catalog.sets import Prepared, PushRules, prepare, prepare_one
+from factbook.catalog.push_rules import Annotator, EntityLimits, PushRules
+from factbook.catalog.sets import Prepared, prepare, prepare_one
 from factbook.catalog.store import by_ref, stored_sets
 from factbook.catalog.store.apply import Actor
 from factbook.catalog.store.diff import Guards

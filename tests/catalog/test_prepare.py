@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from factbook.catalog.annotations import Annotator
-from factbook.catalog.sets import PreparedPush, PushRules, decode_body, prepare
+from factbook.catalog.push_rules import Annotator, PushRules
+from factbook.catalog.sets import PreparedPush, decode_body, prepare
 from factbook.errors import InputError, InvalidItemsError, PayloadTooLargeError
 from tests.service import component, resource
 

@@ -8,7 +8,7 @@ import msgspec
 
 from factbook.api.catalog.projection import Projection
 from factbook.catalog import predicates, ref, relations, search, sets, strict, validation
-from factbook.catalog.annotations import Annotator
+from factbook.catalog.push_rules import Annotator, PushRules
 from factbook.catalog.store.index_rows import Derived
 from factbook.cli import documents as files
 from factbook.cli.sources import recordings
@@ -33,7 +33,7 @@ from tests.fuzz.folders import folder
 from tests.fuzz.promises import check_told, json, lines, text, tried
 from tests.fuzz.target import Target
 
-_RULES = sets.PushRules(Annotator("factbook", "factbook"))
+_RULES = PushRules(Annotator("factbook", "factbook"))
 _ENTITY: dict[str, Any] = {
     "kind": "Component",
     "metadata": {"name": "web", "annotations": {"ci/id": "7", "far": "../../x"}, "tags": ["a", ""]},

@@ -3,7 +3,7 @@
 from urllib.parse import unquote
 
 from factbook.auth import tokens, users
-from factbook.catalog import annotations, filters, location, ref, strict, url
+from factbook.catalog import filters, location, push_rules, ref, strict, url
 from factbook.clock import DAY, iso, milliseconds
 from factbook.integrations import locations
 from factbook.scheduling import crontab
@@ -26,7 +26,7 @@ def reference(data: bytes) -> None:
         if found is None:
             continue
         assert ref.EntityRef.of(*found) == found
-        segment = annotations.path_segment(str(found))
+        segment = push_rules.path_segment(str(found))
         assert "/" not in segment
         assert unquote(segment) == str(found)
         if not _is_ambiguous(found):

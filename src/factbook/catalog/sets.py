@@ -5,17 +5,14 @@ Every item is checked before anything is written, and all problems are reported 
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import msgspec
 
 from factbook.catalog import advice, kinds, relations, validation
-from factbook.catalog.annotations import Annotator
-from factbook.catalog.entity_limits import DEFAULT_LIMITS, EntityLimits
+from factbook.catalog.push_rules import PushRules
 from factbook.catalog.ref import DEFAULT_NAMESPACE, EntityRef
 from factbook.errors import InputError, InvalidItemsError, PayloadTooLargeError
-from factbook.settings import Settings
 
 _encode = msgspec.json.Encoder().encode
 
@@ -53,28 +50,6 @@ class Body(msgspec.Struct, forbid_unknown_fields=True):
 _body = msgspec.json.Decoder(Body)
 
 
-@dataclass(frozen=True)
-class PushRules:
-    """Settings for checking and annotating pushed entities."""
-
-    annotator: Annotator
-    strict_names: bool = False
-    max_items: int = 100_000
-    max_depth: int = 64
-    limits: EntityLimits = DEFAULT_LIMITS
-
-    @classmethod
-    def of(cls, settings: Settings) -> Self:
-        """The rules given by the settings."""
-        return cls(
-            Annotator(settings.push_word, settings.annotation_domain),
-            strict_names=settings.entity_names == "strict",
-            max_items=settings.max_set_items,
-            max_depth=settings.max_json_depth,
-            limits=EntityLimits.of(settings),
-        )
-
-
 def decode_body(body: bytes | bytearray, rules: PushRules) -> list[msgspec.Raw]:
     """The items of `{"items": [entity]}`; raises InputError for anything else."""
     try:
@@ -90,6 +65,11 @@ def decode_body(body: bytes | bytearray, rules: PushRules) -> list[msgspec.Raw]:
 def raw(document: str) -> msgspec.Raw:
     """A stored document in the form of a pushed item."""
     return msgspec.Raw(document.encode())
+
+
+def prepare_body(body: bytes | bytearray, set_name: str, rules: PushRules) -> PreparedPush:
+    """The entities to store of a body; raises what `decode_body` and `prepare` do."""
+    return prepare(decode_body(body, rules), set_name, rules)
 
 
 def prepare(items: Sequence[msgspec.Raw], set_name: str | None, rules: PushRules) -> PreparedPush:

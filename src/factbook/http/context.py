@@ -8,7 +8,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from factbook.catalog.sets import PushRules
+from factbook.catalog.push_rules import PushRules
 from factbook.clock import Clock
 from factbook.http.admission import Admission
 from factbook.http.trusted_hosts import Proxies

@@ -8,7 +8,8 @@ from collections.abc import AsyncIterator, Sequence
 from typing import NamedTuple
 
 from factbook.catalog import sets
-from factbook.catalog.sets import Prepared, PreparedPush, PushRules
+from factbook.catalog.push_rules import PushRules
+from factbook.catalog.sets import Prepared, PreparedPush
 from factbook.catalog.store import apply, diff, revisions
 from factbook.catalog.store.apply import Actor, WriteResult
 from factbook.catalog.store.diff import Guards, WritePlan

@@ -1,11 +1,14 @@
-"""Size limits of one entity; an oversized entity would block the catalog's single writer.
+"""Rules for pushed entities: the annotations that the service adds, and the size of each entity.
 
-Every value of an entity becomes rows of the search index, and every reference becomes a relation
-that is rendered at both ends.
+An oversized entity would block the catalog's single writer: every value of an entity becomes rows
+of the search index, and every reference becomes a relation that is rendered at both ends.
 """
 
+import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
+from urllib.parse import quote
 
 from factbook.catalog import relations
 from factbook.catalog.checks import Problem
@@ -13,8 +16,48 @@ from factbook.settings import Settings
 
 Entity = dict[str, Any]
 
+MANAGED_BY_LOCATION = "backstage.io/managed-by-location"
+MANAGED_BY_ORIGIN_LOCATION = "backstage.io/managed-by-origin-location"
+
+_PLAIN = re.compile(r"[a-z0-9._/:-]*")
 # The parts of `metadata` that have a limit each.
 _PARTS = ("labels", "annotations", "tags", "links")
+
+
+@dataclass(frozen=True)
+class Annotator:
+    """Writer of the service's annotations, with the configured keys."""
+
+    word: str
+    domain: str
+
+    @property
+    def base_path(self) -> str:
+        """The path of the push interface."""
+        return f"/api/catalog/{self.word}-entities"
+
+    def annotate(self, annotations: dict[str, str], ref: str, set_name: str | None) -> None:
+        """Add the service's annotations, replacing client values under the same keys."""
+        entities = f"{self.word}-api:{self.base_path}/entities"
+        # Taken out first, so that an entity that was read and comes back keeps its order and etag.
+        for key in self._keys:
+            annotations.pop(key, None)
+        if set_name is not None:
+            annotations[self._entity_set] = set_name
+        annotations[MANAGED_BY_LOCATION] = f"{entities}/by-ref/{path_segment(ref)}"
+        annotations[MANAGED_BY_ORIGIN_LOCATION] = entities
+
+    def count(self, annotations: dict[str, str]) -> int:
+        """Count the annotations that are the service's own."""
+        return sum(key in annotations for key in self._keys)
+
+    @property
+    def _entity_set(self) -> str:
+        return f"{self.domain}/entity-set"
+
+    @property
+    def _keys(self) -> tuple[str, str, str]:
+        return (self._entity_set, MANAGED_BY_LOCATION, MANAGED_BY_ORIGIN_LOCATION)
 
 
 class EntityLimits(NamedTuple):
@@ -57,6 +100,35 @@ class EntityLimits(NamedTuple):
 
 
 DEFAULT_LIMITS = EntityLimits()
+
+
+@dataclass(frozen=True)
+class PushRules:
+    """Settings for checking and annotating pushed entities."""
+
+    annotator: Annotator
+    strict_names: bool = False
+    max_items: int = 100_000
+    max_depth: int = 64
+    limits: EntityLimits = DEFAULT_LIMITS
+
+    @classmethod
+    def of(cls, settings: Settings) -> Self:
+        """The rules given by the settings."""
+        return cls(
+            Annotator(settings.push_word, settings.annotation_domain),
+            strict_names=settings.entity_names == "strict",
+            max_items=settings.max_set_items,
+            max_depth=settings.max_json_depth,
+            limits=EntityLimits.of(settings),
+        )
+
+
+def path_segment(ref: str) -> str:
+    """Percent-encode the reference as one path segment."""
+    if _PLAIN.fullmatch(ref):
+        return ref.replace(":", "%3A").replace("/", "%2F")
+    return quote(ref, safe="")
 
 
 def _setting(name: str) -> str:
