@@ -2,9 +2,9 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Collection, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping
 from contextlib import asynccontextmanager
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 from urllib.parse import parse_qsl
 
 import msgspec
@@ -26,6 +26,10 @@ _SMALL = 64 * 1024
 # from others.
 _PATIENCE = 30.0
 _SLOWEST = 64 * 1024
+_PIECE = 256 * 1024
+
+T = TypeVar("T")
+_encode = msgspec.json.Encoder().encode
 
 
 class ClientGoneError(Exception):
@@ -50,6 +54,29 @@ def reply(value: Any, status: int = 200, **headers: str) -> Reply:
     """Encode a value as a JSON reply; header names are written with underscores."""
     named = {name.replace("_", "-"): text for name, text in headers.items()}
     return Reply(msgspec.json.encode(value), status, named)
+
+
+def stored(document: str | bytes) -> Any:
+    """JSON as it is stored, in the place of the value that clients read: it is not read again."""
+    return msgspec.Raw(document)
+
+
+async def listed(
+    answer: msgspec.Struct,
+    portions: AsyncIterator[Iterable[T]],
+    shown: Callable[[T], msgspec.Struct],
+) -> AsyncIterator[bytes]:
+    """An answer that ends in an empty list, with these items in the list, in pieces."""
+    buffer = bytearray(msgspec.json.encode(answer)[:-2])
+    comma = b""
+    async for portion in portions:
+        for item in portion:
+            buffer += comma + _encode(shown(item))
+            comma = b","
+            if len(buffer) >= _PIECE:
+                yield bytes(buffer)
+                buffer.clear()
+    yield bytes(buffer + b"]}")
 
 
 class Slots(Protocol):

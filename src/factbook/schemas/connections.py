@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, field
 
 from factbook.schemas import patterns
-from factbook.schemas.common import Count, Time, Wire, WireAnswer
+from factbook.schemas.common import Count, Time, Wire, WireAnswer, known
 
 _Method = Literal["GET", "POST"]
 _AtOnce = Annotated[int, Meta(ge=1, le=100, description="Requests under way at the same time.")]
@@ -59,7 +59,7 @@ class ShownConnection(WireAnswer):
 
     name: str
     base_url: str
-    methods: list[_Method]
+    methods: list[Annotated[str, known("GET", "POST")]]
     at_once: int
     headers: list[ShownHeader]
     origin: Annotated[

@@ -192,6 +192,10 @@ class Definition(WireAnswer):
     published: _Document = None
 
 
+class WholeDefinition(Definition, omit_defaults=False):
+    """The same with its documents, null where there is none."""
+
+
 class OneSource(ShownSource):
     """A data source, and of a custom one how it is defined."""
 

@@ -1,18 +1,18 @@
 """Managing tokens over HTTP."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 
 from factbook.auth import permissions, store, token_rules, tokens
 from factbook.auth.store import StoredToken
 from factbook.auth.token_rules import TokenRequest
-from factbook.clock import iso
+from factbook.clock import iso, iso_or_none
 from factbook.http import audit
 from factbook.http.context import HandlerContext
 from factbook.http.requests import Reply, Request, reply
 from factbook.schemas import patterns
-from factbook.schemas.tokens import PermissionName
+from factbook.schemas.tokens import MadeToken, PermissionName, Token, Tokens
 
 
 class NewToken(msgspec.Struct, forbid_unknown_fields=True):
@@ -61,12 +61,12 @@ async def create(request: Request, state: HandlerContext) -> Reply:
             now=state.clock(),
         )
     )
-    return reply({**_render(token), "value": value}, 201)
+    return reply(MadeToken(**msgspec.structs.asdict(_shown(token)), value=value), 201)
 
 
 async def list_all(request: Request, state: HandlerContext) -> Reply:
     """Every token that was not revoked, without its value."""
-    return reply({"tokens": [_render(token) for token in await store.listed(state.database)]})
+    return reply(Tokens([_shown(token) for token in await store.listed(state.database)]))
 
 
 async def revoke(request: Request, state: HandlerContext) -> Reply:
@@ -77,17 +77,13 @@ async def revoke(request: Request, state: HandlerContext) -> Reply:
     return Reply(status=204)
 
 
-def _render(token: StoredToken) -> dict[str, Any]:
-    return {
-        "id": token.id,
-        "name": token.name,
-        "owner": token.owner,
-        "permissions": sorted(token.permissions),
-        "createdAt": iso(token.created_at),
-        "expiresAt": _time(token.expires_at),
-        "lastUsedAt": _time(token.last_used_at),
-    }
-
-
-def _time(value: int | None) -> str | None:
-    return None if value is None else iso(value)
+def _shown(token: StoredToken) -> Token:
+    return Token(
+        id=token.id,
+        name=token.name,
+        owner=token.owner,
+        permissions=sorted(token.permissions),
+        created_at=iso(token.created_at),
+        expires_at=iso_or_none(token.expires_at),
+        last_used_at=iso_or_none(token.last_used_at),
+    )

@@ -12,7 +12,7 @@ from factbook.catalog.store.facets import Facet
 from factbook.http.context import HandlerContext
 from factbook.http.requests import Reply, Request, offloaded, reply
 from factbook.schemas.common import Predicate
-from factbook.schemas.entities import FacetValue
+from factbook.schemas.entities import FacetValue, FacetValues
 
 
 class Facets(Struct, forbid_unknown_fields=True):
@@ -47,4 +47,4 @@ def _rendered(found: dict[str, list[Facet]]) -> Reply:
         key: [FacetValue(item.value, item.entities) for item in values]
         for key, values in found.items()
     }
-    return reply({"facets": shown})
+    return reply(FacetValues(shown))

@@ -2,18 +2,19 @@
 
 import asyncio
 import re
-from typing import Any, Final
+from typing import Final
 
 from factbook.api.openapi.parameter_types import Integer, Text, Texts
 from factbook.api.openapi.parameters import FACTS_LIMIT
 from factbook.catalog import ref as refs
 from factbook.clock import iso
 from factbook.events import store
-from factbook.events.event import TYPES, FeedEvent, FeedPosition
+from factbook.events.event import TYPES, FeedPosition
 from factbook.events.store import EventFilter, FeedPage
 from factbook.http.context import HandlerContext
 from factbook.http.requests import Reply, Request, reply
 from factbook.schemas import patterns
+from factbook.schemas.events import Event, Events
 
 _PAGE: Final = 100
 _NOW: Final = "now"
@@ -90,19 +91,12 @@ def _place(cursor: str | None) -> FeedPosition | None:
     return FeedPosition(int(position), int(item))
 
 
-def _shown(page: FeedPage) -> dict[str, Any]:
-    return {
-        "events": [_event(event) for event in page.events],
-        "nextCursor": f"{page.next.position}.{page.next.item}",
-        "more": page.more,
-    }
-
-
-def _event(event: FeedEvent) -> dict[str, Any]:
-    return {
-        "id": event.id,
-        "type": event.type,
-        "at": iso(event.at),
-        "subject": event.subject,
-        "data": event.data,
-    }
+def _shown(page: FeedPage) -> Events:
+    return Events(
+        events=[
+            Event(event.id, event.type, iso(event.at), event.subject, event.data)
+            for event in page.events
+        ],
+        next_cursor=f"{page.next.position}.{page.next.item}",
+        more=page.more,
+    )

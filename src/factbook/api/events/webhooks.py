@@ -1,15 +1,25 @@
 """Webhooks over HTTP; a secret is given once, when its webhook is made."""
 
-from typing import Any, Final
+from typing import Final
+
+from msgspec.structs import asdict
 
 from factbook import webhooks
 from factbook.api.openapi.parameter_types import PathPart
-from factbook.clock import iso
+from factbook.clock import iso, iso_or_none
 from factbook.http import audit
 from factbook.http.context import WebhookContext
 from factbook.http.requests import Reply, Request, reply
-from factbook.schemas.events import NewWebhook
-from factbook.webhooks import GivenUp, StoredWebhook
+from factbook.schemas.events import (
+    MadeWebhook,
+    NewWebhook,
+    TriedWebhook,
+    Undelivered,
+    Webhook,
+    WebhookDetail,
+    Webhooks,
+)
+from factbook.webhooks import StoredWebhook
 
 _LARGEST: Final = 16 * 1024
 
@@ -19,13 +29,17 @@ ID: Final = PathPart(name="id", description="The webhook's id.", format="webhook
 async def list_all(request: Request, state: WebhookContext) -> Reply:
     """Every webhook, without its secret, and of its address the scheme and host alone."""
     found = await webhooks.listed(state.database)
-    return reply({"webhooks": [_render(one) for one in found]})
+    return reply(Webhooks([_shown(one) for one in found]))
 
 
 async def get(request: Request, state: WebhookContext) -> Reply:
     """A webhook, and what could not be delivered to it."""
     found, lost = await webhooks.one(state.database, ID.of(request))
-    return reply({**_render(found), "undelivered": [_undelivered(one) for one in lost]})
+    undelivered = [
+        Undelivered(one.event_id, one.type, iso(one.first_at), one.attempts, one.error)
+        for one in lost
+    ]
+    return reply(WebhookDetail(**asdict(_shown(found)), undelivered=undelivered))
 
 
 async def create(request: Request, state: WebhookContext) -> Reply:
@@ -46,7 +60,8 @@ async def create(request: Request, state: WebhookContext) -> Reply:
         now=state.clock(),
         write=audit.writing(request, state, audit.of_webhook("webhook.create"), 201),
     )
-    return reply({**_render(made.webhook), "url": made.url, "secret": made.secret}, 201)
+    shown = asdict(_shown(made.webhook)) | {"url": made.url, "secret": made.secret}
+    return reply(MadeWebhook(**shown), 201)
 
 
 async def delete(request: Request, state: WebhookContext) -> Reply:
@@ -59,7 +74,7 @@ async def delete(request: Request, state: WebhookContext) -> Reply:
 async def enable(request: Request, state: WebhookContext) -> Reply:
     """Send to a webhook again, beginning with what could not be delivered."""
     write = audit.writing(request, state, audit.of_webhook("webhook.enable"))
-    return reply(_render(await webhooks.enable(ID.of(request), now=state.clock(), write=write)))
+    return reply(_shown(await webhooks.enable(ID.of(request), now=state.clock(), write=write)))
 
 
 async def test(request: Request, state: WebhookContext) -> Reply:
@@ -67,34 +82,20 @@ async def test(request: Request, state: WebhookContext) -> Reply:
     tried = await webhooks.try_out(
         state.database, state.post, state.token_key, ID.of(request), state.clock()
     )
-    return reply({"delivered": tried.error is None, **tried._asdict()})
+    return reply(TriedWebhook(delivered=tried.error is None, **tried._asdict()))
 
 
-def _render(shown: StoredWebhook) -> dict[str, Any]:
-    return {
-        "id": shown.id,
-        "url": shown.url,
-        "types": shown.types,
-        "createdAt": iso(shown.created_at),
-        "createdBy": shown.created_by,
-        "lastSuccessAt": _time(shown.succeeded_at),
-        "lastFailureAt": _time(shown.failed_at),
-        "lastError": shown.error,
-        "disabledAt": _time(shown.disabled_at),
-        "waiting": shown.waiting,
-        "givenUp": shown.given_up,
-    }
-
-
-def _undelivered(lost: GivenUp) -> dict[str, Any]:
-    return {
-        "eventId": lost.event_id,
-        "type": lost.type,
-        "firstAt": iso(lost.first_at),
-        "attempts": lost.attempts,
-        "error": lost.error,
-    }
-
-
-def _time(value: int | None) -> str | None:
-    return None if value is None else iso(value)
+def _shown(stored: StoredWebhook) -> Webhook:
+    return Webhook(
+        id=stored.id,
+        url=stored.url,
+        types=list(stored.types),
+        created_at=iso(stored.created_at),
+        created_by=stored.created_by,
+        last_success_at=iso_or_none(stored.succeeded_at),
+        last_failure_at=iso_or_none(stored.failed_at),
+        last_error=stored.error,
+        disabled_at=iso_or_none(stored.disabled_at),
+        waiting=stored.waiting,
+        given_up=stored.given_up,
+    )

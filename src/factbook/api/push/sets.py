@@ -1,11 +1,21 @@
 """The push interface: sets of entities, replaced whole, and pushed entities one by one."""
 
+from collections.abc import AsyncIterator, Iterable
+
 import msgspec
 import structlog
 
-from factbook.api.openapi.parameters import CURSOR, DRY_RUN, LIMIT, NUMBER, SET, SET_ID
-from factbook.api.push import wire
-from factbook.api.push.wire import guards_of
+from factbook.api.openapi.parameters import (
+    CURSOR,
+    DRY_RUN,
+    IF_MATCH,
+    LIMIT,
+    MAX_REMOVALS,
+    NUMBER,
+    ON_CONFLICT,
+    SET,
+    SET_ID,
+)
 from factbook.catalog import ref as refs
 from factbook.catalog import sets
 from factbook.catalog.sets import Prepared, PreparedPush
@@ -17,7 +27,8 @@ from factbook.clock import iso
 from factbook.errors import InputError, NotFoundError
 from factbook.http import audit
 from factbook.http.context import HandlerContext
-from factbook.http.requests import Reply, Request, offloaded, reply
+from factbook.http.requests import Reply, Request, listed, offloaded, reply, stored
+from factbook.schemas import push as schemas
 
 log = structlog.get_logger("factbook.push")
 
@@ -26,11 +37,11 @@ _PAGE = 1000
 
 async def put_set(request: Request, state: HandlerContext) -> Reply:
     """Make the items of the body the whole content of a set."""
-    name, terms = SET_ID.new(request), (guards_of(request), DRY_RUN.of(request))
+    name, terms = SET_ID.new(request), (_guards(request), DRY_RUN.of(request))
     async with state.admission.room_for_body(request, state.settings.max_body_bytes):
         body = await request.json_body(state.settings.max_body_bytes, "max_body_bytes")
         with state.tracer.span("check push") as span:
-            push = await offloaded(_prepare, body, name, state)
+            push = await offloaded(sets.prepare_body, body, name, state.rules)
             span.note({"factbook.push.items": len(push.items)})
         del body
         return await _replace(request, state, name, push, terms, "set.push")
@@ -38,7 +49,7 @@ async def put_set(request: Request, state: HandlerContext) -> Reply:
 
 async def delete_set(request: Request, state: HandlerContext) -> Reply:
     """Remove every entity of a set; the same as replacing it with nothing."""
-    name, terms = SET_ID.of(request), (guards_of(request), DRY_RUN.of(request))
+    name, terms = SET_ID.of(request), (_guards(request), DRY_RUN.of(request))
     return await _replace(request, state, name, PreparedPush([], []), terms, "set.delete")
 
 
@@ -79,16 +90,12 @@ async def post_entity(request: Request, state: HandlerContext) -> Reply:
 async def list_sets(request: Request, state: HandlerContext) -> Reply:
     """Every set that has items."""
     found = [
-        {
-            "id": item.id,
-            "itemCount": item.item_count,
-            "revision": item.revision,
-            "updatedBy": item.updated_by,
-            "updatedAt": iso(item.updated_at),
-        }
+        schemas.SetSummary(
+            item.id, item.item_count, item.revision, item.updated_by, iso(item.updated_at)
+        )
         for item in await stored_sets.summaries(state.database)
     ]
-    return reply({"sets": found})
+    return reply(schemas.Sets(found))
 
 
 async def get_set(request: Request, state: HandlerContext) -> Reply:
@@ -97,35 +104,28 @@ async def get_set(request: Request, state: HandlerContext) -> Reply:
     limit, cursor = LIMIT.of(request), CURSOR.of(request)
     if limit is None and cursor is None:
         content = await stored_sets.content(state.database, name)
-        head = {"set": name, "revision": content.revision}
-        return Reply(wire.whole(head, content.portions), headers=_etag(content.revision))
+        head = schemas.SetPage(name, content.revision, [])
+        return Reply(listed(head, content.portions, _item), headers=_etag(content.revision))
     after = -1 if cursor is None else cursor
     page = await stored_sets.page(state.database, name, limit or _PAGE, after)
-    head = {"set": name, "revision": page.revision}
-    if page.more is not None:
-        head["nextCursor"] = str(page.more)
-    body = b"".join(wire.pieces(head, map(wire.render, page.items)))
-    return Reply(body, headers=_etag(page.revision))
+    next_cursor = None if page.more is None else str(page.more)
+    shown = schemas.SetPage(name, page.revision, [*map(_item, page.items)], next_cursor)
+    return reply(shown)._replace(headers=_etag(page.revision))
 
 
 async def list_revisions(request: Request, state: HandlerContext) -> Reply:
     """Revisions of a set, newest first."""
     found = [
-        {
-            "revision": item.number,
-            "createdBy": item.created_by,
-            "createdAt": iso(item.created_at),
-            "changes": {
-                "added": item.added,
-                "updated": item.updated,
-                "removed": item.removed,
-                "unchanged": item.unchanged,
-            },
-        }
-        | ({"restored": item.restored} if item.restored else {})
+        schemas.Revision(
+            revision=item.number,
+            created_by=item.created_by,
+            created_at=iso(item.created_at),
+            changes=schemas.Changes(item.added, item.updated, item.removed, item.unchanged),
+            restored=item.restored or None,
+        )
         for item in await stored_sets.set_revisions(state.database, SET_ID.of(request))
     ]
-    return reply({"revisions": found})
+    return reply(schemas.Revisions(found))
 
 
 async def restore_revision(request: Request, state: HandlerContext) -> Reply:
@@ -136,7 +136,7 @@ async def restore_revision(request: Request, state: HandlerContext) -> Reply:
         name,
         number,
         _actor(request, state),
-        guards_of(request),
+        _guards(request),
         state.rules,
         kept=state.settings.revisions_kept,
         write=audit.writing(request, state, audit.of_restored(name, number)),
@@ -149,13 +149,13 @@ async def restore_revision(request: Request, state: HandlerContext) -> Reply:
 async def list_entities(request: Request, state: HandlerContext) -> Reply:
     """Pushed entities, of one set or all."""
     name = SET.of(request)
-    if name is None:
-        return Reply(wire.whole({}, stored_sets.all_items(state.database)))
-    try:
-        content = await stored_sets.content(state.database, name)
-    except NotFoundError:
-        return reply({"items": []})
-    return Reply(wire.whole({}, content.portions))
+    portions = stored_sets.all_items(state.database)
+    if name is not None:
+        try:
+            portions = (await stored_sets.content(state.database, name)).portions
+        except NotFoundError:
+            return reply(schemas.Items([]))
+    return Reply(listed(schemas.Items([]), portions, _item))
 
 
 async def get_entity(request: Request, state: HandlerContext) -> Reply:
@@ -164,7 +164,7 @@ async def get_entity(request: Request, state: HandlerContext) -> Reply:
     item = await stored_sets.item_by_uid(state.database, uid)
     if item is None:
         raise NotFoundError(f"There is no pushed entity with the id {uid}.")
-    return Reply(wire.render(item))
+    return reply(_item(item))
 
 
 async def get_entity_by_ref(request: Request, state: HandlerContext) -> Reply:
@@ -173,7 +173,7 @@ async def get_entity_by_ref(request: Request, state: HandlerContext) -> Reply:
     item = await stored_sets.item_by_ref(state.database, text)
     if item is None:
         raise NotFoundError(f"There is no pushed entity {text}.")
-    return Reply(wire.render(item))
+    return reply(_item(item))
 
 
 async def delete_entity(request: Request, state: HandlerContext) -> Reply:
@@ -205,24 +205,18 @@ async def _put_one(request: Request, state: HandlerContext, name: str | None) ->
         name,
         item,
         _actor(request, state),
-        guards_of(request),
+        _guards(request),
         state.rules,
         kept=state.settings.revisions_kept,
         write=audit.writing(request, state, audit.of_entity("entity.put")),
     )
     written = _note(request, state, name, outcome)
-    shown = _written(item, name, written.items)
-    if push.warnings:
-        shown = shown[:-1] + b"," + msgspec.json.encode({"warnings": push.warnings})[1:]
-    return Reply(shown)
+    shown = msgspec.structs.asdict(_item(_written(item, name, written)))
+    return reply(schemas.WrittenItem(**shown, warnings=_notices(push) or None))
 
 
 def _etag(revision: int) -> dict[str, str]:
     return {"etag": f'"{revision}"'}
-
-
-def _prepare(body: bytes | bytearray, name: str, state: HandlerContext) -> PreparedPush:
-    return sets.prepare(sets.decode_body(body, state.rules), name, state.rules)
 
 
 def _actor(request: Request, state: HandlerContext) -> Actor:
@@ -237,20 +231,20 @@ def _uid(request: Request) -> str:
 
 
 def _difference(request: Request, name: str, push: PreparedPush, outcome: PushResult) -> Reply:
-    plan = outcome.plan
-    difference = plan.difference()
-    if not request.may_read:
-        sent = {item.ref for item in push.items}
-        difference = [one for one in difference if one["entityRef"] in sent]
+    plan, sent = outcome.plan, {item.ref for item in push.items}
     return reply(
-        {
-            "set": name,
-            "dryRun": True,
-            "revision": plan.set.revision if plan.set else 0,
-            "changes": plan.changes,
-            "difference": difference,
-            "warnings": push.warnings,
-        }
+        schemas.Tried(
+            set=name,
+            dry_run=True,
+            revision=plan.set.revision if plan.set else 0,
+            changes=schemas.Changes(**plan.changes),
+            difference=[
+                schemas.Difference(one["entityRef"], one["change"])
+                for one in plan.difference()
+                if request.may_read or one["entityRef"] in sent
+            ],
+            warnings=_notices(push),
+        )
     )
 
 
@@ -258,14 +252,13 @@ def _answer(
     request: Request, state: HandlerContext, name: str, push: PreparedPush, outcome: PushResult
 ) -> Reply:
     written = _note(request, state, name, outcome)
-    head = {
-        "set": name,
-        "revision": written.revision,
-        "changes": outcome.plan.changes,
-        "warnings": push.warnings,
-    }
-    shown = (_written(item, name, written.items) for item in push.items)
-    return Reply(wire.streamed(wire.pieces(head, shown)), headers=_etag(written.revision))
+    changes = schemas.Changes(**outcome.plan.changes)
+    head = schemas.Pushed(name, written.revision, changes, _notices(push), [])
+
+    async def items() -> AsyncIterator[Iterable[StoredItem]]:
+        yield (_written(item, name, written) for item in push.items)
+
+    return Reply(listed(head, items(), _item), headers=_etag(written.revision))
 
 
 def _note(
@@ -279,6 +272,23 @@ def _note(
     return written
 
 
-def _written(item: Prepared, name: str | None, written: dict[str, tuple[str, str, int]]) -> bytes:
-    uid, updated_by, updated_at = written[item.ref]
-    return wire.render(StoredItem(uid, item.ref, item.document, name, updated_by, updated_at))
+def _notices(push: PreparedPush) -> list[schemas.Notice]:
+    return [schemas.Notice(one.path, one.message, one.entity_ref) for one in push.warnings]
+
+
+def _written(item: Prepared, name: str | None, written: WriteResult) -> StoredItem:
+    uid, updated_by, updated_at = written.items[item.ref]
+    return StoredItem(uid, item.ref, item.document, name, updated_by, updated_at)
+
+
+def _item(item: StoredItem) -> schemas.Item:
+    uid, ref, document, set_name, updated_by, updated_at = item
+    entity = stored(document)
+    at = iso(updated_at)
+    return schemas.Item(uid, entity, ref, entity, set_name, updated_by, "api-entity", at)
+
+
+def _guards(request: Request) -> Guards:
+    """The guards in the query and the If-Match header; raises InputError for invalid ones."""
+    takes = ON_CONFLICT.of(request) == "take"
+    return Guards(IF_MATCH.of(request), MAX_REMOVALS.of(request), takes)

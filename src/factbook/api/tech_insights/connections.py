@@ -1,16 +1,19 @@
 """Connections over HTTP, which custom sources ask; their secrets are taken and never given."""
 
-from typing import Any
-
 from factbook.api.openapi.parameters import CONNECTION
-from factbook.clock import iso
+from factbook.clock import iso, iso_or_none
 from factbook.datasources import connections
 from factbook.datasources.connection_store import ConnectionInput
 from factbook.datasources.connections import ConnectionDetail
 from factbook.http import audit
 from factbook.http.context import SourceContext
 from factbook.http.requests import Reply, Request, decode, reply
-from factbook.schemas.connections import NewConnection
+from factbook.schemas.connections import (
+    Connections,
+    NewConnection,
+    ShownConnection,
+    ShownHeader,
+)
 
 _LARGEST = 256 * 1024
 
@@ -18,13 +21,13 @@ _LARGEST = 256 * 1024
 async def list_all(request: Request, state: SourceContext) -> Reply:
     """Every connection that sources may ask, without its secrets."""
     found = await connections.listed(state.database, state.registry)
-    return reply({"connections": [_render(one, request) for one in found]})
+    return reply(Connections([_shown(one, request) for one in found]))
 
 
 async def get(request: Request, state: SourceContext) -> Reply:
     """A connection, without its secrets."""
     name = CONNECTION.of(request)
-    return reply(_render(await connections.one(state.database, state.registry, name), request))
+    return reply(_shown(await connections.one(state.database, state.registry, name), request))
 
 
 async def put(request: Request, state: SourceContext) -> Reply:
@@ -51,7 +54,7 @@ async def put(request: Request, state: SourceContext) -> Reply:
         now=state.clock(),
         write=audit.writing(request, state, audit.of_connection()),
     )
-    return reply(_render(found, request))
+    return reply(_shown(found, request))
 
 
 async def delete(request: Request, state: SourceContext) -> Reply:
@@ -62,28 +65,19 @@ async def delete(request: Request, state: SourceContext) -> Reply:
     return Reply(status=204)
 
 
-def _render(shown: ConnectionDetail, request: Request) -> dict[str, Any]:
-    found: dict[str, Any] = {
-        "name": shown.name,
-        "baseUrl": shown.base_url,
-        "methods": shown.methods,
-        "atOnce": shown.at_once,
-        "headers": [
-            {"name": name, "setAt": None if time is None else iso(time)}
-            for name, time in shown.headers.items()
-        ],
-        "origin": "settings" if shown.stored is None else "stored",
-        "usedBy": shown.used_by if request.may_read else [],
-        "usedByCount": len(shown.used_by),
-    }
-    if shown.problem is not None:
-        found["problem"] = shown.problem
-    if shown.stored is not None:
-        stored = shown.stored
-        found |= {
-            "createdAt": iso(stored.created_at),
-            "createdBy": stored.created_by,
-            "updatedAt": iso(stored.updated_at),
-            "updatedBy": stored.updated_by,
-        }
-    return found
+def _shown(found: ConnectionDetail, request: Request) -> ShownConnection:
+    shown = ShownConnection(
+        name=found.name,
+        base_url=found.base_url,
+        methods=list(found.methods),
+        at_once=found.at_once,
+        headers=[ShownHeader(name, iso_or_none(time)) for name, time in found.headers.items()],
+        origin="settings" if found.stored is None else "stored",
+        used_by=list(found.used_by) if request.may_read else [],
+        used_by_count=len(found.used_by),
+        problem=found.problem,
+    )
+    if stored := found.stored:
+        shown.created_at, shown.created_by = iso(stored.created_at), stored.created_by
+        shown.updated_at, shown.updated_by = iso(stored.updated_at), stored.updated_by
+    return shown

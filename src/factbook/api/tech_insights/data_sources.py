@@ -3,10 +3,12 @@
 import dataclasses
 from typing import Any
 
+import msgspec
+
 from factbook.api.openapi.parameters import NUMBER, SOURCE_CURSOR, SOURCE_ID, SOURCE_LIMIT
 from factbook.audit.trail import AuditEntry
 from factbook.auth.permissions import SOURCE_WRITE
-from factbook.clock import iso
+from factbook.clock import iso, iso_or_none
 from factbook.collection import run_log, run_now
 from factbook.datasources import define, definitions
 from factbook.datasources.definitions import StoredSource
@@ -18,7 +20,19 @@ from factbook.http.context import SourceContext
 from factbook.http.requests import Reply, Request, decode, reply
 from factbook.scheduling import gaps, runs
 from factbook.scheduling.runs import RunRecord
-from factbook.schemas.sources import NewRun, Publish
+from factbook.schemas.sources import (
+    Definition,
+    Gap,
+    NewRun,
+    OneRun,
+    OneSource,
+    Publish,
+    PublishedVersion,
+    Run,
+    Runs,
+    Sources,
+    WholeDefinition,
+)
 
 _LARGEST = 256 * 1024
 _SMALL = 16 * 1024
@@ -36,13 +50,13 @@ async def list_all(request: Request, state: SourceContext) -> Reply:
     cursor, limit = SOURCE_CURSOR.of(request), SOURCE_LIMIT.of(request) or _PAGE
     begin = 0 if cursor is None else _place(found, cursor, state)
     page = found[begin : begin + limit]
-    body: dict[str, Any] = {
-        "dataSources": [_shown(source, known.problems.get(source.id)) for source in page],
-        "totalCount": len(found),
-    }
-    if begin + limit < len(found):
-        body["nextCursor"] = page[-1].id
-    return reply(body)
+    return reply(
+        Sources(
+            data_sources=[_shown(source, known.problems.get(source.id)) for source in page],
+            total_count=len(found),
+            next_cursor=page[-1].id if begin + limit < len(found) else None,
+        )
+    )
 
 
 async def create(request: Request, state: SourceContext) -> Reply:
@@ -128,7 +142,7 @@ async def list_runs(request: Request, state: SourceContext) -> Reply:
     """The last runs of a data source, newest first, with their figures and errors."""
     source = await define.known(state.registry, SOURCE_ID.of(request))
     found = await runs.recent(state.database, source.id, _MOST_RUNS)
-    return reply({"runs": [_run(each) for each in found]})
+    return reply(Runs([_run(each) for each in found]))
 
 
 async def get_run(request: Request, state: SourceContext) -> Reply:
@@ -138,7 +152,8 @@ async def get_run(request: Request, state: SourceContext) -> Reply:
     if found is None or found.source_id != source.id:
         raise NotFoundError(f"There is no run {run_id} of {source.id}; old ones are forgotten.")
     listed = await gaps.listed(state.database, run_id)
-    return reply({**_run(found), "gaps": [gap._asdict() for gap in listed]})
+    run = msgspec.structs.asdict(_run(found))
+    return reply(OneRun(**run, gaps=[Gap(*gap) for gap in listed]))
 
 
 async def _document(
@@ -160,25 +175,23 @@ async def _one(
     if not request.may_read:
         return reply(_shown(_unread(stored, sent)), status)
     versions = await definitions.versions(state.database, stored.id)
-    about: dict[str, Any] = {
-        "pending": stored.draft is not None,
-        "createdBy": stored.created_by,
-        "updatedBy": stored.updated_by,
-        "versions": [
-            {
-                "version": each.version,
-                "publishedAt": iso(each.published_at),
-                "publishedBy": each.published_by,
-            }
+    shown = _shown(definitions.shown(stored), await define.problem(state.registry, stored))
+    definition = Definition(
+        pending=stored.draft is not None,
+        created_by=stored.created_by,
+        updated_by=stored.updated_by,
+        versions=[
+            PublishedVersion(each.version, iso(each.published_at), each.published_by)
             for each in versions[:_MOST_VERSIONS]
         ],
-    }
+    )
     assert request.token is not None
     if SOURCE_WRITE in request.token.permissions:
-        about |= {"draft": stored.draft, "published": stored.published}
-    problem = await define.problem(state.registry, stored)
-    shown = _shown(definitions.shown(stored), problem)
-    return reply({**shown, "definition": about}, status)
+        about = msgspec.structs.asdict(definition)
+        documents = {"draft": stored.draft, "published": stored.published}
+        definition = WholeDefinition(**about | documents)
+    shown.definition = definition
+    return reply(shown, status)
 
 
 def _unread(stored: StoredSource, sent: Document | None) -> DataSource:
@@ -188,10 +201,11 @@ def _unread(stored: StoredSource, sent: Document | None) -> DataSource:
     return dataclasses.replace(source, draft=stored.published is None, version=stored.version)
 
 
-def _shown(source: DataSource, problem: str | None = None) -> dict[str, Any]:
+def _shown(source: DataSource, problem: str | None = None) -> OneSource:
     kind = source.handler.type if source.handler else ""
     origin = "builtin" if kind == "builtin" else "custom"
-    return {**source.render(), "origin": origin, **({"problem": problem} if problem else {})}
+    shown = {**source.render(), "origin": origin, "problem": problem}
+    return msgspec.convert(shown, OneSource)
 
 
 def _place(found: list[DataSource], cursor: str, state: SourceContext) -> int:
@@ -202,20 +216,20 @@ def _place(found: list[DataSource], cursor: str, state: SourceContext) -> int:
     return sum(id_ in state.sources or id_ < cursor for id_ in ids)
 
 
-def _run(found: RunRecord) -> dict[str, Any]:
-    return {
-        "id": found.id,
-        "whole": found.whole,
-        "reason": found.reason,
-        "state": found.state,
-        "startedAt": iso(found.started_at),
-        "finishedAt": None if found.finished_at is None else iso(found.finished_at),
-        "entities": found.entities,
-        "covered": found.covered,
-        "failed": found.failed,
-        "incomplete": found.incomplete,
-        "skipped": found.skipped,
-        "calls": found.calls,
-        "rateLimitLeft": found.rate_limit_left,
-        "error": found.error,
-    }
+def _run(found: RunRecord) -> Run:
+    return Run(
+        id=found.id,
+        whole=found.whole,
+        reason=found.reason,
+        state=found.state,
+        started_at=iso(found.started_at),
+        finished_at=iso_or_none(found.finished_at),
+        entities=found.entities,
+        covered=found.covered,
+        failed=found.failed,
+        incomplete=found.incomplete,
+        skipped=found.skipped,
+        calls=found.calls,
+        rate_limit_left=found.rate_limit_left,
+        error=found.error,
+    )

@@ -2,9 +2,7 @@
 
 from collections.abc import Iterable
 from functools import partial
-from typing import Any
 
-import msgspec
 import structlog
 
 from factbook.api.openapi.parameters import (
@@ -22,7 +20,7 @@ from factbook.catalog import ref as refs
 from factbook.catalog.store import by_ref as catalog_reading
 from factbook.catalog.store.conditions import EntityRange
 from factbook.catalog.validation import deeper_than
-from factbook.clock import iso, milliseconds
+from factbook.clock import iso, iso_or_none, milliseconds
 from factbook.collection import run_now
 from factbook.datasources import define, definitions
 from factbook.errors import ConflictError, InputError
@@ -32,9 +30,19 @@ from factbook.facts.history_queries import HistoryEntry, HistoryPosition
 from factbook.facts.pushed_facts import FactItem, FactItemResult
 from factbook.http import audit
 from factbook.http.context import SourceContext
-from factbook.http.requests import Reply, Request, reply
+from factbook.http.requests import Reply, Request, reply, stored
 from factbook.integrations import catalog
-from factbook.schemas.facts import NewFacts, NewItems
+from factbook.schemas.facts import (
+    EntityFacts,
+    History,
+    ItemProblem,
+    LatestFacts,
+    NewFacts,
+    NewItems,
+    PastFacts,
+    PushedFacts,
+    PushedItem,
+)
 from factbook.storage import Transaction
 
 log = structlog.get_logger("factbook.facts")
@@ -42,8 +50,6 @@ log = structlog.get_logger("factbook.facts")
 _LARGEST = 8 * 1024 * 1024
 _PAGE = 100
 _MOST_SOURCES = 100
-
-EntityFacts = dict[str, Any]
 
 
 async def push(request: Request, state: SourceContext) -> Reply:
@@ -69,33 +75,24 @@ async def _pushed(given: NewItems, source_id: str, request: Request, state: Sour
     version, outcomes = await write(work)
     accepted = sum(outcome.accepted for outcome in outcomes)
     log.info("facts.pushed", source=source_id, items=accepted, actor=request.actor)
-    body = {
-        "dataSourceId": source_id,
-        "version": version,
-        "acceptedItems": accepted,
-        "items": [
-            _outcome(position, item, outcome)
-            for position, (item, outcome) in enumerate(zip(read, outcomes, strict=True))
-        ],
-    }
-    return reply(body)
+    items = [
+        _outcome(position, item, outcome)
+        for position, (item, outcome) in enumerate(zip(read, outcomes, strict=True))
+    ]
+    return reply(PushedFacts(source_id, version, accepted, items))
 
 
 async def latest(request: Request, state: SourceContext) -> Reply:
     """The latest facts of a data source, of every tracked entity or of one."""
     source = await define.known(state.registry, SOURCE_ID.of(request))
-    body: dict[str, Any] = {"dataSourceId": source.id}
-    if source.draft:
-        body["draft"] = True
     wanted, cursor = ENTITY.of(request), FACTS_CURSOR.of(request)
     limit = FACTS_LIMIT.of(request) or _PAGE
     if wanted is not None:
         one = await _latest_of(state, source, str(refs.parse(wanted)))
-        return reply({**body, "entities": [one]})
+        return reply(LatestFacts(source.id, [one], draft=source.draft))
     found = await _latest_page(state, source, cursor or "", limit + 1)
-    if len(found) > limit:
-        body["nextCursor"] = found[limit - 1]["entityRef"]
-    return reply({**body, "entities": found[:limit]})
+    next_cursor = found[limit - 1].entity_ref if len(found) > limit else None
+    return reply(LatestFacts(source.id, found[:limit], source.draft, next_cursor))
 
 
 async def past(request: Request, state: SourceContext) -> Reply:
@@ -109,11 +106,11 @@ async def past(request: Request, state: SourceContext) -> Reply:
     found = await history_queries.history_page(
         state.database, source_ids, entity_id, start, end, place, limit + 1
     )
-    body: dict[str, Any] = {"entityRef": ref, "items": [_past(entry) for entry in found[:limit]]}
+    history = History(ref, [_past(entry) for entry in found[:limit]])
     if len(found) > limit:
         last = found[limit - 1]
-        body["nextCursor"] = f"{last.written_at}/{last.source_id}"
-    return reply(body)
+        history.next_cursor = f"{last.written_at}/{last.source_id}"
+    return reply(history)
 
 
 def _check_pushed(source: DataSource) -> None:
@@ -172,19 +169,19 @@ def _store(
     return source.version, outcomes
 
 
-def _outcome(position: int, read: _Read, outcome: FactItemResult) -> dict[str, Any]:
+def _outcome(position: int, read: _Read, outcome: FactItemResult) -> PushedItem:
     item = read if isinstance(read, FactItem) else None
-    return {
-        "entity": item.ref if item else "",
-        "timestamp": iso(item.written_at) if item else None,
-        "accepted": outcome.accepted,
-        "stored": outcome.stored,
-        "latest": outcome.latest,
-        "problems": [
-            {"path": f"items[{position}].{path}", "message": message}
+    return PushedItem(
+        entity=item.ref if item else "",
+        timestamp=iso(item.written_at) if item else None,
+        accepted=outcome.accepted,
+        stored=list(outcome.stored),
+        latest=outcome.latest,
+        problems=[
+            ItemProblem(f"items[{position}].{path}", message)
             for path, message in outcome.problems.items()
         ],
-    }
+    )
 
 
 async def _latest_of(state: SourceContext, source: DataSource, ref: str) -> EntityFacts:
@@ -192,12 +189,12 @@ async def _latest_of(state: SourceContext, source: DataSource, ref: str) -> Enti
     entity_id = await run_now.entity_id(state.database, ref)
     if catalog.answers(source.id):
         own = await catalog_reading.complying(state.database, ref)
-        return {} if own is None else _own(source, *own)
+        if own is not None:
+            return _own(source, *own)
     found = await store.latest(state.database, source.id, entity_id)
     if found is None:
-        return {"entityRef": ref, "facts": {}, "reasons": {}}
-    shown = {"entityRef": ref, "facts": found.facts, "reasons": found.reasons}
-    return shown | ({} if found.brought_at is None else {"timestamp": iso(found.brought_at)})
+        return EntityFacts(ref, {}, reasons={})
+    return EntityFacts(ref, found.facts, iso_or_none(found.brought_at), found.reasons)
 
 
 async def _latest_page(
@@ -208,7 +205,7 @@ async def _latest_page(
         pages = catalog_reading.complying_pages(state.database, wanted)
         return [_own(source, *row) async for rows in pages for row in rows]
     return [
-        {"entityRef": one.ref, "facts": one.facts, "timestamp": iso(one.brought_at)}
+        EntityFacts(one.ref, stored(one.facts), iso(one.brought_at))
         async for rows in store.pages(state.database, source, wanted)
         for one in rows
     ]
@@ -216,8 +213,7 @@ async def _latest_page(
 
 def _own(source: DataSource, ref: str, bits: int, updated_at: int) -> EntityFacts:
     """A fact of the catalog's own, as it is at this moment."""
-    facts = msgspec.Raw(catalog.facts(source.id, bits))
-    return {"entityRef": ref, "facts": facts, "timestamp": iso(updated_at)}
+    return EntityFacts(ref, stored(catalog.facts(source.id, bits)), iso(updated_at))
 
 
 async def _source_ids(request: Request, state: SourceContext) -> list[str] | None:
@@ -244,13 +240,12 @@ def _place(cursor: str | None) -> HistoryPosition | None:
     return HistoryPosition(int(time), source_id)
 
 
-def _past(entry: HistoryEntry) -> dict[str, Any]:
-    draft = {"draft": True} if entry.version == definitions.UNPUBLISHED else {}
-    return {
-        "dataSourceId": entry.source_id,
-        "timestamp": iso(entry.written_at),
-        "version": entry.version,
-        "facts": entry.facts,
-        "reasons": entry.reasons,
-        **draft,
-    }
+def _past(entry: HistoryEntry) -> PastFacts:
+    return PastFacts(
+        data_source_id=entry.source_id,
+        timestamp=iso(entry.written_at),
+        version=entry.version,
+        facts=stored(entry.facts),
+        reasons=stored(entry.reasons),
+        draft=entry.version == definitions.UNPUBLISHED,
+    )

@@ -1,17 +1,14 @@
 """Trials of a data source on one entity over HTTP: its request, the answer and the facts."""
 
-from typing import Any
-
 from msgspec import UNSET
 
 from factbook.api.openapi.parameters import SOURCE_ID
 from factbook.auth.permissions import SOURCE_READ, TITLES
 from factbook.collection import run_now
-from factbook.datasources.trial import TrialResponse
 from factbook.errors import NotAllowedError
 from factbook.http.context import SourceContext
 from factbook.http.requests import Reply, Request, decode, reply
-from factbook.schemas.sources import NewTrial
+from factbook.schemas.sources import Answered, NewTrial, Trial
 
 _LARGEST = 512 * 1024
 
@@ -37,20 +34,11 @@ async def create(request: Request, state: SourceContext) -> Reply:
         state.database, state.registry, state.connect, made, wanted.entity
     )
     return reply(
-        {
-            "entity": ref,
-            "request": found.request,
-            "answer": found.answer and _answer(found.answer),
-            "facts": found.facts,
-            "reasons": found.reasons,
-        }
+        Trial(
+            entity=ref,
+            request=None if found.request is None else dict(found.request),
+            answer=found.answer and Answered(*found.answer),
+            facts=dict(found.facts),
+            reasons=dict(found.reasons),
+        )
     )
-
-
-def _answer(answer: TrialResponse) -> dict[str, Any]:
-    return {
-        "status": answer.status,
-        "contentType": answer.content_type,
-        "body": answer.body,
-        "truncated": answer.truncated,
-    }

@@ -1,6 +1,6 @@
 """Plan of a write: the difference between the stored and the wanted entities."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -36,8 +36,15 @@ class Guards(NamedTuple):
     """The conditions under which a push is rejected."""
 
     if_match: str | None = None  # the only revision to build on, as an entity tag
-    max_removals: Callable[[int], int] | None = None  # from the item count to the most removals
+    max_removals: str | None = None  # a number, or a percentage of the set such as `10%`
     take: bool = False  # take entities that other sets hold, instead of refusing
+
+    def most_removals(self, count: int) -> int | None:
+        """How many of `count` entities may be removed; None for any number."""
+        text = self.max_removals
+        if text is None or not text.endswith("%"):
+            return None if text is None else int(text)
+        return int(count * float(text[:-1]) / 100)
 
 
 @dataclass
@@ -219,10 +226,8 @@ def _check_revision(target: SetRow, if_match: str | None) -> None:
 
 
 def _check_removals(plan: WritePlan, guards: Guards) -> None:
-    if guards.max_removals is None or plan.set is None:
-        return
-    most = guards.max_removals(plan.set.item_count)
-    if len(plan.removed) > most:
+    most = guards.most_removals(plan.set.item_count) if plan.set else None
+    if plan.set and most is not None and len(plan.removed) > most:
         raise ConflictError(
             f"This push would remove {len(plan.removed)} of {plan.set.item_count} entities; "
             f"maxRemovals allows {most}. Nothing was written.",
