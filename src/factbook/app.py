@@ -11,19 +11,17 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from factbook import clock, observability, process, shutdown, web
 from factbook.api import routes as api
 from factbook.api.mcp import descriptions
-from factbook.auth.limits import RateLimit
 from factbook.auth.tokens import token_key
 from factbook.backend import Backend
 from factbook.catalog.push_rules import PushRules
 from factbook.clock import Clock
 from factbook.datasources.clients import Connect
 from factbook.facts.datasource import DataSource
-from factbook.http.admission import Admission
+from factbook.http.admission import Admission, RateLimit
 from factbook.http.background_tasks import Tasks
 from factbook.http.context import State
+from factbook.http.pipeline import IncompleteAnswers, router
 from factbook.http.refusal_log import Refusals
-from factbook.http.responses import IncompleteAnswers
-from factbook.http.router import router
 from factbook.http.trusted_hosts import Hosts, Proxies
 from factbook.integrations import SOURCES
 from factbook.integrations.integration import Integration

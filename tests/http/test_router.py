@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from factbook.http.router import router
+from factbook.http.pipeline import router
 
 PATHS = (
     "/sets",

@@ -14,8 +14,8 @@ from factbook.api.endpoint import Endpoint, Route
 from factbook.app import Application
 from factbook.errors import UnavailableError
 from factbook.http.context import State
+from factbook.http.pipeline import IncompleteAnswers
 from factbook.http.requests import Reply, Request
-from factbook.http.responses import IncompleteAnswers
 from factbook.observability import prometheus
 from factbook.observability.metrics import Metrics
 from factbook.settings import Settings

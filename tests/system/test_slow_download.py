@@ -9,8 +9,8 @@ import pytest
 import uvicorn
 from starlette.types import Receive, Scope, Send
 
+from factbook.http.pipeline import IncompleteAnswers, send_reply
 from factbook.http.requests import Reply
-from factbook.http.responses import IncompleteAnswers, send_reply
 from factbook.http.uvicorn_protocol import HttpConnection
 from factbook.observability.metrics import Metrics
 

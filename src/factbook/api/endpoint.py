@@ -18,9 +18,8 @@ from factbook.errors import (
 )
 from factbook.http import audit, error_responses
 from factbook.http.context import State
-from factbook.http.pipeline import Pipeline
+from factbook.http.pipeline import Pipeline, begun
 from factbook.http.requests import Reply, Request
-from factbook.http.responses import begun
 from factbook.http.trusted_hosts import client_address
 
 Handler = Callable[[Request, State], Awaitable[Reply]]

@@ -8,9 +8,12 @@ much
 - for the database. Requests under way hardly use the loop then, so they are counted: reads apart
   from writes, of which one may block all others.
 - for memory. Large bodies are read one after another when they do not fit in side by side.
+
+What one token or address asks for is bounded by a rate.
 """
 
 import asyncio
+import math
 import time
 from collections import deque
 from collections.abc import AsyncIterator
@@ -19,6 +22,7 @@ from typing import Final, Literal
 
 import structlog
 
+from factbook.clock import SECOND, Clock
 from factbook.errors import OverloadedError
 from factbook.http.requests import Request
 from factbook.observability.metrics import Metrics
@@ -44,6 +48,8 @@ _SMALL: Final = 1024 * 1024
 _LONGEST_WAIT: Final = 30.0
 # Seconds between two lines in the log that say so.
 _LOGGED_EVERY: Final = 10.0
+# Keys of a rate limit remembered at once; beyond that, those at their full allowance are forgotten.
+_REMEMBERED: Final = 10_000
 
 
 class Admission:
@@ -242,3 +248,45 @@ def _grant(future: asyncio.Future[None]) -> bool:
         return False
     future.set_result(None)
     return True
+
+
+class RateLimit:
+    """Rate limit per key: `burst` at once and `rate` a second sustained.
+
+    Keeps one time per key: when its allowance is full again (the generic cell rate algorithm, which
+    is equivalent to a token bucket).
+    """
+
+    def __init__(self, rate: float, burst: float, clock: Clock) -> None:
+        self._interval = SECOND / rate
+        self._tolerance = self._interval * (burst - 1)
+        self._clock = clock
+        self._full_at: dict[str, float] = {}
+
+    def take(self, key: str) -> int:
+        """Count one and return 0 if it is allowed; else the seconds until it would be."""
+        now = self._clock()
+        full_at = self._full(key, now)
+        if seconds := self._seconds(full_at - now):
+            return seconds
+        self._full_at[key] = full_at + self._interval
+        if len(self._full_at) > _REMEMBERED:
+            self._forget(now)
+        return 0
+
+    def waits(self, key: str) -> int:
+        """Seconds until one would be allowed, 0 for now; counts nothing."""
+        now = self._clock()
+        return self._seconds(self._full(key, now) - now)
+
+    def _full(self, key: str, now: int) -> float:
+        full_at = max(self._full_at.get(key, now), now)
+        # A clock that was set back: no allowance is ever as far off.
+        return now if full_at - now > self._tolerance + self._interval else full_at
+
+    def _seconds(self, lacking: float) -> int:
+        excess = lacking - self._tolerance
+        return max(1, math.ceil(excess / SECOND)) if excess > 0 else 0
+
+    def _forget(self, now: int) -> None:
+        self._full_at = {key: time for key, time in self._full_at.items() if time > now}

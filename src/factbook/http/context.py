@@ -19,12 +19,12 @@ from factbook.telemetry.spans import Tracer
 
 if TYPE_CHECKING:
     # Only who works on them imports them.
-    from factbook.auth.limits import RateLimit
     from factbook.datasources.clients import Connect
     from factbook.datasources.registry import Registry
     from factbook.facts.datasource import DataSource
+    from factbook.http.admission import RateLimit
+    from factbook.http.pipeline import IncompleteAnswers
     from factbook.http.refusal_log import Refusals
-    from factbook.http.responses import IncompleteAnswers
     from factbook.http.trusted_hosts import Hosts
     from factbook.tools import Tool
     from factbook.webhooks import Post

@@ -1,24 +1,79 @@
 """Request pipeline around every handler, of JSON and of pages.
 
-Admission, then host and origin, then the method, then the handler with what its kind of interface
-asks for; whatever is raised becomes a reply, every answer is counted.
+The path leads to an application. Admission, then host and origin, then the method, then the handler
+with what its kind of interface asks for; whatever is raised becomes a reply, every answer is
+counted and sent, whole or piece by piece.
 """
 
+import asyncio
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping
-from typing import Generic, TypeVar
+from collections import Counter, defaultdict
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from contextlib import suppress
+from functools import cache
+from re import Pattern
+from typing import Final, Generic, Literal, TypeVar
 
-from starlette.types import Receive, Scope, Send
+import structlog
+from starlette.routing import compile_path
+from starlette.types import ASGIApp, Receive, Scope, Send
 
-from factbook.errors import FactbookError, MethodNotAllowedError
+from factbook.errors import FactbookError, MethodNotAllowedError, UnavailableError
 from factbook.http import error_responses
 from factbook.http.context import State
 from factbook.http.requests import ClientGoneError, Reply, Request
-from factbook.http.responses import send_reply
+from factbook.observability.metrics import Metrics
+
+log = structlog.get_logger("factbook.api")
+
+# `slow`: the client took next to nothing; `unavailable`: the database went away; `failed`: a bug.
+Reason = Literal["slow", "unavailable", "failed"]
+
+_LOGGED_EVERY: Final = 10.0  # seconds
+# A parameter that takes all that is left of a path, its slashes too.
+_REST: Final = ":path}"
 
 R = TypeVar("R")
 V = TypeVar("V")
+
+
+def router(endpoints: Mapping[str, ASGIApp], nowhere: ASGIApp) -> ASGIApp:
+    """Router over all these paths, some with parameters; `nowhere` gets the others.
+
+    A path of fixed length goes before one whose last parameter takes the rest.
+    """
+    exact = {path: endpoint for path, endpoint in endpoints.items() if "{" not in path}
+    lengths: defaultdict[int, list[tuple[Pattern[str], ASGIApp]]] = defaultdict(list)
+    rest: list[tuple[Pattern[str], ASGIApp]] = []
+    for path, endpoint in endpoints.items():
+        if _REST in path:
+            rest.append((_pattern(path), endpoint))
+        elif "{" in path:
+            lengths[path.count("/")].append((_pattern(path), endpoint))
+
+    def found(scope: Scope) -> ASGIApp:
+        path: str = scope["path"]
+        if (endpoint := exact.get(path)) is not None:
+            return endpoint
+        for candidates in (lengths.get(path.count("/"), ()), rest):
+            for pattern, endpoint in candidates:
+                if match := pattern.match(path):
+                    scope["path_params"] = match.groupdict()
+                    return endpoint
+        return nowhere
+
+    async def dispatch(scope: Scope, receive: Receive, send: Send) -> None:
+        await found(scope)(scope, receive, send)
+
+    return dispatch
+
+
+@cache
+def _pattern(path: str) -> Pattern[str]:
+    """Pattern of a path whose parameters are texts; a process starts many services in tests."""
+    pattern, _, _ = compile_path(path)
+    return pattern
 
 
 class Pipeline(ABC, Generic[R, V]):
@@ -100,3 +155,84 @@ class Pipeline(ABC, Generic[R, V]):
         self.state.hosts.check(host, origin, probe=self._probe)
         method = request.method
         return await self.answer(visit, self._rows.get("GET" if method == "HEAD" else method))
+
+
+class IncompleteAnswers:
+    """Counts answers that were cut off, and logs one line per reason every ten seconds."""
+
+    def __init__(self, metrics: Metrics, now: Callable[[], float] = time.monotonic) -> None:
+        self._metrics = metrics
+        self._now = now
+        self._logged_at: dict[Reason, float] = {}
+        self._unlogged: Counter[Reason] = Counter()
+
+    def add(self, reason: Reason, cause: str | None = None) -> None:
+        """Count one answer; `cause` gives details for the log."""
+        self._metrics.incomplete(reason)
+        self._unlogged[reason] += 1
+        now, before = self._now(), self._logged_at.get(reason)
+        if before is None or now - before >= _LOGGED_EVERY:
+            more = {} if cause is None else {"cause": cause}
+            log.warning("answer.incomplete", reason=reason, answers=self._unlogged[reason], **more)
+            self._logged_at[reason], self._unlogged[reason] = now, 0
+
+
+async def begun(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """Start iterating the pieces, so that an error before the first can still be answered."""
+    first = await anext(pieces, b"")
+
+    async def all_pieces() -> AsyncIterator[bytes]:
+        yield first
+        async for piece in pieces:
+            yield piece
+
+    return all_pieces()
+
+
+async def send_reply(
+    reply: Reply, send: Send, incomplete: IncompleteAnswers, *, head: bool
+) -> None:
+    """Send a reply; `head`: without its body."""
+    body = reply.body
+    if isinstance(body, bytes):
+        body = [body]
+    headers = [(b"content-type", reply.content_type)]
+    if reply.headers:
+        headers += [(name.encode(), text.encode("latin-1")) for name, text in reply.headers.items()]
+    headers += [(b"set-cookie", cookie.encode("latin-1")) for cookie in reply.cookies]
+    if isinstance(body, list):
+        headers.append((b"content-length", str(sum(map(len, body))).encode()))
+    # The connection ends an answer that nobody takes, and counts it.
+    with suppress(ConnectionResetError):
+        await send({"type": "http.response.start", "status": reply.status, "headers": headers})
+        if head:
+            await send({"type": "http.response.body", "body": b""})
+        elif isinstance(body, list):
+            *others, last = body
+            for piece in others:
+                await send({"type": "http.response.body", "body": piece, "more_body": True})
+            await send({"type": "http.response.body", "body": last})
+        else:
+            await _stream(body, send, incomplete)
+
+
+async def _stream(pieces: AsyncIterator[bytes], send: Send, incomplete: IncompleteAnswers) -> None:
+    """Send the pieces.
+
+    A failing piece ends the answer without its last chunk: the server closes the connection, and
+    the client sees that the answer is incomplete.
+    """
+    try:
+        async for piece in pieces:
+            await send({"type": "http.response.body", "body": piece, "more_body": True})
+            # Sending to a quick client never waits, and others want to be answered between.
+            await asyncio.sleep(0)
+    except ConnectionResetError:
+        raise
+    except UnavailableError as error:
+        incomplete.add("unavailable", error.cause)
+        return
+    except Exception:
+        incomplete.add("failed")
+        raise
+    await send({"type": "http.response.body", "body": b""})

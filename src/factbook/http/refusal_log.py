@@ -9,9 +9,9 @@ import structlog
 
 from factbook.audit import trail
 from factbook.audit.trail import Record
-from factbook.auth.limits import RateLimit
 from factbook.clock import Clock
 from factbook.errors import UnavailableError
+from factbook.http.admission import RateLimit
 from factbook.observability.metrics import Metrics
 from factbook.storage import Database
 

@@ -14,8 +14,8 @@ from factbook.auth import users
 from factbook.auth.permissions import AUDIT_READ, TOKEN_MANAGE
 from factbook.clock import DAY, SECOND
 from factbook.errors import FactbookError, InputError, UnavailableError
+from factbook.http.pipeline import begun
 from factbook.http.requests import Reply
-from factbook.http.responses import begun
 from factbook.web.site import formatting
 from factbook.web.site.endpoint import PageRoute
 from factbook.web.site.page_context import PageContext

@@ -7,9 +7,9 @@ tries. A known one counts by itself, so that others cannot lock it out.
 from dataclasses import dataclass
 
 from factbook.auth import known_browsers
-from factbook.auth.limits import RateLimit
 from factbook.clock import SECOND
 from factbook.errors import TooManyRequestsError
+from factbook.http.admission import RateLimit
 from factbook.web.site import cookies
 from factbook.web.site.page_context import PageContext
 

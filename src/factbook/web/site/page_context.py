@@ -13,12 +13,12 @@ from starlette.types import ASGIApp
 from factbook import __version__, invisible
 from factbook.audit import trail
 from factbook.audit.trail import About, AuditEntry, Caller
-from factbook.auth.limits import RateLimit
 from factbook.auth.permissions import TITLES
 from factbook.auth.sessions import Session
 from factbook.catalog.store import detail
 from factbook.clock import MINUTE, SECOND
 from factbook.errors import NotAllowedError
+from factbook.http.admission import RateLimit
 from factbook.http.context import State
 from factbook.http.requests import Reply, Request
 from factbook.storage import Write

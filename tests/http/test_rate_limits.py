@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from factbook.auth.limits import RateLimit
 from factbook.clock import HOUR, SECOND
+from factbook.http.admission import RateLimit
 from tests.service import NOON, Time
 
 
