@@ -6,13 +6,14 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
-from functools import partial
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
-from factbook import clock, collection
+from factbook import clock
+from factbook.collection import run_start
+from factbook.collection.run_start import UnderWayError
 from factbook.integrations.integration import Integration
 from factbook.scheduling import runs
 from factbook.storage import Database
@@ -127,9 +128,7 @@ async def test_workers_in_several_processes_share_a_run(
     ):
         await soon(are_working)
         await service.push("all", *(repository(f"part-{number}") for number in range(ENTITIES)))
-        plan = await collection.plan(database, integration)
-        now = clock.now()
-        await soon(lambda: _begun(database, integration, plan, now))
+        await soon(lambda: _begun(database, integration, clock.now()))
         await soon(has_ended)
     asked = counted(one) + counted(two)
     assert set(asked.values()) == {1}
@@ -137,9 +136,9 @@ async def test_workers_in_several_processes_share_a_run(
     assert min(counted(one).total(), counted(two).total()) >= 0.3 * ENTITIES
 
 
-async def _begun(
-    database: Database, integration: Integration, plan: collection.RunPlan, now: int
-) -> bool:
+async def _begun(database: Database, integration: Integration, now: int) -> bool:
     """Whether a run begins; the workers' first one, of an empty catalog, may be in the way."""
-    begin = partial(collection.enqueue, integration=integration, plan=plan, now=now, whole=True)
-    return await database.write(begin) is not None
+    with suppress(UnderWayError):
+        await run_start.begin(database, integration, now)
+        return True
+    return False

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import structlog
 
 from factbook.clock import MINUTE, SECOND
-from factbook.collection.run_plan import Targets, targets_of, work_of
+from factbook.collection.run_start import Targets, targets_of, work_of
 from factbook.errors import FactbookError
 from factbook.facts.store import Observation
 from factbook.integrations.integration import Collected, Integration

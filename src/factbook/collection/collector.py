@@ -11,7 +11,8 @@ import structlog
 from factbook import shutdown
 from factbook.catalog.store import collectable
 from factbook.clock import MINUTE, SECOND, Clock
-from factbook.collection import batches, run_log, run_plan
+from factbook.collection import batches, run_log, run_start
+from factbook.collection.run_start import UnderWayError
 from factbook.datasources.clients import Clients, Connect
 from factbook.datasources.memory import DatabaseMemory
 from factbook.errors import UnavailableError
@@ -19,7 +20,7 @@ from factbook.facts import store
 from factbook.integrations.integration import Integration
 from factbook.outbound import AnswerCaches, HttpClient
 from factbook.scheduling import clock_repair, lease, run_queue, runs, schedule
-from factbook.scheduling.run_queue import Batch, BatchFigures, Begun, LostBatchError
+from factbook.scheduling.run_queue import Batch, BatchFigures, LostBatchError
 from factbook.scheduling.runs import EndedRun
 from factbook.storage import Database, Transaction
 from factbook.telemetry.spans import NO_TRACER, Span, Tracer
@@ -166,36 +167,18 @@ class Collector:
         if not await lease.claim(self._database, name, self._holder, now, _PLANNING):
             return False
         since = 0 if last is None else last + 1
-        with self._tracer.span("plan", {"factbook.source.id": integration.source.id}):
-            begun = await self._database.write(await self._planned(integration, now, since))
-            if begun is not None:
-                work = run_log.work(integration.source.id, begun.run_id, begun.deadline)
-                self._tracer.asked_for(work)
+        begun = None
+        with (
+            self._tracer.span("plan", {"factbook.source.id": integration.source.id}),
+            suppress(UnderWayError),
+        ):
+            begun = await run_start.begin(
+                self._database, integration, now, since=since, tracer=self._tracer
+            )
         await lease.release(self._database, name, self._holder)
         if begun is not None and begun.ended is not None:
             run_log.tell(begun.ended, self._tracer)
         return begun is not None
-
-    async def _planned(
-        self, integration: Integration, now: int, since: int
-    ) -> Callable[[Transaction], Begun | None]:
-        """A function that makes the run."""
-        try:
-            plan = await run_plan.plan(self._database, integration)
-        except UnavailableError:
-            raise
-        except Exception as error:
-            log.error("plan.failed", source=integration.source.id, exc_info=error)
-            return partial(run_plan.enqueue_failed, integration=integration, now=now, since=since)
-        return partial(
-            run_plan.enqueue,
-            integration=integration,
-            plan=plan,
-            now=now,
-            whole=True,
-            reason="cadence",
-            since=since,
-        )
 
     async def take(self) -> int:
         """Begin to process waiting batches, up to the capacity; returns their number."""

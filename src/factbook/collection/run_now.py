@@ -1,24 +1,34 @@
 """Runs and trials of data sources on request, for every interface."""
 
 import asyncio
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import structlog
 
 from factbook.catalog import ref as refs
 from factbook.catalog.store import collectable
-from factbook.collection import start_run
-from factbook.datasources import define
+from factbook.collection import run_start
+from factbook.collection.run_start import NothingToCollectError, UnderWayError
+from factbook.datasources import catalog_samples, define
 from factbook.datasources.clients import Connect
 from factbook.datasources.custom import CustomSourceDefinition, definition
 from factbook.datasources.registry import Registry, SourceSnapshot
 from factbook.datasources.trial import TrialResult, tried
 from factbook.errors import ConflictError, NotFoundError
+from factbook.facts import refresh_requests
+from factbook.facts.datasource import DataSource
+from factbook.integrations.integration import Integration
 from factbook.scheduling import runs
 from factbook.scheduling.runs import RunRecord
-from factbook.storage import Database, Write
+from factbook.storage import Database, Transaction, Write
+from factbook.telemetry.spans import NO_TRACER, Tracer
 
 log = structlog.get_logger("factbook.data_sources")
+
+# Refresh requests that are taken in one transaction.
+_AT_ONCE = 1_000
 
 
 async def run(
@@ -30,6 +40,7 @@ async def run(
     actor: str,
     now: int,
     write: Write | None = None,
+    tracer: Tracer = NO_TRACER,
 ) -> RunRecord:
     """Begin to collect a source now, for every entity or for the one with this reference.
 
@@ -45,16 +56,35 @@ async def run(
     if integration is None:
         raise _not_collected(source_id, known)
     try:
-        begun = await start_run.begin(database, integration, id_, now, write)
-    except start_run.NothingToCollectError:
+        begun = await run_start.begin(
+            database, integration, now, entity_id=id_, write=write, tracer=tracer
+        )
+    except NothingToCollectError:
         raise ConflictError(f"The entityFilter of {source_id} leaves {ref} out.") from None
-    except start_run.UnderWayError:
+    except UnderWayError:
         raise _under_way(source_id) from None
     found = await runs.run(database, begun.run_id)
     if found is None:
         raise _under_way(source_id)
     log.info("data_source.run", source=source_id, run=found.id, actor=actor)
     return found
+
+
+async def collect_requested(
+    database: Database,
+    sources: Sequence[DataSource],
+    now: int,
+    integrations: Sequence[Integration] = (),
+) -> int:
+    """Sample the catalog's facts of requested entities; returns the number of requests.
+
+    For facts of integrations, runs are queued in the transaction that takes the requests.
+    """
+    done = 0
+    work = partial(_take, sources=sources, integrations=integrations, now=now)
+    while await refresh_requests.waiting(database):
+        done += await database.write(work)
+    return done
 
 
 async def trial(
@@ -99,6 +129,20 @@ async def entity_id(database: Database, ref: str) -> int:
     if found is None:
         raise NotFoundError(f"There is no entity {ref}.")
     return found
+
+
+def _take(
+    transaction: Transaction,
+    *,
+    sources: Sequence[DataSource],
+    integrations: Sequence[Integration],
+    now: int,
+) -> int:
+    ids = refresh_requests.take(transaction, _AT_ONCE)
+    catalog_samples.sample_some(transaction, sources, ids, now)
+    for integration in integrations:
+        run_start.begin_some(transaction, integration, ids, now)
+    return len(ids)
 
 
 def _under_way(source_id: str) -> ConflictError:

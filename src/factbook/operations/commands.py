@@ -23,7 +23,8 @@ from factbook.auth.users import Person
 from factbook.backend import Backend
 from factbook.catalog import ref as refs
 from factbook.clock import SECOND, Clock, iso, now
-from factbook.collection import run_now, start_run
+from factbook.collection import run_now, run_start
+from factbook.collection.run_start import NothingToCollectError, UnderWayError
 from factbook.datasources import source_detail
 from factbook.errors import InputError, NotFoundError
 from factbook.facts import health
@@ -283,12 +284,14 @@ async def _begin(database: Database, integration: Integration, ref: str | None, 
     write = _writing(database, audit.of_run(source_id, ref), now)
     while True:
         try:
-            begun = await start_run.begin(database, integration, entity_id, now, write)
+            begun = await run_start.begin(
+                database, integration, now, entity_id=entity_id, write=write
+            )
             return begun.run_id
-        except start_run.NothingToCollectError:
+        except NothingToCollectError:
             text = f"{source_id} is not about {ref}: its entityFilter says so."
             raise NotFoundError(text) from None
-        except start_run.UnderWayError:
+        except UnderWayError:
             run_id = await database.write(lambda tx: runs.under_way(tx, source_id))
             if run_id is not None:  # else it has ended meanwhile
                 return run_id

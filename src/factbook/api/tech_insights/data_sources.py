@@ -9,7 +9,7 @@ from factbook.api.openapi.parameters import NUMBER, SOURCE_CURSOR, SOURCE_ID, SO
 from factbook.audit.trail import AuditEntry
 from factbook.auth.permissions import SOURCE_WRITE
 from factbook.clock import iso, iso_or_none
-from factbook.collection import run_log, run_now
+from factbook.collection import run_now
 from factbook.datasources import define, definitions
 from factbook.datasources.definitions import StoredSource
 from factbook.errors import NotFoundError
@@ -132,8 +132,8 @@ async def run(request: Request, state: SourceContext) -> Reply:
         actor=request.actor,
         now=state.clock(),
         write=audit.writing(request, state, audit.of_run(source_id, wanted.entity), 202),
+        tracer=state.tracer,
     )
-    state.tracer.asked_for(run_log.work(source_id, found.id, found.deadline))
     # Whatever went wrong since it began is for those who may read runs.
     return reply(_run(found if request.may_read else found._replace(error=None)), 202)
 

@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 
 from factbook.auth.permissions import CATALOG_READ, SOURCE_READ, SOURCE_RUN
 from factbook.catalog import ref as refs
-from factbook.collection import run_log, run_now
+from factbook.collection import run_now
 from factbook.errors import ConflictError, InputError, NotFoundError
 from factbook.http import audit
 from factbook.http.requests import Reply
@@ -106,7 +106,7 @@ async def show(visit: PageContext) -> Reply:
 async def _begun(visit: PageContext, source_id: str, entity: str) -> RunRecord:
     state = visit.state
     ref = str(refs.parse(entity, kind="component")) if entity else None
-    run = await run_now.run(
+    return await run_now.run(
         state.database,
         state.registry,
         source_id,
@@ -114,9 +114,8 @@ async def _begun(visit: PageContext, source_id: str, entity: str) -> RunRecord:
         actor=visit.person.ref,
         now=visit.now,
         write=visit.writing(audit.of_run(source_id, ref)),
+        tracer=state.tracer,
     )
-    state.tracer.asked_for(run_log.work(source_id, run.id, run.deadline))
-    return run
 
 
 def _is_stuck(run: RunRecord, elapsed: int) -> bool:

@@ -1,8 +1,9 @@
-"""The plan of a run: entities to targets, targets to batches."""
+"""Start of a run: its plan, from entities to targets to batches, and its place in the queue."""
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -12,6 +13,8 @@ import structlog
 from factbook.catalog.store import collectable
 from factbook.catalog.store.conditions import SQL
 from factbook.clock import MINUTE
+from factbook.collection import run_log
+from factbook.errors import UnavailableError
 from factbook.facts import entity_filter, removal, store
 from factbook.facts.datasource import DataSource, milliseconds
 from factbook.facts.store import Last, Observation
@@ -20,19 +23,24 @@ from factbook.outbound.outcomes import Missing, Outcome
 from factbook.scheduling import run_queue
 from factbook.scheduling.gaps import RunGap
 from factbook.scheduling.run_queue import Begun, Queue, RunOrder
-from factbook.storage import Database, Transaction
+from factbook.storage import Database, Transaction, Write
+from factbook.telemetry.spans import NO_TRACER, Tracer
 
 log = structlog.get_logger("factbook.collecting")
 
 _PORTION = 500
 _TIMEOUT = 20 * MINUTE
+_NOT_PLANNED = "upstream-error: the run could not be planned; the log has more"
 
 # Entities by what is asked for: those that point to the same share one answer.
 Targets = dict[str, list[int]]
 
 
 class RunPlan(NamedTuple):
-    """The batches of a run, and new reasons for entities without a place in one."""
+    """The batches of a run, and new reasons for entities without a place in one.
+
+    With an `error` the run fails at once.
+    """
 
     works: list[str]
     entities: int
@@ -40,68 +48,123 @@ class RunPlan(NamedTuple):
     skipped: int = 0
     failed: int = 0
     gaps: Mapping[RunGap, int] = MappingProxyType({})
+    error: str | None = None
 
 
-async def plan(database: Database, integration: Integration) -> RunPlan:
+class NothingToCollectError(Exception):
+    """Error for an entity that the source is not about."""
+
+
+class UnderWayError(Exception):
+    """Error while a run of every entity is in progress."""
+
+
+async def begin(
+    database: Database,
+    integration: Integration,
+    now: int,
+    *,
+    entity_id: int | None = None,
+    since: int | None = None,
+    write: Write | None = None,
+    tracer: Tracer = NO_TRACER,
+) -> Begun:
+    """Begin a run of every entity that the source is about, or of one, in a transaction of `write`.
+
+    With `since` the run is one by cadence: another that started at or after that time precludes it,
+    and if it cannot be planned, it is recorded as failed. Raises UnderWayError if a run of every
+    entity precludes it, and NothingToCollectError if the source is not about the one.
+    """
+    if entity_id is None:
+        make = await _planned(database, integration, now, since)
+    else:
+        make = partial(_of_one, integration=integration, entity_id=entity_id, now=now)
+    begun = await (write or database.write)(make)
+    tracer.asked_for(run_log.work(integration.source.id, begun.run_id, begun.deadline))
+    return begun
+
+
+def begin_some(
+    transaction: Transaction, integration: Integration, ids: list[int], now: int
+) -> Begun | None:
+    """Begin a run of those among these entities that the source is about; None if it has none."""
+    rows = transaction.all(*collectable.among(_where(integration.source), ids))
+    targets, missing = Targets(), list[Observation]()
+    subjects = [CollectionSubject(*row) for row in collectable.read(rows)]
+    _sort(integration, subjects, targets, missing)
+    if not (targets or missing):
+        return None
+    plan = _plan_of(integration, targets, missing, {})
+    return _enqueue(transaction, integration, plan, now, whole=False)
+
+
+async def _planned(
+    database: Database, integration: Integration, now: int, since: int | None
+) -> Callable[[Transaction], Begun]:
+    """A function that makes the run of every entity; raises UnderWayError."""
+    try:
+        planned = await _plan(database, integration)
+    except UnavailableError:
+        raise
+    except Exception as error:
+        if since is None:
+            raise
+        log.error("plan.failed", source=integration.source.id, exc_info=error)
+        planned = RunPlan([], 0, [], error=_NOT_PLANNED)
+    return partial(_enqueue, integration=integration, plan=planned, now=now, since=since)
+
+
+def _of_one(
+    transaction: Transaction, *, integration: Integration, entity_id: int, now: int
+) -> Begun:
+    begun = begin_some(transaction, integration, [entity_id], now)
+    if begun is None:
+        raise NothingToCollectError
+    return begun
+
+
+def _enqueue(
+    transaction: Transaction,
+    integration: Integration,
+    plan: RunPlan,
+    now: int,
+    *,
+    whole: bool = True,
+    since: int | None = None,
+) -> Begun:
+    """Create a run of the plan; raises UnderWayError if a run of every entity precludes it."""
+    source = integration.source
+    order = RunOrder(
+        source.id,
+        Queue(integration.credential, integration.at_once),
+        plan.works,
+        "asked" if since is None else "cadence",
+        whole,
+        now + (milliseconds(source.timeout) if source.timeout else _TIMEOUT),
+        plan.entities,
+        skipped=plan.skipped,
+        failed=plan.failed,
+        error=plan.error,
+        gaps=plan.gaps,
+    )
+    latest = run_queue.NEVER if since is None else since
+    begun = run_queue.enqueue(transaction, order, now, since=latest)
+    if begun is None:
+        raise UnderWayError
+    store.record_many(transaction, source, plan.missing, now)
+    if whole and plan.error is None:
+        removal.drop_untracked(transaction, source)
+    return begun
+
+
+async def _plan(database: Database, integration: Integration) -> RunPlan:
     """The plan for every entity that the source is about; those never collected come first."""
     last = await store.last(database, integration.source.id)
     targets, missing = Targets(), list[Observation]()
     async for portion in _every(database, integration.source):
         # What users define may take its time to say what an entity points to.
         await asyncio.to_thread(_sort, integration, portion, targets, missing)
-    return _planned(integration, targets, missing, last)
-
-
-def plan_some(transaction: Transaction, integration: Integration, ids: list[int]) -> RunPlan:
-    """The plan for the given entities that the source is about."""
-    rows = transaction.all(*collectable.among(_where(integration.source), ids))
-    targets, missing = Targets(), list[Observation]()
-    _sort(
-        integration, [CollectionSubject(*row) for row in collectable.read(rows)], targets, missing
-    )
-    return _planned(integration, targets, missing, {})
-
-
-def enqueue(
-    transaction: Transaction,
-    integration: Integration,
-    plan: RunPlan,
-    now: int,
-    *,
-    whole: bool = False,
-    reason: str = "asked",
-    since: int = run_queue.NEVER,
-) -> Begun | None:
-    """Create a run of the plan; None if a run of all entities precludes it."""
-    source = integration.source
-    order = RunOrder(
-        source.id,
-        Queue(integration.credential, integration.at_once),
-        plan.works,
-        reason,
-        whole,
-        now + (milliseconds(source.timeout) if source.timeout else _TIMEOUT),
-        plan.entities,
-        skipped=plan.skipped,
-        failed=plan.failed,
-        gaps=plan.gaps,
-    )
-    begun = run_queue.enqueue(transaction, order, now, since=since)
-    if begun is not None:
-        store.record_many(transaction, source, plan.missing, now)
-        if whole:
-            removal.drop_untracked(transaction, source)
-    return begun
-
-
-def enqueue_failed(
-    transaction: Transaction, *, integration: Integration, now: int, since: int
-) -> Begun | None:
-    """Record a failed run that could not be planned."""
-    queue = Queue(integration.credential, integration.at_once)
-    error = "upstream-error: the run could not be planned; the log has more"
-    order = RunOrder(integration.source.id, queue, (), "cadence", True, now, 0, error=error)
-    return run_queue.enqueue(transaction, order, now, since=since)
+    return _plan_of(integration, targets, missing, last)
 
 
 def targets_of(work: str) -> Targets:
@@ -150,7 +213,7 @@ def _target(integration: Integration, entity: Mapping[str, Any]) -> str | Missin
         return Missing(Outcome.TRANSIENT, "the entity's annotations could not be read")
 
 
-def _planned(
+def _plan_of(
     integration: Integration,
     targets: Targets,
     missing: list[Observation],
