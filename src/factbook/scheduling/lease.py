@@ -1,16 +1,43 @@
-"""Leases: work done by one process for all, taken over when its holder falls silent."""
+"""Leases: work done by one process for all, taken over when its holder falls silent.
+
+A lease by name is a row of its own. Rows of other tables are claimed by the same rule, in their
+columns `holder` and `held_until`. Times and durations are in milliseconds.
+"""
+
+from typing import Final, NamedTuple
 
 from factbook.storage import Database
+
+
+class Claim(NamedTuple):
+    """A claim on a row, in the order of the values of `MINE`; a later claim is another one."""
+
+    holder: str
+    held_until: int
+
+
+# SQL for the rows under a claim.
+MINE: Final = "holder = ? AND held_until = ?"
+
+
+def free(table: str) -> str:
+    """SQL for the rows of a table that anybody may claim; its values are those of `lapsed`."""
+    return f"({table}.held_until <= ? OR {table}.held_until > ?)"
+
+
+def lapsed(now: int, duration: int) -> tuple[int, int]:
+    """The bounds of times until which no claim of this duration can be held."""
+    # One that lasts so long was claimed before the clock was set back.
+    return now, now + 2 * duration
 
 
 async def claim(database: Database, name: str, holder: str, now: int, duration: int) -> bool:
     """Return true if `holder` now has the lease: it was free, expired, or already its own.
 
-    `now` and `duration` are in milliseconds; the lease then lasts until `now + duration`.
+    The lease then lasts until `now + duration`.
     """
-    # One that lasts so long was claimed before the clock was set back.
-    claimed = (name, holder, now + duration, now, now + 2 * duration)
-    return await database.write(lambda transaction: transaction.run(_CLAIM, claimed) == 1)
+    values = (name, *Claim(holder, now + duration), *lapsed(now, duration))
+    return await database.write(lambda transaction: transaction.run(_CLAIM, values) == 1)
 
 
 async def release(database: Database, name: str, holder: str) -> None:
@@ -27,7 +54,7 @@ async def held_until(database: Database, name: str) -> int | None:
 _CLAIM = """
 INSERT INTO leases (name, holder, held_until) VALUES (?, ?, ?)
 ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, held_until = excluded.held_until
-WHERE leases.holder = excluded.holder OR leases.held_until <= ? OR leases.held_until > ?
-"""
+WHERE leases.holder = excluded.holder OR {free}
+""".replace("{free}", free("leases"))
 
 _RELEASE = "DELETE FROM leases WHERE name = ? AND holder = ?"

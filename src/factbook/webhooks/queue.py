@@ -11,6 +11,8 @@ from zlib import crc32
 from factbook.clock import HOUR, MINUTE, SECOND
 from factbook.events.event import FeedPosition
 from factbook.events.store import COUNTER
+from factbook.scheduling import lease
+from factbook.scheduling.lease import Claim
 from factbook.storage import Database, Transaction, counters
 from factbook.webhooks.secrets import Sealed
 from factbook.webhooks.store import types_of
@@ -36,14 +38,13 @@ class WebhookMessage(NamedTuple):
 
 
 class Claimed(NamedTuple):
-    """A webhook that one process serves until `held_until`."""
+    """A webhook that one process serves while its claim lasts."""
 
     id: str
     types: tuple[str, ...]
     sealed: Sealed
     next: FeedPosition
-    holder: str
-    held_until: int
+    claim: Claim
     due: list[WebhookMessage]
     room: int
 
@@ -59,7 +60,7 @@ class Sent(NamedTuple):
 
 async def due(database: Database, now: int) -> list[str]:
     """Webhooks that have something to send and that no process serves."""
-    rows = await database.all(_DUE, (now, now + 2 * HELD, WINDOW, now, now + _FAR))
+    rows = await database.all(_DUE, (*lease.lapsed(now, HELD), WINDOW, now, now + _FAR))
     return [id_ for (id_,) in rows]
 
 
@@ -68,8 +69,8 @@ def claim(transaction: Transaction, id_: str, holder: str, now: int, most: int) 
 
     None when another process has it, or nobody may send for it.
     """
-    held_until = now + HELD
-    row = transaction.one(_CLAIM, (holder, held_until, id_, now, now + 2 * HELD))
+    claim = Claim(holder, now + HELD)
+    row = transaction.one(_CLAIM, (*claim, id_, *lease.lapsed(now, HELD)))
     if row is None:
         return None
     again = [
@@ -79,9 +80,7 @@ def claim(transaction: Transaction, id_: str, holder: str, now: int, most: int) 
     room = min(most - len(again), WINDOW - waiting)
     types, address, secret, *place = row
     sealed = Sealed(address, secret)
-    return Claimed(
-        id_, types_of(types), sealed, FeedPosition(*place), holder, held_until, again, room
-    )
+    return Claimed(id_, types_of(types), sealed, FeedPosition(*place), claim, again, room)
 
 
 def finish(
@@ -95,7 +94,7 @@ def finish(
     succeeded = any(one.error is None for one in sent)
     row = transaction.one(_FINISH, (
         *place, now if succeeded else None, None if failed is None else now, failed,
-        claimed.id, claimed.holder, claimed.held_until,
+        claimed.id, *claimed.claim,
     ))  # fmt: skip
     if row is None:
         return None
@@ -139,12 +138,11 @@ def _pause(message: WebhookMessage) -> int:
     return PAUSES[message.attempts] * (100 + spread) // 100
 
 
-# A clock that was set back keeps no webhook from being taken over, and no message from being sent.
+# A clock that was set back keeps no message from being sent.
 _FAR: Final = 2 * PAUSES[-1]
-_FREE = "disabled_at IS NULL AND (held_until <= ? OR held_until > ?)"
 
 _DUE = """
-SELECT w.id FROM webhook_endpoints w WHERE {free} AND ((
+SELECT w.id FROM webhook_endpoints w WHERE w.disabled_at IS NULL AND {free} AND ((
     w.next_position <= {newest} AND (
         SELECT COUNT(*) FROM webhook_retries r
         WHERE r.webhook_id = w.id AND r.next_at IS NOT NULL
@@ -153,12 +151,13 @@ SELECT w.id FROM webhook_endpoints w WHERE {free} AND ((
     SELECT 1 FROM webhook_retries r
     WHERE r.webhook_id = w.id AND (r.next_at <= ? OR r.next_at > ?)
 )) ORDER BY w.id
-""".replace("{free}", _FREE).replace("{newest}", counters.expression(COUNTER))
+""".replace("{free}", lease.free("w")).replace("{newest}", counters.expression(COUNTER))
 
 _CLAIM = """
-UPDATE webhook_endpoints SET holder = ?, held_until = ? WHERE id = ? AND {free}
+UPDATE webhook_endpoints SET holder = ?, held_until = ?
+WHERE id = ? AND disabled_at IS NULL AND {free}
 RETURNING types, address, secret, next_position, next_item
-""".replace("{free}", _FREE)
+""".replace("{free}", lease.free("webhook_endpoints"))
 
 _AGAIN_NOW = """
 SELECT event_id, type, body, first_at, attempts FROM webhook_retries
@@ -171,8 +170,8 @@ _FINISH = """
 UPDATE webhook_endpoints SET next_position = ?, next_item = ?, holder = '', held_until = 0,
     succeeded_at = COALESCE(?, succeeded_at), failed_at = COALESCE(?, failed_at),
     error = COALESCE(?, error)
-WHERE id = ? AND holder = ? AND held_until = ? RETURNING succeeded_at
-"""
+WHERE id = ? AND {mine} RETURNING succeeded_at
+""".replace("{mine}", lease.MINE)
 
 _RELEASE = "UPDATE webhook_endpoints SET holder = '', held_until = 0 WHERE holder = ?"
 
