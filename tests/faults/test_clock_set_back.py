@@ -11,7 +11,7 @@ import pytest
 from factbook.clock import DAY, HOUR, MINUTE, SECOND, milliseconds
 from factbook.events import store as events
 from factbook.outbound import Governor
-from factbook.outbound.answers import HostReply
+from factbook.outbound.outcomes import HostReply
 from factbook.scheduling import run_queue
 from factbook.webhooks import queue
 from factbook.worker import Worker

@@ -27,8 +27,8 @@ from factbook.datasources.custom.templates import NoValueError
 from factbook.errors import InvalidItemsError
 from factbook.facts import datasource, entity_filter
 from factbook.facts.schema import FactType
+from factbook.outbound.calls import address
 from factbook.outbound.outcomes import Missing
-from factbook.outbound.urls import address
 from tests.fuzz.folders import folder
 from tests.fuzz.promises import check_told, json, lines, text, tried
 from tests.fuzz.target import Target

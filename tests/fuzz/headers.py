@@ -14,11 +14,9 @@ from factbook.auth.oidc import attempt
 from factbook.http.requests import Request
 from factbook.http.trusted_hosts import Hosts, Proxies
 from factbook.outbound.address_guard import Guard, literal
-from factbook.outbound.answers import Answer, HostReply
-from factbook.outbound.credential import expiry
-from factbook.outbound.outcomes import Outcome
+from factbook.outbound.calls import address, expiry, moved
+from factbook.outbound.outcomes import Answer, HostReply, Outcome
 from factbook.outbound.rate_limits import Governor, allowance_of, retry_at
-from factbook.outbound.urls import address, moved
 from factbook.settings import Settings
 from factbook.web.site import cookies, forms
 from tests.fuzz.promises import check_told, lines, text, tried

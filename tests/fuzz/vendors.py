@@ -178,6 +178,6 @@ TARGETS = (
         "integrations.snyk.organizations.read",
     ),
     _target("pagerduty", _pagerduty),
-    _target("datadog", _datadog, "outbound.answers.read_as"),
+    _target("datadog", _datadog, "outbound.outcomes.read_as"),
     _target("prometheus", _prometheus, "integrations.prometheus.alert_routes.read"),
 )

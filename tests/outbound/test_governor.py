@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from factbook.clock import DAY, MINUTE, SECOND
 from factbook.outbound import Governor
-from factbook.outbound.answers import HostReply
+from factbook.outbound.outcomes import HostReply
 from factbook.outbound.rate_limits import LONGEST_PAUSE, Allowance, allowance_of, retry_at
 from tests.service import NOON, Time
 

@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 
 from factbook.facts.reasons import REASONS
 from factbook.outbound import SIGNS, verdict_on_graphql_error
-from factbook.outbound.answers import HostReply
 from factbook.outbound.outcome_rules import verdict
-from factbook.outbound.outcomes import MEANINGS, Outcome
+from factbook.outbound.outcomes import MEANINGS, HostReply, Outcome
 from tests.outbound.asking import Host, asking, json
 
 SECONDARY = "You have exceeded a secondary rate limit. Please wait a few minutes."

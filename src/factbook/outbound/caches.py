@@ -14,8 +14,7 @@ from typing import Final, Protocol
 import msgspec
 
 from factbook.clock import DAY
-from factbook.outbound.answers import Answer, HostReply
-from factbook.outbound.outcomes import MEANINGS, Outcome
+from factbook.outbound.outcomes import MEANINGS, Answer, HostReply, Outcome
 
 MOST_BYTES: Final = 64 * 1024 * 1024
 

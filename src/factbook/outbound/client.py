@@ -11,15 +11,24 @@ import msgspec
 
 from factbook.clock import SECOND, Clock, iso, now
 from factbook.outbound import caches
-from factbook.outbound.answers import EMPTY, Answer, HostReply
 from factbook.outbound.caches import AnswerCache, Kept
-from factbook.outbound.calls import HttpCall, RequestOptions, decoded, may_be_repeated, moves
-from factbook.outbound.credential import ANONYMOUS, Credential, expiry
+from factbook.outbound.calls import (
+    ANONYMOUS,
+    Credential,
+    Exchange,
+    HttpCall,
+    RequestOptions,
+    address,
+    decoded,
+    expiry,
+    host_of,
+    is_redirect,
+    may_be_repeated,
+    moved,
+)
 from factbook.outbound.outcome_rules import verdict
-from factbook.outbound.outcomes import Outcome
+from factbook.outbound.outcomes import EMPTY, Answer, HostReply, Outcome
 from factbook.outbound.rate_limits import ClientHealth, Governor
-from factbook.outbound.route import Exchange
-from factbook.outbound.urls import address, host_of, moved
 
 if TYPE_CHECKING:
     from factbook.outbound.sender import Sender
@@ -130,7 +139,7 @@ class HttpClient:
             if url is None:
                 return self._failed("led to an address that is not its own, which was not asked")
             answer = await self._cached(call._replace(url=url))
-            if not (options.get("follow") and moves(call, answer)):
+            if not (options.get("follow") and is_redirect(call, answer)):
                 return answer
             url = moved(self.base_url, url, answer.headers["location"])
         return self._failed(f"redirected more than {MOST_MOVES} times")

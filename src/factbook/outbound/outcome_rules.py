@@ -8,8 +8,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
-from factbook.outbound.answers import HostReply
-from factbook.outbound.outcomes import Outcome
+from factbook.outbound.outcomes import HostReply, Outcome
 
 _LIMIT_TEXT: Final = re.compile(
     r"secondary rate limit|abuse detection|rate limit (?:already )?exceeded|too many requests",

@@ -11,7 +11,7 @@ from typing import Final
 
 from factbook.clock import DAY, MINUTE, SECOND, Clock
 from factbook.clock import now as system_clock
-from factbook.outbound.answers import HostReply
+from factbook.outbound.outcomes import HostReply
 
 RESERVE: Final = 0.10
 LONGEST_PAUSE: Final = 15 * MINUTE

@@ -12,8 +12,8 @@ import httpx2
 import stamina
 import stamina.instrumentation
 
-from factbook.outbound.answers import Answer, HostReply
-from factbook.outbound.route import Exchange, HostRoute
+from factbook.outbound.calls import Exchange, HostRoute
+from factbook.outbound.outcomes import Answer, HostReply
 from factbook.telemetry.spans import NO_TRACER, Attributes, Span, Tracer
 
 T = TypeVar("T")

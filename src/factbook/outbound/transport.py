@@ -15,7 +15,7 @@ import httpx2
 
 from factbook.errors import ConfigurationError
 from factbook.outbound.address_guard import Guard, literal
-from factbook.outbound.route import HostRoute
+from factbook.outbound.calls import HostRoute
 from factbook.outbound.sender import MOST_BYTES, MOST_SECONDS, RefusedError, Sender
 from factbook.settings import Settings
 from factbook.telemetry.spans import NO_TRACER, Tracer

@@ -10,13 +10,12 @@ from tempfile import TemporaryDirectory
 from typing import Final
 
 from factbook.errors import ConfigurationError
-from factbook.outbound.answers import Answer
+from factbook.outbound.calls import path
 from factbook.outbound.client import HttpClient
 from factbook.outbound.git.commands import Git, Limits
 from factbook.outbound.git.program import find
 from factbook.outbound.git.replies import TOO_LARGE
-from factbook.outbound.outcomes import Missing, Outcome
-from factbook.outbound.urls import path
+from factbook.outbound.outcomes import Answer, Missing, Outcome
 
 LIMITS: Final = Limits()
 CHANGED: Final = Missing(Outcome.TRANSIENT, "it changed while it was read, or did not come whole")

@@ -7,11 +7,11 @@ from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from factbook.outbound.answers import Answer, HostReply
+from factbook.outbound.calls import HostRoute
 from factbook.outbound.client import HttpClient
 from factbook.outbound.git.program import Bounds, run
 from factbook.outbound.git.replies import reply_of
-from factbook.outbound.route import HostRoute
+from factbook.outbound.outcomes import Answer, HostReply
 
 MIB: Final = 1024 * 1024
 HEAD_SECONDS: Final = 30.0

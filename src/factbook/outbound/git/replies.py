@@ -7,8 +7,8 @@ host itself is in lines that begin with `remote:`, or behind `remote error:`.
 import re
 from typing import Final
 
-from factbook.outbound.answers import HostReply
 from factbook.outbound.git.program import SIZE, START, TIME, GitResult
+from factbook.outbound.outcomes import HostReply
 
 TOO_LARGE: Final = 413
 NOT_GIT: Final = "it does not answer as Git's smart HTTP does"
