@@ -7,15 +7,21 @@ from typing import NamedTuple
 
 import structlog
 
+from factbook.catalog.store import collectable
 from factbook.clock import MINUTE, SECOND
 from factbook.collection.run_start import Targets, targets_of, work_of
+from factbook.datasources.memory import DatabaseMemory
 from factbook.errors import FactbookError
+from factbook.facts import store
 from factbook.facts.store import Observation
 from factbook.integrations.integration import Collected, Integration
 from factbook.outbound import AnswerCache, ClientHealth, HttpClient, Memory
 from factbook.outbound.outcomes import Missing, Outcome
+from factbook.scheduling import run_queue, runs
 from factbook.scheduling.gaps import RunGap
-from factbook.scheduling.run_queue import Batch
+from factbook.scheduling.run_queue import Batch, BatchFigures
+from factbook.scheduling.runs import EndedRun
+from factbook.storage import Transaction
 
 log = structlog.get_logger("factbook.collecting")
 
@@ -86,6 +92,41 @@ async def collect(
     if cache.failures == failures:
         cache.clear()
     return _settle(batch, answers, entities, client, now, advanced=advanced)
+
+
+def finish(
+    transaction: Transaction,
+    *,
+    integration: Integration,
+    batch: Batch,
+    result: Result,
+    figures: BatchFigures,
+    memory: DatabaseMemory,
+    expires_at: int | None,
+    now: int,
+) -> EndedRun | None:
+    """Store the facts of the batch and remove it from its queue, in one transaction."""
+    ended = run_queue.finish(
+        transaction,
+        batch,
+        figures,
+        now,
+        left=result.left,
+        next_at=result.next_at,
+        attempts=result.attempts,
+    )
+    if result.pause_until is not None:
+        run_queue.pause(transaction, batch.queue, result.pause_until)
+    if expires_at is not None:
+        runs.note_expiry(transaction, batch.source_id, expires_at)
+    memory.flush(transaction)
+    # An entity that was forgotten meanwhile would be stored for ever.
+    there = collectable.existing(transaction, [one.entity_id for one in result.observations])
+    observations = [one for one in result.observations if one.entity_id in there]
+    # In one order everywhere, or two that write the same rows could wait for each other.
+    observations.sort(key=lambda one: one.entity_id)
+    store.record_many(transaction, integration.source, observations, now)
+    return ended
 
 
 def key(batch: Batch) -> Hashable:

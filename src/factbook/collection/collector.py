@@ -9,21 +9,19 @@ from weakref import WeakKeyDictionary
 import structlog
 
 from factbook import shutdown
-from factbook.catalog.store import collectable
 from factbook.clock import MINUTE, SECOND, Clock
-from factbook.collection import batches, run_log, run_start
+from factbook.collection import batches, run_start
 from factbook.collection.run_start import UnderWayError
 from factbook.datasources.clients import Clients, Connect
 from factbook.datasources.memory import DatabaseMemory
 from factbook.errors import UnavailableError
-from factbook.facts import store
 from factbook.integrations.integration import Integration
 from factbook.outbound import AnswerCaches, HttpClient
 from factbook.scheduling import clock_repair, lease, run_queue, runs, schedule
 from factbook.scheduling.run_queue import Batch, BatchFigures, LostBatchError
 from factbook.scheduling.runs import EndedRun
-from factbook.storage import Database, Transaction
-from factbook.telemetry.spans import NO_TRACER, Span, Tracer
+from factbook.storage import Database
+from factbook.telemetry.spans import NO_TRACER, Attributes, Span, Tracer
 
 log = structlog.get_logger("factbook.collecting")
 
@@ -177,7 +175,7 @@ class Collector:
             )
         await lease.release(self._database, name, self._holder)
         if begun is not None and begun.ended is not None:
-            run_log.tell(begun.ended, self._tracer)
+            _tell(begun.ended, self._tracer)
         return begun is not None
 
     async def take(self) -> int:
@@ -207,8 +205,13 @@ class Collector:
             log.error("batch.failed", source=batch.source_id, exc_info=error)
 
     async def _traced(self, batch: Batch, integration: Integration) -> None:
-        work = run_log.work(batch.source_id, batch.run_id, batch.deadline)
-        with self._tracer.span("batch", run_log.about(batch), within=work) as span:
+        trace = run_start.trace_of(batch.source_id, batch.run_id, batch.deadline)
+        about: Attributes = {
+            "factbook.source.id": batch.source_id,
+            "factbook.run.id": batch.run_id,
+            "factbook.attempt": batch.attempts,
+        }
+        with self._tracer.span("batch", about, within=trace) as span:
             await self._work(batch, integration, span)
 
     async def _work(self, batch: Batch, integration: Integration, span: Span) -> None:
@@ -219,7 +222,7 @@ class Collector:
         figures = self._figures(client, result)
         span.note({"factbook.run.covered": result.covered, "factbook.run.failed": result.failed})
         finish = partial(
-            _finish,
+            batches.finish,
             integration=integration,
             batch=batch,
             result=result,
@@ -238,7 +241,7 @@ class Collector:
         if not result.left:
             self._caches.close(batches.key(batch))
         if ended is not None:
-            run_log.tell(ended, self._tracer)
+            _tell(ended, self._tracer)
 
     def _figures(self, client: HttpClient, result: batches.Result) -> BatchFigures:
         health = client.health
@@ -250,29 +253,25 @@ class Collector:
         return BatchFigures(*entities, calls, left, result.gaps)
 
 
-def _finish(
-    transaction: Transaction,
-    *,
-    integration: Integration,
-    batch: Batch,
-    result: batches.Result,
-    figures: BatchFigures,
-    memory: DatabaseMemory,
-    expires_at: int | None,
-    now: int,
-) -> EndedRun | None:
-    """Store the facts of the batch and remove it from its queue, in one transaction."""
-    put_back = partial(run_queue.finish, next_at=result.next_at, attempts=result.attempts)
-    ended = put_back(transaction, batch, figures, now, left=result.left)
-    if result.pause_until is not None:
-        run_queue.pause(transaction, batch.queue, result.pause_until)
-    if expires_at is not None:
-        runs.note_expiry(transaction, batch.source_id, expires_at)
-    memory.flush(transaction)
-    # An entity that was forgotten meanwhile would be stored for ever.
-    there = collectable.existing(transaction, [one.entity_id for one in result.observations])
-    observations = [one for one in result.observations if one.entity_id in there]
-    # In one order everywhere, or two that write the same rows could wait for each other.
-    observations.sort(key=lambda one: one.entity_id)
-    store.record_many(transaction, integration.source, observations, now)
-    return ended
+def _tell(ended: EndedRun, tracer: Tracer) -> None:
+    """Report the end of a run, and a change of its source to down or up."""
+    run, change = ended
+    source = {"source": run.source_id, "covered": run.covered, "failed": run.failed}
+    log.info("run.ended", **source, skipped=run.skipped, calls=run.calls, state=run.state)
+    if change == "down":
+        log.error("source.down", **source, reason=run.error)
+    elif change == "up":
+        log.info("source.up", **source)
+    figures: Attributes = {
+        "factbook.source.id": run.source_id,
+        "factbook.run.id": run.id,
+        "factbook.run.reason": run.reason,
+        "factbook.run.covered": run.covered,
+        "factbook.run.failed": run.failed,
+        "factbook.run.skipped": run.skipped,
+        "factbook.run.calls": run.calls,
+    }
+    # What follows the first word of an error says more than a trace should.
+    failure = (run.error or "failed").partition(":")[0] if run.state == "failed" else None
+    trace = run_start.trace_of(run.source_id, run.id, run.deadline)
+    tracer.ended(trace, figures, run.started_at, run.finished_at or run.started_at, failure)

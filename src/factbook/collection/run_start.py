@@ -13,7 +13,6 @@ import structlog
 from factbook.catalog.store import collectable
 from factbook.catalog.store.conditions import SQL
 from factbook.clock import MINUTE
-from factbook.collection import run_log
 from factbook.errors import UnavailableError
 from factbook.facts import entity_filter, removal, store
 from factbook.facts.datasource import DataSource, milliseconds
@@ -24,7 +23,7 @@ from factbook.scheduling import run_queue
 from factbook.scheduling.gaps import RunGap
 from factbook.scheduling.run_queue import Begun, Queue, RunOrder
 from factbook.storage import Database, Transaction, Write
-from factbook.telemetry.spans import NO_TRACER, Tracer
+from factbook.telemetry.spans import NO_TRACER, Tracer, Work
 
 log = structlog.get_logger("factbook.collecting")
 
@@ -80,7 +79,7 @@ async def begin(
     else:
         make = partial(_of_one, integration=integration, entity_id=entity_id, now=now)
     begun = await (write or database.write)(make)
-    tracer.asked_for(run_log.work(integration.source.id, begun.run_id, begun.deadline))
+    tracer.asked_for(trace_of(integration.source.id, begun.run_id, begun.deadline))
     return begun
 
 
@@ -165,6 +164,11 @@ async def _plan(database: Database, integration: Integration) -> RunPlan:
         # What users define may take its time to say what an entity points to.
         await asyncio.to_thread(_sort, integration, portion, targets, missing)
     return _plan_of(integration, targets, missing, last)
+
+
+def trace_of(source_id: str, run_id: int, deadline: int) -> Work:
+    """A run in traces; run ids repeat between databases, but their deadlines do not."""
+    return Work("run", f"{source_id} {run_id} {deadline}")
 
 
 def targets_of(work: str) -> Targets:
