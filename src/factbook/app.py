@@ -28,7 +28,8 @@ from factbook.integrations.integration import Integration
 from factbook.observability import Tracing
 from factbook.observability.metrics import Metrics
 from factbook.settings import Settings, load
-from factbook.storage import Database, observed
+from factbook.storage import Database
+from factbook.storage.observation import observed
 from factbook.tools import TOOLS, Tool
 from factbook.webhooks import GuardedPost, adopt
 

@@ -21,7 +21,8 @@ from starlette.types import ASGIApp
 from factbook.errors import ConfigurationError
 from factbook.observability import Tracing, otel_spans, traced_requests
 from factbook.observability.statement_spans import StatementSpans
-from factbook.storage import Database, observed
+from factbook.storage import Database
+from factbook.storage.observation import observed
 from factbook.tools import Tool
 
 log = structlog.get_logger("factbook.traces")

@@ -2,6 +2,5 @@
 
 from factbook.storage.database import Database, Row, Transaction, Write
 from factbook.storage.database_url import open_database
-from factbook.storage.observation import Observer, observed
 
-__all__ = ["Database", "Observer", "Row", "Transaction", "Write", "observed", "open_database"]
+__all__ = ["Database", "Row", "Transaction", "Write", "open_database"]
