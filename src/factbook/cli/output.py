@@ -26,7 +26,8 @@ def printable(text: str) -> str:
 
 
 def note(message: str) -> None:
-    """Print a message on stderr."""
+    """Print a message on stderr, after what was printed on stdout before it."""
+    sys.stdout.flush()
     print(printable(message), file=sys.stderr)
 
 
