@@ -1,4 +1,4 @@
-"""Queries of the history of facts: that of one entity, and changes since a time."""
+"""Changes of facts since a time, from their history."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
@@ -13,28 +13,6 @@ SCANNED: Final = 2_000
 # Rows before a change that tell what was before it. A value that a failing upstream left as it was
 # is in none of the rows since; it is kept through three failed runs.
 _BEFORE = 5
-
-_LAST = 2**63 - 1
-
-
-class HistoryPosition(NamedTuple):
-    """Position at the end of a page of an entity's history."""
-
-    written_at: int
-    source_id: str
-
-
-class HistoryEntry(NamedTuple):
-    """A row of history, and the version of the source that wrote it.
-
-    `facts` and `reasons` are the stored JSON, passed through without decoding.
-    """
-
-    source_id: str
-    written_at: int
-    version: str
-    facts: msgspec.Raw
-    reasons: msgspec.Raw
 
 
 class ChangePosition(NamedTuple):
@@ -73,31 +51,6 @@ class FactChangePage(NamedTuple):
 
     changes: list[FactChange]
     more: ChangePosition | None
-
-
-async def history_page(
-    database: Database,
-    source_ids: Sequence[str] | None,
-    entity_id: int,
-    start: int | None,
-    end: int | None,
-    after: HistoryPosition | None,
-    limit: int,
-) -> list[HistoryEntry]:
-    """Up to `limit` rows about an entity from `start` to `end`, both included, newest first.
-
-    `source_ids` None means every source. `after` is the last row of the page before.
-    """
-    last = HistoryPosition(_LAST if end is None else end + 1, "")
-    last = last if after is None else min(last, after)
-    among, sources = _among(source_ids)
-    rows = await database.all(
-        _HISTORY.replace("{}", among), (entity_id, *sources, start or 0, *last, limit)
-    )
-    return [
-        HistoryEntry(source, time, version, msgspec.Raw(facts), msgspec.Raw(reasons))
-        for source, time, version, facts, reasons in rows
-    ]
 
 
 async def changes_page(
@@ -172,20 +125,6 @@ def _after(state: Mapping[str, Any], row: Said) -> dict[str, Any]:
 def _same(one: object, other: object) -> bool:
     return msgspec.json.encode(one) == msgspec.json.encode(other)
 
-
-def _among(source_ids: Sequence[str] | None) -> tuple[str, tuple[Any, ...]]:
-    if source_ids is None:
-        return "", ()
-    if len(source_ids) == 1:
-        return " AND source_id = ?", (source_ids[0],)
-    return " AND source_id IN LIST(?)", (list(source_ids),)
-
-
-_HISTORY = """
-SELECT source_id, written_at, version, facts, reasons FROM facts_history
-WHERE entity_id = ?{} AND written_at >= ? AND (written_at, source_id) < (?, ?)
-ORDER BY written_at DESC, source_id DESC LIMIT ?
-"""
 
 _SCAN = """
 SELECT written_at, source_id, entity_id, facts, reasons, version FROM facts_history

@@ -1,4 +1,4 @@
-"""Excerpts of the history of a source and an entity, bounded in size for drawing charts.
+"""History of an entity's facts: pages, and excerpts that are bounded in size for drawing charts.
 
 A row holds every fact of its source, so the longer the rows, the fewer are read.
 """
@@ -8,15 +8,34 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from factbook.facts import history_queries
-from factbook.facts.history_queries import HistoryEntry
 from factbook.facts.merge import reason_of
 from factbook.storage import Database
 
 # Of stored JSON, in one question.
 _BYTES: Final = 4_000_000
+_LAST = 2**63 - 1
 
 Point = tuple[int, Any]  # when it was written, and the value; None where it was unknown
+
+
+class HistoryPosition(NamedTuple):
+    """Position at the end of a page of an entity's history."""
+
+    written_at: int
+    source_id: str
+
+
+class HistoryEntry(NamedTuple):
+    """A row of history, and the version of the source that wrote it.
+
+    `facts` and `reasons` are the stored JSON, passed through without decoding.
+    """
+
+    source_id: str
+    written_at: int
+    version: str
+    facts: msgspec.Raw
+    reasons: msgspec.Raw
 
 
 class Excerpt(NamedTuple):
@@ -32,6 +51,31 @@ class Excerpt(NamedTuple):
     is_whole: bool
 
 
+async def history_page(
+    database: Database,
+    source_ids: Sequence[str] | None,
+    entity_id: int,
+    start: int | None,
+    end: int | None,
+    after: HistoryPosition | None,
+    limit: int,
+) -> list[HistoryEntry]:
+    """Up to `limit` rows about an entity from `start` to `end`, both included, newest first.
+
+    `source_ids` None means every source. `after` is the last row of the page before.
+    """
+    last = HistoryPosition(_LAST if end is None else end + 1, "")
+    last = last if after is None else min(last, after)
+    among, sources = _among(source_ids)
+    rows = await database.all(
+        _HISTORY.replace("{}", among), (entity_id, *sources, start or 0, *last, limit)
+    )
+    return [
+        HistoryEntry(source, time, version, msgspec.Raw(facts), msgspec.Raw(reasons))
+        for source, time, version, facts, reasons in rows
+    ]
+
+
 async def recent(
     database: Database,
     source_id: str,
@@ -42,9 +86,7 @@ async def recent(
 ) -> list[HistoryEntry]:
     """The newest rows, in ascending order of time. The latest `facts` serve to estimate length."""
     limit = bounded(facts, most, size)
-    rows = await history_queries.history_page(
-        database, [source_id], entity_id, None, None, None, limit
-    )
+    rows = await history_page(database, [source_id], entity_id, None, None, None, limit)
     return rows[::-1]
 
 
@@ -102,7 +144,21 @@ def points(rows: Iterable[HistoryEntry], names: Sequence[str]) -> dict[str, list
     return found
 
 
+def _among(source_ids: Sequence[str] | None) -> tuple[str, tuple[Any, ...]]:
+    if source_ids is None:
+        return "", ()
+    if len(source_ids) == 1:
+        return " AND source_id = ?", (source_ids[0],)
+    return " AND source_id IN LIST(?)", (list(source_ids),)
+
+
 _members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+
+_HISTORY = """
+SELECT source_id, written_at, version, facts, reasons FROM facts_history
+WHERE entity_id = ?{} AND written_at >= ? AND (written_at, source_id) < (?, ?)
+ORDER BY written_at DESC, source_id DESC LIMIT ?
+"""
 
 _FIRST = "SELECT MIN(written_at) FROM facts_history WHERE source_id = ? AND entity_id = ?"
 

@@ -3,7 +3,6 @@
 from factbook.tools import (
     all_entities_facts,
     changed_facts,
-    compliance,
     discovery,
     entity_facts,
     fact_history,
@@ -15,9 +14,7 @@ TOOLS: tuple[Tool, ...] = (
     discovery.TOOL,
     entity_facts.TOOL,
     all_entities_facts.TOOL,
-    *metrics.TOOLS[:4],
-    compliance.TOOL,
-    *metrics.TOOLS[4:],
+    *metrics.TOOLS,
     fact_history.TOOL,
     changed_facts.TOOL,
 )

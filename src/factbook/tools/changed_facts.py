@@ -9,7 +9,7 @@ from factbook.catalog.store.changes import Past, PastChanges
 from factbook.clock import iso
 from factbook.facts.history_queries import FactChange, FactChangePage
 from factbook.facts.merge import reason_of
-from factbook.tools import catalog_changes, change_pages, sources, times
+from factbook.tools import change_pages, sources, times
 from factbook.tools.all_entities_facts import EVERY_KIND
 from factbook.tools.change_pages import ChangeCursor, ChangeQuery, Found
 from factbook.tools.pages import CUT_NOTE, MOST_READS, EntryPage, shortened
@@ -60,7 +60,7 @@ async def run(arguments: ChangedFactsArguments, context: Context) -> str:
     source_id = None
     if arguments.data_source_id is not UNSET:
         source_id = arguments.data_source_id
-        if source_id != catalog_changes.ID:
+        if source_id != change_pages.ID:
             source_id = sources.one(source_id, context).id
     since = times.since(arguments.since, "since", context.now)
     asked = ChangeQuery(since, source_id, _kind(arguments))
@@ -124,7 +124,7 @@ def _until(
 async def _put(page: EntryPage, one: Found, context: Context) -> bool:
     """Return true if the change is on the page, or has nothing to report."""
     if isinstance(one, Past):
-        return page.add(catalog_changes.entry(one))
+        return page.add(change_pages.entry(one))
     is_told = one.source_id in context.sources and bool(one.facts)
     return not is_told or page.add(_entry(one, context))
 

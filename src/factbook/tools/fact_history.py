@@ -9,9 +9,9 @@ from msgspec import UNSET, UnsetType
 from factbook.catalog.store import collectable
 from factbook.clock import iso
 from factbook.errors import ToolError
-from factbook.facts import history_queries, unknown
-from factbook.facts.history_queries import HistoryEntry, HistoryPosition
+from factbook.facts import time_series, unknown
 from factbook.facts.merge import reason_of
+from factbook.facts.time_series import HistoryEntry, HistoryPosition
 from factbook.tools import sources, times
 from factbook.tools.pages import CUT_NOTE, MOST_READS, EntryPage, cursor, place, shortened
 from factbook.tools.tool import (
@@ -121,7 +121,7 @@ async def _fill(
     ids, names, entity_id, start, end = asked
     for _ in range(MOST_READS):
         most = page.wanted + 1  # one more tells whether there is more
-        rows = await history_queries.history_page(
+        rows = await time_series.history_page(
             context.database, ids, entity_id, start, end, last, most
         )
         for row in rows:

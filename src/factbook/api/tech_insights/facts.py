@@ -24,10 +24,10 @@ from factbook.clock import iso, iso_or_none, milliseconds
 from factbook.collection import run_now
 from factbook.datasources import define, definitions
 from factbook.errors import ConflictError, InputError
-from factbook.facts import history_queries, pushed_facts, store
+from factbook.facts import pushed_facts, store, time_series
 from factbook.facts.datasource import DataSource
-from factbook.facts.history_queries import HistoryEntry, HistoryPosition
 from factbook.facts.pushed_facts import FactItem, FactItemResult
+from factbook.facts.time_series import HistoryEntry, HistoryPosition
 from factbook.http import audit
 from factbook.http.context import SourceContext
 from factbook.http.requests import Reply, Request, reply, stored
@@ -103,7 +103,7 @@ async def past(request: Request, state: SourceContext) -> Reply:
     limit, place = FACTS_LIMIT.of(request) or _PAGE, _place(HISTORY_CURSOR.of(request))
     source_ids = await _source_ids(request, state)
     entity_id = await run_now.entity_id(state.database, ref)
-    found = await history_queries.history_page(
+    found = await time_series.history_page(
         state.database, source_ids, entity_id, start, end, place, limit + 1
     )
     history = History(ref, [_past(entry) for entry in found[:limit]])

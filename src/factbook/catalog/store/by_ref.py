@@ -1,12 +1,43 @@
-"""Reads of entities by reference or uid, and the catalog's own facts about many entities."""
+"""Reads of entities by reference or uid, their names, and the catalog's own facts about them."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import NamedTuple
+
+import msgspec
 
 from factbook.catalog.compliance import HAS_OWNER_RELATION, OWNER_EXISTS
 from factbook.catalog.store.conditions import Condition, EntityRange, narrowed
 from factbook.catalog.store.documents import COLUMNS, StoredEntity
 from factbook.storage import Database, Transaction
+
+# The stored bits of `entities e`, and that of its owner.
+COMPLIANCE = f"""e.compliance + CASE WHEN (e.compliance & {HAS_OWNER_RELATION}) <> 0 AND EXISTS (
+    SELECT 1 FROM relations o JOIN entities t ON t.ref = o.target_ref
+    WHERE o.source_id = e.id AND o.type = 'ownedBy'
+) THEN {OWNER_EXISTS} ELSE 0 END"""
+
+# Entities whose facts are read in one statement.
+_PORTION = 2_000
+# A document that is longer is not read for a name alone.
+_LONGEST = 20_000
+
+
+class EntityDetail(NamedTuple):
+    """An entity with its metadata in the store; `set` is None outside any set."""
+
+    stored: StoredEntity
+    id: int
+    set: str | None
+    updated_by: str
+    updated_at: int
+    compliance: int
+
+
+class DisplayName(NamedTuple):
+    """Display name of a related entity: its title, or else its name as written."""
+
+    title: str
+    name: str
 
 
 async def entity(database: Database, ref: str) -> StoredEntity | None:
@@ -36,6 +67,45 @@ async def entities_by_refs(
     return {row[0]: StoredEntity(*row) for row in rows}
 
 
+async def entity_detail(database: Database, ref: str) -> EntityDetail | None:
+    """The entity with this canonical reference."""
+    row = await database.one(_SHOWN, (ref,))
+    width = len(StoredEntity._fields)
+    return EntityDetail(StoredEntity(*row[:width]), *row[width:]) if row else None
+
+
+async def display_names(database: Database, refs: Sequence[str]) -> dict[str, DisplayName]:
+    """The display names of the entities that are in the catalog, by reference."""
+    rows = await database.all(_NAMES, (_LONGEST, list(refs)))
+    return {ref: _named(ref, document) for ref, document in rows}
+
+
+async def same_name(database: Database, name: str, limit: int) -> list[str]:
+    """References with this name, of any kind and namespace."""
+    rows = await database.all(_SAME_NAME, (name.lower(), limit))
+    return [row[0] for row in rows]
+
+
+class _NameMetadata(msgspec.Struct):
+    name: str = ""
+    title: str = ""
+
+
+class _NameDocument(msgspec.Struct):
+    metadata: _NameMetadata
+
+
+_read = msgspec.json.Decoder(_NameDocument).decode
+
+
+def _named(ref: str, document: str | None) -> DisplayName:
+    name = ref.rpartition("/")[2]
+    if document is None:
+        return DisplayName(name, name)
+    metadata = _read(document).metadata
+    return DisplayName(metadata.title.strip() or metadata.name or name, metadata.name or name)
+
+
 async def nearest(database: Database, kind: str, name: str, limit: int = 100) -> list[str]:
     """References of this kind whose names are neighbours of `name` or share a prefix with it."""
     found: dict[str, None] = {}
@@ -51,16 +121,6 @@ async def nearest(database: Database, kind: str, name: str, limit: int = 100) ->
         )
         found.update(dict.fromkeys(row[0] for row in rows))
     return list(found)
-
-
-# The stored bits of `entities e`, and that of its owner.
-COMPLIANCE = f"""e.compliance + CASE WHEN (e.compliance & {HAS_OWNER_RELATION}) <> 0 AND EXISTS (
-    SELECT 1 FROM relations o JOIN entities t ON t.ref = o.target_ref
-    WHERE o.source_id = e.id AND o.type = 'ownedBy'
-) THEN {OWNER_EXISTS} ELSE 0 END"""
-
-# Entities whose facts are read in one statement.
-_PORTION = 2_000
 
 
 class Complying(NamedTuple):
@@ -131,3 +191,17 @@ async def count(database: Database, wanted: EntityRange, most: int) -> int:
     some = f"SELECT 1 FROM entities WHERE {where} LIMIT {most}"
     row = await database.one(f"SELECT count(*) FROM ({some}) found", parameters)
     return row[0] if row else 0
+
+
+_SHOWN = (
+    f"SELECT {COLUMNS}, e.id, s.name, e.updated_by, e.updated_at, {COMPLIANCE} "
+    "FROM entities e "
+    "LEFT JOIN sets s ON s.id = e.set_id WHERE e.ref = ?"
+)
+
+_NAMES = """
+SELECT e.ref, CASE WHEN length(e.body) <= ? THEN e.head || e.body || '}' END FROM entities e
+WHERE e.ref IN LIST(?)
+"""
+
+_SAME_NAME = "SELECT ref FROM entities WHERE name = ? ORDER BY ref LIMIT ?"

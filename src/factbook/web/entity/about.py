@@ -7,7 +7,7 @@ import msgspec
 
 from factbook.catalog import ref as refs
 from factbook.catalog.relations import FIELDS
-from factbook.catalog.store.detail import EntityDetail
+from factbook.catalog.store.by_ref import EntityDetail
 from factbook.errors import InputError
 from factbook.integrations import catalog
 from factbook.web.entity import fact_values

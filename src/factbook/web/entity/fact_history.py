@@ -10,13 +10,12 @@ from markupsafe import Markup
 from factbook.auth.permissions import CATALOG_READ, SOURCE_READ
 from factbook.clock import DAY
 from factbook.errors import InputError, NotFoundError
-from factbook.facts import history_queries, store, time_series
+from factbook.facts import store, time_series
 from factbook.facts.datasource import DataSource
-from factbook.facts.history_queries import HistoryPosition
 from factbook.facts.merge import Latest, reason_of
 from factbook.facts.reasons import NEVER_COLLECTED
 from factbook.facts.schema import Fact
-from factbook.facts.time_series import Excerpt, Point
+from factbook.facts.time_series import Excerpt, HistoryPosition, Point
 from factbook.http.requests import Reply
 from factbook.integrations import catalog
 from factbook.web.charts import scales
@@ -207,7 +206,7 @@ async def _table(
     """The last rows written before a time, and the time to continue from."""
     limit = time_series.bounded(asked.facts, _ROWS, _TABLE_BYTES)
     after = None if before is None else HistoryPosition(before, "")
-    rows = await history_queries.history_page(
+    rows = await time_series.history_page(
         visit.state.database, [asked.source.id], asked.subject.shown.id,
         None, None, after, limit + 1,
     )  # fmt: skip

@@ -8,8 +8,8 @@ import msgspec
 
 from factbook.auth.permissions import CATALOG_READ, SOURCE_READ
 from factbook.catalog.ref import EntityRef
-from factbook.catalog.store import by_ref, detail
-from factbook.catalog.store.detail import EntityDetail
+from factbook.catalog.store import by_ref
+from factbook.catalog.store.by_ref import EntityDetail
 from factbook.datasources.custom import yaml_text
 from factbook.errors import InputError, UnsupportedError
 from factbook.facts import store
@@ -62,7 +62,7 @@ async def find(visit: PageContext) -> EntityView | Reply:
     parts = [visit.request.parameter(part) for part in ("kind", "namespace", "name")]
     ref = EntityRef.of(*parts)
     # No entity has the character NUL, and PostgreSQL takes no text that does.
-    shown = None if "\0" in str(ref) else await detail.entity(visit.state.database, str(ref))
+    shown = None if "\0" in str(ref) else await by_ref.entity_detail(visit.state.database, str(ref))
     if shown is None:
         return await _missing(visit, ref)
     subject: EntityView = await offloaded(_decoded, shown)
@@ -213,7 +213,7 @@ async def _missing(visit: PageContext, ref: EntityRef) -> Reply:
     near: list[str] = []
     if all(part.isprintable() for part in ref):
         database = visit.state.database
-        near = await detail.same_name(database, ref.name, _NEAR)
+        near = await by_ref.same_name(database, ref.name, _NEAR)
         known = await by_ref.nearest(database, ref.kind, ref.name)
         names = list(dict.fromkeys(formatting.name_of(one) for one in known))
         for close in difflib.get_close_matches(ref.name, names, n=_NEAR, cutoff=0.5):

@@ -8,8 +8,8 @@ from urllib.parse import quote
 
 import msgspec
 
-from factbook.catalog.store import detail
-from factbook.catalog.store.detail import DisplayName, EntityDetail
+from factbook.catalog.store import by_ref
+from factbook.catalog.store.by_ref import DisplayName, EntityDetail
 from factbook.http.requests import offloaded
 from factbook.storage import Database
 from factbook.web.site.formatting import entity_path, name_of, naturally
@@ -89,7 +89,7 @@ async def groups(
     """
     chosen = await offloaded(_chosen, relations)
     refs = sorted({each.target_ref for each in chosen})
-    names = await detail.names(database, refs)
+    names = await by_ref.display_names(database, refs)
     if len(chosen) < len(relations):
         names = {ref: DisplayName(name_of(ref), name_of(ref)) for ref in names}
     counts = {type_: count for type_, _, count in types(relations)}
@@ -121,7 +121,7 @@ async def listed(
 ) -> list[tuple[str, RelatedEntity]]:
     """(caption, entity) of some relations."""
     refs = list(dict.fromkeys(relation.target_ref for relation in relations))
-    names = await detail.names(database, refs)
+    names = await by_ref.display_names(database, refs)
     return [(caption(one.type), entity(one.target_ref, names)) for one in relations]
 
 

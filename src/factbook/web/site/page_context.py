@@ -15,7 +15,7 @@ from factbook.audit import trail
 from factbook.audit.trail import About, AuditEntry, Caller
 from factbook.auth.permissions import TITLES
 from factbook.auth.sessions import Session
-from factbook.catalog.store import detail
+from factbook.catalog.store import by_ref
 from factbook.clock import MINUTE, SECOND
 from factbook.errors import NotAllowedError
 from factbook.http.admission import RateLimit
@@ -127,7 +127,7 @@ class PageContext:
 
     async def known(self, refs: Iterable[str]) -> frozenset[str]:
         """References among these that are entities; people often have none."""
-        return frozenset(await detail.names(self.state.database, list(dict.fromkeys(refs))))
+        return frozenset(await by_ref.display_names(self.state.database, list(dict.fromkeys(refs))))
 
     def require(self, *permissions: str) -> None:
         """Raise NotAllowedError naming the missing permissions."""
