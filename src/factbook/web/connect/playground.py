@@ -16,7 +16,7 @@ from factbook.http.client_configs import VARIABLE
 from factbook.http.requests import Reply
 from factbook.tools import Context, Tool
 from factbook.web.connect import schema_forms
-from factbook.web.connect.endpoint_check import READS
+from factbook.web.connect.page import READS
 from factbook.web.connect.schema_forms import ArgumentField
 from factbook.web.site import formatting
 from factbook.web.site.endpoint import PageRoute

@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+import msgspec
+
 from factbook.audit.trail import AuditEntry
 from factbook.auth.permissions import CATALOG_READ, SOURCE_READ, SOURCE_RUN, SOURCE_WRITE
 from factbook.clock import DAY
@@ -11,14 +13,17 @@ from factbook.datasources.custom import yaml_text
 from factbook.datasources.definitions import StoredSource
 from factbook.datasources.registry import SourceSnapshot
 from factbook.facts import source_overview
+from factbook.facts.datasource import DataSource
+from factbook.facts.schema import Fact
 from factbook.facts.source_overview import Failures
 from factbook.http.requests import Reply
 from factbook.integrations.vendors import VENDORS
 from factbook.scheduling import runs
-from factbook.web.data_sources import pushes, source_labels, table_rows
+from factbook.web.data_sources import source_labels, table_rows
 from factbook.web.data_sources.table_rows import SourceRow
+from factbook.web.entity import fact_values
 from factbook.web.site.endpoint import PageRoute
-from factbook.web.site.formatting import segment
+from factbook.web.site.formatting import quoted, segment
 from factbook.web.site.page_context import PageContext
 
 _PATH: Final = "/data-sources/{id}"
@@ -26,10 +31,37 @@ _RUNS: Final = 10
 _FAILURES: Final = 10
 _FAILURES_OF_A_PAGE: Final = 100
 _VERSIONS: Final = 10
+_PUSHES: Final = 10
+_EXAMPLES: Final = 3  # facts of an example, and of a push that are shown with their values
+_VALUES: Final[Mapping[str, Any]] = {
+    "integer": 1,
+    "float": 1.5,
+    "boolean": True,
+    "datetime": "2026-11-21T12:00:00Z",
+    "set": ["one", "two"],
+    "object": {"key": "value"},
+}
+_ANY_ENTITY: Final = "component:default/NAME"
 _SUGGESTIONS: Final = 8
 _SOON: Final = 14 * DAY
 _VENDORS: Final = {vendor.id: vendor.title for vendor in VENDORS}
 _DIGITS: Final = 19  # more than those of any id
+
+
+class EntityPush(NamedTuple):
+    """A push about one entity: some formatted facts, and the number of further ones."""
+
+    ref: str
+    written_at: int
+    facts: list[tuple[str, str]]
+    more: int
+
+
+class Pushes(NamedTuple):
+    """Section of the page on pushes: the last ones, newest first, and example commands."""
+
+    last: list[EntityPush]
+    lines: dict[str, str]
 
 
 class SourceView(NamedTuple):
@@ -122,7 +154,7 @@ async def page(
         if found.row.way == "pushed"
         else None,
         counted=source_overview.COUNTED,
-        pushes=await pushes.of_source(visit, source) if is_pushed else None,
+        pushes=await _pushes(visit, source) if is_pushed else None,
         soon=_SOON,
         vendors=_VENDORS,
         groups=_groups(found),
@@ -163,6 +195,57 @@ def _texts(stored: StoredSource | None) -> Mapping[str, str]:
         return {}
     given = {"Published": stored.published, "Draft": stored.draft}
     return {name: yaml_text.written(text) for name, text in given.items() if text is not None}
+
+
+async def _pushes(visit: PageContext, source: DataSource) -> Pushes:
+    """Last pushes, for people who may see the entities, and examples by the schema."""
+    database = visit.state.database
+    rows = (
+        await source_overview.pushed(database, source.id, _PUSHES)
+        if visit.may(CATALOG_READ)
+        else []
+    )
+    about = await source_overview.matching(database, source, 1)
+    return Pushes([_push(source, *row) for row in rows], _lines(visit, source, *about))
+
+
+def _push(source: DataSource, ref: str, written_at: int, text: str) -> EntityPush:
+    values: dict[str, Any] = msgspec.json.decode(text)
+    known = [fact for fact in source.schema if fact.name in values]
+    shown = [(fact.name, fact_values.in_words(fact, values[fact.name])) for fact in known]
+    return EntityPush(ref, written_at, shown[:_EXAMPLES], len(values) - len(shown[:_EXAMPLES]))
+
+
+def _lines(visit: PageContext, source: DataSource, ref: str = _ANY_ENTITY) -> dict[str, str]:
+    """Commands that push facts, by program."""
+    server = visit.server
+    facts = {fact.name: _example(fact) for fact in source.schema[:_EXAMPLES]}
+    pairs = " ".join(quoted(f"{name}={_typed(value)}") for name, value in facts.items())
+    item = {"entity": ref, "facts": facts}
+    body = msgspec.json.encode({"items": [item]}).decode()
+    url = f"{server}/api/tech-insights/v1/facts/{source.id}"
+    return {
+        "factbook": (
+            f"export FACTBOOK_SERVER={server}\n"
+            "export FACTBOOK_TOKEN=…   # Administration → Account → API access\n"
+            f"factbook push-facts {quoted(source.id)} --entity {quoted(ref)} {pairs}"
+        ),
+        "curl": (
+            f"curl {quoted(url)} \\\n"
+            '  -H "Authorization: Bearer $FACTBOOK_TOKEN" \\\n'
+            '  -H "Content-Type: application/json" \\\n'
+            f"  -d {quoted(body)}"
+        ),
+    }
+
+
+def _example(fact: Fact) -> Any:
+    return _VALUES.get(fact.type, "text")
+
+
+def _typed(value: Any) -> str:
+    """A value in the form of the command line: texts as they are, all else as JSON."""
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
 DATA_SOURCE: Sequence[PageRoute] = (

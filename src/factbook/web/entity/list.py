@@ -1,6 +1,7 @@
 """The catalog: search for entities by text, kind, namespace, owner, tag and set."""
 
 import asyncio
+import base64
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
@@ -11,12 +12,13 @@ import msgspec
 from factbook.auth.permissions import CATALOG_READ
 from factbook.catalog import ref as refs
 from factbook.catalog.store import browse
-from factbook.catalog.store.browse import EntityRow, Filter, FilterChoice
+from factbook.catalog.store.browse import EntityRow, Filter, FilterChoice, Order
 from factbook.catalog.store.entity_query import EntityPage
+from factbook.catalog.store.sort_order import Place
 from factbook.clock import SECOND
 from factbook.errors import InputError
 from factbook.http.requests import Reply
-from factbook.web.site import formatting, positions
+from factbook.web.site import formatting
 from factbook.web.site.endpoint import PageRoute
 from factbook.web.site.page_context import PageContext
 
@@ -25,6 +27,7 @@ _ITEMS = 40
 _CHOICES = 100
 _CHOICES_KEPT = 30 * SECOND
 _LONGEST = 300  # characters of what is looked for; no value that the index has is longer
+_LONGEST_PLACE = 4_000  # characters of a position in an address
 _TAGS = 4  # of an entity in the list
 
 _ORDERS = (("name", "By name"), ("kind", "By kind"), ("updated", "Last changed first"))
@@ -97,7 +100,7 @@ async def show(visit: PageContext) -> Reply:
     """Page of matching entities."""
     asked = CatalogQuery.of(visit)
     order = next(order for order in browse.ORDERS if order == (asked.order or "name"))
-    place, backward = positions.of(visit, order)
+    place, backward = _place(visit, order)
     try:
         wanted, owner_problem = asked.filter(), ""
     except InputError:
@@ -111,7 +114,7 @@ async def show(visit: PageContext) -> Reply:
             browse.find(visit.state.database, wanted, order, _ITEMS, place, backward=backward),
             choices,
         )
-    before, after = positions.beside(found.places, order, found.before, found.after)
+    before, after = _beside(found.places, order, found.before, found.after)
     return visit.page(
         "catalog.html",
         asked=asked,
@@ -224,6 +227,48 @@ def _one_line(text: str, longest: int = 200) -> str:
     """Start of a text, without line breaks."""
     line = " ".join(text[: 4 * longest].split())
     return line if len(line) <= longest else f"{line[:longest].rstrip()}…"
+
+
+def _place(visit: PageContext, order: Order) -> tuple[Place | None, bool]:
+    """Place in the address, and whether the page ends before it.
+
+    Raises InputError for an invalid place in this order.
+    """
+    after, before = visit.query("after"), visit.query("before")
+    if not after and not before:
+        return None, False
+    return _decoded(after or before, order), not after
+
+
+def _beside(
+    places: Sequence[Place], order: Order, before: bool, after: bool
+) -> tuple[dict[str, str] | None, dict[str, str] | None]:
+    """Parameters of the pages before and after one with these places; None for no page."""
+    back = {"before": _encoded(places[0], order)} if places and before else None
+    next_ = {"after": _encoded(places[-1], order)} if places and after else None
+    return back, next_
+
+
+def _encoded(place: Place, order: Order) -> str:
+    text = msgspec.json.encode([order, *place])
+    return base64.urlsafe_b64encode(text).decode().rstrip("=")
+
+
+def _decoded(text: str, order: Order) -> Place:
+    try:
+        content = base64.b64decode(text[:_LONGEST_PLACE] + "=" * (-len(text) % 4), altchars=b"-_")
+        found: list[str | int] = msgspec.json.decode(content, type=list[str | int])
+    except (ValueError, msgspec.MsgspecError):
+        raise _wrong() from None
+    if found[:1] != [order] or not browse.is_place(found[1:], order):
+        raise _wrong()
+    return tuple(found[1:])
+
+
+def _wrong() -> InputError:
+    return InputError(
+        "This address is of no page of the list. Open the catalog and go on from there."
+    )
 
 
 CATALOG: Sequence[PageRoute] = (PageRoute("GET", PATH, show, (CATALOG_READ,)),)
