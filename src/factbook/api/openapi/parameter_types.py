@@ -5,8 +5,9 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, TypeVar
 
+from factbook import invisible
 from factbook.clock import milliseconds
-from factbook.errors import InputError
+from factbook.errors import InputError, NotFoundError
 from factbook.http.requests import Request
 from factbook.schemas import patterns
 
@@ -205,6 +206,59 @@ class PathPart(Parameter[str]):
     @property
     def schema(self) -> Schema:
         return {"minLength": 1, **patterns.text(self.pattern, self.format)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class SetId(PathPart):
+    """A set's id."""
+
+    pattern: str | None = patterns.SET_ID
+    format: str | None = "set-id"
+    wrong: str = "A set id is 1 to 128 printable characters without a slash."
+
+    def of(self, request: Request) -> str:
+        text = request.parameter(self.name)
+        if 0 < len(text) <= 128 and text.isprintable() and "/" not in text:
+            return text
+        raise InputError(self.wrong)
+
+    def new(self, request: Request) -> str:
+        """The id where a set may be made; what is stored under any stays within reach."""
+        if invisible.has(text := self.of(request)):
+            raise InputError(self.wrong)
+        return text
+
+
+@dataclass(frozen=True, kw_only=True)
+class SourceId(PathPart):
+    """A data source's id."""
+
+    pattern: str | None = patterns.SOURCE_ID
+    format: str | None = "data-source-id"
+
+    def of(self, request: Request) -> str:
+        text = request.parameter(self.name)
+        if not re.fullmatch(patterns.SOURCE_ID, text):
+            raise NotFoundError(f'There is no data source "{text}".')
+        return text
+
+
+@dataclass(frozen=True, kw_only=True)
+class Number(Parameter[int]):
+    """A whole number in the path."""
+
+    place = "path"
+    required: bool = True
+
+    def of(self, request: Request) -> int:
+        text = request.parameter(self.name)
+        if not (text.isascii() and text.isdigit() and len(text) < 12):
+            raise InputError(f'{self.description[:-1]} is a whole number, not "{text}".')
+        return int(text)
+
+    @property
+    def schema(self) -> Schema:
+        return {"type": "integer", "minimum": 1, "maximum": 10**11 - 1}
 
 
 @dataclass(frozen=True, kw_only=True)
