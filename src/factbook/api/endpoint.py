@@ -4,7 +4,8 @@ A token and its permissions are checked before the handler runs.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Final, NamedTuple
+from types import UnionType
+from typing import Any, Final, NamedTuple, get_args, get_type_hints
 
 from factbook.api.openapi.parameter_types import AnswerHeader, Parameter
 from factbook.auth import store, tokens
@@ -34,11 +35,11 @@ class Route(NamedTuple):
     """One method of one path; `permissions` None is open to everyone.
 
     What it takes and gives is declared here, for the OpenAPI description too: `parameters` in the
-    query and the headers (None: whatever the query holds), the types of the body and of the answer
-    (None: there is none; a tuple: one of them; of JSON lines that of each), `refusals` beside those
-    of every route, `other_answers` where a status has another form too. One that is not `described`
-    is another way to write a route that is, or is not offered. Machines look by a `probe` for the
-    health of the service, and know it by its address alone.
+    query and the headers (None: whatever the query holds), the type of the body (None: there is
+    none), `refusals` beside those of every route, `other_answers` where a status has another form
+    too. The type of the answer is what the handler returns. One that is not `described` is another
+    way to write a route that is, or is not offered. Machines look by a `probe` for the health of
+    the service, and know it by its address alone.
 
     `reading` has to be stated for whatever writes: the permissions that a token needs to be shown
     more than what it sent itself and counts. Empty: the answer never holds more.
@@ -51,7 +52,6 @@ class Route(NamedTuple):
     parameters: tuple[Parameter[Any], ...] | None = ()
     body: Any = None
     needs_body: bool = True
-    answer: Any = None
     media: str = "application/json"
     status: int = 200
     headers: tuple[AnswerHeader, ...] = ()
@@ -61,6 +61,12 @@ class Route(NamedTuple):
     errors: ErrorForm = error_responses.rest
     probe: bool = False
     reading: tuple[str, ...] | None = None
+
+    @property
+    def answers(self) -> tuple[Any, ...]:
+        """The types of which an answer has one; of JSON lines that of each, none for no body."""
+        found = get_args(get_type_hints(self.handler).get("return"))
+        return get_args(found[0]) if found and isinstance(found[0], UnionType) else found
 
     @property
     def writes(self) -> bool:

@@ -34,7 +34,6 @@ from factbook.errors import ConflictError, PreconditionFailedError
 from factbook.http import error_responses
 from factbook.http.context import State
 from factbook.schemas import push as push_schemas
-from factbook.schemas import tokens as token_schemas
 from factbook.settings import Settings
 
 TOOL_CALLS = "/api/mcp/v1/tech-insights-facts"
@@ -80,33 +79,24 @@ ROUTES: Sequence[Route] = (
     ),
     *(route._replace(path=f"/api/catalog{route.path}") for route in CATALOG_ROUTES),
     *(route._replace(path=f"{TECH_INSIGHTS}{route.path}") for route in TECH_INSIGHTS_ROUTES),
-    Route("GET", TOKENS, tokens.list_all, _TOKENS, answer=token_schemas.Tokens),
+    Route("GET", TOKENS, tokens.list_all, _TOKENS),
     Route(
         "POST",
         TOKENS,
         tokens.create,
         _TOKENS,
         body=tokens.NewToken,
-        answer=token_schemas.MadeToken,
         status=201,
         reading=NOTHING_STORED,
     ),
     Route("DELETE", f"{TOKENS}/{{id}}", tokens.revoke, _TOKENS, status=204, reading=NOTHING_STORED),
-    Route(
-        "GET",
-        f"{ACCESS}/audit",
-        audit.list_records,
-        (AUDIT_READ,),
-        audit.PARAMETERS,
-        answer=audit.AuditPage,
-    ),
+    Route("GET", f"{ACCESS}/audit", audit.list_records, (AUDIT_READ,), audit.PARAMETERS),
     Route(
         "GET",
         f"{ACCESS}/audit/export",
         audit.export,
         (AUDIT_READ,),
         audit.EXPORT_PARAMETERS,
-        answer=audit.AuditLine,
         media=audit.NDJSON,
     ),
     *(route._replace(path=f"{EVENTS}{route.path}") for route in EVENT_ROUTES),
@@ -122,7 +112,7 @@ _REFUSALS = (ConflictError, PreconditionFailedError)
 
 # Below /api/catalog/<word>-entities, for the configured word and its aliases.
 PUSH_ROUTES: Sequence[Route] = (
-    Route("GET", "/sets", sets.list_sets, _READ, answer=push_schemas.Sets),
+    Route("GET", "/sets", sets.list_sets, _READ),
     Route(
         "PUT",
         _SET,
@@ -130,20 +120,11 @@ PUSH_ROUTES: Sequence[Route] = (
         _WRITE,
         (DRY_RUN, ON_CONFLICT, MAX_REMOVALS, IF_MATCH),
         body=push_schemas.NewSet,
-        answer=(push_schemas.Pushed, push_schemas.Tried),
         headers=(ETAG,),
         refusals=_REFUSALS,
         reading=_READ,
     ),
-    Route(
-        "GET",
-        _SET,
-        sets.get_set,
-        _READ,
-        (LIMIT, CURSOR),
-        answer=push_schemas.SetPage,
-        headers=(ETAG,),
-    ),
+    Route("GET", _SET, sets.get_set, _READ, (LIMIT, CURSOR), headers=(ETAG,)),
     Route(
         "POST",
         _SET,
@@ -151,7 +132,6 @@ PUSH_ROUTES: Sequence[Route] = (
         _WRITE,
         (ON_CONFLICT, IF_MATCH),
         body=push_schemas.NewEntity,
-        answer=push_schemas.WrittenItem,
         refusals=_REFUSALS,
         reading=_READ,
     ),
@@ -161,19 +141,17 @@ PUSH_ROUTES: Sequence[Route] = (
         sets.delete_set,
         _WRITE,
         (DRY_RUN, ON_CONFLICT, MAX_REMOVALS, IF_MATCH),
-        answer=(push_schemas.Pushed, push_schemas.Tried),
         headers=(ETAG,),
         refusals=_REFUSALS,
         reading=_READ,
     ),
-    Route("GET", _REVISIONS, sets.list_revisions, _READ, answer=push_schemas.Revisions),
+    Route("GET", _REVISIONS, sets.list_revisions, _READ),
     Route(
         "POST",
         f"{_REVISIONS}/{{number}}/restore",
         sets.restore_revision,
         _WRITE,
         (ON_CONFLICT, MAX_REMOVALS, IF_MATCH),
-        answer=push_schemas.Pushed,
         headers=(ETAG,),
         refusals=_REFUSALS,
         reading=_READ,
@@ -195,7 +173,7 @@ PUSH_ROUTES: Sequence[Route] = (
             ("DELETE", _WRITE),
         )
     ),
-    Route("GET", "/entities", sets.list_entities, _READ, (SET,), answer=push_schemas.Items),
+    Route("GET", "/entities", sets.list_entities, _READ, (SET,)),
     Route(
         "POST",
         "/entities",
@@ -203,18 +181,11 @@ PUSH_ROUTES: Sequence[Route] = (
         _WRITE,
         (ON_CONFLICT,),
         body=push_schemas.NewEntity,
-        answer=push_schemas.WrittenItem,
         refusals=(ConflictError,),
         reading=_READ,
     ),
-    Route(
-        "GET",
-        "/entities/by-ref/{ref:path}",
-        sets.get_entity_by_ref,
-        _READ,
-        answer=push_schemas.Item,
-    ),
-    Route("GET", "/entities/{uid}", sets.get_entity, _READ, answer=push_schemas.Item),
+    Route("GET", "/entities/by-ref/{ref:path}", sets.get_entity_by_ref, _READ),
+    Route("GET", "/entities/{uid}", sets.get_entity, _READ),
     Route(
         "DELETE", "/entities/{uid}", sets.delete_entity, _WRITE, status=204, reading=NOTHING_STORED
     ),

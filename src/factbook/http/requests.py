@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping
 from contextlib import asynccontextmanager
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 from urllib.parse import parse_qsl
 
 import msgspec
@@ -29,6 +29,7 @@ _SLOWEST = 64 * 1024
 _PIECE = 256 * 1024
 
 T = TypeVar("T")
+A = TypeVar("A", covariant=True)  # noqa: PLC0105 - as short as the others
 _encode = msgspec.json.Encoder().encode
 
 
@@ -50,10 +51,16 @@ class Reply(NamedTuple):
     cookies: tuple[str, ...] = ()  # each a value of Set-Cookie
 
 
-def reply(value: Any, status: int = 200, **headers: str) -> Reply:
+class Answer(Reply, Generic[A]):
+    """A reply whose body is JSON of this type, which describes it to clients."""
+
+    __slots__ = ()
+
+
+def reply(value: T, status: int = 200, **headers: str) -> Answer[T]:
     """Encode a value as a JSON reply; header names are written with underscores."""
     named = {name.replace("_", "-"): text for name, text in headers.items()}
-    return Reply(msgspec.json.encode(value), status, named)
+    return Answer(msgspec.json.encode(value), status, named)
 
 
 def stored(document: str | bytes) -> Any:

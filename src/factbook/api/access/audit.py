@@ -9,7 +9,7 @@ from factbook.api.openapi.parameters import FACTS_LIMIT
 from factbook.audit import json_lines, trail
 from factbook.audit.trail import ACTIONS, LONGEST
 from factbook.http.context import State
-from factbook.http.requests import Reply, Request, reply
+from factbook.http.requests import Answer, Request, reply
 from factbook.schemas.common import Time, Wire
 
 _PAGE = 100
@@ -93,7 +93,7 @@ class AuditPage(Wire):
     next_cursor: str | UnsetType = UNSET
 
 
-async def list_records(request: Request, state: State) -> Reply:
+async def list_records(request: Request, state: State) -> Answer[AuditPage]:
     """Audit records of writes and refusals, newest first.
 
     `status` is that of the answer over HTTP, 0 on the command line; `token` is the id of the token.
@@ -103,13 +103,11 @@ async def list_records(request: Request, state: State) -> Reply:
     limit = FACTS_LIMIT.of(request) or _PAGE
     await state.refusals.write()
     found, more = await trail.page(state.database, **asked, limit=limit)
-    body: dict[str, Any] = {"records": [json_lines.shown(record) for record in found]}
-    if more:
-        body["nextCursor"] = json_lines.cursor(found[-1])
-    return reply(body)
+    records = [AuditRecord(**json_lines.shown(record)) for record in found]
+    return reply(AuditPage(records, json_lines.cursor(found[-1]) if more else UNSET))
 
 
-async def export(request: Request, state: State) -> Reply:
+async def export(request: Request, state: State) -> Answer[AuditLine]:
     """Audit records of writes and refusals as JSON lines, oldest first, from one snapshot.
 
     A line is a record with its `cursor`. A record has the time at which its write began: who goes
@@ -118,7 +116,7 @@ async def export(request: Request, state: State) -> Reply:
     asked = _asked(request, AFTER)
     await state.refusals.write()
     lines = json_lines.lines(state.database, **asked)
-    return Reply(lines, content_type=NDJSON.encode())
+    return Answer(lines, content_type=NDJSON.encode())
 
 
 def _asked(request: Request, place: Text) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from factbook.catalog.store import facets
 from factbook.catalog.store.conditions import EVERYTHING, Condition
 from factbook.catalog.store.facets import Facet
 from factbook.http.context import HandlerContext
-from factbook.http.requests import Reply, Request, offloaded, reply
+from factbook.http.requests import Answer, Request, offloaded, reply
 from factbook.schemas.common import Predicate
 from factbook.schemas.entities import FacetValue, FacetValues
 
@@ -22,27 +22,29 @@ class Facets(Struct, forbid_unknown_fields=True):
     query: Predicate | UnsetType = UNSET
 
 
-async def get_facets(request: Request, state: HandlerContext) -> Reply:
+async def get_facets(request: Request, state: HandlerContext) -> Answer[FacetValues]:
     """The values of some paths, with the number of entities that have each, by filter."""
     return await _answer(state, FACET.of(request), filters.parse(FILTER.of(request)))
 
 
-async def post_facets(request: Request, state: HandlerContext) -> Reply:
+async def post_facets(request: Request, state: HandlerContext) -> Answer[FacetValues]:
     """The values of some paths, with the number of entities that have each, by predicate."""
     body: Facets = await request.json(Facets)
     condition = EVERYTHING if body.query is UNSET else predicates.parse(body.query)
     return await _answer(state, body.facets, condition)
 
 
-async def _answer(state: HandlerContext, keys: list[str], condition: Condition) -> Reply:
+async def _answer(
+    state: HandlerContext, keys: list[str], condition: Condition
+) -> Answer[FacetValues]:
     found = {}
     for key in keys:
         found[key] = await facets.facet(state.database, key, condition)
-    answer: Reply = await offloaded(_rendered, found)
+    answer: Answer[FacetValues] = await offloaded(_rendered, found)
     return answer
 
 
-def _rendered(found: dict[str, list[Facet]]) -> Reply:
+def _rendered(found: dict[str, list[Facet]]) -> Answer[FacetValues]:
     shown = {
         key: [FacetValue(item.value, item.entities) for item in values]
         for key, values in found.items()

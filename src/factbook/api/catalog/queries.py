@@ -33,10 +33,10 @@ from factbook.catalog.store.entity_query import EntityPage, Query
 from factbook.catalog.store.sort_order import SortField
 from factbook.errors import InputError
 from factbook.http.context import HandlerContext
-from factbook.http.requests import Reply, Request, decode
+from factbook.http.requests import Answer, Request, decode
 from factbook.schemas import patterns
 from factbook.schemas.common import FieldPath, Predicate
-from factbook.schemas.entities import PageInfo
+from factbook.schemas.entities import EntityPage, PageInfo
 from factbook.storage import Database
 
 _LIMIT = 200
@@ -67,7 +67,7 @@ class _QueryRequest(Struct):
     continued: bool = False
 
 
-async def get_by_query(request: Request, state: HandlerContext) -> Reply:
+async def get_by_query(request: Request, state: HandlerContext) -> Answer[EntityPage]:
     """Entities page by page, by filter and text.
 
     Entities that lack an order field come last, in both directions, and are counted.
@@ -92,7 +92,7 @@ async def get_by_query(request: Request, state: HandlerContext) -> Reply:
     return await _answer(state, _continued(asked, CURSOR_TEXT.of(request)), projection)
 
 
-async def post_by_query(request: Request, state: HandlerContext) -> Reply:
+async def post_by_query(request: Request, state: HandlerContext) -> Answer[EntityPage]:
     """Entities page by page, by predicate and text.
 
     Entities that lack an order field come last, in both directions, and are counted.
@@ -121,7 +121,9 @@ def _continued(asked: _QueryRequest, cursor: str | None) -> _QueryRequest:
     return _QueryRequest(question, asked.limit, continued=True)
 
 
-async def _answer(state: HandlerContext, asked: _QueryRequest, projection: Projection) -> Reply:
+async def _answer(
+    state: HandlerContext, asked: _QueryRequest, projection: Projection
+) -> Answer[EntityPage]:
     question = asked.question
     condition = _condition(question)
     query = Query(
@@ -138,7 +140,7 @@ async def _answer(state: HandlerContext, asked: _QueryRequest, projection: Proje
     head = msgspec.json.encode(question.total_items)
     pages = msgspec.json.encode(_page_info(asked, found))
     items = array(found.items, projection)
-    return Reply(b'{"items":' + items + b',"totalItems":' + head + b',"pageInfo":' + pages + b"}")
+    return Answer(b'{"items":' + items + b',"totalItems":' + head + b',"pageInfo":' + pages + b"}")
 
 
 def _condition(question: QueryCursor) -> Condition:

@@ -22,20 +22,13 @@ from factbook.api.openapi.parameters import (
 )
 from factbook.auth.permissions import CATALOG_READ, SET_WRITE, SOURCE_RUN
 from factbook.errors import NotFoundError
-from factbook.schemas import entities as schemas
 
 _READ = (CATALOG_READ,)
 _WRITE = (SET_WRITE,)
 _BY_NAME = "/entities/by-name/{kind}/{namespace}/{name}"
 _BY_UID = "/entities/by-uid/{uid}"
 _BY_REFS = Route(
-    "POST",
-    "/entities/by-refs",
-    entities.get_by_refs,
-    _READ,
-    (FILTER,),
-    body=entities.Refs,
-    answer=schemas.EntitiesByRefs,
+    "POST", "/entities/by-refs", entities.get_by_refs, _READ, (FILTER,), body=entities.Refs
 )
 _REFUSED = Route(
     "POST", "/locations", locations.refuse, _WRITE, None, described=False, reading=NOTHING_STORED
@@ -49,7 +42,6 @@ CATALOG_ROUTES: Sequence[Route] = (
         entities.list_entities,
         _READ,
         (FILTER, FIELDS, ORDER, LIMIT, OFFSET, AFTER),
-        answer=list[schemas.EntityParts],
         headers=(LINK,),
     ),
     Route(
@@ -68,7 +60,6 @@ CATALOG_ROUTES: Sequence[Route] = (
             TEXT_TERM,
             TEXT_FIELDS,
         ),
-        answer=schemas.EntityPage,
     ),
     Route(
         "POST",
@@ -77,31 +68,16 @@ CATALOG_ROUTES: Sequence[Route] = (
         _READ,
         body=queries.ByQuery,
         needs_body=False,
-        answer=schemas.EntityPage,
     ),
-    Route("GET", _BY_NAME, entities.get_by_name, _READ, answer=schemas.Entity),
-    Route("GET", f"{_BY_NAME}/ancestry", entities.get_ancestry, _READ, answer=schemas.Ancestry),
+    Route("GET", _BY_NAME, entities.get_by_name, _READ),
+    Route("GET", f"{_BY_NAME}/ancestry", entities.get_ancestry, _READ),
     _BY_REFS,
     # As one client writes it, which follows no redirect.
     _BY_REFS._replace(path=f"{_BY_REFS.path}/", described=False),
-    Route("GET", _BY_UID, entities.get_by_uid, _READ, answer=schemas.Entity),
+    Route("GET", _BY_UID, entities.get_by_uid, _READ),
     Route("DELETE", _BY_UID, entities.delete_by_uid, _WRITE, status=204, reading=NOTHING_STORED),
-    Route(
-        "GET",
-        "/entity-facets",
-        facets.get_facets,
-        _READ,
-        (FACET, FILTER),
-        answer=schemas.FacetValues,
-    ),
-    Route(
-        "POST",
-        "/entity-facets",
-        facets.post_facets,
-        _READ,
-        body=facets.Facets,
-        answer=schemas.FacetValues,
-    ),
+    Route("GET", "/entity-facets", facets.get_facets, _READ, (FACET, FILTER)),
+    Route("POST", "/entity-facets", facets.post_facets, _READ, body=facets.Facets),
     Route(
         "POST",
         "/validate-entity",
@@ -120,16 +96,13 @@ CATALOG_ROUTES: Sequence[Route] = (
         refusals=(NotFoundError,),
         reading=NOTHING_STORED,
     ),
-    Route(
-        "GET", "/locations", locations.list_locations, _READ, answer=list[locations.ListedLocation]
-    ),
+    Route("GET", "/locations", locations.list_locations, _READ),
     Route(
         "POST",
         "/locations/by-query",
         locations.query_locations,
         _READ,
         body=locations.LocationQuery,
-        answer=locations.LocationPage,
     ),
     Route("GET", "/locations/{id}", locations.get_location, _READ, described=False),
     Route(

@@ -14,39 +14,24 @@ _ALL = "/webhooks"
 _ONE = f"{_ALL}/{{id}}"
 
 EVENT_ROUTES: Sequence[Route] = (
-    Route(
-        "GET",
-        "",
-        events.list_events,
-        (EVENTS_READ,),
-        events.PARAMETERS,
-        answer=schemas.Events,
-        refusals=(GoneError,),
-    ),
-    Route("GET", _ALL, webhooks.list_all, _HOOKS, answer=schemas.Webhooks),
+    Route("GET", "", events.list_events, (EVENTS_READ,), events.PARAMETERS, refusals=(GoneError,)),
+    Route("GET", _ALL, webhooks.list_all, _HOOKS),
     Route(
         "POST",
         _ALL,
         webhooks.create,
         _HOOKS,
         body=schemas.NewWebhook,
-        answer=schemas.MadeWebhook,
         status=201,
         refusals=(ConflictError,),
         reading=NOTHING_STORED,
     ),
-    Route("GET", _ONE, webhooks.get, _HOOKS, (webhooks.ID,), answer=schemas.WebhookDetail),
+    Route("GET", _ONE, webhooks.get, _HOOKS, (webhooks.ID,)),
     Route(
         "DELETE", _ONE, webhooks.delete, _HOOKS, (webhooks.ID,), status=204, reading=NOTHING_STORED
     ),
     Route(
-        "POST",
-        f"{_ONE}/enable",
-        webhooks.enable,
-        _HOOKS,
-        (webhooks.ID,),
-        answer=schemas.Webhook,
-        reading=NOTHING_STORED,
+        "POST", f"{_ONE}/enable", webhooks.enable, _HOOKS, (webhooks.ID,), reading=NOTHING_STORED
     ),
     Route(
         "POST",
@@ -54,7 +39,6 @@ EVENT_ROUTES: Sequence[Route] = (
         webhooks.test,
         _HOOKS,
         (webhooks.ID,),
-        answer=schemas.TriedWebhook,
         refusals=(ConflictError,),
         reading=NOTHING_STORED,
     ),

@@ -148,7 +148,7 @@ def _answer(route: Route, schemas: dict[str, Schema]) -> Schema:
     answer: Schema = {"description": HTTPStatus(route.status).phrase}
     if route.headers:
         answer["headers"] = {header.name: _header(header) for header in route.headers}
-    if forms := [schemas[repr(form)] for form in _forms(route.answer)]:
+    if forms := [schemas[repr(form)] for form in route.answers]:
         schema = forms[0] if len(forms) == 1 else {"anyOf": forms}
         answer["content"] = {route.media: {"schema": schema}}
     return answer
@@ -206,14 +206,7 @@ def _types(route: Route) -> tuple[Any, ...]:
 
 
 def _answers(route: Route) -> tuple[Any, ...]:
-    return (*_forms(route.answer), *route.other_answers.values())
-
-
-def _forms(answer: Any) -> tuple[Any, ...]:
-    """The types that an answer has one of."""
-    if answer is None:
-        return ()
-    return answer if isinstance(answer, tuple) else (answer,)
+    return (*route.answers, *route.other_answers.values())
 
 
 def _components(types: Sequence[Any]) -> tuple[Sequence[Schema], dict[str, Schema]]:
