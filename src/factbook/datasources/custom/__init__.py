@@ -1,11 +1,13 @@
 """Custom sources: definitions that users write instead of code, turned into integrations."""
 
 from collections.abc import Mapping
+from functools import partial
 
 from factbook.datasources.custom import http_source, local_sources
 from factbook.datasources.custom.connections import SourceConnection, Unusable, configured
 from factbook.datasources.custom.definition import CustomSourceDefinition, parse
-from factbook.datasources.custom.files import File, Files
+from factbook.datasources.custom.fact_extraction import Reader
+from factbook.datasources.custom.local_sources import File, Files
 from factbook.integrations.integration import Integration
 
 __all__ = [
@@ -17,6 +19,7 @@ __all__ = [
     "configured",
     "integration",
     "parse",
+    "reader",
 ]
 
 
@@ -32,10 +35,18 @@ def integration(
     match definition.type:
         case "http":
             return http_source.integration(definition, connections)
-        case "repository-file":
-            return local_sources.of_files(definition, files)
-        case "repository-directory":
-            return local_sources.of_directories(definition, files)
-        case "entity":
-            return local_sources.of_entities(definition)
-    return None
+        case "push":
+            return None
+    return local_sources.integration(definition, files)
+
+
+def reader(
+    definition: CustomSourceDefinition,
+    connections: Mapping[str, SourceConnection | Unusable],
+    files: Files,
+) -> Reader:
+    """The reader of the targets of a source that is collected; raises InputError as above."""
+    if definition.request is not None:
+        connection = http_source.connection_of(definition.request, connections)
+        return partial(http_source.reply, connection)
+    return local_sources.reader(definition, files)

@@ -1,17 +1,18 @@
-"""Extraction of a source's facts from an answer."""
+"""Collection of a source's facts: a reply for each target, and the facts in it."""
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from factbook.datasources.custom import documents, extraction
 from factbook.datasources.custom.definition import CustomSourceDefinition
 from factbook.datasources.custom.documents import UnreadableDocumentError
 from factbook.integrations.integration import Collected
+from factbook.outbound import HttpClient, Memory
 from factbook.outbound.outcomes import Missing, Outcome
 
 T = TypeVar("T")
@@ -22,6 +23,45 @@ _THREADS: Final = ThreadPoolExecutor(8, thread_name_prefix="extraction")
 # Larger ones are read one after another, so that their documents are not in memory together.
 _LARGE: Final = 512 * 1024
 _one_large = threading.Lock()
+
+
+class SourceReply(NamedTuple):
+    """Reply to a source for one target: a body as it came, or a document that was made here.
+
+    `request` is the request as a trial shows it, and `missing` the reason that there is nothing to
+    read. `status` and `content_type` are those of HTTP.
+    """
+
+    request: dict[str, Any] | None = None
+    body: bytes | None = None
+    document: Any = None
+    missing: Missing | None = None
+    status: int | None = None
+    content_type: str | None = None
+
+
+Reader = Callable[[str, HttpClient], Awaitable[SourceReply]]
+
+
+async def collect(
+    definition: CustomSourceDefinition,
+    read: Reader,
+    targets: Sequence[str],
+    client: HttpClient,
+    _memory: Memory,
+    _now: int,
+) -> dict[str, Collected]:
+    """The facts of each target, one after another."""
+    return {target: await facts_in(definition, await read(target, client)) for target in targets}
+
+
+async def facts_in(definition: CustomSourceDefinition, reply: SourceReply) -> Collected:
+    """The facts in a reply, extracted in a thread."""
+    if reply.missing is not None:
+        return Collected(missing={"": reply.missing})
+    if reply.body is not None:
+        return await in_thread(from_body, definition, reply.body)
+    return await in_thread(from_document, definition, reply.document)
 
 
 async def in_thread(work: Callable[..., T], *arguments: Any) -> T:
@@ -35,7 +75,8 @@ def from_body(definition: CustomSourceDefinition, body: bytes) -> Collected:
         try:
             return from_document(definition, documents.read(body, definition.format))
         except UnreadableDocumentError as error:
-            return nothing(Missing(Outcome.TRANSIENT, f"the answer {error}"))
+            missing = Missing(Outcome.TRANSIENT, f"the answer {error}")
+            return Collected(missing={"": missing})
 
 
 def from_document(definition: CustomSourceDefinition, document: Any) -> Collected:
@@ -47,8 +88,3 @@ def from_document(definition: CustomSourceDefinition, document: Any) -> Collecte
         else:
             collected.values[name] = value
     return collected
-
-
-def nothing(missing: Missing) -> Collected:
-    """No facts, with the reason."""
-    return Collected(missing={"": missing})

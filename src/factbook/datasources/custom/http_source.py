@@ -1,6 +1,6 @@
 """Sources over HTTP: one request to a connection for all entities whose requests are equal."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final
@@ -11,10 +11,11 @@ import msgspec
 from factbook.datasources.custom import fact_extraction, templates
 from factbook.datasources.custom.connections import SourceConnection, Unusable
 from factbook.datasources.custom.definition import CustomSourceDefinition, RequestTemplate
+from factbook.datasources.custom.fact_extraction import SourceReply
 from factbook.datasources.custom.templates import NoValueError, Template
 from factbook.errors import InputError
-from factbook.integrations.integration import Collected, Integration, portions
-from factbook.outbound import Answer, HttpClient, Memory
+from factbook.integrations.integration import Integration, portions
+from factbook.outbound import Answer, HttpClient
 from factbook.outbound.outcomes import Missing, Outcome
 
 # One after another, so that one body is in memory, and a host that lets every call run into its
@@ -55,7 +56,7 @@ def integration(
         calls_at_once=connection.at_once,
         target=partial(_target, request),
         batches=partial(portions, size=_BATCH),
-        collect=partial(_collect, definition, connection),
+        collect=partial(fact_extraction.collect, definition, partial(reply, connection)),
     )
 
 
@@ -96,7 +97,19 @@ def rendered(request: RequestTemplate, entity: Mapping[str, Any]) -> Rendered | 
     return Rendered(request.method, whole, headers, body)
 
 
-async def ask(target: str, client: HttpClient, connection: SourceConnection) -> Answer:
+async def reply(connection: SourceConnection, target: str, client: HttpClient) -> SourceReply:
+    """The connection's reply to a target."""
+    answer = await _asked(target, client, connection)
+    return SourceReply(
+        msgspec.json.decode(target),
+        answer.body if answer.status else None,
+        missing=None if answer.ok else answer.missing,
+        status=answer.status,
+        content_type=answer.headers.get("content-type"),
+    )
+
+
+async def _asked(target: str, client: HttpClient, connection: SourceConnection) -> Answer:
     """The connection's answer to a target, unless it repeats the connection's secrets."""
     asked = msgspec.json.decode(target, type=Rendered)
     answer = await client.request(
@@ -114,23 +127,6 @@ async def ask(target: str, client: HttpClient, connection: SourceConnection) -> 
     bare = Answer(answer.outcome, answer.status, detail=answer.detail, retry_at=answer.retry_at)
     detail = f"{client.host}: the answer repeats what the connection keeps"
     return replace(bare, outcome=Outcome.TRANSIENT, detail=detail) if answer.ok else bare
-
-
-async def _collect(
-    definition: CustomSourceDefinition,
-    connection: SourceConnection,
-    targets: Sequence[str],
-    client: HttpClient,
-    _memory: Memory,
-    _now: int,
-) -> dict[str, Collected]:
-    async def one(target: str) -> Collected:
-        answer = await ask(target, client, connection)
-        if not answer.ok:
-            return fact_extraction.nothing(answer.missing)
-        return await fact_extraction.in_thread(fact_extraction.from_body, definition, answer.body)
-
-    return {target: await one(target) for target in targets}
 
 
 def _target(request: RequestTemplate, entity: Mapping[str, Any]) -> str | Missing:

@@ -1,9 +1,9 @@
 """Sources without a host: their documents are entities, or files and paths of repositories."""
 
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, NamedTuple, Protocol
 
 import msgspec
 
@@ -11,10 +11,10 @@ from factbook.catalog.ref import DEFAULT_NAMESPACE, EntityRef
 from factbook.datasources.custom import fact_extraction
 from factbook.datasources.custom.definition import CustomSourceDefinition
 from factbook.datasources.custom.extraction import Expression
-from factbook.datasources.custom.files import File, Files
+from factbook.datasources.custom.fact_extraction import Reader, SourceReply
 from factbook.datasources.custom.templates import NoValueError, as_it_is
-from factbook.integrations.integration import Collected, Integration, portions
-from factbook.outbound import HttpClient, Memory
+from factbook.integrations.integration import Integration, portions
+from factbook.outbound import HttpClient
 from factbook.outbound.outcomes import Missing, Outcome
 
 # One after another, so that one body is in memory, and a batch ends in its time.
@@ -26,82 +26,70 @@ _DOCUMENTS: Final = 50
 _WIDE: Final = re.compile(r"[@*\\]")
 
 
-def of_files(definition: CustomSourceDefinition, files: Files) -> Integration:
-    """The integration of a repository-file source."""
+class File(NamedTuple):
+    """File of one repository at one code host; `target` is in that host's form."""
 
-    async def collected(target: str) -> Collected:
-        body = await files.read(File(*msgspec.json.decode(target, type=tuple[str, str, str])))
-        if isinstance(body, Missing):
-            return fact_extraction.nothing(body)
-        return await fact_extraction.in_thread(fact_extraction.from_body, definition, body)
-
-    named = partial(_file, definition, files)
-    return _integration(definition, named, collected, size=_FILES, at_once=_AT_ONCE)
+    host: str
+    target: str
+    path: str
 
 
-def of_directories(definition: CustomSourceDefinition, files: Files) -> Integration:
-    """The integration of a repository-directory source."""
+class Files(Protocol):
+    """Reader for files of repositories at whichever code host an entity points to."""
 
-    async def collected(target: str) -> Collected:
-        ref, directory = msgspec.json.decode(target, type=tuple[str, str])
-        paths = await files.paths(ref)
-        if isinstance(paths, Missing):
-            return fact_extraction.nothing(paths)
-        document = document_of(paths, directory)
-        return await fact_extraction.in_thread(fact_extraction.from_document, definition, document)
+    def locate(self, entity: Mapping[str, Any]) -> tuple[str, str] | Missing:
+        """The code host's source and the target there, or the reason that there is none."""
 
-    return _integration(definition, partial(_directory, definition, files), collected)
+    async def read(self, file: File) -> bytes | Missing:
+        """The contents of a file on the default branch."""
 
-
-def of_entities(definition: CustomSourceDefinition) -> Integration:
-    """The integration of a source whose document is the entity itself, as the catalog shows it.
-
-    A target is the part of the entity that the source reads, so that a run needs nothing else of
-    it. Facts are not extracted from it at once, as that would delay the planning of a run.
-    """
-    is_seen = _is_seen(definition)
-
-    def target(entity: Mapping[str, Any]) -> str:
-        seen = {name: part for name, part in entity.items() if is_seen(name)}
-        return msgspec.json.encode(seen).decode()
-
-    async def collected(target: str) -> Collected:
-        document = msgspec.json.decode(target)
-        return await fact_extraction.in_thread(fact_extraction.from_document, definition, document)
-
-    return _integration(definition, target, collected)
+    async def paths(self, ref: str) -> list[str] | Missing:
+        """The paths of all files in the repository of the entity with this reference."""
 
 
-def _integration(
-    definition: CustomSourceDefinition,
-    target: Callable[[Mapping[str, Any]], str | Missing],
-    collected: Callable[[str], Awaitable[Collected]],
-    *,
-    size: int = _DOCUMENTS,
-    at_once: int = 1,
-) -> Integration:
-    """The integration that collects the targets of a batch of this size one after another."""
-
-    async def collect(
-        targets: Sequence[str], _client: HttpClient, _memory: Memory, _now: int
-    ) -> dict[str, Collected]:
-        return {target: await collected(target) for target in targets}
-
+def integration(definition: CustomSourceDefinition, files: Files) -> Integration:
+    """The integration of a source of files, of directories or of entities."""
+    is_file = definition.type == "repository-file"
     return Integration(
         source=definition.source,
         credential=f"custom-{definition.source.id}",
-        at_once=at_once,
-        target=target,
-        batches=partial(portions, size=size),
-        collect=collect,
+        at_once=_AT_ONCE if is_file else 1,
+        target=_target(definition, files),
+        batches=partial(portions, size=_FILES if is_file else _DOCUMENTS),
+        collect=partial(fact_extraction.collect, definition, reader(definition, files)),
     )
 
 
-def document_of(paths: Sequence[str], directory: str) -> dict[str, Any]:
-    """The document of a directory: the relative paths of the files in it, and their number."""
+def reader(definition: CustomSourceDefinition, files: Files) -> Reader:
+    """The reader of the targets of such a source."""
+    match definition.type:
+        case "repository-file":
+            return partial(_read_file, files)
+        case "repository-directory":
+            return partial(_read_directory, files)
+    return _read_entity
+
+
+async def _read_file(files: Files, target: str, _client: HttpClient) -> SourceReply:
+    place = File(*msgspec.json.decode(target, type=tuple[str, str, str]))
+    request, body = {"path": place.path}, await files.read(place)
+    if isinstance(body, Missing):
+        return SourceReply(request, missing=body)
+    return SourceReply(request, body)
+
+
+async def _read_directory(files: Files, target: str, _client: HttpClient) -> SourceReply:
+    ref, directory = msgspec.json.decode(target, type=tuple[str, str])
+    request, paths = {"path": directory}, await files.paths(ref)
+    if isinstance(paths, Missing):
+        return SourceReply(request, missing=paths)
     prefix = f"{directory}/" if directory else ""
     below = [path.removeprefix(prefix) for path in paths if path.startswith(prefix)]
-    return {"paths": below, "count": len(below)}
+    return SourceReply(request, document={"paths": below, "count": len(below)})
+
+
+async def _read_entity(target: str, _client: HttpClient) -> SourceReply:
+    return SourceReply(document=msgspec.json.decode(target))
 
 
 def path_of(definition: CustomSourceDefinition, entity: Mapping[str, Any]) -> str | Missing:
@@ -116,34 +104,41 @@ def path_of(definition: CustomSourceDefinition, entity: Mapping[str, Any]) -> st
     return Missing(Outcome.NO_ANNOTATION, "a path that cannot be") if "\0" in path else path
 
 
-def _file(
+def _target(
+    definition: CustomSourceDefinition, files: Files
+) -> Callable[[Mapping[str, Any]], str | Missing]:
+    if definition.type == "entity":
+        return partial(_seen, _is_seen(definition))
+    return partial(_place, definition, files)
+
+
+def _seen(is_seen: Callable[[str], bool], entity: Mapping[str, Any]) -> str:
+    """The part of an entity that the source reads, so that a run needs nothing else of it.
+
+    Facts are not extracted from it at once, as that would delay the planning of a run.
+    """
+    seen = {name: part for name, part in entity.items() if is_seen(name)}
+    return msgspec.json.encode(seen).decode()
+
+
+def _place(
     definition: CustomSourceDefinition, files: Files, entity: Mapping[str, Any]
 ) -> str | Missing:
+    """The file or directory that the source reads in an entity's repository."""
     place = files.locate(entity)
     if isinstance(place, Missing):
         return place
     path = path_of(definition, entity)
-    return path if isinstance(path, Missing) else _text(*place, path)
-
-
-def _directory(
-    definition: CustomSourceDefinition, files: Files, entity: Mapping[str, Any]
-) -> str | Missing:
-    place = files.locate(entity)
-    if isinstance(place, Missing):
-        return place
-    path = path_of(definition, entity)
-    return path if isinstance(path, Missing) else _text(_ref(entity), path)
+    if isinstance(path, Missing):
+        return path
+    parts = (*place, path) if definition.type == "repository-file" else (_ref(entity), path)
+    return msgspec.json.encode(parts).decode()
 
 
 def _ref(entity: Mapping[str, Any]) -> str:
     metadata = entity["metadata"]
     namespace = metadata.get("namespace", DEFAULT_NAMESPACE)
     return str(EntityRef.of(entity["kind"], namespace, metadata["name"]))
-
-
-def _text(*parts: str) -> str:
-    return msgspec.json.encode(parts).decode()
 
 
 def _is_seen(definition: CustomSourceDefinition) -> Callable[[str], bool]:
