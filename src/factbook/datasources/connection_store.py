@@ -13,7 +13,7 @@ import structlog
 
 from factbook.auth import encryption
 from factbook.auth.encryption import NotOpenedError
-from factbook.datasources import connection_usage, definitions
+from factbook.datasources import definitions
 from factbook.datasources.custom import SourceConnection, Unusable
 from factbook.datasources.custom.definition import HEADER, NOT_A_HEADER
 from factbook.errors import (
@@ -21,7 +21,6 @@ from factbook.errors import (
     ConflictError,
     FactbookError,
     InvalidItemsError,
-    NotFoundError,
 )
 from factbook.settings import option_tables
 from factbook.storage import Database, Row, Transaction
@@ -113,18 +112,10 @@ def put(
     return _stored(row)
 
 
-def delete(transaction: Transaction, name: str) -> StoredConnection:
-    """Delete a connection; raises NotFoundError, or ConflictError naming its sources."""
-    found = read(transaction, name)
-    if found is None:
-        raise NotFoundError(f'There is no connection "{name}".')
-    if asking := connection_usage.of(transaction, name):
-        unread = ConflictError(f"The connection {name} is used by {len(asking)} data sources.")
-        text = f"The connection {name} is used by {', '.join(asking)}."
-        raise ConflictError(text).unless_read(unread)
+def remove(transaction: Transaction, name: str) -> None:
+    """Remove a connection."""
     transaction.run("DELETE FROM connections WHERE name = ?", (name,))
     definitions.raise_revision(transaction)
-    return found
 
 
 def _headers(name: str, wanted: ConnectionInput) -> dict[str, str | None]:

@@ -3,14 +3,15 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+import msgspec
 import structlog
 
-from factbook.datasources import connection_store, connection_usage
+from factbook.datasources import connection_store
 from factbook.datasources.connection_store import ConnectionInput, StoredConnection
 from factbook.datasources.custom import SourceConnection, Unusable
 from factbook.datasources.registry import Registry
 from factbook.errors import ConflictError, NotFoundError
-from factbook.storage import Database, Transaction, Write
+from factbook.storage import Database, Row, Transaction, Write
 
 log = structlog.get_logger("factbook.connections")
 
@@ -36,7 +37,7 @@ class ConnectionDetail(NamedTuple):
 async def listed(database: Database, registry: Registry) -> list[ConnectionDetail]:
     """All connections, from the settings or stored, by name."""
     await registry.latest()
-    users = await connection_usage.everything(database)
+    users = await _users_of_each(database)
     configured = registry.configured
     found = [_configured(name, one, users.get(name, ())) for name, one in configured.items()]
     for stored in await connection_store.listed(database):
@@ -52,7 +53,7 @@ async def one(database: Database, registry: Registry, name: str) -> ConnectionDe
     for found in await listed(database, registry):
         if found.name == name:
             return found
-    raise NotFoundError(f'There is no connection "{name}".')
+    raise _missing(name)
 
 
 async def put(
@@ -92,7 +93,15 @@ async def delete(
     _check(name, registry)
 
     def work(transaction: Transaction) -> StoredConnection:
-        return connection_store.delete(transaction, name)
+        found = connection_store.read(transaction, name)
+        if found is None:
+            raise _missing(name)
+        if users := _users(transaction, name):
+            unread = ConflictError(f"The connection {name} is used by {len(users)} data sources.")
+            text = f"The connection {name} is used by {', '.join(users)}."
+            raise ConflictError(text).unless_read(unread)
+        connection_store.remove(transaction, name)
+        return found
 
     await (write or database.write)(work)
     registry.forget()
@@ -102,6 +111,10 @@ async def delete(
 def _check(name: str, registry: Registry) -> None:
     if name in registry.configured:
         raise ConflictError(f"The connection {name} comes from the settings: change it there.")
+
+
+def _missing(name: str) -> NotFoundError:
+    return NotFoundError(f'There is no connection "{name}".')
 
 
 def _configured(name: str, one: SourceConnection, users: Sequence[str]) -> ConnectionDetail:
@@ -121,3 +134,41 @@ def _shown(stored: StoredConnection, users: Sequence[str], problem: str | None) 
         stored,
         problem,
     )
+
+
+async def _users_of_each(database: Database) -> dict[str, list[str]]:
+    """The ids of the custom sources that use each connection, by connection name."""
+    found: dict[str, list[str]] = {}
+    async for rows in database.pages(_DOCUMENTS, size=100):
+        for row in rows:
+            for name in _asked(row):
+                found.setdefault(name, []).append(row[0])
+    return found
+
+
+def _users(transaction: Transaction, name: str) -> list[str]:
+    """The ids of the custom sources that use the connection."""
+    return [row[0] for row in transaction.all(_DOCUMENTS) if name in _asked(row)]
+
+
+def _asked(row: Row) -> set[str]:
+    handlers = [_decoder.decode(text).handler_definition for text in row[1:] if text is not None]
+    return {one.config.connection for one in handlers if one.type == "http"}
+
+
+class _ConnectionConfig(msgspec.Struct):
+    connection: str = ""
+
+
+class _Handler(msgspec.Struct):
+    type: str
+    config: _ConnectionConfig
+
+
+class _HandlerDocument(msgspec.Struct, rename="camel"):
+    handler_definition: _Handler
+
+
+_decoder = msgspec.json.Decoder(_HandlerDocument)
+
+_DOCUMENTS = "SELECT id, draft, published FROM data_sources ORDER BY id"
