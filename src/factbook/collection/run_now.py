@@ -1,9 +1,7 @@
-"""Runs and trials of data sources on request, for every interface."""
+"""Runs of data sources on request, for every interface."""
 
-import asyncio
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
 import structlog
 
@@ -12,10 +10,7 @@ from factbook.catalog.store import collectable
 from factbook.collection import run_start
 from factbook.collection.run_start import NothingToCollectError, UnderWayError
 from factbook.datasources import catalog_samples, define
-from factbook.datasources.clients import Connect
-from factbook.datasources.custom import CustomSourceDefinition, definition
 from factbook.datasources.registry import Registry, SourceSnapshot
-from factbook.datasources.trial import TrialResult, tried
 from factbook.errors import ConflictError, NotFoundError
 from factbook.facts import refresh_requests
 from factbook.facts.datasource import DataSource
@@ -85,42 +80,6 @@ async def collect_requested(
     while await refresh_requests.waiting(database):
         done += await database.write(work)
     return done
-
-
-async def trial(
-    database: Database,
-    registry: Registry,
-    connect: Connect,
-    made: CustomSourceDefinition,
-    entity: str,
-) -> tuple[str, TrialResult]:
-    """The entity's full reference, and the result of a trial collection; nothing is stored.
-
-    Raises InputError for a connection that does not permit it, and NotFoundError.
-    """
-    ref = str(refs.parse(entity, kind="component"))
-    found = await collectable.entity(database, ref)
-    if found is None:
-        raise NotFoundError(f"There is no entity {ref}.")
-    await registry.latest()
-    return ref, await tried(made, found, registry.connections, registry.files, connect)
-
-
-async def to_try(
-    database: Database,
-    registry: Registry,
-    source_id: str,
-    document: dict[str, Any] | None,
-    max_depth: int,
-) -> CustomSourceDefinition:
-    """The definition in a document, or the stored one of the source, preferring its draft.
-
-    Raises the errors of `define.checked`, and NotFoundError.
-    """
-    if document is not None:
-        return await define.read(document, registry, max_depth, source_id)
-    stored = await define.existing(database, source_id)
-    return await asyncio.to_thread(definition.parse, stored.draft or stored.current)
 
 
 async def entity_id(database: Database, ref: str) -> int:

@@ -1,22 +1,21 @@
 """Trial of a definition on one entity: request, response and extracted facts."""
 
-from collections.abc import Callable, Mapping
+import asyncio
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import msgspec
 
-from factbook.datasources import custom
-from factbook.datasources.custom import (
-    CustomSourceDefinition,
-    Files,
-    SourceConnection,
-    Unusable,
-    fact_extraction,
-)
+from factbook.catalog import ref as refs
+from factbook.catalog.store import collectable
+from factbook.datasources import custom, define
+from factbook.datasources.clients import Connect
+from factbook.datasources.custom import CustomSourceDefinition, fact_extraction
 from factbook.datasources.custom.fact_extraction import SourceReply
-from factbook.integrations.integration import Integration
-from factbook.outbound import HttpClient
+from factbook.datasources.registry import Registry
+from factbook.errors import NotFoundError
 from factbook.outbound.outcomes import Missing
+from factbook.storage import Database
 
 # Bytes of an answer that are shown.
 SHOWN = 64 * 1024
@@ -44,17 +43,48 @@ class TrialResult(NamedTuple):
 
 
 async def tried(
+    database: Database,
+    registry: Registry,
+    connect: Connect,
+    made: CustomSourceDefinition,
+    entity: str,
+) -> tuple[str, TrialResult]:
+    """The entity's full reference, and the result of a trial collection; nothing is stored.
+
+    Raises InputError for a connection that does not permit it, and NotFoundError.
+    """
+    ref = str(refs.parse(entity, kind="component"))
+    found = await collectable.entity(database, ref)
+    if found is None:
+        raise NotFoundError(f"There is no entity {ref}.")
+    await registry.latest()
+    return ref, await _result(made, found, registry, connect)
+
+
+async def to_try(
+    database: Database,
+    registry: Registry,
+    source_id: str,
+    document: dict[str, Any] | None,
+    max_depth: int,
+) -> CustomSourceDefinition:
+    """The definition in a document, or the stored one of the source, preferring its draft.
+
+    Raises the errors of `define.checked`, and NotFoundError.
+    """
+    if document is not None:
+        return await define.read(document, registry, max_depth, source_id)
+    stored = await define.existing(database, source_id)
+    return await asyncio.to_thread(custom.parse, stored.draft or stored.current)
+
+
+async def _result(
     definition: CustomSourceDefinition,
     entity: Mapping[str, Any],
-    connections: Mapping[str, SourceConnection | Unusable],
-    files: Files,
-    connect: Callable[[Integration], HttpClient],
+    registry: Registry,
+    connect: Connect,
 ) -> TrialResult:
-    """Collect for one entity, and store nothing.
-
-    Raises InputError if the definition's connection is not configured, or does not permit it.
-    """
-    integration = custom.integration(definition, connections, files)
+    integration = custom.integration(definition, registry.connections, registry.files)
     if integration is None:
         return TrialResult(
             None, None, {}, {"": "not-applicable: the facts of this source are pushed"}
@@ -62,7 +92,7 @@ async def tried(
     target = integration.target(entity)
     if isinstance(target, Missing):
         return TrialResult(None, None, {}, {"": target.reason})
-    read = custom.reader(definition, connections, files)
+    read = custom.reader(definition, registry.connections, registry.files)
     reply = await read(target, connect(integration))
     found = await fact_extraction.facts_in(definition, reply)
     checked = definition.source.check(found.values)

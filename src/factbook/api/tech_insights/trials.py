@@ -4,7 +4,7 @@ from msgspec import UNSET
 
 from factbook.api.openapi.parameters import SOURCE_ID
 from factbook.auth.permissions import SOURCE_READ, TITLES
-from factbook.collection import run_now
+from factbook.datasources import trial
 from factbook.errors import NotAllowedError
 from factbook.http.context import SourceContext
 from factbook.http.requests import Answer, Request, decode, reply
@@ -29,8 +29,8 @@ async def create(request: Request, state: SourceContext) -> Answer[Trial]:
             missing=(SOURCE_READ,),
         )
     depth = state.settings.max_json_depth
-    made = await run_now.to_try(state.database, state.registry, source_id, document, depth)
-    ref, found = await run_now.trial(
+    made = await trial.to_try(state.database, state.registry, source_id, document, depth)
+    ref, found = await trial.tried(
         state.database, state.registry, state.connect, made, wanted.entity
     )
     return reply(

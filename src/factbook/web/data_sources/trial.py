@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from factbook.collection import run_now
+from factbook.datasources import trial
 from factbook.datasources.custom import CustomSourceDefinition
 from factbook.datasources.trial import TrialResponse
 from factbook.errors import InputError
@@ -54,7 +54,7 @@ async def tried(
     if not entity:
         raise InputError("Name an entity to try it on.")
     state = visit.state
-    ref, found = await run_now.trial(
+    ref, found = await trial.tried(
         state.database, state.registry, state.connect, definition, entity
     )
     brought = [_brought(fact, found.facts, found.reasons) for fact in definition.source.schema]
