@@ -29,7 +29,7 @@ from factbook.catalog import filters, predicates
 from factbook.catalog.store import entity_query
 from factbook.catalog.store.conditions import AllOf, Condition, Contains
 from factbook.catalog.store.documents import StoredEntity
-from factbook.catalog.store.entity_query import EntityPage, Query
+from factbook.catalog.store.entity_query import Query, ResultPage
 from factbook.catalog.store.sort_order import SortField
 from factbook.errors import InputError
 from factbook.http.context import HandlerContext
@@ -159,7 +159,7 @@ def _condition(question: QueryCursor) -> Condition:
 
 
 async def _total(
-    database: Database, asked: _QueryRequest, condition: Condition, found: EntityPage[StoredEntity]
+    database: Database, asked: _QueryRequest, condition: Condition, found: ResultPage[StoredEntity]
 ) -> int:
     if not asked.counts:
         return 0
@@ -169,7 +169,7 @@ async def _total(
     return await entity_query.total(database, condition)
 
 
-def _page_info(asked: _QueryRequest, found: EntityPage[StoredEntity]) -> PageInfo:
+def _page_info(asked: _QueryRequest, found: ResultPage[StoredEntity]) -> PageInfo:
     if not found.items:
         return PageInfo()
     return PageInfo(

@@ -16,7 +16,7 @@ from factbook.catalog.store.conditions import (
     narrowed,
 )
 from factbook.catalog.store.documents import DOCUMENT
-from factbook.catalog.store.entity_query import EntityPage, Query
+from factbook.catalog.store.entity_query import Query, ResultPage
 from factbook.catalog.store.sort_order import Place, SortField
 from factbook.storage import Database, counters
 
@@ -117,7 +117,7 @@ class EntityRow(NamedTuple):
 class BrowseResult(NamedTuple):
     """A page, and the number of entities of each kind under the rest of the filter."""
 
-    page: EntityPage[EntityRow]
+    page: ResultPage[EntityRow]
     kinds: list["FilterChoice"]
 
 

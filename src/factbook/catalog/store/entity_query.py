@@ -161,7 +161,7 @@ def _kind(condition: Condition) -> str | None:
     return None
 
 
-class EntityPage(NamedTuple, Generic[T]):
+class ResultPage(NamedTuple, Generic[T]):
     """A page in order, with its positions; `before` and `after` tell if there are more."""
 
     items: list[T]
@@ -170,21 +170,21 @@ class EntityPage(NamedTuple, Generic[T]):
     after: bool
 
 
-async def page(database: Database, query: Query) -> EntityPage[StoredEntity]:
+async def page(database: Database, query: Query) -> ResultPage[StoredEntity]:
     """Up to `query.limit` entities."""
     return await page_of(database, query, COLUMNS, StoredEntity)
 
 
 async def page_of(
     database: Database, query: Query, columns: str, item: Callable[..., T]
-) -> EntityPage[T]:
+) -> ResultPage[T]:
     """The same with other columns, of which the first is the reference."""
     return _paged(query, await _rows(database, _with_next(query), columns), item)
 
 
 async def page_and_kinds(
     database: Database, query: Query, kind: str, columns: Sequence[str], item: Callable[..., T]
-) -> tuple[EntityPage[T], dict[str, int]]:
+) -> tuple[ResultPage[T], dict[str, int]]:
     """Up to `query.limit` entities of a kind, or with "" of any, and the numbers by kind."""
     rows = await database.search(*_with_next(query).kinds_sql(kind, columns))
     found = [row[:-1] for row in rows if row[-1] is None]
@@ -197,14 +197,14 @@ def _with_next(query: Query) -> Query:
     return replace(query, limit=query.limit + 1)
 
 
-def _paged(query: Query, rows: Sequence[Row], item: Callable[..., T]) -> EntityPage[T]:
+def _paged(query: Query, rows: Sequence[Row], item: Callable[..., T]) -> ResultPage[T]:
     kept, more = list(rows[: query.limit]), len(rows) > (query.limit or 0)
     if query.backward:
         kept.reverse()
     width = len(kept[0]) - len(query.order) if kept else 0
     came = query.after is not None or query.offset > 0
     before, after = (more, came) if query.backward else (came, more)
-    return EntityPage(
+    return ResultPage(
         [item(*row[:width]) for row in kept],
         [[*row[width:], row[0]] for row in kept],
         before,

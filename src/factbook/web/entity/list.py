@@ -13,7 +13,7 @@ from factbook.auth.permissions import CATALOG_READ
 from factbook.catalog import ref as refs
 from factbook.catalog.store import browse
 from factbook.catalog.store.browse import EntityRow, Filter, FilterChoice, Order
-from factbook.catalog.store.entity_query import EntityPage
+from factbook.catalog.store.entity_query import ResultPage
 from factbook.catalog.store.sort_order import Place
 from factbook.clock import SECOND
 from factbook.errors import InputError
@@ -107,7 +107,7 @@ async def show(visit: PageContext) -> Reply:
         wanted, owner_problem = None, "That is no name or reference of an owner."
     choices = _choices(visit)
     if wanted is None:
-        found, kinds = EntityPage[EntityRow]([], [], False, False), list[FilterChoice]()
+        found, kinds = ResultPage[EntityRow]([], [], False, False), list[FilterChoice]()
         namespaces, owners, tags, sets = await choices
     else:
         (found, kinds), (namespaces, owners, tags, sets) = await asyncio.gather(
