@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from factbook.clock import DAY, HOUR, MINUTE
 from factbook.web.charts import scales
-from factbook.web.charts.charts import line_chart, line_rows, sparkline
+from factbook.web.charts.charts import line_chart, sparkline
 from tests.service import NOON
 from tests.web.pictures import (
     CSS,
@@ -118,13 +118,6 @@ def test_points_outside_the_period_and_values_that_are_no_numbers_are_left_out()
     found = [(NOON - DAY, 1.0), (NOON, float("nan")), (NOON + 1, 10**400), (NOON + 2 * DAY, 3.0)]
     wide, _ = read(line_chart(found, title="", unit="", start=NOON - HOUR, end=NOON + HOUR))
     assert of_class(wide, "chart-point") == []
-
-
-def test_the_rows_of_a_chart_are_its_points_with_the_latest_first() -> None:
-    assert line_rows([(NOON - HOUR, None), (NOON, 3)], "s") == [
-        (scales.moment(NOON), "3 s"),
-        (scales.moment(NOON - HOUR), "unknown"),
-    ]
 
 
 def test_a_sparkline_ends_in_a_dot_which_is_hollow_when_the_value_is_past() -> None:

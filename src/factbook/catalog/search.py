@@ -32,8 +32,10 @@ def _walk(path: str, value: Any, rows: set[SearchRow]) -> None:
     if type(value) is str:
         if len(path) <= MAX_LENGTH:
             found = text(value)
-            # Most values are in lower case already; an empty text takes no room.
-            rows.add((path, found, "" if found in (value, EXISTS) else _written(value)))
+            # Most values are in lower case already; an empty text takes no room. PostgreSQL's text
+            # cannot hold NUL.
+            written = "" if found in (value, EXISTS) else value.replace("\0", "")
+            rows.add((path, found, written))
     elif type(value) is dict:
         for key, child in value.items():
             _walk(_key(path, key), child, rows)
@@ -44,11 +46,6 @@ def _walk(path: str, value: Any, rows: set[SearchRow]) -> None:
                 rows.add((_key(path, child), "true", ""))
     elif len(path) <= MAX_LENGTH:
         rows.add((path, text(value), ""))
-
-
-def _written(value: str) -> str:
-    # PostgreSQL's text cannot hold NUL.
-    return value.replace("\0", "")
 
 
 def _key(path: str, part: str) -> str:

@@ -212,13 +212,10 @@ def _cadence(value: object, path: str, report: _Report) -> str:
 def _duration(value: object, path: str, units: Mapping[str, int], report: _Report) -> Duration:
     given = _object(value, path, report)
     if (not given and isinstance(value, dict)) or given.keys() - units.keys():
-        report(path, f"has to give a number of {', '.join(units)}, such as {_example(units)}")
+        example = f'{{"{next(iter(units))}": 20}}'
+        report(path, f"has to give a number of {', '.join(units)}, such as {example}")
         return {}
     return {unit: _count(count, f"{path}.{unit}", report) for unit, count in given.items()}
-
-
-def _example(units: Mapping[str, int]) -> str:
-    return f'{{"{next(iter(units))}": 20}}'
 
 
 def _timeout(value: object, path: str, report: _Report) -> Duration:

@@ -53,7 +53,11 @@ class Matcher:
 
 def where(entity_filter: EntityFilter) -> SQL:
     """The filter as a condition on `entities e`."""
-    sql, values = AnyOf([_all_of(conditions) for conditions in entity_filter]).sql()
+    alternatives = [
+        AllOf([_one(key.lower(), wanted) for key, wanted in conditions.items()])
+        for conditions in entity_filter
+    ]
+    sql, values = AnyOf(alternatives).sql()
     return f"({sql})", values
 
 
@@ -96,10 +100,6 @@ def _holds(key: str, wanted: Any, keys: set[str], rows: _Rows) -> bool:
     value = text(wanted)
     # What is too long to index equals nothing, as in the catalog's own filters.
     return value != EXISTS and (key, value) in rows
-
-
-def _all_of(conditions: Mapping[str, Any]) -> Condition:
-    return AllOf([_one(key.lower(), wanted) for key, wanted in conditions.items()])
 
 
 def _one(key: str, wanted: Any) -> Condition:

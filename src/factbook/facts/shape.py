@@ -77,16 +77,14 @@ class Leaf:
 
     def schema(self) -> dict[str, Any]:
         """The JSON Schema of the value."""
-        return {**_TYPES[self.type].schema, "description": self._description()}
+        told = f"{self.description} Unit: {self.unit}." if self.unit else self.description
+        return {**_TYPES[self.type].schema, "description": told}
 
     def fact(self, path: str) -> Fact:
         """The fact that an integration stores to fill this leaf."""
         type_ = _TYPES[self.type].fact
         counted = type_ == "float" and self.unit is None
         return Fact(path, "integer" if counted else type_, self.description, self.unit)
-
-    def _description(self) -> str:
-        return f"{self.description} Unit: {self.unit}." if self.unit else self.description
 
 
 @dataclass(frozen=True)
@@ -169,11 +167,6 @@ def is_needed(shape: Shape) -> bool:
         _gap(member, [path for path, _ in member.paths]) and not member.optional
         for member in shape.members
     )
-
-
-def absent(shape: Shape, reason: str) -> dict[str, object]:
-    """The result without any known value, for one reason; raises ToolError like `fill`."""
-    return fill(shape, {}, {"": reason}, {})
 
 
 def _gap(member: LeafGroup | Leaf, lacking: list[str]) -> str | None:

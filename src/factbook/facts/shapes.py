@@ -3,7 +3,7 @@
 Source: the mission, sections 2.5 to 2.10. Last month means the 30 days before the collection.
 """
 
-from factbook.facts.shape import Leaf, LeafGroup, Shape, absent, facts, fill, is_needed, schema
+from factbook.facts.shape import Leaf, LeafGroup, Shape, facts, fill, is_needed, schema
 
 __all__ = [
     "CODEHOST",
@@ -16,7 +16,6 @@ __all__ = [
     "Leaf",
     "LeafGroup",
     "Shape",
-    "absent",
     "facts",
     "fill",
     "is_needed",

@@ -7,7 +7,6 @@ import msgspec
 
 from factbook.catalog.store.conditions import SQL, EntityRange
 from factbook.facts import changes, entity_filter
-from factbook.facts.changes import Before
 from factbook.facts.datasource import DataSource
 from factbook.facts.merge import Latest, MergeResult, Observation, merge
 from factbook.storage import Database, Transaction
@@ -86,7 +85,11 @@ def record_many(
     """
     rows = list(observations)
     before = changes.before(transaction, source.id, [row.entity_id for row in rows])
-    last = {row.entity_id: _latest(*before[row.entity_id]) for row in rows if _needs(row, before)}
+    last = {
+        row.entity_id: _latest(*before[row.entity_id])
+        for row in rows
+        if row.passing and row.entity_id in before
+    }
     brought = [(row, merge(source, row, last.get(row.entity_id), now)) for row in rows]
     written = [_row(source.id, row.entity_id, one.latest) for row, one in brought]
     transaction.many(_WRITE_LATEST, written)
@@ -166,10 +169,6 @@ async def count(database: Database, source: DataSource, wanted: EntityRange, mos
     sql = f"SELECT COUNT(*) FROM (SELECT 1 {_FROM}{tracked} LIMIT {most}) found"
     row = await database.one(sql, parameters)
     return row[0] if row else 0
-
-
-def _needs(row: Observation, before: Mapping[int, Before]) -> bool:
-    return bool(row.passing) and row.entity_id in before
 
 
 def _row(source_id: str, entity_id: int, latest: Latest) -> tuple[Any, ...]:

@@ -14,9 +14,19 @@ from factbook.facts import store, unknown
 from factbook.facts.datasource import DataSource
 from factbook.integrations import catalog
 from factbook.tools import entity_rows, sources
-from factbook.tools.entity_facts import COMMON, FACTS, REASONS, REF, TIME, draft, head
+from factbook.tools.entity_facts import COMMON, ENTRY, draft, head
 from factbook.tools.entity_rows import Row, Selection
-from factbook.tools.tool import SIZE_NOTE, Context, SourceId, Tool, argument, encode
+from factbook.tools.tool import (
+    NEXT_CURSOR,
+    SIZE_NOTE,
+    Context,
+    SourceId,
+    Tool,
+    argument,
+    array,
+    encode,
+    record,
+)
 
 EVERY_KIND = "*"
 
@@ -166,23 +176,10 @@ TOOL = Tool(
         f"{SIZE_NOTE}; ask for pages with `limit` and `cursor`."
     ),
     arguments=AllArguments,
-    output_schema={
-        "type": "object",
-        "properties": {
+    output_schema=record(
+        {
             **COMMON,
-            "entities": {
-                "type": "array",
-                "items": {
-                    "type": "object",
-                    "properties": {
-                        "entityRef": REF,
-                        "facts": FACTS,
-                        "timestamp": TIME,
-                        "unknownReasons": REASONS,
-                    },
-                    "required": ["entityRef", "facts"],
-                },
-            },
+            "entities": array(record(ENTRY, ("entityRef", "facts"))),
             "unknownEntities": {
                 "type": "object",
                 "description": "On the first page: how many entities the source is about and has "
@@ -194,10 +191,10 @@ TOOL = Tool(
                 },
                 "required": ["count", "reasons"],
             },
-            "nextCursor": {"type": "string", "description": "Pass as cursor for the next page."},
+            "nextCursor": NEXT_CURSOR,
             "totalCount": {"type": "integer", "description": _TOTAL},
         },
-        "required": ["dataSourceId", "entities"],
-    },
+        ("dataSourceId", "entities"),
+    ),
     run=run,
 )

@@ -13,7 +13,17 @@ from factbook.tools import change_pages, sources, times
 from factbook.tools.all_entities_facts import EVERY_KIND
 from factbook.tools.change_pages import ChangeCursor, ChangeQuery, Found
 from factbook.tools.pages import CUT_NOTE, MOST_READS, EntryPage, shortened
-from factbook.tools.tool import SIZE_NOTE, Context, Tool, argument, encode
+from factbook.tools.tool import (
+    NEXT_CURSOR,
+    SIZE_NOTE,
+    Context,
+    Tool,
+    argument,
+    array,
+    encode,
+    record,
+    text,
+)
 
 
 class ChangedFactsArguments(Struct, forbid_unknown_fields=True, kw_only=True):
@@ -174,6 +184,44 @@ def _key(item: object) -> object:
     return item if isinstance(item, str) else (encode(item),)
 
 
+_CHANGE = record(
+    {
+        "timestamp": text("ISO 8601."),
+        "dataSourceId": {"type": "string"},
+        "version": text("Of the data source that wrote the new values."),
+        "draft": {"type": "boolean", "description": "The data source was a draft."},
+        "entityRef": text("kind:namespace/name, in lower case."),
+        "change": {
+            "type": "string",
+            "enum": ["added", "updated", "removed"],
+            "description": "What happened to the entity, in changes of `catalog`.",
+        },
+        "set": text("The set that was pushed."),
+        "revision": {"type": "integer", "description": "Its revision."},
+        "by": text("Who pushed it."),
+        "fields": {
+            "type": "array",
+            "items": {"type": "string"},
+            "description": "Fields of an updated entity that changed, 20 at most.",
+        },
+        "facts": {
+            "type": "object",
+            "description": "Fact name to what changed.",
+            "additionalProperties": {
+                "type": "object",
+                "description": "from and to have the values, null for none. Where a long list is "
+                "cut short, added and removed have the items that came and went. cut has the "
+                "number of items or characters of each of these that is cut short.",
+            },
+        },
+        "unknownReasons": {
+            "type": "object",
+            "description": "Fact name to why it has no value any more.",
+        },
+    },
+    ("timestamp", "dataSourceId", "version", "entityRef", "facts"),
+)
+
 TOOL = Tool(
     name="get-changed-facts",
     title="Changed facts",
@@ -187,61 +235,13 @@ TOOL = Tool(
         "`cursor` asks for the next."
     ),
     arguments=ChangedFactsArguments,
-    output_schema={
-        "type": "object",
-        "properties": {
-            "since": {"type": "string", "description": "The time that was asked for, ISO 8601."},
-            "changes": {
-                "type": "array",
-                "items": {
-                    "type": "object",
-                    "properties": {
-                        "timestamp": {"type": "string", "description": "ISO 8601."},
-                        "dataSourceId": {"type": "string"},
-                        "version": {
-                            "type": "string",
-                            "description": "Of the data source that wrote the new values.",
-                        },
-                        "draft": {"type": "boolean", "description": "The data source was a draft."},
-                        "entityRef": {
-                            "type": "string",
-                            "description": "kind:namespace/name, in lower case.",
-                        },
-                        "change": {
-                            "type": "string",
-                            "enum": ["added", "updated", "removed"],
-                            "description": "What happened to the entity, in changes of `catalog`.",
-                        },
-                        "set": {"type": "string", "description": "The set that was pushed."},
-                        "revision": {"type": "integer", "description": "Its revision."},
-                        "by": {"type": "string", "description": "Who pushed it."},
-                        "fields": {
-                            "type": "array",
-                            "items": {"type": "string"},
-                            "description": "Fields of an updated entity that changed, 20 at most.",
-                        },
-                        "facts": {
-                            "type": "object",
-                            "description": "Fact name to what changed.",
-                            "additionalProperties": {
-                                "type": "object",
-                                "description": "from and to have the values, null for none. Where "
-                                "a long list is cut short, added and removed have the items that "
-                                "came and went. cut has the number of items or characters of each "
-                                "of these that is cut short.",
-                            },
-                        },
-                        "unknownReasons": {
-                            "type": "object",
-                            "description": "Fact name to why it has no value any more.",
-                        },
-                    },
-                    "required": ["timestamp", "dataSourceId", "version", "entityRef", "facts"],
-                },
-            },
-            "nextCursor": {"type": "string", "description": "Pass as cursor for the next page."},
+    output_schema=record(
+        {
+            "since": text("The time that was asked for, ISO 8601."),
+            "changes": array(_CHANGE),
+            "nextCursor": NEXT_CURSOR,
         },
-        "required": ["since", "changes"],
-    },
+        ("since", "changes"),
+    ),
     run=run,
 )

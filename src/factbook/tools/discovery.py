@@ -8,7 +8,17 @@ from factbook.facts import health, source_overview
 from factbook.facts.datasource import DataSource
 from factbook.facts.schema import TYPES
 from factbook.scheduling import runs
-from factbook.tools.tool import SIZE_NOTE, Context, Schema, Tool, argument, encode
+from factbook.tools.tool import (
+    SIZE_NOTE,
+    Context,
+    Schema,
+    Tool,
+    argument,
+    array,
+    encode,
+    record,
+    text,
+)
 
 
 class DiscoveryArguments(Struct, forbid_unknown_fields=True):
@@ -28,7 +38,8 @@ async def run(arguments: DiscoveryArguments, context: Context) -> str:
         source.render() | _health(source, known.get(source.id), pushed.get(source.id), context.now)
         for source in context.sources.values()
     ]
-    builtin = sum(_is_builtin(source) for source in context.sources.values())
+    handlers = [source.handler for source in context.sources.values()]
+    builtin = sum(handler is not None and handler.builtin_id is not None for handler in handlers)
     shown = sources if arguments.limit is UNSET else sources[: arguments.limit]
     return encode(
         {
@@ -38,10 +49,6 @@ async def run(arguments: DiscoveryArguments, context: Context) -> str:
             "customCount": len(sources) - builtin,
         }
     )
-
-
-def _is_builtin(source: DataSource) -> bool:
-    return source.handler is not None and source.handler.builtin_id is not None
 
 
 async def _pushed(context: Context) -> dict[str, int]:
@@ -61,6 +68,7 @@ def _health(
 
 
 _TEXT: Schema = {"type": "string"}
+_NUMBER: Schema = {"type": "integer"}
 _FACT: Schema = {
     "type": "object",
     "properties": {
@@ -74,28 +82,20 @@ _FACT: Schema = {
 _SOURCE: Schema = {
     "type": "object",
     "properties": {
-        "id": {"type": "string", "description": "Used as dataSourceId in the other tools."},
+        "id": text("Used as dataSourceId in the other tools."),
         "title": _TEXT,
         "description": _TEXT,
-        "cadence": {"type": "string", "description": "Cron line of five fields, UTC."},
+        "cadence": text("Cron line of five fields, UTC."),
         "lifecycle": {
             "type": "object",
             "description": "How much history is kept: maxItems or timeToLive.",
         },
         "createdAt": _TEXT,
         "updatedAt": _TEXT,
-        "handlerDefinition": {
-            "type": "object",
-            "properties": {
-                "type": _TEXT,
-                "config": {
-                    "type": "object",
-                    "properties": {"id": _TEXT, "builtinId": _TEXT},
-                    "required": ["id"],
-                },
-            },
-            "required": ["type", "config"],
-        },
+        "handlerDefinition": record(
+            {"type": _TEXT, "config": record({"id": _TEXT, "builtinId": _TEXT}, ["id"])},
+            ["type", "config"],
+        ),
         "timeout": {"type": "object"},
         "draft": {"type": "boolean"},
         "version": _TEXT,
@@ -125,15 +125,14 @@ TOOL = Tool(
         f"and customCount. {SIZE_NOTE}; `limit` shortens the list."
     ),
     arguments=DiscoveryArguments,
-    output_schema={
-        "type": "object",
-        "properties": {
-            "dataSources": {"type": "array", "items": _SOURCE},
-            "totalCount": {"type": "integer"},
-            "builtinCount": {"type": "integer"},
-            "customCount": {"type": "integer"},
+    output_schema=record(
+        {
+            "dataSources": array(_SOURCE),
+            "totalCount": _NUMBER,
+            "builtinCount": _NUMBER,
+            "customCount": _NUMBER,
         },
-        "required": ["dataSources", "totalCount", "builtinCount", "customCount"],
-    },
+        ("dataSources", "totalCount", "builtinCount", "customCount"),
+    ),
     run=run,
 )

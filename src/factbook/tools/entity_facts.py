@@ -22,6 +22,8 @@ from factbook.tools.tool import (
     Tool,
     encode,
     existing,
+    record,
+    text,
     unknown_entity,
 )
 
@@ -93,17 +95,16 @@ def _head(id_: str, title: str) -> str:
 
 members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
-FACTS: Final[Schema] = {"type": "object", "description": "Fact name to value."}
-TIME: Final[Schema] = {
-    "type": "string",
-    "description": "Last write that brought a value, ISO 8601.",
-}
-REF: Final[Schema] = {"type": "string", "description": "kind:namespace/name, in lower case."}
-REASONS: Final[Schema] = {
-    "type": "object",
-    "description": "Why facts have no value, by the name of a fact or of the group that it is in; "
-    "`*` stands for all others. A word, and maybe more after a colon.",
-    "additionalProperties": {"type": "string"},
+ENTRY: Final[Schema] = {
+    "entityRef": text("kind:namespace/name, in lower case."),
+    "facts": {"type": "object", "description": "Fact name to value."},
+    "timestamp": text("Last write that brought a value, ISO 8601."),
+    "unknownReasons": {
+        "type": "object",
+        "description": "Why facts have no value, by the name of a fact or of the group that it is "
+        "in; `*` stands for all others. A word, and maybe more after a colon.",
+        "additionalProperties": {"type": "string"},
+    },
 }
 COMMON: Final[Schema] = {
     "dataSourceId": {"type": "string"},
@@ -122,16 +123,6 @@ TOOL = Tool(
         "Without any value there is no timestamp."
     ),
     arguments=OneArguments,
-    output_schema={
-        "type": "object",
-        "properties": {
-            **COMMON,
-            "entityRef": REF,
-            "facts": FACTS,
-            "timestamp": TIME,
-            "unknownReasons": REASONS,
-        },
-        "required": ["dataSourceId", "entityRef", "facts"],
-    },
+    output_schema=record({**COMMON, **ENTRY}, ("dataSourceId", "entityRef", "facts")),
     run=one,
 )

@@ -15,12 +15,16 @@ from factbook.facts.time_series import HistoryEntry, HistoryPosition
 from factbook.tools import sources, times
 from factbook.tools.pages import CUT_NOTE, MOST_READS, EntryPage, cursor, place, shortened
 from factbook.tools.tool import (
+    NEXT_CURSOR,
     SIZE_NOTE,
     Context,
     NameOrRefArguments,
     Tool,
     argument,
+    array,
     encode,
+    record,
+    text,
     unknown_entity,
 )
 
@@ -168,6 +172,27 @@ def _reasons_of(names: frozenset[str], reasons: Mapping[str, str]) -> dict[str, 
     return {name: reason for name, reason in found.items() if reason is not None}
 
 
+_ROW = record(
+    {
+        "timestamp": text("ISO 8601."),
+        "dataSourceId": {"type": "string"},
+        "version": text("Of the data source that wrote the row."),
+        "draft": {"type": "boolean", "description": "The data source was a draft."},
+        "facts": {"type": "object", "description": "Fact name to value."},
+        "unknownReasons": {
+            "type": "object",
+            "description": "Why facts have no value, by the name of a fact or of the group that it "
+            "is in; `*` stands for all others.",
+        },
+        "cut": {
+            "type": "object",
+            "description": "Fact name to the number of items or characters, of facts whose value "
+            "is cut short.",
+        },
+    },
+    ("timestamp", "dataSourceId", "version", "facts"),
+)
+
 TOOL = Tool(
     name="get-fact-history",
     title="History of an entity's facts",
@@ -180,43 +205,13 @@ TOOL = Tool(
         "fewer when they are long, and `cursor` asks for the next."
     ),
     arguments=FactHistoryArguments,
-    output_schema={
-        "type": "object",
-        "properties": {
-            "entityRef": {"type": "string", "description": "kind:namespace/name, in lower case."},
-            "history": {
-                "type": "array",
-                "items": {
-                    "type": "object",
-                    "properties": {
-                        "timestamp": {"type": "string", "description": "ISO 8601."},
-                        "dataSourceId": {"type": "string"},
-                        "version": {
-                            "type": "string",
-                            "description": "Of the data source that wrote the row.",
-                        },
-                        "draft": {
-                            "type": "boolean",
-                            "description": "The data source was a draft.",
-                        },
-                        "facts": {"type": "object", "description": "Fact name to value."},
-                        "unknownReasons": {
-                            "type": "object",
-                            "description": "Why facts have no value, by the name of a fact or of "
-                            "the group that it is in; `*` stands for all others.",
-                        },
-                        "cut": {
-                            "type": "object",
-                            "description": "Fact name to the number of items or characters, of "
-                            "facts whose value is cut short.",
-                        },
-                    },
-                    "required": ["timestamp", "dataSourceId", "version", "facts"],
-                },
-            },
-            "nextCursor": {"type": "string", "description": "Pass as cursor for the next page."},
+    output_schema=record(
+        {
+            "entityRef": text("kind:namespace/name, in lower case."),
+            "history": array(_ROW),
+            "nextCursor": NEXT_CURSOR,
         },
-        "required": ["entityRef", "history"],
-    },
+        ("entityRef", "history"),
+    ),
     run=run,
 )

@@ -107,7 +107,7 @@ def filled(
     for member in shape.members:
         for path, _ in member.paths:
             name = f"{shape.name}.{path}"
-            asked = [source for source in able if _has(source, name)]
+            asked = [one for one in able if any(fact.name == name for fact in one.schema)]
             holder = next((one for one in asked if name in _facts(latest, one)), None)
             if holder is None:
                 reasons[path] = _why(name, asked, latest, entity)
@@ -129,10 +129,6 @@ def _needs_entity(
 
 def _fills(source: DataSource, shape: Shape) -> bool:
     return any(fact.name.startswith(f"{shape.name}.") for fact in source.schema)
-
-
-def _has(source: DataSource, name: str) -> bool:
-    return any(fact.name == name for fact in source.schema)
 
 
 def _facts(latest: Mapping[str, Latest], source: DataSource) -> Mapping[str, object]:

@@ -1,7 +1,7 @@
 """Definition of a tool, and the parts shared by all: arguments, and entity lookup."""
 
 import difflib
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any, Final, NamedTuple
@@ -269,3 +269,21 @@ async def existing(database: Database, ref: str) -> by_ref.Complying:
 def encode(value: object) -> str:
     """Encode a result as JSON text."""
     return msgspec.json.encode(value).decode()
+
+
+def text(description: str) -> Schema:
+    """The JSON Schema of a text in a result."""
+    return {"type": "string", "description": description}
+
+
+def record(properties: Schema, required: Sequence[str]) -> Schema:
+    """The JSON Schema of an object in a result, with the members that are always there."""
+    return {"type": "object", "properties": properties, "required": list(required)}
+
+
+def array(items: Schema) -> Schema:
+    """The JSON Schema of a list in a result."""
+    return {"type": "array", "items": items}
+
+
+NEXT_CURSOR: Final = text("Pass as cursor for the next page.")

@@ -89,10 +89,8 @@ async def all_since(
     narrowed = _CHANGED
     kinds: tuple[str, ...] = ()
     if kind is not None:
-        narrowed, kinds = (
-            _CHANGED.replace(" ORDER", " AND ref >= ? AND ref < ? ORDER"),
-            _range(kind),
-        )
+        narrowed = _CHANGED.replace(" ORDER", " AND ref >= ? AND ref < ? ORDER")
+        kinds = (f"{kind}:", f"{kind};")
     for created_at, set_id, number, name, by in revisions:
         place = PastPlace(created_at, set_id, number, "")
         behind = after.ref if place[:3] == after[:3] else ""
@@ -114,10 +112,6 @@ async def all_since(
 async def are_told(database: Database, ref: str, start: int, end: int) -> bool:
     """Return true if a kept revision changed the entity after `start` and no later than `end`."""
     return await database.one(_TOLD, (start, end, ref)) is not None
-
-
-def _range(kind: str) -> tuple[str, str]:
-    return f"{kind}:", f"{kind};"
 
 
 async def _changed(

@@ -30,7 +30,7 @@ async def facet(database: Database, key: str, condition: Condition) -> list[Face
     else:
         return await _of_index(database, key, condition)
     rows = await database.search(sql, parameters)
-    return await asyncio.to_thread(_in_order, rows)
+    return await asyncio.to_thread(lambda: [Facet(*row) for row in rows])
 
 
 async def _of_index(database: Database, key: str, condition: Condition) -> list[Facet]:
@@ -43,10 +43,6 @@ async def _of_index(database: Database, key: str, condition: Condition) -> list[
         [key, *parameters],
     )
     return await asyncio.to_thread(_as_written, rows)
-
-
-def _in_order(rows: list[Row]) -> list[Facet]:
-    return [Facet(*row) for row in rows]
 
 
 def _as_written(rows: list[Row]) -> list[Facet]:

@@ -14,7 +14,6 @@ from factbook.auth.permissions import (
     SOURCE_READ,
     TITLES,
     TOKEN_MANAGE,
-    Permission,
 )
 from factbook.auth.store import StoredToken
 from factbook.auth.token_rules import TokenRequest
@@ -75,7 +74,7 @@ async def show(visit: PageContext, status: int = 200, problem: str = "") -> Repl
         more=_address(everybody, visit.query("owner"), shown[-1]) if len(found) > _PAGE else None,
         problem=problem,
         presets=presets(visit.person.permissions),
-        choices=_choices(visit),
+        choices=[each for each in PERMISSIONS if each.name in visit.person.permissions],
         expiries=_EXPIRIES,
         request=secrets.token_urlsafe(16),
         filled=_filled(visit),
@@ -187,10 +186,6 @@ def _filled(visit: PageContext) -> dict[str, Any]:
         return {**filled, "permissions": []}
     filled = {name: form.one(name) for name in ("name", "preset", "expires", "other")}
     return {**filled, "permissions": form.all("permission")}
-
-
-def _choices(visit: PageContext) -> list[Permission]:
-    return [each for each in PERMISSIONS if each.name in visit.person.permissions]
 
 
 def _shown(token: StoredToken, now: int) -> TokenRow:

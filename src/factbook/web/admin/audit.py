@@ -13,7 +13,7 @@ from factbook.audit.trail import ACTIONS, COMMAND_LINE, LONGEST, AuditPosition, 
 from factbook.auth import users
 from factbook.auth.permissions import AUDIT_READ, TOKEN_MANAGE
 from factbook.clock import DAY, SECOND
-from factbook.errors import FactbookError, InputError, UnavailableError
+from factbook.errors import InputError, UnavailableError
 from factbook.http.pipeline import begun
 from factbook.http.requests import Reply
 from factbook.web.site import formatting
@@ -45,7 +45,8 @@ async def show(visit: PageContext) -> Reply:
     except InputError as error:
         records, more, problem, status = [], False, error.message, error.status
     except UnavailableError as error:
-        records, more, problem, status = [], False, _too_long(error), error.status
+        records, more, status = [], False, error.status
+        problem = f"{error.message} Choose a shorter time, an actor or an object."
     asked = {name: value for name, value in given.items() if value}
     return visit.page(
         "audit.html",
@@ -122,10 +123,6 @@ def _place(text: str) -> AuditPosition | None:
 
 def _address(query: dict[str, str], path: str = PATH) -> str:
     return f"{path}?{urlencode(query)}" if query else path
-
-
-def _too_long(error: FactbookError) -> str:
-    return f"{error.message} Choose a shorter time, an actor or an object."
 
 
 def _shown(visit: PageContext, record: Record) -> AuditRow:

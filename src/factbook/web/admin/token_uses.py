@@ -24,7 +24,7 @@ def uses(server: str, word: str, value: str, permissions: frozenset[str]) -> lis
         found.append(_entities(server, value))
     if {CATALOG_READ, SOURCE_READ} <= permissions:
         url = server + client_configs.PATH
-        found += [_question(url, value), *(_agent(one, url, value) for one in _agents())]
+        found += [_question(url, value), *_agents(url, value)]
     if SET_WRITE in permissions:
         found.append(_set(f"{server}/api/catalog/{word}-entities/sets/services", value))
     if FACT_WRITE in permissions:
@@ -32,13 +32,11 @@ def uses(server: str, word: str, value: str, permissions: frozenset[str]) -> lis
     return found
 
 
-def _agents() -> list[client_configs.Agent]:
-    return list(client_configs.AGENTS.values())
-
-
-def _agent(agent: client_configs.Agent, url: str, value: str) -> Use:
-    about = f"{agent.title} reads {agent.file}. {agent.use}"
-    return Use(agent.title, about, agent.render(url, value))
+def _agents(url: str, value: str) -> list[Use]:
+    return [
+        Use(one.title, f"{one.title} reads {one.file}. {one.use}", one.render(url, value))
+        for one in client_configs.AGENTS.values()
+    ]
 
 
 def _environment(server: str, value: str) -> Use:

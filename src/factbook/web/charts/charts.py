@@ -132,14 +132,6 @@ def line_chart(
     return element("div", wide, narrow, class_="chart-fit")
 
 
-def line_rows(points: Sequence[Point], unit: str) -> list[tuple[str, str]]:
-    """Points of a line chart as (time, value), latest first, for a table beside it."""
-    return [
-        (scales.moment(at), "unknown" if value is None else scales.quantity(value, unit))
-        for at, value in reversed(scales.cleaned(points))
-    ]
-
-
 def _line_chart(
     shown: Sequence[Point],
     width: float,

@@ -209,19 +209,13 @@ def _request(visit: PageContext, tool: Tool, arguments: Mapping[str, Any]) -> di
         "-H 'Accept: application/json, text/event-stream'",
         f"--data-raw {shlex.quote(body)}",
     ]
-    command = ["factbook", "call", tool.name, *map(_word, arguments.items())]
+    words = [f"{name}={formatting.word_of(value)}" for name, value in arguments.items()]
+    command = ["factbook", "call", tool.name, *words]
     return {
         "message": msgspec.json.format(body, indent=2),
         "curl": " \\\n  ".join(lines),
         "factbook": shlex.join(command),
     }
-
-
-def _word(argument: tuple[str, Any]) -> str:
-    """An argument in the form of the command line."""
-    name, value = argument
-    text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
-    return f"{name}={text}"
 
 
 def _others(visit: PageContext, tool: Tool, arguments: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -14,7 +14,6 @@ from factbook.datasources.definitions import StoredSource
 from factbook.datasources.registry import SourceSnapshot
 from factbook.facts import source_overview
 from factbook.facts.datasource import DataSource
-from factbook.facts.schema import Fact
 from factbook.facts.source_overview import Failures
 from factbook.http.requests import Reply
 from factbook.integrations.vendors import VENDORS
@@ -23,7 +22,7 @@ from factbook.web.data_sources import source_labels, table_rows
 from factbook.web.data_sources.table_rows import SourceRow
 from factbook.web.entity import fact_values
 from factbook.web.site.endpoint import PageRoute
-from factbook.web.site.formatting import quoted, segment
+from factbook.web.site.formatting import commands, quoted, segment, word_of
 from factbook.web.site.page_context import PageContext
 
 _PATH: Final = "/data-sources/{id}"
@@ -218,34 +217,16 @@ def _push(source: DataSource, ref: str, written_at: int, text: str) -> EntityPus
 
 def _lines(visit: PageContext, source: DataSource, ref: str = _ANY_ENTITY) -> dict[str, str]:
     """Commands that push facts, by program."""
-    server = visit.server
-    facts = {fact.name: _example(fact) for fact in source.schema[:_EXAMPLES]}
-    pairs = " ".join(quoted(f"{name}={_typed(value)}") for name, value in facts.items())
+    facts = {fact.name: _VALUES.get(fact.type, "text") for fact in source.schema[:_EXAMPLES]}
+    pairs = " ".join(quoted(f"{name}={word_of(value)}") for name, value in facts.items())
     item = {"entity": ref, "facts": facts}
     body = msgspec.json.encode({"items": [item]}).decode()
-    url = f"{server}/api/tech-insights/v1/facts/{source.id}"
-    return {
-        "factbook": (
-            f"export FACTBOOK_SERVER={server}\n"
-            "export FACTBOOK_TOKEN=…   # Administration → Account → API access\n"
-            f"factbook push-facts {quoted(source.id)} --entity {quoted(ref)} {pairs}"
-        ),
-        "curl": (
-            f"curl {quoted(url)} \\\n"
-            '  -H "Authorization: Bearer $FACTBOOK_TOKEN" \\\n'
-            '  -H "Content-Type: application/json" \\\n'
-            f"  -d {quoted(body)}"
-        ),
-    }
-
-
-def _example(fact: Fact) -> Any:
-    return _VALUES.get(fact.type, "text")
-
-
-def _typed(value: Any) -> str:
-    """A value in the form of the command line: texts as they are, all else as JSON."""
-    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    return commands(
+        visit.server,
+        f"push-facts {quoted(source.id)} --entity {quoted(ref)} {pairs}",
+        quoted(f"{visit.server}/api/tech-insights/v1/facts/{source.id}"),
+        f"-d {quoted(body)}",
+    )
 
 
 DATA_SOURCE: Sequence[PageRoute] = (

@@ -14,7 +14,7 @@ from factbook.http.requests import Reply, offloaded
 from factbook.web.site import formatting
 from factbook.web.site.diff import difference
 from factbook.web.site.endpoint import PageRoute
-from factbook.web.site.formatting import quoted
+from factbook.web.site.formatting import commands, quoted
 from factbook.web.site.page_context import PageContext
 
 _ITEMS = 100
@@ -167,19 +167,8 @@ def _push_lines(visit: PageContext, name: str) -> dict[str, str]:
     option = "" if word == "factbook" else f" --push-word {word}"
     shown = quoted(name)
     url = f"{server}/api/catalog/{word}-entities/sets/{quote(name, safe='')}"
-    return {
-        "factbook": (
-            f"export FACTBOOK_SERVER={server}\n"
-            "export FACTBOOK_TOKEN=…   # Administration → Account → API access\n"
-            f"factbook push {shown} catalog.yaml{option}"
-        ),
-        "curl": (
-            f"curl -X PUT {quoted(url)} \\\n"
-            '  -H "Authorization: Bearer $FACTBOOK_TOKEN" \\\n'
-            '  -H "Content-Type: application/json" \\\n'
-            "  --data-binary @catalog.json"
-        ),
-    }
+    push = f"push {shown} catalog.yaml{option}"
+    return commands(server, push, f"-X PUT {quoted(url)}", "--data-binary @catalog.json")
 
 
 SETS: Sequence[PageRoute] = (

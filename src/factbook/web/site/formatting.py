@@ -159,3 +159,25 @@ def quoted(text: str) -> str:
     if safe and text and not text.startswith("-"):
         return text
     return "'" + text.replace("'", "'\\''") + "'"
+
+
+def word_of(value: Any) -> str:
+    """A value in the form of the command line: texts as they are, all else as JSON."""
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
+def commands(server: str, factbook: str, curl: str, body: str) -> dict[str, str]:
+    """Commands that send the same to the service, by program; `curl` begins its command."""
+    return {
+        "factbook": (
+            f"export FACTBOOK_SERVER={server}\n"
+            "export FACTBOOK_TOKEN=…   # Administration → Account → API access\n"
+            f"factbook {factbook}"
+        ),
+        "curl": (
+            f"curl {curl} \\\n"
+            '  -H "Authorization: Bearer $FACTBOOK_TOKEN" \\\n'
+            '  -H "Content-Type: application/json" \\\n'
+            f"  {body}"
+        ),
+    }
