@@ -31,16 +31,8 @@ _DOMAINS: Final = (
 )
 _CORE: Final = frozenset(
     {
-        *(
-            "ConfigMap",
-            "Deployment",
-            "Endpoints",
-            "Event",
-            "LimitRange",
-            "List",
-            "Namespace",
-            "Node",
-        ),
+        *("ConfigMap", "Deployment", "Endpoints", "Event", "LimitRange", "List", "Namespace"),
+        "Node",
         *("PersistentVolume", "PersistentVolumeClaim", "Pod", "ReplicationController", "Secret"),
         *("ResourceQuota", "Service", "ServiceAccount"),
     }

@@ -4,15 +4,15 @@ The first facts about an entity are not a change, including those that another p
 concurrently.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from factbook.catalog.piecewise import weighed
 from factbook.catalog.store import collectable
 from factbook.events import event
 from factbook.events import store as events
-from factbook.events.event import EventRow
 from factbook.storage import Transaction
 
 # Bytes of JSON: of a value that is told, of all those of an entity, and of a row of events.
@@ -57,7 +57,11 @@ def tell(
         return
     refs = collectable.refs_of(transaction, changed)
     found = [_json((ref, changed[id_])) for id_, ref in sorted(refs.items())]
-    events.append(transaction, _rows(source_id, found), now)
+    rows = (
+        event.of_facts(source_id, [msgspec.Raw(text) for text in some])
+        for some in weighed(found, len, most=len(found), heaviest=_OF_A_ROW)
+    )
+    events.append(transaction, rows, now)
 
 
 def differences(was: str, since: str) -> dict[str, dict[str, Any]]:
@@ -83,18 +87,6 @@ def _bounded(told: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
         if room < 0 or max(sizes) > LARGEST:
             told[name] = {"omitted": True}
     return told
-
-
-def _rows(source_id: str, found: Iterable[bytes]) -> Iterator[EventRow]:
-    some: list[msgspec.Raw] = []
-    size = 0
-    for text in found:
-        if some and size + len(text) > _OF_A_ROW:
-            yield event.of_facts(source_id, some)
-            some, size = [], 0
-        some.append(msgspec.Raw(text))
-        size += len(text)
-    yield event.of_facts(source_id, some)
 
 
 def _same(one: Any, other: Any) -> bool:

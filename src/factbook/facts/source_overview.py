@@ -73,7 +73,7 @@ async def failures(
 async def matching(database: Database, source: DataSource, limit: int) -> list[str]:
     """The references of up to `limit` entities that the source is about, in no particular order.
 
-    None if the search takes too long.
+    None are found if the search takes too long.
     """
     where = collectable.EVERYTHING
     if source.entity_filter is not None:

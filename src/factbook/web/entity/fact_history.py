@@ -82,11 +82,8 @@ class _FactContext(NamedTuple):
         return self.latest.facts if self.latest else {}
 
 
-async def show(visit: PageContext) -> Reply:
+async def show(visit: PageContext, found: EntityView) -> Reply:
     """Page of a fact."""
-    found = await page.find(visit)
-    if isinstance(found, Reply):
-        return found
     asked = await _asked(visit, found)
     span = visit.query("span", _SPAN)
     if span not in _SPANS:
@@ -236,8 +233,7 @@ def _time(text: str) -> int | None:
     return int(text)
 
 
-FACTS: Sequence[PageRoute] = (
-    PageRoute(
-        "GET", f"{page.PATH}/facts/{{source}}/{{fact:path}}", show, (CATALOG_READ, SOURCE_READ)
-    ),
-)
+_NEEDS = (CATALOG_READ, SOURCE_READ)
+_PATH = f"{page.PATH}/facts/{{source}}/{{fact:path}}"
+
+FACTS: Sequence[PageRoute] = (PageRoute("GET", _PATH, page.of_entity(show), _NEEDS),)

@@ -1,7 +1,7 @@
 """Page of one entity: its description, its relations, and its facts."""
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -20,7 +20,7 @@ from factbook.web.data_sources import source_labels
 from factbook.web.entity import facts, relation_list
 from factbook.web.entity.about import about
 from factbook.web.site import formatting
-from factbook.web.site.endpoint import PageRoute
+from factbook.web.site.endpoint import Handler, PageRoute
 from factbook.web.site.page_context import PageContext
 
 PATH = "/catalog/{kind}/{namespace}/{name}"
@@ -57,8 +57,17 @@ class EntityView(NamedTuple):
         return title
 
 
-async def find(visit: PageContext) -> EntityView | Reply:
-    """Entity in the address, or a page with suggestions if there is none."""
+def of_entity(handler: Callable[[PageContext, EntityView], Awaitable[Reply]]) -> Handler:
+    """Handler of a page of the entity in the address; suggests others if there is none."""
+
+    async def answer(visit: PageContext) -> Reply:
+        found = await _find(visit)
+        return found if isinstance(found, Reply) else await handler(visit, found)
+
+    return answer
+
+
+async def _find(visit: PageContext) -> EntityView | Reply:
     parts = [visit.request.parameter(part) for part in ("kind", "namespace", "name")]
     ref = EntityRef.of(*parts)
     # No entity has the character NUL, and PostgreSQL takes no text that does.
@@ -74,11 +83,8 @@ def _decoded(shown: EntityDetail) -> EntityView:
     return EntityView(shown, entity, relation_list.of(shown))
 
 
-async def show(visit: PageContext) -> Reply:
+async def show(visit: PageContext, found: EntityView) -> Reply:
     """Page of an entity."""
-    found = await find(visit)
-    if isinstance(found, Reply):
-        return found
     database = visit.state.database
     return visit.page(
         "entity.html",
@@ -91,11 +97,8 @@ async def show(visit: PageContext) -> Reply:
     )
 
 
-async def relations(visit: PageContext) -> Reply:
+async def relations(visit: PageContext, found: EntityView) -> Reply:
     """Page of an entity's relations, of one type or all, in pages."""
-    found = await find(visit)
-    if isinstance(found, Reply):
-        return found
     everything = found.relations
     type_ = visit.query("type")
     asked = [each for each in everything if type_ in ("", each.type)]
@@ -116,11 +119,8 @@ async def relations(visit: PageContext) -> Reply:
     )
 
 
-async def raw(visit: PageContext) -> Reply:
+async def raw(visit: PageContext, found: EntityView) -> Reply:
     """Page of an entity as JSON and as YAML, to copy."""
-    found = await find(visit)
-    if isinstance(found, Reply):
-        return found
     text: str = await offloaded(formatting.json_text, found.entity)
     forms = [("JSON", "json", text), ("YAML", "yaml", "")]
     if len(forms[0][2]) <= _RAW:
@@ -133,31 +133,22 @@ async def raw(visit: PageContext) -> Reply:
     )
 
 
-async def as_json(visit: PageContext) -> Reply:
+async def as_json(visit: PageContext, found: EntityView) -> Reply:
     """Entity as a JSON file."""
-    found = await find(visit)
-    if isinstance(found, Reply):
-        return found
     text: str = await offloaded(formatting.json_text, found.entity)
     return _file(found, "json", text + "\n", b"application/json")
 
 
-async def as_yaml(visit: PageContext) -> Reply:
+async def as_yaml(visit: PageContext, found: EntityView) -> Reply:
     """Entity as a YAML file; the largest come as JSON, which does not take seconds."""
-    found = await find(visit)
-    if isinstance(found, Reply):
-        return found
     if len(found.shown.stored.render()) > _LARGEST_YAML:
         raise UnsupportedError("This entity is too large for YAML; take its JSON.")
     text = await offloaded(yaml_text.written, found.entity)
     return _file(found, "yaml", text, b"application/yaml; charset=utf-8")
 
 
-async def source(visit: PageContext) -> Reply:
+async def source(visit: PageContext, found: EntityView) -> Reply:
     """Page of all facts of an entity from one data source."""
-    found = await find(visit)
-    if isinstance(found, Reply):
-        return found
     known = await visit.state.registry.current()
     asked = known.sources.get(visit.request.parameter("source"))
     if asked is None or catalog.answers(asked.id):
@@ -232,10 +223,10 @@ def _number(text: str) -> int:
 _NEEDS = (CATALOG_READ, SOURCE_READ)
 
 ENTITY: Sequence[PageRoute] = (
-    PageRoute("GET", PATH, show, _NEEDS),
-    PageRoute("GET", f"{PATH}/relations", relations, _NEEDS),
-    PageRoute("GET", f"{PATH}/raw", raw, _NEEDS),
-    PageRoute("GET", f"{PATH}/raw.json", as_json, _NEEDS),
-    PageRoute("GET", f"{PATH}/raw.yaml", as_yaml, _NEEDS),
-    PageRoute("GET", f"{PATH}/facts/{{source}}", source, _NEEDS),
+    PageRoute("GET", PATH, of_entity(show), _NEEDS),
+    PageRoute("GET", f"{PATH}/relations", of_entity(relations), _NEEDS),
+    PageRoute("GET", f"{PATH}/raw", of_entity(raw), _NEEDS),
+    PageRoute("GET", f"{PATH}/raw.json", of_entity(as_json), _NEEDS),
+    PageRoute("GET", f"{PATH}/raw.yaml", of_entity(as_yaml), _NEEDS),
+    PageRoute("GET", f"{PATH}/facts/{{source}}", of_entity(source), _NEEDS),
 )

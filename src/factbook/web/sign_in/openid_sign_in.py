@@ -1,25 +1,18 @@
 """Sign-in with the account of an OpenID Connect provider."""
 
 from collections.abc import Sequence
-from http import HTTPStatus
 from typing import TYPE_CHECKING
 
-from factbook.audit import trail
-from factbook.audit.trail import AuditEntry, Caller
+from factbook.audit.trail import AuditEntry
 from factbook.auth import roles, users
 from factbook.auth.oidc import attempt as attempts
 from factbook.auth.oidc.identity import Identity, role_of
 from factbook.auth.users import Person
 from factbook.clock import SECOND
-from factbook.errors import (
-    ConflictError,
-    InputError,
-    NotFoundError,
-    SignInError,
-)
+from factbook.errors import ConflictError, InputError, NotFoundError, SignInError
 from factbook.http import audit
 from factbook.http.requests import Reply
-from factbook.storage import Transaction, Write
+from factbook.storage import Transaction
 from factbook.web.sign_in import guesses
 from factbook.web.sign_in.password_sign_in import safe_path
 from factbook.web.site import cookies, session
@@ -83,7 +76,7 @@ async def _person(visit: PageContext, provider: "OpenID", identity: Identity) ->
     if role == roles.ADMINISTRATOR and found.role != role and found.disabled_at is None:
         # Whom the provider counts among the administrators is one from now on.
         entry = AuditEntry("person.change", found.ref, {"role": role, "by": "OpenID Connect"})
-        write = _writing(visit, found.ref, entry)
+        write = visit.writing(entry, actor=found.ref)
         await write(lambda tx: users.change_role(tx, found.ref, role, visit.now))
     return found
 
@@ -107,7 +100,7 @@ async def _new_person(visit: PageContext, identity: Identity, role: str | None) 
             )
 
         entry = AuditEntry("person.create", ref, {"role": role, "by": "OpenID Connect"})
-        return await _writing(visit, ref, entry)(work)
+        return await visit.writing(entry, actor=ref)(work)
     except InputError:
         raise SignInError(
             "The provider sends no name for this account that is valid here."
@@ -116,11 +109,6 @@ async def _new_person(visit: PageContext, identity: Identity, role: str | None) 
         raise SignInError(
             f"Someone else is called {identity.name} here; ask an administrator to resolve it."
         ) from None
-
-
-def _writing(visit: PageContext, ref: str, entry: AuditEntry) -> Write:
-    caller = Caller(ref, visit.now, visit.address)
-    return trail.writing(visit.state.database, caller, entry, HTTPStatus.SEE_OTHER)
 
 
 def _provider(visit: PageContext) -> "OpenID":

@@ -3,11 +3,9 @@
 import asyncio
 from collections.abc import Sequence
 from functools import partial
-from http import HTTPStatus
 from typing import NamedTuple
 
-from factbook.audit import trail
-from factbook.audit.trail import AuditEntry, Caller
+from factbook.audit.trail import AuditEntry
 from factbook.auth import invitations, passwords, users
 from factbook.auth.invitations import Invitation
 from factbook.errors import (
@@ -152,8 +150,7 @@ async def _use(visit: PageContext, ref: str, hashed: str, display_name: str) -> 
             return AuditEntry("person.change", ref, {"changed": "password"})
         return AuditEntry("person.create", ref, {"role": invitation.role, "by": invitation.made_by})
 
-    caller = Caller(ref, now, visit.address)
-    await trail.writing(visit.state.database, caller, about, HTTPStatus.SEE_OTHER)(work)
+    await visit.writing(about, actor=ref)(work)
 
 
 async def _invitation(visit: PageContext) -> Invitation:

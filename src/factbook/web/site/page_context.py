@@ -120,9 +120,14 @@ class PageContext:
         """True if a person is signed in who has all of these permissions."""
         return self.session is not None and self.session.permissions.issuperset(permissions)
 
-    def writing(self, about: AuditEntry | About, status: int = HTTPStatus.SEE_OTHER) -> Write:
-        """Transaction runner that records the person in the audit, in the same transaction."""
-        caller = Caller(self.person.ref, self.now, self.address)
+    def writing(
+        self, about: AuditEntry | About, status: int = HTTPStatus.SEE_OTHER, actor: str = ""
+    ) -> Write:
+        """Transaction runner that records the person in the audit, in the same transaction.
+
+        `actor` is the reference of a person who is not signed in yet.
+        """
+        caller = Caller(actor or self.person.ref, self.now, self.address)
         return trail.writing(self.state.database, caller, about, status)
 
     async def known(self, refs: Iterable[str]) -> frozenset[str]:

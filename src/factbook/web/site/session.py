@@ -1,10 +1,8 @@
 """Sessions: how people sign in and out."""
 
 from collections.abc import Callable
-from http import HTTPStatus
 
-from factbook.audit import trail
-from factbook.audit.trail import AuditEntry, Caller
+from factbook.audit.trail import AuditEntry
 from factbook.auth import sessions, users
 from factbook.clock import SECOND
 from factbook.storage import Transaction
@@ -35,9 +33,7 @@ async def start(visit: PageContext, ref: str, how: str, check: Check | None = No
             transaction, hash=hash_, ref=ref, now=now, address=visit.address, agent=agent
         )
 
-    caller = Caller(ref, now, visit.address)
-    entry = AuditEntry("session.start", ref, {"how": how})
-    await trail.writing(visit.state.database, caller, entry, HTTPStatus.SEE_OTHER)(work)
+    await visit.writing(AuditEntry("session.start", ref, {"how": how}), actor=ref)(work)
     visit.keep_cookie(cookies.SESSION, value, sessions.LIFETIME // SECOND)
     visit.drop_cookie(cookies.VISITOR)
 
