@@ -7,10 +7,7 @@ from typing import Any, Final
 from factbook.catalog import kinds, relations
 from factbook.catalog.checks import Problem
 
-KINDS: Final = (
-    *("Component", "API", "Resource", "System", "Domain", "Group", "User", "Location", "Template"),
-    "AiResource",
-)
+KINDS: Final = tuple(dict.fromkeys(kind for kind, _ in kinds.SCHEMAS))
 _METADATA: Final = frozenset(
     {"name", "namespace", "title", "description", "labels", "annotations", "tags", "links"}
 )

@@ -1,6 +1,5 @@
 """Definition of a tool, and the parts shared by all: arguments, and entity lookup."""
 
-import difflib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -240,22 +239,14 @@ def _or(given: str | UnsetType, default: str) -> str:
 
 async def unknown_entity(database: Database, ref: str) -> ToolError:
     """The error for an entity that is not in the catalog, suggesting similar ones."""
-    kind = ref.partition(":")[0]
-    name = _name(ref)
-    known = await by_ref.nearest(database, kind, name)
-    names = list(dict.fromkeys(_name(one) for one in known))
-    near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
-    close = [one for found in near for one in known if _name(one) == found]
+    kind, name = ref.partition(":")[0], ref.partition("/")[2]
+    close = await by_ref.similar(database, kind, name, 3)
     hint = f" Did you mean {', '.join(close[:3])}?" if close else ""
     return ToolError(
         f"There is no entity {ref} in the catalog.{hint} "
         "Give the name as the catalog has it, and kind and namespace unless they are "
         "component and default."
     )
-
-
-def _name(ref: str) -> str:
-    return ref.partition("/")[2]
 
 
 async def existing(database: Database, ref: str) -> by_ref.Complying:

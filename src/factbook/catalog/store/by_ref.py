@@ -1,5 +1,6 @@
 """Reads of entities by reference or uid, their names, and the catalog's own facts about them."""
 
+import difflib
 from collections.abc import AsyncIterator, Sequence
 from typing import NamedTuple
 
@@ -121,6 +122,14 @@ async def nearest(database: Database, kind: str, name: str, limit: int = 100) ->
         )
         found.update(dict.fromkeys(row[0] for row in rows))
     return list(found)
+
+
+async def similar(database: Database, kind: str, name: str, most: int) -> list[str]:
+    """References of this kind with one of the names most like `name`, of which up to `most`."""
+    known = await nearest(database, kind, name)
+    names = list(dict.fromkeys(ref.partition("/")[2] for ref in known))
+    close = difflib.get_close_matches(name, names, n=most, cutoff=0.5)
+    return [ref for found in close for ref in known if ref.partition("/")[2] == found]
 
 
 class Complying(NamedTuple):

@@ -5,10 +5,8 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from factbook.catalog import ref as refs
 from factbook.catalog.relations import FIELDS
 from factbook.catalog.store.by_ref import EntityDetail
-from factbook.errors import InputError
 from factbook.integrations import catalog
 from factbook.web.entity import fact_values
 from factbook.web.site import formatting
@@ -179,7 +177,8 @@ def _field(kind: str, namespace: str, name: str, value: Any) -> SpecField:
     for one in values[:_ITEMS]:
         href = None
         if target is not None and isinstance(one, str):
-            href = _path_of(one, target.target_kind, namespace)
+            ref = formatting.reference(one, target.target_kind, namespace)
+            href = ref and formatting.entity_path(ref)
         parts.append(_part(one, href, room))
         room = max(0, room - len(parts[-1].text))
     return SpecField(fact_values.label(name), parts, max(0, len(values) - _ITEMS))
@@ -193,13 +192,6 @@ def _part(value: Any, href: str | None, room: int) -> Part:
     text = value if isinstance(value, str) else formatting.json_text(value)
     folded = not isinstance(value, str) or len(text) > _LONG or "\n" in text.strip()
     return Part(text[:room], href or formatting.external(text), folded=folded, cut=len(text) > room)
-
-
-def _path_of(text: str, kind: str | None, namespace: str) -> str | None:
-    try:
-        return formatting.entity_path(str(refs.parse(text, kind=kind, namespace=namespace)))
-    except InputError:
-        return None
 
 
 def _checks(shown: EntityDetail, kind: str) -> list[Check]:

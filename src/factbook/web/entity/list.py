@@ -207,7 +207,7 @@ def _row(listed: EntityRow) -> EntityListRow:
     metadata, spec = (document := _read(listed.document)).metadata, document.spec
     kind, _, rest = listed.ref.partition(":")
     owner = spec.owner if isinstance(spec.owner, str) else ""
-    owner_ref = formatting.owner_reference(owner, rest.partition("/")[0])
+    owner_ref = formatting.reference(owner, "group", rest.partition("/")[0])
     return EntityListRow(
         listed.ref,
         kind,

@@ -1,6 +1,5 @@
 """Page of one entity: its description, its relations, and its facts."""
 
-import difflib
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -182,7 +181,7 @@ def frame(found: EntityView, tab: str) -> dict[str, Any]:
         "kind": kind,
         "kinds": [spec[name] for name in ("type", "lifecycle") if isinstance(spec.get(name), str)],
         "owner": owner,
-        "owner_ref": formatting.owner_reference(owner, rest.partition("/")[0]),
+        "owner_ref": formatting.reference(owner, "group", rest.partition("/")[0]),
         "tabs": [
             ("Overview", found.path, None),
             ("Relations", f"{found.path}/relations", len(found.relations)),
@@ -205,10 +204,8 @@ async def _missing(visit: PageContext, ref: EntityRef) -> Reply:
     if all(part.isprintable() for part in ref):
         database = visit.state.database
         near = await by_ref.same_name(database, ref.name, _NEAR)
-        known = await by_ref.nearest(database, ref.kind, ref.name)
-        names = list(dict.fromkeys(formatting.name_of(one) for one in known))
-        for close in difflib.get_close_matches(ref.name, names, n=_NEAR, cutoff=0.5):
-            near += [one for one in known if formatting.name_of(one) == close and one not in near]
+        similar = await by_ref.similar(database, ref.kind, ref.name, _NEAR)
+        near += [one for one in similar if one not in near]
     return visit.page(
         "entity-missing.html", 404, ref=str(ref), name=ref.name, near=near[: 2 * _NEAR]
     )

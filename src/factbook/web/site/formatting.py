@@ -88,10 +88,10 @@ def short_owner(ref: str) -> str:
     return short_ref(ref).removeprefix("group:")
 
 
-def owner_reference(owner: str, namespace: str) -> str | None:
-    """Reference of the owner that an entity of this namespace names; None if it is none."""
+def reference(text: str, kind: str | None, namespace: str) -> str | None:
+    """Canonical reference that a text means, with these defaults; None if it is none."""
     try:
-        return str(refs.parse(owner, kind="group", namespace=namespace)) if owner else None
+        return str(refs.parse(text, kind=kind, namespace=namespace)) if text else None
     except InputError:
         return None
 
