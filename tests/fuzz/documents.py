@@ -17,7 +17,6 @@ from factbook.datasources.custom import (
     documents,
     extraction,
     fact_extraction,
-    plain_yaml,
     templates,
     yaml_text,
 )
@@ -111,11 +110,10 @@ def filter_of_source(data: bytes) -> None:
 
 def yaml(data: bytes) -> None:
     """YAML is JSON or refused; what was written is read as it was."""
-    for read in (plain_yaml.read, functools.partial(documents.read, format_="yaml")):
-        try:
-            assert msgspec.json.encode(read(data)) is not None
-        except UnreadableDocumentError as error:
-            check_told(error)
+    try:
+        assert msgspec.json.encode(documents.read(data, "yaml")) is not None
+    except UnreadableDocumentError as error:
+        check_told(error)
     found = tried(yaml_text.read, text(data))
     if found is not None:
         assert yaml_text.read(yaml_text.written(found)) == found
@@ -251,7 +249,8 @@ TARGETS = (
         "yaml",
         yaml,
         (
-            "datasources.custom.plain_yaml.read",
+            "safe_yaml.load",
+            "safe_yaml.load_as_json",
             "datasources.custom.documents.read",
             "datasources.custom.yaml_text.read",
         ),

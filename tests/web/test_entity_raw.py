@@ -2,7 +2,7 @@
 
 import yaml
 
-from factbook.integrations import safe_yaml
+from factbook import safe_yaml
 from tests.service import Service, component
 from tests.web.entities import REF, WEB, whole
 from tests.web.visiting import signed_in

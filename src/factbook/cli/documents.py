@@ -5,17 +5,16 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count
-from math import isfinite
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import msgspec
 import yaml
 
+from factbook import safe_yaml
 from factbook.catalog.ref import DEFAULT_NAMESPACE, EntityRef
 from factbook.catalog.validation import normal_name
 from factbook.errors import InputError
-from factbook.integrations import safe_yaml
 
 STDIN = "-"
 # Deeper than any entity that the service takes.
@@ -124,7 +123,7 @@ def _yaml_documents(
 ) -> Iterator[EntityDocument]:
     try:
         _check(data)
-        loader = _Loader(data)
+        loader = safe_yaml.JSONLoader(data)
         for number in count(1):
             if not loader.check_node():
                 return
@@ -134,10 +133,10 @@ def _yaml_documents(
                 value = node and loader.construct_document(node)
                 if value is not None:
                     yield _document(value, place, noun)
+    except safe_yaml.LimitError:
+        problems.append(f"{name} is nested too deeply.")
     except yaml.YAMLError as error:  # of the rest of the file nothing is known
         problems.append(_broken(data, name, error))
-    except RecursionError:
-        problems.append(f"{name} is nested too deeply.")
 
 
 @contextmanager
@@ -154,7 +153,7 @@ def _told(problems: list[str], broken: Callable[[yaml.YAMLError], str] = str) ->
 def _broken(data: bytes, name: str, error: yaml.YAMLError) -> str:
     """Error of a file that is not valid YAML, or is a template."""
     lines = data.decode(errors="replace").splitlines()
-    mark = error.problem_mark if isinstance(error, yaml.MarkedYAMLError) else None
+    mark = safe_yaml.mark(error)
     signs = [(number, _STATEMENT) for number in range(len(lines))]
     if mark and mark.line < len(lines):
         signs.insert(0, (mark.line, _PLACEHOLDER))
@@ -168,19 +167,10 @@ def _broken(data: bytes, name: str, error: yaml.YAMLError) -> str:
 
 
 def _check(data: bytes) -> None:
-    """Refuse a document declared as YAML 1.1, and nesting that would crash the C reader.
-
-    Raises RecursionError for the latter.
-    """
-    depth = 0
-    event: Any
-    for event in yaml.parse(data, _Loader):
+    """Refuse a document declared as YAML 1.1, and nesting that would crash the C reader."""
+    for event in safe_yaml.events(data, _DEEPEST, aliases=True):
         if getattr(event, "version", None) == (1, 1):
             raise yaml.constructor.ConstructorError(None, None, _VERSION, event.start_mark)
-        depth += isinstance(event, yaml.CollectionStartEvent)
-        depth -= isinstance(event, yaml.CollectionEndEvent)
-        if depth > _DEEPEST:
-            raise RecursionError
 
 
 def _document(value: Any, origin: str, noun: str) -> EntityDocument:
@@ -209,19 +199,6 @@ def _kind(value: object) -> str:
 
 def _gist(error: yaml.YAMLError) -> str:
     """YAML error and its position, in one line."""
-    if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark:
-        mark = error.problem_mark
+    if isinstance(error, yaml.MarkedYAMLError) and (mark := safe_yaml.mark(error)):
         return f"{error.problem}, in line {mark.line + 1}, column {mark.column + 1}"
     return " ".join(str(error).split())
-
-
-class _Loader(safe_yaml.UniqueLoader):
-    """YAML restricted to JSON's model: keys are unique texts, numbers are finite."""
-
-    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
-        """Value of a node. Raises ConstructorError for a number that JSON does not have."""
-        value = super().construct_object(node, deep)
-        if isinstance(value, float) and not isfinite(value):
-            problem = f"JSON has no number {node.value}"
-            raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
-        return value

@@ -14,7 +14,7 @@ from factbook.cli.connection import count
 from factbook.cli.documents import STDIN, DocumentsError, parse
 from factbook.cli.failures import USAGE, CommandError
 from factbook.datasources import custom, definitions
-from factbook.datasources.custom import CustomSourceDefinition, plain_yaml
+from factbook.datasources.custom import CustomSourceDefinition, yaml_text
 from factbook.datasources.custom.documents import UnreadableDocumentError
 from factbook.errors import InputError, InvalidItemsError
 
@@ -100,11 +100,14 @@ def _read_file(file: str, problems: list[str]) -> list[Read]:
 
 
 def _definitions(file: str, problems: list[str]) -> list[Read]:
-    """Valid definitions of a file; raises OSError, UnreadableError or InputError for it all."""
+    """Valid definitions of a file.
+
+    Raises OSError, UnreadableDocumentError or InputError for the whole of it.
+    """
     name = "standard input" if file == STDIN else file
     data = content(file)
     with suppress(yaml.YAMLError):  # `parse` says where
-        plain_yaml.check(data)  # JSON is YAML as well
+        yaml_text.check(data)  # JSON is YAML as well
     found = []
     for document in parse(data, name, "a definition of a source") or []:
         value = msgspec.json.decode(document.entity)

@@ -8,6 +8,7 @@ Format = Literal["json", "yaml", "text"]
 FORMATS: Final[tuple[Format, ...]] = get_args(Format)
 
 DEEPEST: Final = 100
+_TOO_DEEP: Final = f"is nested more than {DEEPEST} deep"
 _MIB: Final = 1024 * 1024
 # JSON takes up to 25 times its size in memory. YAML takes about a second for so many parts.
 LONGEST: Final[dict[Format, int]] = {"json": 2 * _MIB, "yaml": _MIB, "text": 5 * _MIB}
@@ -19,7 +20,7 @@ class UnreadableDocumentError(Exception):
 
 
 def read(body: bytes, format_: Format) -> Any:
-    """The document in a body; raises UnreadableError with the reason.
+    """The document in a body; raises UnreadableDocumentError with the reason.
 
     YAML is limited to the equivalent of JSON: one document, without anchors.
     """
@@ -36,19 +37,16 @@ def _json(body: bytes) -> Any:
     except (msgspec.DecodeError, UnicodeDecodeError):
         raise UnreadableDocumentError("is not JSON") from None
     except RecursionError:
-        raise UnreadableDocumentError(TOO_DEEP) from None
+        raise UnreadableDocumentError(_TOO_DEEP) from None
     _check_depth(document)
     return document
 
 
 def _yaml(body: bytes) -> Any:
     # Heavy to import, and of no use to a service without sources that read it.
-    from factbook.datasources.custom import plain_yaml  # noqa: PLC0415
+    from factbook.datasources.custom import yaml_text  # noqa: PLC0415
 
-    return plain_yaml.read(body)
-
-
-TOO_DEEP = f"is nested more than {DEEPEST} deep"
+    return yaml_text.plain(body)
 
 
 def _check_depth(document: Any) -> None:
@@ -62,4 +60,4 @@ def _check_depth(document: Any) -> None:
         ]
         if not level:
             return
-    raise UnreadableDocumentError(TOO_DEEP)
+    raise UnreadableDocumentError(_TOO_DEEP)

@@ -1,4 +1,7 @@
-"""Text form of definitions, as edited in a form: JSON or plain YAML."""
+"""YAML as documents of sources have it, and as the text form of definitions.
+
+It is limited to the equivalent of JSON: one document, without anchors.
+"""
 
 from collections.abc import Iterable
 from typing import Any, Final
@@ -6,10 +9,10 @@ from typing import Any, Final
 import msgspec
 import yaml
 
-from factbook.datasources.custom import documents, plain_yaml
+from factbook import safe_yaml
+from factbook.datasources.custom import documents
 from factbook.datasources.custom.documents import UnreadableDocumentError
 from factbook.errors import InvalidItemsError
-from factbook.integrations import safe_yaml
 
 LONGEST: Final = 256 * 1024
 _LONGEST_PROBLEM: Final = 200
@@ -42,17 +45,40 @@ def _read(body: bytes) -> Any:
     try:
         if body.lstrip()[:1] == b"{" and (found := _json(body)) is not None:
             return found
-        plain_yaml.check(body)
-        found = yaml.load(body, safe_yaml.UniqueLoader)  # noqa: S506 - the loader makes plain values only
-        return msgspec.json.decode(msgspec.json.encode(found))
+        check(body)
+        return safe_yaml.load_as_json(body, safe_yaml.UniqueLoader)
     except UnreadableDocumentError as error:
         raise _wrong("", str(error)) from None
     except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
+        mark = safe_yaml.mark(error)
         where = f"line {mark.line + 1}" if mark else ""
         raise _wrong(where, str(error.problem)[:_LONGEST_PROBLEM]) from None
     except (yaml.YAMLError, TypeError, ValueError):
         raise _wrong("", "is neither plain YAML nor JSON") from None
+
+
+def plain(body: bytes) -> Any:
+    """The document in a body; raises UnreadableDocumentError with the reason, quoting nothing."""
+    try:
+        check(body)
+        return safe_yaml.load_as_json(body)
+    except yaml.YAMLError as error:
+        mark = safe_yaml.mark(error)
+        where = f", in line {mark.line + 1}" if mark else ""
+        raise UnreadableDocumentError(f"is not plain YAML{where}") from None
+    except (TypeError, ValueError):  # a number that is none, a key that is a list
+        raise UnreadableDocumentError("is not plain YAML") from None
+
+
+def check(body: bytes) -> None:
+    """Refuse depth, bulk and aliases before anything is constructed.
+
+    Raises UnreadableDocumentError for those, and YAMLError for invalid YAML.
+    """
+    try:
+        safe_yaml.check(body, documents.DEEPEST, most_parts=documents.MOST_YAML_PARTS)
+    except safe_yaml.LimitError as error:
+        raise UnreadableDocumentError(str(error)) from None
 
 
 def _json(body: bytes) -> Any:

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 import yaml
 
-from factbook.integrations import safe_yaml
+from factbook import safe_yaml
 from factbook.outbound.outcomes import UNUSABLE, Missing
 
 MOST_NESTED: Final = 100
@@ -88,31 +88,14 @@ def read(text: str) -> Routing | Missing:
     time, are not understood.
     """
     try:
-        _check(text)
-        found = msgspec.convert(_loaded(text), _Configuration)
+        if len(text) > LONGEST:
+            return UNUSABLE
+        safe_yaml.check(text, MOST_NESTED)
+        found = msgspec.convert(safe_yaml.load(text), _Configuration)
         telling = frozenset(str(one.get("name")) for one in found.receivers if _tells(one))
         return Routing(_node(found.route, ""), telling)
     except (yaml.YAMLError, msgspec.ValidationError, UnreadableRoutingError, ValueError):
         return UNUSABLE
-
-
-def _loaded(text: str) -> Any:
-    return yaml.load(text, safe_yaml.Loader)  # noqa: S506 - the loader makes plain values only
-
-
-def _check(text: str) -> None:
-    """Raise UnreadableError for YAML that must not be loaded.
-
-    The loader is recursive, so nesting is limited, and aliases could expand beyond memory.
-    """
-    if len(text) > LONGEST:
-        raise UnreadableRoutingError
-    depth = 0
-    for event in yaml.parse(text, safe_yaml.Loader):
-        opens = isinstance(event, yaml.CollectionStartEvent)
-        depth += opens - isinstance(event, yaml.CollectionEndEvent)
-        if depth > MOST_NESTED or isinstance(event, yaml.AliasEvent):
-            raise UnreadableRoutingError
 
 
 def _tells(receiver: Mapping[str, Any]) -> bool:

@@ -3,7 +3,7 @@
 import pytest
 import yaml
 
-from factbook.integrations import safe_yaml
+from factbook import safe_yaml
 
 LISTS = "[" * 100_000 + "]" * 100_000
 MERGED = "{<<: " * 990 + "{}" + "}" * 990

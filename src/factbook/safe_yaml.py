@@ -1,12 +1,17 @@
-"""YAML 1.2 with its core schema, read as plain values; every failure is a YAMLError.
+"""The one reader of YAML: 1.2 with its core schema, as plain values; every failure is a YAMLError.
+
+A text of others goes through `events` first, which bounds what the loaders would construct.
 
 Source: YAML 1.2.2, chapter 10.3. By itself the library reads YAML 1.1, where `on` is true, `0755`
 is 493, `12:30:45` is 45045 and U+2028 ends a line.
 """
 
 import re
+from collections.abc import Iterator
+from math import isfinite
 from typing import Any, Final
 
+import msgspec
 import yaml
 
 _TAG: Final = "tag:yaml.org,2002:"
@@ -90,6 +95,57 @@ class Loader(yaml.CSafeLoader):
             raise _wrong(node, f"a value is none of {node.tag}") from None
 
 
+class LimitError(yaml.YAMLError):
+    """A text that goes beyond a bound; the message quotes nothing of it."""
+
+
+def events(
+    text: str | bytes, deepest: int, *, most_parts: int | None = None, aliases: bool = False
+) -> Iterator[Any]:
+    """The events of a text, read without constructing anything.
+
+    Raises LimitError for depth, which loaders follow by calling themselves, for bulk, and for
+    aliases, with which a few lines can expand beyond memory; YAMLError for invalid YAML.
+    """
+    depth = 0
+    for number, event in enumerate(yaml.parse(text, Loader)):
+        if most_parts is not None and number > most_parts:
+            raise LimitError(f"has more than {most_parts} parts")
+        if isinstance(event, yaml.AliasEvent) and not aliases:
+            raise LimitError("has an alias, which is not read")
+        depth += isinstance(event, yaml.CollectionStartEvent)
+        depth -= isinstance(event, yaml.CollectionEndEvent)
+        if depth > deepest:
+            raise LimitError(f"is nested more than {deepest} deep")
+        yield event
+
+
+def check(text: str | bytes, deepest: int, *, most_parts: int | None = None) -> None:
+    """Read the events of a text without aliases. Raises LimitError and YAMLError as `events`."""
+    for _ in events(text, deepest, most_parts=most_parts):
+        pass
+
+
+def load(text: str | bytes, loader: type[Loader] = Loader) -> Any:
+    """The only document of a text. Raises YAMLError."""
+    return yaml.load(text, loader)  # noqa: S506 - the loaders make plain values only
+
+
+def load_as_json(text: str | bytes, loader: type[Loader] = Loader) -> Any:
+    """The only document of a text, its keys as texts.
+
+    Raises YAMLError, and TypeError or ValueError for what JSON cannot hold, such as a list as key.
+    """
+    return msgspec.json.decode(msgspec.json.encode(load(text, loader)))
+
+
+def mark(error: yaml.YAMLError) -> yaml.Mark | None:
+    """Position of an error, if it is known."""
+    if isinstance(error, yaml.MarkedYAMLError):
+        return error.problem_mark or error.context_mark
+    return None
+
+
 class UniqueLoader(Loader):
     """Converts the keys of mappings to strings; refuses duplicate keys, as YAML demands."""
 
@@ -104,6 +160,17 @@ class UniqueLoader(Loader):
                 seen.add(text)
         found = super().construct_mapping(node, deep)
         return {key_text(key): value for key, value in found.items()}
+
+
+class JSONLoader(UniqueLoader):
+    """Restricts YAML to JSON's model: keys are unique texts, numbers are finite."""
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        """Value of a node. Raises ConstructorError for a number that JSON does not have."""
+        value = super().construct_object(node, deep)
+        if isinstance(value, float) and not isfinite(value):
+            raise _wrong(node, f"JSON has no number {node.value}")
+        return value
 
 
 def key_text(key: object) -> str:
