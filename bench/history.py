@@ -10,8 +10,8 @@ import msgspec
 from bench import catalog
 from bench.databases import DIALECTS
 from bench.findings import Findings
+from bench.history_fixtures import PUSHED, TOGETHER, Size, execute, filled, sizes, source, warm
 from bench.load import Call, Load, Plan, Result
-from bench.pasts import PUSHED, TOGETHER, Size, execute, filled, sizes, source, warm
 from bench.run import Run, by_name
 from bench.service import TOOLS, Client, Factbook, tool_call
 from bench.sweeping import Sweeper, sweeper
