@@ -8,19 +8,19 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import NamedTuple
 
-from bench import growing, questions, sizes
+from bench import questions, sizes, write_scaling
 from bench.findings import Findings
-from bench.growing import Spent, steps
 from bench.load import Load, Plan
 from bench.pages import signed_in
 from bench.questions import Question, Sample
 from bench.run import Run
 from bench.service import Factbook
+from bench.write_scaling import Spent, steps
 
 ASKED = (*questions.READS, *questions.TOOL_CALLS, *questions.PAGES)
 GROWING = (
     *((one.key, one.text, one.bounded) for one in ASKED),
-    *((key, text, True) for key, text in growing.STEPS.items()),
+    *((key, text, True) for key, text in write_scaling.STEPS.items()),
 )
 _CONNECTIONS = 4
 _WARMUP_SECONDS = 0.3
