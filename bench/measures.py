@@ -11,8 +11,8 @@ from bench import (
     pages,
     pushing,
     querying,
+    read_scaling,
     reading,
-    size,
     starting,
     steady,
     vendors,
@@ -270,10 +270,10 @@ MEASURES = (
     ),
     Measure(
         "size",
-        size.size,
+        read_scaling.size,
         tuple(
             Goal(key, f"{text}, CPU, largest catalog ÷ compared", 1.5 if bounded else 100, "x")
-            for key, text, bounded in size.GROWING
+            for key, text, bounded in read_scaling.GROWING
         ),
         lasts=True,
     ),
