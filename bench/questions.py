@@ -11,7 +11,7 @@ from urllib.parse import quote, urlencode
 
 import msgspec
 
-from bench import catalog, sizes
+from bench import catalog, datasets
 from bench.catalog import Key
 from bench.load import Call
 from bench.run import by_name
@@ -21,7 +21,7 @@ _DRAWN = 5_000  # entities that are asked for
 _REFS = 50
 _TEXT = "fullTextFilterFields=metadata.name"
 _OWN = "entity-metadata"
-_PUSHED = sizes.source(3)
+_PUSHED = datasets.source(3)
 _FACTS = "get-entity-facts"
 _SEARCH = "/catalog?q=u000-billing"
 
@@ -46,11 +46,11 @@ class Question(NamedTuple):
 def sample(service: Factbook, entities: int, seed: int = 1) -> Sample:
     """Random entities of all units."""
     chance = random.Random(seed)
-    units = sizes.units(entities)
+    units = datasets.units(entities)
     each = max(1, _DRAWN // len(units))
     keys: list[Key] = []
     for unit in units:
-        made = sizes.keys_of(unit, entities)
+        made = datasets.keys_of(unit, entities)
         keys += chance.sample(made, min(each, len(made)))
     chance.shuffle(keys)
     return Sample(keys, _uids(service, keys[:1_000]), len(units))

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import NamedTuple
 
-from bench import questions, sizes, write_scaling
+from bench import datasets, questions, write_scaling
 from bench.findings import Findings
 from bench.load import Load, Plan
 from bench.pages import signed_in
@@ -54,9 +54,9 @@ def _subject(run: Run, entities: int) -> Iterator[Subject]:
     with run.databases.kept(f"size_{entities}") as database:
         with run.serving(database, further=_WITHOUT_COLLECTING) as service:
             token = service.token
-            sizes.fill(service, entities)
+            datasets.fill(service, entities)
         database.settle()
-        sizes.warm(database)
+        datasets.warm(database)
         run.say(f"a catalog of {entities:,} entities")
         with run.serving(database, token, further=_WITHOUT_COLLECTING) as service:
             service.client.headers["cookie"] = signed_in(run, service).cookies

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import NamedTuple, Protocol, Self
 
-from bench import catalog, sizes
+from bench import catalog, datasets
 from bench.databases import Database
 from bench.processes import Server, cpu_seconds
 from bench.questions import Sample
@@ -70,7 +70,7 @@ def steps(
     run: Run, subjects: Sequence[Grown], number: int
 ) -> Iterator[tuple[str, dict[int, Spent]]]:
     """The costs of one round by size: a key, and what it costs in a catalog of each."""
-    large = [one for one in subjects if one.entities >= min(sizes.UNIT, run.options.compared)]
+    large = [one for one in subjects if one.entities >= min(datasets.UNIT, run.options.compared)]
     pushes = {one.entities: dict(_pushes(one)) for one in large}
     for key in ("push-same", "push-some", "push-all"):
         yield key, {count: spent[key] for count, spent in pushes.items()}
@@ -82,7 +82,7 @@ def steps(
 
 def _pushes(subject: Grown) -> Iterator[tuple[str, Spent]]:
     """Pushes of a set that is in the catalog, which at the end is what it was."""
-    service, items = subject.service, sizes.items(0, subject.entities)
+    service, items = subject.service, datasets.items(0, subject.entities)
     some = catalog.changed(items, 0.01)
     forms = (
         ("push-same", items, {"unchanged": len(items)}),
@@ -91,7 +91,7 @@ def _pushes(subject: Grown) -> Iterator[tuple[str, Spent]]:
         ("", items, {"updated": len(items)}),
     )
     for key, form, changes in forms:
-        push = partial(service.push, sizes.set_name(0), catalog.body(form), **changes)
+        push = partial(service.push, datasets.set_name(0), catalog.body(form), **changes)
         spent = _spent(service.server, push)
         if key:
             yield key, spent
@@ -99,13 +99,13 @@ def _pushes(subject: Grown) -> Iterator[tuple[str, Spent]]:
 
 def _facts_write(subject: Grown, number: int) -> Spent:
     """The mean of several batches about entities from all over the catalog."""
-    keys = subject.sample.keys[: sizes.BATCH]
+    keys = subject.sample.keys[: datasets.BATCH]
     now = datetime.datetime.now(datetime.UTC)
     bodies = [
-        sizes.facts_of(keys, turn, (now + datetime.timedelta(milliseconds=turn)).isoformat())
+        datasets.facts_of(keys, turn, (now + datetime.timedelta(milliseconds=turn)).isoformat())
         for turn in range(_WRITES)
     ]
-    path = f"{_FACTS}/{sizes.source(number % sizes.SOURCES)}"
+    path = f"{_FACTS}/{datasets.source(number % datasets.SOURCES)}"
 
     def write() -> None:
         for body in bodies:
