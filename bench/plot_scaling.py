@@ -1,4 +1,4 @@
-"""`python -m bench.growth FIGURES FOLDER`: draws what `--only size --output FIGURES` measured."""
+"""`python -m bench.plot_scaling FIGURES FOLDER` draws what `--only size --output FIGURES` found."""
 
 import sys
 from pathlib import Path
