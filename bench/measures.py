@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from bench import (
-    asking,
     collection,
     history,
     large_entities,
@@ -15,6 +14,7 @@ from bench import (
     reading,
     starting,
     steady,
+    tool_calls,
     vendors,
 )
 from bench.findings import Findings
@@ -45,7 +45,7 @@ class Measure(NamedTuple):
 MEASURES = (
     Measure(
         "tool-calls",
-        asking.tool_calls,
+        tool_calls.tool_calls,
         (
             Goal("sqlite/sdk", "get-entity-facts on SQLite, CPU ÷ Python SDK's server", 1 / 8, "x"),
             Goal("sqlite/asgi", "get-entity-facts on SQLite, CPU ÷ bare ASGI application", 2, "x"),
@@ -124,7 +124,7 @@ MEASURES = (
     ),
     Measure(
         "all-facts",
-        asking.all_facts,
+        tool_calls.all_facts,
         (
             Goal(
                 "sqlite-cpu", "get-all-entities-facts, CPU ÷ encoding its bytes, SQLite", 2.0, "x"
