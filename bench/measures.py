@@ -8,7 +8,7 @@ from bench import (
     history,
     large_entities,
     pages,
-    pushing,
+    pushes,
     querying,
     read_scaling,
     reading,
@@ -102,7 +102,7 @@ MEASURES = (
     ),
     Measure(
         "pushes",
-        pushing.pushes,
+        pushes.pushes,
         (
             Goal("sqlite-new", "PUT of new entities until all are readable, SQLite", 2.0, "s"),
             Goal("sqlite-same", "identical re-send, SQLite", 0.5, "s"),
@@ -114,7 +114,7 @@ MEASURES = (
     ),
     Measure(
         "large-push",
-        pushing.large_push,
+        pushes.large_push,
         (
             Goal("time", "PUT of ten times as many new entities, SQLite", 30.0, "s"),
             Goal("memory", "extra peak memory of the server", 600.0, "MB"),
