@@ -9,7 +9,7 @@ from bench import (
     large_entities,
     pages,
     pushes,
-    querying,
+    queries,
     read_scaling,
     reading,
     starting,
@@ -72,7 +72,7 @@ MEASURES = (
     ),
     Measure(
         "queries",
-        querying.queries,
+        queries.queries,
         tuple(
             Goal(f"{dialect}-{name}", f"{text}, CPU, {database}", most, "ms")
             for dialect, database in (("sqlite", "SQLite"), ("postgresql", "PostgreSQL"))
@@ -85,7 +85,7 @@ MEASURES = (
     ),
     Measure(
         "streams",
-        querying.streams,
+        queries.streams,
         (
             Goal(
                 "sqlite-memory-writer",
