@@ -11,7 +11,7 @@ from bench import (
     pushes,
     queries,
     read_scaling,
-    reading,
+    reads,
     starting,
     steady,
     tool_calls,
@@ -56,7 +56,7 @@ MEASURES = (
     ),
     Measure(
         "lists",
-        reading.lists,
+        reads.lists,
         (
             Goal("sqlite", "/entities?filter=kind=component&limit=100, CPU, SQLite", 1.0, "ms"),
             Goal("postgresql", "the same on PostgreSQL", 1.0, "ms"),
@@ -64,7 +64,7 @@ MEASURES = (
     ),
     Measure(
         "by-name",
-        reading.names,
+        reads.names,
         (
             Goal("sqlite", "by-name, random, CPU, SQLite", 0.35, "ms"),
             Goal("postgresql", "the same on PostgreSQL", 0.35, "ms"),
@@ -167,7 +167,7 @@ MEASURES = (
     ),
     Measure(
         "visibility",
-        reading.visibility,
+        reads.visibility,
         (
             Goal("sqlite", "writes of another process missed by the next call, SQLite", 0, ""),
             Goal("postgresql", "the same on PostgreSQL", 0, ""),
