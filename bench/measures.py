@@ -12,7 +12,7 @@ from bench import (
     queries,
     read_scaling,
     reads,
-    starting,
+    startup,
     steady,
     tool_calls,
     vendors,
@@ -159,7 +159,7 @@ MEASURES = (
     ),
     Measure(
         "starts",
-        starting.starts,
+        startup.starts,
         (
             Goal("time", "start to first 200", 1.5, "s"),
             Goal("memory", "idle memory of one process", 100.0, "MB"),
