@@ -11,10 +11,10 @@ from bench import catalog
 from bench.databases import DIALECTS
 from bench.findings import Findings
 from bench.history_fixtures import PUSHED, TOGETHER, Size, execute, filled, sizes, source, warm
+from bench.housekeeping import Sweeper, sweeper
 from bench.load import Call, Load, Plan, Result
 from bench.run import Run, by_name
 from bench.service import TOOLS, Client, Factbook, tool_call
-from bench.sweeping import Sweeper, sweeper
 
 FACTS = "/api/tech-insights/v1/facts"
 _CALLS = 2_000

@@ -8,11 +8,11 @@ from typing import NamedTuple, Protocol, Self
 
 from bench import catalog, datasets
 from bench.databases import Database
+from bench.housekeeping import sweeper
 from bench.processes import Server, cpu_seconds
 from bench.questions import Sample
 from bench.run import Run
 from bench.service import Factbook
-from bench.sweeping import sweeper
 
 _FACTS = "/api/tech-insights/v1/facts"
 STEPS = {

@@ -53,7 +53,7 @@ def sweeper(database: Database, folder: Path, core: int) -> Iterator[Sweeper]:
     root = Path(__file__).parent.parent
     with on_core(core):
         process = subprocess.Popen(
-            [sys.executable, "-m", "bench.sweeping"],
+            [sys.executable, "-m", "bench.housekeeping"],
             cwd=root,
             env=given,
             stdin=subprocess.PIPE,
