@@ -6,7 +6,7 @@ from typing import NamedTuple
 from bench.databases import DIALECTS
 from bench.findings import Findings
 from bench.load import Call
-from bench.peering import peer
+from bench.peer_process import peer
 from bench.processes import MIB, Server
 from bench.run import Run
 from bench.service import CATALOG, Answer, Client, Factbook

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from bench import peering
+from bench import peer_process
 from bench.databases import DIALECTS
 from bench.findings import Findings
 from bench.load import Call
@@ -84,7 +84,7 @@ def _arguments(kind: str, name: str) -> dict[str, str]:
 @contextmanager
 def _peer(run: Run, name: str, answer: bytes, call: Call) -> Iterator[Server]:
     """A peer that answers this."""
-    with peering.peer(run, name, answer, _request(call)) as server:
+    with peer_process.peer(run, name, answer, _request(call)) as server:
         found = Client(server.port, "").ask("get-entity-facts", dataSourceId=_SOURCE)
         run.say(f"{name} answers {len(found):,} bytes, we {len(answer):,}")
         yield server
