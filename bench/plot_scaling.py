@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from bench.drawing import Axis, Points, lines
+from bench.line_charts import Axis, Points, lines
 
 _ACROSS = Axis("entities", logarithmic=True)
 _UP = Axis("CPU of service and database, ms", logarithmic=True)

@@ -12,8 +12,8 @@ import msgspec
 from bench import catalog, github, mixture
 from bench.collection import Host, fake_github, repositories
 from bench.databases import DIALECTS
-from bench.drawing import Axis, lines
 from bench.findings import Findings
+from bench.line_charts import Axis, lines
 from bench.load import Call, Load, Plan, Result
 from bench.processes import MIB
 from bench.run import Run
