@@ -3,7 +3,7 @@
 import pytest
 
 from tests.collection.world import World
-from tests.pauses import no_pauses
+from tests.no_retry_delay import no_pauses
 from tests.service import Service
 
 __all__ = ["no_pauses", "world"]

@@ -3,7 +3,7 @@
 from tests.collection.madeup import DENIED
 from tests.collection.world import OPEN, World
 from tests.events.feed import events
-from tests.pauses import no_pauses
+from tests.no_retry_delay import no_pauses
 from tests.service import Service
 
 __all__ = ["no_pauses"]

@@ -19,7 +19,7 @@ from tests.fuzz import edits, guided, keeping, mutating, promises, requests
 from tests.fuzz.parsers import NO_PARSERS
 from tests.fuzz.target import CORPORA
 from tests.fuzz.targets import TARGETS
-from tests.pauses import no_pauses
+from tests.no_retry_delay import no_pauses
 
 __all__ = ["no_pauses"]
 

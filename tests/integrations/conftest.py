@@ -1,5 +1,5 @@
 """What tests of sources are run with."""
 
-from tests.pauses import no_pauses
+from tests.no_retry_delay import no_pauses
 
 __all__ = ["no_pauses"]

@@ -25,7 +25,7 @@ from tests.integrations.gitlab import asking as gitlab
 from tests.integrations.pagerduty import asking as pagerduty
 from tests.integrations.prometheus import asking as prometheus
 from tests.integrations.snyk import asking as snyk
-from tests.pauses import no_pauses
+from tests.no_retry_delay import no_pauses
 from tests.service import NOON, Service, component, registry
 
 __all__ = ["no_pauses"]

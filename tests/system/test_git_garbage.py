@@ -14,7 +14,7 @@ from tests.fakes import garbage
 from tests.fakes.git import FakeGit
 from tests.integrations.git.asking import APP, HOST, folders, full
 from tests.integrations.git.conftest import Make, fake, hosts, make, temporary
-from tests.pauses import no_pauses
+from tests.no_retry_delay import no_pauses
 from tests.service import Service, component
 
 __all__ = ["fake", "hosts", "make", "no_pauses", "temporary"]
