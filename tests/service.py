@@ -8,7 +8,7 @@ import httpx2
 
 from factbook.app import Application
 from factbook.auth import permissions as known
-from factbook.auth import store, tokens
+from factbook.auth import tokens
 from factbook.auth.oidc.client import OpenID
 from factbook.datasources.registry import Registry
 from factbook.datasources.repository_files import HostFiles
@@ -60,7 +60,7 @@ class Service:
         value = tokens.generate()
         now = self.time()
         await self.state.database.write(
-            lambda transaction: store.create(
+            lambda transaction: tokens.create(
                 transaction,
                 name=name,
                 digest=tokens.digest(value, self.state.token_key),

@@ -11,7 +11,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from factbook import clock, observability, process, shutdown, web
 from factbook.api import routes as api
 from factbook.api.mcp import descriptions
-from factbook.auth.tokens import token_key
+from factbook.auth.encryption import token_key
 from factbook.backend import Backend
 from factbook.catalog.push_rules import PushRules
 from factbook.clock import Clock

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Self
 
 from factbook import clock, observability, process, shutdown
-from factbook.auth.tokens import token_key
+from factbook.auth.encryption import token_key
 from factbook.catalog.store import index_rows
 from factbook.clock import Clock
 from factbook.collection import Collector, Further

@@ -7,7 +7,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from factbook.auth import store, tokens
+from factbook.auth import tokens
 from factbook.auth.permissions import CATALOG_READ, SET_WRITE
 from factbook.clock import DAY, HOUR, MINUTE, SECOND
 from factbook.storage import open_database
@@ -123,7 +123,7 @@ async def test_a_revocation_acts_on_the_next_request_wherever_it_was_made(
     service: Service,
 ) -> None:
     here, elsewhere = await service.token(name="here"), await service.token(name="elsewhere")
-    ids = {item.name: item.id for item in await store.listed(service.state.database)}
+    ids = {item.name: item.id for item in await tokens.listed(service.state.database)}
     assert [await status(service, value) for value in (here, elsewhere)] == [200, 200]
 
     revoked = await service.http.delete(f"/api/access/v1/tokens/{ids['here']}")
@@ -133,7 +133,7 @@ async def test_a_revocation_acts_on_the_next_request_wherever_it_was_made(
     assert answer.json()["error"]["message"] == "The token was revoked."
 
     other = await open_database(service.database_url, connections=3)
-    await other.write(lambda transaction: store.revoke(transaction, "elsewhere", NOON))
+    await other.write(lambda transaction: tokens.revoke(transaction, "elsewhere", NOON))
     await other.close()
     assert await status(service, elsewhere) == 401
     assert (await service.http.get(ENTITIES)).status_code == 200
@@ -174,5 +174,5 @@ async def test_a_refused_request_is_no_use(service: Service) -> None:
     value = await service.token(name="agent", lifetime=1)
     service.time.advance(1)
     assert await status(service, value) == 401
-    [agent] = [row for row in await store.listed(service.state.database) if row.name == "agent"]
+    [agent] = [row for row in await tokens.listed(service.state.database) if row.name == "agent"]
     assert agent.last_used_at is None

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from factbook.auth import invitations, permissions, roles, sessions, store, users
+from factbook.auth import invitations, permissions, roles, sessions, tokens, users
 from factbook.auth.users import Person
 from factbook.clock import DAY
 from factbook.storage import Database
@@ -30,7 +30,7 @@ async def add_token(
     database: Database, digest: str, owner: str = KIM, may: frozenset[str] = READ
 ) -> None:
     await database.write(
-        lambda tx: store.create(
+        lambda tx: tokens.create(
             tx,
             name=digest,
             digest=digest,
@@ -56,9 +56,9 @@ async def add_invitation(database: Database, digest: str, **given: Any) -> None:
     await database.write(lambda tx: invitations.make(tx, digest=digest, **wanted))
 
 
-async def grant(database: Database, digest: str) -> store.Grant:
+async def grant(database: Database, digest: str) -> tokens.Grant:
     database.refresh()
-    found = await store.find(database, digest)
+    found = await tokens.find(database, digest)
     assert found is not None
     return found
 

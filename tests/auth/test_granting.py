@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from factbook.auth import store, token_rules, users
+from factbook.auth import token_rules, tokens, users
 from factbook.auth.permissions import CATALOG_READ, NAMES, SET_WRITE, SOURCE_READ
-from factbook.auth.store import StoredToken
 from factbook.auth.token_rules import TokenRequest
+from factbook.auth.tokens import StoredToken
 from factbook.errors import ConflictError, NotAllowedError, NotFoundError
 from factbook.storage import Database
 from tests.service import NOON
@@ -26,7 +26,7 @@ async def add_viewer(database: Database) -> None:
 
 async def make(database: Database, *permissions: str, **given: Any) -> StoredToken:
     wish = TokenRequest(given.pop("name", "ci"), frozenset(permissions), None)
-    digest = str(len(await store.listed(database)))
+    digest = str(len(await tokens.listed(database)))
     fields: dict[str, Any] = {"digest": digest, "owner": VIC, "held": NAMES}
     fields |= {"created_by": "test", "now": NOON, **given}
     return await database.write(lambda tx: token_rules.make(tx, wish, **fields))
@@ -41,7 +41,7 @@ async def test_a_token_never_exceeds_who_makes_it_nor_its_owner(database: Databa
         await make(database, CATALOG_READ, SOURCE_READ, held=frozenset({CATALOG_READ}))
     made = await make(database, CATALOG_READ, SOURCE_READ)
     assert made.permissions == {CATALOG_READ, SOURCE_READ}
-    assert [one.id for one in await store.listed(database)] == [made.id]
+    assert [one.id for one in await tokens.listed(database)] == [made.id]
 
 
 async def test_the_owner_may_be_a_machine_that_has_no_account(database: Database) -> None:
@@ -74,7 +74,7 @@ async def test_one_form_of_one_person_is_one_token(database: Database) -> None:
     assert (await make(database, CATALOG_READ, id=id_)).id == id_
     with pytest.raises(ConflictError):
         await make(database, CATALOG_READ, id=id_)
-    await database.write(lambda tx: store.revoke(tx, id_, NOON))
+    await database.write(lambda tx: tokens.revoke(tx, id_, NOON))
     with pytest.raises(ConflictError):
         await make(database, CATALOG_READ, id=id_)
 
@@ -84,6 +84,6 @@ async def test_a_token_is_revoked_by_its_id_and_by_its_owner_alone(database: Dat
     for id_, owner in (("ci", VIC), (made.id, "user:default/lou"), ("none", None), ("ci", None)):
         with pytest.raises(NotFoundError):
             await database.write(partial(token_rules.revoke, id_=id_, owner=owner, now=NOON))
-    assert await store.listed(database) != []
+    assert await tokens.listed(database) != []
     await database.write(lambda tx: token_rules.revoke(tx, made.id, VIC, NOON))
-    assert await store.listed(database) == []
+    assert await tokens.listed(database) == []

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from factbook.app import Application
-from factbook.auth import tokens
-from factbook.auth.tokens import token_key
+from factbook.auth import encryption
+from factbook.auth.encryption import token_key
 from factbook.errors import ConfigurationError
 from factbook.settings import Settings
 
@@ -20,8 +20,8 @@ POSTGRESQL = "postgresql://factbook:secret@127.0.0.1:1/factbook"
 @pytest.mark.spec("token.key-from-setting")
 def test_a_key_that_is_set_is_used_and_no_file_is_made(tmp_path: Path) -> None:
     file = tmp_path / "key"
-    assert tokens.key(SETTING, file) == tokens.key(SETTING, None)
-    assert tokens.key(SETTING, file) != tokens.key(SETTING.upper(), file)
+    assert encryption.key(SETTING, file) == encryption.key(SETTING, None)
+    assert encryption.key(SETTING, file) != encryption.key(SETTING.upper(), file)
     assert not file.exists()
 
 
@@ -30,25 +30,25 @@ def test_a_key_that_is_set_is_used_and_no_file_is_made(tmp_path: Path) -> None:
 def test_a_key_is_made_once_in_a_file_that_nobody_else_may_read(tmp_path: Path, umask: int) -> None:
     file, before = tmp_path / "new" / "deep" / "key", os.umask(umask)
     try:
-        key = tokens.key(None, file)
+        key = encryption.key(None, file)
     finally:
         os.umask(before)
     assert file.stat().st_mode & 0o777 == 0o600
     assert len(file.read_text()) == 64
-    assert tokens.key(None, file) == key
+    assert encryption.key(None, file) == key
     assert [item.name for item in file.parent.iterdir()] == ["key"]
-    assert tokens.key(None, tmp_path / "other") != key
+    assert encryption.key(None, tmp_path / "other") != key
 
 
 @pytest.mark.spec("token.key-file-is-private")
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o660, 0o644, 0o610])
 def test_a_key_file_that_others_may_read_is_refused(tmp_path: Path, mode: int) -> None:
     file = tmp_path / "key"
-    tokens.key(None, file)
+    encryption.key(None, file)
     content = file.read_text()
     file.chmod(mode)
     with pytest.raises(ConfigurationError, match="chmod 600") as raised:
-        tokens.key(None, file)
+        encryption.key(None, file)
     assert content not in str(raised.value)
 
 
@@ -58,13 +58,13 @@ def test_a_key_file_without_a_key_is_refused(tmp_path: Path, content: str) -> No
     file.touch(mode=0o600)
     file.write_text(content)
     with pytest.raises(ConfigurationError, match="at least 32 characters"):
-        tokens.key(None, file)
+        encryption.key(None, file)
 
 
 def test_a_key_file_that_cannot_be_used_is_a_mistake_of_the_configuration(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(ConfigurationError, match="cannot be used"):
-        tokens.key(None, tmp_path / "file" / "key")
+        encryption.key(None, tmp_path / "file" / "key")
 
 
 def test_the_key_file_stands_beside_the_database(tmp_path: Path) -> None:
@@ -78,8 +78,8 @@ def test_the_key_file_stands_beside_the_database(tmp_path: Path) -> None:
 @pytest.mark.spec("token.key-file-is-private")
 def test_processes_that_start_at_the_same_moment_share_one_key(tmp_path: Path) -> None:
     script = (
-        "import sys; from pathlib import Path; from factbook.auth import tokens; "
-        "sys.stdin.read(1); print(tokens.key(None, Path(sys.argv[1])).hex())"
+        "import sys; from pathlib import Path; from factbook.auth import encryption; "
+        "sys.stdin.read(1); print(encryption.key(None, Path(sys.argv[1])).hex())"
     )
     starters = [
         subprocess.Popen(

@@ -2,10 +2,10 @@
 
 import pytest
 
-from factbook.auth import encryption, tokens
+from factbook.auth import encryption
 from factbook.auth.encryption import NotOpenedError
 
-KEY = tokens.key("k" * 32, None)
+KEY = encryption.key("k" * 32, None)
 SECRET = b"Bearer a-secret-of-a-connection"
 
 
@@ -24,7 +24,7 @@ def test_what_is_sealed_does_not_hold_the_content_and_is_another_each_time() -> 
 @pytest.mark.parametrize(
     ("key", "label", "beside"),
     [
-        (tokens.key("K" * 32, None), "connections", "ci"),
+        (encryption.key("K" * 32, None), "connections", "ci"),
         (KEY, "others", "ci"),
         (KEY, "connections", "cd"),
     ],

@@ -6,11 +6,11 @@ from collections import Counter
 
 import pytest
 
-from factbook.auth import tokens
+from factbook.auth import encryption, tokens
 from factbook.clock import DAY, HOUR, MINUTE
 from factbook.errors import InputError
 
-KEY = tokens.key("k" * 32, None)
+KEY = encryption.key("k" * 32, None)
 BASE62 = set(string.digits + string.ascii_letters)
 
 
@@ -52,7 +52,7 @@ def test_the_hash_depends_on_the_value_and_the_key_and_tells_neither() -> None:
     digest = tokens.digest(one, KEY)
     assert digest == tokens.digest(one, KEY)
     assert digest != tokens.digest(two, KEY)
-    assert digest != tokens.digest(one, tokens.key("K" * 32, None))
+    assert digest != tokens.digest(one, encryption.key("K" * 32, None))
     assert re.fullmatch("[0-9a-f]{64}", digest)
 
 

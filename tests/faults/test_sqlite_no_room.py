@@ -13,7 +13,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from factbook.app import Application
-from factbook.auth import tokens
+from factbook.auth import encryption
 from factbook.errors import UnavailableError
 from factbook.settings import Settings
 from factbook.storage import Database, Transaction, open_database
@@ -185,7 +185,7 @@ def test_a_key_that_finds_no_room_is_told_and_leaves_nothing(tmp_path: Path) -> 
     resource.setrlimit(resource.RLIMIT_FSIZE, (16, hard))
     try:
         with pytest.raises(UnavailableError, match="The disk is full, so the key file"):
-            tokens.key(None, tmp_path / "factbook.db.key")
+            encryption.key(None, tmp_path / "factbook.db.key")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert list(tmp_path.iterdir()) == []

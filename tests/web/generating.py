@@ -5,7 +5,7 @@ from typing import Any
 
 import httpx2
 
-from factbook.auth import store
+from factbook.auth import tokens
 from tests.service import Service
 from tests.web.visiting import Browser, words
 
@@ -31,8 +31,8 @@ async def made(visitor: Browser, **fields: Any) -> str:
     return found[0]
 
 
-async def the_token(service: Service, name: str = "ci") -> store.StoredToken:
-    [found] = [one for one in await store.listed(service.state.database) if one.name == name]
+async def the_token(service: Service, name: str = "ci") -> tokens.StoredToken:
+    [found] = [one for one in await tokens.listed(service.state.database) if one.name == name]
     return found
 
 

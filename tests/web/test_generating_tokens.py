@@ -4,7 +4,7 @@ from html import unescape
 
 import pytest
 
-from factbook.auth import store, users
+from factbook.auth import tokens, users
 from factbook.auth.permissions import CATALOG_READ, NAMES, SET_WRITE, SOURCE_READ, TITLES
 from factbook.clock import DAY, HOUR
 from tests.service import Service
@@ -101,7 +101,7 @@ async def test_what_cannot_be_a_token_is_said_beside_the_form_which_keeps_what_w
     assert wrong in unescape(answer.text)
     if "name" not in fields:
         assert 'value="kept name"' in answer.text
-    assert "kept name" not in {one.name for one in await store.listed(service.state.database)}
+    assert "kept name" not in {one.name for one in await tokens.listed(service.state.database)}
 
 
 async def test_permissions_are_chosen_one_by_one_too(service: Service) -> None:
@@ -160,5 +160,5 @@ async def test_who_is_not_signed_in_makes_nothing(service: Service) -> None:
     await visitor.open("/sign-in")
     answer = await visitor.send(f"{PATH}/tokens", name="x", preset="ask")
     assert answer.status_code == 303
-    assert await store.listed(service.state.database) != []
-    assert "x" not in {one.name for one in await store.listed(service.state.database)}
+    assert await tokens.listed(service.state.database) != []
+    assert "x" not in {one.name for one in await tokens.listed(service.state.database)}

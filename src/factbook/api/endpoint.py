@@ -8,9 +8,9 @@ from types import UnionType
 from typing import Any, Final, NamedTuple, get_args, get_type_hints
 
 from factbook.api.openapi.parameter_types import AnswerHeader, Parameter
-from factbook.auth import store, tokens
+from factbook.auth import tokens
 from factbook.auth.permissions import AUDIT_READ, CATALOG_READ, EVENTS_READ, SOURCE_READ, TITLES
-from factbook.auth.store import Grant
+from factbook.auth.tokens import Grant
 from factbook.errors import (
     AuthenticationError,
     FactbookError,
@@ -156,7 +156,7 @@ async def _verified(request: Request, state: State) -> Grant:
     value = _credentials(request)
     # Here, because what is open to everyone has to answer without a database.
     state.database.refresh()
-    token = await store.find(state.database, tokens.digest(value, state.token_key))
+    token = await tokens.find(state.database, tokens.digest(value, state.token_key))
     now = state.clock()
     if token is None:
         known = "unknown" if tokens.is_well_formed(value) else "mistyped: its checksum is wrong"
@@ -187,4 +187,4 @@ def _credentials(request: Request) -> str:
 def _note_use(state: State, token_id: str, now: int) -> None:
     if not tokens.is_noted(state.touched.get(token_id, 0), now):
         state.touched[token_id] = now
-        state.spawn(state.database.write(lambda tx: store.touch(tx, token_id, now)))
+        state.spawn(state.database.write(lambda tx: tokens.touch(tx, token_id, now)))

@@ -1,11 +1,18 @@
-"""Encryption of secrets that have to be read again, such as those sent to other systems.
+"""The key of tokens, and encryption of secrets that have to be read again under it.
 
 AES-256-GCM under a key that HKDF-SHA256 (RFC 5869) derives from the token key, another one for each
 label. A sealed secret opens only with the text that it was sealed beside, so it cannot be moved.
 """
 
+import errno
+import hashlib
 import secrets
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
+
+from factbook.errors import ConfigurationError, UnavailableError
+from factbook.settings import Settings
+from factbook.storage.database_url import sqlite_path
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -13,10 +20,76 @@ if TYPE_CHECKING:
 _FORM: Final = b"\x01"
 _NONCE_BYTES: Final = 12
 _KEY_BYTES: Final = 32
+_NO_ROOM: Final = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
 class NotOpenedError(Exception):
     """It was sealed under another key, or for another place, or has changed since."""
+
+
+def key(setting: str | None, file: Path | None) -> bytes:
+    """The 64 bytes that key token hashes, made from the setting or from a file.
+
+    The file is created if missing. Raises ConfigurationError when there is neither, or when others
+    may read the file, UnavailableError when there is no room for it.
+    """
+    if setting is not None:
+        return hashlib.sha512(setting.encode()).digest()
+    if file is None:
+        raise ConfigurationError(
+            "token_key has to be set on PostgreSQL: every process needs the same. "
+            "Make one with `openssl rand -hex 32` and set FACTBOOK_TOKEN_KEY."
+        )
+    return hashlib.sha512(_key_from(file)).digest()
+
+
+def _key_from(file: Path) -> bytes:
+    try:
+        return _content(file)
+    except OSError as error:
+        if error.errno in _NO_ROOM:
+            told = UnavailableError(f"The disk is full, so the key file {file} cannot be created.")
+            told.add_note("Free some room, and start again.")
+            raise told from None
+        raise ConfigurationError(f"The key file {file} cannot be used: {error}.") from None
+
+
+def token_key(settings: Settings) -> bytes:
+    """Key of token hashes; on SQLite a file beside the database when it is not set.
+
+    Raises ConfigurationError as `key` does.
+    """
+    url = settings.database_url
+    file: Path | None = None
+    if url.startswith("sqlite:"):
+        database = sqlite_path(url)
+        file = database.with_name(f"{database.name}.key")
+    return key(settings.token_key, file)
+
+
+def _content(file: Path) -> bytes:
+    if not file.exists():
+        _make(file)
+    if file.stat().st_mode & 0o077:
+        raise ConfigurationError(f"{file} holds a secret and others may read it: chmod 600 {file}.")
+    content = file.read_bytes().strip()
+    if len(content) < 32:
+        raise ConfigurationError(f"{file} does not hold a key of at least 32 characters.")
+    return content
+
+
+def _make(file: Path) -> None:
+    """Write a new key under another name first, so that no process ever reads half of one."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    draft = file.with_name(f"{file.name}.{secrets.token_hex(4)}")
+    try:
+        draft.touch(mode=0o600)
+        draft.write_text(secrets.token_hex(32))
+        file.hardlink_to(draft)
+    except FileExistsError:
+        pass  # another process was first
+    finally:
+        draft.unlink(missing_ok=True)
 
 
 def seal(key: bytes, label: str, beside: str, content: bytes) -> bytes:

@@ -7,8 +7,8 @@ import uuid
 from typing import NamedTuple
 
 from factbook import invisible
-from factbook.auth import store, tokens, users
-from factbook.auth.store import StoredToken
+from factbook.auth import tokens, users
+from factbook.auth.tokens import StoredToken
 from factbook.errors import InputError, NotAllowedError, NotFoundError
 from factbook.storage import Transaction
 
@@ -54,7 +54,7 @@ def make(
             f"A token cannot carry more than the one that makes it: {', '.join(beyond)}.",
             missing=beyond,
         )
-    return store.create(
+    return tokens.create(
         transaction,
         name=wish.name,
         digest=digest,
@@ -74,7 +74,7 @@ def id_of(request: str, owner: str, key: bytes) -> str:
 
 def revoke(transaction: Transaction, id_: str, owner: str | None, now: int) -> StoredToken:
     """Revoke a token by its id, of this owner or of any for None; raises NotFoundError."""
-    token = store.revoke(transaction, id_, now)
+    token = tokens.revoke(transaction, id_, now)
     if token.id != id_ or owner not in {None, token.owner}:
         raise NotFoundError("There is no such token, or it is already revoked.")
     return token

@@ -1,17 +1,19 @@
 """API tokens: `fbk_`, 40 random characters and a checksum; only a keyed hash is ever stored."""
 
-import errno
 import hashlib
 import re
 import secrets
+import uuid
 import zlib
-from pathlib import Path
-from typing import Final
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+import msgspec
 
 from factbook.clock import DAY, HOUR, MINUTE
-from factbook.errors import ConfigurationError, InputError, UnavailableError
-from factbook.settings import Settings
-from factbook.storage.database_url import sqlite_path
+from factbook.errors import ConflictError, InputError, NotFoundError
+from factbook.storage import Database, Row, Transaction
 
 PREFIX: Final = "fbk_"
 DEFAULT_LIFETIME: Final = "90d"
@@ -20,8 +22,41 @@ _RANDOM: Final = 40
 _CHECKSUM: Final = 6
 _LENGTH: Final = len(PREFIX) + _RANDOM + _CHECKSUM
 _LIFETIME = re.compile(r"([0-9]{1,5})([dhm])")
-_NO_ROOM: Final = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _UNITS = {"d": DAY, "h": HOUR, "m": MINUTE}
+_COLUMNS = (
+    "id, name, owner, permissions, created_by, created_at, expires_at, last_used_at, revoked_at"
+)
+_BEFORE_ALL = (2**63 - 1, "")
+_FIND = """
+SELECT hash, id, owner, permissions, expires_at, last_used_at, revoked_at
+FROM tokens WHERE hash IN LIST(?)
+"""
+_permissions = msgspec.json.Decoder(frozenset[str])
+
+
+class Grant(NamedTuple):
+    """Grant of a request's token: its owner, permissions and validity."""
+
+    id: str
+    owner: str
+    permissions: frozenset[str]
+    expires_at: int | None
+    last_used_at: int | None
+    revoked_at: int | None
+
+
+class StoredToken(NamedTuple):
+    """A token as stored; times in milliseconds since the epoch."""
+
+    id: str
+    name: str
+    owner: str
+    permissions: frozenset[str]
+    created_by: str
+    created_at: int
+    expires_at: int | None
+    last_used_at: int | None
+    revoked_at: int | None
 
 
 def generate() -> str:
@@ -55,69 +90,145 @@ def lifetime(text: str) -> int | None:
     return int(match[1]) * _UNITS[match[2]]
 
 
-def key(setting: str | None, file: Path | None) -> bytes:
-    """The 64 bytes that key token hashes, made from the setting or from a file.
+def is_noted(used_at: int, now: int) -> bool:
+    """True if a recorded use is recent enough to stand for one now; a future one never is."""
+    return now - MINUTE < used_at <= now
 
-    The file is created if missing. Raises ConfigurationError when there is neither, or when others
-    may read the file, UnavailableError when there is no room for it.
+
+def create(
+    transaction: Transaction,
+    *,
+    name: str,
+    digest: str,
+    owner: str,
+    permissions: frozenset[str],
+    created_by: str,
+    now: int,
+    lifetime: int | None,
+    id: str | None = None,
+) -> StoredToken:
+    """Store a new token; `lifetime` is in milliseconds, None for ever.
+
+    Raises ConflictError if a token with this id exists or existed; without an id one is generated.
     """
-    if setting is not None:
-        return hashlib.sha512(setting.encode()).digest()
-    if file is None:
-        raise ConfigurationError(
-            "token_key has to be set on PostgreSQL: every process needs the same. "
-            "Make one with `openssl rand -hex 32` and set FACTBOOK_TOKEN_KEY."
-        )
-    return hashlib.sha512(_key_from(file)).digest()
+    expires = None if lifetime is None else now + lifetime
+    id_ = id or str(uuid.uuid4())
+    made = transaction.run(
+        "INSERT INTO tokens (hash, id, name, owner, permissions, created_by, created_at, "
+        "expires_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING",
+        (digest, id_, name, owner, _text(permissions), created_by, now, expires),
+    )
+    if not made:
+        raise ConflictError(f'The token "{name}" was made already.')
+    return StoredToken(id_, name, owner, permissions, created_by, now, expires, None, None)
 
 
-def _key_from(file: Path) -> bytes:
-    try:
-        return _read(file)
-    except OSError as error:
-        if error.errno in _NO_ROOM:
-            told = UnavailableError(f"The disk is full, so the key file {file} cannot be created.")
-            told.add_note("Free some room, and start again.")
-            raise told from None
-        raise ConfigurationError(f"The key file {file} cannot be used: {error}.") from None
+async def find(database: Database, digest: str) -> Grant | None:
+    """Grant of the token with this hash, valid or not."""
+    row = await database.find(_FIND, digest, small=True)
+    if row is None:
+        return None
+    _, id_, owner, permissions, expires_at, last_used_at, revoked_at = row
+    return Grant(id_, owner, _read(permissions), expires_at, last_used_at, revoked_at)
 
 
-def token_key(settings: Settings) -> bytes:
-    """Key of token hashes; on SQLite a file beside the database when it is not set.
+async def listed(database: Database) -> list[StoredToken]:
+    """Every token that is not revoked, newest first."""
+    rows = await database.all(
+        f"SELECT {_COLUMNS} FROM tokens WHERE revoked_at IS NULL ORDER BY created_at DESC, id"
+    )
+    return [_token(row) for row in rows]
 
-    Raises ConfigurationError as `key` does.
+
+async def page(
+    database: Database, *, owner: str | None, after: tuple[int, str] | None, limit: int
+) -> list[StoredToken]:
+    """Up to `limit` tokens that are not revoked, of one owner or of all, newest first.
+
+    `after` is the time and the id of the last token of the page before.
     """
-    url = settings.database_url
-    file: Path | None = None
-    if url.startswith("sqlite:"):
-        database = sqlite_path(url)
-        file = database.with_name(f"{database.name}.key")
-    return key(settings.token_key, file)
+    of_owner = "" if owner is None else " AND owner = ?"
+    rows = await database.all(
+        f"SELECT {_COLUMNS} FROM tokens WHERE revoked_at IS NULL AND (created_at, id) < (?, ?)"
+        f"{of_owner} ORDER BY created_at DESC, id DESC LIMIT ?",
+        (*(after or _BEFORE_ALL), *(() if owner is None else (owner,)), limit),
+    )
+    return [_token(row) for row in rows]
 
 
-def _read(file: Path) -> bytes:
-    if not file.exists():
-        _make(file)
-    if file.stat().st_mode & 0o077:
-        raise ConfigurationError(f"{file} holds a secret and others may read it: chmod 600 {file}.")
-    content = file.read_bytes().strip()
-    if len(content) < 32:
-        raise ConfigurationError(f"{file} does not hold a key of at least 32 characters.")
-    return content
+async def counts(database: Database, owners: Sequence[str]) -> dict[str, int]:
+    """Number of tokens not revoked for each of these owners that has any."""
+    rows = await database.all(
+        "SELECT owner, count(*) FROM tokens WHERE owner IN LIST(?) AND revoked_at IS NULL "
+        "GROUP BY owner",
+        (list(owners),),
+    )
+    return dict(rows)
 
 
-def _make(file: Path) -> None:
-    """Write a new key under another name first, so that no process ever reads half of one."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    draft = file.with_name(f"{file.name}.{secrets.token_hex(4)}")
-    try:
-        draft.touch(mode=0o600)
-        draft.write_text(secrets.token_hex(32))
-        file.hardlink_to(draft)
-    except FileExistsError:
-        pass  # another process was first
-    finally:
-        draft.unlink(missing_ok=True)
+async def use_counts(database: Database) -> tuple[int, int]:
+    """Number of all tokens, and of those that were ever used."""
+    row = await database.one("SELECT COUNT(*), COUNT(last_used_at) FROM tokens")
+    made, used = row or (0, 0)
+    return made, used
+
+
+def revoke(transaction: Transaction, id_or_name: str, now: int) -> StoredToken:
+    """Revoke a token from the next request on; raises NotFoundError."""
+    rows = transaction.all(
+        f"SELECT {_COLUMNS} FROM tokens WHERE (id = ? OR name = ?) AND revoked_at IS NULL",
+        (id_or_name, id_or_name),
+    )
+    # An id is meant, even where another token bears it as its name.
+    rows = [row for row in rows if row[0] == id_or_name] or rows
+    if len(rows) != 1:
+        number = "no token" if not rows else "more than one token"
+        raise NotFoundError(f'There is {number} called "{id_or_name}"; give its id.')
+    token = _token(rows[0])
+    transaction.run("UPDATE tokens SET revoked_at = ? WHERE id = ?", (now, token.id))
+    return token._replace(revoked_at=now)
+
+
+def forget(transaction: Transaction, id_: str) -> None:
+    """Delete a token that was never handed out; others are revoked."""
+    transaction.run("DELETE FROM tokens WHERE id = ?", (id_,))
+
+
+def trim(transaction: Transaction, owner: str, allowed: frozenset[str], now: int) -> None:
+    """Reduce the owner's tokens to the allowed permissions; revoke those left with none."""
+    rows = transaction.all(
+        "SELECT id, permissions FROM tokens WHERE owner = ? AND revoked_at IS NULL ORDER BY id",
+        (owner,),
+    )
+    for id_, text in rows:
+        left = _read(text) & allowed
+        if not left:
+            transaction.run("UPDATE tokens SET revoked_at = ? WHERE id = ?", (now, id_))
+        elif left != _read(text):
+            transaction.run("UPDATE tokens SET permissions = ? WHERE id = ?", (_text(left), id_))
+
+
+def touch(transaction: Transaction, id_: str, now: int) -> None:
+    """Record the time of a token's use, at most once a minute."""
+    transaction.run(
+        "UPDATE tokens SET last_used_at = ? "
+        "WHERE id = ? AND (last_used_at IS NULL OR last_used_at <= ? OR last_used_at > ?)",
+        (now, id_, now - MINUTE, now),
+    )
+
+
+def _token(row: Row) -> StoredToken:
+    id_, name, owner, permissions, *rest = row
+    return StoredToken(id_, name, owner, _read(permissions), *rest)
+
+
+def _text(permissions: frozenset[str]) -> str:
+    return msgspec.json.encode(sorted(permissions)).decode()
+
+
+@lru_cache(maxsize=256)
+def _read(text: str) -> frozenset[str]:
+    return _permissions.decode(text)
 
 
 def _checksum(text: str) -> str:
@@ -127,8 +238,3 @@ def _checksum(text: str) -> str:
         number, digit = divmod(number, len(_ALPHABET))
         digits.append(_ALPHABET[digit])
     return "".join(reversed(digits))
-
-
-def is_noted(used_at: int, now: int) -> bool:
-    """True if a recorded use is recent enough to stand for one now; a future one never is."""
-    return now - MINUTE < used_at <= now

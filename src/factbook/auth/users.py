@@ -8,7 +8,7 @@ import re
 from typing import NamedTuple
 
 from factbook import invisible
-from factbook.auth import invitations, roles, sessions, store
+from factbook.auth import invitations, roles, sessions, tokens
 from factbook.auth.invitations import Invitation
 from factbook.errors import ConflictError, InputError, NotFoundError
 from factbook.storage import Database, Row, Transaction
@@ -213,7 +213,7 @@ def change_role(transaction: Transaction, ref: str, role: str, now: int) -> None
         _leave_an_administrator(transaction, ref)
         invitations.withdraw_by(transaction, ref)
     _change(transaction, ref, "role", role)
-    store.trim(transaction, ref, allowed, now)
+    tokens.trim(transaction, ref, allowed, now)
 
 
 def disable(transaction: Transaction, ref: str, now: int) -> None:
@@ -229,7 +229,7 @@ def disable(transaction: Transaction, ref: str, now: int) -> None:
         "UPDATE people SET disabled_at = ? WHERE ref = ? AND disabled_at IS NULL", (now, ref)
     )
     sessions.end_all(transaction, ref)
-    store.trim(transaction, ref, frozenset(), now)
+    tokens.trim(transaction, ref, frozenset(), now)
 
 
 def enable(transaction: Transaction, ref: str) -> None:

@@ -10,7 +10,7 @@ from factbook.cli.output import Json, age, note, print_json, print_table, say
 from factbook.clock import iso_or_none, now
 
 if TYPE_CHECKING:
-    from factbook.auth.store import StoredToken
+    from factbook.auth.tokens import StoredToken
 
 app = typer.Typer(
     no_args_is_help=True, help="Create, list and revoke API tokens.", epilog=EXIT_CODES

@@ -17,7 +17,7 @@ from factbook.storage import Write
 
 if TYPE_CHECKING:
     # Results of writes; who writes has imported its own.
-    from factbook.auth.store import StoredToken
+    from factbook.auth.tokens import StoredToken
     from factbook.catalog.sets import PreparedPush
     from factbook.catalog.store.stored_sets import PushResult
     from factbook.datasources.connection_store import StoredConnection

@@ -14,11 +14,11 @@ import structlog
 from factbook import process, shutdown
 from factbook.audit import json_lines, trail
 from factbook.audit.trail import COMMAND_LINE, About, AuditEntry, AuditPosition, Caller
-from factbook.auth import invitations, roles, store, token_rules, tokens, users
+from factbook.auth import invitations, roles, token_rules, tokens, users
 from factbook.auth import permissions as known_permissions
-from factbook.auth.store import StoredToken
+from factbook.auth.encryption import token_key
 from factbook.auth.token_rules import TokenRequest
-from factbook.auth.tokens import token_key
+from factbook.auth.tokens import StoredToken
 from factbook.auth.users import Person
 from factbook.backend import Backend
 from factbook.catalog import ref as refs
@@ -144,14 +144,14 @@ async def create_token(
 async def list_tokens(backend: Backend) -> list[StoredToken]:
     """List the tokens that are not revoked, newest first."""
     async with backend.opened() as database:
-        return await store.listed(database)
+        return await tokens.listed(database)
 
 
 async def revoke_token(backend: Backend, id_or_name: str) -> str:
     """Revoke a token from the next request on; returns its name."""
     async with backend.opened() as database:
         write = _writing(database, audit.of_token("token.revoke"), now())
-        token = await write(lambda tx: store.revoke(tx, id_or_name, now()))
+        token = await write(lambda tx: tokens.revoke(tx, id_or_name, now()))
     return token.name
 
 

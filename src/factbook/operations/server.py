@@ -16,7 +16,7 @@ from uvicorn.supervisors import Multiprocess
 
 from factbook import backend, clock, listeners, web
 from factbook.app import Application
-from factbook.auth.tokens import token_key
+from factbook.auth.encryption import token_key
 from factbook.settings import Settings, environment
 from factbook.storage import Database, migrations, open_database
 from factbook.storage.database_url import is_there

@@ -4,9 +4,9 @@ from typing import Annotated
 
 import msgspec
 
-from factbook.auth import permissions, store, token_rules, tokens
-from factbook.auth.store import StoredToken
+from factbook.auth import permissions, token_rules, tokens
 from factbook.auth.token_rules import TokenRequest
+from factbook.auth.tokens import StoredToken
 from factbook.clock import iso, iso_or_none
 from factbook.http import audit
 from factbook.http.context import HandlerContext
@@ -66,14 +66,14 @@ async def create(request: Request, state: HandlerContext) -> Answer[MadeToken]:
 
 async def list_all(request: Request, state: HandlerContext) -> Answer[Tokens]:
     """Every token that was not revoked, without its value."""
-    return reply(Tokens([_shown(token) for token in await store.listed(state.database)]))
+    return reply(Tokens([_shown(token) for token in await tokens.listed(state.database)]))
 
 
 async def revoke(request: Request, state: HandlerContext) -> Reply:
     """Revoke a token for the very next request."""
     id_, now = request.parameter("id"), state.clock()
     write = audit.writing(request, state, audit.of_token("token.revoke"), 204)
-    await write(lambda transaction: store.revoke(transaction, id_, now))
+    await write(lambda transaction: tokens.revoke(transaction, id_, now))
     return Reply(status=204)
 
 

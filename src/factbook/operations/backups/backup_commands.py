@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Final
 
-from factbook.auth import tokens
+from factbook.auth import encryption
 from factbook.backend import Backend
 from factbook.clock import Clock, now
 from factbook.errors import InputError
@@ -77,8 +77,8 @@ def _key_file(settings: Settings) -> Path:
 def _key(settings: Settings) -> tuple[str | None, str | None]:
     """Content of the key file, None where the settings hold the key; and its check value."""
     if settings.token_key is not None:
-        return None, files.key_check(tokens.key(settings.token_key, None))
+        return None, files.key_check(encryption.key(settings.token_key, None))
     file = _key_file(settings)
     if not file.exists():
         return None, None
-    return file.read_text().strip(), files.key_check(tokens.key(None, file))
+    return file.read_text().strip(), files.key_check(encryption.key(None, file))

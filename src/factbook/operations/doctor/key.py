@@ -4,7 +4,7 @@ import asyncio
 from pathlib import Path
 from typing import Final
 
-from factbook.auth import store, tokens
+from factbook.auth import encryption, tokens
 from factbook.auth.encryption import NotOpenedError
 from factbook.datasources import connection_store
 from factbook.datasources.custom import Unusable
@@ -32,7 +32,7 @@ def read(settings: Settings) -> tuple[bytes | None, Finding]:
                 return None, problem(TOPIC, what, _RESTORE)
             return None, ok(TOPIC, "There is no key yet: `factbook serve` makes one.")
     try:
-        key = tokens.key(settings.token_key, file)
+        key = encryption.key(settings.token_key, file)
     except ConfigurationError as error:
         return None, problem(TOPIC, error.message, "The service does not start without it.")
     where = "token_key of the settings" if file is None else f"{file}, which is private"
@@ -59,7 +59,7 @@ async def fits(database: Database, key: bytes) -> Finding:
 
 
 async def _untried(database: Database) -> Finding:
-    made, used = await store.use_counts(database)
+    made, used = await tokens.use_counts(database)
     if made and not used:
         what = f"Nothing is sealed to try it on, and none of {made} tokens was ever used."
         return ok(TOPIC, what)

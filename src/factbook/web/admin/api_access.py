@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
-from factbook.auth import permissions, store, token_rules, tokens
+from factbook.auth import permissions, token_rules, tokens
 from factbook.auth.permissions import (
     CATALOG_READ,
     PERMISSIONS,
@@ -15,8 +15,8 @@ from factbook.auth.permissions import (
     TITLES,
     TOKEN_MANAGE,
 )
-from factbook.auth.store import StoredToken
 from factbook.auth.token_rules import TokenRequest
+from factbook.auth.tokens import StoredToken
 from factbook.clock import DAY
 from factbook.errors import ConflictError, FactbookError, InputError, NotAllowedError, NotFoundError
 from factbook.http import audit
@@ -62,7 +62,7 @@ async def show(visit: PageContext, status: int = 200, problem: str = "") -> Repl
         visit.require(TOKEN_MANAGE)
     owner = visit.query("owner") or None if everybody else visit.person.ref
     after = _place(visit.query("after"))
-    found = await store.page(visit.state.database, owner=owner, after=after, limit=_PAGE + 1)
+    found = await tokens.page(visit.state.database, owner=owner, after=after, limit=_PAGE + 1)
     shown, here = found[:_PAGE], _address(everybody, visit.query("owner"))
     return visit.page(
         "api-access.html",

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple, TypeVar
 
 from factbook.audit.trail import About, AuditEntry
-from factbook.auth import invitations, roles, sessions, store, users
+from factbook.auth import invitations, roles, sessions, tokens, users
 from factbook.auth.invitations import Invitation
 from factbook.auth.permissions import TITLES, TOKEN_MANAGE
 from factbook.auth.users import Person
@@ -36,7 +36,7 @@ async def listed(visit: PageContext, status: int = 200, problem: str = "") -> Re
     database, after = visit.state.database, visit.query("after")
     found = await users.page(database, after, _PAGE + 1)
     shown = found[:_PAGE]
-    counts = await store.counts(database, [person.ref for person in shown])
+    counts = await tokens.counts(database, [person.ref for person in shown])
     return visit.page(
         "people.html",
         status,
@@ -90,7 +90,7 @@ async def show(visit: PageContext, status: int = 200, problem: str = "") -> Repl
     if person is None:
         raise NotFoundError("There is no person of this name.")
     found = await sessions.listed(database, ref)
-    counts = await store.counts(database, [ref])
+    counts = await tokens.counts(database, [ref])
     values: dict[str, Any] = {
         "person": person,
         "path": f"{PATH}/{person.name}",

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from factbook import __version__
-from factbook.auth import store, tokens
+from factbook.auth import tokens
 from factbook.auth.permissions import CATALOG_READ, SOURCE_READ, TITLES
 from factbook.clock import MINUTE
 from factbook.errors import NotFoundError
@@ -127,14 +127,14 @@ async def _checked(visit: PageContext) -> list[CheckStep]:
     try:
         return await _steps(visit, value)
     finally:
-        await visit.state.database.write(lambda transaction: store.forget(transaction, id_))
+        await visit.state.database.write(lambda transaction: tokens.forget(transaction, id_))
         visit.state.touched.pop(id_, None)
 
 
 async def _token(visit: PageContext, value: str) -> str:
     owner = visit.person.ref
     token = await visit.state.database.write(
-        lambda transaction: store.create(
+        lambda transaction: tokens.create(
             transaction,
             name="check of the endpoint",
             digest=tokens.digest(value, visit.state.token_key),
