@@ -54,6 +54,20 @@ def parameters(**values: object) -> Parameters:
     return found
 
 
+def get(path: str, answer: type[T], **params: object) -> Call[T]:
+    """A call that reads something; parameters that are None are left out."""
+    return Call(method="GET", path=path, read=partial(decode, answer), params=parameters(**params))
+
+
+def send(
+    method: str, path: str, answer: type[T], body: object = None, *, timeout: float = TIMEOUT
+) -> Call[T]:
+    """A call that changes something, with a body unless that is None."""
+    content = None if body is None else msgspec.json.encode(body)
+    read = partial(decode, answer)
+    return Call(method=method, path=path, read=read, content=content, timeout=timeout)
+
+
 def segment(text: str) -> str:
     """A text as one segment of a path: dots alone would lead to another one."""
     return text.replace(".", "%2E") if text in {".", ".."} else quote(text, safe="")
@@ -101,16 +115,12 @@ def sets() -> Call[list[SetSummary]]:
 
 def set(set_id: str, *, limit: int | None = None, cursor: str | None = None) -> Call[SetItemPage]:
     """The entities of a set: all of them, or `limit` of them from `cursor` on."""
-    params = parameters(limit=limit, cursor=cursor)
-    return Call(
-        method="GET", path=_set_path(set_id), read=partial(decode, SetItemPage), params=params
-    )
+    return get(_set_path(set_id), SetItemPage, limit=limit, cursor=cursor)
 
 
 def delete_set(set_id: str) -> Call[PushAnswer]:
     """Remove every entity of a set, and return the changes. Its revisions can still be restored."""
-    read = partial(decode, PushAnswer)
-    return Call(method="DELETE", path=_set_path(set_id), read=read, timeout=_PUSH_TIMEOUT)
+    return send("DELETE", _set_path(set_id), PushAnswer, timeout=_PUSH_TIMEOUT)
 
 
 def revisions(set_id: str) -> Call[list[Revision]]:

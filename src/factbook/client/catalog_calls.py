@@ -10,9 +10,15 @@ import httpx2
 import msgspec
 
 from factbook.client.answers import Entity
-from factbook.client.calls import Call, Parameters, parameters, segment
+from factbook.client.calls import Call, Parameters, get, parameters, segment, send
 from factbook.client.responses import decode, nothing, refusal
-from factbook.schemas.entities import Ancestry, EntitiesByRefs, EntityPage, FacetValue, FacetValues
+from factbook.schemas.entities import (
+    Ancestry,
+    EntitiesByRefs,
+    EntityPage,
+    FacetValue,
+    FacetValues,
+)
 
 _CATALOG = "/api/catalog"
 _WARNINGS = "factbook-warnings"
@@ -82,7 +88,7 @@ def entity(ref: str) -> Call[Entity]:
 
     Raises ApiError with status 404 when there is none, and ValueError for anything else.
     """
-    return Call(method="GET", path=_by_name(ref), read=partial(decode, Entity))
+    return get(_by_name(ref), Entity)
 
 
 def entities_by_refs(
@@ -133,9 +139,10 @@ def query(
             "cursor": cursor,
         }
         given = {name: value for name, value in body.items() if value not in (None, [])}
-        content = msgspec.json.encode(given)
-        return Call(method="POST", path=path, read=partial(decode, EntityPage), content=content)
-    chosen = parameters(
+        return send("POST", path, EntityPage, given)
+    return get(
+        path,
+        EntityPage,
         filter=filters,
         fields=",".join(fields) or None,
         orderField=[f"{name},{direction}" for name, direction in order],
@@ -145,7 +152,6 @@ def query(
         offset=offset,
         cursor=cursor,
     )
-    return Call(method="GET", path=path, read=partial(decode, EntityPage), params=chosen)
 
 
 def facets(
@@ -168,8 +174,7 @@ def ancestry(ref: str) -> Call[Ancestry]:
 
     Raises ApiError with status 404 when there is none, and ValueError for an invalid reference.
     """
-    path = f"{_by_name(ref)}/ancestry"
-    return Call(method="GET", path=path, read=partial(decode, Ancestry))
+    return get(f"{_by_name(ref)}/ancestry", Ancestry)
 
 
 def validate(

@@ -1,6 +1,7 @@
 """The two clients; the functions that make calls are common to both."""
 
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
@@ -10,13 +11,13 @@ from factbook.client import (
     calls,
     catalog_calls,
     event_calls,
-    http_requests,
     source_calls,
     tool_calls,
 )
 from factbook.client.answers import Entity
 from factbook.client.calls import Call
 from factbook.client.catalog_calls import EntityBatch
+from factbook.client.errors import ConnectionFailed
 from factbook.client.responses import answer
 
 T = TypeVar("T")
@@ -72,6 +73,49 @@ def _each_soon(
     return method
 
 
+@contextmanager
+def _connecting(server: str) -> Iterator[None]:
+    """Raise ConnectionFailed for every error of the HTTP library in this block."""
+    try:
+        yield
+    except httpx2.TimeoutException:
+        raise ConnectionFailed(f"{server} did not answer in time.") from None
+    except httpx2.RequestError as error:
+        raise ConnectionFailed(f"{server} is not reachable: {error}") from None
+
+
+def _options(server: str, token: str | None) -> dict[str, Any]:
+    """Options of both HTTP clients. Raises ValueError for an address or token that is none."""
+    if not server.startswith(("http://", "https://")):
+        raise ValueError(
+            f"{server!r} is no address of a server: it begins with http:// or https://."
+        )
+    headers = {"accept": "application/json", "content-type": "application/json"}
+    if token is not None:
+        headers["authorization"] = f"Bearer {_sendable(token)}"
+    return {"base_url": server, "headers": headers}
+
+
+def _sendable(token: str) -> str:
+    token = token.strip()
+    # Refused here because the HTTP library's own refusal quotes the header.
+    if not (token.isascii() and token.isprintable()):
+        raise ValueError("The token has characters that a token cannot have.")
+    return token
+
+
+def _request(call: Call[T], word: str) -> dict[str, Any]:
+    """The arguments that both kinds of HTTP client take for a request."""
+    return {
+        "method": call.method,
+        "url": call.path.replace("{word}", word),
+        "params": call.params,
+        "content": call.content,
+        "headers": call.headers,
+        "timeout": httpx2.Timeout(call.timeout, connect=10),
+    }
+
+
 class Client:
     """A connection to a server, to be closed or used in a `with` statement.
 
@@ -89,12 +133,12 @@ class Client:
     ) -> None:
         self._server = server
         self._word = push_word
-        self._http = httpx2.Client(transport=transport, **http_requests.options(server, token))
+        self._http = httpx2.Client(transport=transport, **_options(server, token))
 
     def send(self, call: Call[T]) -> T:
         """The answer to a call."""
-        with http_requests.connecting(self._server):
-            response = self._http.request(**http_requests.request(call, self._word))
+        with _connecting(self._server):
+            response = self._http.request(**_request(call, self._word))
         return answer(call.read, response, call.answers)
 
     def __enter__(self) -> Self:
@@ -158,12 +202,12 @@ class AsyncClient:
     ) -> None:
         self._server = server
         self._word = push_word
-        self._http = httpx2.AsyncClient(transport=transport, **http_requests.options(server, token))
+        self._http = httpx2.AsyncClient(transport=transport, **_options(server, token))
 
     async def send(self, call: Call[T]) -> T:
         """The answer to a call."""
-        with http_requests.connecting(self._server):
-            response = await self._http.request(**http_requests.request(call, self._word))
+        with _connecting(self._server):
+            response = await self._http.request(**_request(call, self._word))
         return answer(call.read, response, call.answers)
 
     async def __aenter__(self) -> Self:

@@ -3,10 +3,8 @@
 from collections.abc import Sequence
 from functools import partial
 
-import msgspec
-
 from factbook.client.answers import WebhookAnswer, WebhookAnswers
-from factbook.client.calls import TIMEOUT, Call, parameters, segment
+from factbook.client.calls import TIMEOUT, Call, get, parameters, segment, send
 from factbook.client.responses import decode, nothing
 from factbook.schemas.events import Events, TriedWebhook
 
@@ -58,7 +56,7 @@ def webhooks() -> Call[list[WebhookAnswer]]:
 
 def webhook(webhook_id: str) -> Call[WebhookAnswer]:
     """A webhook, with what could not be delivered. Raises ApiError (404) when there is none."""
-    return Call(method="GET", path=_path(webhook_id), read=partial(decode, WebhookAnswer))
+    return get(_path(webhook_id), WebhookAnswer)
 
 
 def create_webhook(url: str, *, types: Sequence[str] = ()) -> Call[WebhookAnswer]:
@@ -66,12 +64,7 @@ def create_webhook(url: str, *, types: Sequence[str] = ()) -> Call[WebhookAnswer
 
     The secret that signs them is in this answer and never again.
     """
-    return Call(
-        method="POST",
-        path=_WEBHOOKS,
-        read=partial(decode, WebhookAnswer),
-        content=msgspec.json.encode({"url": url, "types": list(types)}),
-    )
+    return send("POST", _WEBHOOKS, WebhookAnswer, {"url": url, "types": list(types)})
 
 
 def delete_webhook(webhook_id: str) -> Call[None]:
@@ -81,14 +74,12 @@ def delete_webhook(webhook_id: str) -> Call[None]:
 
 def enable_webhook(webhook_id: str) -> Call[WebhookAnswer]:
     """Send to a webhook again, beginning with what could not be delivered."""
-    return Call(
-        method="POST", path=f"{_path(webhook_id)}/enable", read=partial(decode, WebhookAnswer)
-    )
+    return send("POST", f"{_path(webhook_id)}/enable", WebhookAnswer)
 
 
 def test_webhook(webhook_id: str) -> Call[TriedWebhook]:
     """Send a message of the type `webhook.test` now, once, and return the result."""
-    return Call(method="POST", path=f"{_path(webhook_id)}/test", read=partial(decode, TriedWebhook))
+    return send("POST", f"{_path(webhook_id)}/test", TriedWebhook)
 
 
 def _path(webhook_id: str) -> str:

@@ -1,13 +1,10 @@
 """The client's requests to data sources and facts: defining, trying, running; pushing, reading."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
 from typing import Any
 
-import msgspec
-
 from factbook.client.answers import DataSourcePage, TrialAnswer
-from factbook.client.calls import Call, parameters, segment
+from factbook.client.calls import Call, get, segment, send
 from factbook.client.responses import decode, nothing
 from factbook.schemas.facts import History, LatestFacts, PushedFacts
 from factbook.schemas.sources import OneSource, Run, Runs
@@ -20,13 +17,12 @@ _TEST_TIMEOUT = 180.0
 
 def data_sources(*, limit: int | None = None, cursor: str | None = None) -> Call[DataSourcePage]:
     """The data sources, builtin and custom: at most 100, or `limit` of them, from `cursor` on."""
-    params = parameters(limit=limit, cursor=cursor)
-    return Call(method="GET", path=_SOURCES, read=partial(decode, DataSourcePage), params=params)
+    return get(_SOURCES, DataSourcePage, limit=limit, cursor=cursor)
 
 
 def data_source(source_id: str) -> Call[OneSource]:
     """The data source with this id. Raises ApiError with status 404 when there is none."""
-    return Call(method="GET", path=_path(source_id), read=partial(decode, OneSource))
+    return get(_path(source_id), OneSource)
 
 
 def put_data_source(definition: Mapping[str, Any]) -> Call[OneSource]:
@@ -35,12 +31,7 @@ def put_data_source(definition: Mapping[str, Any]) -> Call[OneSource]:
     One that says what is published already ends the draft. Raises ApiError (400) with every problem
     of the definition.
     """
-    return Call(
-        method="PUT",
-        path=_path(str(definition["id"])),
-        read=partial(decode, OneSource),
-        content=msgspec.json.encode(definition),
-    )
+    return send("PUT", _path(str(definition["id"])), OneSource, definition)
 
 
 def publish_data_source(source_id: str, *, force: bool = False) -> Call[OneSource]:
@@ -48,12 +39,7 @@ def publish_data_source(source_id: str, *, force: bool = False) -> Call[OneSourc
 
     Raises ApiError (409), unless forced, when a fact is removed or gets another type.
     """
-    return Call(
-        method="POST",
-        path=f"{_path(source_id)}/publish",
-        read=partial(decode, OneSource),
-        content=msgspec.json.encode({"force": force}),
-    )
+    return send("POST", f"{_path(source_id)}/publish", OneSource, {"force": force})
 
 
 def delete_data_source(source_id: str) -> Call[None]:
@@ -63,13 +49,9 @@ def delete_data_source(source_id: str) -> Call[None]:
 
 def test_data_source(definition: Mapping[str, Any], entity: str) -> Call[TrialAnswer]:
     """Try a definition on one entity and store nothing; return request, answer and facts."""
-    return Call(
-        method="POST",
-        path=f"{_path(str(definition['id']))}/test",
-        read=partial(decode, TrialAnswer),
-        content=msgspec.json.encode({"entity": entity, "definition": definition}),
-        timeout=_TEST_TIMEOUT,
-    )
+    body = {"entity": entity, "definition": definition}
+    path = f"{_path(str(definition['id']))}/test"
+    return send("POST", path, TrialAnswer, body, timeout=_TEST_TIMEOUT)
 
 
 def run_data_source(source_id: str, *, entity: str | None = None) -> Call[Run]:
@@ -77,12 +59,8 @@ def run_data_source(source_id: str, *, entity: str | None = None) -> Call[Run]:
 
     Raises ApiError (409) when a run of everything is under way, or nothing collects the source.
     """
-    return Call(
-        method="POST",
-        path=f"{_path(source_id)}/run",
-        read=partial(decode, Run),
-        content=msgspec.json.encode({} if entity is None else {"entity": entity}),
-    )
+    body = {} if entity is None else {"entity": entity}
+    return send("POST", f"{_path(source_id)}/run", Run, body)
 
 
 def data_source_runs(source_id: str) -> Call[list[Run]]:
@@ -100,12 +78,7 @@ def push_facts(source_id: str, items: Iterable[Mapping[str, Any]]) -> Call[Pushe
     An item is `{"entity": ref, "facts": {name: value}}`, with a `timestamp` when the facts are of
     another moment than now. What is wrong with an item is in the answer, and the rest is stored.
     """
-    return Call(
-        method="POST",
-        path=_facts_path(source_id),
-        read=partial(decode, PushedFacts),
-        content=msgspec.json.encode({"items": list(items)}),
-    )
+    return send("POST", _facts_path(source_id), PushedFacts, {"items": list(items)})
 
 
 def facts(
@@ -116,12 +89,7 @@ def facts(
     cursor: str | None = None,
 ) -> Call[LatestFacts]:
     """The latest facts of a data source: of one entity, or a page of all of them."""
-    return Call(
-        method="GET",
-        path=_facts_path(source_id),
-        read=partial(decode, LatestFacts),
-        params=parameters(entity=entity, limit=limit, cursor=cursor),
-    )
+    return get(_facts_path(source_id), LatestFacts, entity=entity, limit=limit, cursor=cursor)
 
 
 def fact_history(
@@ -137,7 +105,9 @@ def fact_history(
 
     `start` and `end` are ISO 8601 with a UTC offset.
     """
-    params = parameters(
+    return get(
+        f"{PATH}/facts",
+        History,
         entity=entity,
         dataSourceIds=",".join(sources) or None,
         startDateTime=start,
@@ -145,7 +115,6 @@ def fact_history(
         limit=limit,
         cursor=cursor,
     )
-    return Call(method="GET", path=f"{PATH}/facts", read=partial(decode, History), params=params)
 
 
 def _path(source_id: str) -> str:
