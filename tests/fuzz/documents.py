@@ -11,7 +11,7 @@ from factbook.catalog import predicates, ref, relations, search, sets, strict, v
 from factbook.catalog.push_rules import Annotator, PushRules
 from factbook.catalog.store.index_rows import Derived
 from factbook.cli import documents as files
-from factbook.cli.sources import recordings
+from factbook.cli.sources import trials
 from factbook.datasources.custom import (
     definition,
     documents,
@@ -126,7 +126,7 @@ def file(data: bytes) -> None:
             assert isinstance(msgspec.json.decode(document.entity), dict)
     place = folder() / "recording.json"
     place.write_bytes(data)
-    tried(recordings.load, place)
+    tried(trials.load, place)
 
 
 def source(data: bytes) -> None:
@@ -256,7 +256,7 @@ TARGETS = (
         ),
         share=60,
     ),
-    Target("file", file, ("cli.documents.parse", "cli.sources.recordings.load"), share=40),
+    Target("file", file, ("cli.documents.parse", "cli.sources.trials.load"), share=40),
     Target(
         "definition",
         source,

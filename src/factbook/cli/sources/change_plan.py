@@ -1,21 +1,53 @@
 """Plan of the changes that make a server's sources match the files, and its execution."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Literal, NamedTuple
+
+import msgspec
 
 from factbook.cli.connection import count
 from factbook.cli.failures import NOT_AUTHORISED, REFUSED, USAGE, CommandError
 from factbook.cli.output import say_coloured
-from factbook.cli.sources.differences import FieldDifference, differences, lost, same
 from factbook.cli.sources.files import Read
 from factbook.client import ApiError, Client, DataSource
 
+Document = Mapping[str, Any]
 Action = Literal["create", "change", "publish", "delete"]
+_Path = tuple[str, ...]
+
+_CONFIG: Final = ("handlerDefinition", "config")
+_WORDS: Final = "auth|cookie|credential|key|passw|secret|token"
+_SECRET: Final = re.compile(_WORDS, re.IGNORECASE)
+_SECRET_MEMBER: Final = re.compile(rf'"[^"]*({_WORDS})[^"]*":', re.IGNORECASE)
+HIDDEN: Final = "(not shown)"
+_LONGEST: Final = 200
 
 # Statuses that are about one source; after any other no source would fare better.
 _ITS_OWN: Final = {400, 404, 409, 413}
 _COLOURS: Final = {"+": "green", "-": "red", "~": "yellow"}
 _MARKS: Final[dict[Action, str]] = {"create": "+", "change": "~", "publish": "~", "delete": "-"}
+
+_encode = msgspec.json.Encoder(order="deterministic").encode
+
+
+class FieldDifference(NamedTuple):
+    """A field that differs; values are JSON text, None where a document lacks the field."""
+
+    path: str
+    before: str | None
+    after: str | None
+
+    @property
+    def mark(self) -> str:
+        """Mark before it in a list: `+`, `-` or `~`."""
+        if self.before is None:
+            return "+"
+        return "-" if self.after is None else "~"
+
+    def __str__(self) -> str:
+        shown = [text for text in (self.before, self.after) if text is not None]
+        return f"{self.mark} {self.path}: {' → '.join(map(_cut, shown))}"
 
 
 class PlanStep(NamedTuple):
@@ -132,7 +164,7 @@ def _step(one: Read, existing: DataSource | None, *, drafts: bool) -> PlanStep |
     """Step for a definition; None if nothing differs."""
     document = one.definition.document
     if existing is None:
-        return PlanStep("create", one.id, one.origin, document, differences(None, document), {})
+        return PlanStep("create", one.id, one.origin, document, _differences(None, document), {})
     known = existing.definition
     assert known is not None, "a builtin source is refused before"
     if known.draft is None and known.published is None:
@@ -143,13 +175,13 @@ def _step(one: Read, existing: DataSource | None, *, drafts: bool) -> PlanStep |
         )
     draft, published = known.draft, known.published
     pending = published if draft is None else draft
-    if same(document, pending) and (drafts or draft is None):
+    if _same(document, pending) and (drafts or draft is None):
         return None
-    action: Action = "publish" if same(document, pending) else "change"
+    action: Action = "publish" if _same(document, pending) else "change"
     # What is published is compared, unless only its draft differs.
-    before = pending if drafts or published is None or same(document, published) else published
-    breaking = {} if drafts or published is None else lost(published, document)
-    found = differences(before, document)
+    before = pending if drafts or published is None or _same(document, published) else published
+    breaking = {} if drafts or published is None else _lost(published, document)
+    found = _differences(before, document)
     return PlanStep(action, one.id, one.origin, document, found, breaking)
 
 
@@ -188,3 +220,50 @@ def _words(step: PlanStep) -> str:
         "publish": "is a draft, to be published",
         "delete": "is in no file, to be deleted with its facts and their history",
     }[step.action]
+
+
+def _same(one: Document | None, other: Document | None) -> bool:
+    """True if two documents are equal; the order of an object's members is ignored."""
+    return _encode(one) == _encode(other)
+
+
+def _differences(before: Document | None, after: Document) -> list[FieldDifference]:
+    """Changes that turn the first document into the second one."""
+    old, new = dict(_fields(before or {})), dict(_fields(after))
+    return [
+        FieldDifference(".".join(path), _shown(path, old.get(path)), _shown(path, new.get(path)))
+        for path in (*old, *(path for path in new if path not in old))
+        if old.get(path) != new.get(path)
+    ]
+
+
+def _lost(published: Document, after: Document) -> dict[str, str]:
+    """Changes of published facts that are removed or get another type, by their names."""
+    old, new = published["schema"], after["schema"]
+    return {
+        name: f"was {old[name]['type']}, is {new[name]['type']}" if name in new else "is removed"
+        for name in old
+        if name not in new or new[name]["type"] != old[name]["type"]
+    }
+
+
+def _fields(document: Document, place: _Path = ()) -> Iterator[tuple[_Path, str]]:
+    """Values of a document with their paths; a list is one value."""
+    for name, value in document.items():
+        path = (*place, name)
+        if isinstance(value, Mapping) and value:
+            yield from _fields(value, path)
+        else:
+            yield path, _encode(value).decode()
+
+
+def _shown(path: _Path, value: str | None) -> str | None:
+    """A value, or a note that it is hidden: logs must not hold a misplaced secret."""
+    if value is None or path[:2] != _CONFIG:
+        return value
+    named = any(map(_SECRET.search, path[2:])) or _SECRET_MEMBER.search(value)
+    return HIDDEN if named or path[2:3] == ("headers",) else value
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
