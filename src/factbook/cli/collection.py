@@ -7,7 +7,7 @@ import typer
 
 from factbook.cli.failures import CommandError
 from factbook.cli.local import DatabaseUrl, on_database, settings_from
-from factbook.cli.output import Json, age, print_json, print_table, say
+from factbook.cli.output import Json, age, print_answer, print_json, print_table, say
 from factbook.cli.run_progress import run_progress
 from factbook.clock import iso_or_none
 
@@ -82,10 +82,7 @@ def sources(database_url: DatabaseUrl = None, as_json: Json = False) -> None:
     from factbook.operations import commands
 
     found = on_database(database_url, commands.statuses)
-    if as_json:
-        print_json([_status(status) for status in found])
-    else:
-        print_table(_COLUMNS, map(_row, found))
+    print_answer(list(map(_status, found)), _COLUMNS, map(_row, found), as_json=as_json)
 
 
 def show_source(

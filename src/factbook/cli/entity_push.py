@@ -8,7 +8,17 @@ import typer
 from factbook.cli.connection import DEFAULT_SERVER, PushWord, Server, Token, connected, count
 from factbook.cli.duplicates import OneOf, settled
 from factbook.cli.failures import REFUSED, USAGE, CommandError
-from factbook.cli.output import Json, age, note, note_each, print_json, print_table, progress, say
+from factbook.cli.output import (
+    Json,
+    age,
+    note,
+    note_each,
+    print_answer,
+    print_json,
+    print_table,
+    progress,
+    say,
+)
 from factbook.errors import InputError
 
 if TYPE_CHECKING:
@@ -143,11 +153,9 @@ def sets(
     """
     with connected(context, server, token, push_word) as client:
         found = client.sets()
-    if as_json:
-        print_json(found)
-        return
     rows = [(s.id, s.item_count, s.revision, s.updated_by, age(s.updated_at)) for s in found]
-    print_table(["Set", "Entities", "Revision", "Updated by", "Updated"], rows)
+    columns = ["Set", "Entities", "Revision", "Updated by", "Updated"]
+    print_answer(found, columns, rows, as_json=as_json)
 
 
 def _read_all(

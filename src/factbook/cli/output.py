@@ -74,6 +74,16 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Non
     Console(file=sys.stdout, width=width, markup=False, emoji=False, highlight=False).print(table)
 
 
+def print_answer(
+    value: Any, columns: Sequence[str], rows: Iterable[Sequence[object]], *, as_json: bool
+) -> None:
+    """Print an answer: the value as JSON, or its rows as a table."""
+    if as_json:
+        print_json(value)
+    else:
+        print_table(columns, rows)
+
+
 def age(moment: int | str | None, at: int | None = None) -> str | None:
     """Format a time relative to `at`, or now, for a table: `3 days ago`; None for none.
 

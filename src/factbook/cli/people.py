@@ -6,7 +6,7 @@ import typer
 
 from factbook.cli.failures import EXIT_CODES
 from factbook.cli.local import DatabaseUrl, on_database
-from factbook.cli.output import Json, age, note, print_json, print_table, say
+from factbook.cli.output import Json, age, note, print_answer, say
 from factbook.clock import iso_or_none
 
 if TYPE_CHECKING:
@@ -40,11 +40,8 @@ def list_(database_url: DatabaseUrl = None, as_json: Json = False) -> None:
     from factbook.operations import commands
 
     found = on_database(database_url, commands.list_people)
-    if as_json:
-        print_json([_as_json(person) for person in found])
-    else:
-        columns = ["Name", "Full name", "Role", "State", "Signs in with", "Last sign-in"]
-        print_table(columns, map(_row, found))
+    columns = ["Name", "Full name", "Role", "State", "Signs in with", "Last sign-in"]
+    print_answer(list(map(_as_json, found)), columns, map(_row, found), as_json=as_json)
 
 
 @app.command(epilog=EXIT_CODES)

@@ -10,7 +10,7 @@ from factbook.catalog.ref import DEFAULT_NAMESPACE, EntityRef, parse
 from factbook.cli.arguments import typed_arguments
 from factbook.cli.connection import DEFAULT_SERVER, Server, Token, connected
 from factbook.cli.fields import note_unknown, of_filters
-from factbook.cli.output import Json, note, print_json, print_table, say
+from factbook.cli.output import Json, note, print_answer, print_json, print_table, say
 from factbook.errors import InputError
 
 if TYPE_CHECKING:
@@ -96,11 +96,8 @@ def facets(
         found = client.facets(fields, filters=chosen)
         empty = [field for field in fields if not found.get(field)]
         note_unknown(client, [*empty, *(of_filters(chosen) if empty or len(chosen) > 1 else ())])
-    if as_json:
-        print_json(found)
-        return
     rows = [(field, each.value, each.count) for field in found for each in found[field]]
-    print_table(["Field", "Value", "Entities"], rows)
+    print_answer(found, ["Field", "Value", "Entities"], rows, as_json=as_json)
 
 
 def facts(

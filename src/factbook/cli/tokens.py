@@ -6,7 +6,7 @@ import typer
 
 from factbook.cli.failures import EXIT_CODES
 from factbook.cli.local import DatabaseUrl, on_database
-from factbook.cli.output import Json, age, note, print_json, print_table, say
+from factbook.cli.output import Json, age, note, print_answer, say
 from factbook.clock import iso_or_none, now
 
 if TYPE_CHECKING:
@@ -60,11 +60,8 @@ def list_(database_url: DatabaseUrl = None, as_json: Json = False) -> None:
     from factbook.operations import commands
 
     tokens = on_database(database_url, commands.list_tokens)
-    if as_json:
-        print_json([_as_json(token) for token in tokens])
-    else:
-        columns = ["Id", "Name", "User", "State", "Created", "Expires", "Last used", "Permissions"]
-        print_table(columns, map(_row, tokens))
+    columns = ["Id", "Name", "User", "State", "Created", "Expires", "Last used", "Permissions"]
+    print_answer(list(map(_as_json, tokens)), columns, map(_row, tokens), as_json=as_json)
 
 
 @app.command(epilog=EXIT_CODES)

@@ -6,7 +6,7 @@ import typer
 
 from factbook.cli.connection import DEFAULT_SERVER, Server, Token, connected
 from factbook.cli.failures import EXIT_CODES, CommandError
-from factbook.cli.output import Json, age, note, print_json, print_table, say
+from factbook.cli.output import Json, age, note, print_answer, print_json, say
 
 if TYPE_CHECKING:
     from factbook.client import Webhook
@@ -31,10 +31,7 @@ def list_(
     """
     with connected(context, server, token) as client:
         found = client.webhooks()
-    if as_json:
-        print_json(found)
-    else:
-        print_table(_COLUMNS, map(_row, found))
+    print_answer(found, _COLUMNS, map(_row, found), as_json=as_json)
 
 
 @app.command(epilog=EXIT_CODES)
@@ -53,12 +50,10 @@ def show(
     """
     with connected(context, server, token) as client:
         found = client.webhook(webhook)
-    if as_json:
-        print_json(found)
-        return
     lost = found.undelivered or []
     rows = [(one.event_id, one.type, age(one.first_at), one.attempts, one.error) for one in lost]
-    print_table(("Event", "Type", "First sent", "Times", "Problem"), rows)
+    columns = ("Event", "Type", "First sent", "Times", "Problem")
+    print_answer(found, columns, rows, as_json=as_json)
 
 
 @app.command(epilog=EXIT_CODES)
