@@ -19,7 +19,7 @@ from factbook.facts.datasource import DataSource, milliseconds
 from factbook.facts.store import Last, Observation
 from factbook.integrations.integration import CollectionSubject, Integration
 from factbook.outbound.outcomes import Missing, Outcome
-from factbook.scheduling import run_queue
+from factbook.scheduling import run_queue, runs
 from factbook.scheduling.gaps import RunGap
 from factbook.scheduling.run_queue import Begun, Queue, RunOrder
 from factbook.storage import Database, Transaction, Write
@@ -81,6 +81,21 @@ async def begin(
     begun = await (write or database.write)(make)
     tracer.asked_for(trace_of(integration.source.id, begun.run_id, begun.deadline))
     return begun
+
+
+async def begin_or_join(
+    database: Database, integration: Integration, now: int, entity_id: int | None, write: Write
+) -> int:
+    """The id of a run that `begin` begins, or of the run of every entity that precludes it."""
+    while True:
+        try:
+            begun = await begin(database, integration, now, entity_id=entity_id, write=write)
+            return begun.run_id
+        except UnderWayError:
+            under_way = partial(runs.under_way, source_id=integration.source.id)
+            run_id = await database.write(under_way)
+            if run_id is not None:  # else it has ended meanwhile
+                return run_id
 
 
 def begin_some(

@@ -68,18 +68,19 @@ class Registry:
     ) -> None:
         """`sources` are those without an integration, `connections` those of the settings.
 
-        `key` returns the key that encrypts the secrets of stored connections.
+        They stay readable as `fixed` and `configured`, and `files` is the access of custom sources
+        to files. `key` returns the key that encrypts the secrets of stored connections.
         """
         self._database = database
-        self._configured = connections
+        self.configured = connections
         self._connections: Mapping[str, SourceConnection | Unusable] = connections
         self._key = key
-        self._files = files
+        self.files = files
         self._clock = clock
         brought = {one.source.id: one for one in integrations}
         fixed = {one.id: one for one in sources} | {id_: one.source for id_, one in brought.items()}
-        self._fixed = SourceSnapshot(fixed, brought, {}, {})
-        self._known = self._fixed
+        self.fixed = SourceSnapshot(fixed, brought, {}, {})
+        self._known = self.fixed
         self._custom: Mapping[str, Integration] = {}
         self._read: dict[str, _Read] = {}
         self._revision: int | None = None
@@ -92,24 +93,9 @@ class Registry:
         return self._custom
 
     @property
-    def fixed(self) -> SourceSnapshot:
-        """The sources that are not user-defined."""
-        return self._fixed
-
-    @property
-    def configured(self) -> Mapping[str, SourceConnection]:
-        """The connections of the settings, by name."""
-        return self._configured
-
-    @property
     def connections(self) -> Mapping[str, SourceConnection | Unusable]:
         """The connections for custom sources by name, as last read; those of the settings win."""
         return self._connections
-
-    @property
-    def files(self) -> Files:
-        """The file access of custom sources."""
-        return self._files
 
     async def current(self) -> SourceSnapshot:
         """The current sources; a change by another process is seen within a second."""
@@ -143,13 +129,13 @@ class Registry:
             if revision == self._revision:
                 return
             kept = await connection_store.usable(self._database, self._key)
-            self._connections = {**kept, **self._configured}
+            self._connections = {**kept, **self.configured}
             stored = await definitions.everything(self._database)
             self._read = await self._read_all(stored)
         except BaseException:
             self._asked_at = None
             raise
-        self._known = _known(self._fixed, self._read)
+        self._known = _known(self.fixed, self._read)
         made = self._known.integrations
         self._custom = {id_: made[id_] for id_ in self._known.definitions if id_ in made}
         self._revision = revision
@@ -182,7 +168,7 @@ class Registry:
             return _Read(stored, problem=definition)
         connection = self._asked(definition)
         try:
-            integration = custom.integration(definition, self._connections, self._files)
+            integration = custom.integration(definition, self._connections, self.files)
         except InputError as error:
             return _Read(stored, definition, None, error.message, connection)
         return _Read(stored, definition, integration, None, connection)

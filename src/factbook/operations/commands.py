@@ -24,7 +24,7 @@ from factbook.backend import Backend
 from factbook.catalog import ref as refs
 from factbook.clock import SECOND, Clock, iso, now
 from factbook.collection import run_now, run_start
-from factbook.collection.run_start import NothingToCollectError, UnderWayError
+from factbook.collection.run_start import NothingToCollectError
 from factbook.datasources import source_detail
 from factbook.errors import InputError, NotFoundError
 from factbook.facts import health
@@ -282,19 +282,11 @@ async def _begin(database: Database, integration: Integration, ref: str | None, 
     if ref is not None:
         entity_id = await run_now.entity_id(database, str(refs.parse(ref, kind="component")))
     write = _writing(database, audit.of_run(source_id, ref), now)
-    while True:
-        try:
-            begun = await run_start.begin(
-                database, integration, now, entity_id=entity_id, write=write
-            )
-            return begun.run_id
-        except NothingToCollectError:
-            text = f"{source_id} is not about {ref}: its entityFilter says so."
-            raise NotFoundError(text) from None
-        except UnderWayError:
-            run_id = await database.write(lambda tx: runs.under_way(tx, source_id))
-            if run_id is not None:  # else it has ended meanwhile
-                return run_id
+    try:
+        return await run_start.begin_or_join(database, integration, now, entity_id, write)
+    except NothingToCollectError:
+        text = f"{source_id} is not about {ref}: its entityFilter says so."
+        raise NotFoundError(text) from None
 
 
 async def _run(database: Database, run_id: int) -> RunRecord:

@@ -7,7 +7,7 @@ from factbook.clock import HOUR
 from factbook.events import event
 from factbook.events import store as events
 from factbook.scheduling import gaps
-from factbook.storage import Database, Transaction
+from factbook.storage import Database, Row, Transaction
 
 # Runs of each source that are kept, of everything and asked for, counted apart.
 KEPT = 50
@@ -121,14 +121,7 @@ async def health(database: Database) -> dict[str, SourceHealth]:
     newest: dict[str, list[RunRecord]] = {}
     for row in await database.all(_NEWEST):
         newest.setdefault(row[1], []).append(_run(row))
-    return {
-        source_id: SourceHealth(
-            next((one for one in found if one.finished_at is None), None),
-            next((one for one in found if one.finished_at is not None), None),
-            *states.get(source_id, (None, None, None)),
-        )
-        for source_id, found in newest.items()
-    }
+    return {source_id: _health(found, states.get(source_id)) for source_id, found in newest.items()}
 
 
 async def health_of(database: Database, source_id: str) -> SourceHealth | None:
@@ -137,11 +130,7 @@ async def health_of(database: Database, source_id: str) -> SourceHealth | None:
     state = await database.one(f"{_STATES} WHERE source_id = ?", (source_id,))
     if not found and state is None:
         return None
-    return SourceHealth(
-        next((one for one in found if one.finished_at is None), None),
-        next((one for one in found if one.finished_at is not None), None),
-        *(state[1:] if state else (None, None, None)),
-    )
+    return _health(found, state and state[1:])
 
 
 async def down_since(database: Database, source_ids: Sequence[str]) -> dict[str, int]:
@@ -196,6 +185,13 @@ def _change(transaction: Transaction, ended: RunRecord, now: int) -> Literal["do
         reason = ended.error if change == "down" else None
         events.append(transaction, [event.of_source(ended.source_id, change, reason)], now)
     return change
+
+
+def _health(newest: Sequence[RunRecord], state: Row | None) -> SourceHealth:
+    """The health of a source with these runs, the newest first."""
+    running = next((one for one in newest if one.finished_at is None), None)
+    last = next((one for one in newest if one.finished_at is not None), None)
+    return SourceHealth(running, last, *(state or (None, None, None)))
 
 
 def _run(row: tuple[object, ...]) -> RunRecord:
