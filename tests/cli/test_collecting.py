@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from factbook.cli.run_progress import Lines
+from factbook.cli.collection import Lines
 from factbook.scheduling.runs import RunRecord
 from tests.fakes.serving import served
 from tests.integrations.datadog import asking as datadog

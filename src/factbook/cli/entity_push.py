@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from factbook.cli.connection import DEFAULT_SERVER, PushWord, Server, Token, connected, count
-from factbook.cli.duplicates import OneOf, settled
 from factbook.cli.failures import REFUSED, USAGE, CommandError
 from factbook.cli.output import (
     Json,
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from factbook.cli.documents import EntityDocument
     from factbook.client import Pushed
 
+OneOf = Literal["first", "last", "error"]
 OnConflict = Annotated[
     Literal["take"] | None,
     typer.Option(help="`take` moves entities that belong to another set to this one."),
@@ -78,7 +78,7 @@ def push(
         problems: list[str] = []
         documents = _read_all(files, show, problems, ' To empty a set, push {"items": []}.')
         _refuse(problems)
-        documents = settled(documents, on_duplicate)
+        documents = _settled(documents, on_duplicate)
         show(f"Pushing {len(documents):,} entities")
         with connected(context, server, token, push_word, lambda p: _where(p, documents)) as client:
             pushed = client.push(
@@ -220,3 +220,39 @@ def _summary(pushed: "Pushed") -> str:
     if pushed.dry_run:
         return f"{pushed.set}: {counts}{warnings} (dry run: nothing was written)"
     return f"{pushed.set}: {counts}; revision {pushed.revision}{warnings}"
+
+
+def _settled(documents: Sequence["EntityDocument"], keep: OneOf) -> list["EntityDocument"]:
+    """The documents with duplicates removed, in the order of first occurrence.
+
+    Raises Failure naming the places of each duplicate entity, unless `keep` says which one to use.
+    """
+    places: dict[str, list[EntityDocument]] = {}
+    for document in documents:
+        if document.ref is not None:
+            places.setdefault(document.ref, []).append(document)
+    several = {ref: found for ref, found in places.items() if len(found) > 1}
+    if not several:
+        return list(documents)
+    if keep == "error":
+        raise CommandError(
+            f"{_entities(several)} in the files more than once, nothing was written:",
+            lines=[_places_of(ref, found) for ref, found in several.items()],
+            hint="--on-duplicate first or last keeps one of each.",
+        )
+    left_out = len(documents) - len(places) - sum(each.ref is None for each in documents)
+    note(f"Duplicates left out: {left_out}. Of each entity the {keep} one is kept.")
+    kept = {ref: found[0 if keep == "first" else -1] for ref, found in several.items()}
+    return [
+        kept.get(each.ref or "", each)
+        for each in documents
+        if each.ref not in several or each is several[each.ref][0]
+    ]
+
+
+def _entities(several: dict[str, list["EntityDocument"]]) -> str:
+    return f"{len(several)} entities are" if len(several) > 1 else "1 entity is"
+
+
+def _places_of(ref: str, found: Sequence["EntityDocument"]) -> str:
+    return f"{ref}: {', '.join(each.origin for each in found)}"
