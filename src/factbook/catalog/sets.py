@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from factbook.catalog import advice, kinds, relations, validation
+from factbook.catalog.checks import Problem
 from factbook.catalog.push_rules import PushRules
 from factbook.catalog.ref import DEFAULT_NAMESPACE, EntityRef
 from factbook.errors import InputError, InvalidItemsError, PayloadTooLargeError
@@ -143,7 +144,7 @@ class _Preparing:
             self.warnings.append(Warning(_path(position, path), message, text))
         self.items.append(self._prepared(entity, text, missing))
 
-    def _found(self, entity: Any) -> list[validation.Problem]:
+    def _found(self, entity: Any) -> list[Problem]:
         """All reasons to reject an entity; size limits are checked only for a well-formed one."""
         rules = self._rules
         found = validation.problems(

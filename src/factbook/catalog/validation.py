@@ -7,17 +7,17 @@ cloud accounts are called `Master Account`.
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
 from factbook import invisible
 from factbook.catalog import advice
+from factbook.catalog.checks import Check, Problem, anything, array, mapping, record, string, text
 
 MANIFEST = "this is an object of Kubernetes and no entity: leave it out"
 
 Entity = dict[str, Any]
-Problem = tuple[str, str]  # where (a path below the entity) and what
 
 _DNS_LABEL = re.compile(r"[a-z0-9]+(?:-+[a-z0-9]+)*")
 _KIND = re.compile(r"[a-zA-Z][a-z0-9A-Z]{0,62}")
@@ -60,8 +60,8 @@ def drop_read_only(entity: Entity) -> list[Problem]:
         for key in _READ_ONLY_METADATA:
             if key in metadata:
                 del metadata[key]
-                text = f"metadata.{key} is written by the service; what was sent is ignored"
-                warnings.append((f"metadata.{key}", text))
+                told = f"metadata.{key} is written by the service; what was sent is ignored"
+                warnings.append((f"metadata.{key}", told))
     return warnings
 
 
@@ -111,17 +111,9 @@ def _metadata_problems(metadata: Entity, strict_names: bool) -> Iterator[Problem
         namespace = metadata["namespace"]
         if not isinstance(namespace, str) or not valid_namespace(namespace):
             yield "metadata.namespace", "has to be 1-63 of a-z, 0-9 and inner hyphens"
-    if "title" in metadata and not _filled(metadata["title"]):
-        yield "metadata.title", "has to be a non-empty string"
-    if not isinstance(metadata.get("description", ""), str):
-        yield "metadata.description", "has to be a string"
-    for key in ("labels", "annotations"):
+    for key, check in _PARTS.items():
         if key in metadata:
-            yield from _map_problems(f"metadata.{key}", metadata[key])
-    if "tags" in metadata:
-        yield from _tag_problems(metadata["tags"])
-    if "links" in metadata:
-        yield from _link_problems(metadata["links"])
+            yield from check(f"metadata.{key}", metadata[key])
 
 
 def _name_problems(metadata: Entity, strict: bool) -> Iterator[Problem]:
@@ -148,42 +140,22 @@ def _lenient_name(name: str) -> bool:
     return is_short and "/" not in name and ":" not in name and invisible.is_visible(name)
 
 
-def _map_problems(path: str, value: Any) -> Iterator[Problem]:
-    if not isinstance(value, dict):
-        yield path, "has to be an object"
-        return
-    for key, item in value.items():
-        if not isinstance(item, str):
-            yield f"{path}.{key}", "has to be a string"
+def _link(path: str, link: Any) -> Iterator[Problem]:
+    if isinstance(link, dict) and "url" not in link:
+        yield f"{path}.url", "url is required"
+    yield from _LINK_TEXTS(path, link)
 
 
-def _tag_problems(tags: Any) -> Iterator[Problem]:
-    if not isinstance(tags, list):
-        yield "metadata.tags", "has to be an array"
-        return
-    for position, tag in enumerate(tags):
-        if not _filled(tag):
-            yield f"metadata.tags[{position}]", "has to be a non-empty string"
-
-
-def _link_problems(links: Any) -> Iterator[Problem]:
-    if not isinstance(links, list):
-        yield "metadata.links", "has to be an array"
-        return
-    for position, link in enumerate(links):
-        path = f"metadata.links[{position}]"
-        if not isinstance(link, dict):
-            yield path, "has to be an object"
-            continue
-        if "url" not in link:
-            yield f"{path}.url", "url is required"
-        for key in ("url", "title", "icon", "type"):
-            if key in link and not _filled(link[key]):
-                yield f"{path}.{key}", "has to be a non-empty string"
-
-
-def _filled(value: Any) -> bool:
-    return isinstance(value, str) and value != ""
+_TEXTS_BY_KEY = mapping(anything, string)
+_LINK_TEXTS = record(None, dict.fromkeys(("url", "title", "icon", "type"), text))
+_PARTS: Mapping[str, Check] = {
+    "title": text,
+    "description": string,
+    "labels": _TEXTS_BY_KEY,
+    "annotations": _TEXTS_BY_KEY,
+    "tags": array(text),
+    "links": array(_link),
+}
 
 
 def deeper_than(value: Any, levels: int) -> bool:
