@@ -32,6 +32,9 @@ class Existing(NamedTuple):
     updated_at: int
 
 
+_COLUMNS = ", ".join(f"e.{name}" for name in Existing._fields)
+
+
 class Guards(NamedTuple):
     """The conditions under which a push is rejected."""
 
@@ -128,8 +131,7 @@ def addition(
     set_id = target.id if target else None
     owned = "set_id = ?" if set_id is not None else "set_id IS NULL"
     rows = transaction.all(
-        "SELECT ref, id, uid, etag, updated_by, updated_at FROM entities "
-        f"WHERE ref = ? AND {owned}",
+        f"SELECT {_COLUMNS} FROM entities e WHERE e.ref = ? AND {owned}",
         (item.ref, set_id) if set_id is not None else (item.ref,),
     )
     _sort_out(transaction, plan, [item], {row[0]: Existing(*row) for row in rows}, take=guards.take)
@@ -139,8 +141,8 @@ def addition(
 def removal(transaction: Transaction, uid: str) -> WritePlan | None:
     """The plan that removes one entity, in a set or not; None if there is no such entity."""
     row = transaction.one(
-        "SELECT e.ref, e.id, e.uid, e.etag, e.updated_by, e.updated_at, s.name "
-        "FROM entities e LEFT JOIN sets s ON s.id = e.set_id WHERE e.uid = ?",
+        f"SELECT {_COLUMNS}, s.name FROM entities e "
+        "LEFT JOIN sets s ON s.id = e.set_id WHERE e.uid = ?",
         (uid,),
     )
     if row is None:
@@ -152,7 +154,7 @@ def removal(transaction: Transaction, uid: str) -> WritePlan | None:
 
 def _members(transaction: Transaction, set_id: int) -> dict[str, Existing]:
     rows = transaction.all(
-        "SELECT e.ref, e.id, e.uid, e.etag, e.updated_by, e.updated_at FROM set_items i "
+        f"SELECT {_COLUMNS} FROM set_items i "
         "JOIN entities e ON e.id = i.entity_id WHERE i.set_id = ? ORDER BY i.position",
         (set_id,),
     )
@@ -186,10 +188,7 @@ def _sort_out(
 def _held_by_others(transaction: Transaction, refs: list[str]) -> dict[str, Existing]:
     if not refs:
         return {}
-    rows = transaction.all(
-        "SELECT ref, id, uid, etag, updated_by, updated_at FROM entities WHERE ref IN LIST(?)",
-        (refs,),
-    )
+    rows = transaction.all(f"SELECT {_COLUMNS} FROM entities e WHERE e.ref IN LIST(?)", (refs,))
     return {row[0]: Existing(*row) for row in rows}
 
 

@@ -47,6 +47,7 @@ class PushResult(NamedTuple):
     written: WriteResult | None
 
 
+_SET = "SELECT name, item_count, revision, updated_by, updated_at FROM sets"
 _ITEM = (
     f"SELECT e.uid, e.ref, {DOCUMENT}, s.name, e.updated_by, e.updated_at FROM entities e "
     "LEFT JOIN sets s ON s.id = e.set_id"
@@ -159,10 +160,7 @@ def _carry_out(
 
 async def summaries(database: Database) -> list[StoredSet]:
     """Every set that has items, by name."""
-    rows = await database.all(
-        "SELECT name, item_count, revision, updated_by, updated_at FROM sets "
-        "WHERE item_count > 0 ORDER BY name"
-    )
+    rows = await database.all(f"{_SET} WHERE item_count > 0 ORDER BY name")
     return [StoredSet(*row) for row in rows]
 
 
@@ -185,7 +183,7 @@ async def size(database: Database) -> Size:
 async def emptied(database: Database, limit: int) -> list[StoredSet]:
     """Empty sets that can still be restored, most recently emptied first."""
     rows = await database.all(
-        "SELECT name, item_count, revision, updated_by, updated_at FROM sets WHERE item_count = 0 "
+        f"{_SET} WHERE item_count = 0 "
         "AND EXISTS (SELECT 1 FROM revisions r WHERE r.set_id = sets.id) "
         "ORDER BY updated_at DESC, name LIMIT ?",
         (limit,),
@@ -195,10 +193,7 @@ async def emptied(database: Database, limit: int) -> list[StoredSet]:
 
 async def summary(database: Database, name: str) -> StoredSet:
     """One set, even if it is empty now; raises NotFoundError for a set that never existed."""
-    row = await database.one(
-        "SELECT name, item_count, revision, updated_by, updated_at FROM sets WHERE name = ?",
-        (name,),
-    )
+    row = await database.one(f"{_SET} WHERE name = ?", (name,))
     if row is None:
         raise _no_set(name)
     return StoredSet(*row)
