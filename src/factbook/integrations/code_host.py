@@ -12,15 +12,15 @@ from msgspec import Meta
 
 from factbook.integrations import file_types, merge_times
 from factbook.integrations.configuration import InstanceOptions
-from factbook.integrations.locations import SourceLocation, slug
+from factbook.integrations.integration import Leaves, total
+from factbook.integrations.locations import SourceLocation, bad_annotation, no_annotation, slug
 from factbook.outbound import Clones, HttpClient, Memory
-from factbook.outbound.outcomes import Missing, Outcome
+from factbook.outbound.outcomes import Missing
 from factbook.settings.option_tables import HOST, about, origin
 
 Options = TypeVar("Options", bound="CodeHostOptions")
 T = TypeVar("T")
 
-Leaves = dict[str, Any]
 # Accepted where a file is asked for.
 ANYTHING: Final = {"accept": "*/*"}
 # They become parts of addresses.
@@ -106,16 +106,6 @@ class CodeHostOptions(InstanceOptions, frozen=True, kw_only=True):
         return ()
 
 
-def bad_annotation(detail: str) -> Missing:
-    """The reason for an annotation of another form."""
-    return Missing(Outcome.BAD_ANNOTATION, detail)
-
-
-def no_annotation(detail: str) -> Missing:
-    """The reason where no annotation names something at this instance."""
-    return Missing(Outcome.NO_ANNOTATION, detail)
-
-
 class CodeHostApi(Generic[Options]):
     """Client for an instance of a code host, with the time of one collection."""
 
@@ -197,7 +187,7 @@ def pull_requests(
 def issues(open_: int | Missing, closed: int | Missing, last_month: int | Missing) -> Leaves:
     """The leaves of issues."""
     return {
-        "total": total(open_, closed),
+        "total": total((open_, closed)),
         "open": open_,
         "closed": closed,
         "closedLastMonth": last_month,
@@ -224,13 +214,6 @@ def codeowners(
 def collaborators(logins: Sequence[str] | Missing, count: int | Missing) -> Leaves:
     """The leaves about collaborators."""
     return {"collaborators": logins, "collaboratorCount": count}
-
-
-def total(one: int | Missing, other: int | Missing) -> int | Missing:
-    """The sum, or the reason that one of the numbers is missing."""
-    if isinstance(one, Missing):
-        return one
-    return other if isinstance(other, Missing) else one + other
 
 
 def _part(merging: Leaves | Missing, group: str) -> Leaves | Missing:

@@ -3,12 +3,12 @@
 A tree that takes too many calls is read from a clone without file contents.
 """
 
-import zlib
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
 import msgspec
 
+from factbook.integrations.integration import store_entry, stored_entry
 from factbook.outbound import Clones, Memory, clones, exceeds, note_exceeded
 from factbook.outbound.outcomes import Missing, Outcome
 
@@ -25,14 +25,13 @@ async def kept(memory: Memory, repository: str | int, oid: str) -> Paths | None:
 
     `repository` is the host's permanent name for it, such as its id.
     """
-    stored = _decode(await memory.get(_key(repository)))
+    stored = await stored_entry(memory, _key(repository), _StoredPaths)
     return stored.paths if stored and stored.oid == oid else None
 
 
 async def keep(memory: Memory, repository: str | int, oid: str, paths: Paths) -> None:
     """Keep the paths at this commit in place of those at another one."""
-    text = msgspec.json.encode(_StoredPaths(oid, paths))
-    await memory.put(_key(repository), zlib.compress(text, level=1))
+    await store_entry(memory, _key(repository), _StoredPaths(oid, paths))
 
 
 class RepositoryTree(NamedTuple):
@@ -81,13 +80,3 @@ async def _read(memory: Memory, tree: RepositoryTree, copies: Clones, now: int) 
 
 def _key(repository: str | int) -> str:
     return f"tree:{repository}"
-
-
-def _decode(stored: bytes | None) -> _StoredPaths | None:
-    """The stored entry; None if this version cannot decode it."""
-    if stored is None:
-        return None
-    try:
-        return msgspec.json.decode(zlib.decompress(stored), type=_StoredPaths)
-    except (zlib.error, msgspec.DecodeError, UnicodeDecodeError):
-        return None

@@ -5,9 +5,12 @@ Targets are the things at that instance that annotations point to, e.g. a reposi
 """
 
 import asyncio
+import zlib
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple, TypeVar
+
+import msgspec
 
 from factbook.facts import shapes
 from factbook.facts.datasource import DataSource
@@ -18,6 +21,8 @@ from factbook.outbound.outcomes import Missing
 
 T = TypeVar("T")
 V = TypeVar("V")
+
+Leaves = dict[str, Any]  # of a group, by the names of its facts
 
 EVERYTHING: Final = ("",)
 
@@ -103,6 +108,16 @@ def _anonymous(_: HttpClient) -> Credential:
     return ANONYMOUS
 
 
+def total(counts: Iterable[int | Missing]) -> int | Missing:
+    """The sum, or the reason that one of the counts is missing."""
+    found = 0
+    for count in counts:
+        if isinstance(count, Missing):
+            return count
+        found += count
+    return found
+
+
 def portions(targets: Sequence[str], size: int | None = None) -> list[list[str]]:
     """The targets, each once, in portions of `size`, or all in one without it."""
     distinct = list(dict.fromkeys(targets))
@@ -162,6 +177,22 @@ async def each(targets: Iterable[T], work: Callable[[T], Coroutine[Any, Any, V]]
     async with asyncio.TaskGroup() as group:
         tasks = {target: group.create_task(work(target)) for target in targets}
     return {target: task.result() for target, task in tasks.items()}
+
+
+async def stored_entry(memory: Memory, key: str, type_: type[T]) -> T | None:
+    """The entry stored by `store_entry`; None without one that this version can decode."""
+    stored = await memory.get(key)
+    if stored is None:
+        return None
+    try:
+        return msgspec.json.decode(zlib.decompress(stored), type=type_)
+    except (zlib.error, msgspec.DecodeError, UnicodeDecodeError):
+        return None
+
+
+async def store_entry(memory: Memory, key: str, entry: object) -> None:
+    """Store an entry that later collections read, compressed."""
+    await memory.put(key, zlib.compress(msgspec.json.encode(entry), level=1))
 
 
 def facts_of(shape: Shape, *members: str) -> tuple[Fact, ...]:

@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
+from factbook.outbound.outcomes import Missing, Outcome
+
 SOURCE_LOCATION: Final = "backstage.io/source-location"
 
 # As git writes addresses of its own.
@@ -18,6 +20,16 @@ class SourceLocation(NamedTuple):
     scheme: str
     host: str
     path: str
+
+
+def no_annotation(detail: str) -> Missing:
+    """The reason where no annotation names something at this instance."""
+    return Missing(Outcome.NO_ANNOTATION, detail)
+
+
+def bad_annotation(detail: str) -> Missing:
+    """The reason for an annotation of another form."""
+    return Missing(Outcome.BAD_ANNOTATION, detail)
 
 
 def annotations(entity: Mapping[str, Any]) -> Mapping[str, Any]:

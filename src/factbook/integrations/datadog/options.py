@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, Any, Final
 
 from factbook.integrations.configuration import InstanceOptions
-from factbook.integrations.locations import annotations
-from factbook.outbound.outcomes import Missing, Outcome
+from factbook.integrations.locations import annotations, bad_annotation, no_annotation
+from factbook.outbound.outcomes import Missing
 from factbook.settings.option_tables import HOST, about, is_address
 
 SERVICE_NAME: Final = "datadoghq.com/service-name"
@@ -78,7 +78,7 @@ def target(options: DatadogOptions, entity: Mapping[str, Any]) -> str | Missing:
     known = annotations(entity)
     site, own = known.get(SITE, options.site), {options.site, f"app.{options.site}"}
     if not isinstance(site, str) or site.strip().lower() not in own:
-        return Missing(Outcome.NO_ANNOTATION, f"{SITE} is not {options.site}")
+        return no_annotation(f"{SITE} is not {options.site}")
     name = known.get(SERVICE_NAME)
     service = _written([f"{options.tag_key}:{name.strip()}"]) if isinstance(name, str) else ""
     wanted = [_tags(known[key]) if key in known else service for key in (MONITOR_TAGS, SLO_TAG)]
@@ -86,8 +86,8 @@ def target(options: DatadogOptions, entity: Mapping[str, Any]) -> str | Missing:
         return " ".join(wanted)
     for key in reversed(KEYS):
         if str(known.get(key) or "").strip():
-            return Missing(Outcome.BAD_ANNOTATION, f"{key} is no list of tags with commas")
-    return Missing(Outcome.NO_ANNOTATION, "no tags of monitors or objectives")
+            return bad_annotation(f"{key} is no list of tags with commas")
+    return no_annotation("no tags of monitors or objectives")
 
 
 def normalized(*lists: Iterable[str] | None) -> frozenset[str]:

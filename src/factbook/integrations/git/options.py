@@ -8,9 +8,9 @@ from urllib.parse import unquote
 import msgspec
 
 from factbook.integrations.configuration import InstanceOptions
-from factbook.integrations.locations import location
+from factbook.integrations.locations import bad_annotation, location, no_annotation
 from factbook.outbound import Limits
-from factbook.outbound.outcomes import Missing, Outcome
+from factbook.outbound.outcomes import Missing
 from factbook.settings.option_tables import HOST, about
 
 LONGEST: Final = 500
@@ -86,13 +86,13 @@ def target(options: GitOptions, entity: Mapping[str, Any]) -> str | Missing:
     """The path of the repository, decoded and without outer slashes, or the reason for no path."""
     place = location(entity)
     if place is None or place.host != options.host:
-        return _none(f"no repository on {options.host}")
+        return no_annotation(f"no repository on {options.host}")
     parts = repository([unquote(part) for part in place.path.split("/")])
     found = "/".join(parts)
     if len(found) > LONGEST or not all(map(_is_name, parts)):
-        return Missing(Outcome.BAD_ANNOTATION, "what it names is not a path of a repository")
+        return bad_annotation("what it names is not a path of a repository")
     if options.prefixes and not any(f"{found}/".startswith(f"{one}/") for one in options.prefixes):
-        return _none("a path that is not configured")
+        return no_annotation("a path that is not configured")
     return found
 
 
@@ -113,7 +113,3 @@ def repository(parts: Sequence[str]) -> Sequence[str]:
 
 def _is_name(part: str) -> bool:
     return part not in {"", ".", "..", "-"} and part.isprintable() and not {"/", "\\"} & set(part)
-
-
-def _none(detail: str) -> Missing:
-    return Missing(Outcome.NO_ANNOTATION, detail)

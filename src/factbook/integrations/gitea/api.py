@@ -20,7 +20,7 @@ PAGE: Final = 50
 MOST_PAGES: Final = 100
 
 HIDDEN: Final = Missing(Outcome.DENIED, "hidden from the credential")
-_NO_TOTAL: Final = Missing(Outcome.TRANSIENT, "no total in the answer")
+NO_TOTAL: Final = Missing(Outcome.TRANSIENT, "no total in the answer")
 
 
 class Rows(NamedTuple, Generic[Row]):
@@ -60,7 +60,7 @@ class GiteaApi(CodeHostApi[GiteaOptions]):
         found = await self.page(target, list[Any], HIDDEN, limit=1, **query)
         if isinstance(found, Missing):
             return found
-        return _NO_TOTAL if found.total is None else found.total
+        return NO_TOTAL if found.total is None else found.total
 
     async def pages(
         self,

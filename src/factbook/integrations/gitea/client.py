@@ -5,7 +5,7 @@ from functools import partial
 from typing import Final
 
 from factbook.integrations import code_host, file_tree, merge_times
-from factbook.integrations.code_host import ANYTHING, Leaves
+from factbook.integrations.code_host import ANYTHING
 from factbook.integrations.file_tree import Paths, RepositoryTree
 from factbook.integrations.gitea import facts, protection, pulls
 from factbook.integrations.gitea.answers import (
@@ -19,7 +19,7 @@ from factbook.integrations.gitea.answers import (
 from factbook.integrations.gitea.api import MOST_PAGES, PAGE, GiteaApi
 from factbook.integrations.gitea.facts import GiteaSnapshot
 from factbook.integrations.gitea.options import GiteaOptions
-from factbook.integrations.integration import Collected, each
+from factbook.integrations.integration import Collected, Leaves, each
 from factbook.outbound import Answer, HttpClient, Memory, path
 from factbook.outbound.outcomes import UNUSABLE, Missing, Outcome, too_many
 

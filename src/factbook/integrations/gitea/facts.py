@@ -8,11 +8,10 @@ from functools import cached_property
 from typing import Final
 
 from factbook.integrations import code_host, merge_times
-from factbook.integrations.code_host import Leaves
 from factbook.integrations.gitea import protection
 from factbook.integrations.gitea.answers import GiteaBranch, GiteaRepository, ProtectionRule
 from factbook.integrations.gitea.pulls import Closed
-from factbook.integrations.integration import Collected
+from factbook.integrations.integration import Collected, Leaves, total
 from factbook.outbound.outcomes import Missing, Outcome
 
 # The last is Forgejo's own.
@@ -60,7 +59,7 @@ class GiteaSnapshot:
         )
 
     @cached_property
-    def protection(self) -> protection.Leaves | Missing:
+    def protection(self) -> protection.ProtectionLeaves | Missing:
         """The leaves of branchProtection, and those of codeReview that rules decide."""
         branch = self.branch
         return branch if isinstance(branch, Missing) else protection.leaves(branch, self.rule)
@@ -102,10 +101,10 @@ def _pull_requests(known: GiteaSnapshot) -> Leaves | Missing:
     if off := without_pulls(known.repository):
         return off
     if isinstance(closed, Missing):
-        total, merged = code_host.total(known.open_pulls, closed), closed
-        return code_host.pull_requests(total, merged, known.open_pulls, known.merging)
-    total = code_host.total(known.open_pulls, closed.total)
-    return code_host.pull_requests(total, closed.ever_merged, known.open_pulls, known.merging)
+        every, merged = total((known.open_pulls, closed)), closed
+        return code_host.pull_requests(every, merged, known.open_pulls, known.merging)
+    every = total((known.open_pulls, closed.total))
+    return code_host.pull_requests(every, closed.ever_merged, known.open_pulls, known.merging)
 
 
 def _collaboration(known: GiteaSnapshot) -> Leaves:

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
 from factbook.integrations.gitea.answers import GiteaBranch, ProtectionRule
+from factbook.integrations.integration import Leaves
 from factbook.outbound.outcomes import Missing, Outcome
 
 _NO_SUCH_RULE: Final = Missing(Outcome.NOT_APPLICABLE, "Gitea has no such rule")
@@ -15,16 +16,16 @@ _NOT_SAID: Final = Missing(Outcome.NOT_APPLICABLE, "this version of the server d
 _NOT_LISTED: Final = Missing(Outcome.TRANSIENT, "the branch's rule is not among those listed")
 
 
-class Leaves(NamedTuple):
+class ProtectionLeaves(NamedTuple):
     """The leaves of both groups."""
 
-    protection: dict[str, Any]
-    review: dict[str, Any]
+    protection: Leaves
+    review: Leaves
 
 
 # No rule restricts anything. Gitea refuses to delete a default branch even so, as other code hosts
 # do; the leaf is about rules.
-UNPROTECTED: Final = Leaves(
+UNPROTECTED: Final = ProtectionLeaves(
     {
         "enabled": False,
         "enforceAdmins": False,
@@ -53,14 +54,14 @@ def effective(
     return next(found, _NOT_LISTED)
 
 
-def leaves(branch: GiteaBranch, rule: ProtectionRule | Missing) -> Leaves:
+def leaves(branch: GiteaBranch, rule: ProtectionRule | Missing) -> ProtectionLeaves:
     """The protection of the branch; `rule` is ignored if the branch is not protected."""
     if not branch.protected:
         return UNPROTECTED
-    return Leaves(_protection(rule), _review(branch, rule))
+    return ProtectionLeaves(_protection(rule), _review(branch, rule))
 
 
-def _protection(rule: ProtectionRule | Missing) -> dict[str, Any]:
+def _protection(rule: ProtectionRule | Missing) -> Leaves:
     return {
         "enabled": True,
         "enforceAdmins": _admins_bound(rule),
@@ -76,7 +77,7 @@ def _protection(rule: ProtectionRule | Missing) -> dict[str, Any]:
     }
 
 
-def _review(branch: GiteaBranch, rule: ProtectionRule | Missing) -> dict[str, Any]:
+def _review(branch: GiteaBranch, rule: ProtectionRule | Missing) -> Leaves:
     required = branch.required_approvals
     return {
         "dismissStaleReviews": _said(rule, "dismiss_stale_approvals"),

@@ -6,7 +6,6 @@ The list of issues serves for that: its rows lack branches and repositories, and
 by time.
 """
 
-import zlib
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -15,7 +14,8 @@ import msgspec
 from factbook.clock import DAY
 from factbook.integrations import merge_times
 from factbook.integrations.gitea.answers import GiteaIssue, GiteaPullRequest, GiteaRepository
-from factbook.integrations.gitea.api import MOST_PAGES, PAGE, GiteaApi
+from factbook.integrations.gitea.api import MOST_PAGES, NO_TOTAL, PAGE, GiteaApi
+from factbook.integrations.integration import store_entry, stored_entry
 from factbook.integrations.merge_times import MergedPull
 from factbook.outbound import exceeds, note_exceeded, path
 from factbook.outbound.outcomes import Missing, Outcome, too_many
@@ -24,7 +24,6 @@ MOST_CLOSED: Final = MOST_PAGES * PAGE
 # A pull request that is deleted leaves the count when all are listed again.
 _KEPT_FOR: Final = 30 * DAY
 
-_NO_TOTAL: Final = Missing(Outcome.TRANSIENT, "no total in the answer")
 _CHANGED: Final = Missing(Outcome.TRANSIENT, "the list changed while it was read")
 _UNCOUNTABLE: Final = too_many(MOST_CLOSED, "closed pull requests to count")
 _TOO_MANY_PAGES: Final = too_many(MOST_PAGES, "pages of closed pull requests to count")
@@ -78,7 +77,7 @@ async def closed(api: GiteaApi, repository: GiteaRepository, cutoff: int) -> Clo
     recent = await _recent(api, repository, cutoff)
     if isinstance(recent, Missing):
         return recent
-    total = _NO_TOTAL if recent.total is None else recent.total
+    total = NO_TOTAL if recent.total is None else recent.total
     return Closed(recent.merged, total, await _count(api, repository, recent))
 
 
@@ -119,7 +118,7 @@ async def _count(api: GiteaApi, repository: GiteaRepository, recent: _Recent) ->
     if recent.whole:
         return _CHANGED if len(recent.pulls) < (total or 0) else len(recent.merged)
     key = f"merged:{api.host}/{repository.id}"
-    kept = _decode(await api.memory.get(key))
+    kept = await stored_entry(api.memory, key, _StoredMerges)
     uncountable = total is not None and total > MOST_CLOSED
     until = max(recent.updated)
     if kept and (uncountable or 0 <= api.now - kept.since < _KEPT_FOR):
@@ -129,13 +128,15 @@ async def _count(api: GiteaApi, repository: GiteaRepository, recent: _Recent) ->
         numbers = changed.union(kept.numbers)
         # Were there more merged than closed ones, some would have been deleted.
         if total is None or len(numbers) <= total:
-            await _keep(api, key, _StoredMerges(kept.since, until, sorted(numbers)), kept)
+            changes = _StoredMerges(kept.since, until, sorted(numbers))
+            if changes != kept:
+                await store_entry(api.memory, key, changes)
             return len(numbers)
     if uncountable:
         return _UNCOUNTABLE
     listed = await _numbers(api, repository, 0)
     if not isinstance(listed, Missing):
-        await _keep(api, key, _StoredMerges(api.now, until, sorted(listed)))
+        await store_entry(api.memory, key, _StoredMerges(api.now, until, sorted(listed)))
     return listed if isinstance(listed, Missing) else len(listed)
 
 
@@ -161,13 +162,6 @@ async def _numbers(api: GiteaApi, repository: GiteaRepository, since: int) -> se
     return {one.number for one in issues.rows if one.pull_request and one.pull_request.merged}
 
 
-async def _keep(
-    api: GiteaApi, key: str, new: _StoredMerges, old: _StoredMerges | None = None
-) -> None:
-    if new != old:
-        await api.memory.put(key, zlib.compress(msgspec.json.encode(new), level=1))
-
-
 def _merged(pull: GiteaPullRequest, merged_at: int) -> MergedPull:
     user = None if pull.user is None or pull.user.is_gone else pull.user
     return MergedPull(
@@ -179,13 +173,3 @@ def _merged(pull: GiteaPullRequest, merged_at: int) -> MergedPull:
         merged_at,
         merge_times.milliseconds(pull.updated_at),
     )
-
-
-def _decode(stored: bytes | None) -> _StoredMerges | None:
-    """The stored entry; None if this version cannot decode it."""
-    if stored is None:
-        return None
-    try:
-        return msgspec.json.decode(zlib.decompress(stored), type=_StoredMerges)
-    except (zlib.error, msgspec.DecodeError, UnicodeDecodeError):
-        return None

@@ -9,13 +9,12 @@ from functools import cached_property
 from typing import Any, Final
 
 from factbook.integrations import code_host, merge_times
-from factbook.integrations.code_host import Leaves
 from factbook.integrations.github import protection
 from factbook.integrations.github.answers import GithubBranch, RepositoryData, RuleNode
 from factbook.integrations.github.pages import MOST_COLLABORATORS, Bypasses, merged_pulls
 from factbook.integrations.github.protection import Classic
 from factbook.integrations.github.queries import COLLABORATORS, ISSUES, LANGUAGES, PULLS
-from factbook.integrations.integration import Collected
+from factbook.integrations.integration import Collected, Leaves
 from factbook.outbound.outcomes import UNUSABLE, Missing, Outcome, too_many
 
 CODEOWNERS: Final = frozenset({".github/CODEOWNERS", "CODEOWNERS", "docs/CODEOWNERS"})

@@ -10,7 +10,6 @@ from typing import Any, Final
 import msgspec
 
 from factbook.integrations import code_host, merge_times
-from factbook.integrations.code_host import Leaves
 from factbook.integrations.gitlab import rules
 from factbook.integrations.gitlab.answers import (
     HIDDEN,
@@ -24,7 +23,7 @@ from factbook.integrations.gitlab.answers import (
 )
 from factbook.integrations.gitlab.projects import MOST_MEMBERS, merged_pulls
 from factbook.integrations.gitlab.rules import ProjectRules
-from factbook.integrations.integration import Collected
+from factbook.integrations.integration import Collected, Leaves
 from factbook.outbound.outcomes import Missing, Outcome, too_many
 
 CODEOWNERS: Final = frozenset({"CODEOWNERS", "docs/CODEOWNERS", ".gitlab/CODEOWNERS"})
@@ -173,11 +172,6 @@ def _branch_protection(known: GitlabSnapshot) -> Leaves | Missing:
 def _signed(rule: PushRule) -> bool | Missing:
     demanded = rule.reject_unsigned_commits
     return NO_PREMIUM if demanded is msgspec.UNSET else bool(demanded)
-
-
-def _code_review(known: GitlabSnapshot) -> Leaves:
-    owners = code_host.codeowners(known.paths, CODEOWNERS, known.codeowners)
-    return {**_reviews(known), **owners}
 
 
 def _reviews(known: GitlabSnapshot) -> Leaves:

@@ -6,8 +6,8 @@ from typing import Annotated, Any, ClassVar, Final
 
 import msgspec
 
-from factbook.integrations.code_host import CodeHostOptions, no_annotation
-from factbook.integrations.locations import SourceLocation, annotations, location
+from factbook.integrations.code_host import CodeHostOptions
+from factbook.integrations.locations import SourceLocation, annotations, location, no_annotation
 from factbook.outbound.outcomes import Missing
 from factbook.settings.option_tables import about
 

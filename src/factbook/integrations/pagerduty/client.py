@@ -1,11 +1,11 @@
 """Collection from one account: all services in one batch, whatever their number."""
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from msgspec import UNSET
 
-from factbook.integrations.integration import Collected, Probe
+from factbook.integrations.integration import Collected, Leaves, Probe
 from factbook.integrations.pagerduty import analytics, incidents, services
 from factbook.integrations.pagerduty.analytics import IncidentFigures
 from factbook.integrations.pagerduty.answers import BAD_KEY, HEADERS, Service
@@ -33,7 +33,6 @@ PROBES: Final = (
     ),
 )
 _REFUSED: Final = frozenset({Outcome.DENIED, Outcome.FEATURE_OFF})
-Leaves = dict[str, Any]
 
 _NO_TYPE: Final = Missing(Outcome.NOT_APPLICABLE, "PagerDuty gives none for this service")
 

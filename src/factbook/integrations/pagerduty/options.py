@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Final
 
 from factbook.integrations.configuration import InstanceOptions
-from factbook.integrations.locations import annotations
-from factbook.outbound.outcomes import Missing, Outcome
+from factbook.integrations.locations import annotations, bad_annotation, no_annotation
+from factbook.outbound.outcomes import Missing
 from factbook.settings.option_tables import about
 
 SERVICE_ID: Final = "pagerduty.com/service-id"
@@ -56,17 +56,15 @@ def target(options: PagerdutyOptions, entity: Mapping[str, Any]) -> str | Missin
     known = annotations(entity)
     account = known.get(ACCOUNT)
     if options.account and account is not None and _text(account).lower() != options.account:
-        return Missing(Outcome.NO_ANNOTATION, "an account that is not configured")
+        return no_annotation("an account that is not configured")
     id_ = _text(known.get(SERVICE_ID)).upper()
     if _ID.fullmatch(id_):
         return id_
     if SERVICE_ID not in known and INTEGRATION_KEY in known:
-        return Missing(
-            Outcome.NO_ANNOTATION, f"an integration key names no service; {SERVICE_ID} does"
-        )
+        return no_annotation(f"an integration key names no service; {SERVICE_ID} does")
     if not id_:
-        return Missing(Outcome.NO_ANNOTATION, f"no {SERVICE_ID}")
-    return Missing(Outcome.BAD_ANNOTATION, f"{SERVICE_ID} is not the id of a service")
+        return no_annotation(f"no {SERVICE_ID}")
+    return bad_annotation(f"{SERVICE_ID} is not the id of a service")
 
 
 def _text(value: Any) -> str:

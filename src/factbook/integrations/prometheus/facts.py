@@ -3,15 +3,14 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
-from typing import Any, Final
+from typing import Final
 
-from factbook.integrations.integration import Collected
+from factbook.integrations.integration import Collected, Leaves
 from factbook.integrations.prometheus.alert_routes import Routing
 from factbook.integrations.prometheus.api import PrometheusRule, Sample, Series
 from factbook.integrations.prometheus.options import PrometheusOptions
 from factbook.outbound.outcomes import Missing, Outcome
 
-Leaves = dict[str, Any]
 # The moments of events, in seconds since the epoch, by service and alert.
 Events = Mapping[str, Mapping[str, set[int]]]
 

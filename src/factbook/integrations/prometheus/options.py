@@ -7,8 +7,8 @@ from typing import Annotated, Any, Final
 import msgspec
 
 from factbook.integrations.configuration import InstanceOptions
-from factbook.integrations.locations import annotations
-from factbook.outbound.outcomes import Missing, Outcome
+from factbook.integrations.locations import annotations, bad_annotation, no_annotation
+from factbook.outbound.outcomes import Missing
 from factbook.settings.option_tables import about, is_address
 
 SERVICE: Final = "prometheus.io/service"
@@ -93,10 +93,10 @@ def target(options: PrometheusOptions, entity: Mapping[str, Any]) -> str | Missi
     known = annotations(entity)
     found = known.get(SERVICE) or _among(known.get(LABELS), options.label)
     if not isinstance(found, str) or not found.strip():
-        return Missing(Outcome.NO_ANNOTATION, "no value of the service's label")
+        return no_annotation("no value of the service's label")
     value = found.strip()
     if len(value) > LONGEST or not value.isprintable():
-        return Missing(Outcome.BAD_ANNOTATION, "what the annotation holds is no value of a label")
+        return bad_annotation("what the annotation holds is no value of a label")
     return value
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from factbook.integrations.integration import Collected
+from factbook.integrations.integration import Collected, total
 from factbook.integrations.snyk.answers import SEVERITIES, Partial, SnykProject
 from factbook.integrations.snyk.organizations import Organization
 from factbook.integrations.snyk.targets import Selector
@@ -43,17 +43,7 @@ def collected(selector: Selector, found: Mapping[str, Organization | Missing]) -
     if isinstance(counts, Missing):
         nowhere = counts.outcome is Outcome.NO_ANNOTATION
         return Collected(missing={"" if nowhere else GROUP: counts})
-    return Collected.of({GROUP: {"total": _total(counts.values()), **counts}})
-
-
-def _total(counts: Iterable[int | Missing]) -> int | Missing:
-    """The sum, or the reason that one of the counts is unknown."""
-    total = 0
-    for count in counts:
-        if isinstance(count, Missing):
-            return count
-        total += count
-    return total
+    return Collected.of({GROUP: {"total": total(counts.values()), **counts}})
 
 
 def _sum(selector: Selector, found: Mapping[str, Organization | Missing]) -> Partial | Missing:
@@ -70,7 +60,7 @@ def _sum(selector: Selector, found: Mapping[str, Organization | Missing]) -> Par
     if missing := next((counts for counts in counted if isinstance(counts, Missing)), None):
         return missing
     partial = [counts for counts in counted if not isinstance(counts, Missing)]
-    return {severity: _total(counts[severity] for counts in partial) for severity in SEVERITIES}
+    return {severity: total(counts[severity] for counts in partial) for severity in SEVERITIES}
 
 
 def _selected(selector: Selector, known: list[Organization]) -> dict[str, SnykProject] | Missing:

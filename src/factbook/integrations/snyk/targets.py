@@ -9,9 +9,16 @@ from typing import Any, Final
 
 import msgspec
 
-from factbook.integrations.locations import SOURCE_LOCATION, annotations, location, slug
+from factbook.integrations.locations import (
+    SOURCE_LOCATION,
+    annotations,
+    bad_annotation,
+    location,
+    no_annotation,
+    slug,
+)
 from factbook.integrations.snyk.options import UUID, SnykOptions
-from factbook.outbound.outcomes import Missing, Outcome
+from factbook.outbound.outcomes import Missing
 
 ORG_IDS: Final = "snyk.io/org-ids"
 ORG_ID: Final = "snyk.io/org-id"
@@ -61,9 +68,9 @@ def target(options: SnykOptions, entity: Mapping[str, Any]) -> str | Missing:
     try:
         found = _selector(options, entity)
     except _NothingError as error:
-        return Missing(Outcome.NO_ANNOTATION, str(error))
+        return no_annotation(str(error))
     except _UnusableError as error:
-        return Missing(Outcome.BAD_ANNOTATION, str(error))
+        return bad_annotation(str(error))
     return msgspec.json.encode(found).decode()
 
 
