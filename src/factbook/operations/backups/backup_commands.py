@@ -9,8 +9,7 @@ from factbook.clock import Clock, now
 from factbook.errors import InputError
 from factbook.operations.backups import files, restoration
 from factbook.operations.backups.database_copy import Show
-from factbook.operations.backups.invalidation import settled
-from factbook.operations.backups.restoration import Restored
+from factbook.operations.backups.restoration import Restored, settled
 from factbook.settings import Settings
 from factbook.storage.database_url import sqlite_path
 

@@ -11,6 +11,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from factbook.audit import trail
+from factbook.audit.trail import COMMAND_LINE, AuditEntry, Caller
+from factbook.auth import invitations, sessions
 from factbook.backend import migrate
 from factbook.clock import SECOND
 from factbook.errors import ConflictError, InputError, UnavailableError
@@ -18,9 +21,9 @@ from factbook.events import store as events
 from factbook.operations.backups import database_copy, files
 from factbook.operations.backups.database_copy import Show
 from factbook.operations.backups.files import Note
-from factbook.operations.backups.invalidation import settled
-from factbook.storage import counters, open_database
+from factbook.storage import Transaction, counters, open_database
 from factbook.storage.migrations import names
+from factbook.webhooks import store as webhooks
 
 # What every connection to a SQLite file holds a lock on while it is open in WAL mode.
 # Source: https://www.sqlite.org/fileformat2.html, 1.6 the lock-byte page, and os_unix.c.
@@ -98,6 +101,25 @@ async def _made_current(url: str, now: int, above: int, what: str) -> list[str]:
     finally:
         await opened.close()
     return applied
+
+
+def settled(transaction: Transaction, now: int, *, above: int = 0, what: str = "") -> int:
+    """Restart the feed of events, end sessions and invitations, and return the feed's first place.
+
+    The places of events go on from `now`, in milliseconds, or from `above` where that is higher: no
+    event gets the id of an earlier one, as long as fewer than a thousand rows a second were
+    recorded. Readers with an older cursor get 410. Webhooks go on with the events from here on.
+    Sign-outs and used invitations since the backup are not undone.
+    """
+    place = events.restart(transaction, max(now, above))
+    webhooks.begin_at(transaction, place)
+    sessions.forget_everyone(transaction)
+    invitations.forget_everyone(transaction)
+    trail.append(
+        transaction,
+        trail.record(Caller(COMMAND_LINE, now), AuditEntry("database.restore", what, {})),
+    )
+    return place.position
 
 
 def _last_place(database: Path) -> int:
