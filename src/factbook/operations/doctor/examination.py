@@ -20,9 +20,8 @@ from factbook.operations.doctor import (
     integrations,
     key,
     machine,
-    migrations,
     runtime,
-    search,
+    schema,
 )
 from factbook.operations.doctor import postgresql as servers
 from factbook.operations.doctor import sqlite as files
@@ -142,13 +141,13 @@ class _Examination:
         if database.dialect == "postgresql":
             async for finding in servers.check(database, self._settings):
                 yield finding
-        usable, found = await migrations.check(database)
+        usable, found = await schema.applied(database)
         for finding in found:
             yield finding
         if not usable:
             return
         now = self._clock()
-        yield await search.check(database)
+        yield await schema.search_rows(database)
         if self._secret is not None:
             yield await key.fits(database, self._secret)
         registry = self._service.registry(database)
