@@ -8,6 +8,7 @@ import msgspec
 from factbook.audit import trail
 from factbook.audit.trail import AuditPosition, Record
 from factbook.clock import MINUTE, iso
+from factbook.schemas.audit import AuditLine, AuditRecord
 from factbook.storage import Database
 
 # A record has the time at which its write began. Later than this it is there, or the write failed.
@@ -47,15 +48,19 @@ def place(cursor: str) -> AuditPosition:
     return AuditPosition(int(at), id_)
 
 
-def shown(record: Record) -> dict[str, Any]:
+def shown(record: Record) -> AuditRecord:
     """A record as every interface shows it."""
-    detail = msgspec.Raw(record.detail.encode())
+    return AuditRecord(**_members(record))
+
+
+def _members(record: Record) -> dict[str, Any]:
+    detail = msgspec.Raw(record.detail)
     return {**record._asdict(), "at": iso(record.at), "detail": detail}
 
 
 def encoded(records: Sequence[Record]) -> bytes:
     """A line for each record, with the cursor to continue after it."""
-    listed = [{**shown(record), "cursor": cursor(record)} for record in records]
+    listed = [AuditLine(**_members(record), cursor=cursor(record)) for record in records]
     return msgspec.json.Encoder().encode_lines(listed)
 
 

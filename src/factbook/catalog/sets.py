@@ -14,6 +14,7 @@ from factbook.catalog.checks import Problem
 from factbook.catalog.push_rules import PushRules
 from factbook.catalog.ref import DEFAULT_NAMESPACE, EntityRef
 from factbook.errors import InputError, InvalidItemsError, PayloadTooLargeError
+from factbook.schemas.push import Notice
 
 _encode = msgspec.json.Encoder().encode
 
@@ -27,19 +28,11 @@ class Prepared(msgspec.Struct, frozen=True, gc=False):
     problems: str | None  # JSON of status.items
 
 
-class Warning(msgspec.Struct, frozen=True):
-    """Advice about an accepted item, reported to the client that pushed it."""
-
-    path: str
-    message: str
-    entity_ref: str = msgspec.field(name="entityRef")
-
-
 class PreparedPush(msgspec.Struct, frozen=True):
     """The entities of one push, in the order of the request."""
 
     items: list[Prepared]
-    warnings: list[Warning]
+    warnings: list[Notice]
 
 
 class Body(msgspec.Struct, forbid_unknown_fields=True):
@@ -109,7 +102,7 @@ class _Preparing:
         self._seen: dict[str, int | None] = {}
         self.items: list[Prepared] = []
         self.problems: list[dict[str, str]] = []
-        self.warnings: list[Warning] = []
+        self.warnings: list[Notice] = []
 
     def push(self) -> PreparedPush:
         if self.problems:
@@ -141,7 +134,7 @@ class _Preparing:
         stored = list(advice.parts(entity, ref.kind, bytes(item)))
         told = {path for path, _ in stored}
         for path, message in dropped + [each for each in missing if each[0] not in told] + stored:
-            self.warnings.append(Warning(_path(position, path), message, text))
+            self.warnings.append(Notice(_path(position, path), message, text))
         self.items.append(self._prepared(entity, text, missing))
 
     def _found(self, entity: Any) -> list[Problem]:

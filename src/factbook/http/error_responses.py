@@ -12,6 +12,7 @@ from factbook.errors import (
     UnavailableError,
 )
 from factbook.http.requests import Reply, Request, reply
+from factbook.schemas.errors import ErrorAnswer, ErrorDetails, ErrorRequest, ErrorStatus
 from factbook.telemetry.logs import without_secrets
 
 log = structlog.get_logger("factbook.api")
@@ -22,11 +23,11 @@ def rest(error: FactbookError, request: Request) -> Reply:
     _log_cause(error, request)
     # A client may have put a token where none belongs: in the query, say.
     message, url = without_secrets(error.message), without_secrets(request.url)
-    body = {
-        "error": {"name": error.name, "message": message, **error.details},
-        "request": {"method": request.method, "url": url},
-        "response": {"statusCode": error.status},
-    }
+    body = ErrorAnswer(
+        error=ErrorDetails(error.name, message, **error.details),
+        request=ErrorRequest(request.method, url),
+        response=ErrorStatus(error.status),
+    )
     # It quotes what was sent: no browser is to take it for anything but JSON.
     headers = {**error.headers(), "x-content-type-options": "nosniff"}
     return Reply(reply(body).body, error.status, headers)

@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET
 
 from factbook.api.openapi.parameter_types import Choice, Moment, Text
 from factbook.api.openapi.parameters import FACTS_LIMIT
@@ -10,7 +10,7 @@ from factbook.audit import json_lines, trail
 from factbook.audit.trail import ACTIONS, LONGEST
 from factbook.http.context import State
 from factbook.http.requests import Answer, Request, reply
-from factbook.schemas.common import Time, Wire
+from factbook.schemas.audit import AuditLine, AuditPage
 
 _PAGE = 100
 NDJSON: Final = "application/x-ndjson"
@@ -65,34 +65,6 @@ PARAMETERS: Final = (*_FILTERS, FACTS_LIMIT, CURSOR)
 EXPORT_PARAMETERS: Final = (*_FILTERS, AFTER)
 
 
-class AuditRecord(Wire):
-    """Something that was done, or was refused."""
-
-    id: str
-    at: Time
-    actor: str
-    action: str
-    object: str
-    outcome: str
-    status: int
-    address: str
-    token: str
-    detail: dict[str, Any]
-
-
-class AuditLine(AuditRecord):
-    """Something that was done, or was refused, on a line of its own."""
-
-    cursor: str
-
-
-class AuditPage(Wire):
-    """Records, newest first."""
-
-    records: list[AuditRecord]
-    next_cursor: str | UnsetType = UNSET
-
-
 async def list_records(request: Request, state: State) -> Answer[AuditPage]:
     """Audit records of writes and refusals, newest first.
 
@@ -103,8 +75,8 @@ async def list_records(request: Request, state: State) -> Answer[AuditPage]:
     limit = FACTS_LIMIT.of(request) or _PAGE
     await state.refusals.write()
     found, more = await trail.page(state.database, **asked, limit=limit)
-    records = [AuditRecord(**json_lines.shown(record)) for record in found]
-    return reply(AuditPage(records, json_lines.cursor(found[-1]) if more else UNSET))
+    next_cursor = json_lines.cursor(found[-1]) if more else UNSET
+    return reply(AuditPage([*map(json_lines.shown, found)], next_cursor))
 
 
 async def export(request: Request, state: State) -> Answer[AuditLine]:

@@ -215,7 +215,7 @@ async def _put_one(
     )
     written = _note(request, state, name, outcome)
     shown = msgspec.structs.asdict(_item(_written(item, name, written)))
-    return reply(schemas.WrittenItem(**shown, warnings=_notices(push) or None))
+    return reply(schemas.WrittenItem(**shown, warnings=push.warnings or None))
 
 
 def _etag(revision: int) -> dict[str, str]:
@@ -244,11 +244,9 @@ def _difference(
             revision=plan.set.revision if plan.set else 0,
             changes=schemas.Changes(**plan.changes),
             difference=[
-                schemas.Difference(one["entityRef"], one["change"])
-                for one in plan.difference()
-                if request.may_read or one["entityRef"] in sent
+                one for one in plan.difference() if request.may_read or one.entity_ref in sent
             ],
-            warnings=_notices(push),
+            warnings=push.warnings,
         )
     )
 
@@ -258,7 +256,7 @@ def _answer(
 ) -> Answer[schemas.Pushed]:
     written = _note(request, state, name, outcome)
     changes = schemas.Changes(**outcome.plan.changes)
-    head = schemas.Pushed(name, written.revision, changes, _notices(push), [])
+    head = schemas.Pushed(name, written.revision, changes, push.warnings, [])
 
     async def items() -> AsyncIterator[Iterable[StoredItem]]:
         yield (_written(item, name, written) for item in push.items)
@@ -275,10 +273,6 @@ def _note(
     state.metrics.pushed(changes)
     log.info("set.pushed", set=name, revision=written.revision, actor=request.actor, **changes)
     return written
-
-
-def _notices(push: PreparedPush) -> list[schemas.Notice]:
-    return [schemas.Notice(one.path, one.message, one.entity_ref) for one in push.warnings]
 
 
 def _written(item: Prepared, name: str | None, written: WriteResult) -> StoredItem:

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from factbook.catalog.sets import Prepared
 from factbook.errors import ConflictError, PreconditionFailedError
+from factbook.schemas.push import Difference
 from factbook.storage import Transaction
 
 OUTSIDE = "no set"  # who owns an entity that was pushed outside any set
@@ -81,7 +82,7 @@ class WritePlan:
         """True if nothing changes."""
         return not (self.added or self.taken or self.updated or self.removed)
 
-    def difference(self) -> list[dict[str, str]]:
+    def difference(self) -> list[Difference]:
         """Each entity that changes, with the kind of change."""
         groups = (
             ("added", [item.ref for item in self.added]),
@@ -89,7 +90,7 @@ class WritePlan:
             ("updated", [item.ref for item, _ in self.updated]),
             ("removed", [item.ref for item in self.removed]),
         )
-        return [{"entityRef": ref, "change": change} for change, refs in groups for ref in refs]
+        return [Difference(ref, change) for change, refs in groups for ref in refs]
 
 
 def set_row(transaction: Transaction, name: str) -> SetRow:

@@ -1,0 +1,35 @@
+"""Records of the audit log as they are read."""
+
+from typing import Any
+
+from msgspec import UNSET, UnsetType
+
+from factbook.schemas.common import Time, Wire
+
+
+class AuditRecord(Wire):
+    """Something that was done, or was refused."""
+
+    id: str
+    at: Time
+    actor: str
+    action: str
+    object: str
+    outcome: str
+    status: int
+    address: str
+    token: str
+    detail: dict[str, Any]
+
+
+class AuditLine(AuditRecord):
+    """Something that was done, or was refused, on a line of its own."""
+
+    cursor: str
+
+
+class AuditPage(Wire):
+    """Records, newest first."""
+
+    records: list[AuditRecord]
+    next_cursor: str | UnsetType = UNSET
