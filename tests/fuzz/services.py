@@ -221,7 +221,7 @@ TARGETS = (
         ("settings.option_tables.read", "settings.option_tables.read_table"),
         share=10,
     ),
-    Target("openid", provider, ("auth.oidc.fetch.decoded",), share=6, examples=10),
+    Target("openid", provider, ("auth.oidc.provider.decoded",), share=6, examples=10),
     Target("git", git, (), share=40),
     Target("git-tree", repository, (), share=20),
     Target("kept", kept, (), share=10),

@@ -21,9 +21,9 @@ from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from factbook.auth.oidc.client import OpenID
-from factbook.auth.oidc.fetch import MOST_BYTES, MOST_SECONDS
 from factbook.auth.oidc.identity import Identity
 from factbook.auth.oidc.options import configured
+from factbook.auth.oidc.provider import MOST_BYTES, MOST_SECONDS
 from factbook.errors import SignInError
 from factbook.outbound.sender import Sender
 from tests.service import Time

@@ -7,7 +7,7 @@ import pytest
 from starlette.responses import JSONResponse
 
 from factbook.auth.oidc.client import connected
-from factbook.auth.oidc.fetch import MOST_BYTES
+from factbook.auth.oidc.provider import MOST_BYTES
 from factbook.clock import HOUR, MINUTE, SECOND
 from factbook.errors import SignInError
 from factbook.settings import Settings

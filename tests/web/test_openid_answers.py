@@ -6,8 +6,8 @@ import pytest
 from starlette.responses import JSONResponse, RedirectResponse, Response
 
 from factbook.auth.oidc.attempt import Attempt
-from factbook.auth.oidc.fetch import MOST_BYTES
 from factbook.auth.oidc.identity import Identity
+from factbook.auth.oidc.provider import MOST_BYTES
 from factbook.errors import SignInError
 from tests.web.openid_provider import (
     DISCOVERY,

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from factbook.datasources.registry import Registry
     from factbook.facts.datasource import DataSource
     from factbook.http.admission import RateLimit
+    from factbook.http.audit import Refusals
     from factbook.http.pipeline import IncompleteAnswers
-    from factbook.http.refusal_log import Refusals
     from factbook.http.trusted_hosts import Hosts
     from factbook.tools import Tool
     from factbook.webhooks import Post

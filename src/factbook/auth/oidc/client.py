@@ -4,26 +4,36 @@ Heavy to import: only for a service with a provider. The modules that a page nee
 `identity` and `options`, are light.
 """
 
+import base64
 import hmac
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
+from urllib.parse import quote_plus
 
 import msgspec
+from authlib.oauth2.rfc6749.parameters import prepare_grant_uri, prepare_token_request
+from authlib.oauth2.rfc7636 import create_s256_code_challenge
 
 from factbook.auth.oidc import token as id_token
 from factbook.auth.oidc.attempt import LIFETIME, Attempt
-from factbook.auth.oidc.fetch import HEADERS, Fetch, GuardedFetch, decoded
 from factbook.auth.oidc.identity import Identity, identity_of
 from factbook.auth.oidc.options import ProviderOptions, configured
-from factbook.auth.oidc.provider import DiscoveryDocument, Provider
-from factbook.auth.oidc.requests import authorization_url, token_request
+from factbook.auth.oidc.provider import (
+    HEADERS,
+    DiscoveryDocument,
+    Fetch,
+    GuardedFetch,
+    Provider,
+    decoded,
+)
 from factbook.auth.oidc.token import Expected, NoKeyError, Signed
 from factbook.clock import Clock, now
 from factbook.errors import SignInError
 from factbook.outbound import HostReply
 from factbook.settings import Settings
 
+_FORM: Final = {**HEADERS, "content-type": "application/x-www-form-urlencoded"}
 # The codes of RFC 6749 and OpenID Connect Core 1.0; no other text of an answer is repeated.
 _CODES: Final = frozenset(
     {
@@ -82,7 +92,7 @@ class OpenID:
         document = await self._provider.document()
         state, nonce, code_verifier = (secrets.token_urlsafe(32) for _ in range(3))
         attempt = Attempt(state, nonce, code_verifier, self._clock() + LIFETIME)
-        return authorization_url(document, self.options, attempt, redirect_uri), attempt
+        return _authorization_url(document, self.options, attempt, redirect_uri), attempt
 
     async def finish(
         self, attempt: Attempt, query: Mapping[str, str], redirect_uri: str
@@ -112,7 +122,7 @@ class OpenID:
     async def _tokens(
         self, document: DiscoveryDocument, attempt: Attempt, redirect_uri: str, code: str
     ) -> _TokenResponse:
-        headers, body = token_request(document, self.options, attempt, redirect_uri, code)
+        headers, body = _token_request(document, self.options, attempt, redirect_uri, code)
         reply = await self._fetch("POST", document.token_endpoint, headers, body)
         if reply.status in {400, 401, 403}:
             raise SignInError(f"The provider did not take the code{_told(_error_in(reply))}.")
@@ -161,6 +171,63 @@ def connected(settings: Settings, clock: Clock = now) -> OpenID | None:
         return None
     fetch = GuardedFetch(settings)
     return OpenID(options, fetch, clock, fetch.aclose)
+
+
+def _authorization_url(
+    document: DiscoveryDocument, options: ProviderOptions, attempt: Attempt, redirect_uri: str
+) -> str:
+    """Address for the browser to sign in at (OpenID Connect Core 1.0, 3.1.2.1; RFC 7636)."""
+    url: str = prepare_grant_uri(
+        document.authorization_endpoint,
+        options.client_id,
+        "code",
+        redirect_uri,
+        options.scopes,
+        attempt.state,
+        nonce=attempt.nonce,
+        code_challenge=create_s256_code_challenge(attempt.code_verifier),
+        code_challenge_method="S256",
+    )
+    return url
+
+
+def _token_request(
+    document: DiscoveryDocument,
+    options: ProviderOptions,
+    attempt: Attempt,
+    redirect_uri: str,
+    code: str,
+) -> tuple[dict[str, str], bytes]:
+    """Headers and body that exchange a code for tokens (as above, 3.1.3.1).
+
+    Raises SignInError when the provider supports no known method of client authentication.
+    """
+    headers, more = _credential(document, options)
+    body: str = prepare_token_request(
+        "authorization_code",
+        "",
+        redirect_uri,
+        code=code,
+        code_verifier=attempt.code_verifier,
+        **more,
+    )
+    return {**_FORM, **headers}, body.encode()
+
+
+def _credential(
+    document: DiscoveryDocument, options: ProviderOptions
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Client authentication, as headers and as form parameters (RFC 6749, 2.3.1)."""
+    if not options.client_secret:
+        return {}, {"client_id": options.client_id}
+    ways = document.token_endpoint_auth_methods_supported
+    if "client_secret_basic" in ways:
+        # Both are encoded as in a form first, which Authlib's own leaves out.
+        pair = f"{quote_plus(options.client_id)}:{quote_plus(options.client_secret)}"
+        return {"authorization": f"Basic {base64.b64encode(pair.encode()).decode()}"}, {}
+    if "client_secret_post" in ways:
+        return {}, {"client_id": options.client_id, "client_secret": options.client_secret}
+    raise SignInError("The provider supports no known way to send the client's secret.")
 
 
 def _code(query: Mapping[str, str], document: DiscoveryDocument) -> str:

@@ -207,9 +207,8 @@ async def _provider(settings: Settings, clock: Clock) -> AsyncIterator[Finding]:
     if not settings.openid:
         return
     # Heavy to import, and few configure a provider.
-    from factbook.auth.oidc.fetch import GuardedFetch  # noqa: PLC0415
     from factbook.auth.oidc.options import configured  # noqa: PLC0415
-    from factbook.auth.oidc.provider import Provider  # noqa: PLC0415
+    from factbook.auth.oidc.provider import GuardedFetch, Provider  # noqa: PLC0415
 
     try:
         options = configured(settings.openid)
