@@ -51,16 +51,16 @@ class Reply(NamedTuple):
     cookies: tuple[str, ...] = ()  # each a value of Set-Cookie
 
 
-class Answer(Reply, Generic[A]):
+class JsonReply(Reply, Generic[A]):
     """A reply whose body is JSON of this type, which describes it to clients."""
 
     __slots__ = ()
 
 
-def reply(value: T, status: int = 200, **headers: str) -> Answer[T]:
+def reply(value: T, status: int = 200, **headers: str) -> JsonReply[T]:
     """Encode a value as a JSON reply; header names are written with underscores."""
     named = {name.replace("_", "-"): text for name, text in headers.items()}
-    return Answer(msgspec.json.encode(value), status, named)
+    return JsonReply(msgspec.json.encode(value), status, named)
 
 
 def stored(document: str | bytes) -> Any:

@@ -10,9 +10,11 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from factbook.storage.observation import Running
+if TYPE_CHECKING:
+    # Handlers import the metrics, and need no observer of the database.
+    from factbook.storage.observation import Running
 
 _SECONDS: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 60)
 _BOUNDS: Final = (*(str(bound) for bound in _SECONDS), "+Inf")
@@ -76,7 +78,7 @@ class Load:
         return sum(one.begun is None for one in self.open)
 
     @contextmanager
-    def write(self) -> Iterator[Running]:
+    def write(self) -> Iterator["Running"]:
         """Measure a write from the moment it is asked for."""
         this = _Write()
         self.open.add(this)

@@ -9,7 +9,7 @@ from factbook.api.openapi.parameters import FACTS_LIMIT
 from factbook.audit import json_lines, trail
 from factbook.audit.trail import ACTIONS, LONGEST
 from factbook.http.context import State
-from factbook.http.requests import Answer, Request, reply
+from factbook.http.requests import JsonReply, Request, reply
 from factbook.schemas.audit import AuditLine, AuditPage
 
 _PAGE = 100
@@ -65,7 +65,7 @@ PARAMETERS: Final = (*_FILTERS, FACTS_LIMIT, CURSOR)
 EXPORT_PARAMETERS: Final = (*_FILTERS, AFTER)
 
 
-async def list_records(request: Request, state: State) -> Answer[AuditPage]:
+async def list_records(request: Request, state: State) -> JsonReply[AuditPage]:
     """Audit records of writes and refusals, newest first.
 
     `status` is that of the answer over HTTP, 0 on the command line; `token` is the id of the token.
@@ -79,7 +79,7 @@ async def list_records(request: Request, state: State) -> Answer[AuditPage]:
     return reply(AuditPage([*map(json_lines.shown, found)], next_cursor))
 
 
-async def export(request: Request, state: State) -> Answer[AuditLine]:
+async def export(request: Request, state: State) -> JsonReply[AuditLine]:
     """Audit records of writes and refusals as JSON lines, oldest first, from one snapshot.
 
     A line is a record with its `cursor`. A record has the time at which its write began: who goes
@@ -88,7 +88,7 @@ async def export(request: Request, state: State) -> Answer[AuditLine]:
     asked = _asked(request, AFTER)
     await state.refusals.write()
     lines = json_lines.lines(state.database, **asked)
-    return Answer(lines, content_type=NDJSON.encode())
+    return JsonReply(lines, content_type=NDJSON.encode())
 
 
 def _asked(request: Request, place: Text) -> dict[str, Any]:

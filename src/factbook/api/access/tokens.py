@@ -10,7 +10,7 @@ from factbook.auth.tokens import StoredToken
 from factbook.clock import iso, iso_or_none
 from factbook.http import audit
 from factbook.http.context import HandlerContext
-from factbook.http.requests import Answer, Reply, Request, reply
+from factbook.http.requests import JsonReply, Reply, Request, reply
 from factbook.schemas import patterns
 from factbook.schemas.tokens import MadeToken, PermissionName, Token, Tokens
 
@@ -39,7 +39,7 @@ class NewToken(msgspec.Struct, forbid_unknown_fields=True):
     ] = tokens.DEFAULT_LIFETIME
 
 
-async def create(request: Request, state: HandlerContext) -> Answer[MadeToken]:
+async def create(request: Request, state: HandlerContext) -> JsonReply[MadeToken]:
     """Make a token for the caller's user; its value is in this answer and never again."""
     asked: NewToken = await request.json(NewToken)
     caller = request.token
@@ -64,7 +64,7 @@ async def create(request: Request, state: HandlerContext) -> Answer[MadeToken]:
     return reply(MadeToken(**msgspec.structs.asdict(_shown(token)), value=value), 201)
 
 
-async def list_all(request: Request, state: HandlerContext) -> Answer[Tokens]:
+async def list_all(request: Request, state: HandlerContext) -> JsonReply[Tokens]:
     """Every token that was not revoked, without its value."""
     return reply(Tokens([_shown(token) for token in await tokens.listed(state.database)]))
 

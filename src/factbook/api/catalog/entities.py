@@ -24,7 +24,7 @@ from factbook.catalog.store.sort_order import SortField
 from factbook.errors import NotFoundError
 from factbook.http import audit
 from factbook.http.context import HandlerContext
-from factbook.http.requests import Answer, Reply, Request
+from factbook.http.requests import JsonReply, Reply, Request
 from factbook.schemas.common import AnyRef, FieldPath, Predicate
 from factbook.schemas.entities import Ancestry, EntitiesByRefs, Entity, EntityParts
 
@@ -42,13 +42,13 @@ class Refs(msgspec.Struct, forbid_unknown_fields=True):
     query: Predicate | UnsetType = UNSET
 
 
-async def list_entities(request: Request, state: HandlerContext) -> Answer[list[EntityParts]]:
+async def list_entities(request: Request, state: HandlerContext) -> JsonReply[list[EntityParts]]:
     """Entities as a bare array; whole, or a page with a Link to the next."""
     projection = Projection.of(FIELDS.of(request))
     query = Query(filters.parse(FILTER.of(request)), _orders(ORDER.of(request)))
     limit, offset, after = LIMIT.of(request), OFFSET.of(request), AFTER.of(request)
     if limit is None and offset is None and after is None:
-        return Answer(_all(state, query, projection))
+        return JsonReply(_all(state, query, projection))
     cursor = _continued(after, query.order) if after is not None else None
     page_size = limit or (cursor.limit if cursor else LIMIT.most)
     found = await entity_query.page(
@@ -64,21 +64,21 @@ async def list_entities(request: Request, state: HandlerContext) -> Answer[list[
     if found.after:
         public_url = state.settings.public_url or ""
         headers["link"] = _next_link(request, public_url, AfterCursor(page_size, found.places[-1]))
-    return Answer(array(found.items, projection), headers=headers)
+    return JsonReply(array(found.items, projection), headers=headers)
 
 
-async def get_by_name(request: Request, state: HandlerContext) -> Answer[Entity]:
+async def get_by_name(request: Request, state: HandlerContext) -> JsonReply[Entity]:
     """One entity by kind, namespace and name."""
     found = await _named(request, state)
-    return Answer(found.render().encode())
+    return JsonReply(found.render().encode())
 
 
-async def get_ancestry(request: Request, state: HandlerContext) -> Answer[Ancestry]:
+async def get_ancestry(request: Request, state: HandlerContext) -> JsonReply[Ancestry]:
     """The origin of an entity: itself alone, as it was pushed and not found through another."""
     found = await _named(request, state)
     item = f'{{"entity":{found.render()},"parentEntityRefs":[]}}'
     ref = msgspec.json.encode(found.ref).decode()
-    return Answer(f'{{"rootEntityRef":{ref},"items":[{item}]}}'.encode())
+    return JsonReply(f'{{"rootEntityRef":{ref},"items":[{item}]}}'.encode())
 
 
 async def _named(request: Request, state: HandlerContext) -> StoredEntity:
@@ -91,13 +91,13 @@ async def _named(request: Request, state: HandlerContext) -> StoredEntity:
     return found
 
 
-async def get_by_uid(request: Request, state: HandlerContext) -> Answer[Entity]:
+async def get_by_uid(request: Request, state: HandlerContext) -> JsonReply[Entity]:
     """One entity by its uid."""
     uid = request.parameter("uid")
     found = await by_ref.entity_by_uid(state.database, uid)
     if found is None:
         raise NotFoundError(f"No entity with uid {uid}")
-    return Answer(found.render().encode())
+    return JsonReply(found.render().encode())
 
 
 async def delete_by_uid(request: Request, state: HandlerContext) -> Reply:
@@ -113,14 +113,16 @@ async def delete_by_uid(request: Request, state: HandlerContext) -> Reply:
     return Reply(status=204)
 
 
-async def get_by_refs(request: Request, state: HandlerContext) -> Answer[EntitiesByRefs]:
+async def get_by_refs(request: Request, state: HandlerContext) -> JsonReply[EntitiesByRefs]:
     """Entities in the order of the references, null for each that there is not."""
     limit = min(_LARGEST_LIST, state.settings.max_body_bytes)
     async with state.admission.room_for_body(request, limit):
         return await _by_refs(await request.json(Refs, limit), request, state)
 
 
-async def _by_refs(asked: Refs, request: Request, state: HandlerContext) -> Answer[EntitiesByRefs]:
+async def _by_refs(
+    asked: Refs, request: Request, state: HandlerContext
+) -> JsonReply[EntitiesByRefs]:
     projection = Projection.of(asked.fields)
     wanted = [str(refs.parse(text)) for text in asked.entity_refs]
     condition = filters.parse(FILTER.of(request))
@@ -131,7 +133,7 @@ async def _by_refs(asked: Refs, request: Request, state: HandlerContext) -> Answ
         projection.apply(stored.render()) if (stored := found.get(ref)) else b"null"
         for ref in wanted
     ]
-    return Answer(b'{"items":[' + b",".join(rendered) + b"]}")
+    return JsonReply(b'{"items":[' + b",".join(rendered) + b"]}")
 
 
 def _orders(texts: list[str]) -> list[SortField]:

@@ -10,7 +10,7 @@ from factbook.catalog.store import facets
 from factbook.catalog.store.conditions import EVERYTHING, Condition
 from factbook.catalog.store.facets import Facet
 from factbook.http.context import HandlerContext
-from factbook.http.requests import Answer, Request, offloaded, reply
+from factbook.http.requests import JsonReply, Request, offloaded, reply
 from factbook.schemas.common import Predicate
 from factbook.schemas.entities import FacetValue, FacetValues
 
@@ -22,12 +22,12 @@ class Facets(Struct, forbid_unknown_fields=True):
     query: Predicate | UnsetType = UNSET
 
 
-async def get_facets(request: Request, state: HandlerContext) -> Answer[FacetValues]:
+async def get_facets(request: Request, state: HandlerContext) -> JsonReply[FacetValues]:
     """The values of some paths, with the number of entities that have each, by filter."""
     return await _answer(state, FACET.of(request), filters.parse(FILTER.of(request)))
 
 
-async def post_facets(request: Request, state: HandlerContext) -> Answer[FacetValues]:
+async def post_facets(request: Request, state: HandlerContext) -> JsonReply[FacetValues]:
     """The values of some paths, with the number of entities that have each, by predicate."""
     body: Facets = await request.json(Facets)
     condition = EVERYTHING if body.query is UNSET else predicates.parse(body.query)
@@ -36,15 +36,15 @@ async def post_facets(request: Request, state: HandlerContext) -> Answer[FacetVa
 
 async def _answer(
     state: HandlerContext, keys: list[str], condition: Condition
-) -> Answer[FacetValues]:
+) -> JsonReply[FacetValues]:
     found = {}
     for key in keys:
         found[key] = await facets.facet(state.database, key, condition)
-    answer: Answer[FacetValues] = await offloaded(_rendered, found)
+    answer: JsonReply[FacetValues] = await offloaded(_rendered, found)
     return answer
 
 
-def _rendered(found: dict[str, list[Facet]]) -> Answer[FacetValues]:
+def _rendered(found: dict[str, list[Facet]]) -> JsonReply[FacetValues]:
     shown = {
         key: [FacetValue(item.value, item.entities) for item in values]
         for key, values in found.items()

@@ -6,7 +6,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from factbook.errors import NotFoundError, UnsupportedError
 from factbook.http.context import HandlerContext
-from factbook.http.requests import Answer, Reply, Request, reply
+from factbook.http.requests import JsonReply, Reply, Request, reply
 from factbook.schemas.common import Wire
 from factbook.schemas.entities import PageInfo
 
@@ -46,12 +46,14 @@ class LocationPage(Wire):
     page_info: PageInfo
 
 
-async def list_locations(request: Request, state: HandlerContext) -> Answer[list[ListedLocation]]:
+async def list_locations(
+    request: Request, state: HandlerContext
+) -> JsonReply[list[ListedLocation]]:
     """Every location: none, as entities are pushed."""
     return reply([])
 
 
-async def query_locations(request: Request, state: HandlerContext) -> Answer[LocationPage]:
+async def query_locations(request: Request, state: HandlerContext) -> JsonReply[LocationPage]:
     """Every location that a query finds: none, as entities are pushed."""
     await request.json(LocationQuery)
     return reply(LocationPage([], 0, PageInfo()))

@@ -33,7 +33,7 @@ from factbook.catalog.store.entity_query import Query, ResultPage
 from factbook.catalog.store.sort_order import SortField
 from factbook.errors import InputError
 from factbook.http.context import HandlerContext
-from factbook.http.requests import Answer, Request, decode
+from factbook.http.requests import JsonReply, Request, decode
 from factbook.schemas import patterns
 from factbook.schemas.common import FieldPath, Predicate
 from factbook.schemas.entities import EntityPage, PageInfo
@@ -67,7 +67,7 @@ class _QueryRequest(Struct):
     continued: bool = False
 
 
-async def get_by_query(request: Request, state: HandlerContext) -> Answer[EntityPage]:
+async def get_by_query(request: Request, state: HandlerContext) -> JsonReply[EntityPage]:
     """Entities page by page, by filter and text.
 
     Entities that lack an order field come last, in both directions, and are counted.
@@ -92,7 +92,7 @@ async def get_by_query(request: Request, state: HandlerContext) -> Answer[Entity
     return await _answer(state, _continued(asked, CURSOR_TEXT.of(request)), projection)
 
 
-async def post_by_query(request: Request, state: HandlerContext) -> Answer[EntityPage]:
+async def post_by_query(request: Request, state: HandlerContext) -> JsonReply[EntityPage]:
     """Entities page by page, by predicate and text.
 
     Entities that lack an order field come last, in both directions, and are counted.
@@ -123,7 +123,7 @@ def _continued(asked: _QueryRequest, cursor: str | None) -> _QueryRequest:
 
 async def _answer(
     state: HandlerContext, asked: _QueryRequest, projection: Projection
-) -> Answer[EntityPage]:
+) -> JsonReply[EntityPage]:
     question = asked.question
     condition = _condition(question)
     query = Query(
@@ -140,7 +140,9 @@ async def _answer(
     head = msgspec.json.encode(question.total_items)
     pages = msgspec.json.encode(_page_info(asked, found))
     items = array(found.items, projection)
-    return Answer(b'{"items":' + items + b',"totalItems":' + head + b',"pageInfo":' + pages + b"}")
+    return JsonReply(
+        b'{"items":' + items + b',"totalItems":' + head + b',"pageInfo":' + pages + b"}"
+    )
 
 
 def _condition(question: QueryCursor) -> Condition:

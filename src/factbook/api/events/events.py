@@ -12,7 +12,7 @@ from factbook.events import store
 from factbook.events.event import TYPES, FeedPosition
 from factbook.events.store import EventFilter, FeedPage
 from factbook.http.context import HandlerContext
-from factbook.http.requests import Answer, Request, reply
+from factbook.http.requests import JsonReply, Request, reply
 from factbook.schemas import patterns
 from factbook.schemas.events import Event, Events
 
@@ -57,7 +57,7 @@ WAIT: Final = Integer(
 PARAMETERS: Final = (AFTER, TYPE, SET, SOURCE, ENTITY, FACTS_LIMIT, WAIT)
 
 
-async def list_events(request: Request, state: HandlerContext) -> Answer[Events]:
+async def list_events(request: Request, state: HandlerContext) -> JsonReply[Events]:
     """Events, the oldest first.
 
     A page may hold few events, or none, while there are `more`: it looks at a bounded part of the

@@ -9,7 +9,7 @@ from factbook.api.openapi.parameter_types import PathPart
 from factbook.clock import iso, iso_or_none
 from factbook.http import audit
 from factbook.http.context import WebhookContext
-from factbook.http.requests import Answer, Reply, Request, reply
+from factbook.http.requests import JsonReply, Reply, Request, reply
 from factbook.schemas.events import (
     MadeWebhook,
     NewWebhook,
@@ -26,13 +26,13 @@ _LARGEST: Final = 16 * 1024
 ID: Final = PathPart(name="id", description="The webhook's id.", format="webhook-id")
 
 
-async def list_all(request: Request, state: WebhookContext) -> Answer[Webhooks]:
+async def list_all(request: Request, state: WebhookContext) -> JsonReply[Webhooks]:
     """Every webhook, without its secret, and of its address the scheme and host alone."""
     found = await webhooks.listed(state.database)
     return reply(Webhooks([_shown(one) for one in found]))
 
 
-async def get(request: Request, state: WebhookContext) -> Answer[WebhookDetail]:
+async def get(request: Request, state: WebhookContext) -> JsonReply[WebhookDetail]:
     """A webhook, and what could not be delivered to it."""
     found, lost = await webhooks.one(state.database, ID.of(request))
     undelivered = [
@@ -42,7 +42,7 @@ async def get(request: Request, state: WebhookContext) -> Answer[WebhookDetail]:
     return reply(WebhookDetail(**asdict(_shown(found)), undelivered=undelivered))
 
 
-async def create(request: Request, state: WebhookContext) -> Answer[MadeWebhook]:
+async def create(request: Request, state: WebhookContext) -> JsonReply[MadeWebhook]:
     """Send every event from now on to an address.
 
     The secret and the whole address are in this answer and never again.
@@ -71,13 +71,13 @@ async def delete(request: Request, state: WebhookContext) -> Reply:
     return Reply(status=204)
 
 
-async def enable(request: Request, state: WebhookContext) -> Answer[Webhook]:
+async def enable(request: Request, state: WebhookContext) -> JsonReply[Webhook]:
     """Send to a webhook again, beginning with what could not be delivered."""
     write = audit.writing(request, state, audit.of_webhook("webhook.enable"))
     return reply(_shown(await webhooks.enable(ID.of(request), now=state.clock(), write=write)))
 
 
-async def test(request: Request, state: WebhookContext) -> Answer[TriedWebhook]:
+async def test(request: Request, state: WebhookContext) -> JsonReply[TriedWebhook]:
     """Send a message of the type `webhook.test` now, once, and say what came of it."""
     tried = await webhooks.try_out(
         state.database, state.post, state.token_key, ID.of(request), state.clock()

@@ -27,7 +27,7 @@ from factbook.clock import iso
 from factbook.errors import InputError, NotFoundError
 from factbook.http import audit
 from factbook.http.context import HandlerContext
-from factbook.http.requests import Answer, Reply, Request, listed, offloaded, reply, stored
+from factbook.http.requests import JsonReply, Reply, Request, listed, offloaded, reply, stored
 from factbook.schemas import push as schemas
 
 log = structlog.get_logger("factbook.push")
@@ -36,7 +36,7 @@ _PAGE = 1000
 _Pushed = schemas.Pushed | schemas.Tried
 
 
-async def put_set(request: Request, state: HandlerContext) -> Answer[_Pushed]:
+async def put_set(request: Request, state: HandlerContext) -> JsonReply[_Pushed]:
     """Make the items of the body the whole content of a set."""
     name, terms = SET_ID.new(request), (_guards(request), DRY_RUN.of(request))
     async with state.admission.room_for_body(request, state.settings.max_body_bytes):
@@ -48,7 +48,7 @@ async def put_set(request: Request, state: HandlerContext) -> Answer[_Pushed]:
         return await _replace(request, state, name, push, terms, "set.push")
 
 
-async def delete_set(request: Request, state: HandlerContext) -> Answer[_Pushed]:
+async def delete_set(request: Request, state: HandlerContext) -> JsonReply[_Pushed]:
     """Remove every entity of a set; the same as replacing it with nothing."""
     name, terms = SET_ID.of(request), (_guards(request), DRY_RUN.of(request))
     return await _replace(request, state, name, PreparedPush([], []), terms, "set.delete")
@@ -61,7 +61,7 @@ async def _replace(
     push: PreparedPush,
     terms: tuple[Guards, bool],
     action: str,
-) -> Answer[_Pushed]:
+) -> JsonReply[_Pushed]:
     guards, dry_run = terms
     outcome = await stored_sets.replace(
         state.database,
@@ -78,17 +78,17 @@ async def _replace(
     return _answer(request, state, name, push, outcome)
 
 
-async def post_to_set(request: Request, state: HandlerContext) -> Answer[schemas.WrittenItem]:
+async def post_to_set(request: Request, state: HandlerContext) -> JsonReply[schemas.WrittenItem]:
     """Add or update the one entity of the body in a set."""
     return await _put_one(request, state, SET_ID.new(request))
 
 
-async def post_entity(request: Request, state: HandlerContext) -> Answer[schemas.WrittenItem]:
+async def post_entity(request: Request, state: HandlerContext) -> JsonReply[schemas.WrittenItem]:
     """Add or update the one entity of the body outside any set."""
     return await _put_one(request, state, None)
 
 
-async def list_sets(request: Request, state: HandlerContext) -> Answer[schemas.Sets]:
+async def list_sets(request: Request, state: HandlerContext) -> JsonReply[schemas.Sets]:
     """Every set that has items."""
     found = [
         schemas.SetSummary(
@@ -99,14 +99,14 @@ async def list_sets(request: Request, state: HandlerContext) -> Answer[schemas.S
     return reply(schemas.Sets(found))
 
 
-async def get_set(request: Request, state: HandlerContext) -> Answer[schemas.SetPage]:
+async def get_set(request: Request, state: HandlerContext) -> JsonReply[schemas.SetPage]:
     """A set as its last push answered it; whole, or `limit` items from `cursor` on."""
     name = SET_ID.of(request)
     limit, cursor = LIMIT.of(request), CURSOR.of(request)
     if limit is None and cursor is None:
         content = await stored_sets.content(state.database, name)
         head = schemas.SetPage(name, content.revision, [])
-        return Answer(listed(head, content.portions, _item), headers=_etag(content.revision))
+        return JsonReply(listed(head, content.portions, _item), headers=_etag(content.revision))
     after = -1 if cursor is None else cursor
     page = await stored_sets.page(state.database, name, limit or _PAGE, after)
     next_cursor = None if page.more is None else str(page.more)
@@ -114,7 +114,7 @@ async def get_set(request: Request, state: HandlerContext) -> Answer[schemas.Set
     return reply(shown)._replace(headers=_etag(page.revision))
 
 
-async def list_revisions(request: Request, state: HandlerContext) -> Answer[schemas.Revisions]:
+async def list_revisions(request: Request, state: HandlerContext) -> JsonReply[schemas.Revisions]:
     """Revisions of a set, newest first."""
     found = [
         schemas.Revision(
@@ -129,7 +129,7 @@ async def list_revisions(request: Request, state: HandlerContext) -> Answer[sche
     return reply(schemas.Revisions(found))
 
 
-async def restore_revision(request: Request, state: HandlerContext) -> Answer[schemas.Pushed]:
+async def restore_revision(request: Request, state: HandlerContext) -> JsonReply[schemas.Pushed]:
     """Make a set what it was at an earlier revision, as a new one."""
     name, number = SET_ID.of(request), NUMBER.of(request)
     push, outcome = await stored_sets.restore(
@@ -147,7 +147,7 @@ async def restore_revision(request: Request, state: HandlerContext) -> Answer[sc
     return _answer(request, state, name, shown, outcome)
 
 
-async def list_entities(request: Request, state: HandlerContext) -> Answer[schemas.Items]:
+async def list_entities(request: Request, state: HandlerContext) -> JsonReply[schemas.Items]:
     """Pushed entities, of one set or all."""
     name = SET.of(request)
     portions = stored_sets.all_items(state.database)
@@ -156,10 +156,10 @@ async def list_entities(request: Request, state: HandlerContext) -> Answer[schem
             portions = (await stored_sets.content(state.database, name)).portions
         except NotFoundError:
             return reply(schemas.Items([]))
-    return Answer(listed(schemas.Items([]), portions, _item))
+    return JsonReply(listed(schemas.Items([]), portions, _item))
 
 
-async def get_entity(request: Request, state: HandlerContext) -> Answer[schemas.Item]:
+async def get_entity(request: Request, state: HandlerContext) -> JsonReply[schemas.Item]:
     """One pushed entity by its id."""
     uid = _uid(request)
     item = await stored_sets.item_by_uid(state.database, uid)
@@ -168,7 +168,7 @@ async def get_entity(request: Request, state: HandlerContext) -> Answer[schemas.
     return reply(_item(item))
 
 
-async def get_entity_by_ref(request: Request, state: HandlerContext) -> Answer[schemas.Item]:
+async def get_entity_by_ref(request: Request, state: HandlerContext) -> JsonReply[schemas.Item]:
     """One pushed entity by its reference."""
     text = str(refs.parse(request.parameter("ref")))
     item = await stored_sets.item_by_ref(state.database, text)
@@ -198,7 +198,7 @@ async def refuse_set_id(request: Request, state: HandlerContext) -> Reply:
 
 async def _put_one(
     request: Request, state: HandlerContext, name: str | None
-) -> Answer[schemas.WrittenItem]:
+) -> JsonReply[schemas.WrittenItem]:
     async with state.admission.room_for_body(request, state.settings.max_body_bytes):
         body = await request.json_body(state.settings.max_body_bytes, "max_body_bytes")
         push: PreparedPush = await offloaded(sets.prepare_one, msgspec.Raw(body), name, state.rules)
@@ -235,7 +235,7 @@ def _uid(request: Request) -> str:
 
 def _difference(
     request: Request, name: str, push: PreparedPush, outcome: PushResult
-) -> Answer[schemas.Tried]:
+) -> JsonReply[schemas.Tried]:
     plan, sent = outcome.plan, {item.ref for item in push.items}
     return reply(
         schemas.Tried(
@@ -253,7 +253,7 @@ def _difference(
 
 def _answer(
     request: Request, state: HandlerContext, name: str, push: PreparedPush, outcome: PushResult
-) -> Answer[schemas.Pushed]:
+) -> JsonReply[schemas.Pushed]:
     written = _note(request, state, name, outcome)
     changes = schemas.Changes(**outcome.plan.changes)
     head = schemas.Pushed(name, written.revision, changes, push.warnings, [])
@@ -261,7 +261,7 @@ def _answer(
     async def items() -> AsyncIterator[Iterable[StoredItem]]:
         yield (_written(item, name, written) for item in push.items)
 
-    return Answer(listed(head, items(), _item), headers=_etag(written.revision))
+    return JsonReply(listed(head, items(), _item), headers=_etag(written.revision))
 
 
 def _note(

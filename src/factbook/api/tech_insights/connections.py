@@ -7,7 +7,7 @@ from factbook.datasources.connection_store import ConnectionInput
 from factbook.datasources.connections import ConnectionDetail
 from factbook.http import audit
 from factbook.http.context import SourceContext
-from factbook.http.requests import Answer, Reply, Request, decode, reply
+from factbook.http.requests import JsonReply, Reply, Request, decode, reply
 from factbook.schemas.connections import (
     Connections,
     NewConnection,
@@ -18,19 +18,19 @@ from factbook.schemas.connections import (
 _LARGEST = 256 * 1024
 
 
-async def list_all(request: Request, state: SourceContext) -> Answer[Connections]:
+async def list_all(request: Request, state: SourceContext) -> JsonReply[Connections]:
     """Every connection that sources may ask, without its secrets."""
     found = await connections.listed(state.database, state.registry)
     return reply(Connections([_shown(one, request) for one in found]))
 
 
-async def get(request: Request, state: SourceContext) -> Answer[ShownConnection]:
+async def get(request: Request, state: SourceContext) -> JsonReply[ShownConnection]:
     """A connection, without its secrets."""
     name = CONNECTION.of(request)
     return reply(_shown(await connections.one(state.database, state.registry, name), request))
 
 
-async def put(request: Request, state: SourceContext) -> Answer[ShownConnection]:
+async def put(request: Request, state: SourceContext) -> JsonReply[ShownConnection]:
     """Make a connection, or change it.
 
     Sources that ask it do so with the new values from their next call on.

@@ -17,7 +17,7 @@ from factbook.facts import datasource
 from factbook.facts.datasource import DataSource
 from factbook.http import audit
 from factbook.http.context import SourceContext
-from factbook.http.requests import Answer, Reply, Request, decode, reply
+from factbook.http.requests import JsonReply, Reply, Request, decode, reply
 from factbook.scheduling import gaps, runs
 from factbook.scheduling.runs import RunRecord
 from factbook.schemas.sources import (
@@ -43,7 +43,7 @@ _MOST_VERSIONS = 50
 Document = dict[str, Any]
 
 
-async def list_all(request: Request, state: SourceContext) -> Answer[Sources]:
+async def list_all(request: Request, state: SourceContext) -> JsonReply[Sources]:
     """Every data source: the builtin ones, then those that users defined, by their ids."""
     known = await state.registry.latest()
     found = list(known.sources.values())
@@ -59,7 +59,7 @@ async def list_all(request: Request, state: SourceContext) -> Answer[Sources]:
     )
 
 
-async def create(request: Request, state: SourceContext) -> Answer[OneSource]:
+async def create(request: Request, state: SourceContext) -> JsonReply[OneSource]:
     """Define a data source; it is a draft until it is published."""
     document = await _document(request, state)
     actor, now = request.actor, state.clock()
@@ -70,7 +70,7 @@ async def create(request: Request, state: SourceContext) -> Answer[OneSource]:
     return await _one(request, state, stored, 201, sent=document)
 
 
-async def get(request: Request, state: SourceContext) -> Answer[OneSource]:
+async def get(request: Request, state: SourceContext) -> JsonReply[OneSource]:
     """A data source; of a custom one how it is defined, to tokens that may write it."""
     source_id = SOURCE_ID.of(request)
     if source_id in state.sources:
@@ -78,7 +78,7 @@ async def get(request: Request, state: SourceContext) -> Answer[OneSource]:
     return await _one(request, state, await define.existing(state.database, source_id))
 
 
-async def replace(request: Request, state: SourceContext) -> Answer[OneSource]:
+async def replace(request: Request, state: SourceContext) -> JsonReply[OneSource]:
     """Make the body the draft of a data source, which is made when there is none.
 
     What says the same as what is there changes nothing.
@@ -100,7 +100,7 @@ async def delete(request: Request, state: SourceContext) -> Reply:
     return Reply(status=204)
 
 
-async def publish(request: Request, state: SourceContext) -> Answer[OneSource]:
+async def publish(request: Request, state: SourceContext) -> JsonReply[OneSource]:
     """Publish the draft of a data source under its next semantic version.
 
     A fact that is removed or gets another type is refused with 409, unless forced.
@@ -120,7 +120,7 @@ async def publish(request: Request, state: SourceContext) -> Answer[OneSource]:
     return await _one(request, state, stored)
 
 
-async def run(request: Request, state: SourceContext) -> Answer[Run]:
+async def run(request: Request, state: SourceContext) -> JsonReply[Run]:
     """Begin to collect a data source now, of every entity or of one."""
     source_id = SOURCE_ID.of(request)
     wanted: NewRun = decode(await request.json_body(_SMALL, "a run") or b"{}", NewRun)
@@ -138,14 +138,14 @@ async def run(request: Request, state: SourceContext) -> Answer[Run]:
     return reply(_run(found if request.may_read else found._replace(error=None)), 202)
 
 
-async def list_runs(request: Request, state: SourceContext) -> Answer[Runs]:
+async def list_runs(request: Request, state: SourceContext) -> JsonReply[Runs]:
     """The last runs of a data source, newest first, with their figures and errors."""
     source = await define.known(state.registry, SOURCE_ID.of(request))
     found = await runs.recent(state.database, source.id, _MOST_RUNS)
     return reply(Runs([_run(each) for each in found]))
 
 
-async def get_run(request: Request, state: SourceContext) -> Answer[OneRun]:
+async def get_run(request: Request, state: SourceContext) -> JsonReply[OneRun]:
     """A run of a data source, with the facts that it could not bring by place and reason."""
     source, run_id = await define.known(state.registry, SOURCE_ID.of(request)), NUMBER.of(request)
     found = await runs.run(state.database, run_id)
@@ -171,7 +171,7 @@ async def _one(
     stored: StoredSource,
     status: int = 200,
     sent: Document | None = None,
-) -> Answer[OneSource]:
+) -> JsonReply[OneSource]:
     if not request.may_read:
         return reply(_shown(_unread(stored, sent)), status)
     versions = await definitions.versions(state.database, stored.id)

@@ -30,7 +30,7 @@ from factbook.facts.pushed_facts import FactItem, FactItemResult
 from factbook.facts.time_series import HistoryEntry, HistoryPosition
 from factbook.http import audit
 from factbook.http.context import SourceContext
-from factbook.http.requests import Answer, Request, reply, stored
+from factbook.http.requests import JsonReply, Request, reply, stored
 from factbook.integrations import catalog
 from factbook.schemas.facts import (
     EntityFacts,
@@ -52,7 +52,7 @@ _PAGE = 100
 _MOST_SOURCES = 100
 
 
-async def push(request: Request, state: SourceContext) -> Answer[PushedFacts]:
+async def push(request: Request, state: SourceContext) -> JsonReply[PushedFacts]:
     """Push facts about entities to a data source of the type `push`.
 
     What is wrong with an item is in the answer, and the rest of it is stored. An item that is sent
@@ -68,7 +68,7 @@ async def push(request: Request, state: SourceContext) -> Answer[PushedFacts]:
 
 async def _pushed(
     given: NewItems, source_id: str, request: Request, state: SourceContext
-) -> Answer[PushedFacts]:
+) -> JsonReply[PushedFacts]:
     """The answer to a push of these items, which are stored."""
     depth, now = state.settings.max_json_depth, state.clock()
     read = [_item(each, depth, now) for each in given.items]
@@ -84,7 +84,7 @@ async def _pushed(
     return reply(PushedFacts(source_id, version, accepted, items))
 
 
-async def latest(request: Request, state: SourceContext) -> Answer[LatestFacts]:
+async def latest(request: Request, state: SourceContext) -> JsonReply[LatestFacts]:
     """The latest facts of a data source, of every tracked entity or of one."""
     source = await define.known(state.registry, SOURCE_ID.of(request))
     wanted, cursor = ENTITY.of(request), FACTS_CURSOR.of(request)
@@ -97,7 +97,7 @@ async def latest(request: Request, state: SourceContext) -> Answer[LatestFacts]:
     return reply(LatestFacts(source.id, found[:limit], source.draft, next_cursor))
 
 
-async def past(request: Request, state: SourceContext) -> Answer[History]:
+async def past(request: Request, state: SourceContext) -> JsonReply[History]:
     """The history of an entity's facts, newest first, of every data source or of some."""
     wanted = HISTORY_ENTITY.of(request)
     ref = str(refs.parse(wanted or ""))

@@ -7,13 +7,13 @@ from factbook.auth.permissions import SOURCE_READ, TITLES
 from factbook.datasources import trial
 from factbook.errors import NotAllowedError
 from factbook.http.context import SourceContext
-from factbook.http.requests import Answer, Request, decode, reply
+from factbook.http.requests import JsonReply, Request, decode, reply
 from factbook.schemas.sources import Answered, NewTrial, Trial
 
 _LARGEST = 512 * 1024
 
 
-async def create(request: Request, state: SourceContext) -> Answer[Trial]:
+async def create(request: Request, state: SourceContext) -> JsonReply[Trial]:
     """Collect for one entity, and store nothing.
 
     The answer of the other system is shown as it came, up to 64 KiB of it. A token that may not

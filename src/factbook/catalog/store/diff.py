@@ -44,7 +44,7 @@ class Guards(NamedTuple):
     take: bool = False  # take entities that other sets hold, instead of refusing
 
     def most_removals(self, count: int) -> int | None:
-        """How many of `count` entities may be removed; None for any number."""
+        """Largest number of `count` entities to remove; None for any number."""
         text = self.max_removals
         if text is None or not text.endswith("%"):
             return None if text is None else int(text)
