@@ -6,6 +6,7 @@ label. A sealed secret opens only with the text that it was sealed beside, so it
 
 import errno
 import hashlib
+import hmac
 import secrets
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -90,6 +91,11 @@ def _make(file: Path) -> None:
         pass  # another process was first
     finally:
         draft.unlink(missing_ok=True)
+
+
+def signature(key: bytes, label: bytes, content: bytes) -> str:
+    """HMAC-SHA-256, in hexadecimal, with a key that signs nothing but what has this label."""
+    return hmac.digest(hmac.digest(key, label, "sha256"), content, "sha256").hex()
 
 
 def seal(key: bytes, label: str, beside: str, content: bytes) -> bytes:

@@ -9,6 +9,7 @@ import hmac
 import secrets
 from typing import Final
 
+from factbook.auth.encryption import signature
 from factbook.clock import DAY, SECOND
 
 LIFETIME: Final = 180 * DAY
@@ -37,9 +38,9 @@ def recognized(key: bytes, value: str | None, ref: str, stored: str | None, now:
     None for a mark that was changed, has ended, or is of another person or password, and when there
     is no password.
     """
-    signed, _, signature = (value or "").rpartition(".")
+    signed, _, given = (value or "").rpartition(".")
     expected = _signature(key, signed, ref, stored or "")
-    fits = hmac.compare_digest(signature.encode("utf-8", "replace"), expected.encode())
+    fits = hmac.compare_digest(given.encode("utf-8", "replace"), expected.encode())
     if not fits or stored is None:
         return None
     id_, _, ends_at = signed.partition(".")
@@ -47,7 +48,5 @@ def recognized(key: bytes, value: str | None, ref: str, stored: str | None, now:
 
 
 def _signature(key: bytes, *parts: str) -> str:
-    """HMAC-SHA-256, in hexadecimal, with a key that signs nothing else."""
-    own_key = hmac.digest(key, _LABEL, "sha256")
     # No part holds the character between them.
-    return hmac.digest(own_key, "\n".join(parts).encode("utf-8", "replace"), "sha256").hex()
+    return signature(key, _LABEL, "\n".join(parts).encode("utf-8", "replace"))

@@ -7,6 +7,7 @@ from typing import Final
 
 import msgspec
 
+from factbook.auth.encryption import signature
 from factbook.clock import MINUTE
 
 LIFETIME: Final = 10 * MINUTE
@@ -32,22 +33,16 @@ class Attempt(msgspec.Struct, frozen=True):
 def seal(attempt: Attempt, key: bytes) -> str:
     """Encode the attempt as the value of a cookie, signed with a key derived from `key`."""
     body = base64.urlsafe_b64encode(msgspec.json.encode(attempt))
-    return f"{body.decode()}.{_signature(body, key)}"
+    return f"{body.decode()}.{signature(key, _LABEL, body)}"
 
 
 def opened(text: str, key: bytes, now: int) -> Attempt | None:
     """Attempt in such a value; None if it was changed, has expired or is invalid."""
-    body, _, signature = text.encode("utf-8", "replace").rpartition(b".")
-    if not hmac.compare_digest(signature, _signature(body, key).encode()):
+    body, _, given = text.encode("utf-8", "replace").rpartition(b".")
+    if not hmac.compare_digest(given, signature(key, _LABEL, body).encode()):
         return None
     try:
         attempt = msgspec.json.decode(base64.urlsafe_b64decode(body), type=Attempt)
     except (binascii.Error, msgspec.DecodeError):
         return None
     return attempt if now < attempt.expires_at else None
-
-
-def _signature(body: bytes, key: bytes) -> str:
-    """HMAC-SHA-256, in hexadecimal, with a key that signs nothing else."""
-    own_key = hmac.digest(key, _LABEL, "sha256")
-    return hmac.digest(own_key, body, "sha256").hex()
