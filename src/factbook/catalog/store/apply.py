@@ -11,7 +11,7 @@ from typing import NamedTuple
 from factbook.catalog import compliance, relations
 from factbook.catalog.piecewise import ordered, slices
 from factbook.catalog.sets import Prepared
-from factbook.catalog.store import revisions, write_events
+from factbook.catalog.store import diff, revisions
 from factbook.catalog.store.diff import Existing, SetRow, WritePlan
 from factbook.catalog.store.documents import DOCUMENT, split
 from factbook.catalog.store.index_rows import (
@@ -77,7 +77,7 @@ def apply(
     changed.refresh_relations()
     if target is not None:
         _write_membership(transaction, target.id, plan, changed.ids)
-    events.append(transaction, write_events.of_plan(target, plan, actor.ref, restored), actor.now)
+    events.append(transaction, diff.events_of(target, plan, actor.ref, restored), actor.now)
     items |= {ref: (uid, actor.ref, actor.now) for ref, uid in changed.uids.items()}
     return WriteResult(target.revision if target else 0, items)
 
@@ -245,7 +245,7 @@ def _leave_other_sets(transaction: Transaction, taken: Sequence[Existing], actor
         left = revisions.record(
             transaction, loser, WritePlan(loser, removed=lost), actor.ref, actor.now
         )
-        events.append(transaction, [write_events.of_loss(left, lost, actor.ref)], actor.now)
+        events.append(transaction, [diff.event_of_loss(left, lost, actor.ref)], actor.now)
         _leave(transaction, loser.id, lost)
 
 
