@@ -84,12 +84,7 @@ class Endpoint(Pipeline[Route, Request]):
         self._closed = all(route.permissions is not None for route in routes.values())
         writing = {method for method, route in routes.items() if route.writes}
         super().__init__(
-            first.path,
-            routes,
-            state,
-            writing=writing,
-            is_admitted=self._closed,
-            probe=first.probe,
+            first.path, routes, state, writing=writing, is_admitted=self._closed, probe=first.probe
         )
 
     def begun(self, request: Request) -> Request:

@@ -23,13 +23,7 @@ from factbook.api.openapi.parameters import (
 )
 from factbook.api.push import sets
 from factbook.api.tech_insights.routes import TECH_INSIGHTS_ROUTES
-from factbook.auth.permissions import (
-    AUDIT_READ,
-    CATALOG_READ,
-    SET_WRITE,
-    SOURCE_READ,
-    TOKEN_MANAGE,
-)
+from factbook.auth.permissions import AUDIT_READ, CATALOG_READ, SET_WRITE, SOURCE_READ, TOKEN_MANAGE
 from factbook.errors import ConflictError, PreconditionFailedError
 from factbook.http import error_responses
 from factbook.http.context import State

@@ -25,51 +25,27 @@ EVENTS_READ: Final = "events.read"
 AUDIT_READ: Final = "audit.read"
 
 PERMISSIONS = (
-    Permission(
-        CATALOG_READ,
-        "Catalog entity read (*)",
-        "Read every entity of the catalog.",
-    ),
-    Permission(
-        SET_WRITE,
-        "Catalog entity set write",
-        "Push, restore and delete sets of entities.",
-    ),
+    Permission(CATALOG_READ, "Catalog entity read (*)", "Read every entity of the catalog."),
+    Permission(SET_WRITE, "Catalog entity set write", "Push, restore and delete sets of entities."),
     Permission(
         SOURCE_READ,
         "Tech Insights Data Source Read",
         "Read data sources and their facts; with the first one, ask the tools.",
     ),
     Permission(
-        SOURCE_WRITE,
-        "Tech Insights Data Source Write",
-        "Define, change and publish data sources.",
+        SOURCE_WRITE, "Tech Insights Data Source Write", "Define, change and publish data sources."
     ),
+    Permission(SOURCE_RUN, "Tech Insights Source Run", "Collect from a data source now."),
+    Permission(FACT_WRITE, "Tech Insights Fact Write", "Push facts to data sources."),
     Permission(
-        SOURCE_RUN,
-        "Tech Insights Source Run",
-        "Collect from a data source now.",
-    ),
-    Permission(
-        FACT_WRITE,
-        "Tech Insights Fact Write",
-        "Push facts to data sources.",
-    ),
-    Permission(
-        TOKEN_MANAGE,
-        "Access token manage",
-        "List, make and revoke tokens, and manage people.",
+        TOKEN_MANAGE, "Access token manage", "List, make and revoke tokens, and manage people."
     ),
     Permission(
         EVENTS_READ,
         "Events read",
         "Read the feed of events, with the references and values of facts in it.",
     ),
-    Permission(
-        AUDIT_READ,
-        "Audit read",
-        "Read who did what.",
-    ),
+    Permission(AUDIT_READ, "Audit read", "Read who did what."),
 )
 NAMES = frozenset(permission.name for permission in PERMISSIONS)
 TITLES = {permission.name: permission.title for permission in PERMISSIONS}

@@ -7,13 +7,7 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 import httpx2
 
-from factbook.client import (
-    calls,
-    catalog_calls,
-    event_calls,
-    source_calls,
-    tool_calls,
-)
+from factbook.client import calls, catalog_calls, event_calls, source_calls, tool_calls
 from factbook.client.answers import Entity
 from factbook.client.calls import Call
 from factbook.client.catalog_calls import EntityBatch

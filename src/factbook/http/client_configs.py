@@ -166,10 +166,7 @@ AGENTS = {
         "Visual Studio Code asks for the token when it first starts the server, and keeps it.",
     ),
     "windsurf": Agent(
-        "Windsurf",
-        "~/.codeium/windsurf/mcp_config.json",
-        _windsurf,
-        _from_environment("Windsurf"),
+        "Windsurf", "~/.codeium/windsurf/mcp_config.json", _windsurf, _from_environment("Windsurf")
     ),
     "gemini-cli": Agent(
         "Gemini CLI",
@@ -177,12 +174,7 @@ AGENTS = {
         _gemini_cli,
         _from_environment("Gemini CLI"),
     ),
-    "codex": Agent(
-        "Codex",
-        "~/.codex/config.toml",
-        _codex,
-        _from_environment("Codex"),
-    ),
+    "codex": Agent("Codex", "~/.codex/config.toml", _codex, _from_environment("Codex")),
     "python": Agent(
         "Python",
         "a program of yours",

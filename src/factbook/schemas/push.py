@@ -57,10 +57,7 @@ class NewSet(Wire, forbid_unknown_fields=True):
 
     items: Annotated[
         list[NewEntity],
-        Meta(
-            description="Each reference once.",
-            extra_json_schema={"uniqueItems": True},
-        ),
+        Meta(description="Each reference once.", extra_json_schema={"uniqueItems": True}),
     ]
 
 

@@ -53,8 +53,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         int, _about("Connections to PostgreSQL that a process keeps open.")
     ] = 8
     sqlite_busy_timeout: Annotated[
-        float,
-        _about("Seconds for which a write to SQLite waits while another process writes."),
+        float, _about("Seconds for which a write to SQLite waits while another process writes.")
     ] = 60.0
     host: Annotated[str, _about("Address that `serve` binds to.")] = "127.0.0.1"
     port: Annotated[int, _about("Port that `serve` listens on; 0 lets the system choose.")] = 8000
@@ -96,8 +95,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         _about("Further path words, for clients written for another catalog's push interface."),
     ] = []
     annotation_domain: Annotated[
-        str,
-        _about("Prefix of the annotation that names an entity's set: `<domain>/entity-set`."),
+        str, _about("Prefix of the annotation that names an entity's set: `<domain>/entity-set`.")
     ] = "factbook"
     entity_names: Annotated[
         Literal["lenient", "strict"],
@@ -140,8 +138,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     max_entity_tags: Annotated[int, _about("Most tags of one entity.")] = 1_000
     max_entity_links: Annotated[int, _about("Most links of one entity.")] = 1_000
     max_entity_values: Annotated[
-        int,
-        _about("Most values in the JSON of one entity, each of which can be searched."),
+        int, _about("Most values in the JSON of one entity, each of which can be searched.")
     ] = 25_000
     revisions_kept: Annotated[int, _about("Revisions of a set that are kept.")] = 50
     revision_days: Annotated[int, _about("Days for which revisions of a set are kept.")] = 30
@@ -187,8 +184,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         ),
     ] = []
     outgoing_proxy: Annotated[
-        str | None,
-        _about("Proxy for outgoing calls, e.g. `http://proxy.example.com:3128`."),
+        str | None, _about("Proxy for outgoing calls, e.g. `http://proxy.example.com:3128`.")
     ] = None
     outgoing_direct: Annotated[
         list[str],
@@ -200,8 +196,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     ] = None
 
     log_level: Annotated[
-        Literal["debug", "info", "warning", "error"],
-        _about("Lowest level of events to log."),
+        Literal["debug", "info", "warning", "error"], _about("Lowest level of events to log.")
     ] = "info"
     log_format: Annotated[Literal["json", "console"], _about("Format of the log lines.")] = "json"
     traces: Annotated[

@@ -78,10 +78,7 @@ async def get_by_query(request: Request, state: HandlerContext) -> JsonReply[Ent
         order_fields=[_order_field(text) for text in ORDER_FIELD.of(request)],
         order_field_values=[],
         filter=FILTER.of(request),
-        full_text_filter=FullTextFilter(
-            TEXT_TERM.of(request) or "",
-            _text_fields(request),
-        ),
+        full_text_filter=FullTextFilter(TEXT_TERM.of(request) or "", _text_fields(request)),
     )
     asked = _QueryRequest(
         question,

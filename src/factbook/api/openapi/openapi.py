@@ -99,10 +99,7 @@ def _operation(route: Route, schemas: dict[str, Schema]) -> Schema:
         "summary": summary.rstrip("."),
         "description": "\n\n".join(filter(None, (rest.strip(), _needed(route)))),
         "parameters": [_parameter(each) for each in _parameters(route)],
-        "responses": {
-            str(route.status): _answer(route, schemas),
-            **_refused(route, schemas),
-        },
+        "responses": {str(route.status): _answer(route, schemas), **_refused(route, schemas)},
         "security": [] if route.permissions is None else [{_BEARER: []}],
         "x-permissions": list(route.permissions or ()),
     }

@@ -112,8 +112,7 @@ FACET: Final = Texts(
 # Of the push interface
 
 DRY_RUN: Final = Flag(
-    name="dryRun",
-    description="Makes every check and answers with the difference. Writes nothing.",
+    name="dryRun", description="Makes every check and answers with the difference. Writes nothing."
 )
 ON_CONFLICT: Final = Choice(
     name="onConflict",
