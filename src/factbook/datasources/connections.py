@@ -1,6 +1,7 @@
 """Connections as shown and changed by every interface; `write` is as in `defining`."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import msgspec
@@ -73,10 +74,7 @@ async def put(
     settings, if values to keep cannot be decrypted, or if there are too many.
     """
     _check(name, registry)
-
-    def work(transaction: Transaction) -> StoredConnection:
-        return connection_store.put(transaction, name, wanted, key, actor, now)
-
+    work = partial(connection_store.put, name=name, wanted=wanted, key=key, actor=actor, now=now)
     await (write or database.write)(work)
     registry.forget()
     log.info("connection.put", connection=name, actor=actor)

@@ -5,6 +5,7 @@ database's own. A replacement can, for example, record the audit log in the same
 """
 
 import asyncio
+from functools import partial
 from typing import Any
 
 import structlog
@@ -113,10 +114,7 @@ async def create(
     write: Write | None = None,
 ) -> StoredSource:
     """Store a checked document as a new draft; raises ConflictError if it is not new."""
-
-    def work(transaction: Transaction) -> StoredSource:
-        return definitions.create(transaction, document, actor, now)
-
+    work = partial(definitions.create, document=document, actor=actor, now=now)
     stored = await (write or database.write)(work)
     return _noted("created", stored, registry, actor)
 
@@ -134,12 +132,7 @@ async def replace(
 
     An equal document changes nothing.
     """
-
-    def work(transaction: Transaction) -> StoredSource:
-        if definitions.read(transaction, document["id"]) is None:
-            return definitions.create(transaction, document, actor, now)
-        return definitions.replace(transaction, document, actor, now)
-
+    work = partial(definitions.put, document=document, actor=actor, now=now)
     stored = await (write or database.write)(work)
     return _noted("replaced", stored, registry, actor)
 
@@ -161,10 +154,7 @@ async def publish(
     """
     check_custom(source_id, registry)
     await existing(database, source_id)
-
-    def work(transaction: Transaction) -> StoredSource:
-        return definitions.publish(transaction, source_id, actor, now, force=force)
-
+    work = partial(definitions.publish, source_id=source_id, actor=actor, now=now, force=force)
     stored = await (write or database.write)(work)
     return _noted("published", stored, registry, actor)
 

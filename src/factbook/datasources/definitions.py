@@ -118,13 +118,14 @@ def create(transaction: Transaction, document: Document, actor: str, now: int) -
     return _again(transaction, source_id)
 
 
-def replace(transaction: Transaction, document: Document, actor: str, now: int) -> StoredSource:
+def put(transaction: Transaction, document: Document, actor: str, now: int) -> StoredSource:
     """Make the document the draft of its source; an equal document changes nothing.
 
-    A document equal to the published one discards the draft. Raises NotFoundError for an unknown
-    source.
+    A document equal to the published one discards the draft. A source that is missing is created.
     """
-    before = _existing(transaction, document["id"])
+    before = read(transaction, document["id"])
+    if before is None:
+        return create(transaction, document, actor, now)
     if _same(document, before.draft or before.current):
         return before
     draft = None if _same(document, before.published) else _json(document)
