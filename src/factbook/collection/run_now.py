@@ -34,7 +34,7 @@ async def run(
     *,
     actor: str,
     now: int,
-    write: Write | None = None,
+    write: Write,
     tracer: Tracer = NO_TRACER,
 ) -> RunRecord:
     """Begin to collect a source now, for every entity or for the one with this reference.

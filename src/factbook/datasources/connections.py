@@ -1,4 +1,4 @@
-"""Connections as shown and changed by every interface; `write` is as in `defining`."""
+"""Connections as shown and changed by every interface; `write` is as in `define`."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -66,7 +66,7 @@ async def put(
     *,
     actor: str,
     now: int,
-    write: Write | None = None,
+    write: Write,
 ) -> ConnectionDetail:
     """Create or change a connection; its secrets are encrypted with the key of the tokens.
 
@@ -75,15 +75,13 @@ async def put(
     """
     _check(name, registry)
     work = partial(connection_store.put, name=name, wanted=wanted, key=key, actor=actor, now=now)
-    await (write or database.write)(work)
+    await write(work)
     registry.forget()
     log.info("connection.put", connection=name, actor=actor)
     return await one(database, registry, name)
 
 
-async def delete(
-    database: Database, registry: Registry, name: str, *, actor: str, write: Write | None = None
-) -> None:
+async def delete(registry: Registry, name: str, *, actor: str, write: Write) -> None:
     """Delete a connection.
 
     Raises NotFoundError, and ConflictError if it comes from the settings, or is in use.
@@ -101,7 +99,7 @@ async def delete(
         connection_store.remove(transaction, name)
         return found
 
-    await (write or database.write)(work)
+    await write(work)
     registry.forget()
     log.info("connection.deleted", connection=name, actor=actor)
 

@@ -1,7 +1,7 @@
 """Definition of data sources, for every interface that offers it.
 
-Functions that write accept `write`, which runs a function in a transaction and defaults to the
-database's own. A replacement can, for example, record the audit log in the same transaction.
+Functions that write take `write`, which runs a function in a transaction and can, for example,
+record the audit log in it.
 """
 
 import asyncio
@@ -105,35 +105,23 @@ async def problem(registry: Registry, stored: StoredSource) -> str | None:
 
 
 async def create(
-    database: Database,
-    registry: Registry,
-    document: Document,
-    *,
-    actor: str,
-    now: int,
-    write: Write | None = None,
+    registry: Registry, document: Document, *, actor: str, now: int, write: Write
 ) -> StoredSource:
     """Store a checked document as a new draft; raises ConflictError if it is not new."""
     work = partial(definitions.create, document=document, actor=actor, now=now)
-    stored = await (write or database.write)(work)
+    stored = await write(work)
     return _noted("created", stored, registry, actor)
 
 
 async def replace(
-    database: Database,
-    registry: Registry,
-    document: Document,
-    *,
-    actor: str,
-    now: int,
-    write: Write | None = None,
+    registry: Registry, document: Document, *, actor: str, now: int, write: Write
 ) -> StoredSource:
     """Make a checked document the draft of its source, which is created if missing.
 
     An equal document changes nothing.
     """
     work = partial(definitions.put, document=document, actor=actor, now=now)
-    stored = await (write or database.write)(work)
+    stored = await write(work)
     return _noted("replaced", stored, registry, actor)
 
 
@@ -144,8 +132,8 @@ async def publish(
     *,
     actor: str,
     now: int,
+    write: Write,
     force: bool = False,
-    write: Write | None = None,
 ) -> StoredSource:
     """Publish the draft under the next version; without a draft nothing changes.
 
@@ -155,17 +143,12 @@ async def publish(
     check_custom(source_id, registry)
     await existing(database, source_id)
     work = partial(definitions.publish, source_id=source_id, actor=actor, now=now, force=force)
-    stored = await (write or database.write)(work)
+    stored = await write(work)
     return _noted("published", stored, registry, actor)
 
 
 async def delete(
-    database: Database,
-    registry: Registry,
-    source_id: str,
-    *,
-    actor: str,
-    write: Write | None = None,
+    database: Database, registry: Registry, source_id: str, *, actor: str, write: Write
 ) -> None:
     """Delete a source with its facts, their history and its runs.
 
@@ -180,7 +163,7 @@ async def delete(
         if not definitions.delete(transaction, source_id):
             raise missing(source_id)
 
-    await (write or database.write)(work)
+    await write(work)
     registry.forget()
     log.info("data_source.deleted", source=source_id, actor=actor)
 

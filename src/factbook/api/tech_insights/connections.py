@@ -56,7 +56,7 @@ async def delete(request: Request, state: SourceContext) -> Reply:
     """Remove a connection that no data source asks."""
     name = CONNECTION.of(request)
     write = audit.writing(request, state, audit.of_connection(deleted=True), 204)
-    await connections.delete(state.database, state.registry, name, actor=request.actor, write=write)
+    await connections.delete(state.registry, name, actor=request.actor, write=write)
     return Reply(status=204)
 
 

@@ -64,9 +64,7 @@ async def create(request: Request, state: SourceContext) -> JsonReply[OneSource]
     document = await _document(request, state)
     actor, now = request.actor, state.clock()
     write = audit.writing(request, state, audit.of_source("data-source.create", now), 201)
-    stored = await define.create(
-        state.database, state.registry, document, actor=actor, now=now, write=write
-    )
+    stored = await define.create(state.registry, document, actor=actor, now=now, write=write)
     return await _one(request, state, stored, 201, sent=document)
 
 
@@ -86,9 +84,7 @@ async def replace(request: Request, state: SourceContext) -> JsonReply[OneSource
     document = await _document(request, state, SOURCE_ID.of(request))
     actor, now = request.actor, state.clock()
     write = audit.writing(request, state, audit.of_source("data-source.replace", now))
-    stored = await define.replace(
-        state.database, state.registry, document, actor=actor, now=now, write=write
-    )
+    stored = await define.replace(state.registry, document, actor=actor, now=now, write=write)
     return await _one(request, state, stored, sent=document)
 
 

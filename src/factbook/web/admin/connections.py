@@ -156,9 +156,7 @@ async def delete(visit: PageContext) -> Reply:
     state, name = visit.state, visit.request.parameter("name")
     write = visit.writing(audit.of_connection(deleted=True))
     try:
-        await connections.delete(
-            state.database, state.registry, name, actor=visit.person.ref, write=write
-        )
+        await connections.delete(state.registry, name, actor=visit.person.ref, write=write)
     except ConflictError as error:
         return await listed(visit, error.status, error.message)
     return visit.redirect(PATH, f"The connection {name} was deleted.")

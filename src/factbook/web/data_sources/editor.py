@@ -127,9 +127,7 @@ async def _save(
         put = define.replace
         write = _unless_overtaken(write, stored.id, sent.one("over") or editing.seen)
     try:
-        saved = await put(
-            state.database, state.registry, document, actor=visit.person.ref, now=now, write=write
-        )
+        saved = await put(state.registry, document, actor=visit.person.ref, now=now, write=write)
     except _OvertakenError as error:
         return await _overtaken(visit, stored, editing, error)
     except ConflictError as error:
