@@ -63,6 +63,21 @@ def service_set(document: Document) -> list[dict[str, str]]:
     ]
 
 
+def same(document: Document, other: Document | None) -> bool:
+    """Return true if two documents are equal, regardless of the order of object members."""
+    return other is not None and _ordered(document) == _ordered(other)
+
+
+def lost(before: Document, after: Document) -> dict[str, str]:
+    """Describe each fact whose stored values no longer fit: removed, or of another type."""
+    old, new = before["schema"], after["schema"]
+    return {
+        name: f"was {old[name]['type']}, is {new[name]['type']}" if name in new else "is removed"
+        for name in old
+        if name not in new or new[name]["type"] != old[name]["type"]
+    }
+
+
 def shown(stored: StoredSource) -> DataSource:
     """The source as shown to users: with its version and times, and its draft status."""
     return changed(
@@ -126,12 +141,12 @@ def put(transaction: Transaction, document: Document, actor: str, now: int) -> S
     before = read(transaction, document["id"])
     if before is None:
         return create(transaction, document, actor, now)
-    if _same(document, before.draft or before.current):
+    if same(document, before.draft or before.current):
         return before
-    draft = None if _same(document, before.published) else _json(document)
+    draft = None if same(document, before.published) else _json(document)
     transaction.run(_REPLACE, (draft, now, actor, before.id))
     after = _again(transaction, before.id)
-    removal.drop_facts(transaction, before.id, _lost(before.current, after.current))
+    removal.drop_facts(transaction, before.id, lost(before.current, after.current))
     return after
 
 
@@ -146,14 +161,14 @@ def publish(
     before = _existing(transaction, source_id)
     if before.draft is None:
         return before
-    lost = _lost(before.current, before.draft)
-    if lost and not force:
-        raise _breaking(lost)
-    version = _next(before, lost)
+    facts = lost(before.current, before.draft)
+    if facts and not force:
+        raise _breaking(facts)
+    version = _next(before, facts)
     text = _json(before.draft)
     transaction.run(_PUBLISH, (text, version, now, actor, source_id))
     transaction.run(_ADD_VERSION, (source_id, version, text, now, actor))
-    removal.drop_facts(transaction, source_id, lost)
+    removal.drop_facts(transaction, source_id, facts)
     return _again(transaction, source_id)
 
 
@@ -182,32 +197,22 @@ def _again(transaction: Transaction, source_id: str) -> StoredSource:
     return _existing(transaction, source_id)
 
 
-def _lost(before: Document, after: Document) -> dict[str, str]:
-    """Describe each fact whose stored values no longer fit: removed, or of another type."""
-    types = {fact.name: fact.type for fact in datasource.parse(after).schema}
-    return {
-        fact.name: f"was {fact.type}, is {types[fact.name]}" if fact.name in types else "is removed"
-        for fact in datasource.parse(before).schema
-        if types.get(fact.name) != fact.type
-    }
-
-
-def _breaking(lost: Mapping[str, str]) -> ConflictError:
-    words = "; ".join(f"{name} {what}" for name, what in lost.items())
+def _breaking(facts: Mapping[str, str]) -> ConflictError:
+    words = "; ".join(f"{name} {what}" for name, what in facts.items())
     text = (
         "These facts would be lost to everything that reads them: {}. Publish with force to do so."
     )
-    problems = [{"path": f"schema.{name}", "message": what} for name, what in lost.items()]
+    problems = [{"path": f"schema.{name}", "message": what} for name, what in facts.items()]
     error = ConflictError(text.format(words), problems=problems)
-    return error.unless_read(ConflictError(text.format(f"{len(lost)} of them")))
+    return error.unless_read(ConflictError(text.format(f"{len(facts)} of them")))
 
 
-def _next(before: StoredSource, lost: Mapping[str, str]) -> str:
+def _next(before: StoredSource, facts: Mapping[str, str]) -> str:
     """The version for the next publication."""
     if before.published is None:
         return "1.0.0"
     major, minor, patch = _numbers(before.version)
-    if lost:
+    if facts:
         return f"{major + 1}.0.0"
     draft = before.draft or {}
     if draft.get("schema", {}).keys() - before.published.get("schema", {}).keys():
@@ -218,11 +223,6 @@ def _next(before: StoredSource, lost: Mapping[str, str]) -> str:
 def _numbers(version: str) -> tuple[int, int, int]:
     major, minor, patch = map(int, version.split("."))
     return major, minor, patch
-
-
-def _same(document: Document, other: Document | None) -> bool:
-    """Return true if two documents are equal, regardless of the order of object members."""
-    return other is not None and _ordered(document) == _ordered(other)
 
 
 _ordered = msgspec.json.Encoder(order="deterministic").encode

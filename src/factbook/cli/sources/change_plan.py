@@ -11,8 +11,8 @@ from factbook.cli.failures import NOT_AUTHORISED, REFUSED, USAGE, CommandError
 from factbook.cli.output import say_coloured
 from factbook.cli.sources.files import Read
 from factbook.client import ApiError, Client, DataSource
+from factbook.datasources.definitions import Document, lost, same
 
-Document = Mapping[str, Any]
 Action = Literal["create", "change", "publish", "delete"]
 _Path = tuple[str, ...]
 
@@ -175,12 +175,12 @@ def _step(one: Read, existing: DataSource | None, *, drafts: bool) -> PlanStep |
         )
     draft, published = known.draft, known.published
     pending = published if draft is None else draft
-    if _same(document, pending) and (drafts or draft is None):
+    if same(document, pending) and (drafts or draft is None):
         return None
-    action: Action = "publish" if _same(document, pending) else "change"
+    action: Action = "publish" if same(document, pending) else "change"
     # What is published is compared, unless only its draft differs.
-    before = pending if drafts or published is None or _same(document, published) else published
-    breaking = {} if drafts or published is None else _lost(published, document)
+    before = pending if drafts or published is None or same(document, published) else published
+    breaking = {} if drafts or published is None else lost(published, document)
     found = _differences(before, document)
     return PlanStep(action, one.id, one.origin, document, found, breaking)
 
@@ -222,11 +222,6 @@ def _words(step: PlanStep) -> str:
     }[step.action]
 
 
-def _same(one: Document | None, other: Document | None) -> bool:
-    """True if two documents are equal; the order of an object's members is ignored."""
-    return _encode(one) == _encode(other)
-
-
 def _differences(before: Document | None, after: Document) -> list[FieldDifference]:
     """Changes that turn the first document into the second one."""
     old, new = dict(_fields(before or {})), dict(_fields(after))
@@ -235,16 +230,6 @@ def _differences(before: Document | None, after: Document) -> list[FieldDifferen
         for path in (*old, *(path for path in new if path not in old))
         if old.get(path) != new.get(path)
     ]
-
-
-def _lost(published: Document, after: Document) -> dict[str, str]:
-    """Changes of published facts that are removed or get another type, by their names."""
-    old, new = published["schema"], after["schema"]
-    return {
-        name: f"was {old[name]['type']}, is {new[name]['type']}" if name in new else "is removed"
-        for name in old
-        if name not in new or new[name]["type"] != old[name]["type"]
-    }
 
 
 def _fields(document: Document, place: _Path = ()) -> Iterator[tuple[_Path, str]]:
