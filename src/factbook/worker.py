@@ -47,8 +47,12 @@ class Worker:
         courier: WebhookSender | None = None,
         *,
         alone: bool = False,
+        throttle: Callable[[], Throttle] = Throttle,
     ) -> None:
-        """With `alone` the collector works only while no other such process has a working one."""
+        """With `alone` the collector works only while no other such process has a working one.
+
+        `throttle` makes what paces each round of the housekeeping.
+        """
         self._database = database
         self._settings = settings
         self._registry = registry
@@ -57,6 +61,7 @@ class Worker:
         self._collector = collector
         self._courier = courier
         self._alone = alone
+        self._throttle = throttle
         self._leased_until = 0
         self._retention: RetentionClock | None = None
         self._failing: set[str] = set()  # parts of the housekeeping
@@ -149,7 +154,7 @@ class Worker:
             return False
         sources = tuple((await self._registry.current()).sources.values())
         time = await self._retention_time(now)
-        given = Round(self._database, self._settings, sources, time, now, Throttle())
+        given = Round(self._database, self._settings, sources, time, now, self._throttle())
         for name, part in PARTS.items():
             error = await self._error(name, part, given)
             note = partial(housekeeping.note, part=name, error=error, now=self._clock())

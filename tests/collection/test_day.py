@@ -20,6 +20,7 @@ from tests.collection.madeup import (
     integration,
     repository,
 )
+from tests.no_rest import NoRest
 from tests.service import NOON, Service, registry
 
 ENTITIES = 2_000
@@ -58,7 +59,13 @@ class Day:
         self.collector = collector(state.database, *self.pairs, clock=service.time)
         known = registry(service, (), [one for _, one in self.pairs])
         self.worker = Worker(
-            state.database, state.settings, known, service.time, "a", self.collector
+            state.database,
+            state.settings,
+            known,
+            service.time,
+            "a",
+            self.collector,
+            throttle=NoRest,
         )
 
     def inject(self) -> None:

@@ -25,6 +25,7 @@ from tests.integrations.gitlab import asking as gitlab
 from tests.integrations.pagerduty import asking as pagerduty
 from tests.integrations.prometheus import asking as prometheus
 from tests.integrations.snyk import asking as snyk
+from tests.no_rest import NoRest
 from tests.no_retry_delay import no_pauses
 from tests.service import NOON, Service, component, registry
 
@@ -92,7 +93,13 @@ class Day:
         state = service.state
         known = registry(service, SOURCES, [asking.integration for _, asking in made])
         self.worker = Worker(
-            state.database, state.settings, known, service.time, "a", self.world.collector
+            state.database,
+            state.settings,
+            known,
+            service.time,
+            "a",
+            self.world.collector,
+            throttle=NoRest,
         )
 
     def inject(self) -> None:
