@@ -81,7 +81,7 @@ class Loader(yaml.CSafeLoader):
             return super().construct_document(node)
         except RecursionError:
             raise _wrong(node, "it is nested too deeply") from None
-        finally:  # the next document begins anew, also behind one that cannot be made
+        finally:  # the next document starts afresh, also after one that cannot be built
             self.constructed_objects, self.recursive_objects = {}, {}
             self.state_generators, self.deep_construct = [], False
 

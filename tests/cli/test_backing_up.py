@@ -58,7 +58,7 @@ def test_on_postgresql_a_backup_is_advice(
 def test_a_database_that_other_tools_put_back_is_settled(factbook: Command, database: str) -> None:
     answer = factbook("restore", "--already-restored", database)
     assert answer.exit_code == 0
-    assert answer.stdout.startswith("Settled: the feed of events begins anew at ")
+    assert answer.stdout.startswith("Settled: the feed of events starts again at ")
 
 
 def test_the_doctor_ends_with_0_where_there_are_warnings_alone(

@@ -89,7 +89,7 @@ def restore(
         from factbook.operations.backups import backup_commands
 
         place = asyncio.run(backup_commands.settle(Backend.of(settings)))
-        say(f"Settled: the feed of events begins anew at {place}.0.")
+        say(f"Settled: the feed of events starts again at {place}.0.")
         return
     from factbook.operations.backups import backup_commands
 

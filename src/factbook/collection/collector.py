@@ -142,7 +142,7 @@ class Collector:
             for id_, one in self._integrations.items()
             if one.source.cadence and not one.source.draft
         }
-        await clock_repair.mend(self._database, now)
+        await clock_repair.repair(self._database, now)
         last, running = await runs.starts(self._database, now + clock_repair.AHEAD)
         waiting = {id_: cadences[id_] for id_ in cadences.keys() - running}
         nexts = schedule.nexts(waiting, last)

@@ -259,7 +259,7 @@ SELECT source_id, {_COLUMNS} FROM facts_latest
 WHERE entity_id IN (SELECT id FROM entities WHERE ref = ?) ORDER BY source_id
 """
 
-# CROSS JOIN keeps SQLite from sorting all rows of the source anew for every page.
+# CROSS JOIN keeps SQLite from sorting all rows of the source again for every page.
 _FROM = """
 FROM entities e CROSS JOIN facts_latest l
 WHERE l.source_id = ? AND l.entity_id = e.id AND l.facts <> '{}'"""

@@ -17,16 +17,16 @@ AHEAD: Final = MINUTE
 _LONGEST_PAUSE: Final = DAY
 
 
-async def mend(database: Database, now: int) -> bool:
+async def repair(database: Database, now: int) -> bool:
     """Correct the times of active runs, claims and pauses; returns true if any was wrong."""
     bounds = (now + AHEAD, now + 2 * HELD, now + _LONGEST_PAUSE)
     if await database.one(_TO_COME, bounds) is None:
         return False
-    await database.write(lambda transaction: _mend(transaction, now))
+    await database.write(lambda transaction: _repair(transaction, now))
     return True
 
 
-def _mend(transaction: Transaction, now: int) -> None:
+def _repair(transaction: Transaction, now: int) -> None:
     transaction.lock("batches")
     transaction.run(_NOT_WAITING, (now, now, now + AHEAD))
     # Whoever still holds one renews that claim; one that nobody holds is free after it.

@@ -178,7 +178,7 @@ def _replayed(recording: Recording, definition: CustomSourceDefinition) -> Tried
     if request != recording.request:
         raise InputError(
             f"{definition.source.id} asks for something else than was recorded; "
-            "--record records it anew."
+            "--record records it again."
         )
     found = _collected(recording, definition)
     if found is None:

@@ -9,7 +9,7 @@ from factbook.storage import Database
 from factbook.telemetry.logs import without_secrets
 
 TOPIC: Final = "database"
-# The oldest that the makers of PostgreSQL still mend, and that is tested.
+# The oldest release that PostgreSQL still maintains and that is tested.
 _OLDEST: Final = 14
 _LONG_SECONDS: Final = 300
 _CONNECT_SECONDS: Final = 5
