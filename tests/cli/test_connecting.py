@@ -163,7 +163,7 @@ def test_an_address_that_a_configuration_cannot_hold_is_wrong_usage(
 ) -> None:
     answer = factbook("connect", "cursor", "--server", address)
     assert (answer.exit_code, answer.stdout) == (2, "")
-    assert "is no address of a server" in answer.stderr
+    assert "is no server address" in answer.stderr
 
 
 @pytest.mark.parametrize("token", ["", " ", "fbk secret", 'fbk"secret', "fbk_secreté", "$secret"])

@@ -66,7 +66,7 @@ def _agent(name: str) -> Agent:
 def _endpoint(server: str) -> str:
     if not is_address(server):
         raise InputError(
-            f"{server!r} is no address of a server: it begins with http:// or https://, "
+            f"{server!r} is no server address: it begins with http:// or https://, "
             "then come a host and perhaps a port and a path."
         )
     return server.rstrip("/") + PATH

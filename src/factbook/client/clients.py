@@ -81,9 +81,7 @@ def _connecting(server: str) -> Iterator[None]:
 def _options(server: str, token: str | None) -> dict[str, Any]:
     """Options of both HTTP clients. Raises ValueError for an address or token that is none."""
     if not server.startswith(("http://", "https://")):
-        raise ValueError(
-            f"{server!r} is no address of a server: it begins with http:// or https://."
-        )
+        raise ValueError(f"{server!r} is no server address: it begins with http:// or https://.")
     headers = {"accept": "application/json", "content-type": "application/json"}
     if token is not None:
         headers["authorization"] = f"Bearer {_sendable(token)}"

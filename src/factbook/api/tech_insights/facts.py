@@ -1,6 +1,5 @@
 """Facts over HTTP: pushing them to a source, reading the latest, and reading the history."""
 
-from collections.abc import Iterable
 from functools import partial
 
 import structlog
@@ -223,16 +222,13 @@ async def _source_ids(request: Request, state: SourceContext) -> list[str] | Non
     texts = HISTORY_SOURCES.of(request)
     if not texts:
         return None
-    named = list(dict.fromkeys(id_ for text in texts for id_ in _parts(text)))
+    parts = (part.strip() for text in texts for part in text.split(","))
+    named = list(dict.fromkeys(filter(None, parts)))
     if len(named) > _MOST_SOURCES:
         raise InputError(f"dataSourceIds can name {_MOST_SOURCES} data sources at most.")
     for id_ in named:
         await define.known(state.registry, id_)
     return named
-
-
-def _parts(text: str) -> Iterable[str]:
-    return filter(None, (part.strip() for part in text.split(",")))
 
 
 def _place(cursor: str | None) -> HistoryPosition | None:

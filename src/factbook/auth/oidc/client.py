@@ -77,11 +77,6 @@ class OpenID:
         self._close = close
         self._provider = Provider(options.issuer, fetch, clock)
 
-    @property
-    def title(self) -> str:
-        """Display name of the provider."""
-        return self.options.title
-
     async def aclose(self) -> None:
         """Close the connections."""
         if self._close is not None:

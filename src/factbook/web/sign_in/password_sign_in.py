@@ -176,7 +176,7 @@ async def _form(
         next=back,
         name=name,
         problem=problem,
-        openid=openid and openid.title,
+        openid=openid and openid.options.title,
         nobody=not await users.any_there(visit.state.database),
     )
 
