@@ -124,7 +124,12 @@ class Query:
         kind = None if self.order else _kind(condition)
         if kind is None:
             return where, parameters
-        return f"({where}) AND e.ref >= ? AND e.ref < ?", [*parameters, f"{kind}:", f"{kind};"]
+        bounds = {">=": f"{kind}:", "<": f"{kind};"}
+        if self.after is not None:
+            # SQLite enters an index at one bound, which has to be the position.
+            del bounds["<" if self.ref_descending is not self.backward else ">="]
+        ranged = [f"({where})", *(f"e.ref {sign} ?" for sign in bounds)]
+        return " AND ".join(ranged), [*parameters, *bounds.values()]
 
     def _placed(self, order: SortOrder, where: str, parameters: list[object]) -> SQL:
         """The condition, for rows after the position alone."""

@@ -63,9 +63,20 @@ class SortOrder:
 
     def after(self, place: Place) -> SQL:
         """The condition for rows after a position."""
+        sorts = [*self._sorts, self._ref]
+        if len({sort.descending for sort in sorts}) == 1 and not any(
+            sort.nullable for sort in sorts
+        ):
+            # As one comparison, so that an index of all of them is entered at the place.
+            named, marks = ", ".join(sort.expression for sort in sorts), ", ".join("?" * len(sorts))
+            return f"({named}) {'<' if self._ref.descending else '>'} ({marks})", list(place)
+        return self._after_each(sorts, place)
+
+    def _after_each(self, sorts: Sequence[_Sort], place: Place) -> SQL:
+        """The same for sort values that may be missing, or whose directions differ."""
         alternatives, parameters = [], list[object]()
         same, same_parameters = "", list[object]()
-        for sort, value in zip([*self._sorts, self._ref], place, strict=True):
+        for sort, value in zip(sorts, place, strict=True):
             column = sort.expression
             if value is None:
                 # Rows without a value are the last ones; backward, those with one follow.
