@@ -57,6 +57,15 @@ async def test_a_definition_is_tried_without_being_stored(tagged: Service, entit
     assert [await count(tagged, table) for table in ("facts_latest", "data_sources")] == [0, 0]
 
 
+async def test_a_trial_shows_the_whole_entity_and_not_only_what_is_extracted(
+    tagged: Service,
+) -> None:
+    named = {**DOCUMENT, "schema": {"name": {"type": "string", "extract": {"jmespath": "kind"}}}}
+    made = (await trial(tagged, entity="web", definition=named)).json()
+    shown = await tagged.http.get("/api/catalog/entities/by-name/component/default/web")
+    assert json.loads(made["answer"]["body"]) == shown.json()
+
+
 async def test_without_a_definition_the_draft_is_tried_before_what_is_published(
     tagged: Service,
 ) -> None:

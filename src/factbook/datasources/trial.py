@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 import msgspec
@@ -92,8 +93,12 @@ async def _result(
     target = integration.target(entity)
     if isinstance(target, Missing):
         return TrialResult(None, None, {}, {"": target.reason})
-    read = custom.reader(definition, registry.connections, registry.files)
-    reply = await read(target, connect(integration))
+    if definition.type == "entity":
+        # A run reads the members alone that the extractors name; a trial shows all of them.
+        reply = SourceReply(document=entity)
+    else:
+        read = custom.reader(definition, registry.connections, registry.files)
+        reply = await read(target, partial(connect, integration))
     found = await fact_extraction.facts_in(definition, reply)
     checked = definition.source.check(found.values)
     reasons = {**checked.reasons, **found.reasons}

@@ -40,7 +40,9 @@ class SourceReply(NamedTuple):
     content_type: str | None = None
 
 
-Reader = Callable[[str, HttpClient], Awaitable[SourceReply]]
+# Makes the client of a source on its first use: files and entities need none.
+ClientMaker = Callable[[], HttpClient]
+Reader = Callable[[str, ClientMaker], Awaitable[SourceReply]]
 
 
 async def collect(
@@ -52,7 +54,9 @@ async def collect(
     _now: int,
 ) -> dict[str, Collected]:
     """The facts of each target, one after another."""
-    return {target: await facts_in(definition, await read(target, client)) for target in targets}
+    return {
+        target: await facts_in(definition, await read(target, lambda: client)) for target in targets
+    }
 
 
 async def facts_in(definition: CustomSourceDefinition, reply: SourceReply) -> Collected:

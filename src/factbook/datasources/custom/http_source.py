@@ -11,7 +11,7 @@ import msgspec
 from factbook.datasources.custom import fact_extraction, templates
 from factbook.datasources.custom.connections import SourceConnection, Unusable
 from factbook.datasources.custom.definition import CustomSourceDefinition, RequestTemplate
-from factbook.datasources.custom.fact_extraction import SourceReply
+from factbook.datasources.custom.fact_extraction import ClientMaker, SourceReply
 from factbook.datasources.custom.templates import NoValueError, Template
 from factbook.errors import InputError
 from factbook.integrations.integration import Integration, portions
@@ -97,9 +97,9 @@ def rendered(request: RequestTemplate, entity: Mapping[str, Any]) -> Rendered | 
     return Rendered(request.method, whole, headers, body)
 
 
-async def reply(connection: SourceConnection, target: str, client: HttpClient) -> SourceReply:
+async def reply(connection: SourceConnection, target: str, connect: ClientMaker) -> SourceReply:
     """The connection's reply to a target."""
-    answer = await _asked(target, client, connection)
+    answer = await _asked(target, connect(), connection)
     return SourceReply(
         msgspec.json.decode(target),
         answer.body if answer.status else None,

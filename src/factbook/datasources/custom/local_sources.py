@@ -11,10 +11,9 @@ from factbook.catalog.ref import DEFAULT_NAMESPACE, EntityRef
 from factbook.datasources.custom import fact_extraction
 from factbook.datasources.custom.definition import CustomSourceDefinition
 from factbook.datasources.custom.extraction import Expression
-from factbook.datasources.custom.fact_extraction import Reader, SourceReply
+from factbook.datasources.custom.fact_extraction import ClientMaker, Reader, SourceReply
 from factbook.datasources.custom.templates import NoValueError, as_it_is
 from factbook.integrations.integration import Integration, portions
-from factbook.outbound import HttpClient
 from factbook.outbound.outcomes import Missing, Outcome
 
 # One after another, so that one body is in memory, and a batch ends in its time.
@@ -70,7 +69,7 @@ def reader(definition: CustomSourceDefinition, files: Files) -> Reader:
     return _read_entity
 
 
-async def _read_file(files: Files, target: str, _client: HttpClient) -> SourceReply:
+async def _read_file(files: Files, target: str, _connect: ClientMaker) -> SourceReply:
     place = File(*msgspec.json.decode(target, type=tuple[str, str, str]))
     request, body = {"path": place.path}, await files.read(place)
     if isinstance(body, Missing):
@@ -78,7 +77,7 @@ async def _read_file(files: Files, target: str, _client: HttpClient) -> SourceRe
     return SourceReply(request, body)
 
 
-async def _read_directory(files: Files, target: str, _client: HttpClient) -> SourceReply:
+async def _read_directory(files: Files, target: str, _connect: ClientMaker) -> SourceReply:
     ref, directory = msgspec.json.decode(target, type=tuple[str, str])
     request, paths = {"path": directory}, await files.paths(ref)
     if isinstance(paths, Missing):
@@ -88,7 +87,7 @@ async def _read_directory(files: Files, target: str, _client: HttpClient) -> Sou
     return SourceReply(request, document={"paths": below, "count": len(below)})
 
 
-async def _read_entity(target: str, _client: HttpClient) -> SourceReply:
+async def _read_entity(target: str, _connect: ClientMaker) -> SourceReply:
     return SourceReply(document=msgspec.json.decode(target))
 
 
