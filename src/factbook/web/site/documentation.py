@@ -6,10 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from markdown_it import MarkdownIt
-from markdown_it.token import Token
 from markupsafe import Markup, escape
 
 from factbook.errors import NotFoundError
@@ -17,6 +15,10 @@ from factbook.http.requests import Reply, offloaded
 from factbook.web.site.endpoint import PageRoute
 from factbook.web.site.formatting import external, segment
 from factbook.web.site.page_context import PageContext
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.token import Token
 
 PATH: Final = "/help"
 START: Final = "index"
@@ -67,7 +69,7 @@ def document(name: str) -> DocumentationPage | None:
     return DocumentationPage(title, Markup(html), frozenset(anchors))  # noqa: S704 - of our own files
 
 
-def _marked(tokens: Sequence[Token]) -> dict[str, str]:
+def _marked(tokens: Sequence["Token"]) -> dict[str, str]:
     """Set the id of every heading; returns the headings by their ids."""
     found: dict[str, str] = {}
     for token, content in pairwise(tokens):
@@ -84,7 +86,7 @@ def _marked(tokens: Sequence[Token]) -> dict[str, str]:
     return found
 
 
-def _leading_on(tokens: Iterable[Token], name: str) -> Iterator[Token]:
+def _leading_on(tokens: Iterable["Token"], name: str) -> Iterator["Token"]:
     """Tokens of a text, without pictures, with links to pages of this service."""
     is_of_picture = False
     for token in tokens:
@@ -119,8 +121,11 @@ def address(name: str) -> str:
     return f"{path}{hash_}{anchor}"
 
 
-def _parser() -> MarkdownIt:
+def _parser() -> "MarkdownIt":
     """Markdown parser that makes wide code and tables scrollable."""
+    # Not with the service: it takes 15 ms and 2 MB, for pages that few read.
+    from markdown_it import MarkdownIt  # noqa: PLC0415
+
     parser = MarkdownIt("commonmark", {"html": False}).enable("table")
     parser.add_render_rule("fence", _code)
     parser.add_render_rule("code_block", _code)
@@ -129,7 +134,7 @@ def _parser() -> MarkdownIt:
     return parser
 
 
-def _code(_renderer: Any, tokens: Sequence[Token], place: int, *_: Any) -> str:
+def _code(_renderer: Any, tokens: Sequence["Token"], place: int, *_: Any) -> str:
     code = escape(tokens[place].content)
     return f'<div class="code"><pre tabindex="0"><code>{code}</code></pre></div>\n'
 
