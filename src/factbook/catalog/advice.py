@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Any, Final
 
 from factbook.catalog import kinds, relations
@@ -63,6 +64,7 @@ def is_manifest(entity: Mapping[str, Any]) -> bool:
     return group in _GROUPS or f".{group}".endswith(_DOMAINS)
 
 
+@lru_cache(1024)  # every entity is asked about, and a catalog has few kinds
 def nearest_kind(kind: str) -> str | None:
     """The well-known kind one edit or a change of case away; None if `kind` is itself well known.
 
@@ -85,9 +87,11 @@ def parts(entity: dict[str, Any], kind: str, document: bytes) -> Iterator[Proble
     spec = entity.get("spec", {})
     if kind == "location":
         yield from _targets(spec)
-    if b"$" in document or b"{" in document:
-        if kind != "template":
-            yield from _unfilled(entity["metadata"], spec)
+    # Few documents hold what is looked for, and any character may be written as an escape.
+    escaped = b"\\u" in document
+    if kind != "template" and (escaped or b"{{" in document or b"{%" in document):
+        yield from _unfilled(entity["metadata"], spec)
+    if escaped or b"$" in document:
         yield from _files("spec", spec)
 
 

@@ -75,11 +75,13 @@ class EntityLimits(NamedTuple):
         """The limits given by the settings."""
         return cls(*(getattr(settings, _setting(name)) for name in cls._fields))
 
-    def problems(self, entity: Entity, own_annotations: int = 0) -> Iterator[Problem]:
-        """Yield each limit that a valid entity exceeds, as (path, message).
+    def problems(self, entity: Entity, size: int, own_annotations: int = 0) -> Iterator[Problem]:
+        """Yield each limit that a valid entity of so many bytes exceeds, as (path, message).
 
         `own_annotations` is the number of annotations added by the service, which are not counted.
         """
+        if size <= 2 * min(self):
+            return  # whatever is counted takes two bytes, with what separates it from the next
         for part in _PARTS:
             count = len(entity["metadata"].get(part, ()))
             if part == "annotations":

@@ -118,8 +118,9 @@ class _Preparing:
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             self._problem(position, "", f"not valid JSON: {error}")
             return
+        document = bytes(item)
         dropped = validation.drop_read_only(entity) if isinstance(entity, dict) else []
-        found = self._found(entity)
+        found = self._found(entity, len(document))
         for path, message in found:
             self._problem(position, path, message)
         if found:
@@ -131,13 +132,13 @@ class _Preparing:
             self._problem(position, "", f"{text} is also items[{first}]; a set holds it once")
             return
         missing = _spec_problems(entity, ref)
-        stored = list(advice.parts(entity, ref.kind, bytes(item)))
+        stored = list(advice.parts(entity, ref.kind, document))
         told = {path for path, _ in stored}
         for path, message in dropped + [each for each in missing if each[0] not in told] + stored:
             self.warnings.append(Notice(_path(position, path), message, text))
         self.items.append(self._prepared(entity, text, missing))
 
-    def _found(self, entity: Any) -> list[Problem]:
+    def _found(self, entity: Any, size: int) -> list[Problem]:
         """All reasons to reject an entity; size limits are checked only for a well-formed one."""
         rules = self._rules
         found = validation.problems(
@@ -145,7 +146,7 @@ class _Preparing:
         )
         if not found:
             own = rules.annotator.count(entity["metadata"].get("annotations", {}))
-            found += rules.limits.problems(entity, own)
+            found += rules.limits.problems(entity, size, own)
         return found
 
     def _problem(self, position: int | None, path: str, message: str) -> None:
