@@ -1,5 +1,6 @@
 """What is stored and will not act, or is in the wrong place, is told to whoever pushed it."""
 
+import json
 from typing import Any
 
 import pytest
@@ -40,6 +41,15 @@ async def test_a_placeholder_that_nobody_filled_in_is_told_once_for_an_entity(
             "{{ cookiecutter.name }} is a placeholder that nothing fills in",
         ),
     ]
+
+
+async def test_what_is_written_with_escapes_is_told_all_the_same(service: Service) -> None:
+    skeleton = entity("API", owner="${{ values.owner }}", definition={"$text": "./api.yaml"})
+    body = json.dumps({"items": [skeleton]})
+    body = body.replace("{{", "\\u007b\\u007b").replace("$", "\\u0024")
+    answer = await service.http.put(f"{PUSH}/sets/first", content=body)
+    paths = [each["path"] for each in answer.json()["warnings"]]
+    assert {"items[0].spec.owner", "items[0].spec.definition"} <= set(paths)
 
 
 async def test_a_template_and_a_definition_may_hold_placeholders(service: Service) -> None:
