@@ -3,7 +3,10 @@
 The fakes of the hosts hold the same repository, each in the forms of its vendor.
 """
 
+from collections.abc import Callable
 from typing import Any
+
+from factbook.outbound.outcomes import Missing, Outcome
 
 
 def facts(codeowners: str) -> dict[str, Any]:
@@ -86,3 +89,17 @@ def unreadable(host: str) -> list[str]:
         f"https://{host}/",
         "acme",
     ]
+
+
+def unreadable_is_told_from_absent(
+    target: Callable[[dict[str, Any]], str | Missing], annotation: str, slug: str
+) -> None:
+    """Check the reasons for a slug that cannot be read, and for none at all."""
+    found = target({annotation: slug})
+    assert isinstance(found, Missing)
+    assert found.outcome is Outcome.BAD_ANNOTATION
+    assert found.detail.startswith("what the annotation names is not ")
+    for nothing in ({}, {annotation: " "}):
+        missing = target(nothing)
+        assert isinstance(missing, Missing)
+        assert missing.outcome is Outcome.NO_ANNOTATION

@@ -104,11 +104,4 @@ def test_a_slug_may_be_an_address_on_the_host_of_its_own(slug: str) -> None:
 @pytest.mark.spec("sources.annotations-choose-among-the-configured")
 @pytest.mark.parametrize("slug", code_hosts.unreadable("git.example.com"))
 def test_an_annotation_that_cannot_be_read_is_told_from_one_that_is_not_there(slug: str) -> None:
-    found = target({SLUG: slug})
-    assert isinstance(found, Missing)
-    assert found.outcome is Outcome.BAD_ANNOTATION
-    assert found.detail.startswith("what the annotation names is not ")
-    for nothing in ({}, {SLUG: " "}):
-        missing = target(nothing)
-        assert isinstance(missing, Missing)
-        assert missing.outcome is Outcome.NO_ANNOTATION
+    code_hosts.unreadable_is_told_from_absent(target, SLUG, slug)
