@@ -61,6 +61,11 @@ def raw(document: str) -> msgspec.Raw:
     return msgspec.Raw(document.encode())
 
 
+def unchanged(ref: str, document: str) -> Prepared:
+    """A stored entity as a push that leaves it as it is has it."""
+    return Prepared(ref, document, _etag(document.encode()), None)
+
+
 def prepare_body(body: bytes | bytearray, set_name: str, rules: PushRules) -> PreparedPush:
     """The entities to store of a body; raises what `decode_body` and `prepare` do."""
     return prepare(decode_body(body, rules), set_name, rules)
@@ -159,8 +164,11 @@ class _Preparing:
         annotations = metadata.setdefault("annotations", {})
         self._rules.annotator.annotate(annotations, ref, self._set_name)
         document = _encode(_in_order(entity))
-        etag = hashlib.sha1(document, usedforsecurity=False).hexdigest()
-        return Prepared(ref, document.decode(), etag, _status_items(missing))
+        return Prepared(ref, document.decode(), _etag(document), _status_items(missing))
+
+
+def _etag(document: bytes) -> str:
+    return hashlib.sha1(document, usedforsecurity=False).hexdigest()
 
 
 def _identify(entity: dict[str, Any]) -> EntityRef:
