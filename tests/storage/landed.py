@@ -100,6 +100,11 @@ LANDED = (
         "0.1.0",
         "5bb8c3fcf77c6b172f039007d8048634a6bbebd33ef89981e7f332198a89905d",
     ),
+    Landed(
+        "0023_importers.sql",
+        "0.1.0",
+        "f48525a5999778ae2ccceced42901ce3605370097e274b1dfdcf9329b6e46a16",
+    ),
 )
 
 # Three of them had another form before, with which databases were made: their first texts.

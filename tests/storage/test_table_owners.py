@@ -17,6 +17,7 @@ OWNERS: Final = {
     "datasources": "connections data_source_versions data_sources memories",
     "events": "events",
     "facts": "collection_requests facts_history facts_latest history_trims",
+    "importers": "import_parts",
     "scheduling": "batches housekeeping leases queues retention_clock run_gaps runs source_health",
     "storage": "counters",
     "webhooks": "webhook_endpoints webhook_retries webhooks",

@@ -1,0 +1,1 @@
+"""Importers: readings of other systems, written as sets of entities under guards."""

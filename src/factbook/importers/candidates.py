@@ -1,0 +1,112 @@
+"""Checks of what was read: from imported items to entities ready to store, and problems."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import msgspec
+
+from factbook.catalog import sets
+from factbook.catalog.push_rules import PushRules
+from factbook.catalog.store.stored_sets import StoredItem
+from factbook.errors import InvalidItemsError
+from factbook.importers.merge import Candidate, Member
+from factbook.importers.snapshot import (
+    ImportedItem,
+    ReadingProblem,
+    Snapshot,
+    SnapshotPart,
+    set_name,
+)
+
+_ORIGIN: Final = "import-origin"
+_EXTERNAL_ID: Final = "external-id"
+
+
+@dataclass
+class CheckedPart:
+    """Part of a snapshot with its valid entities; `unread` are the origins to leave alone."""
+
+    part: SnapshotPart
+    found: list[Candidate] = field(default_factory=list)
+    problems: list[ReadingProblem] = field(default_factory=list)
+    unread: set[str] = field(default_factory=set)
+
+
+class ImportMarks:
+    """Annotations by which a stored entity says what it was imported from."""
+
+    def __init__(self, rules: PushRules) -> None:
+        domain = rules.annotator.domain
+        self._origin, self._external_id = f"{domain}/{_ORIGIN}", f"{domain}/{_EXTERNAL_ID}"
+
+    def marked(self, item: ImportedItem) -> Mapping[str, Any]:
+        """The entity with the annotations; one of another form is left for the check to refuse."""
+        metadata = item.entity.get("metadata")
+        if not isinstance(metadata, dict):
+            return item.entity
+        own = metadata.get("annotations")
+        if own is not None and not isinstance(own, dict):
+            return item.entity
+        given = {k: v for k, v in (own or {}).items() if k not in (self._origin, self._external_id)}
+        given[self._origin] = item.origin
+        if item.external_id:
+            given[self._external_id] = item.external_id
+        return {**item.entity, "metadata": {**metadata, "annotations": given}}
+
+    def member(self, stored: StoredItem) -> Member:
+        """A stored entity with what it says."""
+        entity = msgspec.json.decode(stored.document)
+        said = entity["metadata"].get("annotations", {})
+        origin, external_id = said.get(self._origin, ""), said.get(self._external_id, "")
+        return Member(sets.unchanged(stored.ref, stored.document), origin, external_id)
+
+
+def checked(importer: str, snapshot: Snapshot, rules: PushRules) -> list[CheckedPart]:
+    """The parts with their valid entities; of several with one reference, the first counts.
+
+    An origin with an invalid entity is as one that could not be read whole.
+    """
+    marks, seen = ImportMarks(rules), dict[str, ImportedItem]()
+    return [_checked(importer, part, rules, marks, seen) for part in snapshot.parts]
+
+
+def _checked(
+    importer: str,
+    part: SnapshotPart,
+    rules: PushRules,
+    marks: ImportMarks,
+    seen: dict[str, ImportedItem],
+) -> CheckedPart:
+    checked = CheckedPart(part, problems=list(part.problems), unread=set(part.unread))
+    name = set_name(importer, part.key)
+    for item in part.items:
+        try:
+            raw = msgspec.Raw(msgspec.json.encode(marks.marked(item)))
+            [prepared] = sets.prepare_one(raw, name, rules).items
+        except InvalidItemsError as error:
+            checked.problems += _problems(item, error.details["problems"])
+            checked.unread.add(item.origin)
+            continue
+        except (TypeError, ValueError, RecursionError) as error:
+            checked.problems.append(item.problem(f"cannot be written as JSON: {error}"))
+            checked.unread.add(item.origin)
+            continue
+        first = seen.setdefault(prepared.ref, item)
+        if first is not item:
+            checked.problems.append(item.problem(_twice(prepared.ref, first)))
+            continue
+        given = prepared, item.origin, item.external_id, item.tentative
+        checked.found.append(Candidate(*given))
+    return checked
+
+
+def _problems(item: ImportedItem, found: Iterable[Mapping[str, str]]) -> Iterator[ReadingProblem]:
+    for problem in found:
+        path = problem["path"].removeprefix("$")
+        yield item.problem(problem["message"], path)
+
+
+def _twice(ref: str, first: ImportedItem) -> str:
+    place = first.problem("").place
+    return f"{ref} comes from {place} too, which counts"

@@ -1,0 +1,61 @@
+"""Decisions about removals that an importer holds: to apply them, or to discard them."""
+
+from functools import partial
+from typing import Final
+
+from factbook.catalog.store import stored_sets
+from factbook.catalog.store.diff import Guards
+from factbook.errors import NotFoundError
+from factbook.importers import part_store
+from factbook.importers.part_store import PartRecord
+from factbook.importers.snapshot import set_name
+from factbook.importers.writer import ImportTarget, actor, stored_part
+
+_NOTHING: Final = "No removal of {name} waits for a decision."
+
+
+async def apply(target: ImportTarget, importer: str, part: str, now: int) -> PartRecord:
+    """Remove what is held, and believe the reading that did not find it.
+
+    Raises NotFoundError if nothing is held, PreconditionFailedError if the set has changed since.
+    """
+    record = await _held(target, importer, part)
+    name, going = set_name(importer, part), set(record.held)
+    stored = await stored_part(target, name)
+    wanted = [one.prepared for one in stored.members if one.prepared.ref not in going]
+    decided = record._replace(
+        state="complete",
+        complete_at=record.read_at,
+        items=len(wanted),
+        held=(),
+        reason="",
+        rights=record.seen_rights,
+    )
+    await stored_sets.replace(
+        target.database,
+        name,
+        wanted,
+        actor(importer, now),
+        Guards(if_match=str(stored.revision)),
+        kept=target.kept,
+        write=target.saving(decided),
+    )
+    return decided
+
+
+async def discard(target: ImportTarget, importer: str, part: str) -> PartRecord:
+    """Keep what is held until it is found again and missing once more; raises NotFoundError."""
+    record = await _held(target, importer, part)
+    spared = sorted({*record.spared, *record.held})
+    decided = record._replace(
+        state="complete", held=(), reason="", spared=spared, rights=record.seen_rights
+    )
+    await target.write(partial(part_store.save, record=decided))
+    return decided
+
+
+async def _held(target: ImportTarget, importer: str, part: str) -> PartRecord:
+    record = await part_store.part_record(target.database, importer, part)
+    if record is None or not record.held:
+        raise NotFoundError(_NOTHING.format(name=set_name(importer, part)))
+    return record

@@ -1,0 +1,133 @@
+"""Guards: the content of a part's set after a reading, and the removals that wait for a person."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from factbook.catalog.sets import Prepared
+from factbook.importers.snapshot import SnapshotPart
+
+# Removals in one reading that nobody has to confirm: so many, or this share of the part.
+FEW: Final = 10
+SHARE: Final = 0.10
+
+EMPTY: Final = "nothing was found where there was something"
+MANY: Final = "more would go than ten, and than a tenth of the part"
+NARROWER: Final = "the credential sees less than before: {rights}"
+
+
+class Member(NamedTuple):
+    """Entity of a stored set, with what it was imported from."""
+
+    prepared: Prepared
+    origin: str
+    external_id: str
+
+
+class Candidate(NamedTuple):
+    """Valid entity of a reading."""
+
+    prepared: Prepared
+    origin: str
+    external_id: str
+    tentative: bool
+
+
+class Doubt(NamedTuple):
+    """What is known of a part from before.
+
+    `rights` are those of the last complete reading. `spared` are references that a person keeps
+    though they were not found.
+    """
+
+    rights: frozenset[str] = frozenset()
+    spared: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class MergedPart:
+    """The wanted content of a set, in order; `held` are the removals that wait, and the reason."""
+
+    wanted: list[Prepared]
+    removed: list[str] = field(default_factory=list)
+    held: list[str] = field(default_factory=list)
+    reason: str = ""
+    spared: frozenset[str] = frozenset()
+    moves: Mapping[str, str] = field(default_factory=dict)
+
+    def changes(self, stored: Sequence[Member]) -> bool:
+        """True if the stored set has another content."""
+        before = {member.prepared.ref: member.prepared.etag for member in stored}
+        return before != {prepared.ref: prepared.etag for prepared in self.wanted}
+
+
+def merged(
+    part: SnapshotPart,
+    stored: Sequence[Member],
+    found: Sequence[Candidate],
+    unread: Collection[str],
+    doubt: Doubt,
+) -> MergedPart:
+    """The content of a set after a reading, by the guards.
+
+    An incomplete reading, and one with fewer rights, removes nothing; nor does any remove what came
+    from an origin in `unread`. Removals above the limit, and those of all, are held.
+    """
+    here = {member.prepared.ref: member for member in stored}
+    new = {one.prepared.ref: one for one in found}
+    missing = [member for ref, member in here.items() if ref not in new]
+    moves = _moves(missing, [one for ref, one in new.items() if ref not in here])
+    absent = [m for m in missing if m.prepared.ref not in moves and m.origin not in unread]
+    removable, held, reason = _sorted_out(part, absent, len(here), doubt)
+    gone = {*removable, *moves}
+    kept = [_next(member, new) for ref, member in here.items() if ref not in gone]
+    added = sorted(ref for ref in new if ref not in here)
+    return MergedPart(
+        [*kept, *(new[ref].prepared for ref in added)],
+        sorted(gone),
+        held,
+        reason,
+        doubt.spared & {member.prepared.ref for member in missing},
+        moves,
+    )
+
+
+def narrowed(part: SnapshotPart, doubt: Doubt) -> list[str]:
+    """The rights that the last complete reading had and this one lacks."""
+    return sorted(doubt.rights - part.rights)
+
+
+def _sorted_out(
+    part: SnapshotPart, absent: Sequence[Member], count: int, doubt: Doubt
+) -> tuple[list[str], list[str], str]:
+    """The references to remove of `count`, those to hold, and the reason for holding them."""
+    refs = sorted({member.prepared.ref for member in absent} - doubt.spared)
+    if not part.complete:
+        return [], [], ""
+    if lost := narrowed(part, doubt):
+        return [], refs, NARROWER.format(rights=", ".join(lost))
+    if refs and not part.items:
+        return [], refs, EMPTY
+    if len(refs) > max(FEW, int(count * SHARE)):
+        return [], refs, MANY
+    return refs, [], ""
+
+
+def _moves(missing: Sequence[Member], new: Sequence[Candidate]) -> dict[str, str]:
+    """Old to new reference of each thing that has another name now."""
+    by_id: dict[str, list[str]] = {}
+    for one in new:
+        if one.external_id:
+            by_id.setdefault(one.external_id, []).append(one.prepared.ref)
+    found: dict[str, str] = {}
+    for member in missing:
+        names = by_id.get(member.external_id, [])
+        if len(names) == 1 and names[0] not in found.values():
+            found[member.prepared.ref] = names[0]
+    return found
+
+
+def _next(member: Member, new: Mapping[str, Candidate]) -> Prepared:
+    """The next form of an entity that stays."""
+    one = new.get(member.prepared.ref)
+    return member.prepared if one is None or one.tentative else one.prepared

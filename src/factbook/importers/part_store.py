@@ -1,0 +1,95 @@
+"""The store of what is known of each part: its last readings, its problems, and held removals."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from factbook.importers.merge import Doubt
+from factbook.importers.snapshot import ReadingProblem
+from factbook.storage import Database, Row, Transaction
+
+# More are counted, and not kept.
+_MOST_PROBLEMS: Final = 1_000
+
+_READ: Final = """
+SELECT importer, part, state, read_at, complete_at, items, problem_count, problems, held, reason,
+    spared, rights, seen_rights FROM import_parts
+"""
+_SAVE: Final = """
+INSERT INTO import_parts (importer, part, state, read_at, complete_at, items, problem_count,
+    problems, held, reason, spared, rights, seen_rights)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (importer, part) DO UPDATE SET state = excluded.state, read_at = excluded.read_at,
+    complete_at = excluded.complete_at, items = excluded.items,
+    problem_count = excluded.problem_count, problems = excluded.problems, held = excluded.held,
+    reason = excluded.reason, spared = excluded.spared, rights = excluded.rights,
+    seen_rights = excluded.seen_rights
+"""
+
+
+class PartRecord(NamedTuple):
+    """A part after its last reading.
+
+    `state` is complete, partial or held; `complete_at` is the time of the last complete reading,
+    None if there was none. `rights` are those of the last believed reading, `seen_rights` those of
+    the last one.
+    """
+
+    importer: str
+    part: str
+    state: str
+    read_at: int
+    complete_at: int | None
+    items: int
+    problem_count: int
+    problems: Sequence[ReadingProblem] = ()
+    held: Sequence[str] = ()
+    reason: str = ""
+    spared: Sequence[str] = ()
+    rights: Sequence[str] = ()
+    seen_rights: Sequence[str] = ()
+
+    @property
+    def doubt(self) -> Doubt:
+        """What the guards of the next reading need to know."""
+        return Doubt(frozenset(self.rights), frozenset(self.spared))
+
+
+async def part_records(database: Database, importer: str | None = None) -> list[PartRecord]:
+    """Every part, or those of one importer, in order."""
+    where, given = ("", ()) if importer is None else (" WHERE importer = ?", (importer,))
+    rows = await database.all(f"{_READ}{where} ORDER BY importer, part", given)
+    return [_record(row) for row in rows]
+
+
+async def part_record(database: Database, importer: str, part: str) -> PartRecord | None:
+    """A part; None before its first reading."""
+    row = await database.one(f"{_READ} WHERE importer = ? AND part = ?", (importer, part))
+    return None if row is None else _record(row)
+
+
+def save(transaction: Transaction, record: PartRecord) -> None:
+    """Store a part after a reading or a decision."""
+    lists = (record.held, record.spared, record.rights, record.seen_rights)
+    held, spared, rights, seen = (_json(sorted(one)) for one in lists)
+    problems = _json(record.problems[:_MOST_PROBLEMS])
+    transaction.run(
+        _SAVE, (*record[:7], problems, held, record.reason, spared, rights, seen)
+    )  # fmt: skip
+
+
+def _record(row: Row) -> PartRecord:
+    plain, (problems, held, reason, *lists) = row[:7], row[7:]
+    found = msgspec.json.decode(problems, type=list[ReadingProblem])
+    spared, rights, seen_rights = map(_texts, lists)
+    values = (*plain, found, _texts(held), reason, spared, rights, seen_rights)
+    return PartRecord._make(values)
+
+
+def _texts(text: str) -> list[str]:
+    return msgspec.json.decode(text, type=list[str])
+
+
+def _json(values: Iterable[Any]) -> str:
+    return msgspec.json.encode(list(values)).decode()

@@ -1,0 +1,98 @@
+"""Snapshot of a system: parts, each complete or not, with their entities and problems.
+
+An importer reads such a snapshot and sees no database. Its part `key` is written into the set
+`import/<importer>/<key>`.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+PREFIX: Final = "import/"
+
+
+class ReadingProblem(NamedTuple):
+    """Sentence about something that was not imported, with its place.
+
+    `origin` is what was read, e.g. a repository; `file` and `line` are of a file in it, line 0 is
+    no certain one.
+    """
+
+    origin: str
+    message: str
+    file: str = ""
+    line: int = 0
+
+    @property
+    def place(self) -> str:
+        """The place, for people: `github.com/acme/shop catalog-info.yaml:14`."""
+        line = f":{self.line}" if self.line else ""
+        return f"{self.origin} {self.file}{line}" if self.file else self.origin
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.message}" if self.origin else self.message
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedItem:
+    """Entity as an importer makes it.
+
+    `origin` is what it was read from and is failing or gone as a whole, such as a repository.
+    `external_id` stays the same when the thing gets another name. An item that is `tentative` was
+    made without all that it depends on: it is added, but never changes what is there. `lines` gives
+    the line of a field in `file` by its path: `metadata.name`.
+    """
+
+    entity: Mapping[str, Any]
+    origin: str
+    external_id: str = ""
+    file: str = ""
+    line: int = 0
+    lines: Mapping[str, int] = field(default_factory=dict, repr=False)
+    tentative: bool = False
+
+    def problem(self, message: str, path: str = "") -> ReadingProblem:
+        """A problem of this item, or of the field with this path."""
+        line = self.lines.get(path) or self.lines.get(path.rpartition(".")[0]) or self.line
+        text = f"{path}: {message}" if path else message
+        return ReadingProblem(self.origin, text, self.file, line)
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotPart:
+    """One part of a snapshot.
+
+    `complete`: everything that exists was read, so that what is not in it has gone. `unread` are
+    origins that exist but could not be read whole: what came from them before stays. `rights` are
+    what the credential could see; a reading with fewer of them than the last complete one is not
+    believed to be complete.
+    """
+
+    key: str
+    complete: bool
+    items: tuple[ImportedItem, ...] = ()
+    problems: tuple[ReadingProblem, ...] = ()
+    unread: frozenset[str] = frozenset()
+    rights: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Result of one reading; `left_out` counts what settings leave out, by a word for it."""
+
+    parts: tuple[SnapshotPart, ...]
+    left_out: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Importer:
+    """Reader of one system; `id` names its sets."""
+
+    id: str
+    title: str
+    read: Callable[[], Awaitable[Snapshot]] = field(repr=False)
+
+
+def set_name(importer: str, part: str) -> str:
+    """The set of a part."""
+    return f"{PREFIX}{importer}/{part}"

@@ -1,0 +1,216 @@
+"""Writes of snapshots: each part replaces its set through the push's own comparison."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, NamedTuple, TypeVar
+
+from factbook.catalog import sets
+from factbook.catalog.push_rules import PushRules
+from factbook.catalog.store import stored_sets
+from factbook.catalog.store.apply import Actor
+from factbook.catalog.store.diff import Guards
+from factbook.catalog.store.stored_sets import PushResult
+from factbook.errors import ConflictError, NotFoundError, PreconditionFailedError
+from factbook.importers import part_store
+from factbook.importers.candidates import CheckedPart, ImportMarks, checked
+from factbook.importers.merge import Doubt, Member, MergedPart, merged, narrowed
+from factbook.importers.part_store import PartRecord
+from factbook.importers.snapshot import PREFIX, ReadingProblem, Snapshot, set_name
+from factbook.schemas.push import Difference
+from factbook.storage import Database, Transaction, Write
+
+T = TypeVar("T")
+
+# Others write a set of imports between its reading and writing only to take entities from it.
+_ATTEMPTS: Final = 5
+
+
+class ImportTarget(NamedTuple):
+    """Catalog that snapshots are written into; `kept` revisions of each set stay."""
+
+    database: Database
+    rules: PushRules
+    kept: int
+    write: Write
+
+    def saving(self, record: PartRecord) -> Write:
+        """Runner of transactions that keeps what is known of a part in the same one."""
+        return _Saving(self.write, record)
+
+
+class _Saving:
+    def __init__(self, write: Write, record: PartRecord) -> None:
+        self._write = write
+        self._record = record
+
+    async def __call__(self, function: Callable[[Transaction], T], /) -> T:
+        record = self._record
+
+        def work(transaction: Transaction) -> T:
+            result = function(transaction)
+            part_store.save(transaction, record)
+            return result
+
+        return await self._write(work)
+
+
+class PartResult(NamedTuple):
+    """Result of writing a part, or of planning that."""
+
+    record: PartRecord
+    set: str
+    changes: Mapping[str, int]
+    difference: Sequence[Difference]
+    conflicts: Sequence[ReadingProblem]
+
+
+class StoredPart(NamedTuple):
+    """Content of a set as it was read."""
+
+    revision: int
+    members: list[Member]
+
+
+async def write_snapshot(
+    target: ImportTarget, importer: str, snapshot: Snapshot, now: int, *, dry_run: bool = False
+) -> list[PartResult]:
+    """Write each part into its set; entities of other owners are left out, with a problem each.
+
+    What moved from one part to another is written in a second round, after the first gave it up.
+    """
+    writer = _Writer(target, importer, now, dry_run=dry_run)
+    parts = checked(importer, snapshot, target.rules)
+    results = [await writer.part(part) for part in parts]
+    if dry_run:
+        return results
+    own = f"{PREFIX}{importer}/"
+    return [
+        await writer.part(part) if any(own in p.message for p in result.conflicts) else result
+        for part, result in zip(parts, results, strict=True)
+    ]
+
+
+class _Writer:
+    def __init__(self, target: ImportTarget, importer: str, now: int, *, dry_run: bool) -> None:
+        self._target = target
+        self._importer = importer
+        self._now = now
+        self._dry_run = dry_run
+
+    async def part(self, part: CheckedPart) -> PartResult:
+        """Write one part."""
+        name = set_name(self._importer, part.part.key)
+        before = await part_store.part_record(
+            self._target.database, self._importer, part.part.key
+        )  # fmt: skip
+        owned: dict[str, str] = {}
+        for _ in range(_ATTEMPTS):
+            stored = await stored_part(self._target, name)
+            found = [one for one in part.found if one.prepared.ref not in owned]
+            doubt = before.doubt if before else Doubt()
+            wanted = merged(part.part, stored.members, found, part.unread, doubt)
+            conflicts = _conflicts(part, owned)
+            record = self._record(part, wanted, before, conflicts)
+            try:
+                outcome = await self._replace(name, stored, wanted, record)
+            except ConflictError as error:
+                owned |= {one["entityRef"]: one["owner"] for one in error.details["conflicts"]}
+            except PreconditionFailedError:
+                continue
+            else:
+                return _result(record, name, wanted, outcome, conflicts)
+        raise ConflictError(f"The set {name} was changed again and again; nothing was written.")
+
+    async def _replace(
+        self, name: str, stored: StoredPart, wanted: MergedPart, record: PartRecord
+    ) -> PushResult | None:
+        """Replace the set if its content differs, and keep what is known of the part."""
+        if not wanted.changes(stored.members):
+            if not self._dry_run:
+                await self._target.write(lambda tx: part_store.save(tx, record))
+            return None
+        sets.check_size(len(wanted.wanted), self._target.rules)
+        return await stored_sets.replace(
+            self._target.database,
+            name,
+            wanted.wanted,
+            actor(self._importer, self._now),
+            Guards(if_match=str(stored.revision)),
+            kept=self._target.kept,
+            dry_run=self._dry_run,
+            write=None if self._dry_run else self._target.saving(record),
+        )
+
+    def _record(
+        self,
+        part: CheckedPart,
+        wanted: MergedPart,
+        before: PartRecord | None,
+        conflicts: Sequence[ReadingProblem],
+    ) -> PartRecord:
+        doubt = before.doubt if before else Doubt()
+        whole = part.part.complete and not narrowed(part.part, doubt)
+        believed = whole and not wanted.held
+        state = "held" if wanted.held else "complete" if believed else "partial"
+        problems = [*part.problems, *conflicts]
+        return PartRecord(
+            importer=self._importer,
+            part=part.part.key,
+            state=state,
+            read_at=self._now,
+            complete_at=self._now if believed else before and before.complete_at,
+            items=len(wanted.wanted),
+            problem_count=len(problems),
+            problems=problems,
+            held=wanted.held,
+            reason=wanted.reason,
+            spared=sorted(wanted.spared),
+            rights=sorted(part.part.rights if believed else doubt.rights),
+            seen_rights=sorted(part.part.rights),
+        )
+
+
+async def stored_part(target: ImportTarget, name: str) -> StoredPart:
+    """The content of a set as it is now."""
+    try:
+        content = await stored_sets.content(target.database, name)
+    except NotFoundError:
+        return StoredPart(await _revision(target.database, name), [])
+    marks = ImportMarks(target.rules)
+    members = [marks.member(item) async for items in content.portions for item in items]
+    return StoredPart(content.revision, members)
+
+
+async def _revision(database: Database, name: str) -> int:
+    """The revision of a set without items, 0 if it never had any."""
+    try:
+        return (await stored_sets.summary(database, name)).revision
+    except NotFoundError:
+        return 0
+
+
+def _conflicts(part: CheckedPart, owned: Mapping[str, str]) -> list[ReadingProblem]:
+    """A problem for each entity that another owner has, at the place that it was read from."""
+    items = {one.prepared.ref: one.origin for one in part.found}
+    return [
+        ReadingProblem(items[ref], f"{ref} is owned by {owner}, and stays as it is there")
+        for ref, owner in owned.items()
+    ]
+
+
+def actor(importer: str, now: int) -> Actor:
+    """The importer as the writer of a set."""
+    return Actor(f"importer:default/{importer}", now)
+
+
+def _result(
+    record: PartRecord,
+    name: str,
+    wanted: MergedPart,
+    outcome: PushResult | None,
+    conflicts: Sequence[ReadingProblem],
+) -> PartResult:
+    if outcome is None:
+        unchanged = {"added": 0, "updated": 0, "removed": 0, "unchanged": len(wanted.wanted)}
+        return PartResult(record, name, unchanged, [], conflicts)
+    plan = outcome.plan
+    return PartResult(record, name, plan.changes, plan.difference(), conflicts)
