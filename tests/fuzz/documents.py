@@ -26,6 +26,8 @@ from factbook.datasources.custom.templates import NoValueError
 from factbook.errors import InvalidItemsError
 from factbook.facts import datasource, entity_filter
 from factbook.facts.schema import FactType
+from factbook.importers.catalog_info import documents as catalog_documents
+from factbook.importers.catalog_info.locations import FileLocation, matching, resolved
 from factbook.outbound.calls import address
 from factbook.outbound.outcomes import Missing
 from tests.fuzz.folders import folder
@@ -127,6 +129,21 @@ def file(data: bytes) -> None:
     place = folder() / "recording.json"
     place.write_bytes(data)
     tried(trials.load, place)
+
+
+def catalog_file(data: bytes) -> None:
+    """A catalog file is documents of JSON, each with its line; what it names is in a repository."""
+    content = catalog_documents.parsed(data)
+    for document in content.documents:
+        assert document.line > 0
+        assert msgspec.json.encode(document.value)
+    assert all(problem.message and problem.line >= 0 for problem in content.problems)
+    base = FileLocation("a/b", "HEAD", "x/y/catalog-info.yaml")
+    given, path = lines(data, 2)
+    found = resolved(given, base, lambda _: "on another host")
+    if isinstance(found, FileLocation):
+        assert not found.path.startswith(("/", "../"))
+        assert set(matching(found.path, [path, base.path])) <= {path, base.path}
 
 
 def source(data: bytes) -> None:
@@ -257,6 +274,12 @@ TARGETS = (
         share=60,
     ),
     Target("file", file, ("cli.documents.parse", "cli.sources.trials.load"), share=40),
+    Target(
+        "catalog-file",
+        catalog_file,
+        ("importers.catalog_info.documents.parsed",),
+        share=40,
+    ),
     Target(
         "definition",
         source,

@@ -12,6 +12,7 @@ NO_PARSERS: Final[dict[str, str]] = {
     "datasources.definitions.read": _ROWS,
     "cli.documents.read": _FILES,
     "cli.sources.files.read": _FILES,
+    "importers.catalog_info.reader.read": "calls importers.catalog_info.documents.parsed",
     "operations.doctor.configuration.read": "calls settings.loader.load",
     "operations.doctor.key.read": "looks whether there is a key",
     "scheduling.retention_clock.read": _ROWS,

@@ -1,0 +1,1 @@
+"""Reading of `catalog-info.yaml` files: documents, the targets of locations, and placeholders."""

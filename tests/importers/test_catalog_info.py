@@ -1,0 +1,286 @@
+"""Catalog files: documents, targets and globs, placeholders, and files that mean no good."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from factbook.importers.catalog_info import reader
+from factbook.importers.catalog_info.locations import FileLocation
+from factbook.importers.catalog_info.reader import RepositoryReading, RootFile
+from factbook.outbound.outcomes import Missing, Outcome
+
+ROOT = FileLocation("acme/shop", "HEAD", "catalog-info.yaml")
+ORIGIN = "code.test/acme/shop"
+
+NOT_FOUND = Missing(Outcome.NOT_FOUND)
+
+
+class Files:
+    """The files of some repositories, by `repository/path`; `broken` ones cannot be read now."""
+
+    def __init__(self, texts: Mapping[str, str], broken: Iterable[str] = ()) -> None:
+        self.texts = texts
+        self.broken = set(broken)
+        self.read_in: list[int] = []
+
+    def located(self, url: str) -> FileLocation | str:
+        host, _, rest = url.partition("://")[2].partition("/")
+        if host != "code.test":
+            return "the target is on another host"
+        owner, name, _, ref, path = rest.split("/", 4)
+        return FileLocation(f"{owner}/{name}", ref, path)
+
+    async def read(self, wanted: Sequence[FileLocation]) -> Mapping[FileLocation, bytes | Missing]:
+        self.read_in.append(len(wanted))
+        return {one: self._read(f"{one.repository}/{one.path}") for one in wanted}
+
+    def _read(self, name: str) -> bytes | Missing:
+        if name in self.broken:
+            return Missing(Outcome.TRANSIENT, "answered 502")
+        return self.texts[name].encode() if name in self.texts else NOT_FOUND
+
+    async def paths(
+        self, wanted: Iterable[tuple[str, str]]
+    ) -> Mapping[tuple[str, str], Sequence[str] | Missing]:
+        return {
+            (repository, ref): [
+                name.removeprefix(f"{repository}/")
+                for name in self.texts
+                if name.startswith(f"{repository}/")
+            ]
+            for repository, ref in wanted
+        }
+
+
+def component(name: str, more: str = "") -> str:
+    return f"apiVersion: v1\nkind: Component\nmetadata:\n  name: {name}\n{more}"
+
+
+def location(*targets: str, more: str = "") -> str:
+    listed = "".join(f"\n    - {target}" for target in targets)
+    return (
+        "apiVersion: v1\nkind: Location\nmetadata:\n  name: all\n"
+        f"spec:\n  type: url\n{more}  targets:{listed}\n"
+    )
+
+
+async def read(root: str, files: Files | None = None, **texts: str) -> RepositoryReading:
+    given = files or Files({f"acme/shop/{path}": text for path, text in texts.items()})
+    found = await reader.read([RootFile(ORIGIN, ROOT, root.encode())], given)
+    return found[ORIGIN]
+
+
+def files(texts: Mapping[str, str], broken: Iterable[str] = ()) -> Files:
+    return Files({f"acme/shop/{path}": text for path, text in texts.items()}, broken)
+
+
+def names(reading: RepositoryReading) -> list[Any]:
+    return [one.entity["metadata"]["name"] for one in reading.entities]
+
+
+def told(reading: RepositoryReading) -> list[str]:
+    return [f"{p.file}:{p.line} {p.message}" for p in reading.problems]
+
+
+async def test_every_document_of_a_file_is_an_entity_with_its_line() -> None:
+    reading = await read(f"{component('a')}---\n---\n{component('b')}")
+    assert [
+        (one.document.line, one.document.lines["metadata.name"]) for one in reading.entities
+    ] == [
+        (1, 4),
+        (7, 10),
+    ]
+    assert (names(reading), reading.problems, reading.whole) == (["a", "b"], [], True)
+
+
+async def test_one_wrong_document_leaves_the_others() -> None:
+    reading = await read(f"{component('a')}---\n- 1\n---\n{component('b')}")
+    assert names(reading) == ["a", "b"]
+    assert told(reading) == ["catalog-info.yaml:6 is not an entity: a mapping is expected"]
+    assert not reading.whole
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("a: [", ":2 is not valid YAML"),
+        ("a: 1\na: 2\n", ":2 is not valid YAML"),
+        ("a: &a [*a]\n", ":1 contains itself"),
+        ("a: !!python/object:os.system {}\n", ":1 is not valid YAML"),
+        ("\x00", ":0 is not valid YAML"),
+        ("- " * 200 + "a", ":0 is nested more than 100 deep"),
+        ("a: " + "x" * (1024 * 1024), ":0 is larger than 1,048,576 bytes"),
+        (
+            "a: &a [1,1,1,1,1,1,1,1,1]\n"
+            + "".join(
+                f"{b}: &{b} [*{a},*{a},*{a},*{a},*{a},*{a},*{a},*{a},*{a}]\n"
+                for a, b in zip("abcdefgh", "bcdefghi", strict=True)
+            ),
+            ":1 has more than 200,000 parts",
+        ),
+        (
+            "a: &a {k: 1}\n"
+            + "".join(
+                f"{b}: &{b} {{<<: [{','.join([f'*{a}'] * 9)}]}}\n"
+                for a, b in zip("abcdefgh", "bcdefghi", strict=True)
+            ),
+            ":1 has more than 200,000 parts",
+        ),
+    ],
+    ids=["syntax", "twice", "itself", "tag", "nul", "depth", "size", "aliases", "merges"],
+)
+async def test_a_file_that_cannot_be_read_is_a_problem_with_its_line(
+    text: str, problem: str
+) -> None:
+    reading = await read(text)
+    assert told(reading)[0].startswith(f"catalog-info.yaml{problem}")
+    assert (reading.entities, reading.whole) == ([], False)
+
+
+async def test_an_alias_stands_for_its_value() -> None:
+    reading = await read(component("a", "spec: {x: &x {y: 1}, z: *x}\n"))
+    assert reading.entities[0].entity["spec"] == {"x": {"y": 1}, "z": {"y": 1}}
+
+
+async def test_targets_are_read_relative_absolute_and_by_pattern() -> None:
+    texts = {
+        "services/a.yaml": component("a"),
+        "services/deep/er/b.yaml": component("b"),
+        "services/c.txt": "no catalog file",
+        "docs/d.yaml": component("d"),
+    }
+    root = location(
+        "./services/a.yaml",
+        "services/**/*.yaml",
+        "/docs/d.yaml",
+        "https://code.test/acme/shop/blob/main/docs/d.yaml",
+    )
+    reading = await read(root, files(texts))
+    assert sorted(names(reading)) == ["a", "all", "b", "d", "d"]
+    assert (reading.problems, reading.whole) == ([], True)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "matched"),
+    [
+        ("*.yaml", ["a.yaml"]),
+        ("**/a.yaml", ["a.yaml", "x/a.yaml", "x/y/a.yaml"]),
+        ("x/*/a.yaml", ["x/y/a.yaml"]),
+        ("x/**", ["x/a.yaml", "x/y/a.yaml"]),
+        ("x/*", ["x/a.yaml"]),
+        ("x?.yaml", []),
+    ],
+)
+async def test_a_pattern_names_files(pattern: str, matched: list[str]) -> None:
+    texts = {
+        path: component(path.replace("/", "-")) for path in ("a.yaml", "x/a.yaml", "x/y/a.yaml")
+    }
+    reading = await read(location(f"'{pattern}'"), files(texts))
+    expected = [path.replace("/", "-") for path in matched]
+    assert sorted(names(reading)) == sorted([*expected, "all"])
+
+
+async def test_files_of_a_level_are_read_together() -> None:
+    texts = {f"{n}.yaml": location(f"{n}/x.yaml") for n in range(30)}
+    texts |= {f"{n}/x.yaml": component(f"c{n}") for n in range(30)}
+    given = files(texts)
+    await read(location(*(f"{n}.yaml" for n in range(30))), given)
+    assert given.read_in == [30, 30]
+
+
+async def test_a_cycle_ends_as_a_problem_and_loses_nothing() -> None:
+    texts = {
+        "a.yaml": f"{component('a')}---\n{location('catalog-info.yaml', 'b.yaml', 'a.yaml')}",
+        "b.yaml": component("b"),
+    }
+    reading = await read(location("a.yaml"), files(texts))
+    assert names(reading) == ["all", "a", "all", "b"]
+    assert [text.partition(" ")[2] for text in told(reading)] == [
+        "the target leads back to a file that leads here"
+    ] * 2
+    assert reading.whole
+
+
+async def test_locations_are_followed_ten_levels_deep() -> None:
+    texts = {f"{n}.yaml": location(f"{n + 1}.yaml") for n in range(20)}
+    reading = await read(location("0.yaml"), files(texts))
+    assert len(reading.entities) == 11
+    assert told(reading) == ["9.yaml:7 locations are followed 10 levels deep"]
+    assert not reading.whole
+
+
+async def test_a_thousand_files_are_read_at_most() -> None:
+    texts = {f"x/{n}.yaml": component(f"c{n}") for n in range(1_100)}
+    reading = await read(location("x/*.yaml"), files(texts))
+    assert len(reading.entities) == 1_000
+    assert told(reading) == ["catalog-info.yaml:7 more than 1,000 files are not read"]
+
+
+@pytest.mark.parametrize(
+    ("target", "problem"),
+    [
+        ("../secrets.yaml", "the target is outside the repository"),
+        ("x/../../secrets.yaml", "the target is outside the repository"),
+        ("'%2e%2e/secrets.yaml'", "the target is outside the repository"),
+        ("https://evil.test/acme/shop/blob/main/a.yaml", "the target is on another host"),
+        ("//evil.test/a.yaml", "the target is not a path or URL"),
+        ("..\\secrets.yaml", "the target is not a path or URL"),
+        ("'file:///etc/passwd'", "the target is on another host"),
+        ("missing.yaml", "missing.yaml: there is no such file"),
+    ],
+)
+async def test_a_target_that_is_not_read_is_a_problem(target: str, problem: str) -> None:
+    reading = await read(location(target))
+    assert told(reading) == [f"catalog-info.yaml:7 {problem}"]
+    assert (names(reading), reading.whole) == (["all"], False)
+
+
+async def test_a_location_of_another_type_is_a_problem() -> None:
+    reading = await read(location("a.yaml").replace("type: url", "type: file"))
+    assert told(reading) == ["catalog-info.yaml:7 a location of another type than url is not read"]
+
+
+async def test_an_optional_target_may_be_missing_but_not_unreadable() -> None:
+    root = location("a.yaml", "b.yaml", more="  presence: optional\n")
+    reading = await read(root, files({}, broken=["acme/shop/b.yaml"]))
+    assert told(reading) == ["catalog-info.yaml:8 b.yaml: upstream-error: answered 502"]
+
+
+async def test_placeholders_are_replaced_by_files_relative_to_their_own() -> None:
+    text = component(
+        "a",
+        "spec:\n  definition: {$text: ./api.txt}\n  j: [{$json: x/j.json}]\n  y: {$yaml: y.yaml}\n"
+        "  other: {$unknown: z}\n  two: {$text: a, b: c}\n  open: {$openapi: api.txt}\n",
+    )
+    texts = {"api.txt": "{$text: no}", "x/j.json": '{"a": [1]}', "y.yaml": "b: {$text: no}"}
+    reading = await read(text, files(texts))
+    assert reading.entities[0].entity["spec"] == {
+        "definition": "{$text: no}",
+        "j": [{"a": [1]}],
+        "y": {"b": {"$text": "no"}},
+        "other": {"$unknown": "z"},
+        "two": {"$text": "a", "b": "c"},
+        "open": "{$text: no}",
+    }
+    assert reading.whole
+
+
+@pytest.mark.parametrize(
+    ("placeholder", "problem"),
+    [
+        ("{$text: missing.txt}", "missing.txt: there is no such file"),
+        ("{$text: ../up.txt}", "../up.txt: the target is outside the repository"),
+        ("{$text: [a]}", "$text has to name a file"),
+        ("{$json: bad.txt}", "bad.txt cannot be read as json: "),
+        ("{$yaml: two.txt}", "two.txt cannot be read as yaml: does not hold exactly one document"),
+    ],
+)
+async def test_a_placeholder_that_cannot_be_replaced_is_a_problem_of_its_entity(
+    placeholder: str, problem: str
+) -> None:
+    text = f"{component('a', f'spec: {{x: {placeholder}}}')}\n---\n{component('b')}"
+    reading = await read(text, files({"bad.txt": "{", "two.txt": "a: 1\n---\nb: 2\n"}))
+    assert names(reading) == ["b"]
+    assert told(reading)[0].startswith(f"catalog-info.yaml:1 {problem}")
+    assert not reading.whole
