@@ -92,11 +92,6 @@ def merged(
     )
 
 
-def narrowed(part: SnapshotPart, doubt: Doubt) -> list[str]:
-    """The rights that the last complete reading had and this one lacks."""
-    return sorted(doubt.rights - part.rights)
-
-
 def _sorted_out(
     part: SnapshotPart, absent: Sequence[Member], count: int, doubt: Doubt
 ) -> tuple[list[str], list[str], str]:
@@ -104,7 +99,8 @@ def _sorted_out(
     refs = sorted({member.prepared.ref for member in absent} - doubt.spared)
     if not part.complete:
         return [], [], ""
-    if lost := narrowed(part, doubt):
+    lost = sorted(doubt.rights - part.rights)
+    if refs and lost:
         return [], refs, NARROWER.format(rights=", ".join(lost))
     if refs and not part.items:
         return [], refs, EMPTY

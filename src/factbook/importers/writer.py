@@ -12,7 +12,7 @@ from factbook.catalog.store.stored_sets import PushResult
 from factbook.errors import ConflictError, NotFoundError, PreconditionFailedError
 from factbook.importers import part_store
 from factbook.importers.candidates import CheckedPart, ImportMarks, checked
-from factbook.importers.merge import Doubt, Member, MergedPart, merged, narrowed
+from factbook.importers.merge import Doubt, Member, MergedPart, merged
 from factbook.importers.part_store import PartRecord
 from factbook.importers.snapshot import PREFIX, ReadingProblem, Snapshot, set_name
 from factbook.schemas.push import Difference
@@ -148,8 +148,7 @@ class _Writer:
         conflicts: Sequence[ReadingProblem],
     ) -> PartRecord:
         doubt = before.doubt if before else Doubt()
-        whole = part.part.complete and not narrowed(part.part, doubt)
-        believed = whole and not wanted.held
+        believed = part.part.complete and not wanted.held
         state = "held" if wanted.held else "complete" if believed else "partial"
         problems = [*part.problems, *conflicts]
         return PartRecord(
@@ -164,7 +163,8 @@ class _Writer:
             held=wanted.held,
             reason=wanted.reason,
             spared=sorted(wanted.spared),
-            rights=sorted(part.part.rights if believed else doubt.rights),
+            # They become fewer only when a person applies what is held for that.
+            rights=sorted(doubt.rights | part.part.rights if believed else doubt.rights),
             seen_rights=sorted(part.part.rights),
         )
 

@@ -9,7 +9,7 @@ import msgspec
 from factbook.integrations import file_tree
 from factbook.integrations.file_tree import Paths, RepositoryTree
 from factbook.integrations.github import facts, pages, probes, repositories
-from factbook.integrations.github.answers import GithubRepository, Oid, RepositoryData
+from factbook.integrations.github.answers import Oid, RepositoryData
 from factbook.integrations.github.graphql import GithubApi
 from factbook.integrations.github.options import GithubOptions
 from factbook.integrations.integration import Collected, each
@@ -93,18 +93,22 @@ async def _paths(api: GithubApi, found: RepositoryData) -> Paths | Missing:
     if branch is None or branch.target is None:
         missing = found.missing("defaultBranchRef.target")
         return missing or ([] if repository.is_empty else _HIDDEN)
-    oid = branch.target.oid
-    walk = partial(_Walk(api, repository).everything, oid)
-    tree = RepositoryTree(repository.id, oid, repository.name_with_owner, walk, MOST_CALLS)
+    return await paths_at(api, repository.id, repository.name_with_owner, branch.target.oid)
+
+
+async def paths_at(api: GithubApi, id_: str, name: str, oid: str) -> Paths | Missing:
+    """The paths of all files of a repository (`owner/name`) at a commit, unordered."""
+    walk = partial(_Walk(api, name).everything, oid)
+    tree = RepositoryTree(id_, oid, name, walk, MOST_CALLS)
     return await file_tree.read(api.memory, tree, api.clones, api.now)
 
 
 class _Walk:
     """Reader of a tree that descends into sub-trees if the whole is truncated."""
 
-    def __init__(self, api: GithubApi, repository: GithubRepository) -> None:
+    def __init__(self, api: GithubApi, repository: str) -> None:
         self._api = api
-        self._repository = repository.name_with_owner.split("/")
+        self._repository = repository.split("/")
         self._calls = 0
 
     async def everything(self, sha: str, folder: str = "") -> Paths | Missing:
