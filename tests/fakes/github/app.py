@@ -28,9 +28,10 @@ from tests.fakes import faults
 from tests.fakes.fake import Fake, path_of
 from tests.fakes.github import rest, schema
 from tests.fakes.github.faults import SECONDARY
+from tests.fakes.github.organization import Organization
 from tests.fakes.github.resolvers import Root
 from tests.fakes.github.rest import NOT_FOUND, Said, refusal
-from tests.fakes.github.state import Repository, Token, stamp
+from tests.fakes.github.state import Member, Repository, Team, Token, stamp
 
 _REPOSITORY = re.compile(r"/repos/([^/]+/[^/]+)/(.*)")
 _BY_ID = re.compile(r"/repositories/([^/]+)/(.*)")
@@ -54,7 +55,8 @@ class FakeGitHub(Fake):
     `not_modified` answers of 304. `asked` holds the bodies of GraphQL requests.
     `most_repositories`: a GraphQL request for more of them is answered 502, and
     `most_with_limits` with partial results and an error about resource limits. `points_a_minute`
-    of REST are answered, and `too_fast` counts those that were refused for it.
+    of REST are answered, and `too_fast` counts those that were refused for it. A larger page of a
+    listing than `most_in_page` is answered 502.
     """
 
     def __init__(
@@ -70,6 +72,9 @@ class FakeGitHub(Fake):
         super().__init__(seconds=seconds)
         self.repositories = list(repositories)
         self.tokens = {token.value: token for token in tokens}
+        self.teams: list[Team] = []
+        self.members: list[Member] = []
+        self.most_in_page = 100
         self.apps: list[App] = []
         self.asked: list[dict[str, Any]] = []
         self.not_modified = 0
@@ -180,7 +185,8 @@ class FakeGitHub(Fake):
         names = [f"{variables[f'o{i}']}/{variables[f'n{i}']}" for i in range(_size(variables))]
         found = [self.find(name) for name in names]
         heavy = any(one.too_heavy for one in found if one) and "query Alone" not in asked["query"]
-        if heavy or len(names) > self.most_repositories:
+        too_many = variables.get("size", 0) > self.most_in_page
+        if heavy or too_many or len(names) > self.most_repositories:
             return Response("<html>502 Bad Gateway</html>", 502, media_type="text/html")
         answer = self._executed(asked, token)
         if len(names) > self.most_with_limits:
@@ -190,13 +196,19 @@ class FakeGitHub(Fake):
     def _executed(self, asked: dict[str, Any], token: Token) -> dict[str, Any]:
         graphql = schema.whole() if self._whole_schema else schema.part()
         document = _parsed(graphql, asked["query"])
-        root = Root(self.find, self._by_id(), token)
+        root = Root(self.find, self._by_id(), token, self._organization)
         result = execute_sync(graphql, document, root, variable_values=asked.get("variables"))
         assert isinstance(result, ExecutionResult)
         answer: dict[str, Any] = {"data": result.data}
         if result.errors:
             answer["errors"] = [_error(error) for error in result.errors]
         return answer
+
+    def _organization(self, login: str, token: Token) -> Organization | None:
+        owners = {one.name.partition("/")[0].lower() for one in self.repositories}
+        if login.lower() not in owners:
+            return None
+        return Organization(login, self.repositories, self.teams, self.members, token)
 
     def _token(self, request: Request) -> Token | None:
         scheme, _, value = request.headers.get("authorization", "").partition(" ")

@@ -6,6 +6,7 @@ from typing import Any
 from graphql import GraphQLError
 from graphql import GraphQLResolveInfo as ResolveInfo
 
+from tests.fakes.github.organization import Organization, listed
 from tests.fakes.github.state import CLASSIC, Issue, Pull, Repository, Ruleset, Token, stamp
 
 Value = dict[str, Any]
@@ -31,10 +32,25 @@ _PARAMETERS: dict[str, Value] = {
 class Root:
     """The root of a query asked with one token."""
 
-    def __init__(self, find: Find, by_id: Mapping[str, Repository], token: Token) -> None:
+    def __init__(
+        self,
+        find: Find,
+        by_id: Mapping[str, Repository],
+        token: Token,
+        organization: Callable[[str, Token], Organization | None] = lambda login, token: None,
+    ) -> None:
         self._find = find
         self._by_id = by_id
         self._token = token
+        self._organization = organization
+
+    def organization(self, _: Info, login: str) -> Value | None:
+        """The organization of a login."""
+        found = self._organization(login, self._token)
+        if found is None:
+            text = f"Could not resolve to an Organization with the login of '{login}'."
+            raise _error(text, "NOT_FOUND")
+        return found.fields(_pages, repository)
 
     def repository(self, _: Info, owner: str, name: str, **_arguments: Any) -> Value | None:
         """The repository of a name, also of one that it had before."""
@@ -91,6 +107,7 @@ def repository(found: Repository, token: Token) -> Value:
         "defaultBranchRef": branch,
         "pullRequests": _pulls(found),
         "issues": _issues(found),
+        **listed(found, token),
     }
     for name, type_ in found.failing.items():
         values[name] = _failing(type_)

@@ -9,6 +9,7 @@ from factbook.clock import DAY, HOUR, iso
 from tests.service import NOON
 
 Permission = Literal["ADMIN", "MAINTAIN", "WRITE", "TRIAGE", "READ"]
+Visibility = Literal["PUBLIC", "INTERNAL", "PRIVATE"]
 
 
 @dataclass
@@ -91,6 +92,17 @@ class Repository:
     # the type of the error: {"codeowners": "FORBIDDEN"}.
     failing: dict[str, str | None] = field(default_factory=dict)
     too_heavy: bool = False
+    number: int = 0
+    description: str | None = None
+    topics: list[str] = field(default_factory=list)
+    visibility: Visibility = "PRIVATE"
+    is_archived: bool = False
+    is_fork: bool = False
+
+    @property
+    def database_id(self) -> int:
+        """The number, which survives a new name as the node id does."""
+        return self.number or int(self.id[2:10], 16) // 2
 
     @property
     def id(self) -> str:
@@ -110,6 +122,28 @@ class Repository:
 
 
 @dataclass
+class Team:
+    """A team: its members by login, and its permissions by repository."""
+
+    slug: str
+    number: int
+    members: list[str] = field(default_factory=list)
+    permissions: dict[str, Permission] = field(default_factory=dict)
+    parent: str | None = None
+    description: str | None = None
+    is_secret: bool = False
+
+
+@dataclass
+class Member:
+    """A member of an organization."""
+
+    login: str
+    number: int
+    name: str | None = None
+
+
+@dataclass
 class Token:
     """A credential. What it may read follows from its permission unless said otherwise."""
 
@@ -124,6 +158,8 @@ class Token:
     # What GraphQL does without the right to alerts: count none, or refuse.
     alerts_refused: bool = False
     reads_contents: bool = True
+    reads_teams: bool = True
+    is_member: bool = True
     hidden: set[str] = field(default_factory=set)
     limits: dict[str, int] = field(default_factory=lambda: {"core": 5_000, "graphql": 5_000})
     used: dict[str, int] = field(default_factory=lambda: {"core": 0, "graphql": 0})

@@ -1,5 +1,6 @@
-"""Every GraphQL document that the integration sends, in each of its forms."""
+"""Every GraphQL document that the integration and the importer send, in each of its forms."""
 
+from factbook.importers.github import queries as imports
 from factbook.integrations.github import queries
 from factbook.integrations.github.queries import COLLABORATORS, ISSUES, PULLS, RULES
 
@@ -10,4 +11,10 @@ DOCUMENTS = {
     **{f"page of {kind}": queries.pages((kind,), False) for kind in queries.KINDS},
     "pages and rulesets": queries.pages((PULLS, ISSUES, COLLABORATORS, RULES), True),
     "rulesets": queries.pages((), True),
+    "repositories of an organization": imports.repositories(2),
+    "teams": imports.TEAMS,
+    "members": imports.MEMBERS,
+    "members of a team": imports.TEAM_MEMBERS,
+    "repositories of a team": imports.TEAM_REPOSITORIES,
+    "files": imports.files(2),
 }

@@ -1,0 +1,72 @@
+"""An organization at a fake GitHub, and its importer."""
+
+from typing import Any
+
+from factbook.importers.github import organization
+from factbook.importers.github.options import GithubImportOptions
+from factbook.importers.snapshot import ImportedItem, Snapshot, SnapshotPart
+from factbook.integrations.github.graphql import GithubApi
+from factbook.integrations.github.options import GithubOptions
+from tests.fakes.github.app import FakeGitHub
+from tests.fakes.github.state import Member, Permission, Repository, Team, Token
+from tests.integrations.github.asking import TOKEN, Collector
+from tests.service import Time
+
+CATALOG = "catalog-info.yaml"
+
+
+class Organization:
+    """The organization `acme`, what it holds, and the importer that reads it."""
+
+    def __init__(self, *repositories: Repository, **options: Any) -> None:
+        self.time = Time()
+        self.token = Token(TOKEN)
+        self.fake = FakeGitHub(repositories, [self.token], clock=self.time)
+        self.collector = Collector(self.fake, self.time)
+        self.options = GithubImportOptions(**({"organizations": ("acme",)} | options))
+
+    async def read(self) -> Snapshot:
+        """One reading."""
+        client, memory = self.collector.client, self.collector.memory
+        api = GithubApi(client, GithubOptions(token=TOKEN), memory, self.time())
+        return await organization.read(api, self.options)
+
+    async def part(self, word: str = "repositories") -> SnapshotPart:
+        """A part of one reading."""
+        parts = {part.key: part for part in (await self.read()).parts}
+        return parts[f"acme.{word}"]
+
+    async def entities(self, word: str = "repositories") -> dict[str, dict[str, Any]]:
+        """The entities of a part by name."""
+        items = (await self.part(word)).items
+        return {name(item): dict(item.entity) for item in items}
+
+
+def name(item: ImportedItem) -> str:
+    found: str = item.entity["metadata"]["name"]
+    return found
+
+
+def repository(name: str, number: int = 0, **more: Any) -> Repository:
+    """A repository of acme, with texts by path as strings."""
+    texts = {path: text.encode() for path, text in more.pop("texts", {}).items()}
+    return Repository(f"acme/{name}", number=number, files=[*texts], texts=texts, **more)
+
+
+def team(slug: str, number: int, *members: str, **more: Any) -> Team:
+    """A team; `admin` and `maintain` are names of repositories."""
+    permissions: dict[str, Permission] = {f"acme/{one}": "ADMIN" for one in more.pop("admin", ())}
+    permissions |= {f"acme/{one}": "MAINTAIN" for one in more.pop("maintain", ())}
+    return Team(slug, number, list(members), permissions, **more)
+
+
+def member(login: str, number: int, name: str | None = None) -> Member:
+    return Member(login, number, name)
+
+
+def file(name: str, kind: str = "Component", more: str = "") -> str:
+    """A catalog file with one entity."""
+    return (
+        f"apiVersion: backstage.io/v1alpha1\nkind: {kind}\nmetadata:\n  name: {name}\n"
+        f"spec: {{type: service, lifecycle: production, owner: team-a}}\n{more}"
+    )
