@@ -2,7 +2,8 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TypeVar
 
 from factbook.storage import Database, Row, Transaction
@@ -43,8 +44,14 @@ class _CountedTransaction:
     def __init__(self, inner: Transaction, counts: CountedWrite) -> None:
         self._inner = inner
         self._counts = counts
-        self.lock = inner.lock
-        self.relax = inner.relax
+        self.lock, self.relax = inner.lock, inner.relax
+        self.lock_each, self.try_lock_each = inner.lock_each, inner.try_lock_each
+        self.outwait = inner.outwait
+
+    @contextmanager
+    def aside(self) -> Iterator[Transaction]:
+        with self._inner.aside() as aside:
+            yield _CountedTransaction(aside, self._counts)
 
     def one(self, sql: str, parameters: Parameters = ()) -> Row | None:
         row = self._inner.one(sql, parameters)

@@ -85,12 +85,24 @@ async def test_what_operators_can_mend_is_unavailable_with_its_cause(database: D
 
 @ON_POSTGRESQL
 async def test_what_our_own_sql_does_wrong_stays_a_bug(database: Database) -> None:
-    for condition in ("division_by_zero", "undefined_table", "unique_violation"):
+    for condition in ("division_by_zero", "undefined_table", "not_null_violation"):
         work, runs = failing(condition, 99)
         for asked in (database.write(work), database.all(raising(condition))):
             with pytest.raises(psycopg.Error, match=condition):
                 await asked
         assert runs == [1]
+
+
+@ON_POSTGRESQL
+async def test_what_is_inserted_twice_is_run_again_and_a_bug_if_that_does_not_help(
+    database: Database,
+) -> None:
+    work, runs = failing("unique_violation", 2)
+    assert await database.write(work) == 3
+    for_ever, runs = failing("unique_violation", 99)
+    with pytest.raises(psycopg.Error, match="unique_violation"):
+        await database.write(for_ever)
+    assert runs == [1, 2, 3, 4]
 
 
 @pytest.mark.spec("faults.deadlocks-are-run-again")

@@ -8,8 +8,8 @@ Searches and waits for locks are limited in time, so that no query monopolizes t
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager
 from typing import Any, Final, Literal, NamedTuple, Protocol, TypeVar
 
 from factbook.errors import UnavailableError
@@ -25,6 +25,13 @@ LONGEST_SEARCH = 30.0
 # How long a write to SQLite waits for the write of another process: a push of the largest set
 # takes less.
 BUSY_SECONDS: Final = 60.0
+
+
+class RestartError(Exception):
+    """Raised in a transaction to have it rolled back and its function run again at once.
+
+    The function has to know by then what it lacked, so that it succeeds in the end.
+    """
 
 
 class Transaction(Protocol):
@@ -48,8 +55,30 @@ class Transaction(Protocol):
     def delete(self, table: str, columns: Sequence[str], rows: Sequence[Parameters]) -> None:
         """Delete the rows with these values in these columns."""
 
-    def lock(self, name: str) -> None:
-        """Wait for the lock with this name and hold it until the end of the transaction."""
+    def lock(self, name: str, *, shared: bool = False) -> None:
+        """Wait for the lock with this name and hold it until the end of the transaction.
+
+        A shared lock keeps out only those who want it for themselves alone.
+        """
+
+    def lock_each(self, names: Mapping[str, bool]) -> None:
+        """Wait for several locks, in an order that is the same for everybody.
+
+        The value of a name is true where the lock is shared. These are other locks than those of
+        `lock`.
+        """
+
+    def try_lock_each(self, names: Mapping[str, bool]) -> bool:
+        """Take several locks if nobody has to be waited for; returns false otherwise."""
+
+    def outwait(self, names: Mapping[str, bool]) -> None:
+        """Wait until these locks could be had, and take none of them."""
+
+    def aside(self) -> AbstractContextManager["Transaction"]:
+        """A short transaction that commits at the end of the block, whatever becomes of this one.
+
+        Its rows are not locked until this one ends. SQLite has no such thing: there it is this one.
+        """
 
     def relax(self) -> None:
         """Let the commit return before it is durable, if the database supports that."""

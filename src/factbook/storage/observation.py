@@ -4,8 +4,8 @@ Without an observer a database is used as it is, and where an observer sees no s
 are the database's own methods: watching costs nothing where nobody watches.
 """
 
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from contextlib import AbstractContextManager, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
 from typing import Any, Protocol, TypeVar, cast
 
 from factbook.storage.database import Database, Parameters, ReadSnapshot, Transaction
@@ -115,6 +115,23 @@ class _ObservedTransaction:
         with self._around("DELETE", table):
             self._inner.delete(table, columns, rows)
 
-    def lock(self, name: str) -> None:
+    def lock(self, name: str, *, shared: bool = False) -> None:
         with self._around("LOCK", ""):
-            self._inner.lock(name)
+            self._inner.lock(name, shared=shared)
+
+    def lock_each(self, names: Mapping[str, bool]) -> None:
+        with self._around("LOCK", ""):
+            self._inner.lock_each(names)
+
+    def try_lock_each(self, names: Mapping[str, bool]) -> bool:
+        with self._around("LOCK", ""):
+            return self._inner.try_lock_each(names)
+
+    def outwait(self, names: Mapping[str, bool]) -> None:
+        with self._around("LOCK", ""):
+            self._inner.outwait(names)
+
+    @contextmanager
+    def aside(self) -> Iterator[Transaction]:
+        with self._inner.aside() as aside:
+            yield _ObservedTransaction(aside, self._around)

@@ -26,6 +26,7 @@ from factbook.storage.database import (
     Reads,
     ReadSnapshot,
     Remembered,
+    RestartError,
     Row,
     Transaction,
     in_time,
@@ -183,11 +184,20 @@ class PostgreSQL:
         with self._pools.telling():
             for pause in _PAUSES:
                 with suppress(*AGAIN):
-                    return self._transact(function, asked_at, commit)
+                    return self._restarted(function, asked_at, commit)
                 log.info("write.again")
                 # Those that stood in each other's way are not to meet again.
                 time.sleep(random.uniform(0, pause))  # noqa: S311 - nothing secret
-            return self._transact(function, asked_at, commit)
+            return self._restarted(function, asked_at, commit)
+
+    def _restarted(
+        self, function: Callable[[Transaction], T], asked_at: float, commit: PendingCommit
+    ) -> T:
+        """Run the function as often as it asks for that."""
+        while True:
+            with suppress(RestartError):
+                return self._transact(function, asked_at, commit)
+            log.info("write.restarted")
 
     def _transact(
         self, function: Callable[[Transaction], T], asked_at: float, commit: PendingCommit
@@ -197,11 +207,13 @@ class PostgreSQL:
         with self._pools.writes.connection(wait) as connection:
             try:
                 with connection.transaction():
-                    result = function(PostgreSQLTransaction(connection))
+                    transaction = PostgreSQLTransaction(connection, self._pools.spare.connection)
+                    result = function(transaction)
                     commit.begin(connection)
             except errors.ReadOnlySqlTransaction:
                 # New connections find the primary, where the address names several hosts.
                 self._pools.writes.drain()
+                self._pools.spare.drain()
                 raise
             finally:
                 commit.end()

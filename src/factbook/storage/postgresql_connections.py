@@ -52,6 +52,8 @@ _WRITING: Final = _NOTICING | {
     "lock_timeout": "120s",
     "idle_in_transaction_session_timeout": "60s",
 }
+# What is written aside matters only if a write follows it, whose commit makes both durable.
+_ASIDE: Final = _WRITING | {"synchronous_commit": "off"}
 
 
 class LastFailure:
@@ -72,6 +74,8 @@ class _Connection(PostgreSQLConnection):
             raise
         failure.error = None
         connection.watch()
+        # After a lock each statement has to see what was committed before it was had.
+        connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
         return connection
 
 
@@ -96,7 +100,7 @@ def _tell(look: "asyncio.Task[None]") -> None:
 
 
 class Pools:
-    """A pool for reads on the event loop, and one for writes on threads."""
+    """A pool for reads on the event loop, one for writes on threads, and one spare connection."""
 
     def __init__(self, url: str, connections: int) -> None:
         """Reserve four of `connections` for writes and the others, at least two, for reads.
@@ -120,23 +124,17 @@ class Pools:
             timeout=WAIT_SECONDS,
             reconnect_timeout=_RETRY_SECONDS,
         )
-        self.writes: ConnectionPool[_Connection] = ConnectionPool(
-            url,
-            connection_class=_Connection,
-            min_size=1,
-            max_size=WRITERS,
-            kwargs=self._options(given, _WRITING),
-            open=False,
-            timeout=WAIT_SECONDS,
-            reconnect_timeout=_RETRY_SECONDS,
-            check=ConnectionPool.check_connection,
-        )
+        self.writes = self._synchronous(url, 1, WRITERS, self._options(given, _WRITING))
+        # One more for short transactions amid those of writers, opened when it is needed: a writer
+        # that waited for another one's connection might wait for itself.
+        self.spare = self._synchronous(url, 0, 1, self._options(given, _ASIDE))
 
     async def open(self) -> None:
         """Connect; raises UnavailableError with the reason if that takes too long."""
         try:
             await self.reads.open(wait=True, timeout=WAIT_SECONDS)
             await asyncio.to_thread(self.writes.open, wait=True, timeout=WAIT_SECONDS)
+            await asyncio.to_thread(self.spare.open)
         except psycopg.Error as error:
             await self.close()
             cause = self._cause(error)
@@ -164,6 +162,7 @@ class Pools:
             await shutdown.cancel([self._looking])
         await self.reads.close()
         await asyncio.to_thread(self.writes.close)
+        await asyncio.to_thread(self.spare.close)
 
     @contextmanager
     def telling(self) -> Iterator[None]:
@@ -182,6 +181,22 @@ class Pools:
     def _cause(self, error: psycopg.Error) -> psycopg.Error:
         failure = self._failure.error
         return failure if isinstance(error, PoolTimeout) and failure is not None else error
+
+    @staticmethod
+    def _synchronous(
+        url: str, least: int, most: int, options: dict[str, Any]
+    ) -> ConnectionPool[_Connection]:
+        return ConnectionPool(
+            url,
+            connection_class=_Connection,
+            min_size=least,
+            max_size=most,
+            kwargs=options,
+            open=False,
+            timeout=WAIT_SECONDS,
+            reconnect_timeout=_RETRY_SECONDS,
+            check=ConnectionPool.check_connection,
+        )
 
     def _options(self, given: dict[str, Any], limits: dict[str, str]) -> dict[str, Any]:
         wanted = dict(_CONNECTING)

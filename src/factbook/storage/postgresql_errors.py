@@ -12,11 +12,13 @@ from psycopg_pool import PoolTimeout
 from factbook.errors import InputError, UnavailableError
 
 # Nothing was done, and the same may succeed a moment later: two transactions stood in each
-# other's way, and PostgreSQL ended this one so that the other could go on; or another server has
-# become the primary.
+# other's way, and PostgreSQL ended this one so that the other could go on; or both were about to
+# insert the same row, and this one will see that of the other; or another server has become the
+# primary.
 AGAIN: Final = (
     errors.DeadlockDetected,
     errors.SerializationFailure,
+    errors.UniqueViolation,
     errors.ReadOnlySqlTransaction,
 )
 

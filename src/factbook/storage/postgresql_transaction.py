@@ -1,23 +1,28 @@
 """Work within a transaction on a connection to PostgreSQL."""
 
+import hashlib
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from typing import Final
 
 import psycopg
 
 from factbook.storage import dialects
-from factbook.storage.database import Parameters, Row
+from factbook.storage.database import Parameters, Row, Transaction
 
 _LOCK_SPACE: Final = 0x0FAC
 _PIECE: Final = 10_000  # rows that are made at once
 
+Spare = Callable[[], AbstractContextManager[psycopg.Connection[Row]]]
+
 
 class PostgreSQLTransaction:
-    """The one transaction of a connection for writes."""
+    """The one transaction of a connection for writes; `spare` lends another connection."""
 
-    def __init__(self, connection: psycopg.Connection[Row]) -> None:
+    def __init__(self, connection: psycopg.Connection[Row], spare: Spare) -> None:
         self._connection = connection
+        self._spare = spare
 
     def one(self, sql: str, parameters: Parameters = ()) -> Row | None:
         return self._connection.execute(dialects.postgresql(sql), parameters).fetchone()
@@ -56,8 +61,27 @@ class PostgreSQLTransaction:
             [list(column) for column in zip(*rows, strict=True)],
         )
 
-    def lock(self, name: str) -> None:
-        self._connection.execute("SELECT pg_advisory_xact_lock(%s, %s)", lock_key(name))
+    def lock(self, name: str, *, shared: bool = False) -> None:
+        mode = "_shared" if shared else ""
+        self._connection.execute(f"SELECT pg_advisory_xact_lock{mode}(%s, %s)", lock_key(name))
+
+    def lock_each(self, names: Mapping[str, bool]) -> None:
+        if names:
+            self._connection.execute(_LOCK_EACH, _lock_keys(names))
+
+    def try_lock_each(self, names: Mapping[str, bool]) -> bool:
+        rows = self._connection.execute(_TRY_LOCK_EACH, _lock_keys(names)).fetchall()
+        return all(taken for (taken,) in rows)
+
+    def outwait(self, names: Mapping[str, bool]) -> None:
+        # Going back to a savepoint gives back the locks that were taken since.
+        with self._connection.transaction(force_rollback=True):
+            self.lock_each(names)
+
+    @contextmanager
+    def aside(self) -> Iterator[Transaction]:
+        with self._spare() as connection, connection.transaction():
+            yield PostgreSQLTransaction(connection, self._spare)
 
     def relax(self) -> None:
         self._connection.execute("SET LOCAL synchronous_commit TO off")
@@ -66,3 +90,31 @@ class PostgreSQLTransaction:
 def lock_key(name: str) -> tuple[int, int]:
     """The key of the advisory lock with this name, in this product's key space."""
     return _LOCK_SPACE, zlib.crc32(name.encode()) & 0x7FFFFFFF
+
+
+def _lock_keys(names: Mapping[str, bool]) -> tuple[list[int], list[bool]]:
+    """Keys in ascending order, and whether each is shared.
+
+    Keys of 64 bits are another space than those of two numbers, and practically never collide.
+    """
+    keys: dict[int, bool] = {}
+    for name, shared in names.items():
+        digest = hashlib.blake2b(name.encode(), digest_size=8).digest()
+        key = int.from_bytes(digest, signed=True)
+        keys[key] = keys.get(key, True) and shared
+    found = sorted(keys.items())
+    return [key for key, _ in found], [shared for _, shared in found]
+
+
+# Rows come, and functions are called, in the order of the arrays.
+_LOCK_EACH: Final = """
+SELECT CASE WHEN shared THEN pg_advisory_xact_lock_shared(key)::text
+    ELSE pg_advisory_xact_lock(key)::text END
+FROM unnest(%s::bigint[], %s::boolean[]) AS wanted (key, shared)
+"""
+
+_TRY_LOCK_EACH: Final = """
+SELECT CASE WHEN shared THEN pg_try_advisory_xact_lock_shared(key)
+    ELSE pg_try_advisory_xact_lock(key) END
+FROM unnest(%s::bigint[], %s::boolean[]) AS wanted (key, shared)
+"""

@@ -2,14 +2,14 @@
 
 import asyncio
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import Any, Final
 
 import msgspec
 
 from factbook.storage import dialects
-from factbook.storage.database import Parameters, Row
+from factbook.storage.database import Parameters, Row, Transaction
 from factbook.storage.sqlite_connections import SQLiteConnection
 
 _INTERRUPT_SECONDS: Final = 0.1
@@ -118,8 +118,22 @@ class SQLiteTransaction:
         where = " AND ".join(f"{column} = ?" for column in columns)
         self.many(f"DELETE FROM {table} WHERE {where}", rows)
 
-    def lock(self, name: str) -> None:
+    def lock(self, name: str, *, shared: bool = False) -> None:
         """Do nothing: a write transaction of SQLite is already exclusive."""
+
+    def lock_each(self, names: Mapping[str, bool]) -> None:
+        """Do nothing, as `lock` does."""
+
+    def try_lock_each(self, names: Mapping[str, bool]) -> bool:
+        """Return true: nobody else writes."""
+        return True
+
+    def outwait(self, names: Mapping[str, bool]) -> None:
+        """Do nothing, as `lock` does."""
+
+    def aside(self) -> AbstractContextManager[Transaction]:
+        """This transaction, as nobody waits for its rows."""
+        return nullcontext(self)
 
     def relax(self) -> None:
         """Do nothing: SQLite sets durability by connection, not by transaction."""
