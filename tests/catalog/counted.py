@@ -46,7 +46,7 @@ class _CountedTransaction:
         self._counts = counts
         self.lock, self.relax = inner.lock, inner.relax
         self.lock_each, self.try_lock_each = inner.lock_each, inner.try_lock_each
-        self.outwait = inner.outwait
+        self.outwait, self.is_alone = inner.outwait, inner.is_alone
 
     @contextmanager
     def aside(self) -> Iterator[Transaction]:

@@ -45,4 +45,15 @@ def take(transaction: Transaction, name: str, count: int = 1) -> range:
     return range(row[0] - count + 1, row[0] + 1)
 
 
+def take_aside(transaction: Transaction, name: str, count: int) -> range:
+    """The same for a transaction that may take long, while others count up, too.
+
+    The integers of a transaction that fails are never used.
+    """
+    if count == 0:
+        return range(0)
+    with transaction.aside() as aside:
+        return take(aside, name, count)
+
+
 _TAKE = "UPDATE counters SET value = value + ? WHERE name = ? RETURNING value"

@@ -35,7 +35,13 @@ class RestartError(Exception):
 
 
 class Transaction(Protocol):
-    """An open transaction, committed when the function that received it returns, or rolled back."""
+    """An open transaction, committed when the function that received it returns, or rolled back.
+
+    `is_alone` if no other one writes meanwhile, so that locks do nothing.
+    """
+
+    @property
+    def is_alone(self) -> bool: ...
 
     def one(self, sql: str, parameters: Parameters = ()) -> Row | None:
         """The first row, or None."""

@@ -20,6 +20,8 @@ Spare = Callable[[], AbstractContextManager[psycopg.Connection[Row]]]
 class PostgreSQLTransaction:
     """The one transaction of a connection for writes; `spare` lends another connection."""
 
+    is_alone = False
+
     def __init__(self, connection: psycopg.Connection[Row], spare: Spare) -> None:
         self._connection = connection
         self._spare = spare

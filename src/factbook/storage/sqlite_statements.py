@@ -95,6 +95,8 @@ class SQLiteSnapshot:
 class SQLiteTransaction:
     """The one transaction of the connection for writes."""
 
+    is_alone = True
+
     def __init__(self, connection: SQLiteConnection) -> None:
         self._connection = connection
 

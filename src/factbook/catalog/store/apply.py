@@ -1,7 +1,6 @@
 """Writes of entities: one plan, one transaction, and every derived table updated.
 
-All writes of the catalog take one lock, so that they are serialized on PostgreSQL too: relations
-are stored rendered at both ends, which two concurrent writers would corrupt.
+What other writes may change at the same time is changed last (catalog/store/locks.py).
 """
 
 import uuid
@@ -21,10 +20,12 @@ from factbook.catalog.store.index_rows import (
     Interned,
     documents,
     portions,
-    rendered,
 )
+from factbook.catalog.store.locks import WriteLocks
+from factbook.catalog.store.rendering import Rendering
 from factbook.events import store as events
 from factbook.storage import Row, Transaction, counters
+from factbook.storage.database import RestartError
 
 _ENTITY_COLUMNS = (
     "id", "uid", "ref", "kind", "namespace", "name", "set_id", "etag", "updated_by",
@@ -50,15 +51,20 @@ class WriteResult(NamedTuple):
     items: dict[str, tuple[str, str, int]]
 
 
-def lock(transaction: Transaction) -> None:
-    """Wait for the other writers of the catalog."""
-    transaction.lock("catalog")
-
-
 def apply(
-    transaction: Transaction, plan: WritePlan, actor: Actor, *, restored: int | None = None
+    transaction: Transaction,
+    plan: WritePlan,
+    actor: Actor,
+    held: WriteLocks,
+    *,
+    kept: int,
+    restored: int | None = None,
 ) -> WriteResult:
-    """Carry out a plan, with a new revision of the set if it changes anything."""
+    """Carry out a plan, with a new revision of the set if it changes anything.
+
+    `held` are the locks under which the plan was made; `kept` revisions of the set are kept.
+    """
+    held.require(plan.losers)
     items = {item.ref: (item.uid, item.updated_by, item.updated_at) for item in plan.unchanged}
     target = plan.set
     if plan.is_empty:
@@ -70,27 +76,33 @@ def apply(
     _leave_other_sets(transaction, [existing for _, existing in plan.taken], actor)
     if target is not None:
         target = revisions.record(transaction, target, plan, actor.ref, actor.now, restored)
-    changed = _Changes(transaction, actor, target.id if target else None)
+        revisions.trim_set(transaction, target, kept)
+    changed = _Changes(transaction, actor, target.id if target else None, held)
     changed.remove(plan.removed)
     changed.update([*plan.updated, *plan.taken])
     changed.add(plan.added)
-    changed.refresh_relations()
+    changed.rendering.own()
     if target is not None:
         _write_membership(transaction, target.id, plan, changed.ids)
     events.append(transaction, diff.events_of(target, plan, actor.ref, restored), actor.now)
+    changed.rendering.others({item.ref: changed.ids[item.ref] for item in plan.added})
     items |= {ref: (uid, actor.ref, actor.now) for ref, uid in changed.uids.items()}
     return WriteResult(target.revision if target else 0, items)
 
 
 class _Changes:
-    """Rows changed by one plan, and the entities whose relations must be rendered again."""
+    """Rows changed by one plan."""
 
-    def __init__(self, transaction: Transaction, actor: Actor, set_id: int | None) -> None:
+    def __init__(
+        self, transaction: Transaction, actor: Actor, set_id: int | None, held: WriteLocks
+    ) -> None:
+        self._held = held
         self._transaction = transaction
         self._actor = actor
         self._set_id = set_id
         self._interned = Interned(transaction)
-        self._touched: set[str] = set()  # references at an end of an edge that came or went
+        self.rendering = Rendering(transaction, held)
+        self._touched = self.rendering.touched
         self.ids: dict[str, int] = {}
         self.uids: dict[str, str] = {}
 
@@ -134,9 +146,12 @@ class _Changes:
             self._transaction.many(_UPDATE, rows)
 
     def add(self, added: Sequence[Prepared]) -> None:
-        known = self._remembered([item.ref for item in added])
-        fresh = iter(counters.take(self._transaction, "entity", len(added) - len(known)))
-        for portion in documents(added, lambda item: len(item.document)):
+        by_ref = {item.ref: item for item in added}
+        # In one order, as of two writes that add the same the second waits for the first.
+        refs = list(ordered(by_ref))
+        known = self._remembered(refs)
+        fresh = iter(counters.take_aside(self._transaction, "entity", len(added) - len(known)))
+        for portion in documents((by_ref[ref] for ref in refs), lambda item: len(item.document)):
             rows: list[tuple[object, ...]] = []
             search_rows: list[EntitySearchRow] = []
             edges: list[Edge] = []
@@ -156,15 +171,8 @@ class _Changes:
             self._transaction.insert("entities", _ENTITY_COLUMNS, rows)
             self._interned.insert(search_rows)
             self._insert_edges(edges)
-        self._touched |= self._pointed_to([item.ref for item in added])
-
-    def refresh_relations(self) -> None:
-        """Render the relations of every entity at an end of an added or removed edge."""
-        for portion in portions(ordered(self._touched)):
-            self._transaction.many(
-                "UPDATE entities SET relations = ?, compliance = ? WHERE id = ?",
-                list(rendered(self._transaction, portion)),
-            )
+        if not self._held.is_alone:
+            self._check_remembered(refs)
 
     def _lengths(self, stored: Sequence[Existing]) -> dict[int, int]:
         """The approximate lengths of these entities' documents, within a few characters."""
@@ -195,12 +203,6 @@ class _Changes:
         for piece in slices(edges):
             self._transaction.insert("relations", _RELATION_COLUMNS, sorted(piece))
 
-    def _pointed_to(self, refs: list[str]) -> set[str]:
-        rows = self._transaction.all(
-            "SELECT DISTINCT target_ref FROM relations WHERE target_ref IN LIST(?)", (refs,)
-        )
-        return {row[0] for row in rows}
-
     def _remembered(self, refs: list[str]) -> dict[str, tuple[int, str]]:
         """Ids and uids of recently removed entities that are added again."""
         if not refs or self._transaction.one("SELECT 1 FROM removed_entities LIMIT 1") is None:
@@ -211,6 +213,15 @@ class _Changes:
         self._transaction.run("DELETE FROM removed_entities WHERE ref IN LIST(?)", (refs,))
         return {ref: (id_, uid) for ref, id_, uid in rows}
 
+    def _check_remembered(self, refs: list[str]) -> None:
+        """Begin anew if an entity was added and removed by others since it was planned to add it.
+
+        Then it has another id. From now on no other write can add it.
+        """
+        rows = "SELECT 1 FROM removed_entities WHERE ref IN LIST(?) LIMIT 1"
+        if refs and self._transaction.one(rows, (refs,)) is not None:
+            raise RestartError
+
 
 _UPDATE = """
 UPDATE entities SET set_id = ?, etag = ?, updated_by = ?, updated_at = ?, head = ?,
@@ -219,7 +230,7 @@ UPDATE entities SET set_id = ?, etag = ?, updated_by = ?, updated_at = ?, head =
 
 
 def _create_set(transaction: Transaction, name: str, actor: Actor) -> SetRow:
-    [id_] = counters.take(transaction, "set")
+    [id_] = counters.take_aside(transaction, "set", 1)
     transaction.run(
         "INSERT INTO sets (id, name, revision, item_count, updated_by, updated_at) "
         "VALUES (?, ?, 0, 0, ?, ?)",

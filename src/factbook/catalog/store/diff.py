@@ -1,10 +1,11 @@
 """Plan of a write: the difference between the stored and the wanted entities, and its events."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from factbook.catalog.sets import Prepared
+from factbook.catalog.store import locks
 from factbook.catalog.store.index_rows import portions
 from factbook.errors import ConflictError, PreconditionFailedError
 from factbook.events import event
@@ -59,7 +60,8 @@ class WritePlan:
     """Entities that a write adds, updates, removes and leaves unchanged.
 
     `set` is None for entities outside any set. `order` holds every reference of the set in its new
-    order, or None if the write only appends to and removes from it.
+    order, or None if the write only appends to and removes from it. `losers` are the names of the
+    locks of those from whom entities are taken.
     """
 
     set: SetRow | None
@@ -69,6 +71,7 @@ class WritePlan:
     removed: list[Existing] = field(default_factory=list)
     unchanged: list[Existing] = field(default_factory=list)
     order: list[str] | None = None
+    losers: Collection[str] = ()
 
     @property
     def changes(self) -> dict[str, int]:
@@ -204,28 +207,32 @@ def _sort_out(
             plan.unchanged.append(existing)
         else:
             plan.updated.append((item, existing))
+    # One statement, as the other owners may write at the same time.
     held = _held_by_others(transaction, [item.ref for item in new])
     if held and not take:
-        raise _conflict(transaction, list(held))
+        raise _conflict({ref: held[ref][1] for ref in sorted(held)})
     plan.added = [item for item in new if item.ref not in held]
-    plan.taken = [(item, held[item.ref]) for item in new if item.ref in held]
+    plan.taken = [(item, held[item.ref][0]) for item in new if item.ref in held]
+    plan.losers = {locks.owner(name, ref) for ref, (_, name) in held.items()}
 
 
-def _held_by_others(transaction: Transaction, refs: list[str]) -> dict[str, Existing]:
+def _held_by_others(
+    transaction: Transaction, refs: list[str]
+) -> dict[str, tuple[Existing, str | None]]:
+    """The entities with these references, each with the name of its set."""
     if not refs:
         return {}
-    rows = transaction.all(f"SELECT {_COLUMNS} FROM entities e WHERE e.ref IN LIST(?)", (refs,))
-    return {row[0]: Existing(*row) for row in rows}
-
-
-def _conflict(transaction: Transaction, refs: list[str]) -> ConflictError:
     rows = transaction.all(
-        "SELECT e.ref, s.name FROM entities e LEFT JOIN sets s ON s.id = e.set_id "
-        "WHERE e.ref IN LIST(?) ORDER BY e.ref",
+        f"SELECT {_COLUMNS}, s.name FROM entities e LEFT JOIN sets s ON s.id = e.set_id "
+        "WHERE e.ref IN LIST(?)",
         (refs,),
     )
-    unread = _held([(ref, NOT_SHOWN) for ref, _ in rows])
-    return _held([(ref, name or OUTSIDE) for ref, name in rows]).unless_read(unread)
+    return {row[0]: (Existing(*row[:-1]), row[-1]) for row in rows}
+
+
+def _conflict(owners: dict[str, str | None]) -> ConflictError:
+    unread = _held([(ref, NOT_SHOWN) for ref in owners])
+    return _held([(ref, name or OUTSIDE) for ref, name in owners.items()]).unless_read(unread)
 
 
 def _held(owners: Sequence[tuple[str, str]]) -> ConflictError:

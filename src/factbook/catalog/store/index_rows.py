@@ -1,6 +1,7 @@
 """Rows derived from an entity's document: search rows, relations and compliance."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from typing import NamedTuple, Self, TypeVar
 
 import msgspec
@@ -95,10 +96,15 @@ def _without(rows: set[T], others: set[T]) -> list[T]:
 
 
 class Interned:
-    """Search rows with keys replaced by integers, which makes the index a third smaller."""
+    """Search rows with keys replaced by integers, which makes the index a third smaller.
 
-    def __init__(self, transaction: Transaction) -> None:
+    Keys are stored aside, so that no write waits for another one with the same new key, unless the
+    transaction creates the table.
+    """
+
+    def __init__(self, transaction: Transaction, *, creates: bool = False) -> None:
         self._transaction = transaction
+        self._aside = (lambda: nullcontext(transaction)) if creates else transaction.aside
         self._ids: dict[str, int] = {}
 
     def insert(self, rows: Iterable[EntitySearchRow]) -> None:
@@ -117,22 +123,26 @@ class Interned:
     def _intern(self, keys: set[str]) -> None:
         if not keys:
             return
-        wanted = sorted(keys)
-        found = self._transaction.all(
-            "SELECT key, id FROM search_keys WHERE key IN LIST(?)", (wanted,)
-        )
-        self._ids.update(found)
-        new = [key for key in wanted if key not in self._ids]
-        fresh = list(
-            zip(new, counters.take(self._transaction, "search_key", len(new)), strict=True)
-        )
-        self._transaction.insert("search_keys", ("key", "id"), fresh)
+        new = self._missing(self._transaction, sorted(keys))
+        if not new:
+            return
+        with self._aside() as aside:
+            aside.lock("search keys")
+            new = self._missing(aside, new)  # others may have added some a moment ago
+            fresh = list(zip(new, counters.take(aside, "search_key", len(new)), strict=True))
+            aside.insert("search_keys", ("key", "id"), fresh)
         self._ids.update(fresh)
+
+    def _missing(self, transaction: Transaction, keys: list[str]) -> list[str]:
+        """Look keys up; returns those that are not stored yet."""
+        found = transaction.all("SELECT key, id FROM search_keys WHERE key IN LIST(?)", (keys,))
+        self._ids.update(found)
+        return [key for key in keys if key not in self._ids]
 
 
 def rebuild_search(transaction: Transaction) -> None:
     """Rebuild all search rows from the documents, for a migration that emptied the table."""
-    interned, last = Interned(transaction), 0
+    interned, last = Interned(transaction, creates=True), 0
     while rows := transaction.all(
         f"SELECT e.id, e.ref, {DOCUMENT} FROM entities e WHERE e.id > ? ORDER BY e.id LIMIT ?",
         (last, _PORTION),
@@ -176,40 +186,6 @@ def portions(items: Iterable[T]) -> Iterator[list[T]]:
 def documents(items: Iterable[T], length: Callable[[T], int]) -> Iterator[Sequence[T]]:
     """Slices bounded both in number of items and in total length of their documents."""
     return weighed(items, length, most=_PORTION, heaviest=_LONGEST)
-
-
-def rendered(transaction: Transaction, refs: list[str]) -> Iterator[tuple[str, int, int]]:
-    """(relations, compliance, id) of the entities whose relations differ from the stored ones."""
-    # Of the targets of a relation most need not exist: nothing is read of those.
-    ids: dict[str, int] = dict(
-        transaction.all("SELECT ref, id FROM entities WHERE ref IN LIST(?)", (refs,))
-    )
-    if not ids:
-        return
-    edges = _edges(transaction, ids)
-    for id_, bits, stored in transaction.all(
-        "SELECT id, compliance, relations FROM entities WHERE id IN LIST(?)", (list(ids.values()),)
-    ):
-        now = edges.get(id_, [])
-        if (text := relations.render(now)) != stored:
-            yield text, compliance.with_relations(bits, now), id_
-
-
-def _edges(transaction: Transaction, ids: dict[str, int]) -> dict[int, list[relations.Relation]]:
-    """The relations of entities in both directions, by entity id."""
-    edges: dict[int, list[relations.Relation]] = {}
-    for id_, type_, target in transaction.all(
-        "SELECT source_id, type, target_ref FROM relations WHERE source_id IN LIST(?)",
-        (list(ids.values()),),
-    ):
-        edges.setdefault(id_, []).append((type_, target))
-    for ref, type_, source in transaction.all(
-        "SELECT r.target_ref, r.type, s.ref FROM relations r "
-        "JOIN entities s ON s.id = r.source_id WHERE r.target_ref IN LIST(?)",
-        (list(ids),),
-    ):
-        edges.setdefault(ids[ref], []).append((relations.REVERSE[type_], source))
-    return edges
 
 
 _SAMPLED = f"""

@@ -3,7 +3,7 @@
 from functools import partial
 from typing import Final
 
-from factbook.catalog.store import apply
+from factbook.catalog.store import locks
 from factbook.clock import Throttle
 from factbook.storage import Database, Transaction
 
@@ -24,9 +24,9 @@ async def sweep(database: Database, pace: Throttle) -> int:
 
 
 def _forget(transaction: Transaction, *, ids: list[int]) -> int:
-    # A push may have found one of them since, and added rows under it. Pushes hold this lock from
+    # A push may have found one of them since, and added rows under it. Pushes share this lock from
     # before they look for keys until their rows are committed.
-    apply.lock(transaction)
+    locks.lock_alone(transaction)
     return transaction.run(_FORGET, (ids,))
 
 

@@ -10,10 +10,11 @@ from typing import NamedTuple
 from factbook.catalog import sets
 from factbook.catalog.push_rules import PushRules
 from factbook.catalog.sets import Prepared, PreparedPush
-from factbook.catalog.store import apply, diff, revisions
+from factbook.catalog.store import apply, diff, locks, revisions
 from factbook.catalog.store.apply import Actor, WriteResult
 from factbook.catalog.store.diff import Guards, WritePlan
 from factbook.catalog.store.documents import DOCUMENT
+from factbook.catalog.store.locks import WriteLocks
 from factbook.catalog.store.revisions import SetRevision
 from factbook.errors import NotFoundError
 from factbook.storage import Database, Row, Transaction, Write
@@ -71,12 +72,14 @@ async def replace(
     written.
     """
 
+    held = WriteLocks({locks.owner(name, ""): dry_run})
+
     def work(transaction: Transaction) -> PushResult:
-        apply.lock(transaction)
+        held.begin(transaction)
         plan = diff.replacement(transaction, name, wanted, guards)
         if dry_run:
             return PushResult(plan, None)
-        return _carry_out(transaction, plan, actor, kept)
+        return PushResult(plan, apply.apply(transaction, plan, actor, held, kept=kept))
 
     return await (write or database.write)(work)
 
@@ -97,12 +100,14 @@ async def put_one(
     Raises PayloadTooLargeError if the set is full, and the errors of `replace`.
     """
 
+    held = WriteLocks({locks.owner(name, item.ref): False})
+
     def work(transaction: Transaction) -> PushResult:
-        apply.lock(transaction)
+        held.begin(transaction)
         plan = diff.addition(transaction, name, item, guards)
         if plan.set is not None and plan.changes["added"]:
             sets.check_size(plan.set.item_count + 1, rules)
-        return _carry_out(transaction, plan, actor, kept)
+        return PushResult(plan, apply.apply(transaction, plan, actor, held, kept=kept))
 
     return await (write or database.write)(work)
 
@@ -112,10 +117,16 @@ async def remove_one(
 ) -> PushResult | None:
     """Remove one entity, in a set or not; None if there is none."""
 
+    held = WriteLocks({})
+
     def work(transaction: Transaction) -> PushResult | None:
-        apply.lock(transaction)
+        held.begin(transaction)
         plan = diff.removal(transaction, uid)
-        return None if plan is None else _carry_out(transaction, plan, actor, kept)
+        if plan is None:
+            return None
+        # It may have gone to another set until its own is locked.
+        held.require({locks.owner(plan.set and plan.set.name, item.ref) for item in plan.removed})
+        return PushResult(plan, apply.apply(transaction, plan, actor, held, kept=kept))
 
     return await (write or database.write)(work)
 
@@ -137,25 +148,19 @@ async def restore(
     stricter since, and the errors of `replace`.
     """
 
+    held = WriteLocks({locks.owner(name, ""): False})
+
     def work(transaction: Transaction) -> tuple[PreparedPush, PushResult]:
-        apply.lock(transaction)
+        held.begin(transaction)
         target = diff.set_row(transaction, name)
         documents = revisions.documents_at(transaction, target, number)
         with revisions.uncited(number):
             push = sets.prepare([sets.raw(document) for document in documents], name, rules)
             plan = diff.replacement(transaction, name, push.items, guards)
-        return push, _carry_out(transaction, plan, actor, kept, restored=number)
+        written = apply.apply(transaction, plan, actor, held, kept=kept, restored=number)
+        return push, PushResult(plan, written)
 
     return await (write or database.write)(work)
-
-
-def _carry_out(
-    transaction: Transaction, plan: WritePlan, actor: Actor, kept: int, restored: int | None = None
-) -> PushResult:
-    written = apply.apply(transaction, plan, actor, restored=restored)
-    if plan.set is not None and not plan.is_empty:
-        revisions.trim_set(transaction, diff.set_row(transaction, plan.set.name), kept)
-    return PushResult(plan, written)
 
 
 async def summaries(database: Database) -> list[StoredSet]:
@@ -286,7 +291,7 @@ def sweep(
     transaction: Transaction, kept: int, revisions_before: int, removed_before: int
 ) -> list[int]:
     """Forget old revisions, and removed entities for good; the ids of those entities."""
-    apply.lock(transaction)
+    locks.lock_alone(transaction)
     revisions.trim(transaction, kept, revisions_before)
     gone = transaction.all(
         "DELETE FROM removed_entities WHERE removed_at < ? RETURNING id", (removed_before,)
