@@ -70,7 +70,7 @@ INSERT INTO revision_changes (set_id, number, ref, position, document)
 SELECT i.set_id, ?, e.ref, i.place, {DOCUMENT} FROM (
     SELECT set_id, entity_id, row_number() OVER (ORDER BY position) - 1 AS place
     FROM set_items WHERE set_id = ?
-) i JOIN entities e ON e.id = i.entity_id WHERE e.id IN LIST(?)
+) i JOIN entities e ON e.id = i.entity_id WHERE i.entity_id IN LIST(?)
 """
 
 
