@@ -8,6 +8,7 @@ from bench import (
     history,
     large_entities,
     pages,
+    parallel_pushes,
     pushes,
     queries,
     read_scaling,
@@ -110,6 +111,16 @@ MEASURES = (
             Goal("postgresql-new", "PUT of new entities until all are readable, PG", 3.0, "s"),
             Goal("postgresql-same", "identical re-send, PostgreSQL", 0.5, "s"),
             Goal("postgresql-changed", "1 % changed, PostgreSQL", 0.6, "s"),
+        ),
+    ),
+    Measure(
+        "parallel-pushes",
+        parallel_pushes.parallel_pushes,
+        (
+            Goal("new-lock", "two new sets at once, PostgreSQL: time under a common lock", 15, "%"),
+            Goal("changed-lock", "the same, every entity changed", 15, "%"),
+            Goal("new-time", "two new sets at once ÷ one after the other", 1.0, "x"),
+            Goal("changed-time", "the same, every entity changed", 1.0, "x"),
         ),
     ),
     Measure(

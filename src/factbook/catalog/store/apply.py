@@ -171,7 +171,7 @@ class _Changes:
             self._transaction.insert("entities", _ENTITY_COLUMNS, rows)
             self._interned.insert(search_rows)
             self._insert_edges(edges)
-        if not self._held.is_alone:
+        if refs and not self._held.is_alone:
             self._check_remembered(refs)
 
     def _lengths(self, stored: Sequence[Existing]) -> dict[int, int]:
@@ -205,7 +205,7 @@ class _Changes:
 
     def _remembered(self, refs: list[str]) -> dict[str, tuple[int, str]]:
         """Ids and uids of recently removed entities that are added again."""
-        if not refs or self._transaction.one("SELECT 1 FROM removed_entities LIMIT 1") is None:
+        if not refs or not self._remembers():
             return {}
         rows = self._transaction.all(
             "SELECT ref, id, uid FROM removed_entities WHERE ref IN LIST(?)", (refs,)
@@ -219,8 +219,11 @@ class _Changes:
         Then it has another id. From now on no other write can add it.
         """
         rows = "SELECT 1 FROM removed_entities WHERE ref IN LIST(?) LIMIT 1"
-        if refs and self._transaction.one(rows, (refs,)) is not None:
+        if self._remembers() and self._transaction.one(rows, (refs,)) is not None:
             raise RestartError
+
+    def _remembers(self) -> bool:
+        return self._transaction.one("SELECT 1 FROM removed_entities LIMIT 1") is not None
 
 
 _UPDATE = """
