@@ -4,6 +4,7 @@ A C call such as `sorted` holds the interpreter lock until it returns: for a hun
 of relations that is half a second in which no request is served.
 """
 
+import asyncio
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from heapq import merge
 from itertools import islice
@@ -13,6 +14,15 @@ T = TypeVar("T")
 
 # Rows that are sorted, or handed to the database, in one call.
 PIECE: Final = 20_000
+# Items that take less time than handing them to a thread.
+_FEW: Final = 200
+
+
+async def aside(count: int, function: Callable[..., T], *arguments: Any) -> T:
+    """Run a function over `count` items: many on a thread, to keep the event loop free."""
+    if count <= _FEW:
+        return function(*arguments)
+    return await asyncio.to_thread(function, *arguments)
 
 
 def slices(items: Iterable[T], size: int = PIECE) -> Iterator[list[T]]:

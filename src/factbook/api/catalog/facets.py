@@ -6,11 +6,12 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from factbook.api.openapi.parameters import FACET, FILTER
 from factbook.catalog import filters, predicates
+from factbook.catalog.piecewise import aside
 from factbook.catalog.store import facets
 from factbook.catalog.store.conditions import EVERYTHING, Condition
 from factbook.catalog.store.facets import Facet
 from factbook.http.context import HandlerContext
-from factbook.http.requests import JsonReply, Request, offloaded, reply
+from factbook.http.requests import JsonReply, Request, reply
 from factbook.schemas.common import Predicate
 from factbook.schemas.entities import FacetValue, FacetValues
 
@@ -40,8 +41,7 @@ async def _answer(
     found = {}
     for key in keys:
         found[key] = await facets.facet(state.database, key, condition)
-    answer: JsonReply[FacetValues] = await offloaded(_rendered, found)
-    return answer
+    return await aside(sum(map(len, found.values())), _rendered, found)
 
 
 def _rendered(found: dict[str, list[Facet]]) -> JsonReply[FacetValues]:

@@ -1,10 +1,9 @@
 """Facets: the values of a key, each with the number of entities that have it."""
 
-import asyncio
 from typing import NamedTuple
 
 from factbook.catalog import search
-from factbook.catalog.piecewise import ordered
+from factbook.catalog.piecewise import aside, ordered
 from factbook.catalog.relations import REVERSE, STATED
 from factbook.catalog.store.conditions import COLUMNS, EVERYTHING, Condition
 from factbook.storage import Database, Row
@@ -30,7 +29,7 @@ async def facet(database: Database, key: str, condition: Condition) -> list[Face
     else:
         return await _of_index(database, key, condition)
     rows = await database.search(sql, parameters)
-    return await asyncio.to_thread(lambda: [Facet(*row) for row in rows])
+    return await aside(len(rows), _facets, rows)
 
 
 async def _of_index(database: Database, key: str, condition: Condition) -> list[Facet]:
@@ -42,7 +41,11 @@ async def _of_index(database: Database, key: str, condition: Condition) -> list[
         "GROUP BY value, original",
         [key, *parameters],
     )
-    return await asyncio.to_thread(_as_written, rows)
+    return await aside(len(rows), _as_written, rows)
+
+
+def _facets(rows: list[Row]) -> list[Facet]:
+    return [Facet(*row) for row in rows]
 
 
 def _as_written(rows: list[Row]) -> list[Facet]:
