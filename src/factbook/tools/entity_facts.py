@@ -41,7 +41,8 @@ async def one(arguments: OneArguments, context: Context) -> str:
     source = sources.one(arguments.data_source_id, context)
     ref = arguments.ref()
     if catalog.answers(source.id):
-        found = await existing(context.database, ref)
+        owners = catalog.looks_for_owners(source.id)
+        found = await existing(context.database, ref, owners=owners)
         facts = catalog.facts(source.id, found.compliance)
         return _one(source, found.ref, facts, found.updated_at, {})
     known = await store.latest_by_ref(context.database, source.id, ref)

@@ -172,7 +172,7 @@ def _reason(
 
 async def _compliance(arguments: EntityArguments, context: Context) -> str:
     """The compliance shape of the entity, read from the catalog at this moment."""
-    found = await existing(context.database, arguments.ref())
+    found = await existing(context.database, arguments.ref(), owners=True)
     values = catalog.compliance(found.compliance)
     return encode(shapes.fill(shapes.COMPLIANCE, values, {}, {"": iso(context.now)}))
 

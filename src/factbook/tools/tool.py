@@ -249,9 +249,12 @@ async def unknown_entity(database: Database, ref: str) -> ToolError:
     )
 
 
-async def existing(database: Database, ref: str) -> by_ref.Complying:
-    """The entity's reference, compliance bits and time; raises ToolError if there is none."""
-    found = await by_ref.complying(database, ref)
+async def existing(database: Database, ref: str, *, owners: bool = False) -> by_ref.Complying:
+    """The entity's reference, compliance bits and time; raises ToolError if there is none.
+
+    Without `owners` the bits lack the one of its owner, which has to be looked up.
+    """
+    found = await by_ref.complying(database, ref, owners=owners)
     if found is None:
         raise await unknown_entity(database, ref)
     return found

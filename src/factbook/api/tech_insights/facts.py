@@ -189,7 +189,8 @@ async def _latest_of(state: SourceContext, source: DataSource, ref: str) -> Enti
     """The latest facts about one entity; raises NotFoundError when there is no such entity."""
     entity_id = await run_now.entity_id(state.database, ref)
     if catalog.answers(source.id):
-        own = await catalog_reading.complying(state.database, ref)
+        owners = catalog.looks_for_owners(source.id)
+        own = await catalog_reading.complying(state.database, ref, owners=owners)
         if own is not None:
             return _own(source, *own)
     found = await store.latest(state.database, source.id, entity_id)

@@ -140,23 +140,19 @@ class Complying(NamedTuple):
     updated_at: int
 
 
-async def complying(database: Database, ref: str) -> Complying | None:
-    """The catalog's own facts about one entity."""
-    row = await database.find(
-        f"SELECT e.ref, {COMPLIANCE}, e.updated_at FROM entities e WHERE e.ref IN LIST(?)",
-        ref,
-        small=True,
-    )
+async def complying(database: Database, ref: str, *, owners: bool = True) -> Complying | None:
+    """The catalog's own facts about one entity.
+
+    Without `owners` the OWNER_EXISTS bit is not looked up, which is faster.
+    """
+    row = await database.find(_COMPLYING if owners else _COMPLYING_ALONE, ref, small=True)
     return Complying(*row) if row else None
 
 
 async def complying_pages(
     database: Database, wanted: EntityRange, *, owners: bool = True
 ) -> AsyncIterator[list[tuple[str, int, int]]]:
-    """Rows of Complying, by reference, from one snapshot.
-
-    Without `owners` the OWNER_EXISTS bit is not looked up, which is faster.
-    """
+    """Rows of Complying, by reference, from one snapshot; `owners` as in `complying`."""
     where, parameters = narrowed(wanted.kind, wanted.namespace)
     after, left = wanted.after, wanted.limit
     bits = COMPLIANCE if owners else "e.compliance"
@@ -207,6 +203,9 @@ _SHOWN = (
     "FROM entities e "
     "LEFT JOIN sets s ON s.id = e.set_id WHERE e.ref = ?"
 )
+
+_COMPLYING = f"SELECT e.ref, {COMPLIANCE}, e.updated_at FROM entities e WHERE e.ref IN LIST(?)"
+_COMPLYING_ALONE = "SELECT e.ref, e.compliance, e.updated_at FROM entities e WHERE e.ref IN LIST(?)"
 
 _NAMES = """
 SELECT e.ref, CASE WHEN length(e.body) <= ? THEN e.head || e.body || '}' END FROM entities e
