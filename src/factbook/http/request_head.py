@@ -4,12 +4,13 @@ The rules are those of RFC 9112, section 6, without the leniencies that it allow
 proxy in front of the service may be lenient in another way.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 # Names in lower case, and values, in the order of arrival.
 Headers = Sequence[tuple[bytes, bytes]]
 
+_BLANKS: Final = b" \t"
 _BAD: Final = b"400 Bad Request"
 _NOT_IMPLEMENTED: Final = b"501 Not Implemented"
 _OTHER_VERSION: Final = b"505 HTTP Version Not Supported"
@@ -21,15 +22,16 @@ def refusal(method: bytes, version: str, headers: Headers) -> bytes:
         return _OTHER_VERSION
     if method == b"CONNECT":
         return _NOT_IMPLEMENTED  # all that follows it would be for the tunnel
-    hosts = len(_values(headers, b"host"))
+    names = [name for name, _ in headers]
+    hosts = names.count(b"host")
     if hosts > 1 or (hosts == 0 and version == "1.1"):
         return _BAD
-    return b"" if _has_one_end(version, headers) else _BAD
+    return b"" if _has_one_end(version, names, dict(headers)) else _BAD
 
 
 def asks_to_wait(headers: Headers) -> bool:
     """True if the client may withhold the body, depending on the answer."""
-    return bool(_values(headers, b"expect"))
+    return b"expect" in dict(headers)
 
 
 def without_upgrade(method: bytes, target: bytes, version: str, headers: Headers) -> bytes:
@@ -39,13 +41,9 @@ def without_upgrade(method: bytes, target: bytes, version: str, headers: Headers
     return b"\r\n".join([*lines, b"", b""])
 
 
-def _has_one_end(version: str, headers: Headers) -> bool:
-    lengths = _values(headers, b"content-length")
-    codings = _values(headers, b"transfer-encoding")
-    if not codings:
-        return len(lengths) <= 1 and all(length.isdigit() for length in lengths)
-    return version == "1.1" and not lengths and [one.lower() for one in codings] == [b"chunked"]
-
-
-def _values(headers: Headers, wanted: bytes) -> list[bytes]:
-    return [value.strip(b" \t") for name, value in headers if name == wanted]
+def _has_one_end(version: str, names: list[bytes], values: Mapping[bytes, bytes]) -> bool:
+    lengths, codings = names.count(b"content-length"), names.count(b"transfer-encoding")
+    if codings:
+        coding = values[b"transfer-encoding"].strip(_BLANKS).lower()
+        return version == "1.1" and not lengths and codings == 1 and coding == b"chunked"
+    return not lengths or (lengths == 1 and values[b"content-length"].strip(_BLANKS).isdigit())
