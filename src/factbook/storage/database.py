@@ -148,7 +148,7 @@ class Database(Protocol):
         """
 
     def refresh(self) -> None:
-        """Make later finds see every commit made so far, by any process."""
+        """Make later finds see every commit that any process made before this turn of the loop."""
 
     async def find(self, sql: str, key: str, *, small: bool = False) -> Row | None:
         """The row whose first column is `key`; `sql` holds one `IN LIST(?)` on that column.

@@ -78,6 +78,7 @@ class SQLite:
         self._reader = self._made()
         self._finder = self._reader.cursor()
         self._version = 0
+        self._is_fresh = False  # the version was read in this turn of the event loop
         self._kept: dict[tuple[str, str], Row] = {}  # small rows of this version
         self._searches = Readers(self._file, most=_MOST_SEARCHES, cache=CACHE, mapped=True)
         # What comes by each page once need not keep it, nor map the whole file.
@@ -131,6 +132,9 @@ class SQLite:
             return await statements.all_rows_apart(connection, sql, parameters)
 
     def refresh(self) -> None:
+        # What a turn of the loop works on came before it, so one look is as good as one for each.
+        if self._is_fresh:
+            return
         try:
             [version] = self._finder.execute("PRAGMA data_version").fetchone()
         except sqlite3.Error as error:
@@ -138,6 +142,11 @@ class SQLite:
         if version != self._version:
             self._version = version
             self._kept.clear()
+        self._is_fresh = True
+        asyncio.get_running_loop().call_soon(self._turn_over)
+
+    def _turn_over(self) -> None:
+        self._is_fresh = False
 
     async def find(self, sql: str, key: str, *, small: bool = False) -> Row | None:
         self._file.verify_readable()
