@@ -194,26 +194,34 @@ async def send_reply(
 ) -> None:
     """Send a reply; `head`: without its body."""
     body = reply.body
-    if isinstance(body, bytes):
-        body = [body]
-    headers = [(b"content-type", reply.content_type)]
-    if reply.headers:
-        headers += [(name.encode(), text.encode("latin-1")) for name, text in reply.headers.items()]
-    headers += [(b"set-cookie", cookie.encode("latin-1")) for cookie in reply.cookies]
-    if isinstance(body, list):
-        headers.append((b"content-length", str(sum(map(len, body))).encode()))
     # The connection ends an answer that nobody takes, and counts it.
     with suppress(ConnectionResetError):
+        headers = _headers(reply)
         await send({"type": "http.response.start", "status": reply.status, "headers": headers})
         if head:
             await send({"type": "http.response.body", "body": b""})
+        elif isinstance(body, bytes):
+            await send({"type": "http.response.body", "body": body})
         elif isinstance(body, list):
-            *others, last = body
-            for piece in others:
+            for piece in body:
                 await send({"type": "http.response.body", "body": piece, "more_body": True})
-            await send({"type": "http.response.body", "body": last})
+            await send({"type": "http.response.body", "body": b""})
         else:
             await _stream(body, send, incomplete)
+
+
+def _headers(reply: Reply) -> list[tuple[bytes, bytes]]:
+    body = reply.body
+    headers = [(b"content-type", reply.content_type)]
+    if reply.headers:
+        headers += [(name.encode(), text.encode("latin-1")) for name, text in reply.headers.items()]
+    if reply.cookies:
+        headers += [(b"set-cookie", cookie.encode("latin-1")) for cookie in reply.cookies]
+    if isinstance(body, bytes):
+        headers.append((b"content-length", b"%d" % len(body)))
+    elif isinstance(body, list):
+        headers.append((b"content-length", b"%d" % sum(map(len, body))))
+    return headers
 
 
 async def _stream(pieces: AsyncIterator[bytes], send: Send, incomplete: IncompleteAnswers) -> None:

@@ -99,11 +99,22 @@ class Slots(Protocol):
 class Request:
     """One HTTP request."""
 
-    __slots__ = ("_query", "_receive", "gate", "headers", "may_read", "scope", "token", "token_id")
+    __slots__ = (
+        "_query",
+        "_receive",
+        "gate",
+        "headers",
+        "may_read",
+        "method",
+        "scope",
+        "token",
+        "token_id",
+    )
 
     def __init__(self, scope: Scope, receive: Receive) -> None:
         self.scope = scope
         self._receive = receive
+        self.method: str = scope["method"]
         self._query: list[tuple[str, str]] | None = None
         # What it was let in by, and takes a place of while it is worked on.
         self.gate: Slots | None = None
@@ -113,10 +124,6 @@ class Request:
         # False: its token only writes. It is shown what it sent, and counts of what is stored.
         self.may_read = True
         self.token_id = ""  # of the token that was sent, though it may have expired or be revoked
-
-    @property
-    def method(self) -> str:
-        return str(self.scope["method"])
 
     @property
     def path(self) -> str:

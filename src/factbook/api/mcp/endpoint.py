@@ -218,7 +218,8 @@ async def _run(
     try:
         sources = (await state.registry.current()).sources
         context = Context(state.database, sources, state.clock())
-        value = await _shown(await tool.call(arguments, context))
+        found = await tool.call(arguments, context)
+        value = found if found.isascii() else await _shown(found)
     except (ToolError, UnavailableError) as error:
         state.metrics.called(tool.name, "refused")
         if isinstance(error, UnavailableError):
@@ -244,7 +245,7 @@ async def _run(
 
 async def _shown(value: str) -> str:
     """The result of a tool as a model gets it: without characters that nobody sees."""
-    if len(value) < _LARGE or value.isascii():
+    if len(value) < _LARGE:
         return invisible.without_in_json(value)
     shown: str = await offloaded(invisible.without_in_json, value)
     return shown
