@@ -61,7 +61,10 @@ class QueryCursor(msgspec.Struct, forbid_unknown_fields=True, rename="camel", om
 
 def encode(cursor: msgspec.Struct) -> str:
     """A cursor as text of letters and digits."""
-    text = json.dumps(msgspec.to_builtins(cursor), separators=(",", ":")).translate(_ESCAPES)
+    text = msgspec.json.encode(cursor).decode()
+    if not text.isascii():
+        text = json.dumps(msgspec.to_builtins(cursor), separators=(",", ":"))
+    text = text.translate(_ESCAPES)
     # A multiple of three bytes needs no = at the end; blanks behind JSON mean nothing.
     text += " " * (-len(text) % 3)
     return base64.b64encode(text.encode()).decode()

@@ -167,7 +167,10 @@ def _kind(condition: Condition) -> str | None:
 
 
 class ResultPage(NamedTuple, Generic[T]):
-    """A page in order, with its positions; `before` and `after` tell if there are more."""
+    """A page in order; `before` and `after` tell if there are more.
+
+    `places` are the positions of its first and its last item, none of an empty page.
+    """
 
     items: list[T]
     places: list[list[Any]]
@@ -211,7 +214,7 @@ def _paged(query: Query, rows: Sequence[Row], item: Callable[..., T]) -> ResultP
     before, after = (more, came) if query.backward else (came, more)
     return ResultPage(
         [item(*row[:width]) for row in kept],
-        [[*row[width:], row[0]] for row in kept],
+        [[*row[width:], row[0]] for row in (kept[0], kept[-1])] if kept else [],
         before,
         after,
     )
