@@ -1,10 +1,11 @@
 """`GET /api/tech-insights/v1/facts`: what the facts about an entity were."""
 
+from functools import partial
 from typing import Any
 
 import pytest
 
-from factbook.clock import DAY, HOUR
+from factbook.clock import DAY, HOUR, iso
 from factbook.datasources.catalog_samples import sample_catalog
 from factbook.facts import store
 from factbook.facts.datasource import DataSource
@@ -210,3 +211,19 @@ async def test_a_collected_source_takes_no_part_until_it_is_collected(service: S
     await fill(service)
     await define(service, of_entities())
     assert await history(service, dataSourceIds="owners") == []
+
+
+@pytest.mark.spec("facts.history-tells-changes-once")
+async def test_an_item_says_when_its_source_found_the_same_last(start: StartService) -> None:
+    service = await start(sources=[GITHUB])
+    await service.push("all", component("web"))
+    for hour in range(3):
+        now = NOON + hour * HOUR
+        write = partial(
+            store.record, source=GITHUB, entity_id=1, values={"issues.open": 7}, now=now
+        )
+        await service.state.database.write(write)
+    [told] = await history(service)
+    assert (told["timestamp"], told["confirmedAt"]) == (iso(NOON), iso(NOON + 2 * HOUR))
+    assert await history(service, startDateTime=iso(NOON + HOUR)) == [told]
+    assert await history(service, startDateTime=iso(NOON + 3 * HOUR)) == []

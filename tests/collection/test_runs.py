@@ -70,6 +70,7 @@ async def test_entities_without_a_target_are_skipped_with_the_reason_stored_once
     run = await world.last()
     assert (run.state, run.covered, run.skipped) == ("done", 1, 1)
     rows = await world.count("facts_history")
+    world.vendor.open["acme/web"] = 5
     await world.next_run()
     assert await world.count("facts_history") == rows + 1  # of web alone
 

@@ -79,10 +79,15 @@ async def test_an_entity_never_collected_has_no_latest_facts(database: Database)
 
 
 @pytest.mark.spec("facts.history-is-append-only")
-async def test_every_record_is_appended_to_history(database: Database) -> None:
+async def test_every_record_that_differs_is_appended_to_history(database: Database) -> None:
     await record(database, 1, {"lines": 80})
-    await record(database, 1, {"lines": 80}, NOW + 1)
-    assert await history(database, 1) == [(NOW, {"lines": 80}), (NOW + 1, {"lines": 80})]
+    await record(database, 1, {"lines": 81}, NOW + 1)
+    await record(database, 1, {"lines": 80}, NOW + 2)
+    assert await history(database, 1) == [
+        (NOW, {"lines": 80}),
+        (NOW + 1, {"lines": 81}),
+        (NOW + 2, {"lines": 80}),
+    ]
 
 
 @pytest.mark.spec("facts.history-is-append-only")

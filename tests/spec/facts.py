@@ -171,7 +171,10 @@ REQUIREMENTS: dict[str, Requirement] = {
         "decisions §5.6", "The latest facts are one row for each source and entity."
     ),
     "facts.history-is-append-only": Requirement(
-        "decisions §5.6", "History gains rows and never changes one."
+        "decisions §5.6", "History gains rows and never changes what one says."
+    ),
+    "facts.history-tells-changes-once": Requirement(
+        "decisions §5.6", "What is found again unchanged is no new row; its confirmation is kept."
     ),
     "facts.history-is-trimmed-by-lifecycle": Requirement(
         "decisions §5.6", "A sweep of its own trims the history to the source's lifecycle."

@@ -101,6 +101,11 @@ LANDED = (
         "5bb8c3fcf77c6b172f039007d8048634a6bbebd33ef89981e7f332198a89905d",
     ),
     Landed(
+        "0018_confirmations.sql",
+        "0.1.0",
+        "a8693bb879c3fa709b771080aba045e0f35d784f7a17f2582c6efea101921b56",
+    ),
+    Landed(
         "0023_importers.sql",
         "0.1.0",
         "f48525a5999778ae2ccceced42901ce3605370097e274b1dfdcf9329b6e46a16",

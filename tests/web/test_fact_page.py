@@ -198,3 +198,20 @@ async def test_extreme_values_are_shown(start: StartService) -> None:
         assert is_harmless(await visitor.text(f"{FACTS}/{name}"))
     assert "Lowest -1.7e308" in words(await visitor.text(f"{FACTS}/figure"))
     assert "4,611,686,018,427,387,904" in await visitor.text(f"{FACTS}/count")
+
+
+async def test_what_was_found_again_is_drawn_until_then_and_counts_each_time(
+    knowing: Service,
+) -> None:
+    for number in (2.0, 2.0, 2.0, 10.0):
+        knowing.time.advance(HOUR)
+        await write(knowing, REF, {"leadTime": number})
+    knowing.time.advance(MINUTE)
+    text = words(await (await visitor_of(knowing)).text(f"{FACTS}/leadTime"))
+    assert "Lowest 2 hours Average 4 hours Highest 10 hours" in text
+    assert "3 hours ago the same until 1 hour ago 2 hours" in text
+    knowing.time.advance(40 * MINUTE)
+    await write(knowing, REF, {"leadTime": 10.0})
+    knowing.time.advance(DAY - 10 * MINUTE)
+    text = words(await (await visitor_of(knowing)).text(f"{FACTS}/leadTime?span=day"))
+    assert "Highest 10 hours" in text  # written before the day began, confirmed since

@@ -120,7 +120,7 @@ def _last(source: DataSource, path: str, before: Latest, reason: str, now: int) 
     if path in before.facts:
         time = before.kept.get(path, before.written_at)
         # A time far ahead was given by a clock that was set back since, and would never expire.
-        lasts = time <= now + DAY and now < _expiry(source.id, source.cadence, time)
+        lasts = time <= now + DAY and now < expiry(source, time)
         return None if lasts else EXPIRED
     earlier = reason_of(path, before.reasons)
     # What was said once still holds; failing to ask says nothing new.
@@ -136,9 +136,13 @@ def _compact(place: str, found: Mapping[str, str | None], reason: str) -> dict[s
     return {path: one for path, one in found.items() if one is not None}
 
 
+def expiry(source: DataSource, time: int) -> int:
+    """The time at which a value of this time expires if no run brings one."""
+    return _expiry(source.id, source.cadence, time)
+
+
 @lru_cache(maxsize=4096)
 def _expiry(source_id: str, cadence: str | None, time: int) -> int:
-    """The time at which a value of this time expires."""
     if cadence is None:
         return time + _FAILED_RUNS * DAY
     for _ in range(_FAILED_RUNS + 1):

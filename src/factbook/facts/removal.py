@@ -5,7 +5,7 @@ from functools import partial
 
 import msgspec
 
-from factbook.facts import entity_filter
+from factbook.facts import entity_filter, history
 from factbook.facts.datasource import DataSource
 from factbook.storage import Database, Transaction
 
@@ -60,7 +60,11 @@ def drop_untracked(transaction: Transaction, source: DataSource) -> int:
     if source.entity_filter is None:
         return 0
     condition, values = entity_filter.where(source.entity_filter)
-    return transaction.run(_DROP_UNTRACKED.replace("{}", condition), (source.id, *values))
+    gone = transaction.all(_UNTRACKED.replace("{}", condition), (source.id, *values))
+    if not gone:
+        return 0
+    history.close(transaction, source.id, gone)
+    return transaction.run(_DROP_LATEST, (source.id, [entity_id for entity_id, _ in gone]))
 
 
 def _drop_history(transaction: Transaction, keys: tuple[str, int, int]) -> int:
@@ -99,8 +103,11 @@ _WRITE_LATEST = """
 UPDATE facts_latest SET facts = ?, reasons = ?, kept = ? WHERE source_id = ? AND entity_id = ?
 """
 
-_DROP_UNTRACKED = """
-DELETE FROM facts_latest WHERE source_id = ? AND entity_id IN (
+# In one order everywhere, or two that write the same rows could wait for each other.
+_UNTRACKED = """
+SELECT entity_id, written_at FROM facts_latest WHERE source_id = ? AND entity_id IN (
     SELECT e.id FROM entities e WHERE NOT ({})
-)
+) ORDER BY entity_id FOR UPDATE
 """
+
+_DROP_LATEST = "DELETE FROM facts_latest WHERE source_id = ? AND entity_id IN LIST(?)"

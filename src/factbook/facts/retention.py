@@ -1,10 +1,15 @@
-"""Trimming of history to the lifecycle of each source, in time proportional to the deleted rows."""
+"""Trimming of history to the lifecycle of each source, in time proportional to the deleted rows.
+
+A row is as old as its last confirmation. Old rows that are still confirmed would be found in every
+sweep, so a sweep looks only at those that have become old since the one before, and at all of them
+once a day.
+"""
 
 from collections.abc import AsyncIterator, Sequence
 from itertools import islice
 from typing import NamedTuple
 
-from factbook.clock import MINUTE, Throttle
+from factbook.clock import DAY, HOUR, MINUTE, Throttle
 from factbook.facts.datasource import DataSource, milliseconds
 from factbook.storage import Database, Transaction
 
@@ -15,6 +20,9 @@ _DELETED = 200
 # What is stored may have been given its time so long before.
 _DELAY = 5 * MINUTE
 _BEYOND = 2**63 - 1
+# In place of the number of items, of a source that keeps a time. It is the largest, so when the
+# source is to keep a number instead, all its entities are looked at.
+_A_TIME = _BEYOND
 
 _Key = tuple[str, int, int]
 
@@ -23,11 +31,23 @@ class _Mark(NamedTuple):
     """Progress of trimming a source that keeps `max_items`.
 
     Entities without a row at or after `trimmed_to`, or at or after `late`, have no surplus rows.
+
+    Of a source that keeps a time, `trimmed_to` is the time before which rows were looked at, and
+    `passed_at` when all of them were.
     """
 
     max_items: int
     trimmed_to: int
     late: int | None
+    passed_at: int | None
+
+
+class _Progress(NamedTuple):
+    """What to record of a source once its rows are deleted."""
+
+    trimmed_to: int
+    passed_at: int | None
+    source_id: str
 
 
 async def sweep(
@@ -49,7 +69,7 @@ class _Sweep:
         self._pace = pace
         # An entity that has rows in two portions is found in both.
         self._keys: dict[_Key, None] = {}
-        self._trimmed: list[str] = []
+        self._trimmed: list[_Progress] = []
         self._removed = 0
 
     async def run(self, sources: Sequence[DataSource]) -> int:
@@ -72,24 +92,38 @@ class _Sweep:
             async for keys in self._too_many(source.id, most, mark):
                 yield keys
         elif lifetime is not None:
-            async for keys in self._too_old(source.id, self._now - milliseconds(lifetime)):
+            async for keys in self._too_old(source.id, self._now - milliseconds(lifetime), mark):
                 yield keys
 
-    async def _too_old(self, source_id: str, before: int) -> AsyncIterator[list[_Key]]:
-        place: tuple[int, int] | None = (-1, 0)
+    async def _too_old(
+        self, source_id: str, before: int, mark: _Mark | None
+    ) -> AsyncIterator[list[_Key]]:
+        since = await self._since(source_id, _A_TIME, mark)
+        passed_at = mark.passed_at if mark is not None else None
+        if passed_at is None or not passed_at <= self._now < passed_at + DAY or not since:
+            since, passed_at = 0, self._now
+        found = False
+        place: tuple[int, int] | None = (since - 1, _BEYOND)
         while place is not None:
-            parameters = (source_id, before, *place, _AT_ONCE)
-            rows = await self._database.all(_OLDER, parameters)
-            yield [(source_id, entity_id, written_at) for written_at, entity_id in rows]
-            place = _next(rows)
+            rows = await self._database.all(_OLDER, (source_id, before, *place, _AT_ONCE))
+            yield [
+                (source_id, id_, written_at) for written_at, id_, until in rows if until < before
+            ]
+            found = found or bool(rows)
+            place = rows[-1][:2] if len(rows) == _AT_ONCE else None
+        if found or not since or before - since > HOUR:
+            self._trimmed.append(_Progress(before, passed_at, source_id))
+
+    async def _since(self, source_id: str, most: int, mark: _Mark | None) -> int:
+        """The time from which rows must be examined; 0: all of them."""
+        if mark is None or mark.late is not None or mark.max_items != most:
+            return await self._database.write(lambda tx: _begin(tx, source_id, most))
+        return mark.trimmed_to
 
     async def _too_many(
         self, source_id: str, most: int, mark: _Mark | None
     ) -> AsyncIterator[list[_Key]]:
-        if mark is None or mark.late is not None or mark.max_items != most:
-            since = await self._database.write(lambda tx: _begin(tx, source_id, most))
-        else:
-            since = mark.trimmed_to
+        since = await self._since(source_id, most, mark)
         # The clock was set back: what came since has earlier times.
         since = since if since <= self._now else 0
         found = False
@@ -98,7 +132,7 @@ class _Sweep:
             found = True
             yield keys
         if found or not since:
-            self._trimmed.append(source_id)
+            self._trimmed.append(_Progress(self._now - _DELAY, None, source_id))
 
     async def _recent(self, source_id: str, most: int, since: int) -> AsyncIterator[list[_Key]]:
         """The surplus rows of entities that have rows since then."""
@@ -134,12 +168,11 @@ class _Sweep:
         keys = list(islice(self._keys, _DELETED))
         for key in keys:
             del self._keys[key]
-        trimmed = []
+        trimmed = list[_Progress]()
         if not self._keys:
             trimmed, self._trimmed = self._trimmed, []
         if keys or trimmed:
-            marks = [(self._now - _DELAY, source_id) for source_id in trimmed]
-            await self._database.write(lambda tx: _forget(tx, keys, marks))
+            await self._database.write(lambda tx: _forget(tx, keys, trimmed))
             self._removed += len(keys)
             await self._pace.rest()
 
@@ -151,18 +184,18 @@ def _next(rows: Sequence[tuple[int, int]]) -> tuple[int, int] | None:
 
 def _begin(transaction: Transaction, source_id: str, most: int) -> int:
     """The time from which rows must be examined; 0: all of them."""
-    row = transaction.one(_BEGIN, (source_id, most))
+    row = transaction.one(_BEGIN, (source_id, most, _A_TIME))
     return row[0] if row else 0
 
 
-def _forget(transaction: Transaction, keys: list[_Key], marks: list[tuple[int, str]]) -> None:
+def _forget(transaction: Transaction, keys: list[_Key], marks: list[_Progress]) -> None:
     # What a crash brings back goes with the next sweep; nobody else waits for the disk.
     transaction.relax()
     transaction.delete("facts_history", ("source_id", "entity_id", "written_at"), keys)
     transaction.many(_END, marks)
 
 
-_MARKS = "SELECT source_id, max_items, trimmed_to, late FROM history_trims"
+_MARKS = "SELECT source_id, max_items, trimmed_to, late, passed_at FROM history_trims"
 
 _NOTE = """
 UPDATE history_trims SET late = CASE WHEN late < ? THEN late ELSE ? END WHERE source_id = ?
@@ -173,18 +206,26 @@ _BEGIN = """
 INSERT INTO history_trims (source_id, max_items, trimmed_to) VALUES (?, ?, 0)
 ON CONFLICT (source_id) DO UPDATE SET trimmed_to = CASE
         WHEN history_trims.max_items > excluded.max_items THEN 0
+        WHEN history_trims.max_items < excluded.max_items AND excluded.max_items = ? THEN 0
         WHEN history_trims.late < history_trims.trimmed_to THEN history_trims.late
         ELSE history_trims.trimmed_to
     END, max_items = excluded.max_items, late = NULL
 RETURNING trimmed_to
 """
 
-_END = "UPDATE history_trims SET trimmed_to = ? WHERE source_id = ?"
+_END = "UPDATE history_trims SET trimmed_to = ?, passed_at = ? WHERE source_id = ?"
 
 _OLDER = """
-SELECT written_at, entity_id FROM facts_history
-WHERE source_id = ? AND written_at < ? AND (written_at, entity_id) > (?, ?)
-ORDER BY written_at, entity_id LIMIT ?
+SELECT h.written_at, h.entity_id, COALESCE(h.confirmed_at, CASE WHEN NOT EXISTS (
+        SELECT 1 FROM facts_history n WHERE n.source_id = h.source_id
+            AND n.entity_id = h.entity_id AND n.written_at > h.written_at
+    ) THEN (
+        SELECT l.written_at FROM facts_latest l
+        WHERE l.source_id = h.source_id AND l.entity_id = h.entity_id
+    ) END, h.written_at)
+FROM facts_history h
+WHERE h.source_id = ? AND h.written_at < ? AND (h.written_at, h.entity_id) > (?, ?)
+ORDER BY h.written_at, h.entity_id LIMIT ?
 """
 
 _SINCE = """

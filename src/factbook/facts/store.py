@@ -6,9 +6,10 @@ from typing import Any, NamedTuple
 import msgspec
 
 from factbook.catalog.store.conditions import SQL, EntityRange
-from factbook.facts import changes, entity_filter
+from factbook.facts import changes, entity_filter, history
+from factbook.facts.changes import Before
 from factbook.facts.datasource import DataSource
-from factbook.facts.merge import Latest, MergeResult, Observation, merge
+from factbook.facts.merge import Latest, Observation, merge
 from factbook.storage import Database, Transaction
 
 __all__ = [
@@ -71,7 +72,7 @@ def record(
     *,
     reasons: Mapping[str, str] = _NO_REASONS,
 ) -> None:
-    """Check the values against the schema; make them the latest and append them to history."""
+    """Check the values against the schema; make them the latest, and append changes to history."""
     record_many(transaction, source, [Observation(entity_id, values, reasons)], now)
 
 
@@ -80,8 +81,8 @@ def record_many(
 ) -> None:
     """`record` for many entities at once; given reasons override those of the check.
 
-    For transient reasons the last values are kept as described in `facts.keeping`. History receives
-    only the observation's own values.
+    For transient reasons the last values are kept as described in `facts.merge`. History receives
+    only the observation's own values, and only if they differ from the last.
     """
     rows = list(observations)
     before = changes.before(transaction, source.id, [row.entity_id for row in rows])
@@ -90,11 +91,33 @@ def record_many(
         for row in rows
         if row.passing and row.entity_id in before
     }
-    brought = [(row, merge(source, row, last.get(row.entity_id), now)) for row in rows]
-    written = [_row(source.id, row.entity_id, one.latest) for row, one in brought]
-    transaction.many(_WRITE_LATEST, written)
-    transaction.many(_APPEND, [_news(source, row, one, now) for row, one in brought if one.is_news])
+    brought = [(row.entity_id, merge(source, row, last.get(row.entity_id), now)) for row in rows]
+    found = [history.finding(id_, one.latest) for id_, one in brought if one.is_news]
+    history.append(transaction, source, found, before, now)
+    written = [_row(source.id, entity_id, one.latest) for entity_id, one in brought]
+    _write_latest(transaction, source.id, written, before, now)
     changes.tell(transaction, source.id, before, {row[1]: row[3] for row in written}, now)
+
+
+def _write_latest(
+    transaction: Transaction,
+    source_id: str,
+    rows: Iterable[tuple[Any, ...]],
+    before: Mapping[int, Before],
+    now: int,
+) -> None:
+    """Write the rows; of those that differ in their time alone, only that."""
+    different, same = list[tuple[Any, ...]](), list[int]()
+    for row in rows:
+        _, entity_id, written_at, *said = row
+        was = before.get(entity_id)
+        if was is not None and written_at == now and [*was[:3], was.kept] == said:
+            same.append(entity_id)
+        else:
+            different.append(row)
+    transaction.many(_WRITE_LATEST, different)
+    if same:
+        transaction.run(_CONFIRM, (now, source_id, same))
 
 
 def sample(
@@ -177,12 +200,6 @@ def _row(source_id: str, entity_id: int, latest: Latest) -> tuple[Any, ...]:
     return (source_id, entity_id, written_at, *texts)
 
 
-def _news(source: DataSource, row: Observation, brought: MergeResult, now: int) -> tuple[Any, ...]:
-    latest = brought.latest
-    facts = {name: latest.facts[name] for name in latest.facts if name not in latest.kept}
-    return (source.id, row.entity_id, now, _json(facts), _json(latest.reasons), source.version)
-
-
 def _json(value: object) -> str:
     return msgspec.json.encode(value).decode()
 
@@ -217,12 +234,8 @@ ON CONFLICT (source_id, entity_id) DO UPDATE SET written_at = excluded.written_a
     kept = excluded.kept
 """
 
-# History never changes a row, not even when a run is repeated within the same millisecond.
-_APPEND = """
-INSERT INTO facts_history (source_id, entity_id, written_at, facts, reasons, version)
-VALUES (?, ?, ?, ?, ?, ?)
-ON CONFLICT DO NOTHING
-"""
+# Spares the database all texts of what did not change.
+_CONFIRM = "UPDATE facts_latest SET written_at = ? WHERE source_id = ? AND entity_id IN LIST(?)"
 
 _SAMPLE = """
 INSERT INTO facts_history (source_id, entity_id, written_at, facts, reasons, version)

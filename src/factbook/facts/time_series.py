@@ -28,7 +28,8 @@ class HistoryPosition(NamedTuple):
 class HistoryEntry(NamedTuple):
     """A row of history, and the version of the source that wrote it.
 
-    `facts` and `reasons` are the stored JSON, passed through without decoding.
+    `facts` and `reasons` are the stored JSON, passed through without decoding. `confirmed_at` is
+    the last later time at which a collection found the same; None if none did.
     """
 
     source_id: str
@@ -36,13 +37,15 @@ class HistoryEntry(NamedTuple):
     version: str
     facts: msgspec.Raw
     reasons: msgspec.Raw
+    confirmed_at: int | None = None
 
 
 class Excerpt(NamedTuple):
     """Rows of history, oldest first, at least `step` milliseconds apart.
 
-    `start` is the time of the first row of all history, None if there is none; `is_whole` is true
-    if no row is left out.
+    A row that was confirmed after the beginning of the excerpt begins with it. `start` is the time
+    of the first row of all history, None if there is none; `is_whole` is true if no row is left
+    out.
     """
 
     rows: list[HistoryEntry]
@@ -62,7 +65,8 @@ async def history_page(
 ) -> list[HistoryEntry]:
     """Up to `limit` rows about an entity from `start` to `end`, both included, newest first.
 
-    `source_ids` None means every source. `after` is the last row of the page before.
+    Rows written before `start` and confirmed since are included. `source_ids` None means every
+    source. `after` is the last row of the page before.
     """
     last = HistoryPosition(_LAST if end is None else end + 1, "")
     last = last if after is None else min(last, after)
@@ -70,9 +74,46 @@ async def history_page(
     rows = await database.all(
         _HISTORY.replace("{}", among), (entity_id, *sources, start or 0, *last, limit)
     )
+    found = await _confirmed(database, entity_id, [_entry(row) for row in rows])
+    if start is not None and len(found) < limit:
+        earlier = await _held(database, among, (entity_id, *sources), entity_id, start, last)
+        found += earlier[: limit - len(found)]
+    return found
+
+
+async def _held(
+    database: Database,
+    among: str,
+    keys: tuple[Any, ...],
+    entity_id: int,
+    start: int,
+    last: HistoryPosition,
+) -> list[HistoryEntry]:
+    """Rows written before `start` and `last` and confirmed at or after `start`, newest first."""
+    times = await database.all(_NEWEST_BEFORE.replace("{}", among), (*keys, start))
+    rows = [
+        row
+        for source_id, written_at in times
+        if (written_at, source_id) < last
+        and (row := await database.one(_ROW, (source_id, entity_id, written_at)))
+    ]
+    found = await _confirmed(database, entity_id, [_entry(row) for row in rows])
+    held = [row for row in found if row.confirmed_at is not None and row.confirmed_at >= start]
+    return sorted(held, key=lambda row: (row.written_at, row.source_id), reverse=True)
+
+
+async def _confirmed(
+    database: Database, entity_id: int, rows: list[HistoryEntry]
+) -> list[HistoryEntry]:
+    """The rows with the last confirmation of those that are the newest of their source."""
+    source_ids = sorted({row.source_id for row in rows if row.confirmed_at is None})
+    if not source_ids:
+        return rows
+    found = await database.all(_NEWEST, (entity_id, source_ids))
+    times = {(source_id, newest): at for source_id, newest, at in found if at > (newest or at)}
     return [
-        HistoryEntry(source, time, version, msgspec.Raw(facts), msgspec.Raw(reasons))
-        for source, time, version, facts, reasons in rows
+        row._replace(confirmed_at=times.get(row[:2])) if row.confirmed_at is None else row
+        for row in rows
     ]
 
 
@@ -111,12 +152,15 @@ async def spread(
     begin = first if start is None else max(first, start)
     step = max(1, (end - begin) // bounded(facts, most))
     found = await database.all(_SPREAD, (*keys, begin, end, *keys, step, end, *keys))
-    rows = [
-        HistoryEntry(source_id, at, version, msgspec.Raw(given), msgspec.Raw(reasons))
-        for at, version, given, reasons in found
-    ]
+    rows = [_entry((source_id, *row)) for row in found]
     counted = await database.one(_COUNT, (*keys, begin, end, len(rows) + 1))
-    return Excerpt(rows, first, step, is_whole=counted == (len(rows),))
+    rows = await _confirmed(database, entity_id, rows)
+    if begin > first:
+        last = HistoryPosition(_LAST, "")
+        among, sources = _among([source_id])
+        held = await _held(database, among, (entity_id, *sources), entity_id, begin, last)
+        rows[:0] = [row._replace(written_at=begin) for row in held]
+    return Excerpt(rows, first, step, is_whole=counted == (len(found),))
 
 
 def bounded(facts: Mapping[str, object], most: int, size: int = _BYTES) -> int:
@@ -127,21 +171,29 @@ def bounded(facts: Mapping[str, object], most: int, size: int = _BYTES) -> int:
 def points(rows: Iterable[HistoryEntry], names: Sequence[str]) -> dict[str, list[Point]]:
     """The values of facts in rows of history; a fact not mentioned in a row is unchanged.
 
-    Other facts in the rows are skipped without decoding.
+    A row that was confirmed gives two points. Other facts in the rows are skipped without decoding.
     """
     found: dict[str, list[Point]] = {name: [] for name in names}
     for row in rows:
+        times = [at for at in (row.written_at, row.confirmed_at) if at is not None]
         facts = _members(row.facts)
         reasons: dict[str, str] | None = None
         for name in names:
             if name in facts:
-                found[name].append((row.written_at, msgspec.json.decode(facts[name])))
+                value = msgspec.json.decode(facts[name])
+                found[name] += [(at, value) for at in times]
                 continue
             if reasons is None:
                 reasons = msgspec.json.decode(row.reasons)
             if reason_of(name, reasons) is not None:
-                found[name].append((row.written_at, None))
+                found[name] += [(at, None) for at in times]
     return found
+
+
+def _entry(row: Sequence[Any]) -> HistoryEntry:
+    source_id, written_at, version, facts, reasons, confirmed_at = row
+    texts = msgspec.Raw(facts), msgspec.Raw(reasons)
+    return HistoryEntry(source_id, written_at, version, *texts, confirmed_at)
 
 
 def _among(source_ids: Sequence[str] | None) -> tuple[str, tuple[Any, ...]]:
@@ -155,9 +207,27 @@ def _among(source_ids: Sequence[str] | None) -> tuple[str, tuple[Any, ...]]:
 _members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 _HISTORY = """
-SELECT source_id, written_at, version, facts, reasons FROM facts_history
+SELECT source_id, written_at, version, facts, reasons, confirmed_at FROM facts_history
 WHERE entity_id = ?{} AND written_at >= ? AND (written_at, source_id) < (?, ?)
 ORDER BY written_at DESC, source_id DESC LIMIT ?
+"""
+
+_ROW = """
+SELECT source_id, written_at, version, facts, reasons, confirmed_at FROM facts_history
+WHERE source_id = ? AND entity_id = ? AND written_at = ?
+"""
+
+_NEWEST_BEFORE = """
+SELECT source_id, MAX(written_at) FROM facts_history
+WHERE entity_id = ?{} AND written_at < ? GROUP BY source_id
+"""
+
+# Of each source its newest row, and the last time at which that was found.
+_NEWEST = """
+SELECT l.source_id, (
+    SELECT MAX(h.written_at) FROM facts_history h
+    WHERE h.source_id = l.source_id AND h.entity_id = l.entity_id
+), l.written_at FROM facts_latest l WHERE l.entity_id = ? AND l.source_id IN LIST(?)
 """
 
 _FIRST = "SELECT MIN(written_at) FROM facts_history WHERE source_id = ? AND entity_id = ?"
@@ -174,7 +244,7 @@ WITH RECURSIVE steps (at) AS (
             AND h.written_at <= ?
     ) FROM steps s WHERE s.at IS NOT NULL
 )
-SELECT h.written_at, h.version, h.facts, h.reasons FROM steps s
+SELECT h.written_at, h.version, h.facts, h.reasons, h.confirmed_at FROM steps s
 JOIN facts_history h ON h.source_id = ? AND h.entity_id = ? AND h.written_at = s.at
 WHERE s.at IS NOT NULL ORDER BY s.at
 """

@@ -89,6 +89,10 @@ class PastFacts(WireAnswer):
     facts: dict[str, Any]
     reasons: Annotated[dict[str, str], Meta(description="Why facts had no value.")]
     draft: Annotated[bool, Meta(description="The source was a draft then.")] = False
+    confirmed_at: (
+        Annotated[Time, Meta(description="The last later time at which the source found the same.")]
+        | None
+    ) = None
 
 
 class History(WireAnswer):

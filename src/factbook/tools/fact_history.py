@@ -7,7 +7,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from factbook.catalog.store import collectable
-from factbook.clock import iso
+from factbook.clock import iso, iso_or_none
 from factbook.errors import ToolError
 from factbook.facts import time_series, unknown
 from factbook.facts.merge import reason_of
@@ -157,6 +157,7 @@ def _entry(
     shown = {name: shortened(value) for name, value in facts.items()}
     entry = {
         "timestamp": iso(row.written_at),
+        "confirmedAt": iso_or_none(row.confirmed_at),
         "dataSourceId": row.source_id,
         "version": row.version,
         "draft": sources.is_draft(source, row.version),
@@ -174,7 +175,8 @@ def _reasons_of(names: frozenset[str], reasons: Mapping[str, str]) -> dict[str, 
 
 _ROW = record(
     {
-        "timestamp": text("ISO 8601."),
+        "timestamp": text("When it was written, ISO 8601."),
+        "confirmedAt": text("The last time after that at which the data source found the same."),
         "dataSourceId": {"type": "string"},
         "version": text("Of the data source that wrote the row."),
         "draft": {"type": "boolean", "description": "The data source was a draft."},
@@ -197,7 +199,8 @@ TOOL = Tool(
     name="get-fact-history",
     title="History of an entity's facts",
     description=(
-        "Returns what data sources wrote about one catalog entity in the past, newest first. "
+        "Returns what data sources wrote about one catalog entity in the past, newest first. What "
+        "is found again unchanged is no new row: confirmedAt is when it last was. "
         "unknownReasons says why facts had no value then; a fact with neither value nor reason was "
         "kept as it was. Give exactly one of name and entityRef. kind defaults to component, "
         "namespace to default. dataSourceId is from get-data-source-discovery; for the latest "

@@ -247,4 +247,5 @@ def _past(entry: HistoryEntry) -> PastFacts:
         facts=stored(entry.facts),
         reasons=stored(entry.reasons),
         draft=entry.version == definitions.UNPUBLISHED,
+        confirmed_at=iso_or_none(entry.confirmed_at),
     )

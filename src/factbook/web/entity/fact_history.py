@@ -18,6 +18,7 @@ from factbook.facts.schema import Fact
 from factbook.facts.time_series import Excerpt, HistoryPosition, Point
 from factbook.http.requests import Reply
 from factbook.integrations import catalog
+from factbook.scheduling.schedule import next_start
 from factbook.web.charts import scales
 from factbook.web.charts.charts import line_chart
 from factbook.web.entity import fact_values, page
@@ -45,9 +46,13 @@ _SPAN: Final = "month"
 
 
 class HistoryRow(NamedTuple):
-    """Row of one collection: a value, or the reason for none; neither if it was kept."""
+    """Row of one collection: a value, or the reason for none; neither if it was kept.
+
+    `until` is the last later collection that found the same.
+    """
 
     at: int
+    until: int | None
     value: Value | None
     reason: Reason | None
     version: str
@@ -109,7 +114,7 @@ async def show(visit: PageContext, found: EntityView) -> Reply:
         group=group,
         label=label,
         **_now(asked),
-        **_drawn(asked.fact, excerpt, points, start, visit.now),
+        **_drawn(asked, excerpt, points, start, visit.now),
         step=None if excerpt.is_whole else excerpt.step,
         spans=[(title, f"?span={name}", name == span) for name, (title, _) in _SPANS.items()],
         rows=rows,
@@ -149,9 +154,10 @@ def _now(asked: _FactContext) -> dict[str, Any]:
 
 
 def _drawn(
-    fact: Fact, excerpt: Excerpt, points: Sequence[Point], start: int | None, now: int
+    asked: _FactContext, excerpt: Excerpt, points: Sequence[Point], start: int | None, now: int
 ) -> dict[str, Any]:
     """Chart and figures of numbers, changes of everything else."""
+    fact = asked.fact
     chart: Markup | None = None
     figures: ValueSummary | None = None
     changes: list[ValuePeriod] = []
@@ -167,19 +173,40 @@ def _drawn(
                 end=now,
                 ident="over-time",
             )
-        figures = _figures([value for _, value in points], unit)
+        figures = _figures(_weighed(asked, excerpt), unit)
     else:
         changes = _changes(fact, points)
     return {"chart": chart, "figures": figures, "changes": changes, "points": len(points)}
 
 
-def _figures(values: Sequence[float | None], unit: str) -> ValueSummary | None:
-    known = [found for value in values if (found := scales.finite(value)) is not None]
+def _weighed(asked: _FactContext, excerpt: Excerpt) -> list[tuple[float | None, int]]:
+    """The values, each with the number of collections that found it."""
+    name, source, found = asked.fact.name, asked.source, list[tuple[float | None, int]]()
+    for row in excerpt.rows:
+        for _, value in time_series.points([row], [name])[name][:1]:
+            found.append((value, 1 + _times(source, row.written_at, row.confirmed_at)))
+    return found
+
+
+def _times(source: DataSource, start: int, end: int | None) -> int:
+    """About how many collections followed one at the start until the end, at the least one."""
+    if end is None:
+        return 0
+    if source.cadence is None:
+        return 1
+    first = next_start(source.id, source.cadence, start)
+    return max(1, (end - start) // (next_start(source.id, source.cadence, first) - first))
+
+
+def _figures(values: Sequence[tuple[float | None, int]], unit: str) -> ValueSummary | None:
+    known = [(found, n) for value, n in values if (found := scales.finite(value)) is not None]
     if not known:
         return None
     # Divided first: the sum of large ones may be too large.
-    average = math.fsum(value / len(known) for value in known)
-    shown = [scales.quantity(value, unit) for value in (min(known), max(known), average)]
+    total = sum(n for _, n in known)
+    average = math.fsum(value * (n / total) for value, n in known)
+    least, largest = min(value for value, _ in known), max(value for value, _ in known)
+    shown = [scales.quantity(value, unit) for value in (least, largest, average)]
     return ValueSummary(*shown)
 
 
@@ -217,6 +244,7 @@ async def _table(
         shown.append(
             HistoryRow(
                 row.written_at,
+                row.confirmed_at,
                 None if value is None else fact_values.shown(asked.fact, value),
                 None if reason is None else fact_values.plain(reason),
                 row.version,

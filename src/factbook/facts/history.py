@@ -1,0 +1,96 @@
+"""Appending to history: a row for each change, and the last confirmation of what did not change.
+
+A row says what a collection found at `written_at` and what every later one found again, until
+`confirmed_at`. While it is the newest row of its source and entity, that time is in `facts_latest`;
+the row that follows puts it down. A value that was out of sight for longer than it is kept begins a
+new row even if it is the same: nobody knows what it was meanwhile.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+import msgspec
+
+from factbook.facts.changes import Before
+from factbook.facts.datasource import DataSource, milliseconds
+from factbook.facts.merge import Latest, expiry
+from factbook.storage import Transaction
+
+
+class Finding(NamedTuple):
+    """What one collection found about an entity: facts and reasons, as JSON."""
+
+    entity_id: int
+    facts: str
+    reasons: str
+
+
+def finding(entity_id: int, latest: Latest) -> Finding:
+    """The part of the latest facts that the collection itself found; the rest was kept."""
+    facts = {name: value for name, value in latest.facts.items() if name not in latest.kept}
+    return Finding(entity_id, _json(facts), _json(latest.reasons))
+
+
+def append(
+    transaction: Transaction,
+    source: DataSource,
+    found: Iterable[Finding],
+    before: Mapping[int, Before],
+    now: int,
+) -> None:
+    """Append what differs from the entity's last row; `before` are the latest facts until now."""
+    new = [one for one in found if not _is_known(source, one, before.get(one.entity_id), now)]
+    ends = [(one.entity_id, before[one.entity_id].written_at) for one in new if one[0] in before]
+    close(transaction, source.id, [end for end in ends if 0 < end[1] < now])
+    rows = [(source.id, one.entity_id, now, *one[1:], source.version) for one in new]
+    transaction.many(_APPEND, rows)
+
+
+def close(transaction: Transaction, source_id: str, ends: Iterable[tuple[int, int]]) -> None:
+    """Put the last confirmation, by entity, down in the row of history that holds until then."""
+    rows = [(at, source_id, entity_id, source_id, entity_id, at, at) for entity_id, at in ends]
+    transaction.many(_CLOSE, rows)
+
+
+def _is_known(source: DataSource, found: Finding, before: Before | None, now: int) -> bool:
+    """Return true if the newest row says the same and has not been out of sight for long."""
+    # Each definition of a draft may have other facts under the same version.
+    if before is None or source.draft or not 0 < before.written_at < now < _lost_at(source, before):
+        return False
+    return (_own(before), before.reasons, before.version) == (*found[1:], source.version)
+
+
+def _lost_at(source: DataSource, before: Before) -> int:
+    """The time from which nobody knows whether the facts were the same all along."""
+    lost_at = expiry(source, before.written_at)
+    lifetime = source.lifecycle.time_to_live if source.lifecycle else None
+    # The row may have been trimmed by then.
+    return lost_at if lifetime is None else min(lost_at, before.written_at + milliseconds(lifetime))
+
+
+def _own(before: Before) -> str:
+    if before.kept == "{}":
+        return before.facts
+    kept = msgspec.json.decode(before.kept, type=dict[str, int])
+    facts = msgspec.json.decode(before.facts, type=dict[str, msgspec.Raw])
+    return _json({name: facts[name] for name in facts if name not in kept})
+
+
+def _json(value: object) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+# A run repeated within the same millisecond leaves the row as it is.
+_APPEND = """
+INSERT INTO facts_history (source_id, entity_id, written_at, facts, reasons, version)
+VALUES (?, ?, ?, ?, ?, ?)
+ON CONFLICT DO NOTHING
+"""
+
+_CLOSE = """
+UPDATE facts_history SET confirmed_at = ?
+WHERE source_id = ? AND entity_id = ? AND written_at = (
+    SELECT MAX(written_at) FROM facts_history
+    WHERE source_id = ? AND entity_id = ? AND written_at <= ?
+) AND written_at < ?
+"""
