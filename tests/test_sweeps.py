@@ -18,7 +18,7 @@ SHOW = "ALTER TABLE hidden RENAME TO memories"
 
 
 def worker(service: Service) -> Worker:
-    return service.application.worker(service.state.database, service.state.registry, alone=True)
+    return service.application.worker(service.state.database, service.state.registry, "server")
 
 
 async def run(service: Service, sql: str) -> None:

@@ -106,7 +106,7 @@ class Application(Backend):
         await receive()
         try:
             async with self.running() as state:
-                self._tasks.spawn(self.worker(state.database, state.registry, alone=True).run())
+                self._tasks.spawn(self.worker(state.database, state.registry, "server").run())
                 self._tasks.spawn(self._metrics.load.watch())
                 process.settle_memory()
                 # Connections find it there: they are the server's, and know no application.

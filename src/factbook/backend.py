@@ -19,6 +19,7 @@ from factbook.integrations import SOURCES, configured
 from factbook.integrations.integration import Integration
 from factbook.observability import Tracing
 from factbook.outbound import HttpClient
+from factbook.scheduling.leadership import Leadership, Role
 from factbook.settings import Settings
 from factbook.storage import Database, open_database, schema_check
 from factbook.storage.migrations import migrate as migrate_database
@@ -97,21 +98,25 @@ class Backend:
             database, self._sources, self.integrations, self._connections, files, self._clock, key
         )
 
-    def worker(self, database: Database, registry: Registry, *, alone: bool) -> Worker:
-        """Worker beside requests; with `alone` it collects only while no other such worker does."""
+    def worker(self, database: Database, registry: Registry, role: Role) -> Worker:
+        """Worker beside requests, or in a process of its own."""
         collector, courier = None, None
-        if self.settings.collect or not alone:
-            collector = self.collector(database, self.integrations, registry.custom)
+        holder = process.holder()
+        leadership = Leadership(database, holder, role, self._clock)
+        if self.settings.collect or role == "worker":
+            collector = self.collector(
+                database, self.integrations, registry.custom, leadership.clock
+            )
             courier = self.courier(database)
         return Worker(
             database,
             self.settings,
             registry,
             self._clock,
-            process.holder(),
+            holder,
             collector,
             courier,
-            alone=alone,
+            leadership=leadership if collector else None,
         )
 
     def courier(self, database: Database) -> WebhookSender:
@@ -126,13 +131,14 @@ class Backend:
         database: Database,
         integrations: Sequence[Integration],
         further: Further | None = None,
+        clock: Clock | None = None,
     ) -> Collector:
         """Collector that does the runs of these integrations, and of those that come and go."""
         return Collector(
             database,
             integrations,
             self._clients.of,
-            self._clock,
+            clock or self._clock,
             process.holder(),
             further=further,
             tracer=self._tracer,

@@ -1,7 +1,7 @@
 """Background work beside requests: retention and collection.
 
-Of all processes on a database, the one that holds the lease does the housekeeping for all. Of the
-serving processes one also collects; processes started as workers collect beside it.
+Of all processes on a database, the one that holds a lease does the housekeeping for all, and the
+one that holds another collects for all.
 """
 
 import asyncio
@@ -16,7 +16,8 @@ from factbook.clock import SECOND, Clock, Throttle, iso
 from factbook.collection import Collector
 from factbook.datasources.registry import Registry
 from factbook.errors import OutdatedError, UnavailableError
-from factbook.scheduling import housekeeping, lease, retention_clock, run_queue
+from factbook.scheduling import housekeeping, lease, retention_clock
+from factbook.scheduling.leadership import Leadership
 from factbook.scheduling.retention_clock import RetentionClock
 from factbook.settings import Settings
 from factbook.storage import Database, migrations
@@ -27,7 +28,6 @@ from factbook.webhooks import WebhookSender
 log = structlog.get_logger("factbook.worker")
 
 _LEASE = "housekeeping"
-_COLLECTOR = "collector"
 # How long somebody who asked for a collection waits for its begin, and how long a worker that the
 # schema has left behind goes on.
 _SOON = SECOND
@@ -46,10 +46,10 @@ class Worker:
         collector: Collector | None = None,
         courier: WebhookSender | None = None,
         *,
-        alone: bool = False,
+        leadership: Leadership | None = None,
         throttle: Callable[[], Throttle] = Throttle,
     ) -> None:
-        """With `alone` the collector works only while no other such process has a working one.
+        """The collector works while this process has the `leadership`, always if that is None.
 
         `throttle` makes what paces each round of the housekeeping.
         """
@@ -60,12 +60,10 @@ class Worker:
         self._holder = holder
         self._collector = collector
         self._courier = courier
-        self._alone = alone
+        self._leadership = leadership
         self._throttle = throttle
-        self._leased_until = 0
         self._retention: RetentionClock | None = None
         self._failing: set[str] = set()  # parts of the housekeeping
-        self._leads = False
 
     async def run(self) -> None:
         """Work until cancelled; a failure is logged and retried in the next round.
@@ -90,6 +88,8 @@ class Worker:
         yield self._repeat("requests", self.collect, _SOON)
         if self._collector is not None:
             yield self._repeat("collecting", self.tick, 0)
+            # A round that plans much takes longer than the lease lasts.
+            yield self._repeat("leading", self._is_leading, _SOON)
         if self._courier is not None:
             yield self._repeat("webhooks", self._courier.tick, _SOON)
 
@@ -105,10 +105,10 @@ class Worker:
             await self._collector.stop()
         if self._courier is not None:
             await self._courier.stop()
-        if self._leads:
+        if self._leadership is not None:
             # Without it the lease lapses.
             with suppress(UnavailableError):
-                await lease.release(self._database, _COLLECTOR, self._holder)
+                await self._leadership.release()
 
     async def collect(self) -> int:
         """Serve the refresh requests; returns their number."""
@@ -126,23 +126,14 @@ class Worker:
         if not (await self._registry.current()).integrations:
             await asyncio.sleep(_SOON / SECOND)
             return
-        if self._alone and not await self._is_leading():
-            # What it still has goes on, and nothing new is begun.
-            await self._collector.renew()
-            await asyncio.sleep(_SOON / SECOND)
-        else:
+        if await self._is_leading():
             await self._collector.tick()
+        else:
+            await self._collector.let_go()
+            await asyncio.sleep(_SOON / SECOND)
 
     async def _is_leading(self) -> bool:
-        """True if this is the one process of its kind that collects; renewed now and then."""
-        now = self._clock()
-        claimed_at = self._leased_until - run_queue.HELD
-        if not 0 <= now - claimed_at < run_queue.RENEWED_EVERY:
-            self._leads = await lease.claim(
-                self._database, _COLLECTOR, self._holder, now, run_queue.HELD
-            )
-            self._leased_until = now + run_queue.HELD
-        return self._leads
+        return self._leadership is None or await self._leadership.held()
 
     async def work(self) -> bool:
         """Do one round if no other process holds the lease; returns true if it was done.

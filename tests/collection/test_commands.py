@@ -9,8 +9,10 @@ import pytest
 
 from factbook.app import Application
 from factbook.cli.collection import _row, _status
+from factbook.clock import HOUR
 from factbook.errors import InputError, NotFoundError
 from factbook.operations import commands
+from factbook.scheduling.leadership import Role
 from factbook.scheduling.runs import RunRecord
 from factbook.settings import Settings
 from factbook.worker import Worker
@@ -32,9 +34,14 @@ def application(service: Service, *vendors: Vendor, collect: bool = True) -> App
     )
 
 
-def worker(app: Application, service: Service, *, alone: bool = True) -> Worker:
+def worker(app: Application, service: Service, role: Role = "server") -> Worker:
     database = service.state.database
-    return app.worker(database, app.registry(database), alone=alone)
+    return app.worker(database, app.registry(database), role)
+
+
+async def hour_ago(service: Service, change: str) -> None:
+    """Make the times that this changes an hour older: the database's clock is not for tests."""
+    await service.state.database.write(lambda tx: tx.run(f"UPDATE {change}", (HOUR,)))
 
 
 # Which process collects
@@ -65,10 +72,33 @@ async def test_of_the_processes_of_servers_one_collects_until_it_falls_silent(
     await one.tick()
     await two.tick()
     assert (first.asked.total(), second.asked.total()) == (1, 0)
-    service.time.advance(16 * 60_000)
-    await two.tick()  # the first has been silent for long enough
+    await hour_ago(service, "runs SET started_at = started_at - ?")
+    service.time.advance(HOUR)
+    await two.tick()  # whose clock decides nothing
+    assert not second.asked
+    await hour_ago(service, "leases SET held_until = held_until - ?")
+    again = worker(application(service, second), service)
+    await again.tick()
     assert second.asked.total() == 1
-    await one.tick()
+
+
+async def test_a_server_leaves_the_collecting_to_a_worker_while_there_is_one(
+    service: Service,
+) -> None:
+    await service.push("all", repository("web"))
+    first, second = Vendor(), Vendor()
+    server = worker(application(service, first), service)
+    other = worker(application(service, second), service, "worker")
+    await other.tick()
+    await server.tick()
+    assert (first.asked.total(), second.asked.total()) == (0, 1)
+    task = asyncio.create_task(other.run())
+    await asyncio.sleep(0)
+    task.cancel()  # in order, so that others need not wait
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await hour_ago(service, "runs SET started_at = started_at - ?")
+    await worker(application(service, first), service).tick()
     assert first.asked.total() == 1
 
 
@@ -80,7 +110,7 @@ async def test_a_server_that_is_told_not_to_collect_leaves_it_to_workers(
     app = application(service, vendor, collect=False)
     await worker(app, service).tick()
     assert not vendor.asked
-    await worker(app, service, alone=False).tick()
+    await worker(app, service, "worker").tick()
     assert vendor.asked.total() == 1
 
 

@@ -154,7 +154,7 @@ async def test_what_is_asked_for_comes_before_the_rest_of_a_run(service: Service
     await world.service.http.post("/api/catalog/refresh", json={"entityRef": "component:c"})
     await worker(world).collect()
     [first] = await world.database.write(
-        lambda transaction: run_queue.claim(transaction, "x", ["vendor"], 1, NOON)
+        lambda transaction: run_queue.take(transaction, "x", ["vendor"], (), 1, NOON)
     )
     assert "acme/c" in first.work
 

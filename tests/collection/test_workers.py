@@ -1,11 +1,10 @@
-"""Several workers, and what they remember."""
+"""Processes that take over from each other, and what they remember."""
 
 import asyncio
 
 from factbook.clock import DAY
 from factbook.datasources import memory as memories
 from factbook.datasources.memory import DatabaseMemory
-from factbook.scheduling import run_queue
 from tests.collection.world import OPEN, World
 from tests.service import Service
 
@@ -22,18 +21,16 @@ def held(world: World) -> tuple[asyncio.Event, asyncio.Event]:
     return asked, answer
 
 
-async def test_two_workers_share_a_run_and_double_nothing(service: Service) -> None:
+async def test_what_two_processes_work_on_at_once_is_stored_once(service: Service) -> None:
     world = World(service, size=1, at_once=4)
     await world.push(*(f"part-{number}" for number in range(60)))
-    workers = [world.another(f"w{number}") for number in range(4)]
-    await asyncio.gather(*(worker.drain() for worker in workers))
-    assert set(world.vendor.asked.values()) == {1}
+    await asyncio.gather(*(world.another(f"w{number}").drain() for number in range(2)))
     assert (await world.last()).covered == 60
     assert await world.count("facts_history") == 60
     assert await world.count("runs") == 1
 
 
-async def test_a_worker_that_falls_silent_loses_its_batch_and_stores_nothing(
+async def test_what_a_process_brings_after_another_has_taken_over_is_not_stored(
     world: World,
 ) -> None:
     await world.push("web")
@@ -41,28 +38,12 @@ async def test_a_worker_that_falls_silent_loses_its_batch_and_stores_nothing(
     silent = asyncio.create_task(world.collector.drain())
     await asked.wait()
     world.vendor.faults.clear()
-    world.service.time.advance(run_queue.HELD)
     await world.another("b").drain()
     world.vendor.open["acme/web"] = 99
     answer.set()
     await silent
     assert (await world.values("web"))[OPEN] == 0
     assert await world.count("facts_history") == 1
-
-
-async def test_a_worker_that_renews_keeps_its_batch(world: World) -> None:
-    await world.push("web")
-    asked, answer = held(world)
-    slow = asyncio.create_task(world.collector.drain())
-    await asked.wait()
-    for _ in range(9):
-        world.service.time.advance(run_queue.RENEWED_EVERY)
-        await world.collector.renew()
-    await world.another("b").drain()
-    answer.set()
-    await slow
-    assert world.vendor.asked.total() == 1
-    assert (await world.last()).covered == 1
 
 
 async def test_a_worker_that_stops_leaves_its_batch_to_others_at_once(world: World) -> None:

@@ -32,7 +32,7 @@ OTHERS = {"leases", "housekeeping", "retention_clock", "search_keys", "schema_mi
 
 def worker(service: Service) -> Worker:
     """The worker of a process that has just been started."""
-    return service.application.worker(service.state.database, service.state.registry, alone=True)
+    return service.application.worker(service.state.database, service.state.registry, "server")
 
 
 async def a_round(service: Service) -> None:

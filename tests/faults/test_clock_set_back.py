@@ -62,10 +62,10 @@ async def test_a_run_whose_worker_died_before_that_is_taken_over(world: World, s
     await world.push("web", "shop", "blog", "wiki")
     await world.collector.begin_due()
     time = world.service.time
-    claimed = await world.database.write(
-        lambda tx: run_queue.claim(tx, "dead", ["vendor"], 1, time())
+    begun = await world.database.write(
+        lambda tx: run_queue.take(tx, "dead", ["vendor"], (), 1, time())
     )
-    assert len(claimed) == 1
+    assert len(begun) == 1
     time.advance(-step)
     await passed(world, 3 * MINUTE)
     run = await world.last()

@@ -7,7 +7,7 @@ from factbook.scheduling import runs
 from factbook.scheduling.gaps import RunGap
 from factbook.scheduling.run_queue import BatchFigures, Queue
 from factbook.storage import Database
-from tests.scheduling.work import NOW, begin, claim, finish, rows, the_run
+from tests.scheduling.work import NOW, begin, finish, rows, take, the_run
 
 LOST = RunGap("", "upstream-error", "passing")
 GONE = RunGap("", "not-found", "final")
@@ -50,14 +50,14 @@ async def test_a_run_without_anything_to_do_ends_at_once(database: Database) -> 
 async def test_of_two_batches_that_end_at_once_one_ends_the_run(database: Database) -> None:
     for round_ in range(5):
         await begin(database, 4, queue=Queue("token", 4), now=NOW + round_)
-        batches = await claim(database, now=NOW + round_)
+        batches = await take(database, now=NOW + round_)
         ended = await asyncio.gather(*(finish(database, batch) for batch in batches))
         assert sum(one is not None for one in ended) == 1
 
 
 async def end(database: Database, figures: BatchFigures, now: int) -> str | None:
     await begin(database, 1, now=now)
-    [batch] = await claim(database, now=now)
+    [batch] = await take(database, now=now)
     ended = await finish(database, batch, figures, now)
     assert ended is not None
     return ended.change
@@ -79,7 +79,7 @@ async def test_a_source_goes_down_once_and_comes_up_once(database: Database) -> 
 
 async def test_a_run_for_one_entity_says_nothing_about_the_source(database: Database) -> None:
     await begin(database, 1, whole=False)
-    [batch] = await claim(database)
+    [batch] = await take(database)
     ended = await finish(database, batch, BatchFigures(0, 1, gaps={GONE: 1}))
     assert ended is not None
     assert ended.change is None

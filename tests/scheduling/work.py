@@ -1,4 +1,6 @@
-"""Runs of made-up work: begun, claimed by holders and finished at given times."""
+"""Runs of made-up work: begun, taken by holders and finished at given times."""
+
+from collections.abc import Sequence
 
 from factbook.clock import HOUR
 from factbook.scheduling import run_queue, runs
@@ -28,15 +30,15 @@ async def begin(
     return None if begun is None else begun.run_id
 
 
-async def claim(
+async def take(
     database: Database,
     holder: str = "a",
-    *,
+    *held: Batch,
     limit: int = 10,
     now: int = NOW,
-    source: str = "github",
+    sources: Sequence[str] = ("github",),
 ) -> list[Batch]:
-    return await database.write(lambda tx: run_queue.claim(tx, holder, [source], limit, now))
+    return await database.write(lambda tx: run_queue.take(tx, holder, sources, held, limit, now))
 
 
 async def finish(

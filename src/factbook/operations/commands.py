@@ -32,6 +32,7 @@ from factbook.facts.datasource import DataSource
 from factbook.http import audit, urls
 from factbook.integrations.integration import Integration
 from factbook.scheduling import retention_clock, runs
+from factbook.scheduling.leadership import Leadership
 from factbook.scheduling.runs import RunRecord, SourceHealth
 from factbook.storage import Database, Transaction, Write
 
@@ -39,6 +40,7 @@ log = structlog.get_logger("factbook.worker")
 
 # Told again and again how far a run has come.
 Show = Callable[[RunRecord], None]
+_SHOWN_EVERY = 0.5
 
 
 class SourceStatus(NamedTuple):
@@ -71,7 +73,7 @@ async def _work(backend: Backend) -> None:
         registry = backend.registry(database)
         sources = sorted((await registry.current()).integrations)
         log.info("worker.started", database=database.dialect, sources=sources)
-        await backend.worker(database, registry, alone=False).run()
+        await backend.worker(database, registry, "worker").run()
 
 
 async def collect(
@@ -79,19 +81,27 @@ async def collect(
 ) -> RunRecord:
     """Collect one source now, for one entity or for all, and return how the run ended.
 
-    Follows the run of all entities that is under way, if there is one. Raises InputError for an
-    unknown source, NotFoundError for an unknown entity or one that the source does not cover.
+    Follows the run of all entities that is under way, if there is one, and leaves the work to the
+    process that collects, if there is one. Raises InputError for an unknown source, NotFoundError
+    for an unknown entity or one that the source does not cover.
     """
     async with backend.opened() as database:
         integration = await _integration(backend, database, source_id)
-        run_id = await _begin(database, integration, ref, clock())
-        collector = backend.collector(database, [integration])
+        leadership = Leadership(database, process.holder(), "server", clock)
+        collector = backend.collector(database, [integration], clock=leadership.clock)
         try:
+            await leadership.held()
+            run_id = await _begin(database, integration, ref, leadership.clock())
             while (run := await _run(database, run_id)).finished_at is None:
                 show(run)
-                await collector.work()
+                if await leadership.held():
+                    await collector.work()
+                else:
+                    await collector.let_go()
+                    await asyncio.sleep(_SHOWN_EVERY)
         finally:
             await collector.stop()
+            await leadership.release()
         show(run)
         return run
 

@@ -1,4 +1,4 @@
-"""Repair of future timestamps on runs and claims after a clock was set back.
+"""Repair of future timestamps on runs and pauses after a clock was set back.
 
 The clocks of machines agree within seconds, so a timestamp further ahead comes from a clock that
 has been set back since. Unrepaired, work waiting for that time would wait until the clock reaches
@@ -8,7 +8,6 @@ it again, possibly for years.
 from typing import Final
 
 from factbook.clock import DAY, MINUTE
-from factbook.scheduling.run_queue import HELD
 from factbook.storage import Database, Transaction
 
 # By how much the clocks of machines may differ.
@@ -18,8 +17,8 @@ _LONGEST_PAUSE: Final = DAY
 
 
 async def repair(database: Database, now: int) -> bool:
-    """Correct the times of active runs, claims and pauses; returns true if any was wrong."""
-    bounds = (now + AHEAD, now + 2 * HELD, now + _LONGEST_PAUSE)
+    """Correct the times of active runs and pauses; returns true if any was wrong."""
+    bounds = (now + AHEAD, now + _LONGEST_PAUSE)
     if await database.one(_TO_COME, bounds) is None:
         return False
     await database.write(lambda transaction: _repair(transaction, now))
@@ -27,17 +26,13 @@ async def repair(database: Database, now: int) -> bool:
 
 
 def _repair(transaction: Transaction, now: int) -> None:
-    transaction.lock("batches")
     transaction.run(_NOT_WAITING, (now, now, now + AHEAD))
-    # Whoever still holds one renews that claim; one that nobody holds is free after it.
-    transaction.run(_CLAIMED, (now + HELD, now + 2 * HELD))
     transaction.run(_NOT_PAUSED, (now, now + _LONGEST_PAUSE))
     transaction.run(_STARTED, (now, now, now + AHEAD))
 
 
 _TO_COME = """
 SELECT 1 WHERE EXISTS (SELECT 1 FROM runs WHERE finished_at IS NULL AND started_at > ?)
-    OR EXISTS (SELECT 1 FROM batches WHERE held_until > ?)
     OR EXISTS (SELECT 1 FROM queues WHERE not_before > ?)
 """
 
@@ -46,8 +41,6 @@ UPDATE batches SET next_at = ? WHERE next_at > ? AND run_id IN (
     SELECT id FROM runs WHERE finished_at IS NULL AND started_at > ?
 )
 """
-
-_CLAIMED = "UPDATE batches SET held_until = ? WHERE held_until > ?"
 
 _NOT_PAUSED = "UPDATE queues SET not_before = ? WHERE not_before > ?"
 

@@ -6,7 +6,7 @@ columns `holder` and `held_until`. Times and durations are in milliseconds.
 
 from typing import Final, NamedTuple
 
-from factbook.storage import Database
+from factbook.storage import Database, Transaction
 
 
 class Claim(NamedTuple):
@@ -36,8 +36,20 @@ async def claim(database: Database, name: str, holder: str, now: int, duration: 
 
     The lease then lasts until `now + duration`.
     """
+    return await database.write(lambda tx: take(tx, name, holder, now, duration))
+
+
+def take(transaction: Transaction, name: str, holder: str, now: int, duration: int) -> bool:
+    """The same in a transaction."""
     values = (name, *Claim(holder, now + duration), *lapsed(now, duration))
-    return await database.write(lambda transaction: transaction.run(_CLAIM, values) == 1)
+    return transaction.run(_CLAIM, values) == 1
+
+
+async def time(database: Database) -> int:
+    """The time by the clock of the database, which all processes share."""
+    row = await database.one(TIME)
+    assert row is not None
+    return int(row[0])
 
 
 async def release(database: Database, name: str, holder: str) -> None:
@@ -50,6 +62,8 @@ async def held_until(database: Database, name: str) -> int | None:
     row = await database.one("SELECT held_until FROM leases WHERE name = ?", (name,))
     return row[0] if row else None
 
+
+TIME: Final = "SELECT DATABASE_TIME()"
 
 _CLAIM = """
 INSERT INTO leases (name, holder, held_until) VALUES (?, ?, ?)

@@ -1,37 +1,34 @@
 """Durable run queue: pending work is rows, deleted in the transaction that stores the result.
 
-A run has batches, each in a queue. A worker claims a batch for a limited time and renews that
-claim; if the worker falls silent, another one takes the batch over. `finish` is called in the
-transaction that stores the batch's result, and fails if the claim has been lost.
+A run has batches, each in a queue. Whoever deletes the row of a batch stores its result: `finish`
+is called in that transaction, and fails if somebody else was first. So nothing is stored twice,
+whoever works on a batch. Which process does is not decided here (`leadership`).
 
-The content of a batch is opaque here. Times are milliseconds since the epoch, from the clocks of
-the workers, which must agree within seconds.
+The content of a batch is opaque here. Times are milliseconds since the epoch.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
-from factbook.clock import MINUTE, SECOND
+from factbook.clock import MINUTE
 from factbook.scheduling import gaps
 from factbook.scheduling.gaps import RunGap
 from factbook.scheduling.runs import EndedRun, end
 from factbook.storage import Database, Transaction, counters
 
-# A worker that falls silent keeps its batches for so long.
-HELD = 40 * SECOND
-RENEWED_EVERY = 10 * SECOND
 NEVER = 2**63 - 1
 # A run that started later than that did so by a clock that was set back since.
 _AHEAD = MINUTE
 
 
 class LostBatchError(Exception):
-    """Loss of the batch to another worker: its results must not be stored."""
+    """End of the batch by somebody else: its results must not be stored."""
 
 
 class Queue(NamedTuple):
-    """A queue of batches; at most `at_once` of them are in progress, over all workers."""
+    """A queue of batches; at most `at_once` of them are in progress."""
 
     name: str
     at_once: int = 1
@@ -62,9 +59,10 @@ class Begun(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """A batch claimed by `holder`, for the `attempts`-th time.
+    """A batch that was begun for the `attempts`-th time.
 
-    Its queue is `paused` if a rate limit stops the run from continuing, even past its deadline.
+    Its queue is `paused` if a rate limit stops the run from continuing, even past its deadline. It
+    is a `suspect` if it was begun before by a process that never ended it.
     """
 
     run_id: int
@@ -75,7 +73,7 @@ class Batch(NamedTuple):
     attempts: int
     deadline: int
     paused: bool
-    holder: str
+    suspect: bool
 
 
 class BatchFigures(NamedTuple):
@@ -114,13 +112,14 @@ def enqueue(
     return Begun(run_id, None if count else end(transaction, run_id, now), order.deadline)
 
 
-async def anything(database: Database, now: int) -> bool:
-    """Return true if a batch waits for a worker; cheaper than a claim without result."""
-    return await database.one(_ANYTHING, (now, now)) is not None
+async def anything(database: Database, beside: int, now: int) -> bool:
+    """Return true if more than `beside` batches may be begun; cheaper than to take nothing."""
+    row = await database.one(_ANYTHING, (now, beside + 1))
+    return row is not None and row[0] > beside
 
 
 class Backlog(NamedTuple):
-    """Batches in progress, and those ready for a worker, with the time since the oldest waits."""
+    """Batches begun, and those ready to be, with the time since the oldest waits."""
 
     under_way: int
     waiting: int
@@ -128,48 +127,58 @@ class Backlog(NamedTuple):
 
 
 async def backlog(database: Database, now: int) -> Backlog:
-    """The work for workers; batches of a paused queue are not counted as waiting."""
-    row = await database.one(_BACKLOG, (now, now, now, now))
+    """The work there is; batches of a paused queue are not counted as waiting."""
+    row = await database.one(_BACKLOG, (now, now))
     assert row is not None
     return Backlog(*row)
 
 
-def claim(
-    transaction: Transaction, holder: str, source_ids: Sequence[str], limit: int, now: int
+def take(
+    transaction: Transaction,
+    holder: str,
+    source_ids: Sequence[str],
+    held: Collection[Batch],
+    limit: int,
+    now: int,
 ) -> list[Batch]:
-    """Claim up to `limit` batches of these sources for `holder`, for a limited time.
+    """Begin up to `limit` batches of these sources, beside those that the process holds.
 
-    Queues take turns. From a full or paused queue only batches past their run's deadline are
-    claimed, in order to give them up.
+    Queues take turns. From a full or paused queue only batches past their run's deadline are taken,
+    in order to give them up. Suspects come last and one at a time: of several, only one may be what
+    kills the process.
     """
-    # One that is lost in a crash only frees the batches; nobody else waits for the disk.
+    # One that is lost in a crash only loses the count of an attempt; nobody waits for the disk.
     transaction.relax()
-    transaction.lock("batches")
     found: list[Batch] = []
-    for queue, free, paused in transaction.all(_QUEUES, (now, now, now, now)):
-        wanted, overdue = limit - len(found), paused or free <= 0
+    busy, suspects = Counter(one.queue for one in held), any(one.suspect for one in held)
+    keys = {one[:2] for one in held}
+    for queue, at_once in transaction.all(_QUEUES, (now,)):
+        wanted, free = limit - len(found), at_once - busy[queue]
         if wanted <= 0:
             break
-        rows = transaction.all(
-            _OVERDUE if overdue else _READY,
-            (queue, list(source_ids), now, now, wanted if overdue else min(wanted, free)),
-        )
-        found += [Batch._make((*row, bool(paused), holder)) for row in rows]
-        if rows:
+        most = min(wanted, free) if free > 0 else wanted
+        bounds = (now if free > 0 else _OVERDUE, now, now)
+        rows = transaction.all(_READY, (now, queue, list(source_ids), *bounds, most + busy[queue]))
+        waiting = [Batch(*row) for row in rows if row[:2] not in keys]
+        fresh = [one for one in waiting if not one.suspect]
+        if not suspects and len(fresh) < most:
+            fresh += [one for one in waiting if one.suspect][:1]
+            suspects = fresh[-1:] != [] and fresh[-1].suspect
+        if fresh:
             transaction.run("UPDATE queues SET served_at = ? WHERE name = ?", (now, queue))
-    transaction.many(_CLAIM, [(holder, now + HELD, one.run_id, one.number) for one in found])
+        found += fresh[:most]
+    transaction.many(_BEGIN, [(holder, one.attempts, one.run_id, one.number) for one in found])
     return found
 
 
-def renew(transaction: Transaction, batches: Iterable[Batch], now: int) -> list[Batch]:
-    """Extend the claims on the batches; returns those that the holder has lost."""
-    keys = [(batch, now + HELD, *_key(batch)) for batch in batches]
-    return [batch for batch, *key in keys if transaction.run(_RENEW, key) == 0]
-
-
 def release(transaction: Transaction, holder: str) -> None:
-    """Release the holder's batches at once, as if they had never been claimed."""
+    """Release the holder's batches at once, as if they had never been begun."""
     transaction.run(_RELEASE, (holder,))
+
+
+def postpone(transaction: Transaction, batch: Batch, until: int) -> None:
+    """Begin the batch again at that time, after an attempt that failed unexpectedly."""
+    transaction.run(_POSTPONE, (until, batch.run_id, batch.number))
 
 
 def finish(
@@ -185,9 +194,9 @@ def finish(
     """Remove the batch from its queue; work that is `left` is queued again for `next_at`.
 
     That work keeps the batch's number of attempts unless `attempts` is given. Returns the end of
-    the run if this was its last batch. Raises LostBatchError if the holder has lost the batch.
+    the run if this was its last batch. Raises LostBatchError if the batch has ended before.
     """
-    if transaction.run(_DONE, _key(batch)) != 1:
+    if transaction.run(_DONE, (batch.run_id, batch.number)) != 1:
         raise LostBatchError(batch)
     # Locks the run, so that of two batches that end at once the second sees the first gone.
     row = transaction.one(_COUNT, (figures.skipped, *figures[:-1], len(left), batch.run_id))
@@ -202,11 +211,6 @@ def finish(
 def pause(transaction: Transaction, queue: str, until: int) -> None:
     """Start no batch of the queue before `until`."""
     transaction.run(_PAUSE, (until, queue, until))
-
-
-def _key(batch: Batch) -> tuple[int, int, str, int]:
-    # The number of attempts tells two claims of one worker apart.
-    return batch.run_id, batch.number, batch.holder, batch.attempts
 
 
 def _add(
@@ -245,48 +249,41 @@ ON CONFLICT (name) DO UPDATE SET at_once = excluded.at_once
 WHERE queues.at_once <> excluded.at_once
 """
 
-_ANYTHING = "SELECT 1 FROM batches WHERE next_at <= ? AND held_until <= ? LIMIT 1"
+_ANYTHING = "SELECT COUNT(*) FROM (SELECT 1 FROM batches WHERE next_at <= ? LIMIT ?) waiting"
 
 _BACKLOG = """
-SELECT (SELECT COUNT(*) FROM batches WHERE held_until > ?), COUNT(*), MIN(b.next_at)
+SELECT (SELECT COUNT(*) FROM batches WHERE holder <> ''), COUNT(*), MIN(b.next_at)
 FROM batches b JOIN queues q ON q.name = b.queue AND q.not_before <= ?
-WHERE b.next_at <= ? AND b.held_until <= ?
+WHERE b.next_at <= ? AND b.holder = ''
 """
 
-# Where something waits, and how much more may be under way.
 _QUEUES = """
-SELECT q.name, q.at_once - (
-    SELECT COUNT(*) FROM batches h WHERE h.queue = q.name AND h.held_until > ?
-), CASE WHEN q.not_before > ? THEN 1 ELSE 0 END FROM queues q WHERE EXISTS (
-    SELECT 1 FROM batches b WHERE b.queue = q.name AND b.next_at <= ? AND b.held_until <= ?
-) ORDER BY q.served_at, q.name
+SELECT q.name, q.at_once FROM queues q
+WHERE EXISTS (SELECT 1 FROM batches b WHERE b.queue = q.name AND b.next_at <= ?)
+ORDER BY q.served_at, q.name
 """
 
-# In the order of the fields of Batch.
-_WAITING = """
-SELECT b.run_id, b.number, r.source_id, b.queue, b.work, b.attempts + 1, r.deadline
-FROM batches b JOIN runs r ON r.id = b.run_id
-WHERE b.queue = ? AND r.source_id IN LIST(?) AND {due} AND b.held_until <= ?
-ORDER BY r.whole, b.run_id, b.number LIMIT ?
-"""
-# What somebody asked for comes before what only a cadence wants.
-_READY = _WAITING.format(due="b.next_at <= ?")
-_OVERDUE = _WAITING.format(due="r.deadline <= ?")
+# Earlier than anything is due.
+_OVERDUE = -1
 
-_CLAIM = """
-UPDATE batches SET holder = ?, held_until = ?, attempts = attempts + 1
-WHERE run_id = ? AND number = ?
+# In the order of the fields of Batch. Suspects come last; then what somebody asked for comes before
+# what only a cadence wants.
+_READY = """
+SELECT b.run_id, b.number, r.source_id, b.queue, b.work, b.attempts + 1, r.deadline,
+    CASE WHEN q.not_before > ? THEN 1 ELSE 0 END, CASE WHEN b.holder = '' THEN 0 ELSE 1 END
+FROM queues q JOIN batches b ON b.queue = q.name JOIN runs r ON r.id = b.run_id
+WHERE q.name = ? AND r.source_id IN LIST(?)
+    AND (b.next_at <= ? AND q.not_before <= ? OR r.deadline <= ?)
+ORDER BY CASE WHEN b.holder = '' THEN 0 ELSE b.attempts END, r.whole, b.run_id, b.number LIMIT ?
 """
 
-_MINE = "run_id = ? AND number = ? AND holder = ? AND attempts = ?"
+_BEGIN = "UPDATE batches SET holder = ?, attempts = ? WHERE run_id = ? AND number = ?"
 
-_RENEW = f"UPDATE batches SET held_until = ? WHERE {_MINE}"
+_RELEASE = "UPDATE batches SET holder = '', attempts = attempts - 1 WHERE holder = ?"
 
-_RELEASE = """
-UPDATE batches SET holder = '', held_until = 0, attempts = attempts - 1 WHERE holder = ?
-"""
+_POSTPONE = "UPDATE batches SET holder = '', next_at = ? WHERE run_id = ? AND number = ?"
 
-_DONE = f"DELETE FROM batches WHERE {_MINE}"
+_DONE = "DELETE FROM batches WHERE run_id = ? AND number = ?"
 
 _COUNT = """
 UPDATE runs SET entities = entities - ?, covered = covered + ?, failed = failed + ?,

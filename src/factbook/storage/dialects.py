@@ -72,13 +72,18 @@ def drop_index(statement: str) -> str:
     return f"DROP INDEX {found[1] or ''}IF EXISTS {found[2]}"
 
 
+# Milliseconds since the epoch, by the clock of the database's machine.
+_SQLITE_TIME = "CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)"
+_POSTGRESQL_TIME = "CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)"
+
+
 @lru_cache(maxsize=1024)
 def sqlite(sql: str) -> tuple[str, bool]:
     """The statement for SQLite, and true if lists among its parameters must become JSON."""
     listed = "IN LIST(?)" in sql
     sql = sql.replace("LIST_OF(", "json_group_array(")
     # Whoever writes to SQLite is alone.
-    sql = sql.replace(" FOR UPDATE", "")
+    sql = sql.replace(" FOR UPDATE", "").replace("DATABASE_TIME()", _SQLITE_TIME)
     return sql.replace("IN LIST(?)", "IN (SELECT value FROM json_each(?))"), listed
 
 
@@ -92,4 +97,5 @@ def sqlite_find(sql: str) -> str:
 def postgresql(sql: str) -> str:
     """The statement for psycopg."""
     sql = sql.replace("%", "%%").replace("LIST_OF(", "array_agg(")
+    sql = sql.replace("DATABASE_TIME()", _POSTGRESQL_TIME)
     return sql.replace("IN LIST(?)", "= ANY(?)").replace("?", "%s")

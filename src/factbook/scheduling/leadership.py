@@ -1,0 +1,88 @@
+"""Choice of the one process that collects, by leases that go by the database's clock.
+
+Processes that are there to collect go before servers: each says that it is there by a lease of its
+own, and while there is one, a server does not collect.
+"""
+
+import time
+from typing import Final, Literal
+
+from factbook import clock as machine
+from factbook.clock import SECOND, Clock
+from factbook.scheduling import lease
+from factbook.storage import Database, Transaction
+
+Role = Literal["server", "worker"]
+
+HELD: Final = 30 * SECOND
+RENEWED_EVERY: Final = 10 * SECOND
+_NAME: Final = "collector"
+# Those that a process leaves the collecting to.
+_BEFORE: Final[dict[Role, str]] = {"server": "worker %", "worker": ""}
+
+
+class DatabaseClock:
+    """The clock of the database: as far ahead of this process's own as it last was."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._ahead = 0
+
+    def __call__(self) -> int:
+        return self._clock() + self._ahead
+
+    def follow(self, now: int) -> None:
+        """Show this time from now on."""
+        self._ahead = now - self._clock()
+
+
+class Leadership:
+    """The lease on collecting, as far as this process has it."""
+
+    def __init__(self, database: Database, holder: str, role: Role, clock: Clock) -> None:
+        self._database = database
+        self._holder = holder
+        self._role = role
+        self.clock = DatabaseClock(clock)
+        # Of two machines one may be wrong; where the database is a file, there is only one. A clock
+        # that was given instead is not doubted.
+        self._follows = database.dialect == "postgresql" and clock is machine.now
+        self._renewed_at: float | None = None
+        self._leads = False
+
+    async def held(self) -> bool:
+        """Return true if this is the process that collects; renews the lease now and then."""
+        now = time.monotonic() * SECOND
+        if self._renewed_at is None or now - self._renewed_at >= RENEWED_EVERY:
+            if self._follows:
+                self.clock.follow(await lease.time(self._database))
+            self._leads = await self._database.write(self._claim)
+            self._renewed_at = now
+        return self._leads
+
+    async def release(self) -> None:
+        """Leave the collecting to others at once."""
+        if self._renewed_at is not None:
+            self._leads, self._renewed_at = False, None
+            await self._database.write(lambda tx: tx.run(_RELEASE, (self._holder, *self._names)))
+
+    @property
+    def _names(self) -> tuple[str, str]:
+        return _NAME, f"{self._role} {self._holder}"
+
+    def _claim(self, transaction: Transaction) -> bool:
+        [now] = transaction.one(lease.TIME) or (0,)
+        transaction.run(_FORGET, (now - HELD,))
+        if self._role != "server":
+            lease.take(transaction, self._names[1], self._holder, now, HELD)
+        if transaction.one(_IS_THERE, (_BEFORE[self._role], now)) is None:
+            return lease.take(transaction, _NAME, self._holder, now, HELD)
+        transaction.run(_RELEASE, (self._holder, _NAME, ""))
+        return False
+
+
+_FORGET = "DELETE FROM leases WHERE name LIKE 'worker %' AND held_until < ?"
+
+_IS_THERE = "SELECT 1 FROM leases WHERE name LIKE ? AND held_until > ? LIMIT 1"
+
+_RELEASE = "DELETE FROM leases WHERE holder = ? AND (name = ? OR name = ?)"

@@ -1,0 +1,232 @@
+"""The durable queue: the result of each batch is stored once, whoever works on it."""
+
+import asyncio
+
+import pytest
+
+from factbook.clock import HOUR, MINUTE
+from factbook.scheduling import run_queue
+from factbook.scheduling.gaps import RunGap
+from factbook.scheduling.run_queue import BatchFigures, LostBatchError, Queue
+from factbook.storage import Database, Transaction
+from tests.scheduling.work import NOW, begin, finish, rows, take, the_run
+
+REFUSED = {RunGap("", "forbidden", "final"): 2}
+
+# What is taken
+
+
+async def test_batches_of_a_queue_are_done_one_after_another(database: Database) -> None:
+    run_id = await begin(database, 2)
+    [first] = await take(database)
+    assert await take(database, "a", first) == []
+    assert await finish(database, first) is None
+    [second] = await take(database)
+    assert (first.work, second.work) == ("work 0", "work 1")
+    ended = await finish(database, second, BatchFigures(1, 2, 0, 0, 7, 900, REFUSED), NOW + 5)
+    assert ended is not None
+    assert ended.run == await the_run(database, run_id)
+    run = ended.run
+    assert (run.covered, run.failed, run.calls, run.rate_limit_left) == (2, 2, 7, 900)
+    assert (run.state, run.error, run.duration) == ("partial", "forbidden", 5)
+    assert await rows(database, "batches") == 0
+
+
+async def test_a_queue_that_allows_more_has_more_under_way(database: Database) -> None:
+    await begin(database, 5, queue=Queue("token", 3))
+    held = await take(database, limit=2)
+    more = await take(database, "a", *held, limit=9)
+    assert [one.number for one in held + more] == [0, 1, 2]
+
+
+async def test_queues_take_turns_and_what_was_asked_for_comes_first(database: Database) -> None:
+    await begin(database, 2)
+    await begin(database, 2, whole=False)
+    await begin(database, 2, source="snyk", queue=Queue("other"))
+    order = []
+    for now in range(NOW, NOW + 6):
+        [batch] = await take(database, limit=1, now=now, sources=("github", "snyk"))
+        order.append((batch.queue, batch.run_id))
+        await finish(database, batch)
+    assert [queue for queue, _ in order] == ["other", "token", "other", "token", "token", "token"]
+    assert [run_id for queue, run_id in order if queue == "token"] == [2, 2, 1, 1]
+
+
+async def test_what_a_process_does_not_know_is_left_to_others(database: Database) -> None:
+    await begin(database, 1, source="new-in-the-next-release")
+    assert await take(database) == []
+    assert len(await take(database, sources=("new-in-the-next-release",))) == 1
+
+
+async def test_whether_anything_waits_beside_what_is_held_is_told(database: Database) -> None:
+    await begin(database, 2, queue=Queue("token", 9))
+    assert await run_queue.anything(database, 1, NOW)
+    assert not await run_queue.anything(database, 2, NOW)
+    assert not await run_queue.anything(database, 0, NOW - 1)
+
+
+# Ends of processes
+
+
+async def test_what_a_dead_process_had_is_taken_at_once_and_what_it_still_brings_is_refused(
+    database: Database,
+) -> None:
+    await begin(database, 1)
+    [lost] = await take(database, "a")
+    [taken] = await take(database, "b")
+    assert (taken.work, taken.attempts, taken.suspect) == (lost.work, 2, True)
+    assert await finish(database, taken) is not None
+    with pytest.raises(LostBatchError):
+        await finish(database, lost)
+
+
+async def test_of_two_that_end_the_same_batch_at_once_one_stores_its_result(
+    database: Database,
+) -> None:
+    run_id = await begin(database, 1)
+    [one] = await take(database, "a")
+    [other] = await take(database, "b")
+    ends = await asyncio.gather(
+        finish(database, one), finish(database, other), return_exceptions=True
+    )
+    assert sorted(isinstance(end, LostBatchError) for end in ends) == [False, True]
+    assert (await the_run(database, run_id)).covered == 1
+
+
+async def test_what_may_have_killed_a_process_is_begun_last_and_one_at_a_time(
+    database: Database,
+) -> None:
+    await begin(database, 5, queue=Queue("token", 3))
+    await take(database, "dead")
+    held = await take(database, "a", limit=9)
+    assert [(one.number, one.suspect) for one in held] == [(3, False), (4, False), (0, True)]
+    for one in held[:2]:
+        await finish(database, one)
+    assert await take(database, "a", held[2]) == []
+    await finish(database, held[2])
+    [alone] = await take(database, "a")
+    assert (alone.number, alone.suspect) == (1, True)
+
+
+async def test_the_suspect_that_was_begun_most_often_comes_last(database: Database) -> None:
+    await begin(database, 2, queue=Queue("token", 2))
+    await take(database, "dead")
+    [killer] = await take(database, "dead too")
+    [other] = await take(database, "a")
+    assert (killer.number, other.number, killer.attempts) == (0, 1, 2)
+
+
+async def test_a_batch_that_was_released_is_free_at_once_and_was_not_an_attempt(
+    database: Database,
+) -> None:
+    await begin(database, 1)
+    await take(database, "a")
+    await database.write(lambda tx: run_queue.release(tx, "a"))
+    [batch] = await take(database, "b")
+    assert (batch.attempts, batch.suspect) == (1, False)
+
+
+async def test_a_batch_that_was_postponed_keeps_its_attempt(database: Database) -> None:
+    await begin(database, 1)
+    [batch] = await take(database)
+    await database.write(lambda tx: run_queue.postpone(tx, batch, NOW + MINUTE))
+    assert await take(database, now=NOW + MINUTE - 1) == []
+    [again] = await take(database, now=NOW + MINUTE)
+    assert (again.attempts, again.suspect) == (2, False)
+
+
+async def test_what_is_stored_with_a_lost_batch_is_undone(database: Database) -> None:
+    await begin(database, 1)
+    [lost] = await take(database, "a")
+    [ended] = await take(database, "b")
+    await finish(database, ended)
+
+    def store(transaction: Transaction) -> None:
+        transaction.run("INSERT INTO leases VALUES ('mine', 'a', 1)")
+        run_queue.finish(transaction, lost, BatchFigures(1), NOW)
+
+    with pytest.raises(LostBatchError):
+        await database.write(store)
+    assert await rows(database, "leases") == 0
+
+
+CLAIMED_BEFORE = """
+UPDATE batches SET holder = 'old', held_until = ?, attempts = attempts + 1
+WHERE run_id = ? AND number = ?
+"""
+FINISHED_BEFORE = """
+DELETE FROM batches WHERE run_id = ? AND number = ? AND holder = 'old' AND attempts = ?
+"""
+
+
+@pytest.mark.parametrize("older_first", [True, False])
+async def test_beside_a_worker_of_the_release_before_each_result_is_stored_once(
+    database: Database, older_first: bool
+) -> None:
+    await begin(database, 1)
+    if older_first:
+        key = (1, 0)
+        await database.write(lambda tx: tx.run(CLAIMED_BEFORE, (NOW + MINUTE, *key)))
+        [batch] = await take(database)
+        attempts = 1
+    else:
+        [batch] = await take(database)
+        key = batch[:2]
+        await database.write(lambda tx: tx.run(CLAIMED_BEFORE, (NOW + MINUTE, *key)))
+        attempts = 2
+    ends = await asyncio.gather(
+        finish(database, batch),
+        database.write(lambda tx: tx.run(FINISHED_BEFORE, (*key, attempts))),
+        return_exceptions=True,
+    )
+    stored = [not isinstance(ends[0], LostBatchError), ends[1] == 1]
+    assert sorted(stored) == [False, True]
+
+
+# Trying again
+
+
+async def test_what_is_left_of_a_batch_waits_and_keeps_the_run_open(database: Database) -> None:
+    run_id = await begin(database, 1)
+    [batch] = await take(database)
+    later = NOW + MINUTE
+    await database.write(
+        lambda tx: run_queue.finish(tx, batch, BatchFigures(1), NOW, left=["x", "y"], next_at=later)
+    )
+    assert (await the_run(database, run_id)).state == "running"
+    assert await take(database, now=later - 1) == []
+    [first] = await take(database, now=later)
+    assert (first.work, first.attempts, first.suspect) == ("x", 2, False)
+    await finish(database, first)
+    [second] = await take(database, now=later)
+    assert second.work == "y"
+    assert await finish(database, second) is not None
+    assert (await the_run(database, run_id)).covered == 3
+
+
+async def test_a_paused_queue_rests_until_its_time(database: Database) -> None:
+    await begin(database, 1)
+    await begin(database, 1, source="snyk", queue=Queue("other"))
+    later = NOW + MINUTE
+    await database.write(lambda tx: run_queue.pause(tx, "token", later))
+    await database.write(lambda tx: run_queue.pause(tx, "token", later - 1))  # never shorter
+    assert await take(database, now=later - 1) == []
+    assert len(await take(database, now=later - 1, sources=("snyk",))) == 1
+    assert len(await take(database, now=later)) == 1
+
+
+async def test_a_run_past_its_deadline_is_handed_out_even_from_a_paused_queue(
+    database: Database,
+) -> None:
+    await begin(database, 3, limit=MINUTE)
+    await database.write(lambda tx: run_queue.pause(tx, "token", NOW + HOUR))
+    assert await take(database, now=NOW + MINUTE - 1) == []
+    [overdue] = await take(database, now=NOW + MINUTE)
+    assert (overdue.work, overdue.paused) == ("work 0", True)
+
+
+async def test_a_full_queue_hands_out_what_is_past_its_deadline(database: Database) -> None:
+    await begin(database, 3, limit=MINUTE)
+    held = await take(database)
+    overdue = await take(database, "a", *held, now=NOW + MINUTE)
+    assert [batch.work for batch in overdue] == ["work 1", "work 2"]
