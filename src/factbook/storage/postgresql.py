@@ -1,21 +1,16 @@
-"""PostgreSQL: a pool for reads on the event loop, a pool and threads for writes.
+"""PostgreSQL: reads from a pool on the event loop, writes on threads.
 
 Point reads that wait at the same moment share one query. A read never joins a query that has
 already started, so it sees every commit made before it was requested.
 """
 
 import asyncio
-import random
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from itertools import chain
 from typing import Any, Final, Self, TypeVar
 
 import psycopg
-import structlog
-from psycopg import errors
 
 from factbook.errors import UnavailableError
 from factbook.storage import dialects
@@ -26,27 +21,21 @@ from factbook.storage.database import (
     Reads,
     ReadSnapshot,
     Remembered,
-    RestartError,
     Row,
     Transaction,
     in_time,
 )
 from factbook.storage.point_reads import Finder
-from factbook.storage.postgresql_commits import LONGEST_COMMIT, Commits, PendingCommit
-from factbook.storage.postgresql_connections import SOON_SECONDS, WAIT_SECONDS, WRITERS, Pools
-from factbook.storage.postgresql_errors import AGAIN, is_lost
-from factbook.storage.postgresql_transaction import PostgreSQLTransaction, lock_key
-
-log = structlog.get_logger("factbook.storage")
+from factbook.storage.postgresql_commits import LONGEST_COMMIT
+from factbook.storage.postgresql_connections import SOON_SECONDS, WAIT_SECONDS, Pools
+from factbook.storage.postgresql_errors import is_lost
+from factbook.storage.postgresql_writer import PostgreSQLWriter
 
 T = TypeVar("T")
 
 # A server that keeps its connections and says nothing is as good as gone.
 _SILENT_SECONDS: Final = 60.0
 _SILENT: Final = "The database is silent. Try again."
-_LEAST_SECONDS: Final = 0.5
-# Seconds, at most, until a write that stood in another's way is run again, and again.
-_PAUSES: Final = (0.1, 0.3, 1.0)
 
 
 class PostgreSQL:
@@ -59,8 +48,7 @@ class PostgreSQL:
         self._pools = pools
         self._reads = pools.reads
         self._longest_search = longest_search
-        self._commits = Commits(longest_commit)
-        self._threads = ThreadPoolExecutor(WRITERS, thread_name_prefix="postgresql-writer")
+        self._writer = PostgreSQLWriter(pools, longest_commit)
         # However slowly clients take long answers, a connection is left for short ones.
         self._long_reads = asyncio.Semaphore(pools.reads.max_size - 1)
         self._finders: dict[str, Finder] = {}
@@ -172,72 +160,10 @@ class PostgreSQL:
             self._long_reads.release()
 
     async def write(self, function: Callable[[Transaction], T]) -> T:
-        loop, commit = asyncio.get_running_loop(), self._commits.new()
-        work = loop.run_in_executor(self._threads, self._write, function, time.monotonic(), commit)
-        return await self._commits.wait(work, commit)
-
-    def _write(
-        self, function: Callable[[Transaction], T], asked_at: float, commit: PendingCommit
-    ) -> T:
-        """Run the function, and retry it if its transaction conflicts with another."""
-        commit.start()
-        with self._pools.telling():
-            for pause in _PAUSES:
-                with suppress(*AGAIN):
-                    return self._restarted(function, asked_at, commit)
-                log.info("write.again")
-                # Those that stood in each other's way are not to meet again.
-                time.sleep(random.uniform(0, pause))  # noqa: S311 - nothing secret
-            return self._restarted(function, asked_at, commit)
-
-    def _restarted(
-        self, function: Callable[[Transaction], T], asked_at: float, commit: PendingCommit
-    ) -> T:
-        """Run the function as often as it asks for that."""
-        while True:
-            with suppress(RestartError):
-                return self._transact(function, asked_at, commit)
-            log.info("write.restarted")
-
-    def _transact(
-        self, function: Callable[[Transaction], T], asked_at: float, commit: PendingCommit
-    ) -> T:
-        # Those that have waited for others while no connection was to be had wait little more.
-        wait = max(_LEAST_SECONDS, asked_at + WAIT_SECONDS - time.monotonic())
-        with self._pools.writes.connection(wait) as connection:
-            try:
-                with connection.transaction():
-                    transaction = PostgreSQLTransaction(connection, self._pools.spare.connection)
-                    result = function(transaction)
-                    commit.begin(connection)
-            except errors.ReadOnlySqlTransaction:
-                # New connections find the primary, where the address names several hosts.
-                self._pools.writes.drain()
-                self._pools.spare.drain()
-                raise
-            finally:
-                commit.end()
-            connection.verify_confirmed()
-        return result
+        return await self._writer.write(function)
 
     async def apart(self, lock: str, statements: Sequence[str], *, unless: str) -> bool:
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._threads, self._apart, lock, statements, unless)
-
-    def _apart(self, lock: str, statements: Sequence[str], unless: str) -> bool:
-        with self._pools.telling(), self._pools.writes.connection() as connection:
-            key = lock_key(lock)
-            if connection.execute("SELECT pg_try_advisory_lock(%s, %s)", key).fetchone() != (True,):
-                return False
-            try:
-                if connection.execute(unless.encode()).fetchone() is not None:
-                    return False
-                # What makes an index waits for every transaction that is older.
-                for statement in ("SET lock_timeout = 0", *statements):
-                    connection.execute(statement.encode())
-            finally:
-                connection.close()  # which lets go of the lock, and of what was set
-        return True
+        return await self._writer.apart(lock, statements, unless)
 
     async def check(self) -> None:
         await _answered(self._read("SELECT 1", (), SOON_SECONDS), 2 * SOON_SECONDS)
@@ -246,7 +172,7 @@ class PostgreSQL:
         return None
 
     async def close(self) -> None:
-        await self._commits.end(self._threads)
+        await self._writer.close()
         await self._pools.close()
 
 
