@@ -82,6 +82,8 @@ class Backend:
             self.settings.database_url,
             connections=self.settings.postgres_connections,
             busy_seconds=self.settings.sqlite_busy_timeout,
+            replica_url=self.settings.replica_url,
+            longest_lag=self.settings.replica_lag,
         )
         try:
             await migrate(database, self._clock())

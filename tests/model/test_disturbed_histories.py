@@ -15,7 +15,7 @@ from tests.model.checking import Event, unexplained
 from tests.model.clients import ACTORS, enduring
 from tests.model.counting import outcomes
 from tests.model.histories import Client, histories
-from tests.system.disturbances import BUSY, Disturbance, Stage, database, dealt
+from tests.system.disturbances import BUSY, ON_REPLICA, Disturbance, Stage, database, dealt
 from tests.system.forked import two_busy_servers
 from tests.system.load import Follower, Load
 
@@ -49,14 +49,16 @@ class Cue:
 
 
 @pytest.mark.spec("push.one-transaction", "faults.failover")
-@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql", "replica"])
 async def test_one_order_of_the_calls_explains_what_clients_saw_whatever_befell_the_service(
     kind: str, tmp_path: Path
 ) -> None:
     follower, load = Follower(), Load()
+    more = (ON_REPLICA,) if kind == "replica" else ()
     with (
         database(kind, tmp_path) as (url, pair),
-        two_busy_servers(url, tmp_path, **BUSY) as servers,
+        # Of two servers with the same address, the replica is the one that is a standby.
+        two_busy_servers(url, tmp_path, **BUSY, **replicas(url, kind)) as servers,
     ):
         chance = random.Random(1)
         stage = Stage.at(url, servers, chance, pair)
@@ -65,7 +67,7 @@ async def test_one_order_of_the_calls_explains_what_clients_saw_whatever_befell_
         cue, found = Cue(), dict[int, list[Event]]()
         async with enduring([one.url for one in servers], tokens, cue.tick) as clients:
             for first, disturbance in zip(
-                range(0, NUMBER, AT_ONCE), dealt(chance, pair), strict=False
+                range(0, NUMBER, AT_ONCE), dealt(chance, pair, *more), strict=False
             ):
                 seeds = range(first, first + AT_ONCE)
                 found |= await disturbed(seeds, clients, stage, disturbance, cue)
@@ -73,6 +75,8 @@ async def test_one_order_of_the_calls_explains_what_clients_saw_whatever_befell_
         assert load.wrong == []
         with servers[0].client(tokens[0]) as http:
             check_feed(http, follower, found)
+            if kind == "replica":
+                assert reads_of_replicas(http) > NUMBER
         text = servers[0].log.read_text() + servers[1].log.read_text()
     assert [line for line in text.splitlines() if '.failed"' in line] == []
     assert not unexplained(found)
@@ -81,6 +85,19 @@ async def test_one_order_of_the_calls_explains_what_clients_saw_whatever_befell_
     log.info("%s unknown; %s", len(unknown), dict(sorted(outcomes(found.values()).items())))
     assert len(found) == NUMBER
     assert len(unknown) >= NUMBER // 100
+
+
+def replicas(url: str, kind: str) -> dict[str, str]:
+    """Settings of a service that reads from a replica, too, and waits long for it."""
+    found = {"FACTBOOK_REPLICA_URL": url, "FACTBOOK_REPLICA_LAG": "0.5"}
+    return found if kind == "replica" else {}
+
+
+def reads_of_replicas(http: httpx2.Client) -> float:
+    """The number of reads that replicas served, as a process counts them."""
+    name = 'factbook_database_replica_reads_total{server="replica"} '
+    [line] = [one for one in http.get("/metrics").text.splitlines() if one.startswith(name)]
+    return float(line.removeprefix(name))
 
 
 async def disturbed(

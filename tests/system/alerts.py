@@ -57,6 +57,7 @@ OLDEST_BATCH = of("collection_oldest_timestamp_seconds", ONE)
 OLDEST_MESSAGE = of("webhook_oldest_timestamp_seconds", ONE)
 SWEPT = of("housekeeping_last_success_timestamp_seconds", ONE, part="audit")
 PART = {"job": "factbook", "part": "audit"}
+REPLICA = of("database_replica_usable", ONE)
 BELIEVED = of("housekeeping_clock_believed", ONE)
 UP = 'up{job="factbook", instance="one"}'
 
@@ -151,6 +152,8 @@ CASES = (
     Case("FactbookDiskNearlyFull", 15, {FREE: "40x20", SIZE: "100x20", FILE: "30x20"}),
     Case("FactbookHousekeepingFails", 75, {SWEPT: "0x100"}, PART),
     Case("FactbookHousekeepingFails", 75, {SWEPT: "0+60x100"}),
+    Case("FactbookReplicaUnused", 16, {REPLICA: "0x30"}, ONE),
+    Case("FactbookReplicaUnused", 16, {REPLICA: "0x10 1x20"}),
     Case("FactbookClockNotBelieved", 6, {BELIEVED: "0x20"}, JOB),
     Case("FactbookClockNotBelieved", 6, {BELIEVED: "1x20"}),
     Case("FactbookSourceDown", 20, {of("source_state", DOWN, instance="one"): "1x30"}, SOURCE),

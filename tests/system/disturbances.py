@@ -141,6 +141,15 @@ def fail_over(stage: Stage) -> None:
     stage.pair.fail_over()
 
 
+def hold_the_replica(stage: Stage) -> None:
+    """Let the replica receive the log for a while, and show nothing of it."""
+    assert stage.pair is not None
+    replica = stage.pair.replica
+    replica.run("SELECT pg_wal_replay_pause()")
+    time.sleep(stage.chance.uniform(0.1, LONGEST_HOLD_SECONDS))  # while reads wait for it
+    replica.run("SELECT pg_wal_replay_resume()")
+
+
 class Disturbance(NamedTuple):
     """A disturbance; `of_servers` when it stops server processes itself."""
 
@@ -164,15 +173,14 @@ ON_POSTGRESQL = (
 )
 
 
-def dealt(chance: random.Random, pair: Pair | None) -> Iterator[Disturbance]:
+ON_REPLICA = Disturbance(hold_the_replica)
+
+
+def dealt(chance: random.Random, pair: Pair | None, *more: Disturbance) -> Iterator[Disturbance]:
     """Disturbances in random order, each of them before one comes again."""
+    deck = (*(ON_SQLITE if pair is None else ON_POSTGRESQL), *more)
     while True:
-        yield from chance.sample(*_deck(pair))
-
-
-def _deck(pair: Pair | None) -> tuple[Sequence[Disturbance], int]:
-    deck = ON_SQLITE if pair is None else ON_POSTGRESQL
-    return deck, len(deck)
+        yield from chance.sample(deck, len(deck))
 
 
 @contextmanager

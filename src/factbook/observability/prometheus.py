@@ -17,6 +17,7 @@ from prometheus_client.process_collector import ProcessCollector
 from factbook import __version__
 from factbook.observability.metrics import Durations, Load, Metrics
 from factbook.storage import Database
+from factbook.storage.database import ReplicaUse
 
 
 def render(metrics: Metrics, further: Iterable[Metric] = ()) -> bytes:
@@ -120,6 +121,8 @@ def of_load(load: Load, database: Database) -> Iterator[Metric]:
         "0 since a write could not be done (disk full, read-only, locked), else 1.",
         value=float(database.trouble() is None),
     )
+    if (replica := database.replica()) is not None:
+        yield from _of_replica(replica)
     reads = database.reads()
     connections = GaugeMetricFamily(
         "factbook_database_read_connections",
@@ -133,6 +136,17 @@ def of_load(load: Load, database: Database) -> Iterator[Metric]:
         "factbook_database_reads_waiting",
         "Reads that wait for a connection.",
         value=reads.waiting,
+    )
+
+
+def _of_replica(use: ReplicaUse) -> Iterator[Metric]:
+    counts = {"replica": use.served, "primary": use.refused}
+    about = "Reads that a replica may serve, by the server that did."
+    yield _counter("factbook_database_replica_reads", about, "server", counts)
+    yield GaugeMetricFamily(
+        "factbook_database_replica_usable",
+        "0 while the primary serves all reads, as the replica lags or fails, else 1.",
+        value=float(use.reason is None),
     )
 
 

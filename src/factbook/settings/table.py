@@ -12,6 +12,7 @@ MIB = 1024 * 1024
 
 _LEAST = {
     "postgres_connections": 1,
+    "replica_lag": 0,
     "sqlite_busy_timeout": 0,
     "port": 0,
     "workers": 1,
@@ -52,6 +53,20 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     postgres_connections: Annotated[
         int, _about("Connections to PostgreSQL that a process keeps open.")
     ] = 8
+    replica_url: Annotated[
+        str | None,
+        _about(
+            "A standby of the PostgreSQL in `database_url`, for searches, lists, totals and "
+            "exports: `postgresql://…`."
+        ),
+    ] = None
+    replica_lag: Annotated[
+        float,
+        _about(
+            "Seconds for which a read waits until the replica shows the latest commit; after that "
+            "the primary serves it."
+        ),
+    ] = 0.1
     sqlite_busy_timeout: Annotated[
         float, _about("Seconds for which a write to SQLite waits while another process writes.")
     ] = 60.0

@@ -22,6 +22,8 @@ Dialect = Literal["sqlite", "postgresql"]
 
 # Seconds. What people ask for takes milliseconds, at a million entities too.
 LONGEST_SEARCH = 30.0
+# How long a read waits for a replica to show the latest commit, before the primary serves it.
+LONGEST_LAG = 0.1
 # How long a write to SQLite waits for the write of another process: a push of the largest set
 # takes less.
 BUSY_SECONDS: Final = 60.0
@@ -115,6 +117,17 @@ class Reads(NamedTuple):
     most: int
 
 
+class ReplicaUse(NamedTuple):
+    """Use of a read replica: the reads that it `served`, and those that the primary served instead.
+
+    `reason` says why it serves none now; None while it does.
+    """
+
+    served: int
+    refused: int
+    reason: str | None
+
+
 class Remembered:
     """Objects tied to an open database: one of each type, created on first use."""
 
@@ -144,6 +157,8 @@ class Database(Protocol):
     async def search(self, sql: str, parameters: Parameters = ()) -> list[Row]:
         """Every row of a statement that may scan many; other reads are served meanwhile.
 
+        It may run on a read replica that shows every commit made until then.
+
         Raises UnavailableError if it exceeds the limit of searches.
         """
 
@@ -161,7 +176,7 @@ class Database(Protocol):
     def pages(
         self, sql: str, parameters: Parameters = (), size: int = 1000
     ) -> AsyncIterator[list[Row]]:
-        """The rows of one statement, from one snapshot, `size` at a time."""
+        """The rows of one statement, from one snapshot, `size` at a time; see `search`."""
 
     def text(self, sql: str, parameters: Parameters = ()) -> AsyncIterator[bytes]:
         """The columns of all rows, which are texts, concatenated as UTF-8, in chunks.
@@ -170,7 +185,7 @@ class Database(Protocol):
         """
 
     def moment(self) -> AbstractAsyncContextManager[ReadSnapshot]:
-        """A snapshot to read from, until the end of the block."""
+        """A snapshot to read from, until the end of the block; see `search`."""
 
     async def write(self, function: Callable[[Transaction], T]) -> T:
         """Run `function` in a transaction of its own on a writer thread and return its result."""
@@ -184,6 +199,9 @@ class Database(Protocol):
 
     def reads(self) -> Reads:
         """Use of the read connections; on SQLite, of those for reads off the event loop."""
+
+    def replica(self) -> ReplicaUse | None:
+        """Use of the read replica; None without one."""
 
     async def check(self) -> None:
         """Return if the database responds; raise UnavailableError otherwise."""

@@ -1,9 +1,13 @@
 """Opening and migrating the database at a URL."""
 
 from pathlib import Path
+from typing import Final
 
 from factbook.errors import ConfigurationError, UnavailableError
-from factbook.storage.database import BUSY_SECONDS, LONGEST_SEARCH, Database
+from factbook.storage.database import BUSY_SECONDS, LONGEST_LAG, LONGEST_SEARCH, Database
+
+_SERVERS: Final = ("postgresql://", "postgres://")
+_NO_REPLICA: Final = "replica_url has to start with postgresql://, and database_url as well."
 
 
 async def open_database(
@@ -12,20 +16,31 @@ async def open_database(
     connections: int = 8,
     longest_search: float = LONGEST_SEARCH,
     busy_seconds: float = BUSY_SECONDS,
+    replica_url: str | None = None,
+    longest_lag: float = LONGEST_LAG,
 ) -> Database:
     """Open the database at `url`: `sqlite:///relative`, `sqlite:////absolute`, `postgresql://…`.
 
     `longest_search` is in seconds; so is `busy_seconds`, for which a write to SQLite waits while
-    another process writes. Raises ConfigurationError for any other URL, UnavailableError if the
-    database cannot be reached.
+    another process writes, and `longest_lag`, for which a read waits for the replica at
+    `replica_url` before the primary serves it. Raises ConfigurationError for any other URL,
+    UnavailableError if the database cannot be reached.
     """
+    if replica_url is not None and not all(one.startswith(_SERVERS) for one in (url, replica_url)):
+        raise ConfigurationError(_NO_REPLICA)
     if url.startswith("sqlite:///"):
         return _open_sqlite(sqlite_path(url), longest_search, busy_seconds)
-    if url.startswith(("postgresql://", "postgres://")):
+    if url.startswith(_SERVERS):
         # The driver is heavy to import and of no use to a service on SQLite.
         from factbook.storage.postgresql import PostgreSQL  # noqa: PLC0415
 
-        return await PostgreSQL.open(url, connections, longest_search=longest_search)
+        return await PostgreSQL.open(
+            url,
+            connections,
+            longest_search=longest_search,
+            replica_url=replica_url,
+            longest_lag=longest_lag,
+        )
     raise ConfigurationError(
         "database_url has to start with sqlite:/// or postgresql://, "
         f"not {url.split(':', 1)[0] or 'nothing'}."

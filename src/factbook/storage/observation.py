@@ -70,6 +70,7 @@ class _ObservedDatabase:
         self.pages, self.text = _streamed(inner.pages, around), _streamed(inner.text, around)
         self.refresh, self.close, self.check = inner.refresh, inner.close, inner.check
         self.apart, self.trouble, self.reads = inner.apart, inner.trouble, inner.reads
+        self.replica = inner.replica
 
     @asynccontextmanager
     async def moment(self) -> AsyncIterator[ReadSnapshot]:

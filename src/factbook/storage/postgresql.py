@@ -6,7 +6,7 @@ already started, so it sees every commit made before it was requested.
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from itertools import chain
 from typing import Any, Final, Self, TypeVar
 
@@ -15,20 +15,28 @@ import psycopg
 from factbook.errors import UnavailableError
 from factbook.storage import dialects
 from factbook.storage.database import (
+    LONGEST_LAG,
     LONGEST_SEARCH,
     Dialect,
     Parameters,
     Reads,
     ReadSnapshot,
     Remembered,
+    ReplicaUse,
     Row,
     Transaction,
     in_time,
 )
 from factbook.storage.point_reads import Finder
 from factbook.storage.postgresql_commits import LONGEST_COMMIT
-from factbook.storage.postgresql_connections import SOON_SECONDS, WAIT_SECONDS, Pools
+from factbook.storage.postgresql_connections import (
+    SOON_SECONDS,
+    WAIT_SECONDS,
+    Pools,
+    ReadConnection,
+)
 from factbook.storage.postgresql_errors import is_lost
+from factbook.storage.postgresql_replica import Replica, ReplicaReadError
 from factbook.storage.postgresql_writer import PostgreSQLWriter
 
 T = TypeVar("T")
@@ -43,10 +51,15 @@ class PostgreSQL:
 
     dialect: Dialect = "postgresql"
 
-    def __init__(self, pools: Pools, longest_search: float, longest_commit: float) -> None:
+    def __init__(
+        self, pools: Pools, longest_search: float, longest_commit: float, longest_lag: float
+    ) -> None:
         self.remembered = Remembered()
         self._pools = pools
         self._reads = pools.reads
+        self._replica: Replica | None = None
+        if pools.replica is not None:
+            self._replica = Replica(*pools.replica, self._primary, longest_lag)
         self._longest_search = longest_search
         self._writer = PostgreSQLWriter(pools, longest_commit)
         # However slowly clients take long answers, a connection is left for short ones.
@@ -61,11 +74,16 @@ class PostgreSQL:
         *,
         longest_search: float = LONGEST_SEARCH,
         longest_commit: float = LONGEST_COMMIT,
+        replica_url: str | None = None,
+        longest_lag: float = LONGEST_LAG,
     ) -> Self:
         """Connect; raises UnavailableError with the reason if the server refuses."""
-        pools = Pools(url, connections)
+        pools = Pools(url, connections, replica_url)
         await pools.open()
-        return cls(pools, longest_search, longest_commit)
+        opened = cls(pools, longest_search, longest_commit, longest_lag)
+        if opened._replica is not None:
+            await opened._replica.open()
+        return opened
 
     async def one(self, sql: str, parameters: Parameters = ()) -> Row | None:
         rows = await self.all(sql, parameters)
@@ -77,6 +95,10 @@ class PostgreSQL:
     async def search(self, sql: str, parameters: Parameters = ()) -> list[Row]:
         # The driver tells the server to stop when what waits for the answer is cancelled.
         async with in_time(self._longest_search):
+            with suppress(ReplicaReadError):
+                async with self._current_replica() as connection:
+                    if connection is not None:
+                        return await _rows(connection, dialects.postgresql(sql), parameters)
             return await self.all(sql, parameters)
 
     async def _read(
@@ -94,8 +116,10 @@ class PostgreSQL:
 
     async def _fetch(self, text: str, parameters: Parameters, wait: float | None) -> list[Row]:
         async with self._reads.connection(wait) as connection:
-            cursor = await _answered(connection.execute(text, parameters))
-            return await cursor.fetchall()
+            return await _rows(connection, text, parameters)
+
+    async def _primary(self, text: str, parameters: Parameters) -> list[Row]:
+        return await self._read(text, parameters, SOON_SECONDS)
 
     def refresh(self) -> None:
         """Do nothing: no rows are cached."""
@@ -118,8 +142,7 @@ class PostgreSQL:
     ) -> AsyncIterator[list[Row]]:
         with self._pools.telling():
             async with (
-                self._long_read(),
-                self._reads.connection() as connection,
+                self._long_read() as connection,
                 connection.transaction(),
                 connection.cursor("pages") as cursor,
             ):
@@ -140,7 +163,7 @@ class PostgreSQL:
     async def moment(self) -> AsyncIterator[ReadSnapshot]:
         begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
         with self._pools.telling():
-            async with self._long_read(), self._reads.connection() as connection:
+            async with self._long_read() as connection:
                 await _answered(connection.execute(begin))
                 try:
                     yield _PostgreSQLSnapshot(connection)
@@ -148,7 +171,26 @@ class PostgreSQL:
                     await connection.execute("COMMIT")
 
     @asynccontextmanager
-    async def _long_read(self) -> AsyncIterator[None]:
+    async def _long_read(self) -> AsyncIterator[ReadConnection]:
+        """A connection for a long read, to the replica if that is current."""
+        async with AsyncExitStack() as stack:
+            connection = await stack.enter_async_context(self._current_replica())
+            if connection is None:
+                await stack.enter_async_context(self._turn())
+                connection = await stack.enter_async_context(self._reads.connection())
+            yield connection
+
+    @asynccontextmanager
+    async def _current_replica(self) -> AsyncIterator[ReadConnection | None]:
+        if self._replica is None:
+            yield None
+            return
+        async with self._replica.connection() as connection:
+            yield connection
+
+    @asynccontextmanager
+    async def _turn(self) -> AsyncIterator[None]:
+        """Wait until another long read may use a connection to the primary."""
         try:
             async with asyncio.timeout(WAIT_SECONDS):
                 await self._long_reads.acquire()
@@ -171,9 +213,19 @@ class PostgreSQL:
     def trouble(self) -> str | None:
         return None
 
+    def replica(self) -> ReplicaUse | None:
+        return None if self._replica is None else self._replica.use
+
     async def close(self) -> None:
         await self._writer.close()
+        if self._replica is not None:
+            await self._replica.close()
         await self._pools.close()
+
+
+async def _rows(connection: ReadConnection, text: str, parameters: Parameters) -> list[Row]:
+    cursor = await _answered(connection.execute(text, parameters))
+    return await cursor.fetchall()
 
 
 async def _answered(answer: Awaitable[T], seconds: float = _SILENT_SECONDS) -> T:
@@ -186,7 +238,7 @@ async def _answered(answer: Awaitable[T], seconds: float = _SILENT_SECONDS) -> T
 
 
 class _PostgreSQLSnapshot:
-    def __init__(self, connection: psycopg.AsyncConnection[Row]) -> None:
+    def __init__(self, connection: ReadConnection) -> None:
         self._connection = connection
 
     async def columns(self, sql: str, parameters: Parameters = ()) -> list[list[Any]]:

@@ -39,6 +39,9 @@ _CONNECTING: Final = {
 # Of a cluster the one that takes writes: another may show what was true a while ago.
 _OF_SEVERAL: Final = {"target_session_attrs": "read-write"}
 
+# Of several replicas one that is still a standby.
+_OF_REPLICAS: Final = {"target_session_attrs": "standby"}
+
 # The server is to notice soon, too, that the machine at the other end is lost: it may hold locks.
 _NOTICING: Final = {
     "tcp_keepalives_idle": "10",
@@ -79,7 +82,9 @@ class _Connection(PostgreSQLConnection):
         return connection
 
 
-class _AsyncConnection(psycopg.AsyncConnection[Row]):
+class ReadConnection(psycopg.AsyncConnection[Row]):
+    """A connection for reads on the event loop."""
+
     @classmethod
     async def connect(cls, conninfo: str = "", **options: Any) -> Self:
         failure: LastFailure = options.pop("failure")
@@ -99,31 +104,51 @@ def _tell(look: "asyncio.Task[None]") -> None:
         log.error("task.failed", exc_info=error)
 
 
+def _parsed(setting: str, url: str) -> dict[str, Any]:
+    try:
+        return conninfo_to_dict(url)
+    except psycopg.ProgrammingError as error:
+        reason = without_secrets(str(error).strip())
+        raise ConfigurationError(f"{setting} cannot be read: {reason}.") from None
+
+
+def _asynchronous(
+    url: str, least: int, most: int, options: dict[str, Any]
+) -> AsyncConnectionPool[ReadConnection]:
+    return AsyncConnectionPool(
+        url,
+        connection_class=ReadConnection,
+        min_size=least,
+        max_size=most,
+        kwargs=options,
+        open=False,
+        timeout=WAIT_SECONDS,
+        reconnect_timeout=_RETRY_SECONDS,
+    )
+
+
 class Pools:
     """A pool for reads on the event loop, one for writes on threads, and one spare connection."""
 
-    def __init__(self, url: str, connections: int) -> None:
+    def __init__(self, url: str, connections: int, replica_url: str | None = None) -> None:
         """Reserve four of `connections` for writes and the others, at least two, for reads.
 
-        Raises ConfigurationError for a URL that libpq cannot parse.
+        As many as for reads may be open to a replica. Raises ConfigurationError for a URL that
+        libpq cannot parse.
         """
         self._failure = LastFailure()
         self._looking: asyncio.Task[None] | None = None
-        try:
-            given = conninfo_to_dict(url)
-        except psycopg.ProgrammingError as error:
-            reason = without_secrets(str(error).strip())
-            raise ConfigurationError(f"database_url cannot be read: {reason}.") from None
-        self.reads: AsyncConnectionPool[_AsyncConnection] = AsyncConnectionPool(
-            url,
-            connection_class=_AsyncConnection,
-            min_size=2,
-            max_size=max(2, connections - WRITERS),
-            kwargs=self._options(given, _READING),
-            open=False,
-            timeout=WAIT_SECONDS,
-            reconnect_timeout=_RETRY_SECONDS,
-        )
+        given = _parsed("database_url", url)
+        most = max(2, connections - WRITERS)
+        reading = self._options(given, _READING)
+        self.reads = _asynchronous(url, 2, most, reading)
+        # It is opened, looked after and closed by those who know if it can be used.
+        self.replica: tuple[AsyncConnectionPool[ReadConnection], LastFailure] | None = None
+        if replica_url is not None:
+            of_replica = _parsed("replica_url", replica_url)
+            options = self._options(of_replica, _READING, _OF_REPLICAS)
+            options["failure"] = failure = LastFailure()
+            self.replica = _asynchronous(replica_url, 1, most, options), failure
         self.writes = self._synchronous(url, 1, WRITERS, self._options(given, _WRITING))
         # One more for short transactions amid those of writers, opened when it is needed: a writer
         # that waited for another one's connection might wait for itself.
@@ -198,10 +223,15 @@ class Pools:
             check=ConnectionPool.check_connection,
         )
 
-    def _options(self, given: dict[str, Any], limits: dict[str, str]) -> dict[str, Any]:
+    def _options(
+        self,
+        given: dict[str, Any],
+        limits: dict[str, str],
+        of_several: dict[str, str] = _OF_SEVERAL,
+    ) -> dict[str, Any]:
         wanted = dict(_CONNECTING)
         if "," in str(given.get("host", "")) + str(given.get("hostaddr", "")):
-            wanted |= _OF_SEVERAL
+            wanted |= of_several
         options = {name: value for name, value in wanted.items() if name not in given}
         # Those of the address come last, and win.
         own = " ".join(f"-c {name}={value}" for name, value in limits.items())

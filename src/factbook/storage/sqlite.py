@@ -294,6 +294,9 @@ class SQLite:
         self._file.verify()
         await self.one("SELECT count(*) FROM sqlite_master")
 
+    def replica(self) -> None:
+        return None
+
     def trouble(self) -> str | None:
         return self._file.trouble
 

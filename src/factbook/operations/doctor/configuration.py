@@ -18,7 +18,7 @@ _PREFIX: Final = "FACTBOOK_"
 # What other parts of Factbook read beside the settings: the commands that talk to a server.
 _OTHERS: Final = frozenset({"CONFIG", "SERVER", "TOKEN"})
 # Of addresses only those with a password.
-_SECRETS: Final = ("token_key", "database_url", "outgoing_proxy")
+_SECRETS: Final = ("token_key", "database_url", "replica_url", "outgoing_proxy")
 _SECRET_TABLES: Final = ("integrations", "connections", "openid")
 _READABLE_BY_OTHERS: Final = 0o077
 
@@ -104,7 +104,7 @@ def _file(environ: Mapping[str, str], settings: Settings) -> Iterator[Finding]:
     text = file.read_text("utf-8")
     secrets = [name for name in _SECRETS if name in text]
     secrets += [name for name in _SECRET_TABLES if f"[{name}" in text]
-    for name in ("database_url", "outgoing_proxy"):
+    for name in ("database_url", "replica_url", "outgoing_proxy"):
         if name in secrets and not urlsplit(getattr(settings, name) or "").password:
             secrets.remove(name)
     if secrets:

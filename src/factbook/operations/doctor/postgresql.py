@@ -40,9 +40,11 @@ async def reachable(url: str) -> Finding | None:
 
 
 async def check(database: Database, settings: Settings) -> AsyncIterator[Finding]:
-    """Findings on the server and this database."""
+    """Findings on the server, this database and its replica."""
     async for finding in _server(database):
         yield finding
+    if settings.replica_url is not None:
+        yield await _replica(settings.replica_url)
     yield await _connections(database, settings)
     async for finding in _waiting(database):
         yield finding
@@ -60,6 +62,28 @@ async def _server(database: Database) -> AsyncIterator[Finding]:
     if replica or read_only == "on":
         what = "The server is a replica, or read-only."
         yield problem(TOPIC, what, "Name the primary in database_url.")
+
+
+async def _replica(url: str) -> Finding:
+    # Heavy to import, and of no use on SQLite.
+    import psycopg  # noqa: PLC0415
+
+    try:
+        connection = await psycopg.AsyncConnection.connect(url, connect_timeout=_CONNECT_SECONDS)
+        async with connection:
+            row = await (await connection.execute(_STANDBY)).fetchone()
+    except psycopg.Error as error:
+        said = without_secrets(str(error).strip().partition("\n")[0])
+        advice = "The primary serves all reads meanwhile. Look whether it runs at replica_url."
+        return warning(TOPIC, f"The replica cannot be reached: {said}.", advice)
+    standby, feedback, lag = row or (False, "on", 0.0)
+    if not standby:
+        what = "The server in replica_url is no standby; nothing is read from it."
+        return problem(TOPIC, what, "Name a standby of the primary in replica_url.")
+    what = f"The replica shows what was committed {lag or 0:.1f} s ago."
+    if feedback != "on":
+        return warning(TOPIC, what, "Set hot_standby_feedback = on: it ends long reads otherwise.")
+    return ok(TOPIC, what)
 
 
 async def _connections(database: Database, settings: Settings) -> Finding:
@@ -140,4 +164,10 @@ WHERE datname = current_database() AND wait_event_type = 'Lock'
 _DEAD = """
 SELECT relname, n_live_tup, n_dead_tup FROM pg_stat_user_tables WHERE n_dead_tup > ?
 ORDER BY n_dead_tup DESC LIMIT 5
+"""
+
+_STANDBY = """
+SELECT pg_is_in_recovery(), current_setting('hot_standby_feedback'),
+    CASE WHEN pg_last_wal_receive_lsn() = pg_last_wal_replay_lsn() THEN 0.0
+    ELSE extract(epoch FROM now() - pg_last_xact_replay_timestamp())::double precision END
 """

@@ -1,0 +1,245 @@
+"""Read replica: a hot standby that serves long reads while it shows every commit of the primary.
+
+A read on the replica sees what it would see on the primary. The primary is asked for its position
+in the write-ahead log, which costs it next to nothing, and the read begins once the replica has
+replayed the log up to there; if that takes too long, the read goes to the primary. Positions
+compare within one history only, so a mark written to the primary has to appear on the replica
+first, and again after a restart or failover of either.
+"""
+
+import asyncio
+import secrets
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any, Final, NamedTuple
+
+import psycopg
+import structlog
+from psycopg_pool import AsyncConnectionPool, PoolTimeout
+
+from factbook import shutdown
+from factbook.errors import UnavailableError
+from factbook.storage.database import Parameters, ReplicaUse, Row
+from factbook.storage.postgresql_connections import LastFailure, ReadConnection
+from factbook.storage.postgresql_errors import REFUSED
+
+log = structlog.get_logger("factbook.storage")
+
+# Runs a statement on the primary.
+Primary = Callable[[str, Parameters], Awaitable[list[Row]]]
+
+# Seconds within which a replica that is there lets us in and answers.
+_SOON: Final = 1.0
+# Seconds between two looks at a replica that has not caught up: the first, and the longest.
+_FIRST_LOOK, _LONGEST_LOOK = 0.001, 0.02
+# Seconds for which reads go to the primary after the replica lagged, and after it failed.
+_LAGGED, _FAILED = 1.0, 5.0
+
+_LAGS: Final = "it lags behind the primary"
+_NO_STANDBY: Final = "it is no standby: it was promoted, or replica_url names a primary"
+_STRANGE: Final = "it follows another primary than the one in database_url"
+_SILENT: Final = "it does not answer"
+
+
+class ReplicaReadError(UnavailableError):
+    """Raised when the replica ends a read that it had begun; the primary can serve it."""
+
+
+class _UnusableError(Exception):
+    """Raised when the replica cannot serve a read now; `seconds` until it is tried again."""
+
+    def __init__(self, reason: str, seconds: float = _FAILED) -> None:
+        super().__init__(reason)
+        self.seconds = seconds
+
+
+class _Position(NamedTuple):
+    """Place in the primary's log, and what tells its run and timeline from any other."""
+
+    place: str
+    primary: str
+
+
+class Replica:
+    """Connections to a replica, handed out while it shows every commit made until then.
+
+    `longest` is the time in seconds that a read waits for it to catch up.
+    """
+
+    def __init__(
+        self,
+        pool: AsyncConnectionPool[ReadConnection],
+        failure: LastFailure,
+        primary: Primary,
+        longest: float,
+    ) -> None:
+        self._pool = pool
+        self._failure = failure
+        self._primary = primary
+        self._longest = longest
+        self._reason: str | None = None
+        self._again_at = 0.0
+        self._reads = self._refused = 0
+        self._verified: tuple[str, str] | None = None
+        self._verifying = asyncio.Lock()
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    @property
+    def use(self) -> ReplicaUse:
+        """The reads so far, and the reason why the replica serves none now."""
+        return ReplicaUse(self._reads, self._refused, self._reason)
+
+    async def open(self) -> None:
+        """Begin to connect; a replica that cannot be reached keeps nothing from starting."""
+        await self._pool.open()
+
+    async def close(self) -> None:
+        """Close every connection."""
+        await shutdown.cancel(list(self._tasks))
+        await self._pool.close()
+
+    @asynccontextmanager
+    async def connection(self) -> AsyncIterator[ReadConnection | None]:
+        """A connection that shows every commit made until now, or None if there is none.
+
+        Raises ReplicaReadError if the replica fails within the block, UnavailableError if the
+        primary does not answer.
+        """
+        connection = await self._current()
+        if connection is None:
+            yield None
+            return
+        try:
+            yield connection
+        except REFUSED as error:
+            self._leave(_UnusableError(_told(error)))
+            raise ReplicaReadError from error
+        finally:
+            await self._pool.putconn(connection)
+
+    async def _current(self) -> ReadConnection | None:
+        if time.monotonic() < self._again_at:
+            self._refused += 1
+            return None
+        # A task of its own: the driver waits for a silent server even when it is cancelled.
+        task = asyncio.create_task(self._taken())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        try:
+            done, _ = await asyncio.wait({task}, timeout=2 * _SOON + self._longest)
+        except asyncio.CancelledError:
+            task.add_done_callback(self._given_back)
+            raise
+        if not done:
+            task.cancel()
+            task.add_done_callback(self._given_back)
+            self._leave(_UnusableError(_SILENT))
+        connection = task.result() if done else None
+        self._reads += connection is not None
+        self._refused += connection is None
+        return connection
+
+    def _given_back(self, task: "asyncio.Task[ReadConnection | None]") -> None:
+        """Return the connection that nobody waits for any more."""
+        if task.cancelled() or task.exception() is not None or (found := task.result()) is None:
+            return
+        back = asyncio.create_task(self._pool.putconn(found))
+        self._tasks.add(back)
+        back.add_done_callback(self._tasks.discard)
+
+    async def _taken(self) -> ReadConnection | None:
+        """A connection that has caught up; None, and the reason kept, if there is none."""
+        try:
+            position = await self._position()
+            connection = await self._pool.getconn(_SOON)
+        except psycopg.Error as error:
+            if not isinstance(error, PoolTimeout):
+                self._leave(error)
+            elif self._failure.error is not None:  # else all connections are in use
+                self._leave(self._failure.error)
+            return None
+        try:
+            await self._caught_up(connection, position)
+        except BaseException as error:
+            await self._pool.putconn(connection)
+            if isinstance(error, _UnusableError | psycopg.Error):
+                self._leave(error)
+                return None
+            raise
+        self._return()
+        return connection
+
+    async def _caught_up(self, connection: ReadConnection, position: _Position) -> None:
+        replica = await self._reached(connection, position.place)
+        if self._verified == (position.primary, replica):
+            return
+        async with self._verifying:
+            if self._verified != (position.primary, replica):
+                await self._verify(connection)
+                self._verified = position.primary, replica
+
+    async def _verify(self, connection: ReadConnection) -> None:
+        """Show that the replica follows this primary: what is written here appears there."""
+        mark = secrets.randbits(62)
+        await self._primary(_MARK, (mark,))
+        await self._reached(connection, (await self._position()).place)
+        if await (await connection.execute(_MARKED)).fetchone() != (mark,):
+            raise _UnusableError(_STRANGE)
+
+    async def _reached(self, connection: ReadConnection, place: str) -> str:
+        """Return the start of the replica once it has replayed the log up to this place."""
+        until, pause = time.monotonic() + self._longest, _FIRST_LOOK
+        while True:
+            row = await (await connection.execute(_STANDBY, (place,))).fetchone()
+            standby, reached, started = row or (False, False, "")
+            if not standby:
+                raise _UnusableError(_NO_STANDBY)
+            if reached:
+                return str(started)
+            if time.monotonic() >= until:
+                raise _UnusableError(_LAGS, _LAGGED)
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, _LONGEST_LOOK)
+
+    async def _position(self) -> _Position:
+        [row] = await self._primary(_POSITION, ())
+        return _Position(*row)
+
+    def _leave(self, error: Exception) -> None:
+        """Send reads to the primary for a while, and tell if they went to the replica before."""
+        seconds = error.seconds if isinstance(error, _UnusableError) else _FAILED
+        self._again_at = time.monotonic() + seconds
+        reason = _told(error)
+        if self._reason is None:
+            log.warning("replica.left", reason=reason)
+        self._reason = reason
+
+    def _return(self) -> None:
+        if self._reason is not None:
+            log.info("replica.used")
+        self._reason = None
+
+
+def _told(error: Exception) -> str:
+    return " ".join(str(error).split())
+
+
+# The log up to the flushed place holds every acknowledged commit, unless commits do not wait.
+_POSITION: Final = """
+SELECT CASE current_setting('synchronous_commit') WHEN 'off' THEN inserted ELSE flushed END::text,
+    left(pg_walfile_name(inserted), 8) || ' ' || pg_postmaster_start_time()
+FROM (SELECT pg_current_wal_insert_lsn() AS inserted, pg_current_wal_flush_lsn() AS flushed) places
+"""
+
+_STANDBY: Final = """
+SELECT pg_is_in_recovery(), pg_last_wal_replay_lsn() >= %s::pg_lsn,
+    pg_postmaster_start_time()::text
+"""
+
+_MARK: Final = """
+INSERT INTO counters (name, value) VALUES ('replica_mark', %s)
+ON CONFLICT (name) DO UPDATE SET value = excluded.value RETURNING value
+"""
+
+_MARKED: Final = "SELECT value FROM counters WHERE name = 'replica_mark'"
