@@ -2,21 +2,19 @@
 
 import json
 import random
-from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 import pytest
 
-from factbook.catalog import compliance, relations
 from factbook.catalog.push_rules import Annotator, PushRules
-from factbook.catalog.search import flatten
 from factbook.catalog.sets import prepare, prepare_one
 from factbook.catalog.store import stored_sets
 from factbook.catalog.store.apply import Actor
 from factbook.catalog.store.diff import Guards
 from factbook.errors import ConflictError, NotFoundError
 from factbook.storage import Database
+from tests.catalog.derived import order, verify
 
 RULES = PushRules(Annotator("factbook", "factbook"))
 SETS = ("one", "two", "three")
@@ -120,56 +118,16 @@ class Walk:
 async def check(walk: Walk) -> None:
     """Compare every derived table with a rebuild from the documents, and both with the walk."""
     database = walk.database
-    entities = await database.all(
-        "SELECT e.id, e.ref, e.uid, e.etag, e.kind, e.namespace, e.name, "
-        "e.head || e.body || '}', e.relations, e.compliance, s.name "
-        "FROM entities e LEFT JOIN sets s ON s.id = e.set_id"
-    )
-    assert {row[1]: (row[3], row[10]) for row in entities} == {
+    entities = await verify(database)
+    assert {row.ref: (row.etag, row.set) for row in entities} == {
         ref: (etag, name) for name, content in walk.sets.items() for ref, etag in content.items()
     }
-    assert all(walk.uids[row[1]] == row[2] for row in entities)
-    assert all(f"{row[4]}:{row[5]}/{row[6]}" == row[1] for row in entities)
-    documents = {row[0]: json.loads(row[7]) for row in entities}
-    edges = {
-        row[0]: relations.derive(row[4], row[5], documents[row[0]]["spec"])[0] for row in entities
-    }
-    both: dict[str, set[tuple[str, str]]] = {row[1]: set(edges[row[0]]) for row in entities}
-    for id_, ref, *_ in entities:
-        for type_, target in edges[id_]:
-            if target in both:
-                both[target].add((relations.REVERSE[type_], ref))
-    for id_, ref, *_, rendered, bits, _ in entities:
-        assert rendered == relations.render(both[ref])
-        own = compliance.of_document(documents[id_]["metadata"], documents[id_]["spec"])
-        assert bits == compliance.with_relations(own, both[ref])
-    assert_same(
-        await database.all(
-            "SELECT k.key, s.value, s.original, s.entity_id FROM search s "
-            "JOIN search_keys k ON k.id = s.key_id"
-        ),
-        [(*row, id_) for id_, document in documents.items() for row in flatten(document)],
-    )
-    assert_same(
-        await database.all("SELECT source_id, type, target_ref FROM relations"),
-        [(id_, *edge) for id_, stated in edges.items() for edge in stated],
-    )
+    assert all(walk.uids[row.ref] == row.uid for row in entities)
     for name in SETS:
-        rows = await database.all(
-            "SELECT e.ref FROM set_items i JOIN sets s ON s.id = i.set_id "
-            "JOIN entities e ON e.id = i.entity_id WHERE s.name = ? ORDER BY i.position",
-            (name,),
-        )
-        assert [row[0] for row in rows] == list(walk.sets[name])
-    counts: dict[str, int] = dict(await database.all("SELECT name, item_count FROM sets"))
-    assert counts == {name: len(walk.sets[name]) for name in counts}
+        assert await order(database, name) == list(walk.sets[name])
     removed = await database.all("SELECT ref, uid FROM removed_entities")
-    gone = walk.uids.keys() - {row[1] for row in entities}
+    gone = walk.uids.keys() - {row.ref for row in entities}
     assert dict(removed) == {ref: walk.uids[ref] for ref in gone}
-
-
-def assert_same(stored: Sequence[tuple[Any, ...]], rebuilt: Sequence[tuple[Any, ...]]) -> None:
-    assert sorted(stored) == sorted(rebuilt)
 
 
 @pytest.mark.spec("catalog.relations-in-the-push-transaction")

@@ -45,6 +45,11 @@ REQUIREMENTS: dict[str, Requirement] = {
     "push.one-transaction": Requirement(
         "decisions §2", "A reader sees the old set or the new one, never a mixture."
     ),
+    "push.sets-at-the-same-time": Requirement(
+        "decisions §2; decisions §3",
+        "Sets that are pushed at the same time on PostgreSQL do not wait for each other, and no "
+        "relation between their entities is lost.",
+    ),
     "push.set-id-is-the-clients": Requirement(
         "seed §4.3", "The client picks a descriptive set id, and it comes back unchanged."
     ),
