@@ -16,7 +16,10 @@ from tests.model.checking import Event
 from tests.model.state import Content
 
 NAMES = "abcd"
+_HALVES = (NAMES[:2], NAMES[2:])
 SETS = ("one", "two")
+# In one of so many histories the entities of two sets point at each other.
+_MUTUAL = 4
 NOBODY = "00000000-0000-4000-8000-000000000000"
 
 _VERBS = {
@@ -36,10 +39,14 @@ class Client(NamedTuple):
 
 
 class _Person:
-    """A client in one history: its chance, and what it has seen."""
+    """A client in one history: its chance, and what it has seen.
 
-    def __init__(self, seed: str, namespace: str, ids: dict[str, str]) -> None:
+    `mutual`: each set has names of its own, and its entities point at those of the other.
+    """
+
+    def __init__(self, seed: str, namespace: str, ids: dict[str, str], *, mutual: bool) -> None:
         self._chance = random.Random(seed)
+        self._mutual = mutual
         self._namespace = namespace
         self._ids = ids  # of entities, shared by all who take part
         self._revisions: dict[str, int] = {}
@@ -84,15 +91,20 @@ class _Person:
             call = call._replace(number=chance.choice((1, max(1, known - 1), known + 1, 2)))
         if call.verb == "post":
             outside = chance.random() < 0.15
-            return call._replace(items=self._contents(1), set=None if outside else call.set)
+            items = self._contents(1, call.set)
+            return call._replace(items=items, set=None if outside else call.set)
         if chance.random() < 0.25:
             call = call._replace(max_removals=chance.choice(("0", "1", "50%")))
         if call.verb in {"put", "try"}:
-            call = call._replace(items=self._contents(chance.choice((0, 1, 2, 2, 3, 4))))
+            number = chance.choice((0, 1, 2, 2, 3, 4))
+            call = call._replace(items=self._contents(number, call.set))
         return call
 
-    def _contents(self, number: int) -> tuple[Content, ...]:
+    def _contents(self, number: int, set_id: str | None) -> tuple[Content, ...]:
         chance = self._chance
+        own, others = NAMES, NAMES
+        if self._mutual:
+            own, others = _HALVES if str(set_id).endswith(SETS[0]) else _HALVES[::-1]
         return tuple(
             Content(
                 self._namespace,
@@ -100,12 +112,12 @@ class _Person:
                 chance.choice(("v1", "v2", "v3")),
                 tuple(
                     f"component:{self._namespace}/{other}"
-                    for other in chance.sample(NAMES, chance.choice((0, 0, 1, 2)))
+                    for other in chance.sample(others, chance.choice((0, 0, 1, 2)))
                     if other != name
                 ),
                 chance.choice((None, None, "Title")),
             )
-            for name in chance.sample(NAMES, number)
+            for name in chance.sample(own, min(number, len(own)))
         )
 
 
@@ -120,7 +132,10 @@ async def recorded(seed: int, clients: Sequence[Client], longest: int = 12) -> l
     namespace = f"h{seed}"
     ids: dict[str, str] = {}
     acting = chance.randint(3, min(4, len(clients)))
-    people = [_Person(f"{seed} {number}", namespace, ids) for number in range(acting)]
+    people = [
+        _Person(f"{seed} {number}", namespace, ids, mutual=seed % _MUTUAL == 0)
+        for number in range(acting)
+    ]
     ticks = count()
     history: list[Event] = []
 
