@@ -254,9 +254,8 @@ async def test_a_push_whose_connection_is_ended_lets_go_of_its_locks(
 async def test_a_push_that_points_into_very_many_sets_is_alone(
     other: Database, paused: Callable[..., Push]
 ) -> None:
-    names = [f"n{number}" for number in range(80)]
-    for name in names:
-        await replace(other, name, of(name))
+    names = [f"n{number}" for number in range(260)]
+    await asyncio.gather(*(replace(other, name, of(name)) for name in names))
     await replace(other, "hub", of("hub", *names))
     assert await met(other, "n0") == {"<hub"}
     assert await met(other, "hub") == {f">{name}" for name in names}

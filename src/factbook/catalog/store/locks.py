@@ -22,7 +22,8 @@ from factbook.storage.database import RestartError
 
 # Locks are in a table of PostgreSQL's that is shared by all, by default with room for 6,400.
 _STRIPES: Final = 64
-_MOST_OWNERS: Final = 64
+# Whoever needs so many has most of the stripes, too, which only one write has at a time.
+_MOST_OWNERS: Final = 256
 _MOST_RESTARTS: Final = 3
 
 
