@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -19,6 +20,7 @@ from factbook.storage import Database, Transaction, open_database
 from factbook.storage.observation import observed
 from tests.catalog.paused import Pause
 from tests.service import NOON, component
+from tests.waiting import soon
 
 RULES = PushRules(Annotator("factbook", "factbook"))
 ACTOR = Actor("user:default/tester", NOON)
@@ -27,6 +29,8 @@ pytestmark = pytest.mark.parametrize("database_url", ["postgresql"], indirect=Tr
 
 # The last before those that write what other pushes may write, too.
 LAST = "INSERT INTO events"
+# One more, by which a push has done everything but to commit.
+END = "SELECT 'the end'"
 
 
 class Push:
@@ -43,6 +47,16 @@ class Push:
         reached = asyncio.ensure_future(self._pause.reached.wait())
         await asyncio.wait([reached, self._task], return_when=asyncio.FIRST_COMPLETED)
         assert reached.done(), self._task
+
+    async def write(self, function: Callable[[Transaction], PushResult]) -> PushResult:
+        """Run the function, and one statement more."""
+
+        def work(transaction: Transaction) -> PushResult:
+            result = function(transaction)
+            transaction.one(END)
+            return result
+
+        return await self.database.write(work)
 
     async def end(self) -> Any:
         """Go on, and return its result."""
@@ -160,6 +174,28 @@ async def test_two_pushes_that_point_at_one_entity_of_a_third_set_both_show_ther
     assert await met(other, "hub") == {"<a", "<b", ">a"}
     assert await met(other, "missing") == {"<a", "<b"}
     assert await met(other, "a") == {">hub", ">missing", "<hub"}
+
+
+@pytest.mark.spec("catalog.relations-in-the-push-transaction")
+@pytest.mark.parametrize("others", [[], ["hub"]])
+async def test_a_push_that_meets_another_one_about_to_commit_waits_and_sees_its_edges(
+    other: Database, paused: Callable[..., Push], others: list[str]
+) -> None:
+    await replace(other, "three", of("hub"))
+    first = paused(END)
+    await first.reach(replace(first.database, "one", of("a", "hub", "new"), write=first.write))
+    second = asyncio.ensure_future(replace(other, "two", of("b", "hub"), of("new", *others)))
+    await soon(partial(waits, other))
+    await first.end()
+    await second
+    new = {"<new"} if "hub" in others else set()
+    assert await met(other, "hub") == {"<a", "<b"} | new
+    assert "<a" in await met(other, "new")
+
+
+async def waits(database: Database) -> bool:
+    """Whether anybody waits for a lock."""
+    return await database.one("SELECT 1 FROM pg_locks WHERE NOT granted") is not None
 
 
 async def test_an_entity_that_goes_while_another_push_points_at_it_comes_back_with_that_edge(
