@@ -15,7 +15,7 @@ from factbook.catalog.sets import Prepared, prepare
 from factbook.catalog.store import stored_sets
 from factbook.catalog.store.apply import Actor
 from factbook.catalog.store.diff import Guards
-from factbook.errors import ConflictError
+from factbook.errors import ConflictError, UnavailableError
 from factbook.storage import Database, open_database
 from tests.catalog.derived import order, verify
 from tests.service import NOON, component
@@ -44,6 +44,7 @@ class Person:
         self._database = database
         self._chance = random.Random(seed)
         self._revisions = revisions
+        self.failed = 0
 
     async def replace(self, name: str, names: Sequence[str], *, take: bool = False) -> None:
         """Make a set this, if no other owner forbids it."""
@@ -54,6 +55,9 @@ class Person:
                 self._database, name, items, ACTOR, guards, kept=1_000
             )
         except ConflictError:
+            return
+        except UnavailableError:  # it may be written or not
+            self.failed += 1
             return
         assert result.written is not None
         self._revisions.setdefault(name, {})[result.written.revision] = {
@@ -128,3 +132,37 @@ async def test_random_writes_about_the_same_references_leave_nothing_half_done(
     entities = await verify(databases[0])
     removed = {row[0] for row in await databases[0].all("SELECT ref FROM removed_entities")}
     assert not removed & {row.ref for row in entities}
+
+
+@pytest.mark.spec("faults.kills")
+@pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
+async def test_pushes_whose_connections_are_ended_amid_others_leave_nothing_half_done(
+    databases: Sequence[Database],
+) -> None:
+    people = [Person(databases[number % 2], f"killed {number}", {}) for number in range(PEOPLE)]
+
+    async def live(number: int) -> None:
+        for step in range(STEPS):
+            await people[number].of_one_set((number + step) % SETS)
+
+    async def kill() -> None:
+        chance = random.Random(1)
+        while True:
+            await databases[0].all(_END_ONE, (chance.random(),))
+
+    killing = asyncio.create_task(kill())
+    await asyncio.gather(*(live(number) for number in range(PEOPLE)))
+    killing.cancel()
+    await asyncio.wait([killing])
+    await people[0].replace("set-1", ["s1-1"])
+    await verify(databases[0])
+    assert sum(person.failed for person in people) > 0
+
+
+# Of those who have a set or references for themselves now and then one.
+_END_ONE = """
+SELECT pg_terminate_backend(pid) FROM (
+    SELECT DISTINCT pid FROM pg_locks
+    WHERE locktype = 'advisory' AND mode = 'ExclusiveLock' AND granted AND ? < 0.05 LIMIT 1
+) AS one
+"""
