@@ -146,6 +146,14 @@ class Backend:
             tracer=self._tracer,
         )
 
+    def client(self, integration: Integration) -> HttpClient:
+        """The client of an integration, which ends with the others."""
+        return self._clients.of(integration)
+
+    async def disconnect(self) -> None:
+        """Close the connections of all clients."""
+        await self._clients.aclose()
+
     def _connect_to(self, integration: Integration) -> HttpClient:
         if self._connect is None:
             self._connect = ClientFactory(self.settings, self._clock, self._tracer).client

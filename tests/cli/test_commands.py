@@ -17,6 +17,7 @@ SETS = "/api/catalog/factbook-entities/sets"
 NAMES = [
     *([command.__name__.replace("_", "-")] for command in COMMANDS),
     *(["sources", name] for name in ("list", "new", "plan", "apply", "test")),
+    *(["import", name] for name in ("github", "list", "show", "apply", "discard")),
     *(["token", name] for name in ("create", "list", "revoke")),
 ]
 
@@ -54,7 +55,7 @@ def test_help_tells_apart_what_needs_the_database_and_what_a_server(factbook: Co
     shown = sections()
     assert shown[on_database] == {
         *("serve", "worker", "migrate", "backup", "restore", "doctor", "confirm-clock", "collect"),
-        *("token", "people", "audit"),
+        *("token", "people", "audit", "import"),
     }
     assert {"push", "validate", "entities", "facts", "webhooks"} <= shown[of_server]
     assert shown["Commands of both kinds:"] >= {"sources"}

@@ -1,6 +1,6 @@
 """Listings of an organization: read to their end, or told to be incomplete."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
@@ -43,10 +43,15 @@ class Listing(Generic[Node]):
 
 
 async def listing(
-    api: GithubApi, login: str, query: ListingQuery, type_: type[Node]
+    api: GithubApi,
+    login: str,
+    query: ListingQuery,
+    type_: type[Node],
+    show: Callable[[int, int], None] = lambda done, total: None,
 ) -> Listing[Node]:
     """Every node of a connection of an organization, asked for by `query`.
 
+    `show` is told how many of how many have come.
     Pages that are too heavy are made smaller. A page that fails, a node that is hidden and a list
     with fewer nodes than it counts make the listing incomplete.
     """
@@ -63,6 +68,7 @@ async def listing(
             return found
         before = len(found.nodes)
         _take(found, page, told.errors, type_)
+        show(len(found.nodes), page.total_count)
         after = page.page_info.end_cursor
         if not page.page_info.has_next_page:
             return _ended(found, page.total_count)

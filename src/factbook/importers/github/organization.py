@@ -1,7 +1,7 @@
 """Reading of GitHub organizations: repositories, their catalog files, teams and members."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from factbook.catalog.ref import DEFAULT_NAMESPACE
@@ -22,16 +22,24 @@ from factbook.outbound.outcomes import Missing
 _REPOSITORIES_IN_PAGE: Final = 50
 
 
-async def read(api: GithubApi, options: GithubImportOptions) -> Snapshot:
-    """A snapshot of the organizations: a part for the repositories of each, one for its people."""
+async def read(
+    api: GithubApi, options: GithubImportOptions, show: Callable[[str], None] = lambda text: None
+) -> Snapshot:
+    """A snapshot of the organizations: a part for the repositories of each, one for its people.
+
+    `show` is told what is being read.
+    """
     left_out: Counter[str] = Counter()
-    listed = {login: await _repositories(api, login, options) for login in options.organizations}
+    listed = {
+        login: await _repositories(api, login, options, show) for login in options.organizations
+    }
     every = [one for found in listed.values() for one in found.nodes.values()]
     files = GithubFiles(api, options.organizations, every)
     parts: list[SnapshotPart] = []
     for login, found in listed.items():
         several = len(options.organizations) > 1
         place = Place(api.host, login, login.lower() if several else DEFAULT_NAMESPACE)
+        show(f"Reading the people and files of {login}")
         people = await read_people(api, login) if options.people else None
         organization = _Organization(place, options, found, people, left_out)
         parts.append(await organization.repositories(files))
@@ -42,13 +50,16 @@ async def read(api: GithubApi, options: GithubImportOptions) -> Snapshot:
 
 
 async def _repositories(
-    api: GithubApi, login: str, options: GithubImportOptions
+    api: GithubApi, login: str, options: GithubImportOptions, show: Callable[[str], None]
 ) -> Listing[ListedRepository]:
+    def told(done: int, total: int) -> None:
+        show(f"Read {done:,} of {total:,} repositories of {login}")
+
     paths = {f"e{i}": f"{HEAD}:{path}" for i, path in enumerate(options.files)}
     owners = {f"c{i}": f"{HEAD}:{path}" for i, path in enumerate(queries.CODEOWNERS)}
     document = queries.repositories(len(options.files))
     query = ListingQuery(document, {**paths, **owners}, _REPOSITORIES_IN_PAGE)
-    return await listing(api, login, query, ListedRepository)
+    return await listing(api, login, query, ListedRepository, told)
 
 
 class _Organization:

@@ -1,0 +1,150 @@
+"""`factbook import`: planning, writing, and deciding on what is held."""
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import Result
+
+from tests.cli.conftest import Command
+from tests.cli.test_auditing import exported
+from tests.fakes import faults
+from tests.fakes.github.app import FakeGitHub
+from tests.fakes.github.state import Token
+from tests.fakes.serving import served
+from tests.importers.organization import CATALOG, file, member, repository, team
+from tests.integrations.github.asking import TOKEN
+
+TABLE = "FACTBOOK_INTEGRATIONS__GITHUB__DEFAULT"
+
+Import = Callable[..., Result]
+
+
+@pytest.fixture
+def fake() -> FakeGitHub:
+    fake = FakeGitHub([repository(f"r{n:02}", n + 1) for n in range(12)], [Token(TOKEN)])
+    fake.repositories += [
+        repository("shop", 20, texts={CATALOG: file("shop")}),
+        repository("broken", 21, texts={CATALOG: "a: ["}),
+        repository("old", 22, is_archived=True),
+    ]
+    fake.teams, fake.members = [team("web", 1, "alice")], [member("alice", 2)]
+    return fake
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> str:
+    return f"--database-url=sqlite:///{tmp_path}/factbook.db"
+
+
+@pytest.fixture
+def run(
+    fake: FakeGitHub, database: str, factbook: Command, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Import]:
+    """Runs `factbook import` with an instance of GitHub in the settings."""
+    monkeypatch.setenv("FACTBOOK_OUTGOING_NETWORKS", "127.0.0.0/8")
+    with served(fake) as url:
+        monkeypatch.setenv(f"{TABLE}__API_URL", url)
+        monkeypatch.setenv(f"{TABLE}__TOKEN", TOKEN)
+        yield lambda *arguments: factbook("import", *arguments, database)
+
+
+def read(run: Import, *arguments: str) -> Any:
+    answer = run(*arguments, "--json")
+    assert answer.exit_code == 0, answer.stderr
+    return json.loads(answer.stdout)
+
+
+def test_a_plan_tells_what_would_come_and_writes_nothing(run: Import) -> None:
+    answer = run("github", "--org", "acme", "--plan")
+    assert answer.exit_code == 0, answer.stderr
+    assert "github/acme.repositories" in answer.stdout
+    assert "Left out: 1 archived repositories" in answer.stdout
+    assert "3 calls; 4,997 of the limit are left (plan: nothing was written)" in answer.stdout
+    assert "github.com/acme/broken catalog-info.yaml:2: is not valid YAML" in answer.stderr
+    assert read(run, "list") == []
+
+
+def test_an_import_writes_and_says_how_it_went(run: Import) -> None:
+    report = read(run, "github", "--org", "acme")
+    assert [(part["part"], part["changes"]["added"]) for part in report["parts"]] == [
+        ("github/acme.repositories", 13),
+        ("github/acme.people", 2),
+    ]
+    [people, repositories] = read(run, "list")
+    assert (people["state"], repositories["entities"]) == ("complete", 13)
+    again = read(run, "github", "--org", "acme")
+    assert [part["changes"]["unchanged"] for part in again["parts"]] == [13, 2]
+    assert [part["difference"] for part in again["parts"]] == [[], []]
+
+
+def test_an_import_leaves_a_record_of_each_part_that_changed(
+    run: Import, factbook: Command, database: str, fake: FakeGitHub
+) -> None:
+    run("github", "--org", "acme")
+    run("github", "--org", "acme")
+    fake.repositories = fake.repositories[-3:]
+    run("github", "--org", "acme")
+    run("discard", "github/acme.repositories")
+    fake.repositories = [repository("new", 99)]
+    run("github", "--org", "acme")
+    run("apply", "github/acme.repositories")
+    records = [(one["action"], one["object"]) for one in exported(factbook, database)]
+    part = "import/github/acme.repositories"
+    assert records == [
+        ("import.write", part),
+        ("import.write", "import/github/acme.people"),
+        ("import.discard", part),
+        ("import.write", part),
+    ]
+
+
+def test_many_removals_are_held_shown_and_applied(run: Import, fake: FakeGitHub) -> None:
+    run("github", "--org", "acme")
+    fake.repositories = fake.repositories[12:]
+    answer = run("github", "--org", "acme")
+    assert answer.exit_code == 0
+    assert "github/acme.repositories: 12 removals are held" in answer.stderr
+    shown = run("show", "github/acme.repositories")
+    assert "component:default/r00" in shown.stdout
+    assert run("apply", "github/acme.repositories").exit_code == 0
+    assert read(run, "list")[1]["entities"] == 1
+    refused = run("apply", "github/acme.repositories")
+    assert refused.exit_code == 1
+    assert "No removal of import/github/acme.repositories waits" in refused.stderr
+
+
+def test_what_cannot_be_read_whole_ends_with_1_and_removes_nothing(
+    run: Import, fake: FakeGitHub
+) -> None:
+    run("github", "--org", "acme")
+    fake.fail("graphql", faults.unavailable, times=30)
+    answer = run("github", "--org", "acme")
+    assert answer.exit_code == 1
+    assert "Not everything could be read" in answer.stderr
+    fake.recover()
+    assert read(run, "list")[1]["entities"] == 13
+
+
+def test_an_import_needs_a_credential_and_an_organization(
+    run: Import, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nobody = run("github")
+    assert (nobody.exit_code, "--org acme" in nobody.stderr) == (2, True)
+    without = run("github", "--org", "acme", "--instance", "other")
+    assert (without.exit_code, "GITHUB_TOKEN" in without.stderr) == (2, True)
+    monkeypatch.setenv("GITHUB_TOKEN", "ghp_secret")
+    named = run("github", "--org", "acme", "--instance", "other", "--host", "no host")
+    assert (named.exit_code, "host has to be" in named.stderr) == (2, True)
+
+
+def test_the_token_is_never_shown(run: Import, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(f"{TABLE}__TOKEN", "ghp_wrong_secret")
+    monkeypatch.setenv("GITHUB_TOKEN", "ghp_wrong_secret")
+    answer = run("github", "--org", "acme")
+    assert answer.exit_code == 1
+    assert "forbidden" in answer.stderr
+    assert "ghp_wrong_secret" not in answer.output + answer.stderr
+    assert "ghp_wrong_secret" not in run("github", "--help").output
