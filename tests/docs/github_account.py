@@ -1,21 +1,49 @@
-"""The GitHub of the page of five minutes: one repository, and the token that the page shows."""
+"""The GitHub of pages: one repository or an organization, and the token that the pages show."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from factbook.clock import DAY, HOUR, now
 from tests.fakes.github.app import FakeGitHub
-from tests.fakes.github.state import Issue, Pull, Repository, Token
+from tests.fakes.github.state import Issue, Member, Pull, Repository, Team, Token
 from tests.fakes.serving import served
 
 TOKEN = "github_pat_yours"
+_SHOP = b"""apiVersion: backstage.io/v1alpha1
+kind: Component
+metadata: {name: shop}
+spec: {type: website, lifecycle: production, owner: web}
+"""
 
 
 @contextmanager
 def github() -> Iterator[dict[str, str]]:
     """Variables with which a service finds this GitHub in the place of github.com."""
     today = now()
-    fake = FakeGitHub([_repository(today)], [Token(TOKEN, reads_alerts=False)])
+    with _found(FakeGitHub([_repository(today)], [Token(TOKEN, reads_alerts=False)])) as variables:
+        yield variables
+
+
+@contextmanager
+def organization() -> Iterator[dict[str, str]]:
+    """The same with an organization to import."""
+    names = ("shop", "basket", "checkout", "search", "till")
+    several = [Repository(f"acme/{name}", languages=["Python"]) for name in names]
+    several[0].texts = {"catalog-info.yaml": _SHOP}
+    several[1].texts = {"catalog-info.yaml": _SHOP + b"spec\n"}
+    several[4].is_archived = True
+    fake = FakeGitHub(several, [Token(TOKEN)])
+    fake.teams = [
+        Team("web", 1, ["alice"], {"acme/checkout": "ADMIN"}),
+        Team("search", 2, ["bob"], {"acme/search": "ADMIN"}),
+    ]
+    fake.members = [Member("alice", 1, "Alice"), Member("bob", 2, "Bob")]
+    with _found(fake) as variables:
+        yield variables
+
+
+@contextmanager
+def _found(fake: FakeGitHub) -> Iterator[dict[str, str]]:
     with served(fake) as address:
         yield {
             "FACTBOOK_INTEGRATIONS__GITHUB__DEFAULT__API_URL": address,

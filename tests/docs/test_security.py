@@ -22,6 +22,7 @@ AREAS = [
     "Webhooks",
     "Outgoing calls",
     "Repositories",
+    "Importers",
     "Sources that users define",
     "Secrets at rest, in logs and in messages",
     "Audit",
