@@ -88,12 +88,21 @@ def _thing(id_: int, name: str) -> ImportedItem:
     return item(name, origin=origin, external_id=external_id, entity=component(name))
 
 
-async def _converges(imports: Imports, system: System) -> None:
-    """A complete reading is what the catalog holds, once held removals are applied."""
+async def _converges(imports: Imports, system: System, uids: dict[int, str | None]) -> None:
+    """A complete reading is what the catalog holds, once held removals are applied.
+
+    What was there at the last one has the id that it had then, whatever its name is now.
+    """
     result = await imports.write(system.well())
     if result.record.held:
         await held.apply(imports.target, IMPORTER, PART, imports.now)
     assert await imports.names() == system.names()
+    now = {id_: await imports.uid(name) for id_, name in system.things.items()}
+    assert {id_: now[id_] for id_ in uids if id_ in now} == {
+        id_: uid for id_, uid in uids.items() if id_ in now
+    }
+    uids.clear()
+    uids.update(now)
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -101,7 +110,8 @@ async def test_no_bad_reading_removes_what_is_still_there_and_a_good_one_converg
     database: Database, seed: int
 ) -> None:
     system, imports = System(random.Random(seed)), Imports(database)
-    await _converges(imports, system)
+    uids: dict[int, str | None] = {}
+    await _converges(imports, system, uids)
     bad: list[Callable[[], SnapshotPart]] = [
         system.truncated,
         system.failed,
@@ -118,5 +128,5 @@ async def test_no_bad_reading_removes_what_is_still_there_and_a_good_one_converg
         unchanged = {name for id_, name in system.things.items() if before.get(id_) == name}
         assert known & unchanged <= set(await imports.names())
         if system.dice.random() < 0.3:
-            await _converges(imports, system)
-    await _converges(imports, system)
+            await _converges(imports, system, uids)
+    await _converges(imports, system, uids)

@@ -137,6 +137,7 @@ class _Writer:
             Guards(if_match=str(stored.revision)),
             kept=self._target.kept,
             dry_run=self._dry_run,
+            moved=wanted.moves,
             write=None if self._dry_run else self._target.saving(record),
         )
 

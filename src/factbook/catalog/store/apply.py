@@ -10,7 +10,7 @@ from typing import NamedTuple
 from factbook.catalog import compliance, relations
 from factbook.catalog.piecewise import ordered, slices
 from factbook.catalog.sets import Prepared
-from factbook.catalog.store import diff, revisions
+from factbook.catalog.store import diff, moves, revisions
 from factbook.catalog.store.diff import Existing, SetRow, WritePlan
 from factbook.catalog.store.documents import DOCUMENT, split
 from factbook.catalog.store.index_rows import (
@@ -79,6 +79,7 @@ def apply(
         revisions.trim_set(transaction, target, kept)
     changed = _Changes(transaction, actor, target.id if target else None, held)
     changed.remove(plan.removed)
+    moves.carry_over(transaction, plan.moves)
     changed.update([*plan.updated, *plan.taken])
     changed.add(plan.added)
     changed.rendering.own()

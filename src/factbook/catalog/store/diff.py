@@ -1,6 +1,6 @@
 """Plan of a write: the difference between the stored and the wanted entities, and its events."""
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -71,6 +71,7 @@ class WritePlan:
     removed: list[Existing] = field(default_factory=list)
     unchanged: list[Existing] = field(default_factory=list)
     order: list[str] | None = None
+    moves: Mapping[str, str] = field(default_factory=dict)  # removed to added references
     losers: Collection[str] = ()
 
     @property

@@ -4,13 +4,14 @@ Functions that write accept `write`, which runs a function in a transaction and 
 database's own.
 """
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 from factbook.catalog import sets
 from factbook.catalog.push_rules import PushRules
 from factbook.catalog.sets import Prepared, PreparedPush
-from factbook.catalog.store import apply, diff, locks, revisions
+from factbook.catalog.store import apply, diff, locks, moves, revisions
 from factbook.catalog.store.apply import Actor, WriteResult
 from factbook.catalog.store.diff import Guards, WritePlan
 from factbook.catalog.store.documents import DOCUMENT
@@ -64,12 +65,13 @@ async def replace(
     *,
     kept: int,
     dry_run: bool = False,
+    moved: Mapping[str, str] = MappingProxyType({}),
     write: Write | None = None,
 ) -> PushResult:
     """Make `wanted` the whole content of a set, keeping `kept` revisions of it.
 
-    Raises ConflictError or PreconditionFailedError; in that case, as in a dry run, nothing is
-    written.
+    `moved` has the new reference of entities by the one that they had. Raises ConflictError or
+    PreconditionFailedError; in that case, as in a dry run, nothing is written.
     """
 
     held = WriteLocks({locks.owner(name, ""): dry_run})
@@ -77,6 +79,7 @@ async def replace(
     def work(transaction: Transaction) -> PushResult:
         held.begin(transaction)
         plan = diff.replacement(transaction, name, wanted, guards)
+        plan.moves = moves.planned(plan, moved)
         if dry_run:
             return PushResult(plan, None)
         return PushResult(plan, apply.apply(transaction, plan, actor, held, kept=kept))
