@@ -6,11 +6,15 @@ from typing import Any, Final, NamedTuple
 import httpx2
 
 from tests.api.defining import CONNECTIONS, FACTS, SOURCES, item, of_entities, pushed
+from tests.importers.reading import Imports
+from tests.importers.reading import item as imported_item
+from tests.importers.reading import part as imported
 from tests.service import PUSH, Service, component
 
 TOKENS = "/api/access/v1/tokens"
 WEBHOOKS = "/api/events/webhooks"
 CATALOG = "/api/catalog"
+PARTS = "/api/importers/v1/parts"
 
 
 class Done(NamedTuple):
@@ -52,7 +56,7 @@ REFUSED_ALWAYS: Final = frozenset(
 
 async def every_write(service: Service) -> AsyncIterator[Done]:
     """Each is to be made before the next is asked for."""
-    for part in (_sets, _entities, _access, _sources):
+    for part in (_sets, _entities, _access, _sources, _imports):
         async for done in part(service):
             yield done
 
@@ -109,3 +113,12 @@ async def _sources(service: Service) -> AsyncIterator[Done]:
     made = http.put(f"{CONNECTIONS}/ci", json=address)
     yield Done(f"PUT {named}", made, "connection.create")
     yield Done(f"DELETE {named}", http.delete(f"{CONNECTIONS}/ci"), "connection.delete")
+
+
+async def _imports(service: Service) -> AsyncIterator[Done]:
+    imports = Imports(service.state.database)
+    for key, action in (("one", "discard"), ("two", "apply")):
+        await imports.write(imported(imported_item(key), key=key))
+        await imports.write(imported(key=key))
+        decided = service.http.post(f"{PARTS}/fake/{key}/{action}")
+        yield Done(f"POST {PARTS}/{{importer}}/{{part}}/{action}", decided, f"import.{action}")

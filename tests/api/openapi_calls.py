@@ -6,7 +6,11 @@ from urllib.parse import quote
 
 import httpx2
 
+from factbook.importers.snapshot import ReadingProblem
 from tests.api.defining import CONNECTIONS, FACTS, SOURCES, item, of_entities, pushed
+from tests.importers.reading import Imports
+from tests.importers.reading import item as imported_item
+from tests.importers.reading import part as imported
 from tests.service import PUSH, Service, component, resource
 
 CATALOG = "/api/catalog"
@@ -15,6 +19,7 @@ TOKENS = "/api/access/v1/tokens"
 AUDIT = "/api/access/v1/audit"
 EVENTS = "/api/events"
 WEBHOOKS = f"{EVENTS}/webhooks"
+IMPORTERS = "/api/importers/v1"
 NOBODY = "6e1f3f0c-0000-4000-8000-000000000000"
 FULL = {
     "title": "Payments",
@@ -40,6 +45,7 @@ async def every_call(service: Service) -> AsyncIterator[Call]:
         _connections,
         _facts,
         _events,
+        _imports,
         _removals,
     )
     for calls in parts:
@@ -231,6 +237,23 @@ async def _facts(service: Service) -> AsyncIterator[Call]:
     yield "factsPast", 200, await http.get(FACTS, params=known)
     yield "factsPast", 400, await http.get(FACTS)
     yield "factsPast", 404, await http.get(FACTS, params={"entity": "component:nobody"})
+
+
+async def _imports(service: Service) -> AsyncIterator[Call]:
+    http, imports = service.http, Imports(service.state.database)
+    problem = ReadingProblem("github.com/acme/shop", "is not valid", "catalog-info.yaml", 3)
+    for part in ("one", "two"):
+        await imports.write(imported(imported_item(part), key=part, problems=[problem]))
+        await imports.write(imported(key=part))
+    yield "partsListParts", 200, await http.get(f"{IMPORTERS}/parts")
+    one, two = (f"{IMPORTERS}/parts/fake/{part}" for part in ("one", "two"))
+    yield "partsGetPart", 200, await http.get(one)
+    yield "partsGetPart", 404, await http.get(f"{IMPORTERS}/parts/fake/none")
+    yield "setsGetSet", 200, await http.get(f"{PUSH}/sets/{quote('import/fake/one', safe='')}")
+    yield "partsDiscardHeld", 200, await http.post(f"{one}/discard")
+    yield "partsDiscardHeld", 404, await http.post(f"{one}/discard")
+    yield "partsApplyHeld", 200, await http.post(f"{two}/apply")
+    yield "partsApplyHeld", 404, await http.post(f"{two}/apply")
 
 
 async def _events(service: Service) -> AsyncIterator[Call]:

@@ -31,6 +31,7 @@ OPEN = {
     ("GET", "/api/access/v1/openapi.json"),
     ("GET", "/api/tech-insights/v1/openapi.json"),
     ("GET", "/api/events/openapi.json"),
+    ("GET", "/api/importers/v1/openapi.json"),
 }
 ROUTES = all_routes(Settings(push_aliases=["other"]))
 GUARDED = [route for route in ROUTES if (route.method, route.path) not in OPEN]
@@ -62,7 +63,8 @@ def expected(route: Route) -> set[str]:
     if route.path == "/api/catalog/refresh":
         return {SOURCE_RUN}
     reads = route.method == "GET" or route.path.rstrip("/").rpartition("/")[2] in READING_POSTS
-    return {CATALOG_READ if reads else SET_WRITE}
+    decides = route.path.startswith("/api/importers/") and not reads
+    return {CATALOG_READ if reads else SET_WRITE} | ({CATALOG_READ} if decides else set())
 
 
 def expected_of_sources_and_facts(route: Route) -> set[str]:

@@ -9,6 +9,7 @@ from factbook.api.access import audit, tokens
 from factbook.api.catalog.routes import CATALOG_ROUTES
 from factbook.api.endpoint import NOTHING_STORED, Endpoint, Route
 from factbook.api.events.routes import EVENT_ROUTES
+from factbook.api.importers.routes import IMPORTER_ROUTES
 from factbook.api.mcp import endpoint
 from factbook.api.openapi import openapi, operations
 from factbook.api.openapi.parameters import (
@@ -35,6 +36,7 @@ ACCESS = "/api/access/v1"
 TOKENS = f"{ACCESS}/tokens"
 TECH_INSIGHTS = "/api/tech-insights/v1"
 EVENTS = "/api/events"
+IMPORTERS = "/api/importers/v1"
 
 # Where each OpenAPI document is, below its interface's path.
 DOCUMENTS = (
@@ -54,6 +56,11 @@ DOCUMENTS = (
         "Defining data sources, pushing facts to them, and reading facts and their history.",
     ),
     (EVENTS, "Factbook events", "Reading what changed, and having it sent."),
+    (
+        IMPORTERS,
+        "Factbook importers",
+        "Reading what was imported, and deciding on removals that wait.",
+    ),
 )
 
 _READ = (CATALOG_READ,)
@@ -94,6 +101,7 @@ ROUTES: Sequence[Route] = (
         media=audit.NDJSON,
     ),
     *(route._replace(path=f"{EVENTS}{route.path}") for route in EVENT_ROUTES),
+    *(route._replace(path=f"{IMPORTERS}{route.path}") for route in IMPORTER_ROUTES),
     Route("GET", "/healthz", operations.healthz, None, None, described=False, probe=True),
     Route("GET", "/readyz", operations.readyz, None, None, described=False, probe=True),
     Route("GET", "/metrics", operations.metrics, None, None, described=False, probe=True),

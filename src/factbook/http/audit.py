@@ -158,6 +158,11 @@ def of_set(action: str, name: str) -> About:
     return about
 
 
+def of_import(action: str, name: str) -> About:
+    """A decision on what is held of an imported set."""
+    return lambda _: AuditEntry(action, name)
+
+
 def of_restored(name: str, number: int) -> About:
     """Entry for a set restored to a revision."""
 

@@ -6,6 +6,7 @@ counted and sent, whole or piece by piece.
 """
 
 import asyncio
+import re
 import time
 from abc import ABC, abstractmethod
 from collections import Counter, defaultdict
@@ -24,6 +25,7 @@ from factbook.http import error_responses
 from factbook.http.context import State
 from factbook.http.requests import ClientGoneError, Reply, Request
 from factbook.observability.metrics import Metrics
+from factbook.schemas.patterns import IMPORTED_SET
 
 log = structlog.get_logger("factbook.api")
 
@@ -33,6 +35,9 @@ Reason = Literal["slow", "unavailable", "failed"]
 _LOGGED_EVERY: Final = 10.0  # seconds
 # A parameter that takes all that is left of a path, its slashes too.
 _REST: Final = ":path}"
+# A set's id: a segment, or the three of a set that an importer writes.
+_SET: Final = "{set_id}"
+_SLASHES_IN_SET: Final = 2
 
 R = TypeVar("R")
 V = TypeVar("V")
@@ -44,13 +49,7 @@ def router(endpoints: Mapping[str, ASGIApp], nowhere: ASGIApp) -> ASGIApp:
     A path of fixed length goes before one whose last parameter takes the rest.
     """
     exact = {path: endpoint for path, endpoint in endpoints.items() if "{" not in path}
-    lengths: defaultdict[int, list[tuple[Pattern[str], ASGIApp]]] = defaultdict(list)
-    rest: list[tuple[Pattern[str], ASGIApp]] = []
-    for path, endpoint in endpoints.items():
-        if _REST in path:
-            rest.append((_pattern(path), endpoint))
-        elif "{" in path:
-            lengths[path.count("/")].append((_pattern(path), endpoint))
+    lengths, rest = _with_parameters(endpoints)
 
     def found(scope: Scope) -> ASGIApp:
         path: str = scope["path"]
@@ -69,11 +68,37 @@ def router(endpoints: Mapping[str, ASGIApp], nowhere: ASGIApp) -> ASGIApp:
     return dispatch
 
 
+_Routes = list[tuple[Pattern[str], ASGIApp]]
+
+
+def _with_parameters(endpoints: Mapping[str, ASGIApp]) -> tuple[dict[int, _Routes], _Routes]:
+    """The paths of each number of slashes, and those whose last parameter takes the rest."""
+    lengths: defaultdict[int, _Routes] = defaultdict(list)
+    rest: _Routes = []
+    for path, endpoint in endpoints.items():
+        if _REST in path:
+            rest.append((_pattern(path), endpoint))
+        elif "{" in path:
+            for slashes, pattern in _patterns(path):
+                lengths[slashes].append((pattern, endpoint))
+    return lengths, rest
+
+
 @cache
 def _pattern(path: str) -> Pattern[str]:
     """Pattern of a path whose parameters are texts; a process starts many services in tests."""
     pattern, _, _ = compile_path(path)
     return pattern
+
+
+@cache
+def _patterns(path: str) -> list[tuple[int, Pattern[str]]]:
+    """Patterns of a path of fixed length: one, or a second one for the sets of importers."""
+    pattern, slashes = _pattern(path), path.count("/")
+    if _SET not in path:
+        return [(slashes, pattern)]
+    imported = pattern.pattern.replace("(?P<set_id>[^/]+)", f"(?P<set_id>{IMPORTED_SET})")
+    return [(slashes, pattern), (slashes + _SLASHES_IN_SET, re.compile(imported))]
 
 
 class Pipeline(ABC, Generic[R, V]):

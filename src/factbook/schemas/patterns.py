@@ -26,6 +26,8 @@ def _trimmed(sign: str) -> str:
 
 _CONDITION: Final = rf"(?:[{_NOTHING}]*|[^,=]*[^,={_NOTHING}][^,=]*(?:=[^,]*)?)"
 
+# What importers write has such a name, and nobody else can give it to a set.
+IMPORTED_SET: Final = "import/[^/]+/[^/]+"
 SET_ID: Final = rf"(?![\s\S]*/){_SIGN_OR_SPACE}{{1,128}}"
 NAME: Final = rf"(?![\s\S]*[/:]){_BLANK}*{_SIGN}(?:{_SIGN_OR_SPACE}{{0,251}}{_SIGN})?{_BLANK}*"
 TOKEN_NAME: Final = rf"{_BLANK}*{_SIGN}(?:{_SIGN_OR_SPACE}{{0,198}}{_SIGN})?{_BLANK}*"

@@ -218,13 +218,16 @@ class SetId(PathPart):
 
     def of(self, request: Request) -> str:
         text = request.parameter(self.name)
-        if 0 < len(text) <= 128 and text.isprintable() and "/" not in text:
+        plain = "/" not in text or re.fullmatch(patterns.IMPORTED_SET, text)
+        if 0 < len(text) <= 128 and text.isprintable() and plain:
             return text
         raise InputError(self.wrong)
 
     def new(self, request: Request) -> str:
         """The id where a set may be made; what is stored under any stays within reach."""
-        if invisible.has(text := self.of(request)):
+        if "/" in (text := self.of(request)):
+            raise InputError(f"{self.wrong} Importers alone write the set {text}.")
+        if invisible.has(text):
             raise InputError(self.wrong)
         return text
 

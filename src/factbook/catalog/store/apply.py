@@ -10,7 +10,7 @@ from typing import NamedTuple
 from factbook.catalog import compliance, relations
 from factbook.catalog.piecewise import ordered, slices
 from factbook.catalog.sets import Prepared
-from factbook.catalog.store import diff, moves, revisions
+from factbook.catalog.store import diff, removed, revisions
 from factbook.catalog.store.diff import Existing, SetRow, WritePlan
 from factbook.catalog.store.documents import DOCUMENT, split
 from factbook.catalog.store.index_rows import (
@@ -25,7 +25,6 @@ from factbook.catalog.store.locks import WriteLocks
 from factbook.catalog.store.rendering import Rendering
 from factbook.events import store as events
 from factbook.storage import Row, Transaction, counters
-from factbook.storage.database import RestartError
 
 _ENTITY_COLUMNS = (
     "id", "uid", "ref", "kind", "namespace", "name", "set_id", "etag", "updated_by",
@@ -79,7 +78,7 @@ def apply(
         revisions.trim_set(transaction, target, kept)
     changed = _Changes(transaction, actor, target.id if target else None, held)
     changed.remove(plan.removed)
-    moves.carry_over(transaction, plan.moves)
+    removed.carry_over(transaction, plan.moves)
     changed.update([*plan.updated, *plan.taken])
     changed.add(plan.added)
     changed.rendering.own()
@@ -150,7 +149,7 @@ class _Changes:
         by_ref = {item.ref: item for item in added}
         # In one order, as of two writes that add the same the second waits for the first.
         refs = list(ordered(by_ref))
-        known = self._remembered(refs)
+        known = removed.recall(self._transaction, refs)
         fresh = iter(counters.take_aside(self._transaction, "entity", len(added) - len(known)))
         for portion in documents((by_ref[ref] for ref in refs), lambda item: len(item.document)):
             rows: list[tuple[object, ...]] = []
@@ -173,7 +172,7 @@ class _Changes:
             self._interned.insert(search_rows)
             self._insert_edges(edges)
         if refs and not self._held.is_alone:
-            self._check_remembered(refs)
+            removed.check(self._transaction, refs)
 
     def _lengths(self, stored: Sequence[Existing]) -> dict[int, int]:
         """The approximate lengths of these entities' documents, within a few characters."""
@@ -203,28 +202,6 @@ class _Changes:
     def _insert_edges(self, edges: Iterable[Edge]) -> None:
         for piece in slices(edges):
             self._transaction.insert("relations", _RELATION_COLUMNS, sorted(piece))
-
-    def _remembered(self, refs: list[str]) -> dict[str, tuple[int, str]]:
-        """Ids and uids of recently removed entities that are added again."""
-        if not refs or not self._remembers():
-            return {}
-        rows = self._transaction.all(
-            "SELECT ref, id, uid FROM removed_entities WHERE ref IN LIST(?)", (refs,)
-        )
-        self._transaction.run("DELETE FROM removed_entities WHERE ref IN LIST(?)", (refs,))
-        return {ref: (id_, uid) for ref, id_, uid in rows}
-
-    def _check_remembered(self, refs: list[str]) -> None:
-        """Begin anew if an entity was added and removed by others since it was planned to add it.
-
-        Then it has another id. From now on no other write can add it.
-        """
-        rows = "SELECT 1 FROM removed_entities WHERE ref IN LIST(?) LIMIT 1"
-        if self._remembers() and self._transaction.one(rows, (refs,)) is not None:
-            raise RestartError
-
-    def _remembers(self) -> bool:
-        return self._transaction.one("SELECT 1 FROM removed_entities LIMIT 1") is not None
 
 
 _UPDATE = """

@@ -1,0 +1,1 @@
+"""What importers have read, and decisions on removals that they hold, over HTTP."""

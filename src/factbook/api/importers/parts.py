@@ -1,0 +1,82 @@
+"""Parts that importers read: their state, their problems, and removals that wait."""
+
+from typing import Final
+
+from msgspec.structs import asdict
+
+from factbook.api.openapi.parameter_types import PathPart
+from factbook.audit.trail import About
+from factbook.clock import iso, iso_or_none
+from factbook.errors import NotFoundError
+from factbook.http import audit
+from factbook.http.context import HandlerContext
+from factbook.http.requests import JsonReply, Request, reply
+from factbook.importers import held, part_store
+from factbook.importers.part_store import PartRecord
+from factbook.importers.snapshot import set_name
+from factbook.importers.writer import ImportTarget
+from factbook.schemas.imports import ImportPart, ImportParts, ImportPartSummary, ImportProblem
+
+IMPORTER: Final = PathPart(name="importer", description="The importer's id.", example="github")
+PART: Final = PathPart(name="part", description="The part's name.", example="acme.repositories")
+
+
+async def list_parts(request: Request, state: HandlerContext) -> JsonReply[ImportParts]:
+    """Every part that was imported, with the state of its last reading."""
+    found = await part_store.part_records(state.database)
+    return reply(ImportParts([_summary(one) for one in found]))
+
+
+async def get_part(request: Request, state: HandlerContext) -> JsonReply[ImportPart]:
+    """A part with its problems, and the removals that wait for a decision."""
+    importer, part = IMPORTER.of(request), PART.of(request)
+    found = await part_store.part_record(state.database, importer, part)
+    if found is None:
+        raise NotFoundError(f'There is no part "{importer}/{part}".')
+    return reply(_shown(found))
+
+
+async def apply_held(request: Request, state: HandlerContext) -> JsonReply[ImportPart]:
+    """Remove the entities whose removal waits for a decision."""
+    importer, part = IMPORTER.of(request), PART.of(request)
+    target = _target(request, state, audit.of_import("import.apply", set_name(importer, part)))
+    return reply(_shown(await held.apply(target, importer, part, state.clock())))
+
+
+async def discard_held(request: Request, state: HandlerContext) -> JsonReply[ImportPart]:
+    """Keep the entities whose removal waits, until they are found and are missing once more."""
+    importer, part = IMPORTER.of(request), PART.of(request)
+    target = _target(request, state, audit.of_import("import.discard", set_name(importer, part)))
+    return reply(_shown(await held.discard(target, importer, part)))
+
+
+def _target(request: Request, state: HandlerContext, about: About) -> ImportTarget:
+    write = audit.writing(request, state, about)
+    return ImportTarget(state.database, state.rules, state.settings.revisions_kept, write)
+
+
+def _summary(record: PartRecord) -> ImportPartSummary:
+    return ImportPartSummary(
+        importer=record.importer,
+        part=record.part,
+        set=set_name(record.importer, record.part),
+        state=record.state,
+        read_at=iso(record.read_at),
+        complete_at=iso_or_none(record.complete_at),
+        entities=record.items,
+        problem_count=record.problem_count,
+        held_count=len(record.held),
+    )
+
+
+def _shown(record: PartRecord) -> ImportPart:
+    problems = [
+        ImportProblem(one.origin, one.message, one.file or None, one.line or None)
+        for one in record.problems
+    ]
+    return ImportPart(
+        **asdict(_summary(record)),
+        problems=problems,
+        held=list(record.held),
+        reason=record.reason or None,
+    )

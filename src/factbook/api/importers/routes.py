@@ -1,0 +1,29 @@
+"""The routes of importers, below /api/importers/v1."""
+
+from collections.abc import Sequence
+
+from factbook.api.endpoint import Route
+from factbook.api.importers import parts
+from factbook.auth.permissions import CATALOG_READ, SET_WRITE
+from factbook.errors import PreconditionFailedError
+
+_READ = (CATALOG_READ,)
+# The answer to a decision shows what is stored.
+_DECIDE = (SET_WRITE, CATALOG_READ)
+_ONE = "/parts/{importer}/{part}"
+_WHICH = (parts.IMPORTER, parts.PART)
+
+IMPORTER_ROUTES: Sequence[Route] = (
+    Route("GET", "/parts", parts.list_parts, _READ),
+    Route("GET", _ONE, parts.get_part, _READ, _WHICH),
+    Route(
+        "POST",
+        f"{_ONE}/apply",
+        parts.apply_held,
+        _DECIDE,
+        _WHICH,
+        refusals=(PreconditionFailedError,),
+        reading=_READ,
+    ),
+    Route("POST", f"{_ONE}/discard", parts.discard_held, _DECIDE, _WHICH, reading=_READ),
+)

@@ -1,0 +1,62 @@
+"""Removed entities, remembered for some days: added again, they have their ids, facts and history.
+
+They are remembered by reference. A move to another reference is a removal and an addition in one
+write: it renames the memory before the addition looks for it.
+"""
+
+from collections.abc import Mapping
+
+from factbook.catalog.store.diff import WritePlan
+from factbook.storage import Transaction
+from factbook.storage.database import RestartError
+
+
+def recall(transaction: Transaction, refs: list[str]) -> dict[str, tuple[int, str]]:
+    """Ids and uids of removed entities that are added again; they are not remembered any more."""
+    if not refs or not _any(transaction):
+        return {}
+    rows = transaction.all(
+        "SELECT ref, id, uid FROM removed_entities WHERE ref IN LIST(?)", (refs,)
+    )
+    transaction.run("DELETE FROM removed_entities WHERE ref IN LIST(?)", (refs,))
+    return {ref: (id_, uid) for ref, id_, uid in rows}
+
+
+def check(transaction: Transaction, refs: list[str]) -> None:
+    """Begin anew if an entity was added and removed by others since it was planned to add it.
+
+    Then it has another id. From now on no other write can add it.
+    """
+    rows = "SELECT 1 FROM removed_entities WHERE ref IN LIST(?) LIMIT 1"
+    if _any(transaction) and transaction.one(rows, (refs,)) is not None:
+        raise RestartError
+
+
+def planned(plan: WritePlan, moves: Mapping[str, str]) -> dict[str, str]:
+    """The moves, old to new reference, that a plan carries out: each to one of its own."""
+    removed = {item.ref for item in plan.removed}
+    added = {item.ref for item in plan.added}
+    found: dict[str, str] = {}
+    for old, new in moves.items():
+        if old in removed and new in added and new not in found.values():
+            found[old] = new
+    return found
+
+
+def carry_over(transaction: Transaction, moves: Mapping[str, str]) -> None:
+    """Remember what has moved by its new reference.
+
+    What else was removed under that is not forgotten before its time, and found no more.
+    """
+    for old, new in moves.items():
+        transaction.run(_SET_ASIDE, (new,))
+        transaction.run(_RENAME, (new, old))
+
+
+def _any(transaction: Transaction) -> bool:
+    return transaction.one("SELECT 1 FROM removed_entities LIMIT 1") is not None
+
+
+# No reference is without a colon.
+_SET_ASIDE = "UPDATE removed_entities SET ref = '#' || id WHERE ref = ?"
+_RENAME = "UPDATE removed_entities SET ref = ? WHERE ref = ?"

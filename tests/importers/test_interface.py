@@ -1,0 +1,82 @@
+"""The interface of importers, and their sets beside those of pushes."""
+
+from urllib.parse import quote
+
+import pytest
+
+from tests.importers.reading import PART, SET, Imports, item, part
+from tests.service import PUSH, Service, component
+
+PARTS = "/api/importers/v1/parts"
+ENCODED = f"{PUSH}/sets/{quote(SET, safe='')}"
+
+
+@pytest.fixture
+def imports(service: Service) -> Imports:
+    return Imports(service.state.database)
+
+
+async def test_a_part_is_shown_and_what_it_holds_is_applied(
+    service: Service, imports: Imports
+) -> None:
+    await imports.write(part(item("a"), item("b")))
+    await imports.write(part())
+    [listed] = (await service.http.get(PARTS)).json()["parts"]
+    assert (listed["set"], listed["state"], listed["heldCount"]) == (SET, "held", 2)
+    shown = (await service.http.get(f"{PARTS}/fake/{PART}")).json()
+    assert shown["held"] == ["component:default/a", "component:default/b"]
+    applied = await service.http.post(f"{PARTS}/fake/{PART}/apply")
+    assert (applied.status_code, applied.json()["state"]) == (200, "complete")
+    assert await imports.names() == []
+
+
+async def test_what_is_discarded_stays(service: Service, imports: Imports) -> None:
+    await imports.write(part(item("a")))
+    await imports.write(part())
+    discarded = await service.http.post(f"{PARTS}/fake/{PART}/discard")
+    assert (discarded.json()["state"], discarded.json()["held"]) == ("complete", [])
+    await imports.write(part())
+    assert await imports.names() == ["a"]
+
+
+async def test_a_decision_needs_the_right_to_write_sets(service: Service, imports: Imports) -> None:
+    await imports.write(part(item("a")))
+    await imports.write(part())
+    async with service.client(await service.token("catalog.entity.read")) as reader:
+        assert (await reader.get(PARTS)).status_code == 200
+        assert (await reader.post(f"{PARTS}/fake/{PART}/apply")).status_code == 403
+    assert await imports.names() == ["a"]
+
+
+async def test_an_imported_set_is_read_restored_and_deleted_as_others_are(
+    service: Service, imports: Imports
+) -> None:
+    await imports.write(part(item("a"), item("b")))
+    await imports.write(part(item("a")))
+    assert [one["entityRef"] for one in (await service.http.get(ENCODED)).json()["items"]] == [
+        "component:default/a"
+    ]
+    revisions = (await service.http.get(f"{ENCODED}/revisions")).json()["revisions"]
+    assert [one["createdBy"] for one in revisions] == ["importer:default/fake"] * 2
+    restored = await service.http.post(f"{ENCODED}/revisions/1/restore")
+    assert (restored.status_code, await imports.names()) == (200, ["a", "b"])
+    assert (await service.http.delete(ENCODED)).status_code == 200
+    assert await imports.names() == []
+
+
+@pytest.mark.parametrize("method", ["PUT", "POST"])
+async def test_nobody_pushes_into_the_set_of_an_importer(
+    service: Service, imports: Imports, method: str
+) -> None:
+    await imports.write(part(item("a")))
+    body = {"items": [component("b")]} if method == "PUT" else component("b")
+    refused = await service.http.request(method, ENCODED, json=body)
+    assert refused.status_code == 400
+    assert f"Importers alone write the set {SET}" in refused.json()["error"]["message"]
+    assert await imports.names() == ["a"]
+
+
+@pytest.mark.parametrize("name", ["import/a", "import/a/b/c", "other/a/b", "import//b"])
+async def test_other_names_with_slashes_name_no_set(service: Service, name: str) -> None:
+    answer = await service.http.get(f"{PUSH}/sets/{quote(name, safe='')}")
+    assert answer.status_code == 400
