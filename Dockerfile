@@ -10,8 +10,9 @@ COPY requirements/build.lock requirements/
 RUN python -m venv /opt/build \
     && /opt/build/bin/pip install --require-hashes -r requirements/build.lock
 # The locked packages come first, so that a change of the source does not install them again.
-# "traces" has what traces are sent with.
-ARG LOCK=runtime
+# "workers" has what workers share their work with, "traces" also what traces are sent with;
+# "runtime" has neither.
+ARG LOCK=workers
 COPY requirements/${LOCK}.lock requirements/
 RUN python -m venv /opt/factbook \
     && /opt/factbook/bin/pip install --require-hashes -r requirements/${LOCK}.lock

@@ -80,7 +80,9 @@ build: setup ## Build the wheel into dist/
 # What is in several of the files has one version: each is constrained by those before it.
 lock: $(UV_STAMP) ## Resolve the requirements again (LOCK=--upgrade takes the newest)
 	$(COMPILE) pyproject.toml --output-file requirements/runtime.lock
-	$(COMPILE) pyproject.toml --extra traces --constraints requirements/runtime.lock \
+	$(COMPILE) pyproject.toml --extra workers --constraints requirements/runtime.lock \
+		--output-file requirements/workers.lock
+	$(COMPILE) pyproject.toml --all-extras --constraints requirements/workers.lock \
 		--output-file requirements/traces.lock
 	$(COMPILE) pyproject.toml --all-extras --group dev --constraints requirements/traces.lock \
 		--output-file requirements/dev.lock

@@ -13,7 +13,7 @@ from functools import partial
 
 from factbook.clock import now
 from factbook.scheduling import run_queue
-from factbook.scheduling.run_queue import Batch, BatchFigures, Queue, RunOrder
+from factbook.scheduling.run_queue import BatchFigures, Lane, Queue, RunOrder
 from factbook.storage import Database, open_database
 from factbook.storage.migrations import migrate
 from tests.postgresql import PostgreSQLServer
@@ -47,32 +47,22 @@ async def work(url: str, latency: float) -> None:
 
 
 async def _drain(database: Database, holder: str, latency: float) -> int:
-    held: dict[asyncio.Task[None], Batch] = {}
-    done = 0
+    slots, done = asyncio.Semaphore(SLOTS), 0
 
-    async def do(batch: Batch) -> None:
-        await asyncio.sleep(latency)
-        await database.write(
-            partial(run_queue.finish, batch=batch, figures=BatchFigures(1), now=now())
-        )
+    async def serve(lane: Lane) -> int:
+        take = partial(run_queue.take, holder=holder, source_ids=SOURCES, lane=lane)
+        done = 0
+        async with slots:
+            while batch := await database.write(partial(take, now=now())):
+                await asyncio.sleep(latency)
+                finish = partial(run_queue.finish, batch=batch, figures=BatchFigures(1), now=now())
+                await database.write(finish)
+                done += 1
+        return done
 
-    while True:
-        take = partial(
-            run_queue.take,
-            holder=holder,
-            source_ids=SOURCES,
-            held=list(held.values()),
-            limit=SLOTS - len(held),
-            now=now(),
-        )
-        found = await database.write(take)
-        done += len(found)
-        held |= {asyncio.create_task(do(batch)): batch for batch in found}
-        if not held:
-            return done
-        ended, _ = await asyncio.wait(held, return_when=asyncio.FIRST_COMPLETED)
-        for task in ended:
-            del held[task]
+    while lanes := await run_queue.lanes(database, SOURCES, now()):
+        done += sum(await asyncio.gather(*map(serve, lanes)))
+    return done
 
 
 def workers(url: str, count: int, latency: float) -> list[tuple[int, float]]:

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from factbook import clock, observability, process, shutdown
 from factbook.auth.encryption import token_key
@@ -26,6 +26,9 @@ from factbook.storage.migrations import migrate as migrate_database
 from factbook.telemetry import logs
 from factbook.webhooks import GuardedPost, WebhookSender
 from factbook.worker import Worker
+
+if TYPE_CHECKING:
+    from factbook.collection.lanes import LaneCollector
 
 # Work that migrations need beside their SQL.
 _STEPS = {"0002_catalog_queries.sql": index_rows.rebuild_search}
@@ -100,15 +103,34 @@ class Backend:
             database, self._sources, self.integrations, self._connections, files, self._clock, key
         )
 
-    def worker(self, database: Database, registry: Registry, role: Role) -> Worker:
-        """Worker beside requests, or in a process of its own."""
-        collector, courier = None, None
-        holder = process.holder()
+    def worker(
+        self,
+        database: Database,
+        registry: Registry,
+        role: Role,
+        sharing: "type[LaneCollector] | None" = None,
+    ) -> Worker:
+        """Worker beside requests, or in a process of its own, perhaps `sharing` the collection."""
+        collector: Collector | None = None
+        courier, holder = None, process.holder()
         leadership = Leadership(database, holder, role, self._clock)
-        if self.settings.collect or role == "worker":
+        if sharing is not None:
+            collector = sharing(
+                database,
+                self.integrations,
+                self._clients.of,
+                leadership.clock,
+                holder,
+                further=registry.custom,
+                tracer=self._tracer,
+                leadership=leadership,
+                url=self.settings.database_url,
+            )
+        elif self.settings.collect or role == "worker":
             collector = self.collector(
                 database, self.integrations, registry.custom, leadership.clock
             )
+        if collector is not None:
             courier = self.courier(database)
         return Worker(
             database,

@@ -115,8 +115,9 @@ class Worker:
         known = await self._registry.current()
         live = [one for one in known.integrations.values() if not one.source.draft]
         sources = tuple(known.sources.values())
+        clock = self._leadership.clock if self._leadership else self._clock
         return await collection.collect_requested(
-            self._database, sources, self._clock(), live if self._collector else ()
+            self._database, sources, clock(), live if self._collector else ()
         )
 
     async def tick(self) -> None:
@@ -129,8 +130,7 @@ class Worker:
         if await self._is_leading():
             await self._collector.tick()
         else:
-            await self._collector.let_go()
-            await asyncio.sleep(_SOON / SECOND)
+            await self._collector.stand_by()
 
     async def _is_leading(self) -> bool:
         return self._leadership is None or await self._leadership.held()

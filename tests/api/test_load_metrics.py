@@ -69,6 +69,7 @@ async def test_batches_that_wait_for_a_worker_are_counted_with_their_age(service
     found = await shown(service)
     assert found['factbook_collection_batches{state="waiting"}'] == 1
     assert found['factbook_collection_batches{state="under_way"}'] == 0
+    assert found['factbook_collection_batches{state="given_up"}'] == 0
     assert found["factbook_collection_oldest_timestamp_seconds"] == begun / 1000
     await world.collector.drain()
     found = await shown(service)

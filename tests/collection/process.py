@@ -1,17 +1,21 @@
 """A worker in a process of its own, with a made-up vendor that takes its time.
 
-    python -m tests.collection.process DATABASE_URL ASKED AT_ONCE LATENCY
+    python -m tests.collection.process DATABASE_URL ASKED AT_ONCE LATENCY [SHARING [AHEAD]]
 
 Every target that the vendor is asked for becomes a line of the file ASKED. Of its batches AT_ONCE
-may be under way, and each takes LATENCY seconds.
+may be under way, and each takes LATENCY seconds. With SHARING "true" workers share the work. The
+clock of the process is AHEAD seconds ahead. A target of KILLER ends the process.
 """
 
 import asyncio
+import os
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
 from factbook.app import Application
+from factbook.collection.lanes import LaneCollector
 from factbook.integrations.integration import Collected, Integration
 from factbook.operations import commands
 from factbook.outbound import HttpClient, Memory
@@ -20,6 +24,7 @@ from factbook.telemetry import logs
 from tests.collection.madeup import Vendor, integration
 
 SIZE = 5
+KILLER = "acme/killer"
 
 
 class SlowVendor(Vendor):
@@ -35,6 +40,8 @@ class SlowVendor(Vendor):
     ) -> dict[str, Collected]:
         with self._asked.open("a") as file:
             file.write("".join(f"{target}\n" for target in targets))
+        if KILLER in targets:
+            os._exit(9)
         await asyncio.sleep(self._latency)
         return await super().collect(targets, client, memory, now)
 
@@ -44,13 +51,28 @@ def made_up(vendor: Vendor, at_once: int) -> Integration:
     return integration(vendor, cadence="0 0 1 1 *", size=SIZE, at_once=at_once)
 
 
-def main(database_url: str, asked: str, at_once: str, latency: str) -> None:
+def main(
+    database_url: str,
+    asked: str,
+    at_once: str,
+    latency: str,
+    sharing: str = "false",
+    ahead: str = "0",
+) -> None:
+    advance(float(ahead))
     settings = Settings(database_url=database_url)
     logs.configure(settings)
     vendor = SlowVendor(Path(asked), float(latency))
     integrations = (made_up(vendor, int(at_once)),)
     app = Application(settings, integrations=integrations, connect=lambda _: vendor.client)
-    asyncio.run(commands.work(app))
+    asyncio.run(commands.work(app, LaneCollector if sharing == "true" else None))
+
+
+def advance(seconds: float) -> None:
+    """Set the clock of this process ahead."""
+    whole, nanoseconds = time.time, time.time_ns
+    time.time = lambda: whole() + seconds
+    time.time_ns = lambda: nanoseconds() + int(seconds * 1e9)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,10 @@
 """Runs of a source: what is collected when, and what is stored of it."""
 
-from collections.abc import Sequence
+import threading
+from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
+from typing import Any
 
 import pytest
 
@@ -9,6 +12,7 @@ from factbook.clock import DAY, MINUTE, SECOND
 from factbook.facts.store import Latest
 from factbook.integrations import SOURCES
 from factbook.scheduling import run_queue
+from factbook.scheduling.run_queue import Lane
 from factbook.scheduling.schedule import next_start
 from factbook.worker import Worker
 from tests.collection.madeup import Vendor, collector, integration, repository
@@ -153,9 +157,10 @@ async def test_what_is_asked_for_comes_before_the_rest_of_a_run(service: Service
     await world.collector.begin_due()
     await world.service.http.post("/api/catalog/refresh", json={"entityRef": "component:c"})
     await worker(world).collect()
-    [first] = await world.database.write(
-        lambda transaction: run_queue.take(transaction, "x", ["vendor"], (), 1, NOON)
-    )
+    lane = Lane("vendor token", 1, 0)
+    take = partial(run_queue.take, holder="x", source_ids=["vendor"], lane=lane, now=NOON)
+    first = await world.database.write(take)
+    assert first is not None
     assert "acme/c" in first.work
 
 
@@ -172,16 +177,19 @@ async def test_batches_of_one_source_are_worked_on_while_the_next_is_planned(
 ) -> None:
     await service.push("all", repository("web"))
     first, second = Vendor(), Vendor()
-    asked = list[int]()
+    asked = threading.Event()
 
-    def batches(targets: Sequence[str]) -> list[list[str]]:
-        asked.append(first.asked.total())
-        return [list(targets)]
+    async def note() -> None:
+        asked.set()
 
-    later = replace(integration(second, "second"), batches=batches)
+    def target(entity: Mapping[str, Any]) -> str:
+        assert asked.wait(60)
+        return "acme/web"
+
+    first.faults[""] = note
+    later = replace(integration(second, "second"), target=target)
     pairs = (first, integration(first, "first")), (second, later)
     worker = collector(service.state.database, *pairs, clock=service.time)
     await worker.tick()
     await worker.drain()
-    assert asked == [1]
     assert second.asked == {"acme/web": 1}

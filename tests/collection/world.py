@@ -1,11 +1,13 @@
 """A service, a made-up vendor, and the collector between them, for tests of runs."""
 
+from functools import partial
 from typing import Any
 
 from factbook.collection import Collector
 from factbook.facts import store
 from factbook.facts.store import Latest
-from factbook.scheduling import runs
+from factbook.scheduling import run_queue, runs
+from factbook.scheduling.run_queue import Lane
 from factbook.scheduling.runs import RunRecord
 from factbook.scheduling.schedule import next_start
 from tests.collection.madeup import Vendor, collector, integration, repository
@@ -27,6 +29,22 @@ class World:
     def another(self, holder: str) -> Collector:
         pair = (self.vendor, self.integration)
         return collector(self.database, pair, clock=self.service.time, holder=holder)
+
+    async def lose(self, most: int) -> list[str]:
+        """Begin so many batches, one after another, as processes that end in them; their work."""
+        lane, taken = Lane("vendor token", 1, 0), list[str]()
+        for number in range(most):
+            batch = await self.database.write(
+                partial(
+                    run_queue.take,
+                    holder=f"dead-{number}",
+                    source_ids=["vendor"],
+                    lane=lane,
+                    now=self.service.time(),
+                )
+            )
+            taken += [batch.work] if batch else []
+        return taken
 
     async def push(self, *names: str) -> None:
         assert (await self.service.push("all", *map(repository, names))).status_code == 200

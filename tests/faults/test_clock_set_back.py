@@ -13,6 +13,7 @@ from factbook.events import store as events
 from factbook.outbound import Governor
 from factbook.outbound.outcomes import HostReply
 from factbook.scheduling import run_queue
+from factbook.scheduling.run_queue import Lane
 from factbook.webhooks import queue
 from factbook.worker import Worker
 from tests.api.defining import define, item, latest, push, pushed
@@ -62,10 +63,9 @@ async def test_a_run_whose_worker_died_before_that_is_taken_over(world: World, s
     await world.push("web", "shop", "blog", "wiki")
     await world.collector.begin_due()
     time = world.service.time
-    begun = await world.database.write(
-        lambda tx: run_queue.take(tx, "dead", ["vendor"], (), 1, time())
-    )
-    assert len(begun) == 1
+    lane = Lane("vendor token", 1, 0)
+    take = partial(run_queue.take, holder="dead", source_ids=["vendor"], lane=lane, now=time())
+    assert await world.database.write(take) is not None
     time.advance(-step)
     await passed(world, 3 * MINUTE)
     run = await world.last()

@@ -7,21 +7,20 @@ import pytest
 from factbook.clock import HOUR, MINUTE
 from factbook.scheduling import run_queue
 from factbook.scheduling.gaps import RunGap
-from factbook.scheduling.run_queue import BatchFigures, LostBatchError, Queue
+from factbook.scheduling.run_queue import BatchFigures, Lane, LostBatchError, Queue
 from factbook.storage import Database, Transaction
-from tests.scheduling.work import NOW, begin, finish, rows, take, the_run
+from tests.scheduling.work import LANE, NOW, begin, finish, rows, take, taken, the_run
 
 REFUSED = {RunGap("", "forbidden", "final"): 2}
 
 # What is taken
 
 
-async def test_batches_of_a_queue_are_done_one_after_another(database: Database) -> None:
+async def test_batches_of_a_lane_are_taken_one_after_another(database: Database) -> None:
     run_id = await begin(database, 2)
-    [first] = await take(database)
-    assert await take(database, "a", first) == []
+    first = await take(database)
     assert await finish(database, first) is None
-    [second] = await take(database)
+    second = await take(database)
     assert (first.work, second.work) == ("work 0", "work 1")
     ended = await finish(database, second, BatchFigures(1, 2, 0, 0, 7, 900, REFUSED), NOW + 5)
     assert ended is not None
@@ -32,37 +31,36 @@ async def test_batches_of_a_queue_are_done_one_after_another(database: Database)
     assert await rows(database, "batches") == 0
 
 
-async def test_a_queue_that_allows_more_has_more_under_way(database: Database) -> None:
+async def test_a_queue_has_as_many_lanes_as_it_allows_batches_at_once(database: Database) -> None:
     await begin(database, 5, queue=Queue("token", 3))
-    held = await take(database, limit=2)
-    more = await take(database, "a", *held, limit=9)
-    assert [one.number for one in held + more] == [0, 1, 2]
+    lanes = await run_queue.lanes(database, ["github"], NOW)
+    assert sorted(lanes) == [("token", 3, 0), ("token", 3, 1), ("token", 3, 2)]
+    found = [(await take(database, lane=lane)).number for lane in sorted(lanes)]
+    assert found == [0, 1, 2]
 
 
-async def test_queues_take_turns_and_what_was_asked_for_comes_first(database: Database) -> None:
+async def test_no_lane_is_told_in_which_nothing_is_ready(database: Database) -> None:
+    await begin(database, 1, queue=Queue("token", 3))
+    assert await run_queue.lanes(database, ["github"], NOW) == [("token", 3, 0)]
+    assert await run_queue.lanes(database, ["github"], NOW - 1) == []
+    assert await run_queue.lanes(database, ["snyk"], NOW) == []
+
+
+async def test_what_was_asked_for_comes_first(database: Database) -> None:
     await begin(database, 2)
     await begin(database, 2, whole=False)
-    await begin(database, 2, source="snyk", queue=Queue("other"))
     order = []
-    for now in range(NOW, NOW + 6):
-        [batch] = await take(database, limit=1, now=now, sources=("github", "snyk"))
-        order.append((batch.queue, batch.run_id))
+    for _ in range(4):
+        batch = await take(database)
+        order.append(batch.run_id)
         await finish(database, batch)
-    assert [queue for queue, _ in order] == ["other", "token", "other", "token", "token", "token"]
-    assert [run_id for queue, run_id in order if queue == "token"] == [2, 2, 1, 1]
+    assert order == [2, 2, 1, 1]
 
 
 async def test_what_a_process_does_not_know_is_left_to_others(database: Database) -> None:
     await begin(database, 1, source="new-in-the-next-release")
-    assert await take(database) == []
-    assert len(await take(database, sources=("new-in-the-next-release",))) == 1
-
-
-async def test_whether_anything_waits_beside_what_is_held_is_told(database: Database) -> None:
-    await begin(database, 2, queue=Queue("token", 9))
-    assert await run_queue.anything(database, 1, NOW)
-    assert not await run_queue.anything(database, 2, NOW)
-    assert not await run_queue.anything(database, 0, NOW - 1)
+    assert await taken(database) is None
+    assert await taken(database, sources=("new-in-the-next-release",)) is not None
 
 
 # Ends of processes
@@ -72,8 +70,8 @@ async def test_what_a_dead_process_had_is_taken_at_once_and_what_it_still_brings
     database: Database,
 ) -> None:
     await begin(database, 1)
-    [lost] = await take(database, "a")
-    [taken] = await take(database, "b")
+    lost = await take(database, "a")
+    taken = await take(database, "b")
     assert (taken.work, taken.attempts, taken.suspect) == (lost.work, 2, True)
     assert await finish(database, taken) is not None
     with pytest.raises(LostBatchError):
@@ -84,8 +82,8 @@ async def test_of_two_that_end_the_same_batch_at_once_one_stores_its_result(
     database: Database,
 ) -> None:
     run_id = await begin(database, 1)
-    [one] = await take(database, "a")
-    [other] = await take(database, "b")
+    one = await take(database, "a")
+    other = await take(database, "b")
     ends = await asyncio.gather(
         finish(database, one), finish(database, other), return_exceptions=True
     )
@@ -93,27 +91,23 @@ async def test_of_two_that_end_the_same_batch_at_once_one_stores_its_result(
     assert (await the_run(database, run_id)).covered == 1
 
 
-async def test_what_may_have_killed_a_process_is_begun_last_and_one_at_a_time(
-    database: Database,
-) -> None:
-    await begin(database, 5, queue=Queue("token", 3))
-    await take(database, "dead")
-    held = await take(database, "a", limit=9)
-    assert [(one.number, one.suspect) for one in held] == [(3, False), (4, False), (0, True)]
-    for one in held[:2]:
-        await finish(database, one)
-    assert await take(database, "a", held[2]) == []
-    await finish(database, held[2])
-    [alone] = await take(database, "a")
-    assert (alone.number, alone.suspect) == (1, True)
+async def test_what_may_have_killed_a_process_is_begun_last(database: Database) -> None:
+    await begin(database, 2)
+    assert (await take(database, "dead")).number == 0
+    other = await take(database)
+    assert (other.number, other.suspect) == (1, False)
+    await finish(database, other)
+    assert await taken(database, suspects=False) is None
+    suspect = await take(database)
+    assert (suspect.number, suspect.suspect, suspect.attempts) == (0, True, 2)
 
 
 async def test_the_suspect_that_was_begun_most_often_comes_last(database: Database) -> None:
-    await begin(database, 2, queue=Queue("token", 2))
+    await begin(database, 2)
+    killer = await take(database, "dead")
     await take(database, "dead")
-    [killer] = await take(database, "dead too")
-    [other] = await take(database, "a")
-    assert (killer.number, other.number, killer.attempts) == (0, 1, 2)
+    assert (await take(database, "dead too")).number == killer.number
+    assert (await take(database)).number == 1
 
 
 async def test_a_batch_that_was_released_is_free_at_once_and_was_not_an_attempt(
@@ -122,23 +116,23 @@ async def test_a_batch_that_was_released_is_free_at_once_and_was_not_an_attempt(
     await begin(database, 1)
     await take(database, "a")
     await database.write(lambda tx: run_queue.release(tx, "a"))
-    [batch] = await take(database, "b")
+    batch = await take(database, "b")
     assert (batch.attempts, batch.suspect) == (1, False)
 
 
 async def test_a_batch_that_was_postponed_keeps_its_attempt(database: Database) -> None:
     await begin(database, 1)
-    [batch] = await take(database)
+    batch = await take(database)
     await database.write(lambda tx: run_queue.postpone(tx, batch, NOW + MINUTE))
-    assert await take(database, now=NOW + MINUTE - 1) == []
-    [again] = await take(database, now=NOW + MINUTE)
+    assert await taken(database, now=NOW + MINUTE - 1) is None
+    again = await take(database, now=NOW + MINUTE)
     assert (again.attempts, again.suspect) == (2, False)
 
 
 async def test_what_is_stored_with_a_lost_batch_is_undone(database: Database) -> None:
     await begin(database, 1)
-    [lost] = await take(database, "a")
-    [ended] = await take(database, "b")
+    lost = await take(database, "a")
+    ended = await take(database, "b")
     await finish(database, ended)
 
     def store(transaction: Transaction) -> None:
@@ -167,10 +161,10 @@ async def test_beside_a_worker_of_the_release_before_each_result_is_stored_once(
     if older_first:
         key = (1, 0)
         await database.write(lambda tx: tx.run(CLAIMED_BEFORE, (NOW + MINUTE, *key)))
-        [batch] = await take(database)
+        batch = await take(database)
         attempts = 1
     else:
-        [batch] = await take(database)
+        batch = await take(database)
         key = batch[:2]
         await database.write(lambda tx: tx.run(CLAIMED_BEFORE, (NOW + MINUTE, *key)))
         attempts = 2
@@ -188,17 +182,17 @@ async def test_beside_a_worker_of_the_release_before_each_result_is_stored_once(
 
 async def test_what_is_left_of_a_batch_waits_and_keeps_the_run_open(database: Database) -> None:
     run_id = await begin(database, 1)
-    [batch] = await take(database)
+    batch = await take(database)
     later = NOW + MINUTE
     await database.write(
         lambda tx: run_queue.finish(tx, batch, BatchFigures(1), NOW, left=["x", "y"], next_at=later)
     )
     assert (await the_run(database, run_id)).state == "running"
-    assert await take(database, now=later - 1) == []
-    [first] = await take(database, now=later)
+    assert await taken(database, now=later - 1) is None
+    first = await take(database, now=later)
     assert (first.work, first.attempts, first.suspect) == ("x", 2, False)
     await finish(database, first)
-    [second] = await take(database, now=later)
+    second = await take(database, now=later)
     assert second.work == "y"
     assert await finish(database, second) is not None
     assert (await the_run(database, run_id)).covered == 3
@@ -207,12 +201,14 @@ async def test_what_is_left_of_a_batch_waits_and_keeps_the_run_open(database: Da
 async def test_a_paused_queue_rests_until_its_time(database: Database) -> None:
     await begin(database, 1)
     await begin(database, 1, source="snyk", queue=Queue("other"))
+    other = Lane("other", 1, 0)
     later = NOW + MINUTE
     await database.write(lambda tx: run_queue.pause(tx, "token", later))
     await database.write(lambda tx: run_queue.pause(tx, "token", later - 1))  # never shorter
-    assert await take(database, now=later - 1) == []
-    assert len(await take(database, now=later - 1, sources=("snyk",))) == 1
-    assert len(await take(database, now=later)) == 1
+    assert await taken(database, now=later - 1) is None
+    assert await run_queue.lanes(database, ["github", "snyk"], later - 1) == [other]
+    assert await taken(database, now=later - 1, sources=("snyk",), lane=other) is not None
+    assert await taken(database, now=later) is not None
 
 
 async def test_a_run_past_its_deadline_is_handed_out_even_from_a_paused_queue(
@@ -220,13 +216,7 @@ async def test_a_run_past_its_deadline_is_handed_out_even_from_a_paused_queue(
 ) -> None:
     await begin(database, 3, limit=MINUTE)
     await database.write(lambda tx: run_queue.pause(tx, "token", NOW + HOUR))
-    assert await take(database, now=NOW + MINUTE - 1) == []
-    [overdue] = await take(database, now=NOW + MINUTE)
+    assert await taken(database, now=NOW + MINUTE - 1) is None
+    assert await run_queue.lanes(database, ["github"], NOW + MINUTE) == [LANE]
+    overdue = await take(database, now=NOW + MINUTE)
     assert (overdue.work, overdue.paused) == ("work 0", True)
-
-
-async def test_a_full_queue_hands_out_what_is_past_its_deadline(database: Database) -> None:
-    await begin(database, 3, limit=MINUTE)
-    held = await take(database)
-    overdue = await take(database, "a", *held, now=NOW + MINUTE)
-    assert [batch.work for batch in overdue] == ["work 1", "work 2"]

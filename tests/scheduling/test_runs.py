@@ -3,7 +3,7 @@
 import asyncio
 
 from factbook.clock import DAY, HOUR, MINUTE
-from factbook.scheduling import runs
+from factbook.scheduling import run_queue, runs
 from factbook.scheduling.gaps import RunGap
 from factbook.scheduling.run_queue import BatchFigures, Queue
 from factbook.storage import Database
@@ -50,14 +50,15 @@ async def test_a_run_without_anything_to_do_ends_at_once(database: Database) -> 
 async def test_of_two_batches_that_end_at_once_one_ends_the_run(database: Database) -> None:
     for round_ in range(5):
         await begin(database, 4, queue=Queue("token", 4), now=NOW + round_)
-        batches = await take(database, now=NOW + round_)
+        lanes = await run_queue.lanes(database, ["github"], NOW + round_)
+        batches = [await take(database, now=NOW + round_, lane=lane) for lane in lanes]
         ended = await asyncio.gather(*(finish(database, batch) for batch in batches))
         assert sum(one is not None for one in ended) == 1
 
 
 async def end(database: Database, figures: BatchFigures, now: int) -> str | None:
     await begin(database, 1, now=now)
-    [batch] = await take(database, now=now)
+    batch = await take(database, now=now)
     ended = await finish(database, batch, figures, now)
     assert ended is not None
     return ended.change
@@ -79,7 +80,7 @@ async def test_a_source_goes_down_once_and_comes_up_once(database: Database) -> 
 
 async def test_a_run_for_one_entity_says_nothing_about_the_source(database: Database) -> None:
     await begin(database, 1, whole=False)
-    [batch] = await take(database)
+    batch = await take(database)
     ended = await finish(database, batch, BatchFigures(0, 1, gaps={GONE: 1}))
     assert ended is not None
     assert ended.change is None

@@ -4,13 +4,14 @@ from collections.abc import Sequence
 
 from factbook.clock import HOUR
 from factbook.scheduling import run_queue, runs
-from factbook.scheduling.run_queue import Batch, BatchFigures, Queue, RunOrder
+from factbook.scheduling.run_queue import Batch, BatchFigures, Lane, Queue, RunOrder
 from factbook.scheduling.runs import RunRecord
 from factbook.storage import Database
 
 NOW = 1_795_262_400_000
 DONE = BatchFigures(1)
 TOKEN = Queue("token")
+LANE = Lane("token", 1, 0)
 
 
 async def begin(
@@ -30,15 +31,31 @@ async def begin(
     return None if begun is None else begun.run_id
 
 
+async def taken(
+    database: Database,
+    holder: str = "a",
+    *,
+    now: int = NOW,
+    sources: Sequence[str] = ("github",),
+    lane: Lane = LANE,
+    suspects: bool = True,
+) -> Batch | None:
+    return await database.write(
+        lambda tx: run_queue.take(tx, holder, sources, lane, now, suspects=suspects)
+    )
+
+
 async def take(
     database: Database,
     holder: str = "a",
-    *held: Batch,
-    limit: int = 10,
+    *,
     now: int = NOW,
     sources: Sequence[str] = ("github",),
-) -> list[Batch]:
-    return await database.write(lambda tx: run_queue.take(tx, holder, sources, held, limit, now))
+    lane: Lane = LANE,
+) -> Batch:
+    batch = await taken(database, holder, now=now, sources=sources, lane=lane)
+    assert batch is not None
+    return batch
 
 
 async def finish(

@@ -101,6 +101,11 @@ LANDED = (
         "5bb8c3fcf77c6b172f039007d8048634a6bbebd33ef89981e7f332198a89905d",
     ),
     Landed(
+        "0017_given_up_batches.sql",
+        "0.1.0",
+        "d38d61555f73e1168afd2bb1e4e9f5f853b253ab56453118a899283f6722cb6b",
+    ),
+    Landed(
         "0018_confirmations.sql",
         "0.1.0",
         "a8693bb879c3fa709b771080aba045e0f35d784f7a17f2582c6efea101921b56",

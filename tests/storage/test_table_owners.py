@@ -18,7 +18,10 @@ OWNERS: Final = {
     "events": "events",
     "facts": "collection_requests facts_history facts_latest history_trims",
     "importers": "import_parts",
-    "scheduling": "batches housekeeping leases queues retention_clock run_gaps runs source_health",
+    "scheduling": (
+        "batches given_up_batches housekeeping leases queues retention_clock run_gaps runs "
+        "source_health"
+    ),
     "storage": "counters",
     "webhooks": "webhook_endpoints webhook_retries webhooks",
 }

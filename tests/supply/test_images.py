@@ -79,7 +79,7 @@ def test_packages_of_others_are_never_built() -> None:
 
 def test_the_image_can_be_built_with_each_lock_that_it_copies() -> None:
     kept = (ROOT / ".dockerignore").read_text().splitlines()
-    for name in ("build", "runtime", "traces"):
+    for name in ("build", "runtime", "workers", "traces"):
         assert f"!requirements/{name}.lock" in kept
         assert name in {lock.stem for lock in LOCKS}
 

@@ -1,5 +1,6 @@
 """A worker that is killed in the middle of a run: no fact is lost, none is stored twice."""
 
+import json
 import os
 import signal
 import subprocess
@@ -36,12 +37,21 @@ ROOT = Path(__file__).parent.parent.parent
 
 @contextmanager
 def worker(
-    service: Service, asked: Path, *, at_once: int = AT_ONCE, latency: float = 0.05
+    service: Service,
+    asked: Path,
+    *,
+    at_once: int = AT_ONCE,
+    latency: float = 0.05,
+    sharing: bool = False,
+    ahead: float = 0,
 ) -> Iterator[subprocess.Popen[bytes]]:
     """A worker's process; stopped at the end of the block."""
     with asked.with_suffix(".log").open("ab") as log:
         process = subprocess.Popen(
-            [*PROCESS, service.database_url, str(asked), str(at_once), str(latency)],
+            [
+                *(*PROCESS, service.database_url, str(asked), str(at_once), str(latency)),
+                *(json.dumps(sharing), str(ahead)),
+            ],
             env=clean_environment(),
             cwd=ROOT,
             stdout=log,
@@ -68,9 +78,18 @@ async def rows(service: Service, table: str, condition: str = "1 = 1") -> int:
     return int(row[0])
 
 
+ALONE_AND_SHARING = pytest.mark.parametrize(
+    ("database_url", "sharing"),
+    [("sqlite", False), ("postgresql", False), ("postgresql", True)],
+    indirect=["database_url"],
+    ids=["sqlite", "postgresql", "postgresql, sharing"],
+)
+
+
+@ALONE_AND_SHARING
 @pytest.mark.parametrize("returns", [True, False], ids=["that returns", "that never returns"])
 async def test_a_run_survives_the_death_of_a_worker(
-    start: StartService, tmp_path: Path, returns: bool
+    start: StartService, tmp_path: Path, returns: bool, sharing: bool
 ) -> None:
     service = await start()
     await service.push("all", *(repository(f"part-{number}") for number in range(ENTITIES)))
@@ -83,13 +102,13 @@ async def test_a_run_survives_the_death_of_a_worker(
         health = (await runs.health(service.state.database)).get("vendor")
         return health is not None and health.last is not None
 
-    with worker(service, first) as victim:
+    with worker(service, first, sharing=sharing) as victim:
         await soon(is_in_the_middle)
         os.kill(victim.pid, signal.SIGKILL)
         victim.wait()
     assert counted(first).total() < ENTITIES
     # Either way it is another process, which knows nothing of the first.
-    with worker(service, first if returns else second):
+    with worker(service, first if returns else second, sharing=sharing):
         await soon(has_ended, TAKEN_OVER_SECONDS)
 
     [health] = (await runs.health(service.state.database)).values()
@@ -106,8 +125,9 @@ async def test_a_run_survives_the_death_of_a_worker(
     assert max(asked.values()) <= 2
 
 
+@ALONE_AND_SHARING
 async def test_of_workers_in_several_processes_none_does_what_another_does(
-    start: StartService, tmp_path: Path
+    start: StartService, tmp_path: Path, sharing: bool
 ) -> None:
     service = await start()
     database = service.state.database
@@ -123,8 +143,8 @@ async def test_of_workers_in_several_processes_none_does_what_another_does(
         return health is not None and health.last is not None and health.last.entities > 0
 
     with (
-        worker(service, one, at_once=16),
-        worker(service, two, at_once=16),
+        worker(service, one, at_once=16, latency=0.5, sharing=sharing),
+        worker(service, two, at_once=16, latency=0.5, sharing=sharing),
     ):
         await soon(are_working)
         await service.push("all", *(repository(f"part-{number}") for number in range(ENTITIES)))
@@ -133,6 +153,8 @@ async def test_of_workers_in_several_processes_none_does_what_another_does(
     asked = counted(one) + counted(two)
     assert set(asked.values()) == {1}
     assert await rows(service, "facts_history", "source_id = 'vendor'") == ENTITIES
+    least = min(counted(one).total(), counted(two).total())
+    assert least >= 0.2 * ENTITIES if sharing else least == 0
 
 
 async def _begun(database: Database, integration: Integration, now: int) -> bool:

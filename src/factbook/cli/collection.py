@@ -4,6 +4,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import msgspec
@@ -15,6 +16,7 @@ from factbook.cli.output import Json, age, note, print_answer, print_json, print
 from factbook.clock import iso_or_none
 
 if TYPE_CHECKING:
+    from factbook.collection.lanes import LaneCollector
     from factbook.datasources.source_detail import Detail
     from factbook.operations.commands import SourceStatus
     from factbook.scheduling.gaps import CountedGap
@@ -31,8 +33,9 @@ _WAITING_SECONDS: Final = 60.0
 def worker(database_url: DatabaseUrl = None) -> None:
     """Collect facts from the configured sources until stopped.
 
-    `serve` does so by itself, in one of its processes, unless there is a worker. Of several workers
-    one collects, and the others wait to take over.
+    `serve` does so by itself, in one of its processes, unless there is a worker. On PostgreSQL any
+    number of workers, on any number of machines, share the work if factbook[workers] is installed;
+    otherwise one of them collects, and the others wait to take over.
 
     \b
     Examples:
@@ -44,7 +47,17 @@ def worker(database_url: DatabaseUrl = None) -> None:
     from factbook.backend import Backend
     from factbook.operations import commands
 
-    uvloop.run(commands.work(Backend.traced(settings_from(database_url))))
+    settings = settings_from(database_url)
+    uvloop.run(commands.work(Backend.traced(settings), _sharing(settings.database_url)))
+
+
+def _sharing(database_url: str) -> "type[LaneCollector] | None":
+    """The collector of workers that share the work, where that is possible and installed."""
+    if database_url.startswith("sqlite") or find_spec("dbos") is None:
+        return None
+    from factbook.collection.lanes import LaneCollector
+
+    return LaneCollector
 
 
 def collect(

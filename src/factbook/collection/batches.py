@@ -17,8 +17,9 @@ from factbook.facts.store import Observation
 from factbook.integrations.integration import Collected, Integration
 from factbook.outbound import AnswerCache, ClientHealth, HttpClient, Memory
 from factbook.outbound.outcomes import Missing, Outcome
-from factbook.scheduling import run_queue, runs
+from factbook.scheduling import given_up, run_queue, runs
 from factbook.scheduling.gaps import RunGap
+from factbook.scheduling.given_up import GivenUpBatch
 from factbook.scheduling.run_queue import Batch, BatchFigures
 from factbook.scheduling.runs import EndedRun
 from factbook.storage import Transaction
@@ -115,6 +116,8 @@ def finish(
         next_at=result.next_at,
         attempts=result.attempts,
     )
+    if batch.attempts > MOST_ATTEMPTS:
+        given_up.record(transaction, GivenUpBatch(*batch[:3], batch.work, batch.attempts - 1, now))
     if result.pause_until is not None:
         run_queue.pause(transaction, batch.queue, result.pause_until)
     if expires_at is not None:

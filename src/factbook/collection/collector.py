@@ -1,27 +1,25 @@
 """Execution of runs: begins those that are due, and processes waiting batches."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from weakref import WeakKeyDictionary
 
 import structlog
 
 from factbook import shutdown
 from factbook.clock import SECOND, Clock
-from factbook.collection import batches, run_start
+from factbook.collection import run_start
+from factbook.collection.attempts import Attempts, tell
 from factbook.collection.run_start import UnderWayError
 from factbook.datasources.clients import Clients, Connect
-from factbook.datasources.memory import DatabaseMemory
 from factbook.errors import UnavailableError
 from factbook.integrations.integration import Integration
-from factbook.outbound import AnswerCaches, HttpClient
 from factbook.scheduling import clock_repair, run_queue, runs, schedule
-from factbook.scheduling.run_queue import Batch, BatchFigures, LostBatchError
-from factbook.scheduling.runs import EndedRun
+from factbook.scheduling.run_queue import Batch, Lane
 from factbook.storage import Database
-from factbook.telemetry.spans import NO_TRACER, Attributes, Span, Tracer
+from factbook.telemetry.spans import NO_TRACER, Tracer
 
 log = structlog.get_logger("factbook.collecting")
 
@@ -30,12 +28,12 @@ Further = Callable[[], Awaitable[Mapping[str, Integration]]]
 
 # Runs that end, and processes that have begun some, may change what is due by then.
 _AGAIN = 5 * SECOND
-# Batches that one process works on at a time, whatever their queues allow.
+# Lanes that one process works on at a time, whatever their queues allow.
 SLOTS = 8
-_POLL_SECONDS = 1.0
+# A lane goes on for so long while others may be waiting for its slot.
+_TURN_SECONDS = 10.0
+POLL_SECONDS = 1.0
 _STORE_SECONDS = 5.0  # at the end, for what has been brought
-# After an attempt that failed unexpectedly.
-_REST = 40 * SECOND
 
 
 class Collector:
@@ -64,10 +62,12 @@ class Collector:
         self._clients = Clients(connect)
         for one in integrations:
             self._clients.of(one)  # whose address may be wrong, which is told before any work
-        self._counted: WeakKeyDictionary[HttpClient, int] = WeakKeyDictionary()
-        self._caches = AnswerCaches()
+        self._attempts = Attempts(database, self._clients, clock, tracer)
+        self._lanes: dict[asyncio.Task[None], Lane] = {}
+        self._serving = 0
+        self._served_at: dict[Lane, float] = {}
+        self._suspects = asyncio.Lock()
         self._held: dict[asyncio.Task[None], Batch] = {}
-        self._finishing: set[Batch] = set()
         self._looked_at = 0
         self._further_now: Mapping[str, Integration] | None = None
         self._nothing_before = 0
@@ -84,18 +84,18 @@ class Collector:
         await self.work()
 
     async def work(self) -> None:
-        """Do one round: take waiting batches, and wait briefly for one to end."""
+        """Do one round: begin lanes in which something waits, and wait briefly for one to end."""
         self._done.clear()
         await self.take()
         with suppress(TimeoutError):
-            async with asyncio.timeout(_POLL_SECONDS):
+            async with asyncio.timeout(POLL_SECONDS):
                 await self._done.wait()
 
     async def drain(self) -> None:
         """Begin due runs, and work until no batch can be processed now."""
         await self.begin_due()
-        while await self.take() or self._held:
-            await asyncio.wait(self._held, return_when=asyncio.FIRST_COMPLETED)
+        while await self.take() or self._lanes:
+            await asyncio.wait(self._lanes, return_when=asyncio.FIRST_COMPLETED)
 
     async def stop(self) -> None:
         """Store finished work, leave the rest to others at once, and close connections."""
@@ -106,13 +106,19 @@ class Collector:
 
     async def let_go(self) -> None:
         """Store finished work, and leave the rest to others at once."""
+        await shutdown.cancel(list(self._lanes))
         held = dict(self._held)
-        await shutdown.cancel(task for task in held if held[task] not in self._finishing)
+        await shutdown.cancel(task for task in held if held[task] not in self._attempts.finishing)
         if held:
             await asyncio.wait(held, timeout=_STORE_SECONDS)
             # Without it each counts an attempt.
             with suppress(UnavailableError):
                 await self._database.write(lambda tx: run_queue.release(tx, self._holder))
+
+    async def stand_by(self) -> None:
+        """Leave everything to the process that collects."""
+        await self.let_go()
+        await asyncio.sleep(POLL_SECONDS)
 
     async def begin_due(self) -> int:
         """Begin a run of every source that is due by its cadence; returns the number of runs."""
@@ -155,110 +161,72 @@ class Collector:
                 self._database, integration, now, since=since, tracer=self._tracer
             )
             if begun.ended is not None:
-                _tell(begun.ended, self._tracer)
+                tell(begun.ended, self._tracer)
             return True
         return False
 
     async def take(self) -> int:
-        """Begin to process waiting batches, up to the capacity; returns their number."""
-        now, free = self._clock(), self._slots - len(self._held)
-        if free <= 0 or not await run_queue.anything(self._database, len(self._held), now):
+        """Begin lanes in which something waits, up to the capacity; returns their number."""
+        free = self._slots - len(self._lanes)
+        if free <= 0:
             return 0
-        ids, held = list(self._integrations), list(self._held.values())
-        found = await self._database.write(
-            lambda tx: run_queue.take(tx, self._holder, ids, held, free, now)
-        )
-        for batch in found:
-            task = asyncio.create_task(self._attempt(batch, self._integrations[batch.source_id]))
-            self._held[task] = batch
+        ready = await run_queue.lanes(self._database, list(self._integrations), self._clock())
+        new = [lane for lane in ready if lane not in self._lanes.values()]
+        # Those that have waited longest.
+        new.sort(key=lambda lane: self._served_at.get(lane, 0.0))
+        for lane in new[:free]:
+            task = asyncio.create_task(self._serve(lane))
+            self._lanes[task] = lane
             task.add_done_callback(self._end)
-        return len(found)
+        return len(new[:free])
 
     def _end(self, task: "asyncio.Task[None]") -> None:
-        self._finishing.discard(self._held.pop(task))
+        self._served_at[self._lanes.pop(task)] = time.monotonic()
         self._done.set()
 
-    async def _attempt(self, batch: Batch, integration: Integration) -> None:
-        """Work on a batch; one whose result cannot be stored is begun again later."""
+    async def _serve(self, lane: Lane) -> None:
+        """Work on the batches of a lane until none is ready, or others wait for their turn."""
+        self._serving += 1
+        end = time.monotonic() + _TURN_SECONDS
         try:
-            await self._traced(batch, integration)
-            return
+            while await self._one(lane):
+                if self._serving >= self._slots and time.monotonic() > end:
+                    break
         except UnavailableError as error:
-            log.warning("batch.unavailable", source=batch.source_id, cause=error.cause)
-        except Exception as error:
-            log.error("batch.failed", source=batch.source_id, exc_info=error)
-        with suppress(UnavailableError):
-            until = self._clock() + _REST
-            await self._database.write(lambda tx: run_queue.postpone(tx, batch, until))
+            log.warning("lane.unavailable", cause=error.cause)
+        finally:
+            self._serving -= 1
 
-    async def _traced(self, batch: Batch, integration: Integration) -> None:
-        trace = run_start.trace_of(batch.source_id, batch.run_id, batch.deadline)
-        about: Attributes = {
-            "factbook.source.id": batch.source_id,
-            "factbook.run.id": batch.run_id,
-            "factbook.attempt": batch.attempts,
-        }
-        with self._tracer.span("batch", about, within=trace) as span:
-            await self._work(batch, integration, span)
+    async def _one(self, lane: Lane) -> bool:
+        """Work on the next batch of the lane; returns false if there is none.
 
-    async def _work(self, batch: Batch, integration: Integration, span: Span) -> None:
-        client, now = self._clients.of(integration), self._clock()
-        memory = DatabaseMemory(self._database, batch.source_id, now)
-        cache = self._caches.open(batches.key(batch), now)
-        result = await batches.collect(integration, batch, client, memory, now, cache)
-        figures = self._figures(client, result)
-        span.note({"factbook.run.covered": result.covered, "factbook.run.failed": result.failed})
-        finish = partial(
-            batches.finish,
-            integration=integration,
-            batch=batch,
-            result=result,
-            figures=figures,
-            memory=memory,
-            expires_at=client.health.credential_expires_at,
+        Of suspects one is begun at a time: of several, one may be what kills the process.
+        """
+        if await self._next(lane, suspects=False):
+            return True
+        async with self._suspects:
+            return await self._next(lane, suspects=True)
+
+    async def _next(self, lane: Lane, *, suspects: bool) -> bool:
+        if not self._goes_on():
+            return False
+        take = partial(
+            run_queue.take,
+            holder=self._holder,
+            source_ids=list(self._integrations),
+            lane=lane,
             now=self._clock(),
+            suspects=suspects,
         )
-        self._finishing.add(batch)
-        try:
-            ended = await self._database.write(finish)
-        except LostBatchError:
-            log.warning("batch.lost", source=batch.source_id)
-            self._caches.close(batches.key(batch))
-            return
-        if not result.left:
-            self._caches.close(batches.key(batch))
-        if ended is not None:
-            _tell(ended, self._tracer)
+        batch = await self._database.write(take)
+        if batch is None:
+            return False
+        task = asyncio.create_task(self._attempts.make(batch, self._integrations[batch.source_id]))
+        self._held[task] = batch
+        task.add_done_callback(self._held.pop)
+        await asyncio.wait([task])
+        return True
 
-    def _figures(self, client: HttpClient, result: batches.Result) -> BatchFigures:
-        health = client.health
-        # Of calls made for several batches at once, each is counted with the first to end.
-        calls = health.calls - self._counted.get(client, 0)
-        self._counted[client] = health.calls
-        left = min((one.remaining for one in health.allowances.values()), default=None)
-        entities = (result.covered, result.failed, result.incomplete, result.skipped)
-        return BatchFigures(*entities, calls, left, result.gaps)
-
-
-def _tell(ended: EndedRun, tracer: Tracer) -> None:
-    """Report the end of a run, and a change of its source to down or up."""
-    run, change = ended
-    source = {"source": run.source_id, "covered": run.covered, "failed": run.failed}
-    log.info("run.ended", **source, skipped=run.skipped, calls=run.calls, state=run.state)
-    if change == "down":
-        log.error("source.down", **source, reason=run.error)
-    elif change == "up":
-        log.info("source.up", **source)
-    figures: Attributes = {
-        "factbook.source.id": run.source_id,
-        "factbook.run.id": run.id,
-        "factbook.run.reason": run.reason,
-        "factbook.run.covered": run.covered,
-        "factbook.run.failed": run.failed,
-        "factbook.run.skipped": run.skipped,
-        "factbook.run.calls": run.calls,
-    }
-    # What follows the first word of an error says more than a trace should.
-    failure = (run.error or "failed").partition(":")[0] if run.state == "failed" else None
-    trace = run_start.trace_of(run.source_id, run.id, run.deadline)
-    tracer.ended(trace, figures, run.started_at, run.finished_at or run.started_at, failure)
+    def _goes_on(self) -> bool:
+        """Return true if this process may begin another batch."""
+        return True

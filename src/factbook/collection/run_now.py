@@ -15,7 +15,8 @@ from factbook.errors import ConflictError, NotFoundError
 from factbook.facts import refresh_requests
 from factbook.facts.datasource import DataSource
 from factbook.integrations.integration import Integration
-from factbook.scheduling import runs
+from factbook.scheduling import given_up, runs
+from factbook.scheduling.run_queue import Begun
 from factbook.scheduling.runs import RunRecord
 from factbook.storage import Database, Transaction, Write
 from factbook.telemetry.spans import NO_TRACER, Tracer
@@ -63,6 +64,39 @@ async def run(
         raise _under_way(source_id)
     log.info("data_source.run", source=source_id, run=found.id, actor=actor)
     return found
+
+
+async def retry(
+    database: Database,
+    registry: Registry,
+    source_id: str,
+    *,
+    actor: str,
+    now: int,
+    write: Write,
+    tracer: Tracer = NO_TRACER,
+) -> int:
+    """Begin a run of the entities of a source's batches that were given up; returns its id.
+
+    `write` is as in `define`. Raises ConflictError if there are none, or the source is not
+    collected any more.
+    """
+    integration = (await registry.latest()).integrations.get(source_id)
+
+    def begin(transaction: Transaction) -> Begun:
+        works = map(run_start.targets_of, given_up.take(transaction, source_id))
+        ids = {id_ for targets in works for found in targets.values() for id_ in found}
+        begun = None
+        if integration is not None:
+            begun = run_start.begin_some(transaction, integration, sorted(ids), now)
+        if begun is None:
+            raise ConflictError(f"Nothing of {source_id} that was given up can be collected.")
+        return begun
+
+    begun = await write(begin)
+    tracer.asked_for(run_start.trace_of(source_id, begun.run_id, begun.deadline))
+    log.info("data_source.run", source=source_id, run=begun.run_id, actor=actor)
+    return begun.run_id
 
 
 async def collect_requested(

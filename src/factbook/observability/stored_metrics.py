@@ -73,8 +73,9 @@ def _of_webhooks(found: webhooks.WebhookCounts) -> Iterator[Metric]:
 
 
 def _of_batches(backlog: run_queue.Backlog) -> Iterator[Metric]:
-    states = {"under_way": backlog.under_way, "waiting": backlog.waiting}
-    about = "Batches of collections, by whether a worker has them."
+    states = backlog._asdict()
+    del states["oldest_at"]
+    about = "Batches of collections, by whether they were begun, or given up."
     yield _states("factbook_collection_batches", about, states)
     yield _time(
         "factbook_collection_oldest_timestamp_seconds",

@@ -7,7 +7,7 @@ import signal
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import structlog
 
@@ -32,9 +32,12 @@ from factbook.facts.datasource import DataSource
 from factbook.http import audit, urls
 from factbook.integrations.integration import Integration
 from factbook.scheduling import retention_clock, runs
-from factbook.scheduling.leadership import Leadership
+from factbook.scheduling.leadership import Leadership, Role
 from factbook.scheduling.runs import RunRecord, SourceHealth
 from factbook.storage import Database, Transaction, Write
+
+if TYPE_CHECKING:
+    from factbook.collection.lanes import LaneCollector
 
 log = structlog.get_logger("factbook.worker")
 
@@ -52,12 +55,15 @@ class SourceStatus(NamedTuple):
     at: int
 
 
-async def work(backend: Backend) -> None:
-    """Collect due sources and do the housekeeping until told to stop; hand over unfinished work."""
+async def work(backend: Backend, sharing: "type[LaneCollector] | None" = None) -> None:
+    """Collect due sources and do the housekeeping until told to stop; hand over unfinished work.
+
+    On PostgreSQL with other workers, if `sharing` is given.
+    """
     loop, told = asyncio.get_running_loop(), asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, told.set)
-    working = asyncio.create_task(_work(backend))
+    working = asyncio.create_task(_work(backend, sharing))
     working.add_done_callback(lambda _: told.set())
     await told.wait()
     shutdown.exit_within()
@@ -67,13 +73,19 @@ async def work(backend: Backend) -> None:
     log.info("worker.stopped")
 
 
-async def _work(backend: Backend) -> None:
+async def _work(backend: Backend, sharing: "type[LaneCollector] | None") -> None:
     async with backend.opened() as database:
         process.settle_memory()
         registry = backend.registry(database)
         sources = sorted((await registry.current()).integrations)
         log.info("worker.started", database=database.dialect, sources=sources)
-        await backend.worker(database, registry, "worker").run()
+        if database.dialect == "sqlite":
+            sharing = None
+        elif sharing is None:
+            missing = "Install factbook[workers] for workers that share the work."
+            log.warning("worker.shares_nothing", advice=missing)
+        role: Role = "worker" if sharing is None else "sharing"
+        await backend.worker(database, registry, role, sharing).run()
 
 
 async def collect(

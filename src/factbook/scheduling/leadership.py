@@ -1,7 +1,7 @@
 """Choice of the one process that collects, by leases that go by the database's clock.
 
-Processes that are there to collect go before servers: each says that it is there by a lease of its
-own, and while there is one, a server does not collect.
+Workers go before servers, and workers that share the work before others: each says that it is there
+by a lease of its own, and while there is one, those behind it do not collect.
 """
 
 import time
@@ -12,13 +12,18 @@ from factbook.clock import SECOND, Clock
 from factbook.scheduling import lease
 from factbook.storage import Database, Transaction
 
-Role = Literal["server", "worker"]
+Role = Literal["server", "worker", "sharing"]
 
 HELD: Final = 30 * SECOND
 RENEWED_EVERY: Final = 10 * SECOND
 _NAME: Final = "collector"
+_SIGN: Final[dict[Role, str]] = {"worker": "worker {}", "sharing": "worker sharing {}"}
 # Those that a process leaves the collecting to.
-_BEFORE: Final[dict[Role, str]] = {"server": "worker %", "worker": ""}
+_BEFORE: Final[dict[Role, str]] = {
+    "server": "worker %",
+    "worker": "worker sharing %",
+    "sharing": "",
+}
 
 
 class DatabaseClock:
@@ -60,6 +65,17 @@ class Leadership:
             self._renewed_at = now
         return self._leads
 
+    @property
+    def lapsed(self) -> bool:
+        """True once others may have taken over from this process."""
+        renewed_at = self._renewed_at
+        return renewed_at is None or time.monotonic() * SECOND - renewed_at >= HELD
+
+    async def workers(self) -> set[str]:
+        """The holders that share the work and are alive."""
+        rows = await self._database.all(_SHARING, (_BEFORE["worker"],))
+        return {holder for (holder,) in rows}
+
     async def release(self) -> None:
         """Leave the collecting to others at once."""
         if self._renewed_at is not None:
@@ -68,12 +84,12 @@ class Leadership:
 
     @property
     def _names(self) -> tuple[str, str]:
-        return _NAME, f"{self._role} {self._holder}"
+        return _NAME, _SIGN.get(self._role, "").format(self._holder)
 
     def _claim(self, transaction: Transaction) -> bool:
         [now] = transaction.one(lease.TIME) or (0,)
         transaction.run(_FORGET, (now - HELD,))
-        if self._role != "server":
+        if self._names[1]:
             lease.take(transaction, self._names[1], self._holder, now, HELD)
         if transaction.one(_IS_THERE, (_BEFORE[self._role], now)) is None:
             return lease.take(transaction, _NAME, self._holder, now, HELD)
@@ -84,5 +100,7 @@ class Leadership:
 _FORGET = "DELETE FROM leases WHERE name LIKE 'worker %' AND held_until < ?"
 
 _IS_THERE = "SELECT 1 FROM leases WHERE name LIKE ? AND held_until > ? LIMIT 1"
+
+_SHARING = "SELECT holder FROM leases WHERE name LIKE ? AND held_until > DATABASE_TIME()"
 
 _RELEASE = "DELETE FROM leases WHERE holder = ? AND (name = ? OR name = ?)"

@@ -7,8 +7,7 @@ whoever works on a batch. Which process does is not decided here (`leadership`).
 The content of a batch is opaque here. Times are milliseconds since the epoch.
 """
 
-from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -28,10 +27,21 @@ class LostBatchError(Exception):
 
 
 class Queue(NamedTuple):
-    """A queue of batches; at most `at_once` of them are in progress."""
+    """A queue of batches, with as many lanes as may be in progress."""
 
     name: str
     at_once: int = 1
+
+
+class Lane(NamedTuple):
+    """A place in a queue, with every batch whose number leaves this remainder.
+
+    The batches of a lane are worked on one after another.
+    """
+
+    queue: str
+    places: int
+    place: int
 
 
 class RunOrder(NamedTuple):
@@ -112,16 +122,11 @@ def enqueue(
     return Begun(run_id, None if count else end(transaction, run_id, now), order.deadline)
 
 
-async def anything(database: Database, beside: int, now: int) -> bool:
-    """Return true if more than `beside` batches may be begun; cheaper than to take nothing."""
-    row = await database.one(_ANYTHING, (now, beside + 1))
-    return row is not None and row[0] > beside
-
-
 class Backlog(NamedTuple):
-    """Batches begun, and those ready to be, with the time since the oldest waits."""
+    """Batches begun, those given up, and those ready, with the time since the oldest waits."""
 
     under_way: int
+    given_up: int
     waiting: int
     oldest_at: int | None
 
@@ -133,42 +138,33 @@ async def backlog(database: Database, now: int) -> Backlog:
     return Backlog(*row)
 
 
+async def lanes(database: Database, source_ids: Sequence[str], now: int) -> list[Lane]:
+    """The lanes in which a batch of these sources is ready."""
+    return [Lane(*row) for row in await database.all(_LANES, (list(source_ids), now, now, now))]
+
+
 def take(
     transaction: Transaction,
     holder: str,
     source_ids: Sequence[str],
-    held: Collection[Batch],
-    limit: int,
+    lane: Lane,
     now: int,
-) -> list[Batch]:
-    """Begin up to `limit` batches of these sources, beside those that the process holds.
+    *,
+    suspects: bool = True,
+) -> Batch | None:
+    """Begin the next batch of the lane; None if none is ready, or only suspects are.
 
-    Queues take turns. From a full or paused queue only batches past their run's deadline are taken,
-    in order to give them up. Suspects come last and one at a time: of several, only one may be what
-    kills the process.
+    Batches past their run's deadline are taken even while a rate limit pauses the queue, in order
+    to give them up. Suspects come last.
     """
     # One that is lost in a crash only loses the count of an attempt; nobody waits for the disk.
     transaction.relax()
-    found: list[Batch] = []
-    busy, suspects = Counter(one.queue for one in held), any(one.suspect for one in held)
-    keys = {one[:2] for one in held}
-    for queue, at_once in transaction.all(_QUEUES, (now,)):
-        wanted, free = limit - len(found), at_once - busy[queue]
-        if wanted <= 0:
-            break
-        most = min(wanted, free) if free > 0 else wanted
-        bounds = (now if free > 0 else _OVERDUE, now, now)
-        rows = transaction.all(_READY, (now, queue, list(source_ids), *bounds, most + busy[queue]))
-        waiting = [Batch(*row) for row in rows if row[:2] not in keys]
-        fresh = [one for one in waiting if not one.suspect]
-        if not suspects and len(fresh) < most:
-            fresh += [one for one in waiting if one.suspect][:1]
-            suspects = fresh[-1:] != [] and fresh[-1].suspect
-        if fresh:
-            transaction.run("UPDATE queues SET served_at = ? WHERE name = ?", (now, queue))
-        found += fresh[:most]
-    transaction.many(_BEGIN, [(holder, one.attempts, one.run_id, one.number) for one in found])
-    return found
+    row = transaction.one(_NEXT, (now, *lane, list(source_ids), now, now, now))
+    if row is None or (row[-1] and not suspects):
+        return None
+    batch = Batch._make((*row[:-2], bool(row[-2]), bool(row[-1])))
+    transaction.run(_BEGIN, (holder, batch.attempts, batch.run_id, batch.number))
+    return batch
 
 
 def release(transaction: Transaction, holder: str) -> None:
@@ -249,32 +245,30 @@ ON CONFLICT (name) DO UPDATE SET at_once = excluded.at_once
 WHERE queues.at_once <> excluded.at_once
 """
 
-_ANYTHING = "SELECT COUNT(*) FROM (SELECT 1 FROM batches WHERE next_at <= ? LIMIT ?) waiting"
-
 _BACKLOG = """
-SELECT (SELECT COUNT(*) FROM batches WHERE holder <> ''), COUNT(*), MIN(b.next_at)
+SELECT (SELECT COUNT(*) FROM batches WHERE holder <> ''),
+    (SELECT COUNT(*) FROM given_up_batches), COUNT(*), MIN(b.next_at)
 FROM batches b JOIN queues q ON q.name = b.queue AND q.not_before <= ?
 WHERE b.next_at <= ? AND b.holder = ''
 """
 
-_QUEUES = """
-SELECT q.name, q.at_once FROM queues q
-WHERE EXISTS (SELECT 1 FROM batches b WHERE b.queue = q.name AND b.next_at <= ?)
-ORDER BY q.served_at, q.name
-"""
-
-# Earlier than anything is due.
-_OVERDUE = -1
-
 # In the order of the fields of Batch. Suspects come last; then what somebody asked for comes before
 # what only a cadence wants.
-_READY = """
+_NEXT = """
 SELECT b.run_id, b.number, r.source_id, b.queue, b.work, b.attempts + 1, r.deadline,
     CASE WHEN q.not_before > ? THEN 1 ELSE 0 END, CASE WHEN b.holder = '' THEN 0 ELSE 1 END
 FROM queues q JOIN batches b ON b.queue = q.name JOIN runs r ON r.id = b.run_id
-WHERE q.name = ? AND r.source_id IN LIST(?)
+WHERE q.name = ? AND b.number % ? = ? AND r.source_id IN LIST(?)
     AND (b.next_at <= ? AND q.not_before <= ? OR r.deadline <= ?)
-ORDER BY CASE WHEN b.holder = '' THEN 0 ELSE b.attempts END, r.whole, b.run_id, b.number LIMIT ?
+ORDER BY CASE WHEN b.holder = '' THEN 0 ELSE b.attempts END, r.whole, b.run_id, b.number LIMIT 1
+"""
+
+_LANES = """
+SELECT q.name, q.at_once, b.number % q.at_once
+FROM queues q JOIN batches b ON b.queue = q.name JOIN runs r ON r.id = b.run_id
+WHERE r.source_id IN LIST(?) AND (b.next_at <= ? AND q.not_before <= ? OR r.deadline <= ?)
+GROUP BY q.name, q.at_once, b.number % q.at_once
+ORDER BY q.name
 """
 
 _BEGIN = "UPDATE batches SET holder = ?, attempts = ? WHERE run_id = ? AND number = ?"

@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 from factbook.clock import HOUR
 from factbook.events import event
 from factbook.events import store as events
-from factbook.scheduling import gaps
+from factbook.scheduling import gaps, given_up
 from factbook.storage import Database, Row, Transaction
 
 # Runs of each source that are kept, of everything and asked for, counted apart.
@@ -85,7 +85,10 @@ def end(transaction: Transaction, run_id: int, now: int) -> EndedRun | None:
     if reason := gaps.commonest(gaps.of_run(transaction, run_id), run.covered + run.failed):
         run = run._replace(error=reason)
         transaction.run("UPDATE runs SET error = ? WHERE id = ?", (reason, run_id))
-    return EndedRun(run, _change(transaction, run, now) if run.whole else None)
+    if not run.whole:
+        return EndedRun(run, None)
+    given_up.forget(transaction, run.source_id, run.id)
+    return EndedRun(run, _change(transaction, run, now))
 
 
 async def starts(database: Database, until: int) -> Starts:
@@ -159,6 +162,7 @@ def forget_source(transaction: Transaction, source_id: str) -> None:
     transaction.run(_FORGET_BATCHES, (source_id,))
     transaction.run("DELETE FROM runs WHERE source_id = ?", (source_id,))
     transaction.run("DELETE FROM source_health WHERE source_id = ?", (source_id,))
+    given_up.take(transaction, source_id)
 
 
 def _sweep(transaction: Transaction, given_up: list[int], old: list[int], now: int) -> None:

@@ -17,6 +17,8 @@ from factbook.integrations.integration import Integration
 from factbook.operations.doctor import postgresql
 from factbook.outbound import HttpClient
 from factbook.outbound.sender import Sender
+from factbook.scheduling import given_up
+from factbook.scheduling.given_up import GivenUpBatch
 from factbook.storage import Database
 from tests.conftest import StartService
 from tests.operations.doctor.conftest import Look, is_well, nobody, of, only
@@ -276,6 +278,14 @@ async def test_a_source_that_is_down_late_or_about_to_lose_its_credential_is_tol
     assert "snyk is down. Nothing since" in await state(down_since=NOON - HOUR)
     assert "credential of snyk ends" in await state(credential_expires_at=NOON + DAY)
     assert "did not begin" in await state(started_at=NOON - 2 * DAY)
+
+
+async def test_batches_that_were_given_up_are_told(database: Database, look: Look) -> None:
+    row = GivenUpBatch(1, 0, "snyk", "[]", 6, NOON)
+    await database.write(lambda tx: given_up.record(tx, row))
+    found = of(await look(quick=True, connect=_refuse), "sources")
+    [(state, what)] = [each for each in found if "given up" in each[1]]
+    assert (state, "1 batches of snyk were given up" in what) == ("problem", True)
 
 
 def _refuse(integration: Integration) -> HttpClient:

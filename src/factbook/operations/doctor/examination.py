@@ -155,6 +155,7 @@ class _Examination:
         collected = [one.source for one in known.integrations.values()]
         for looked in (
             runtime.sources(database, collected, now),
+            runtime.batches(database),
             runtime.hooks(database),
             runtime.housekeeping_parts(database, now),
         ):

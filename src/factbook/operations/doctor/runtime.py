@@ -1,6 +1,7 @@
 """State of the running service: failing sources, webhooks, workers, and its address."""
 
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from ipaddress import ip_address
 from typing import Final
@@ -11,7 +12,7 @@ from factbook.clock import DAY, MINUTE, SECOND, iso
 from factbook.facts import health
 from factbook.facts.datasource import DataSource
 from factbook.operations.doctor.findings import Finding, ok, problem, warning
-from factbook.scheduling import housekeeping, lease, retention_clock, runs
+from factbook.scheduling import given_up, housekeeping, lease, retention_clock, runs
 from factbook.scheduling.retention_clock import LEAP
 from factbook.settings import Settings
 from factbook.storage import Database
@@ -57,6 +58,15 @@ async def sources(
         yield ok(SOURCES, "No source is collected.")
     elif fine:
         yield ok(SOURCES, f"{fine} of {len(collected)} collected sources are well.")
+
+
+async def batches(database: Database) -> AsyncIterator[Finding]:
+    """Findings on what was given up because it ended its processes."""
+    found = Counter(one.source_id for one in await given_up.listed(database))
+    for source_id, count in found.items():
+        what = f"{count} batches of {source_id} were given up: each ended the processes it was in."
+        advice = "The page of the source's runs lists them, and can try them again."
+        yield problem(SOURCES, what, advice)
 
 
 async def hooks(database: Database) -> AsyncIterator[Finding]:

@@ -6,11 +6,13 @@ from typing import Final, NamedTuple
 from factbook.auth.permissions import CATALOG_READ, SOURCE_READ, SOURCE_RUN
 from factbook.catalog import ref as refs
 from factbook.collection import run_now
+from factbook.collection.run_start import targets_of
 from factbook.errors import ConflictError, InputError, NotFoundError
 from factbook.http import audit
 from factbook.http.requests import Reply
-from factbook.scheduling import gaps, runs
+from factbook.scheduling import gaps, given_up, runs
 from factbook.scheduling.gaps import CountedGap
+from factbook.scheduling.given_up import GivenUpBatch
 from factbook.scheduling.runs import RunRecord
 from factbook.web.data_sources import detail, table_rows
 from factbook.web.entity.fact_values import Reason, plain
@@ -43,16 +45,45 @@ class ReasonOfGaps(NamedTuple):
     more: int
 
 
+class GivenUp(NamedTuple):
+    """A batch that was given up: the number of its entities, and what they point to."""
+
+    batch: GivenUpBatch
+    entities: int
+    targets: list[str]
+    more: int
+
+
 async def listed(visit: PageContext) -> Reply:
     """Page of the last runs of a source."""
-    found = await detail.subject(visit)
+    found, database = await detail.subject(visit), visit.state.database
     return visit.page(
         "data-source-runs.html",
         subject=found,
-        runs=await runs.recent(visit.state.database, found.id, _MOST),
+        runs=await runs.recent(database, found.id, _MOST),
+        given_up=[_given_up(visit, one) for one in await given_up.listed(database, found.id)],
+        may_run=visit.may(SOURCE_RUN),
         bar=table_rows.bar,
         figures=table_rows.figures,
     )
+
+
+async def retry(visit: PageContext) -> Reply:
+    """Start a run of what was given up, and redirect to its page."""
+    found, state = await detail.subject(visit), visit.state
+    try:
+        run_id = await run_now.retry(
+            state.database,
+            state.registry,
+            found.id,
+            actor=visit.person.ref,
+            now=visit.now,
+            write=visit.writing(audit.of_run(found.id, None)),
+            tracer=state.tracer,
+        )
+    except ConflictError as error:
+        return visit.redirect(f"{found.path}/runs", error.message)
+    return visit.redirect(f"{found.path}/runs/{run_id}")
 
 
 async def begin(visit: PageContext) -> Reply:
@@ -118,6 +149,12 @@ async def _begun(visit: PageContext, source_id: str, entity: str) -> RunRecord:
     )
 
 
+def _given_up(visit: PageContext, batch: GivenUpBatch) -> GivenUp:
+    targets = targets_of(batch.work)
+    shown = list(targets)[:_MOST_PLACES] if visit.may(CATALOG_READ) else []
+    return GivenUp(batch, sum(map(len, targets.values())), shown, len(targets) - len(shown))
+
+
 def _is_stuck(run: RunRecord, elapsed: int) -> bool:
     is_waiting = run.finished_at is None and not (run.covered or run.failed)
     return is_waiting and elapsed >= _PATIENCE
@@ -143,5 +180,6 @@ def _row(kind: str, reason: str, same: list[CountedGap]) -> ReasonOfGaps:
 SOURCE_RUNS: Sequence[PageRoute] = (
     PageRoute("GET", _PATH, listed, (SOURCE_READ,)),
     PageRoute("POST", _PATH, begin, (SOURCE_RUN,)),
+    PageRoute("POST", "/data-sources/{id}/given-up", retry, (SOURCE_RUN,)),
     PageRoute("GET", f"{_PATH}/{{run}}", show, (SOURCE_READ,)),
 )

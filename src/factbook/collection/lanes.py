@@ -1,0 +1,173 @@
+"""Collection by any number of workers on PostgreSQL, among which DBOS distributes lanes.
+
+A lane is a place in the queue of a credential: as many batches of it are under way at a time, over
+all workers, as there are places. A lane works on its batches one after another, in our order; to
+DBOS it is one workflow. What has to be done stands in our rows alone, so that of a lane which is
+lost nothing has to be recovered: it is deleted, and handed on anew.
+
+Only processes that distribute import this module: DBOS takes a second and 40 MB.
+"""
+
+import asyncio
+import secrets
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any
+
+import structlog
+from dbos import DBOS, DBOSConfig, SetEnqueueOptions, SetWorkflowID
+
+from factbook.clock import MINUTE, SECOND
+from factbook.collection.collector import POLL_SECONDS, Collector
+from factbook.integrations.integration import Integration
+from factbook.scheduling import run_queue
+from factbook.scheduling.leadership import Leadership
+from factbook.scheduling.run_queue import Lane
+from factbook.storage import Database
+
+log = structlog.get_logger("factbook.collecting")
+
+_QUEUE = "factbook"
+# How often workers ask DBOS for lanes.
+_ASKED_SECONDS = 0.5
+_STOP_SECONDS = 2
+# What DBOS keeps of lanes that have ended.
+_KEPT = 10 * MINUTE
+_PRUNED = 1_000
+
+
+class LaneCollector(Collector):
+    """One of the workers; the one that leads also begins runs and hands their lanes on."""
+
+    def __init__(
+        self,
+        database: Database,
+        integrations: Sequence[Integration],
+        *arguments: Any,
+        leadership: Leadership,
+        url: str,
+        **options: Any,
+    ) -> None:
+        super().__init__(database, integrations, *arguments, **options)
+        self._leadership = leadership
+        self._url = url
+        self._started = self._stopping = False
+        self._pruned_at = 0
+
+    async def tick(self) -> None:
+        """Begin due runs, and hand on their lanes."""
+        await self._start()
+        await super().tick()
+
+    async def stand_by(self) -> None:
+        """Serve the lanes that come while another worker leads."""
+        await self._start()
+        await self._look()
+        await asyncio.sleep(POLL_SECONDS)
+
+    async def work(self) -> None:
+        """Hand on the lanes in which something waits, and take those of dead workers from them."""
+        await self.take()
+        await self._prune()
+        await asyncio.sleep(POLL_SECONDS)
+
+    async def take(self) -> int:
+        """Hand on each lane in which something waits, and which no worker has; their number."""
+        ready = await run_queue.lanes(self._database, list(self._integrations), self._clock())
+        known = await self._live() if ready else ()
+        new = [lane for lane in ready if _name(lane) not in known]
+        for lane in new:
+            with (
+                SetWorkflowID(f"{_name(lane)} {secrets.token_hex(8)}"),
+                SetEnqueueOptions(queue_partition_key=f"{lane.queue} {lane.place}"),
+            ):
+                await DBOS.enqueue_workflow_async(_QUEUE, self._workflow, *lane)
+        return len(new)
+
+    async def stop(self) -> None:
+        """Store finished work, leave the rest to others at once, and end DBOS."""
+        self._stopping = True
+        try:
+            await super().stop()
+        finally:
+            if self._started:
+                end = partial(DBOS.destroy, workflow_completion_timeout_sec=_STOP_SECONDS)
+                await asyncio.to_thread(end, destroy_registry=True)
+                # DBOS has put an executor of its own into the loop, and shut that down.
+                asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor())
+
+    async def _start(self) -> None:
+        if self._started:
+            return
+        DBOS(config=_config(self._url, self._holder))
+
+        @DBOS.workflow(name="lane")
+        async def lane(queue: str, places: int, place: int) -> None:
+            await self._serve(Lane(queue, places, place))
+
+        self._workflow = lane
+        # On the event loop, so that lanes run on it, beside the pools that belong to it.
+        DBOS.launch()
+        self._started = True
+        await DBOS.register_queue_async(
+            _QUEUE,
+            partition_concurrency=1,
+            worker_concurrency=self._slots,
+            polling_interval_sec=_ASKED_SECONDS,
+            on_conflict="always_update",
+        )
+
+    def _goes_on(self) -> bool:
+        # After a pause, as of a whole machine, others have taken over.
+        return not (self._stopping or self._leadership.lapsed)
+
+    async def _live(self) -> set[str]:
+        """The lanes that wait or that a live worker has; those of dead ones are deleted."""
+        found = await DBOS.list_workflows_async(
+            status=["ENQUEUED", "PENDING"], queue_name=_QUEUE, load_input=False, load_output=False
+        )
+        workers = await self._leadership.workers()
+        lost = [
+            one.workflow_id
+            for one in found
+            if one.status == "PENDING" and one.executor_id not in workers
+        ]
+        if lost:
+            log.warning("lanes.lost", lanes=len(lost))
+            await DBOS.delete_workflows_async(lost)
+        return {one.workflow_id.rpartition(" ")[0] for one in found if one.workflow_id not in lost}
+
+    async def _prune(self) -> None:
+        now = self._clock()
+        if 0 <= now - self._pruned_at < MINUTE:
+            return
+        self._pruned_at = now
+        ended = await DBOS.list_workflows_async(
+            status=["SUCCESS", "ERROR", "CANCELLED", "MAX_RECOVERY_ATTEMPTS_EXCEEDED"],
+            queue_name=_QUEUE,
+            completed_before=datetime.fromtimestamp((now - _KEPT) / SECOND, UTC).isoformat(),
+            limit=_PRUNED,
+            load_input=False,
+            load_output=False,
+        )
+        if ended:
+            await DBOS.delete_workflows_async([one.workflow_id for one in ended])
+
+
+def _name(lane: Lane) -> str:
+    return f"{lane.queue} {lane.place}/{lane.places}"
+
+
+def _config(url: str, holder: str) -> DBOSConfig:
+    return {
+        "name": "factbook",
+        "system_database_url": url,
+        # Workers of any release serve each other's lanes, which hold no code.
+        "application_version": "1",
+        "executor_id": holder,
+        "log_level": "WARNING",
+        "sys_db_pool_size": 4,
+        "use_listen_notify": False,
+    }
