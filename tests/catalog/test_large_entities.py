@@ -130,6 +130,33 @@ async def test_a_push_of_one_entity_rewrites_its_target_once_however_many_point_
     assert len(await catalog.relations(HUB)) == 52
 
 
+@pytest.mark.spec("limits.large-entities-are-linear")
+async def test_what_comes_and_goes_at_an_entity_with_many_relations_reads_none_that_stay(
+    catalog: Catalog,
+) -> None:
+    many = [component(f"source-{number:04}", dependsOn=[HUB]) for number in range(2_000)]
+    await catalog.replace(many)
+    await catalog.put(component("hub"))
+    assert len(await catalog.relations(HUB)) == 2_001
+    read = []
+    await catalog.put(component("another", dependsOn=[HUB], providesApis=["api:default/x"]))
+    read.append(catalog.write.read)
+    assert ("dependencyOf", "component:default/another") in await catalog.relations(HUB)
+    await catalog.put(component("another", dependencyOf=[HUB]))
+    read.append(catalog.write.read)
+    assert ("dependsOn", "component:default/another") in await catalog.relations(HUB)
+    await catalog.remove("component:default/another")
+    read.append(catalog.write.read)
+    await catalog.put(component("hub", dependsOn=["component:default/other"]))
+    read.append(catalog.write.read)
+    shown = await catalog.relations(HUB)
+    assert shown == sorted([*INCOMING, ("dependsOn", "component:default/other"), OWNED])
+    assert max(read) < 30
+
+
+INCOMING = [("dependencyOf", f"component:default/source-{number:04}") for number in range(2_000)]
+
+
 @pytest.mark.spec("limits.one-entity-blocks-nobody")
 async def test_no_call_of_the_database_takes_more_rows_than_a_piece(catalog: Catalog) -> None:
     wanted = targets(PIECE + 10_000)

@@ -102,7 +102,6 @@ class _Changes:
         self._set_id = set_id
         self._interned = Interned(transaction)
         self.rendering = Rendering(transaction, held)
-        self._touched = self.rendering.touched
         self.ids: dict[str, int] = {}
         self.uids: dict[str, str] = {}
 
@@ -115,10 +114,10 @@ class _Changes:
                 "SELECT ref, id, uid, ? FROM entities WHERE id IN LIST(?)",
                 (self._actor.now, ids),
             )
-            before = [(id_, Derived.of(ref, text)) for id_, ref, text in self._stored(ids)]
-            self._interned.delete((*row, id_) for id_, derived in before for row in derived.search)
-            edges = (edge for _, derived in before for edge in (*derived.edges, *derived.former))
-            self._touched |= {target for _, target in edges}
+            before = [(id_, ref, Derived.of(ref, text)) for id_, ref, text in self._stored(ids)]
+            self._interned.delete((*row, id_) for id_, _, had in before for row in had.search)
+            for _, ref, had in before:
+                self.rendering.note(ref, (*had.edges, *had.former))
             self._transaction.run("DELETE FROM relations WHERE source_id IN LIST(?)", (ids,))
             self._transaction.run("DELETE FROM entities WHERE id IN LIST(?)", (ids,))
 
@@ -160,6 +159,7 @@ class _Changes:
                 derived = Derived.of(item.ref, item.document)
                 search_rows += [(*row, id_) for row in derived.search]
                 edges += [(id_, *edge) for edge in derived.edges]
+                self.rendering.note(item.ref, derived.edges)
                 bits = compliance.with_relations(derived.compliance, derived.edges)
                 rows.append((
                     id_, uid, item.ref, *derived.ref, self._set_id, item.etag, self._actor.ref,
@@ -167,7 +167,6 @@ class _Changes:
                     item.problems,
                 ))  # fmt: skip
                 self.ids[item.ref], self.uids[item.ref] = id_, uid
-            self._touched |= {target for _, _, target in edges}
             self._transaction.insert("entities", _ENTITY_COLUMNS, rows)
             self._interned.insert(search_rows)
             self._insert_edges(edges)
@@ -194,7 +193,8 @@ class _Changes:
         come, gone = difference.edges_come, difference.edges_gone
         if not come and not gone:
             return
-        self._touched |= {ref, *(target for _, target in (*come, *gone))}
+        self.rendering.note(ref, (*come, *gone))
+        self.rendering.touched.add(ref)
         for piece in slices((id_, *edge) for edge in gone):
             self._transaction.delete("relations", _RELATION_COLUMNS, piece)
         self._insert_edges((id_, *edge) for edge in come)

@@ -1,17 +1,28 @@
 """Rendering of relations: both ends of an edge show it in their rows (0006).
 
+What shows very many relations is not rendered anew for a few that come or go: these are looked up
+and put in, or taken out.
+
 A write renders the entities of its own sets at any time, as their rows are its own. Those of other
 owners may get edges from other writes at the same moment: they are rendered last, under locks.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
 
 from factbook.catalog import compliance, relations
 from factbook.catalog.piecewise import ordered
+from factbook.catalog.relations import REVERSE, Relation
+from factbook.catalog.rendered_relations import RenderedRelations
 from factbook.catalog.store import locks
 from factbook.catalog.store.index_rows import portions
 from factbook.catalog.store.locks import WriteLocks
 from factbook.storage import Transaction
+
+# Characters of rendered relations: about a thousand of them.
+LARGE: Final = 64 * 1024
+# Edges that one write changes; with more, everything is rendered anew.
+_FEW = 1_000
 
 
 class Rendering:
@@ -21,6 +32,20 @@ class Rendering:
         self._transaction = transaction
         self._held = held
         self.touched: set[str] = set()
+        # The relations that may have come or gone, by what shows them; None: too many.
+        self._asked: dict[str, set[Relation]] | None = {}
+        self._noted = 0
+
+    def note(self, ref: str, edges: Iterable[Relation]) -> None:
+        """Render both ends of changed edges of an entity; its own end if its row is an old one."""
+        for type_, target in edges:
+            self.touched.add(target)
+            self._noted += 1
+            if self._noted > _FEW:
+                self._asked = None
+            elif self._asked is not None:
+                self._asked.setdefault(target, set()).add((REVERSE[type_], ref))
+                self._asked.setdefault(ref, set()).add((type_, target))
 
     def own(self) -> None:
         """Render those that no other write renders meanwhile."""
@@ -37,6 +62,9 @@ class Rendering:
         """
         self._held.meet(self._transaction, [*self.touched, *added])
         late = self._pointed_to(added)
+        for ref in late:
+            if self._asked is not None:
+                self._asked.pop(ref, None)
         if self._held.is_alone:
             self.touched.clear()  # what is left does not exist
         for portion in portions(ordered(self.touched | late)):
@@ -48,7 +76,7 @@ class Rendering:
     def _render(self, ids: dict[str, int]) -> None:
         self._transaction.many(
             "UPDATE entities SET relations = ?, compliance = ? WHERE id = ?",
-            list(_rendered(self._transaction, ids)),
+            list(_rendered(self._transaction, ids, self._asked or {})),
         )
 
     def _owned(self, refs: list[str]) -> dict[str, tuple[int, str]]:
@@ -73,17 +101,45 @@ class Rendering:
         return {ref for ref, source in rows if source not in sources}
 
 
-def _rendered(transaction: Transaction, ids: dict[str, int]) -> Iterator[tuple[str, int, int]]:
+def _rendered(
+    transaction: Transaction, ids: dict[str, int], asked: Mapping[str, set[Relation]]
+) -> Iterator[tuple[str, int, int]]:
     """(relations, compliance, id) of the entities whose relations differ from the stored ones."""
     if not ids:
         return
-    edges = _edges(transaction, ids)
-    for id_, bits, stored in transaction.all(
-        "SELECT id, compliance, relations FROM entities WHERE id IN LIST(?)", (list(ids.values()),)
-    ):
+    stored = transaction.all(
+        "SELECT ref, id, compliance, relations FROM entities WHERE id IN LIST(?)",
+        (list(ids.values()),),
+    )
+    rest = list[tuple[int, int, str]]()
+    for ref, id_, bits, text in stored:
+        if len(text) <= LARGE or ref not in asked:
+            rest.append((id_, bits, text))
+            continue
+        shown = RenderedRelations(text)
+        if shown.change(asked[ref], _there(transaction, ref, id_, asked[ref])):
+            yield shown.text, bits & ~compliance.RELATION_BITS | shown.compliance, id_
+    among = {id_ for id_, _, _ in rest}
+    edges = _edges(transaction, {ref: id_ for ref, id_ in ids.items() if id_ in among})
+    for id_, bits, text in rest:
         now = edges.get(id_, [])
-        if (text := relations.render(now)) != stored:
-            yield text, compliance.with_relations(bits, now), id_
+        if (written := relations.render(now)) != text:
+            yield written, compliance.with_relations(bits, now), id_
+
+
+def _there(
+    transaction: Transaction, ref: str, id_: int, asked: Iterable[Relation]
+) -> set[Relation]:
+    """Those of an entity's relations that it states itself, or the other side."""
+    by_type: dict[str, list[str]] = {}
+    for type_, target in asked:
+        by_type.setdefault(type_, []).append(target)
+    found = set[Relation]()
+    for type_, targets in by_type.items():
+        own = transaction.all(_OWN, (id_, type_, targets))
+        others = transaction.all(_OTHERS, (targets, REVERSE[type_], ref))
+        found |= {(type_, target) for (target,) in (*own, *others)}
+    return found
 
 
 def _edges(transaction: Transaction, ids: dict[str, int]) -> dict[int, list[relations.Relation]]:
@@ -101,3 +157,13 @@ def _edges(transaction: Transaction, ids: dict[str, int]) -> dict[int, list[rela
     ):
         edges.setdefault(ids[ref], []).append((relations.REVERSE[type_], source))
     return edges
+
+
+_OWN = """
+SELECT target_ref FROM relations WHERE source_id = ? AND type = ? AND target_ref IN LIST(?)
+"""
+
+_OTHERS = """
+SELECT s.ref FROM entities s JOIN relations r ON r.source_id = s.id
+WHERE s.ref IN LIST(?) AND r.type = ? AND r.target_ref = ?
+"""

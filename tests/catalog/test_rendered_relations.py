@@ -1,0 +1,30 @@
+"""A rendered list of relations that is changed equals one that is rendered anew."""
+
+import random
+
+import pytest
+
+from factbook.catalog import compliance, relations
+from factbook.catalog.rendered_relations import RenderedRelations
+
+NAMES = ("a", '"},{"type":"x', "b\\", "é☃", "},{", "\U0001f600", "\uffff", "\x7f", "a b")
+POOL = [
+    (type_, f"{kind}:default/{name}")
+    for type_ in ("ownedBy", "ownerOf", "partOf", "dependsOn")
+    for kind in ("group", "user", "component")
+    for name in NAMES
+]
+
+
+@pytest.mark.parametrize("seed", range(300))
+def test_whatever_comes_and_goes_the_text_is_that_of_all_relations(seed: int) -> None:
+    chance = random.Random(seed)
+    now = set(chance.sample(POOL, chance.randrange(12)))
+    shown = RenderedRelations(relations.render(now))
+    for _ in range(4):
+        asked = chance.sample(POOL, 5)
+        there = {relation for relation in asked if chance.random() < 0.5}
+        before, now = now, (now - set(asked)) | there
+        assert shown.change(asked, there) == (before != now)
+        assert shown.text == relations.render(now)
+        assert shown.compliance == compliance.of_relations(now)
