@@ -26,7 +26,7 @@ from factbook.api.openapi.parameters import (
     TOTAL_ITEMS,
 )
 from factbook.catalog import filters, predicates
-from factbook.catalog.store import entity_query
+from factbook.catalog.store import entity_query, totals
 from factbook.catalog.store.conditions import AllOf, Condition, Contains
 from factbook.catalog.store.documents import StoredEntity
 from factbook.catalog.store.entity_query import Query, ResultPage
@@ -165,7 +165,7 @@ async def _total(
     # The last page tells how many there are, unless it begins behind them all.
     if not found.after and (found.items or not asked.offset):
         return asked.offset + len(found.items)
-    return await entity_query.total(database, condition)
+    return await totals.exact(database, condition)
 
 
 def _page_info(asked: _QueryRequest, found: ResultPage[StoredEntity]) -> PageInfo:

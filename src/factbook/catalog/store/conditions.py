@@ -149,6 +149,16 @@ def only_key(condition: "Condition") -> str | None:
     return None
 
 
+def required_kind(condition: "Condition") -> str | None:
+    """The kind required by a condition, if there is one."""
+    match condition:
+        case AllOf(parts=parts):
+            return next((kind for part in parts if (kind := required_kind(part))), None)
+        case Has("kind", [kind]):
+            return kind
+    return None
+
+
 Condition: TypeAlias = (
     AllOf | AnyOf | Not | Apart | Has | HasPrefix | Related | Contains | CustomCondition
 )

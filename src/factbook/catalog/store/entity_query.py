@@ -4,9 +4,15 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from factbook.catalog.store import overview
 from factbook.catalog.store.conditions import COLUMNS as KEY_COLUMNS
-from factbook.catalog.store.conditions import EVERYTHING, SQL, AllOf, Condition, Has, only_key
+from factbook.catalog.store.conditions import (
+    EVERYTHING,
+    SQL,
+    Condition,
+    Has,
+    only_key,
+    required_kind,
+)
 from factbook.catalog.store.documents import COLUMNS, RENDERED, StoredEntity
 from factbook.catalog.store.selectivity import frequent
 from factbook.catalog.store.sort_order import Place, SortField, SortOrder
@@ -94,7 +100,7 @@ class Query:
         """The statement for the page among the first `window` entities, tested by `met` alone."""
         assert self.limit is not None
         order = self._order
-        kind = _kind(self.condition)
+        kind = required_kind(self.condition)
         where, parameters = self._ranged(Has("kind", [kind]) if kind else EVERYTHING)
         where, parameters = self._placed(order, where, parameters)
         sql, values = met.sql()
@@ -121,7 +127,7 @@ class Query:
         kinds.
         """
         where, parameters = condition.sql()
-        kind = None if self.order else _kind(condition)
+        kind = None if self.order else required_kind(condition)
         if kind is None:
             return where, parameters
         bounds = {">=": f"{kind}:", "<": f"{kind};"}
@@ -154,16 +160,6 @@ class Query:
             "FROM found JOIN entities e ON e.id = found.id",
             values,
         )
-
-
-def _kind(condition: Condition) -> str | None:
-    """The kind required by a condition, if there is one."""
-    match condition:
-        case AllOf(parts=parts):
-            return next((kind for part in parts if (kind := _kind(part))), None)
-        case Has("kind", [kind]):
-            return kind
-    return None
 
 
 class ResultPage(NamedTuple, Generic[T]):
@@ -246,19 +242,3 @@ def stream_text(database: Database, query: Query) -> AsyncIterator[bytes]:
     """The same as rendered JSON, each entity preceded by a comma, in chunks."""
     assert query.limit is None
     return database.text(*query.sql(RENDERED))
-
-
-async def total(database: Database, condition: Condition) -> int:
-    """Count the entities that meet the condition."""
-    key = only_key(condition)
-    if key in ("", "kind"):
-        kinds, kind = await overview.by_kind(database), _kind(condition)
-        return sum(kinds.values()) if kind is None else kinds.get(kind, 0)
-    if key is None and (found := await frequent(database, condition)):
-        condition = found.apart
-    where, parameters = condition.sql()
-    # The entries of one value stand side by side in an index: they are counted in no time.
-    ask = database.search if key is None else database.all
-    rows = await ask(f"SELECT count(*) FROM entities e WHERE {where}", parameters)
-    count: int = rows[0][0]
-    return count
