@@ -88,6 +88,25 @@ def test_a_search_can_be_ordered_and_limited(factbook: Command, server: FakeServ
     assert len(server.requests) == 1
 
 
+@pytest.mark.parametrize(
+    ("arguments", "asked", "total", "told"),
+    [
+        ([], "bounded", 9, "1 of 9 entities\n"),
+        ([], "bounded", 10_001, "1 of more than 10,000 entities; --exact counts them\n"),
+        ([], "bounded", 12_345, "1 of 12,345 entities\n"),
+        (["--exact"], "include", 10_001, "1 of 10,001 entities\n"),
+    ],
+)
+def test_a_large_number_of_others_is_counted_on_demand(
+    factbook: Command, server: FakeServer, arguments: list[str], asked: str, total: int, told: str
+) -> None:
+    server.on("GET", ENTITIES, [component("a")])
+    server.on("GET", QUERY, page("a") | {"totalItems": total})
+    answer = factbook("entities", "--filter", "kind=api", "--limit", "1", *arguments)
+    assert (answer.exit_code, answer.stderr) == (0, told)
+    assert server.last.url.params["totalItems"] == asked
+
+
 @pytest.mark.parametrize("order", ["metadata.name", "up:metadata.name", "asc:"])
 def test_a_search_in_no_known_order_is_wrong_usage(
     factbook: Command, server: FakeServer, order: str

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 _SHOWN_FIELDS = ["kind", "metadata", "spec.type", "spec.owner"]
 _SEARCHED_FIELDS = ["metadata.name", "metadata.title"]
 _PAGE_SIZE = 500
+# A server asked for a bounded total says one more for any larger number.
+_BOUND = 10_000
 
 Filter = Annotated[
     list[str] | None,
@@ -41,6 +43,9 @@ def entities(
         list[str] | None, typer.Option(help="asc: or desc: and a field, e.g. asc:metadata.name.")
     ] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Show at most this many.")] = None,
+    exact: Annotated[
+        bool, typer.Option("--exact", help="Count those that --limit leaves out above 10,000, too.")
+    ] = False,
     server: Server = DEFAULT_SERVER,
     token: Token = None,
     as_json: Json = False,
@@ -62,15 +67,14 @@ def entities(
         else:
             each = _search(client, search, chosen, ordered, fields)
         found = list(islice(each, limit))
-        total = None if as_json else _total(client, len(found), limit, search, chosen)
+        total = None if as_json else _total(client, len(found), limit, search, chosen, exact=exact)
         if not found or len(chosen) > 1:  # else some entity has each field
             note_unknown(client, of_filters(chosen))
     if as_json:
         print_json(found)
         return
     print_table(["Entity", "Type", "Owner", "Set"], map(_entity_row, found))
-    shown = f"{len(found):,} of {total:,}" if total != len(found) else f"{total:,}"
-    note(f"{shown} {'entity' if total == 1 else 'entities'}")
+    note(_shown(len(found), total))
 
 
 def facets(
@@ -160,13 +164,32 @@ def call(
 
 
 def _total(
-    client: "Client", shown: int, limit: int | None, search: str | None, filters: Sequence[str]
-) -> int:
-    """Total number of entities, including those beyond the limit."""
+    client: "Client",
+    shown: int,
+    limit: int | None,
+    search: str | None,
+    filters: Sequence[str],
+    *,
+    exact: bool,
+) -> int | None:
+    """Total number of entities, including those beyond the limit; None above the bound."""
     if limit is None or shown < limit:
         return shown
     text = None if search is None else (search, _SEARCHED_FIELDS)
-    return client.query(full_text=text, filters=filters, fields=["kind"], limit=1).total_items
+    exact = exact or limit >= _BOUND
+    totals: Literal["include", "bounded"] = "include" if exact else "bounded"
+    page = client.query(
+        full_text=text, filters=filters, fields=["kind"], limit=1, total_items=totals
+    )
+    return None if not exact and page.total_items == _BOUND + 1 else page.total_items
+
+
+def _shown(shown: int, total: int | None) -> str:
+    """Number of entities shown, of how many."""
+    if total is None:
+        return f"{shown:,} of more than {_BOUND:,} entities; --exact counts them"
+    count = f"{shown:,} of {total:,}" if total != shown else f"{total:,}"
+    return f"{count} {'entity' if total == 1 else 'entities'}"
 
 
 def _search(

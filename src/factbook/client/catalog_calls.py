@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import parse_qsl, urlsplit
 
 import httpx2
@@ -110,13 +110,16 @@ def query(
     limit: int | None = None,
     offset: int | None = None,
     cursor: str | None = None,
+    total_items: Literal["include", "exclude", "bounded"] | None = None,
 ) -> Call[EntityPage]:
     """A page of the entities that fit, with their number and the cursors of its neighbours.
 
     `filters` and `fields` are as for `entities`; `predicate` says more than `filters` can and is
     given instead of it. `order` has fields with `"asc"` or `"desc"`; `full_text` is a text and the
     fields that have to contain it. `cursor` is one of another page, and repeats what that one asked
-    for except `limit` and `fields`. Raises ValueError for `filters` beside `predicate`.
+    for except `limit` and `fields`. `total_items` is `"exclude"` for no total, or `"bounded"` for
+    one that may be 10,001 for any larger number. Raises ValueError for `filters` beside
+    `predicate`.
     """
     path = f"{_CATALOG}/entities/by-query"
     term, within = full_text if full_text else (None, ())
@@ -131,6 +134,7 @@ def query(
             "limit": limit,
             "offset": offset,
             "cursor": cursor,
+            "totalItems": total_items,
         }
         given = {name: value for name, value in body.items() if value not in (None, [])}
         return send("POST", path, EntityPage, given)
@@ -145,6 +149,7 @@ def query(
         limit=limit,
         offset=offset,
         cursor=cursor,
+        totalItems=total_items,
     )
 
 

@@ -53,7 +53,7 @@ class ByQuery(Struct, forbid_unknown_fields=True, rename="camel"):
     order_by: Annotated[list[OrderBy], Meta(max_length=MOST_ORDERS)] = []
     full_text_filter: FullTextFilter = FullTextFilter()
     fields: list[FieldPath] = []
-    total_items: Literal["include", "exclude"] = "include"
+    total_items: Literal["include", "exclude", "bounded"] = "include"
     cursor: Annotated[str, patterns.of(None, "query-cursor")] | UnsetType = UNSET
 
 
@@ -63,7 +63,7 @@ class _QueryRequest(Struct):
     question: QueryCursor
     limit: int
     offset: int = 0
-    counts: bool = True
+    totals: str = "include"
     continued: bool = False
 
 
@@ -84,7 +84,7 @@ async def get_by_query(request: Request, state: HandlerContext) -> JsonReply[Ent
         question,
         _LIMIT if limit is None else limit,
         OFFSET.of(request) or 0,
-        TOTAL_ITEMS.of(request) != "exclude",
+        TOTAL_ITEMS.of(request) or "include",
     )
     return await _answer(state, _continued(asked, CURSOR_TEXT.of(request)), projection)
 
@@ -103,7 +103,7 @@ async def post_by_query(request: Request, state: HandlerContext) -> JsonReply[En
         query={} if body.query is UNSET else body.query,
         full_text_filter=body.full_text_filter,
     )
-    asked = _QueryRequest(question, body.limit, body.offset, body.total_items != "exclude")
+    asked = _QueryRequest(question, body.limit, body.offset, body.total_items)
     cursor = None if body.cursor is UNSET else body.cursor
     return await _answer(state, _continued(asked, cursor), projection)
 
@@ -160,12 +160,13 @@ def _condition(question: QueryCursor) -> Condition:
 async def _total(
     database: Database, asked: _QueryRequest, condition: Condition, found: ResultPage[StoredEntity]
 ) -> int:
-    if not asked.counts:
+    if asked.totals == "exclude":
         return 0
     # The last page tells how many there are, unless it begins behind them all.
     if not found.after and (found.items or not asked.offset):
         return asked.offset + len(found.items)
-    return await totals.exact(database, condition)
+    count = totals.bounded if asked.totals == "bounded" else totals.exact
+    return await count(database, condition)
 
 
 def _page_info(asked: _QueryRequest, found: ResultPage[StoredEntity]) -> PageInfo:

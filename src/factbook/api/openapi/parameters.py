@@ -83,8 +83,9 @@ CURSOR_TEXT: Final = Text(
 )
 TOTAL_ITEMS: Final = Choice(
     name="totalItems",
-    description="`exclude` does not count; `totalItems` is then 0.",
-    words=("include", "exclude"),
+    description="`exclude` does not count; `totalItems` is then 0. `bounded` may stop counting "
+    "above 10,000; `totalItems` is then 10,001.",
+    words=("include", "exclude", "bounded"),
 )
 TEXT_TERM: Final = Text(
     name="fullTextFilterTerm",

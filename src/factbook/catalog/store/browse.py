@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
-from factbook.catalog.store import entity_query, overview
+from factbook.catalog.store import entity_query, overview, totals
 from factbook.catalog.store.conditions import (
     SQL,
     AllOf,
@@ -115,10 +115,21 @@ class EntityRow(NamedTuple):
 
 
 class BrowseResult(NamedTuple):
-    """A page, and the number of entities of each kind under the rest of the filter."""
+    """A page, and the numbers of entities of each kind under the rest of the filter.
+
+    Where `bounded`, they are not counted: `kinds` are those of the catalog, and `total`, the number
+    under the whole filter, may be `totals.MORE`.
+    """
 
     page: ResultPage[EntityRow]
-    kinds: list["FilterChoice"]
+    kinds: Mapping[str, int]
+    total: int
+    bounded: bool = False
+
+    @property
+    def everywhere(self) -> int:
+        """The number of entities of all kinds."""
+        return sum(self.kinds.values())
 
 
 async def find(
@@ -129,20 +140,37 @@ async def find(
     place: Place | None = None,
     *,
     backward: bool = False,
+    exact: bool = False,
 ) -> BrowseResult:
-    """Up to `limit` entities after a position, or with `backward` before it."""
+    """Up to `limit` entities after a position, or with `backward` before it.
+
+    Unless `exact`, numbers of a filter that more than `totals.BOUND` entities meet are not counted.
+    """
     query = replace(_ORDERS[order], limit=limit, after=place, backward=backward)
-    if wanted.is_quick:
-        query = replace(query, condition=wanted.condition(order))
-        page = await entity_query.page_of(database, query, ", ".join(_COLUMNS), EntityRow)
-        kinds = await overview.kinds(database)
-    else:
-        query = replace(query, condition=replace(wanted, kind="").condition(order))
+    if not wanted.is_quick:
+        most = None if exact else totals.MORE
+        among = replace(query, condition=replace(wanted, kind="").condition(order))
         page, counted = await entity_query.page_and_kinds(
-            database, query, wanted.kind, _COLUMNS, EntityRow
+            database, among, wanted.kind, _COLUMNS, EntityRow, most
         )
-        kinds = dict(sorted(counted.items(), key=lambda kind: (-kind[1], kind[0])))
-    return BrowseResult(page, [FilterChoice(*kind) for kind in kinds.items()])
+        if exact or sum(counted.values()) < totals.MORE:
+            return BrowseResult(page, _most_first(counted), _of_kind(counted, wanted.kind))
+    condition = wanted.condition(order)
+    query = replace(query, condition=condition)
+    page = await entity_query.page_of(database, query, ", ".join(_COLUMNS), EntityRow)
+    kinds = await overview.kinds(database)
+    if wanted.is_quick:
+        return BrowseResult(page, kinds, _of_kind(kinds, wanted.kind))
+    total = await totals.bounded(database, condition) if wanted.kind else totals.MORE
+    return BrowseResult(page, kinds, total, bounded=True)
+
+
+def _most_first(kinds: Mapping[str, int]) -> Mapping[str, int]:
+    return dict(sorted(kinds.items(), key=lambda kind: (-kind[1], kind[0])))
+
+
+def _of_kind(kinds: Mapping[str, int], kind: str) -> int:
+    return kinds.get(kind, 0) if kind else sum(kinds.values())
 
 
 def is_place(place: Sequence[object], order: Order) -> bool:

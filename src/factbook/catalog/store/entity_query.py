@@ -72,11 +72,11 @@ class Query:
         found, selected, named = self._found(order, columns, sources)
         return f"WITH {found} {selected}{order.by(named)}", parameters
 
-    def kinds_sql(self, kind: str, columns: Sequence[str]) -> SQL:
+    def kinds_sql(self, kind: str, columns: Sequence[str], most: int | None) -> SQL:
         """The statement for the page of a kind, or with "" of any, and the numbers by kind.
 
-        The search for both is one. A row ends in NULL, or begins with a kind and ends in its
-        number. The order is by columns of our own.
+        The search for both is one, and ends with `most` entities. A row ends in NULL, or begins
+        with a kind and ends in its number. The order is by columns of our own.
         """
         order = self._order
         where, parameters = self.condition.sql()
@@ -87,6 +87,8 @@ class Query:
         found, selected, values = self._found(
             order, ", ".join(columns), f"matching e WHERE {of_kind}", "NULL"
         )
+        if most is not None:
+            where += f" LIMIT {most}"
         empty = "NULL, " * (len(columns) - 1 + len(values))
         places = [str(len(columns) + place) for place, _ in enumerate(values, 1)]
         return (
@@ -187,10 +189,19 @@ async def page_of(
 
 
 async def page_and_kinds(
-    database: Database, query: Query, kind: str, columns: Sequence[str], item: Callable[..., T]
+    database: Database,
+    query: Query,
+    kind: str,
+    columns: Sequence[str],
+    item: Callable[..., T],
+    most: int | None = None,
 ) -> tuple[ResultPage[T], dict[str, int]]:
-    """Up to `query.limit` entities of a kind, or with "" of any, and the numbers by kind."""
-    rows = await database.search(*_with_next(query).kinds_sql(kind, columns))
+    """Up to `query.limit` entities of a kind, or with "" of any, and the numbers by kind.
+
+    Only `most` of the matching entities are looked at, in no order: if the numbers add up to that,
+    neither they nor the page tell of all.
+    """
+    rows = await database.search(*_with_next(query).kinds_sql(kind, columns, most))
     found = [row[:-1] for row in rows if row[-1] is None]
     return _paged(query, found, item), {row[0]: row[-1] for row in rows if row[-1] is not None}
 

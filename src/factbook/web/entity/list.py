@@ -11,8 +11,8 @@ import msgspec
 
 from factbook.auth.permissions import CATALOG_READ
 from factbook.catalog import ref as refs
-from factbook.catalog.store import browse
-from factbook.catalog.store.browse import EntityRow, Filter, FilterChoice, Order
+from factbook.catalog.store import browse, totals
+from factbook.catalog.store.browse import BrowseResult, EntityRow, Filter, FilterChoice, Order
 from factbook.catalog.store.entity_query import ResultPage
 from factbook.catalog.store.sort_order import Place
 from factbook.clock import SECOND
@@ -28,6 +28,7 @@ _CHOICES = 100
 _CHOICES_KEPT = 30 * SECOND
 _LONGEST = 300  # characters of what is looked for; no value that the index has is longer
 _LONGEST_PLACE = 4_000  # characters of a position in an address
+_EXACT = "exact"
 _TAGS = 4  # of an entity in the list
 
 _ORDERS = (("name", "By name"), ("kind", "By kind"), ("updated", "Last changed first"))
@@ -44,16 +45,19 @@ class CatalogQuery:
     tag: str = ""
     set: str = ""
     order: str = ""
+    count: str = ""
 
     @classmethod
     def of(cls, visit: PageContext) -> "CatalogQuery":
-        """Parameters in the query of a request; raises InputError for an unknown order."""
+        """Parameters in the query of a request; raises InputError for unknown words."""
         # No entity has the character NUL, and PostgreSQL takes no text that does.
         found = {
             name: visit.query(name).replace("\0", "")[:_LONGEST] for name in cls.__annotations__
         }
         if found["order"] not in ("", *browse.ORDERS):
             raise InputError(f"The order is one of {', '.join(browse.ORDERS)}.")
+        if found["count"] not in ("", _EXACT):
+            raise InputError(f"The count is {_EXACT}, or left out.")
         return cls(**found)
 
     @property
@@ -107,24 +111,23 @@ async def show(visit: PageContext) -> Reply:
         wanted, owner_problem = None, "That is no name or reference of an owner."
     choices = _choices(visit)
     if wanted is None:
-        found, kinds = ResultPage[EntityRow]([], [], False, False), list[FilterChoice]()
+        found = BrowseResult(ResultPage([], [], False, False), {}, 0)
         namespaces, owners, tags, sets = await choices
     else:
-        (found, kinds), (namespaces, owners, tags, sets) = await asyncio.gather(
-            browse.find(visit.state.database, wanted, order, _ITEMS, place, backward=backward),
-            choices,
+        exact = asked.count == _EXACT
+        listed = browse.find(
+            visit.state.database, wanted, order, _ITEMS, place, backward=backward, exact=exact
         )
-    before, after = _beside(found.places, order, found.before, found.after)
+        found, (namespaces, owners, tags, sets) = await asyncio.gather(listed, choices)
+    before, after = _beside(found.page.places, order, found.page.before, found.page.after)
     return visit.page(
         "catalog.html",
         asked=asked,
-        rows=(rows := [_row(each) for each in found.items]),
+        rows=(rows := [_row(each) for each in found.page.items]),
         row_kinds=sorted({row.kind for row in rows}),
-        kinds=kinds,
-        total=sum(kind.entities for kind in kinds if kind.value == asked.kind.lower())
-        if asked.kind
-        else sum(kind.entities for kind in kinds),
-        everywhere=sum(kind.entities for kind in kinds),
+        found=found,
+        bound=totals.BOUND,
+        exactly=asked.address(count=_EXACT),
         namespaces=_options(namespaces, asked.namespace, "Any namespace"),
         owners=owners,
         owner_problem=owner_problem,

@@ -1,0 +1,43 @@
+"""The catalog's page where more entities match than are counted unasked."""
+
+import re
+
+from tests.service import Service, component, resource
+from tests.web.visiting import signed_in, words
+
+LAST = 10_001
+
+
+async def test_above_a_bound_matches_are_counted_on_demand(service: Service) -> None:
+    visitor = await signed_in(service)
+    items = [component(f"pay-{number:05}") for number in range(LAST)]
+    pushed = await service.push("all", *items, resource("pay-table"), resource("other"))
+    assert pushed.status_code == 200
+    everything = await visitor.text("/catalog")
+    assert "10,003 entities" in words(everything)
+    page = await visitor.text("/catalog", q="pay")
+    assert "More than 10,000 entities found · Count exactly" in words(page)
+    assert "40 entities of more than 10,000" in words(page)
+    assert "All Component Resource" in words(page)
+    few = await visitor.text("/catalog", q="pay", kind="resource")
+    assert "1 entity found" in words(few)
+    many = await visitor.text("/catalog", q="pay", kind="component")
+    assert "More than 10,000 entities found" in words(many)
+    link = re.search(r'href="([^"]+)">Count exactly', page)
+    assert link is not None
+    counted = await visitor.text(link[1].replace("&amp;", "&"))
+    assert "10,002 entities found" in words(counted)
+    assert "All 10,002 Component 10,001 Resource 1" in words(counted)
+    assert "40 entities of 10,002" in words(counted)
+    for order in ("name", "kind", "updated"):
+        pages = [await visitor.text("/catalog", q="pay", order=order, count=count)
+                 for count in ("", "exact")]  # fmt: skip
+        one, other = (re.findall(r'<th scope="row">.*?</th>', page, re.S) for page in pages)
+        assert one == other
+        assert len(one) == 40
+
+
+async def test_an_unknown_way_of_counting_is_refused(service: Service) -> None:
+    visitor = await signed_in(service)
+    page = await visitor.text("/catalog?count=roughly", 400)
+    assert "This did not work" in page
