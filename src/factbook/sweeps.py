@@ -7,7 +7,7 @@ import structlog
 
 from factbook.audit import trail
 from factbook.auth import invitations, sessions
-from factbook.catalog.store import search_keys, stored_sets
+from factbook.catalog.store import search_keys, stored_sets, trigrams
 from factbook.clock import DAY, Throttle
 from factbook.datasources import catalog_samples, memory
 from factbook.events import store as events
@@ -114,6 +114,11 @@ async def sweep_events(database: Database, before: int, pace: Throttle) -> int:
     return gone
 
 
+async def _build_trigrams(given: Round) -> None:
+    if built := await trigrams.build(given.database):
+        log.info("worker.built", indexes=built)
+
+
 async def _sample_catalog(given: Round) -> None:
     await catalog_samples.sample_catalog(given.database, given.sources, given.now)
 
@@ -128,4 +133,4 @@ SWEEPS: Mapping[str, Part] = {
     "memories": _sweep_memories,
     "events": _sweep_events,
 }
-PARTS: Mapping[str, Part] = {**SWEEPS, "samples": _sample_catalog}
+PARTS: Mapping[str, Part] = {**SWEEPS, "trigrams": _build_trigrams, "samples": _sample_catalog}

@@ -26,7 +26,7 @@ from factbook.api.openapi.parameters import (
     TOTAL_ITEMS,
 )
 from factbook.catalog import filters, predicates
-from factbook.catalog.store import entity_query, totals
+from factbook.catalog.store import entity_query, totals, trigrams
 from factbook.catalog.store.conditions import AllOf, Condition, Contains
 from factbook.catalog.store.documents import StoredEntity
 from factbook.catalog.store.entity_query import Query, ResultPage
@@ -122,7 +122,7 @@ async def _answer(
     state: HandlerContext, asked: _QueryRequest, projection: Projection
 ) -> JsonReply[EntityPage]:
     question = asked.question
-    condition = _condition(question)
+    condition = await trigrams.looked_up(state.database, _condition(question))
     query = Query(
         condition,
         [SortField(item.field, item.order == "desc") for item in question.order_fields],

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
-from factbook.catalog.store import entity_query, overview, totals
+from factbook.catalog.store import entity_query, overview, totals, trigrams
 from factbook.catalog.store.conditions import (
     SQL,
     AllOf,
@@ -149,7 +149,8 @@ async def find(
     query = replace(_ORDERS[order], limit=limit, after=place, backward=backward)
     if not wanted.is_quick:
         most = None if exact else totals.MORE
-        among = replace(query, condition=replace(wanted, kind="").condition(order))
+        condition = await trigrams.looked_up(database, replace(wanted, kind="").condition(order))
+        among = replace(query, condition=condition)
         page, counted = await entity_query.page_and_kinds(
             database, among, wanted.kind, _COLUMNS, EntityRow, most
         )
