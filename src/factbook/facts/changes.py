@@ -32,7 +32,12 @@ class Before(NamedTuple):
 
 
 def before(transaction: Transaction, source_id: str, entity_ids: list[int]) -> dict[int, Before]:
-    """The stored facts of one source about the entities, locked until the transaction ends."""
+    """The stored facts of one source about the entities.
+
+    Until the transaction ends no other one reads them to write facts of the source.
+    """
+    # Not the rows: a cluster has them on several machines, and locks them on one at a time.
+    transaction.lock(f"facts of {source_id}")
     rows = transaction.all(_STORED, (source_id, entity_ids)) if entity_ids else []
     return {entity_id: Before(*row) for entity_id, *row in rows}
 
@@ -97,8 +102,7 @@ def _same(one: Any, other: Any) -> bool:
 _members = msgspec.json.Decoder(dict[str, Any]).decode
 _json = msgspec.json.encode
 
-# In one order everywhere, or two that write the same rows could wait for each other.
 _STORED = """
 SELECT entity_id, facts, reasons, version, written_at, kept FROM facts_latest
-WHERE source_id = ? AND entity_id IN LIST(?) ORDER BY entity_id FOR UPDATE
+WHERE source_id = ? AND entity_id IN LIST(?)
 """

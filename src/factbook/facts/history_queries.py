@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from factbook.facts.merge import reason_of
-from factbook.storage import Database
+from factbook.storage import Database, Row
 
 # Rows of history that one page of changes looks at.
 SCANNED: Final = 2_000
@@ -66,11 +66,7 @@ async def changes_page(
     A row is compared with the preceding row of the same source and entity; the first row is not a
     change. A page scans at most `SCANNED` rows, so it may hold fewer changes.
     """
-    place = after or ChangePosition(since, "", -1)
-    scan, parameters = _scan(source_id, place)
-    of_kind, kinds = ("", ()) if kind is None else (" AND e.kind = ?", (kind,))
-    sql = _CHANGED.replace("{scan}", scan).replace("{kind}", of_kind)
-    rows = await database.search(sql, (*parameters, *kinds))
+    rows = await _examined(database, source_id, kind, after or ChangePosition(since, "", -1))
     changed = [row for row in rows if row[3] is not None]
     found = [await _change(database, *row) for row in changed[:limit]]
     if len(changed) > limit:
@@ -80,10 +76,22 @@ async def changes_page(
     return FactChangePage([change for change in found if change.facts], more)
 
 
-def _scan(source_id: str | None, place: ChangePosition) -> tuple[str, tuple[Any, ...]]:
-    if source_id is None:
-        return _SCAN_ALL, (*place, SCANNED)
-    return _SCAN_ONE, (source_id, place.written_at, place.entity_id, SCANNED)
+async def _examined(
+    database: Database, source_id: str | None, kind: str | None, place: ChangePosition
+) -> list[Row]:
+    """The rows that a page scans: key, reference if it says something new, and version."""
+    scan = _SCAN_ALL if source_id is None else _SCAN_ONE
+    keys = await database.search(scan.start, (*_key(source_id, place), SCANNED))
+    if not keys:
+        return []
+    of_kind, kinds = ("", ()) if kind is None else (" AND e.kind = ?", (kind,))
+    sql = _CHANGED.replace("{range}", scan.range).replace("{kind}", of_kind)
+    last = ChangePosition(*keys[-1])
+    return await database.search(sql, (*_key(source_id, place), *_key(source_id, last), *kinds))
+
+
+def _key(source_id: str | None, place: ChangePosition) -> tuple[Any, ...]:
+    return place if source_id is None else (source_id, place.written_at, place.entity_id)
 
 
 async def _change(
@@ -126,28 +134,46 @@ def _same(one: object, other: object) -> bool:
     return msgspec.json.encode(one) == msgspec.json.encode(other)
 
 
-_SCAN = """
-SELECT written_at, source_id, entity_id, facts, reasons, version FROM facts_history
-"""
+class _Scan(NamedTuple):
+    """SQL of a scan: its `start`, which finds keys up to a limit, and the `range` between two."""
 
-_SCAN_ALL = f"""{_SCAN} WHERE (written_at, source_id, entity_id) > (?, ?, ?)
-ORDER BY written_at, source_id, entity_id LIMIT ?
-"""
+    start: str
+    range: str
 
-_SCAN_ONE = f"""{_SCAN} WHERE source_id = ? AND (written_at, entity_id) > (?, ?)
-ORDER BY written_at, entity_id LIMIT ?
-"""
 
-# Of every row that was looked at its key; of those that say something new the reference, too.
+_SCAN_ALL = _Scan(
+    """
+    SELECT written_at, source_id, entity_id FROM facts_history
+    WHERE (written_at, source_id, entity_id) > (?, ?, ?)
+    ORDER BY written_at, source_id, entity_id LIMIT ?
+    """,
+    """(h.written_at, h.source_id, h.entity_id) > (?, ?, ?)
+        AND (h.written_at, h.source_id, h.entity_id) <= (?, ?, ?)""",
+)
+
+_SCAN_ONE = _Scan(
+    """
+    SELECT written_at, source_id, entity_id FROM facts_history
+    WHERE source_id = ? AND (written_at, entity_id) > (?, ?)
+    ORDER BY written_at, entity_id LIMIT ?
+    """,
+    """h.source_id = ? AND (h.written_at, h.entity_id) > (?, ?)
+        AND h.source_id = ? AND (h.written_at, h.entity_id) <= (?, ?)""",
+)
+
+# Bounded by a key and not by LIMIT, so that a cluster that keeps each entity in one place compares
+# the rows there.
 _CHANGED = """
 SELECT s.written_at, s.source_id, s.entity_id, CASE WHEN e.ref IS NULL THEN NULL
-    WHEN s.facts || s.reasons <> COALESCE((
+    WHEN s.said <> COALESCE(s.said_before, s.said) THEN e.ref END, s.version
+FROM (
+    SELECT h.written_at, h.source_id, h.entity_id, h.version, h.facts || h.reasons AS said, (
         SELECT b.facts || b.reasons FROM facts_history b
-        WHERE b.source_id = s.source_id AND b.entity_id = s.entity_id
-            AND b.written_at < s.written_at
+        WHERE b.source_id = h.source_id AND b.entity_id = h.entity_id
+            AND b.written_at < h.written_at
         ORDER BY b.written_at DESC LIMIT 1
-    ), s.facts || s.reasons) THEN e.ref END, s.version
-FROM ({scan}) s LEFT JOIN entities e ON e.id = s.entity_id{kind}
+    ) AS said_before FROM facts_history h WHERE {range}
+) s LEFT JOIN entities e ON e.id = s.entity_id{kind}
 ORDER BY s.written_at, s.source_id, s.entity_id
 """
 

@@ -15,6 +15,8 @@ from factbook.storage import Database
 SCANNED: Final = 5_000
 # To count all of many takes PostgreSQL long.
 COUNTED: Final = 10_000
+# Sources that one statement asks about.
+_AT_ONCE: Final = 100
 
 
 class EntityFailure(NamedTuple):
@@ -38,9 +40,12 @@ class Failures(NamedTuple):
 
 async def last_written(database: Database, source_ids: Iterable[str]) -> dict[str, int]:
     """The time of the latest values of each of these custom sources that has any."""
-    ids = list(source_ids)
-    rows = await database.all(_LAST_WRITTEN, (ids,)) if ids else []
-    return {source_id: at for source_id, at in rows if at is not None}
+    ids, found = list(source_ids), dict[str, int]()
+    for start in range(0, len(ids), _AT_ONCE):
+        some = ids[start : start + _AT_ONCE]
+        rows = await database.all(_last_written(len(some)), some)
+        found |= {some[number]: at for number, at in rows if at is not None}
+    return found
 
 
 async def stored(database: Database, source_id: str) -> int:
@@ -89,17 +94,13 @@ def _read(reasons: str) -> dict[str, str]:
     return found
 
 
-# From source to source by the index.
-_LAST_WRITTEN = """
-WITH RECURSIVE sources (id) AS (
-    SELECT MIN(source_id) FROM facts_history
-    UNION ALL
-    SELECT (SELECT MIN(h.source_id) FROM facts_history h WHERE h.source_id > s.id) FROM sources s
-    WHERE s.id IS NOT NULL
-)
-SELECT s.id, (SELECT MAX(h.written_at) FROM facts_history h WHERE h.source_id = s.id)
-FROM sources s WHERE s.id IN LIST(?)
-"""
+# A part for each source finds its last row by the index; a group of them would read every row.
+_LAST_WRITTEN = "SELECT {}, MAX(written_at) FROM facts_history WHERE source_id = ?"
+
+
+def _last_written(count: int) -> str:
+    return " UNION ALL ".join(_LAST_WRITTEN.format(number) for number in range(count))
+
 
 _STORED = """
 SELECT COUNT(*) FROM (SELECT 1 FROM facts_latest WHERE source_id = ? LIMIT ?) counted
