@@ -20,6 +20,7 @@ from factbook.settings import Settings
 from factbook.storage import Database, open_database
 from factbook.storage.migrations import migrate
 from tests import memory
+from tests.citus import CitusCoordinator
 from tests.postgresql import PostgreSQLServer
 from tests.service import NOON, Service, started
 
@@ -51,8 +52,14 @@ def anyio_backend() -> str:
 
 
 @pytest.fixture(scope="session")
-def postgresql_server() -> Iterator[PostgreSQLServer]:
-    """A PostgreSQL of this run's own, or the one that FACTBOOK_TEST_POSTGRES_URL names."""
+def postgresql_server() -> Iterator[PostgreSQLServer | CitusCoordinator]:
+    """A PostgreSQL of this run's own, or the one that FACTBOOK_TEST_POSTGRES_URL names.
+
+    With FACTBOOK_TEST_CITUS_URL it is a cluster, over which facts are distributed.
+    """
+    if coordinator := os.environ.get("FACTBOOK_TEST_CITUS_URL"):
+        yield CitusCoordinator(coordinator)
+        return
     with PostgreSQLServer.start(os.environ.get("FACTBOOK_TEST_POSTGRES_URL")) as server:
         yield server
 

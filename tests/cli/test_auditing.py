@@ -24,8 +24,9 @@ WRITES = {
     ("import", "discard"): (["github/acme.repositories"], "import.discard"),
     ("confirm-clock",): ([datetime.now(UTC).strftime("%Y-%m-%d")], "clock.confirm"),
 }
-# The schema has a record of its own: which release applied each migration, and when.
-MIGRATES = {("migrate",)}
+# The schema has a record of its own: which release applied each migration, and when. What lays
+# tables out changes no row, and the database's own catalogs tell the layout.
+MIGRATES = {("migrate",), ("distribute",)}
 # The whole database, from or to a file: what is in it stays as it is, the audit too.
 COPIES = {("backup",), ("restore",)}
 # They read, or they ask a server, which records what they do there.

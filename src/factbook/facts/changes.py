@@ -31,13 +31,20 @@ class Before(NamedTuple):
     kept: str
 
 
+def lock(transaction: Transaction, source_id: str) -> None:
+    """Wait until nobody else writes the latest facts of a source, and keep others from it.
+
+    The rows themselves are not locked: a cluster has them on several machines.
+    """
+    transaction.lock(f"facts of {source_id}")
+
+
 def before(transaction: Transaction, source_id: str, entity_ids: list[int]) -> dict[int, Before]:
     """The stored facts of one source about the entities.
 
     Until the transaction ends no other one reads them to write facts of the source.
     """
-    # Not the rows: a cluster has them on several machines, and locks them on one at a time.
-    transaction.lock(f"facts of {source_id}")
+    lock(transaction, source_id)
     rows = transaction.all(_STORED, (source_id, entity_ids)) if entity_ids else []
     return {entity_id: Before(*row) for entity_id, *row in rows}
 

@@ -5,7 +5,7 @@ from functools import partial
 
 import msgspec
 
-from factbook.facts import entity_filter, history
+from factbook.facts import changes, entity_filter, history
 from factbook.facts.datasource import DataSource
 from factbook.storage import Database, Transaction
 
@@ -59,6 +59,7 @@ def drop_untracked(transaction: Transaction, source: DataSource) -> int:
     """Delete the latest facts of entities that no longer match the filter; returns their number."""
     if source.entity_filter is None:
         return 0
+    changes.lock(transaction, source.id)
     condition, values = entity_filter.where(source.entity_filter)
     gone = transaction.all(_UNTRACKED.replace("{}", condition), (source.id, *values))
     if not gone:
@@ -103,11 +104,10 @@ _WRITE_LATEST = """
 UPDATE facts_latest SET facts = ?, reasons = ?, kept = ? WHERE source_id = ? AND entity_id = ?
 """
 
-# In one order everywhere, or two that write the same rows could wait for each other.
 _UNTRACKED = """
 SELECT entity_id, written_at FROM facts_latest WHERE source_id = ? AND entity_id IN (
     SELECT e.id FROM entities e WHERE NOT ({})
-) ORDER BY entity_id FOR UPDATE
+)
 """
 
 _DROP_LATEST = "DELETE FROM facts_latest WHERE source_id = ? AND entity_id IN LIST(?)"

@@ -7,7 +7,6 @@ import resource
 import signal
 import socket
 import sys
-from collections.abc import Callable, Coroutine
 from contextlib import suppress
 
 import structlog
@@ -17,8 +16,9 @@ from uvicorn.supervisors import Multiprocess
 from factbook import backend, clock, listeners, web
 from factbook.app import Application
 from factbook.auth.encryption import token_key
+from factbook.operations.opening import on_database
 from factbook.settings import Settings, environment
-from factbook.storage import Database, migrations, open_database
+from factbook.storage import migrations
 from factbook.storage.database_url import is_there
 from factbook.telemetry import logs
 
@@ -113,26 +113,11 @@ def _most_connections() -> int:
 def migrate(settings: Settings) -> list[str]:
     """Bring the schema up to date and return the names of the applied migrations."""
     with logs.configured(settings):
-        return _on_database(settings, lambda database: backend.migrate(database, clock.now()))
+        return on_database(settings, lambda database: backend.migrate(database, clock.now()))
 
 
 def pending(settings: Settings) -> list[str]:
     """Names of the migrations that `migrate` would apply; changes nothing."""
     if not is_there(settings.database_url):
         return migrations.names()
-    return _on_database(settings, migrations.pending)
-
-
-def _on_database(
-    settings: Settings, work: Callable[[Database], Coroutine[None, None, list[str]]]
-) -> list[str]:
-    async def opened() -> list[str]:
-        database = await open_database(
-            settings.database_url, connections=3, busy_seconds=settings.sqlite_busy_timeout
-        )
-        try:
-            return await work(database)
-        finally:
-            await database.close()
-
-    return asyncio.run(opened())
+    return on_database(settings, migrations.pending)

@@ -1,0 +1,156 @@
+"""Distribution of facts over the machines of a Citus cluster.
+
+Facts and history are spread by entity. The catalog is on every machine, so that facts are joined
+with it where they are. Everything else stays on the coordinator.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+import structlog
+
+from factbook.errors import ConflictError, InputError
+from factbook.storage import Database
+from factbook.storage.short_locks import TIMEOUT, patiently
+
+# Each after those that it refers to.
+REPLICATED: Final = (
+    *("sets", "entities", "set_items", "search_keys", "search", "relations"),
+    *("revisions", "revision_changes", "removed_entities"),
+)
+DISTRIBUTED: Final = ("facts_latest", "facts_history")
+
+log = structlog.get_logger("factbook.storage")
+
+# No migration runs meanwhile.
+_LOCK: Final = "migrations"
+# Until another process, or the server for one of this process, has let go of the lock.
+_PAUSE_SECONDS: Final = 0.1
+
+
+class Step(NamedTuple):
+    """A step of the layout, which is done once `done` finds a row."""
+
+    table: str
+    what: str
+    rows: int  # roughly
+    statement: str
+    done: str
+
+    def __str__(self) -> str:
+        return f"{self.table}: {self.what} (about {self.rows:,} rows)"
+
+
+class _Table(NamedTuple):
+    name: str
+    kind: str
+    rows: int
+    size: int
+    layout: str | None
+
+
+Show = Callable[[Step], None]
+
+
+async def distribute(database: Database, show: Show) -> int:
+    """Do the steps that are left, telling each before it begins; returns their number.
+
+    Raises InputError and ConflictError as `plan`, UnavailableError where a table stays in use.
+    """
+    count = 0
+    while steps := await plan(database):
+        step = steps[0]
+        show(step)
+        await _do(database, step)
+        count += 1
+    return count
+
+
+async def plan(database: Database) -> list[Step]:
+    """The steps that are left to do.
+
+    Raises InputError where the database is no coordinator of Citus with workers, ConflictError
+    where a table is laid out in another way.
+    """
+    await verify_cluster(database)
+    rows = await database.all(_TABLES)
+    tables = {row[0]: _Table(*row) for row in rows}
+    wanted = dict.fromkeys(REPLICATED, "replicated") | dict.fromkeys(DISTRIBUTED, "distributed")
+    for name, layout in wanted.items():
+        _verify_table(name, tables.get(name), layout)
+    new = [tables[name] for name in wanted if tables[name].layout is None]
+    # Only once all are laid out: a table is not emptied while one on the coordinator refers to it.
+    left = [tables[name] for name in wanted if tables[name].size]
+    return [*map(_laid_out, new), *map(_emptied, left)]
+
+
+async def verify_cluster(database: Database) -> None:
+    """Raise InputError unless the database is a coordinator of Citus with workers."""
+    if await database.one(_HAS_CITUS) is None:
+        raise InputError(
+            "This PostgreSQL has no Citus. Create its extension in this database, on the "
+            "coordinator and on each worker, and name the coordinator here."
+        )
+    [workers] = await database.one(_WORKERS) or (0,)
+    if not workers:
+        raise InputError("The coordinator knows no worker. Add each with citus_add_node first.")
+
+
+def _verify_table(name: str, found: _Table | None, wanted: str) -> None:
+    if found is None:
+        raise ConflictError(f"There is no table {name} yet. Run `factbook migrate` first.")
+    if found.kind == "p":
+        raise ConflictError(f"{name} is partitioned by month, and partitions are not distributed.")
+    if found.layout not in {None, wanted}:
+        raise ConflictError(
+            f"{name} is {found.layout} and not {wanted}: somebody else laid it out."
+        )
+
+
+def _laid_out(table: _Table) -> Step:
+    name, done = table.name, _DONE.format(table.name)
+    if name in REPLICATED:
+        statement = f"SELECT create_reference_table('{name}')"
+        return Step(name, "copy to every machine", table.rows, statement, done)
+    first = "" if name == DISTRIBUTED[0] else f", colocate_with => '{DISTRIBUTED[0]}'"
+    statement = f"SELECT create_distributed_table('{name}', 'entity_id'{first})"
+    return Step(name, "spread by entity", table.rows, statement, done)
+
+
+def _emptied(table: _Table) -> Step:
+    # Citus leaves what it copied in place, where nothing reads it.
+    statement = f"SELECT truncate_local_data_after_distributing_table('{table.name}')"
+    done = f"SELECT 1 WHERE pg_relation_size('{table.name}') = 0"
+    return Step(table.name, "free the space of the copied rows", table.rows, statement, done)
+
+
+async def _do(database: Database, step: Step) -> None:
+    statements = (f"SET {TIMEOUT}", step.statement)
+
+    async def ran() -> bool:
+        return await database.apart(_LOCK, statements, unless=step.done)
+
+    while not await patiently(ran, step.table) and await database.one(step.done) is None:
+        log.info("layout.waiting", table=step.table, waits_for="another process")
+        await asyncio.sleep(_PAUSE_SECONDS)
+
+
+_HAS_CITUS = "SELECT 1 WHERE to_regclass('pg_dist_partition') IS NOT NULL"
+
+_WORKERS = "SELECT COUNT(*) FROM pg_dist_node WHERE isactive AND shouldhaveshards"
+
+_TABLES = """
+SELECT c.relname, c.relkind::text, greatest(c.reltuples, 0)::bigint, pg_relation_size(c.oid),
+    CASE WHEN p.partmethod = 'h' THEN 'distributed' WHEN p.repmodel = 't' THEN 'replicated'
+        WHEN p.partmethod <> 'n' THEN 'laid out otherwise' END
+FROM pg_class c LEFT JOIN pg_dist_partition p ON p.logicalrelid = c.oid
+WHERE c.relkind IN ('r', 'p') AND c.relnamespace = (
+    SELECT relnamespace FROM pg_class WHERE oid = to_regclass('schema_migrations')
+)
+"""
+
+_DONE = """
+SELECT 1 FROM pg_dist_partition
+WHERE logicalrelid = '{}'::regclass AND (partmethod = 'h' OR repmodel = 't')
+"""

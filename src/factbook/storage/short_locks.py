@@ -1,0 +1,55 @@
+"""Changes of tables in use: each waits for locks for a moment, lets others through, and retries.
+
+Whoever comes to a table later waits behind a statement that waits for it. The moment is shorter
+than PostgreSQL's deadlock_timeout (1 s), too, so that no write of others is the victim.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from typing import Final, TypeVar
+
+import structlog
+
+from factbook.errors import UnavailableError
+
+log = structlog.get_logger("factbook.storage")
+
+T = TypeVar("T")
+
+# Of a connection or of a transaction (`SET LOCAL`).
+TIMEOUT: Final = "lock_timeout = '500ms'"
+_PAUSE_SECONDS: Final = 1.0
+_MOST_SECONDS: Final = 600.0
+_LOCK_NOT_AVAILABLE: Final = "55P03"
+
+
+async def patiently(
+    change: Callable[[], Awaitable[T]], what: str, seconds: float = _MOST_SECONDS
+) -> T:
+    """Run a change that gives up on locks soon, again and again until it had them.
+
+    Raises UnavailableError when that took `seconds`.
+    """
+    end = time.monotonic() + seconds
+    while True:
+        try:
+            return await change()
+        except UnavailableError as error:
+            if not is_locked(error):
+                raise
+            if time.monotonic() > end:
+                raise UnavailableError(_IN_USE.format(what, seconds / 60)) from error
+        log.info("layout.waiting", table=what)
+        await asyncio.sleep(_PAUSE_SECONDS)
+
+
+def is_locked(error: UnavailableError) -> bool:
+    """Return true if others held the locks."""
+    return getattr(error.__cause__, "sqlstate", None) == _LOCK_NOT_AVAILABLE
+
+
+_IN_USE: Final = (
+    "{} was in use for {:.0f} minutes by transactions that do not end. Nothing was changed in this "
+    "step. Find them in pg_stat_activity, end them, and start again."
+)
