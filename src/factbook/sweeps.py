@@ -11,11 +11,11 @@ from factbook.catalog.store import search_keys, stored_sets, trigrams
 from factbook.clock import DAY, Throttle
 from factbook.datasources import catalog_samples, memory
 from factbook.events import store as events
-from factbook.facts import removal, retention
+from factbook.facts import history_partitions, removal, retention
 from factbook.facts.datasource import DataSource
 from factbook.scheduling import runs
 from factbook.settings import Settings
-from factbook.storage import Database, Transaction
+from factbook.storage import Database, Transaction, partitions
 from factbook.webhooks import store as webhooks
 
 log = structlog.get_logger("factbook.worker")
@@ -79,11 +79,14 @@ async def _sweep_sessions(given: Round) -> None:
 
 
 async def _sweep_audit(given: Round) -> None:
+    await partitions.extend(given.database, trail.MONTHLY, given.now)
     if days := given.settings.audit_days:
         await trail.sweep(given.database, given.before(days), given.pace)
 
 
 async def _sweep_history(given: Round) -> None:
+    await partitions.extend(given.database, history_partitions.MONTHLY, given.now)
+    await history_partitions.drop_months(given.database, given.sources, given.time)
     gone = await retention.sweep(given.database, given.sources, given.time, given.pace)
     if gone:
         log.info("worker.swept", history_rows=gone)

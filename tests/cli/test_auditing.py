@@ -26,7 +26,7 @@ WRITES = {
 }
 # The schema has a record of its own: which release applied each migration, and when. What lays
 # tables out changes no row, and the database's own catalogs tell the layout.
-MIGRATES = {("migrate",), ("distribute",)}
+MIGRATES = {("migrate",), ("distribute",), ("partition",)}
 # The whole database, from or to a file: what is in it stays as it is, the audit too.
 COPIES = {("backup",), ("restore",)}
 # They read, or they ask a server, which records what they do there.

@@ -55,7 +55,7 @@ def test_help_tells_apart_what_needs_the_database_and_what_a_server(factbook: Co
     shown = sections()
     assert shown[on_database] == {
         *("serve", "worker", "migrate", "backup", "restore", "doctor", "confirm-clock", "collect"),
-        *("token", "people", "audit", "import", "distribute"),
+        *("token", "people", "audit", "import", "distribute", "partition"),
     }
     assert {"push", "validate", "entities", "facts", "webhooks"} <= shown[of_server]
     assert shown["Commands of both kinds:"] >= {"sources"}

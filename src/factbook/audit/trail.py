@@ -13,6 +13,7 @@ import msgspec
 
 from factbook.clock import DAY, Throttle
 from factbook.storage import Database, Transaction, Write
+from factbook.storage.partitions import MonthlyTable, Partition, replace_gone
 from factbook.telemetry.logs import without_secrets
 
 T = TypeVar("T")
@@ -62,6 +63,8 @@ LONGEST: Final = 640
 _LARGEST_DETAIL = 2 * 1024
 _SWEPT_AT_ONCE = 2_000
 _LAST = 2**63 - 1
+
+MONTHLY: Final = MonthlyTable("audit", "at")
 
 
 class Record(NamedTuple):
@@ -232,9 +235,11 @@ async def sweep(database: Database, before: int, pace: Throttle) -> int:
     """Delete rows from before a time in portions, so that no write waits long; returns a count.
 
     Rows less than a day older than the newest stay: the database enforces it for every caller.
+    Partitions of months go as a whole, and are not counted.
     """
     [newest] = await database.one(_NEWEST) or (None,)
     before = min(before, (newest or 0) - DAY + 1)
+    await replace_gone(database, MONTHLY, before, _is_old, lambda _, __: True)
     gone, rest = 0, True
     while rest:
         place = await database.one(_PORTION, (before, _SWEPT_AT_ONCE))
@@ -242,6 +247,10 @@ async def sweep(database: Database, before: int, pace: Throttle) -> int:
         gone += await database.write(partial(_sweep, before=place or (before, "")))
         await pace.rest()
     return gone
+
+
+async def _is_old(_: Partition) -> bool:
+    return True
 
 
 def _sweep(transaction: Transaction, *, before: tuple[int, str]) -> int:

@@ -18,7 +18,7 @@ from factbook.cli.entity_push import push, sets, validate
 from factbook.cli.events import events
 from factbook.cli.fact_push import push_facts
 from factbook.cli.failures import EXIT_CODES, Commands
-from factbook.cli.layout import distribute
+from factbook.cli.layout import distribute, partition
 from factbook.cli.query import call, entities, facets, facts
 from factbook.cli.service import confirm_clock, migrate, serve
 
@@ -30,6 +30,7 @@ COMMANDS = (
     restore,
     doctor,
     confirm_clock,
+    partition,
     distribute,
     push,
     validate,

@@ -28,12 +28,39 @@ def distribute(plan: Plan = False, database_url: DatabaseUrl = None) -> None:
     from factbook.operations import layout
 
     settings = settings_from(database_url)
-    steps = 0
     if plan:
-        for step in layout.distribution_plan(settings):
+        steps = layout.distribution_plan(settings)
+        for step in steps:
             say(str(step))
-            steps += 1
+        count = len(steps)
     else:
-        steps = layout.distribute(settings, lambda step: note(str(step)))
-    if not steps:
+        count = layout.distribute(settings, lambda step: note(str(step)))
+    if not count:
         note("Facts are distributed, and the catalog is on every machine.")
+
+
+def partition(plan: Plan = False, database_url: DatabaseUrl = None) -> None:
+    """Partition history and the audit by month, on PostgreSQL, while the service runs.
+
+    What is there becomes the first partition as it is, so little disk and no pause is needed. From
+    then on the housekeeping creates the coming months, and drops those of which nothing is kept. A
+    command that was ended goes on where it was when it is run again.
+
+    \b
+    Examples:
+      factbook partition --plan
+      factbook partition --database-url postgresql://factbook@db/factbook
+    """
+    # See service.serve.
+    from factbook.operations import layout
+
+    settings = settings_from(database_url)
+    if plan:
+        steps = layout.partition_plan(settings)
+        for step in steps:
+            say(str(step))
+        count = len(steps)
+    else:
+        count = layout.partition(settings, lambda step: note(str(step)))
+    if not count:
+        note("History and the audit are partitioned by month.")

@@ -4,15 +4,12 @@ Facts and history are spread by entity. The catalog is on every machine, so that
 with it where they are. Everything else stays on the coordinator.
 """
 
-import asyncio
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-import structlog
-
 from factbook.errors import ConflictError, InputError
 from factbook.storage import Database
-from factbook.storage.short_locks import TIMEOUT, patiently
+from factbook.storage.short_locks import run_apart
 
 # Each after those that it refers to.
 REPLICATED: Final = (
@@ -20,13 +17,6 @@ REPLICATED: Final = (
     *("revisions", "revision_changes", "removed_entities"),
 )
 DISTRIBUTED: Final = ("facts_latest", "facts_history")
-
-log = structlog.get_logger("factbook.storage")
-
-# No migration runs meanwhile.
-_LOCK: Final = "migrations"
-# Until another process, or the server for one of this process, has let go of the lock.
-_PAUSE_SECONDS: Final = 0.1
 
 
 class Step(NamedTuple):
@@ -62,7 +52,7 @@ async def distribute(database: Database, show: Show) -> int:
     while steps := await plan(database):
         step = steps[0]
         show(step)
-        await _do(database, step)
+        await run_apart(database, step.table, step.statement, done=step.done)
         count += 1
     return count
 
@@ -123,17 +113,6 @@ def _emptied(table: _Table) -> Step:
     statement = f"SELECT truncate_local_data_after_distributing_table('{table.name}')"
     done = f"SELECT 1 WHERE pg_relation_size('{table.name}') = 0"
     return Step(table.name, "free the space of the copied rows", table.rows, statement, done)
-
-
-async def _do(database: Database, step: Step) -> None:
-    statements = (f"SET {TIMEOUT}", step.statement)
-
-    async def ran() -> bool:
-        return await database.apart(_LOCK, statements, unless=step.done)
-
-    while not await patiently(ran, step.table) and await database.one(step.done) is None:
-        log.info("layout.waiting", table=step.table, waits_for="another process")
-        await asyncio.sleep(_PAUSE_SECONDS)
 
 
 _HAS_CITUS = "SELECT 1 WHERE to_regclass('pg_dist_partition') IS NOT NULL"

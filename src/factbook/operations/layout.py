@@ -1,12 +1,19 @@
 """Changes of the layout of large tables, each on a database that is opened for it."""
 
+from typing import Final
+
 from factbook import backend, clock
+from factbook.audit import trail
 from factbook.errors import InputError
+from factbook.facts import history_partitions
 from factbook.operations import distribution
 from factbook.operations.opening import on_database
 from factbook.settings import Settings
-from factbook.storage import Database
+from factbook.storage import Database, partitioning
 from factbook.telemetry import logs
+
+# Those that grow with time; events are kept for days.
+MONTHLY: Final = (history_partitions.MONTHLY, trail.MONTHLY)
 
 
 def distribution_plan(settings: Settings) -> list[distribution.Step]:
@@ -22,6 +29,31 @@ def distribute(settings: Settings, show: distribution.Show) -> int:
         await distribution.verify_cluster(database)
         await backend.migrate(database, clock.now())
         return await distribution.distribute(database, show)
+
+    _refuse_sqlite(settings)
+    with logs.configured(settings):
+        return on_database(settings, work)
+
+
+def partition_plan(settings: Settings) -> list[partitioning.Step]:
+    """The steps of `partition` that are left; changes nothing."""
+
+    async def work(database: Database) -> list[partitioning.Step]:
+        plans = [await partitioning.plan(database, table, clock.now()) for table in MONTHLY]
+        return [step for steps in plans for step in steps]
+
+    _refuse_sqlite(settings)
+    return on_database(settings, work)
+
+
+def partition(settings: Settings, show: partitioning.Show) -> int:
+    """Migrate the database and partition its large tables; returns the number of steps."""
+
+    async def work(database: Database) -> int:
+        await backend.migrate(database, clock.now())
+        return sum(
+            [await partitioning.partition(database, each, clock.now(), show) for each in MONTHLY]
+        )
 
     _refuse_sqlite(settings)
     with logs.configured(settings):

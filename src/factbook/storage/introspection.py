@@ -81,6 +81,7 @@ SQLITE: Final = (
     "SELECT name, sql FROM sqlite_master WHERE type = 'trigger'",
     "",
 )
+# Partitions are parts of their tables, and have what these have.
 _POSTGRESQL: Final = (
     """
     SELECT t.relname, a.attname, format_type(a.atttypid, a.atttypmod), c.collname,
@@ -90,7 +91,8 @@ _POSTGRESQL: Final = (
     LEFT JOIN pg_attrdef d ON d.adrelid = t.oid AND d.adnum = a.attnum
     LEFT JOIN pg_collation c ON c.oid = a.attcollation
     LEFT JOIN pg_constraint k ON k.conrelid = t.oid AND k.contype = 'p'
-    WHERE t.relkind IN ('r', 'p') AND NOT a.attisdropped AND t.relnamespace = {schema}
+    WHERE t.relkind IN ('r', 'p') AND NOT a.attisdropped AND NOT t.relispartition
+        AND t.relnamespace = {schema}
     """,
     """
     SELECT t.relname, (
@@ -98,20 +100,20 @@ _POSTGRESQL: Final = (
         FROM unnest(k.conkey) WITH ORDINALITY p (number, place)
         JOIN pg_attribute a ON a.attrelid = t.oid AND a.attnum = p.number
     ) FROM pg_constraint k JOIN pg_class t ON t.oid = k.conrelid
-    WHERE k.contype = 'u' AND t.relnamespace = {schema}
+    WHERE k.contype = 'u' AND NOT t.relispartition AND t.relnamespace = {schema}
     """,
     # One that was left half-made finds nothing.
     """
     SELECT n.relname,
         CASE WHEN i.indisvalid THEN '' ELSE 'INVALID ' END || pg_get_indexdef(i.indexrelid)
     FROM pg_index i JOIN pg_class n ON n.oid = i.indexrelid
-    WHERE n.relnamespace = {schema}
+    WHERE NOT n.relispartition AND n.relnamespace = {schema}
         AND NOT EXISTS (SELECT 1 FROM pg_constraint k WHERE k.conindid = i.indexrelid)
     """,
     """
     SELECT g.tgname, 'ON ' || t.relname || CASE g.tgenabled WHEN 'D' THEN ' DISABLED' ELSE '' END
     FROM pg_trigger g JOIN pg_class t ON t.oid = g.tgrelid
-    WHERE NOT g.tgisinternal AND t.relnamespace = {schema}
+    WHERE NOT g.tgisinternal AND NOT t.relispartition AND t.relnamespace = {schema}
     """,
     """
     SELECT f.proname, f.prosrc FROM pg_proc f JOIN pg_language l ON l.oid = f.prolang

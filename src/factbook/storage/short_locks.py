@@ -12,6 +12,7 @@ from typing import Final, TypeVar
 import structlog
 
 from factbook.errors import UnavailableError
+from factbook.storage.database import Database
 
 log = structlog.get_logger("factbook.storage")
 
@@ -19,8 +20,12 @@ T = TypeVar("T")
 
 # Of a connection or of a transaction (`SET LOCAL`).
 TIMEOUT: Final = "lock_timeout = '500ms'"
+# Of whoever changes tables; migrations take it, too.
+LOCK: Final = "migrations"
 _PAUSE_SECONDS: Final = 1.0
 _MOST_SECONDS: Final = 600.0
+# Until another process, or the server for one of this process, has let go of the lock.
+_APART_PAUSE_SECONDS: Final = 0.1
 _LOCK_NOT_AVAILABLE: Final = "55P03"
 
 
@@ -42,6 +47,20 @@ async def patiently(
                 raise UnavailableError(_IN_USE.format(what, seconds / 60)) from error
         log.info("layout.waiting", table=what)
         await asyncio.sleep(_PAUSE_SECONDS)
+
+
+async def run_apart(database: Database, what: str, statement: str, *, done: str) -> None:
+    """Run a statement outside a transaction unless `done` finds a row by then.
+
+    While another process migrates the database or does the same, it waits.
+    """
+
+    async def ran() -> bool:
+        return await database.apart(LOCK, (f"SET {TIMEOUT}", statement), unless=done)
+
+    while not await patiently(ran, what) and await database.one(done) is None:
+        log.info("layout.waiting", table=what, waits_for="another process")
+        await asyncio.sleep(_APART_PAUSE_SECONDS)
 
 
 def is_locked(error: UnavailableError) -> bool:

@@ -28,20 +28,16 @@ import structlog
 
 from factbook import __version__
 from factbook.errors import OutdatedError, UnavailableError
-from factbook.storage import dialects, introspection
+from factbook.storage import dialects, introspection, partitions
 from factbook.storage.database import Database, Row, Transaction
+from factbook.storage.short_locks import LOCK, TIMEOUT, is_locked
 
 Step = Callable[[Transaction], None]
 
 log = structlog.get_logger("factbook.storage")
 
-_LOCK: Final = "migrations"
-# All who come later to a table wait behind a statement that waits for it: never for long. It is
-# shorter than PostgreSQL's deadlock_timeout (1 s), too, so that no write of others is the victim.
-_LOCK_TIMEOUT: Final = "500ms"
 _PAUSE_SECONDS: Final = 1.0
 _MOST_SECONDS: Final = 600.0
-_LOCK_NOT_AVAILABLE: Final = "55P03"
 # Since this one the record says more than names.
 _RECORDED: Final = "0011_upgrades.sql"
 # Since this one it has checksums.
@@ -172,7 +168,7 @@ class _Migration:
             try:
                 return await self._database.write(self._work)
             except UnavailableError as error:
-                if getattr(error.__cause__, "sqlstate", None) != _LOCK_NOT_AVAILABLE:
+                if not is_locked(error):
                     raise
                 if self._waits_for and time.monotonic() > end:
                     raise UnavailableError(_in_use(self._waits_for)) from error
@@ -182,10 +178,10 @@ class _Migration:
     def _work(self, transaction: Transaction) -> list[str]:
         dialect, self._waits_for = self._database.dialect, ""
         if dialect == "postgresql":
-            transaction.run(f"SET LOCAL lock_timeout = '{_LOCK_TIMEOUT}'")
+            transaction.run(f"SET LOCAL {TIMEOUT}")
             # A step may work for longer between two statements than a request may.
             transaction.run("SET LOCAL idle_in_transaction_session_timeout = 0")
-        transaction.lock(_LOCK)
+        transaction.lock(LOCK)
         for statement in dialects.schema(RECORD, dialect):
             transaction.run(statement)
         done = [row[0] for row in transaction.all(_NAMES)]
@@ -217,14 +213,20 @@ async def _build(database: Database, name: str, text: str, now: int) -> list[str
     there = set((await introspection.schema(database)).values())
     for statement in dialects.schema(text, database.dialect):
         if introspection.index_text(statement) not in there:
-            statements += [dialects.drop_index(statement), statement]
+            statements += await _index(database, statement)
     values = {"name": name, "now": now, "release": __version__, "checksum": digest(text)}
     statements.append(_BUILT.format_map(values))
-    if await database.apart(_LOCK, statements, unless=_IS_BUILT.format(name=name)):
+    if await database.apart(LOCK, statements, unless=_IS_BUILT.format(name=name)):
         return [name]
     log.info("migration.waiting", migration="of another process")
     await asyncio.sleep(_PAUSE_SECONDS)
     return []
+
+
+async def _index(database: Database, statement: str) -> list[str]:
+    if database.dialect == "sqlite":
+        return [dialects.drop_index(statement), statement]
+    return await partitions.index_statements(database, statement)
 
 
 def works_from(text: str) -> int | None:

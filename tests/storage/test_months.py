@@ -1,0 +1,53 @@
+"""Months as the bounds of partitions."""
+
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from factbook.storage import months
+
+
+def ms(*date: int) -> int:
+    return int(datetime(*date, tzinfo=UTC).timestamp() * 1000)  # type: ignore[misc, arg-type]
+
+
+@pytest.mark.parametrize(
+    ("time", "start", "next_"),
+    [
+        ((2026, 11, 1), (2026, 11, 1), (2026, 12, 1)),
+        ((2026, 12, 31, 23, 59, 59), (2026, 12, 1), (2027, 1, 1)),
+        ((2028, 2, 29), (2028, 2, 1), (2028, 3, 1)),
+        ((1970, 1, 1), (1970, 1, 1), (1970, 2, 1)),
+    ],
+)
+def test_a_month_begins_at_midnight_utc(
+    time: tuple[int, ...], start: tuple[int, ...], next_: tuple[int, ...]
+) -> None:
+    assert months.start(ms(*time)) == ms(*start)
+    assert months.after(ms(*time)) == ms(*next_)
+
+
+def test_the_last_millisecond_is_of_the_month_that_ends() -> None:
+    assert months.start(ms(2027, 1, 1) - 1) == ms(2026, 12, 1)
+
+
+def test_months_from_one_to_another_leave_nothing_out() -> None:
+    begin, end = ms(2026, 11, 1), ms(2027, 2, 1)
+    assert months.starts(begin, end) == [begin, ms(2026, 12, 1), ms(2027, 1, 1)]
+    assert [months.name(each) for each in months.starts(begin, end)] == [
+        *("2026_11", "2026_12", "2027_01"),
+    ]
+
+
+@given(st.integers(0, ms(9000, 1, 1)), st.integers(0, 30))
+def test_a_later_month_begins_where_it_is_said_to(time: int, count: int) -> None:
+    assert months.start(time) <= time < months.after(time)
+    assert months.start(months.after(time, count)) == months.after(time, count)
+
+
+@given(st.integers(0, 2**63 - 1), st.integers(0, 30))
+def test_any_time_that_a_clock_shows_has_a_month(time: int, count: int) -> None:
+    assert months.start(time) <= time
+    assert months.start(time) <= months.after(time, count)
