@@ -1,7 +1,7 @@
 """A coordinator of Citus for tests: each has a schema of its own there, with facts distributed.
 
 Nothing but its address is known: FACTBOOK_TEST_CITUS_URL names a database with the extension and
-with workers. Its user may create schemas.
+with workers and without tables of Factbook. Its user may create schemas.
 """
 
 import asyncio

@@ -12,11 +12,13 @@ import psycopg
 import pytest
 
 from factbook.errors import ConflictError, InputError
+from factbook.facts.history_partitions import MONTHLY as HISTORY
 from factbook.operations import distribution
 from factbook.operations.distribution import DISTRIBUTED, REPLICATED, Step
-from factbook.storage import Database, open_database
+from factbook.storage import Database, open_database, partitioning
+from tests.citus import CitusCoordinator
 from tests.facts.test_changes import WEB, record
-from tests.facts.test_store import add_entities
+from tests.facts.test_store import NOW, add_entities
 from tests.postgresql import PostgreSQLServer
 from tests.waiting import soon
 
@@ -145,6 +147,19 @@ async def test_a_table_that_somebody_laid_out_otherwise_is_refused(
     assert len(calls(cluster)) == 1
 
 
+async def test_a_partitioned_history_is_refused(cluster: str, database: Database) -> None:
+    await partitioning.partition(database, HISTORY, NOW, lambda _: None)
+    with pytest.raises(ConflictError, match="partitioned by month"):
+        await distribution.distribute(database, ignore)
+    assert calls(cluster) == []
+
+
+async def test_a_distributed_history_is_not_partitioned(cluster: str, database: Database) -> None:
+    await distribution.distribute(database, ignore)
+    with pytest.raises(ConflictError, match="is distributed"):
+        await partitioning.partition(database, HISTORY, NOW, lambda _: None)
+
+
 async def test_a_table_in_use_is_waited_for(cluster: str, database: Database) -> None:
     with psycopg.connect(cluster) as other:
         other.execute("LOCK TABLE sets IN ROW EXCLUSIVE MODE")
@@ -153,6 +168,26 @@ async def test_a_table_in_use_is_waited_for(cluster: str, database: Database) ->
         assert calls(cluster) == []
     await working
     assert calls(cluster) == LAID_OUT
+
+
+@pytest.fixture
+def empty_cluster(postgresql_server: PostgreSQLServer) -> Iterator[str]:
+    """A coordinator without a schema."""
+    with postgresql_server.database(f"test_{secrets.token_hex(8)}") as url:
+        run(url, FAKE.read_text())
+        run(url, "INSERT INTO pg_dist_node VALUES ('a', true, true)")
+        yield url
+
+
+def test_tests_have_schemas_of_their_own_on_a_coordinator(empty_cluster: str) -> None:
+    cluster = empty_cluster
+    coordinator = CitusCoordinator(cluster)
+    with coordinator.database("test_one", like="any") as one:
+        assert calls(cluster) == LAID_OUT
+        assert run(one, "SELECT current_schema(), count(*) FROM sets") == [("test_one", 0)]
+        with coordinator.database("test_two") as two:
+            assert run(two, "SELECT to_regclass('test_two.sets')") == [(None,)]
+    assert run(cluster, "SELECT to_regnamespace('test_one')") == [(None,)]
 
 
 WAITING = "SELECT 1 FROM pg_locks WHERE NOT granted AND relation = 'sets'::regclass"

@@ -2,6 +2,7 @@
 
 import asyncio
 import secrets
+import subprocess
 from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime
 from typing import Any
@@ -425,3 +426,58 @@ async def test_rights_of_others_stay(database: Database, url: str) -> None:
         finally:
             connection.execute(f"DROP OWNED BY {role}".encode())
             connection.execute(f"DROP ROLE {role}".encode())
+
+
+async def test_a_dump_brings_partitions_back(
+    database: Database, url: str, postgresql_server: PostgreSQLServer
+) -> None:
+    await record(database, NOW, 1)
+    await divide(database)
+    await record(database, BOUND, 2)
+    await note(database, BOUND)
+    programs = [path for (path,) in await database.all(PROGRAMS)]
+    with postgresql_server.database(f"test_{secrets.token_hex(8)}") as other:
+        dump = await ran([f"{programs[0]}/pg_dump", "--format=custom", url])
+        await ran(
+            [f"{programs[0]}/pg_restore", "--no-owner", "--exit-on-error", "--dbname", other], dump
+        )
+        restored = await open_database(other, connections=3)
+        assert await schema_check.deviations(restored) == []
+        assert await places(restored) == await places(database)
+        assert await places(restored, AUDIT) == await places(database, AUDIT)
+        await keep(restored, ms(2027, 1, 1))
+        await restored.close()
+
+
+async def ran(command: list[str], given: bytes = b"") -> bytes:
+    process = await asyncio.create_subprocess_exec(
+        *command, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    answer, _ = await process.communicate(given)
+    assert process.returncode == 0
+    return answer
+
+
+PROGRAMS = "SELECT setting FROM pg_config WHERE name = 'BINDIR'"
+
+
+async def test_pages_of_history_read_no_more_months_than_they_need(
+    database: Database, url: str
+) -> None:
+    await divide(database, HISTORY)
+    for month in range(1, 5):
+        await partitions.extend(database, HISTORY, ms(2027, month, 2))
+        for day in range(1, 21):
+            await record(database, ms(2027, month, day), 100 * month + day)
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("SET enable_seqscan = off")
+        plan = connection.execute(
+            "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) SELECT source_id, written_at, facts "
+            "FROM facts_history WHERE entity_id = 1 AND written_at >= 0 "
+            "AND (written_at, source_id) < (9223372036854775807, '') "
+            "ORDER BY written_at DESC, source_id DESC LIMIT 10"
+        ).fetchall()
+    text = "\n".join(line for (line,) in plan)
+    assert "Sort" not in text
+    # Of months from the newest back: those that are not needed are not looked at.
+    assert "never executed" in text.partition("facts_history_2027_01")[2]
