@@ -9,6 +9,7 @@ Only processes that distribute import this module: DBOS takes a second and 40 MB
 """
 
 import asyncio
+import logging
 import secrets
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -16,8 +17,11 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
+import psycopg
 import structlog
 from dbos import DBOS, DBOSConfig, SetEnqueueOptions, SetWorkflowID
+from psycopg.conninfo import conninfo_to_dict
+from sqlalchemy import Engine, create_engine
 
 from factbook.clock import MINUTE, SECOND
 from factbook.collection.collector import POLL_SECONDS, Collector
@@ -26,13 +30,17 @@ from factbook.scheduling import run_queue
 from factbook.scheduling.leadership import Leadership
 from factbook.scheduling.run_queue import Lane
 from factbook.storage import Database
+from factbook.storage.postgresql_connections import options
 
 log = structlog.get_logger("factbook.collecting")
 
 _QUEUE = "factbook"
+# DBOS is asked for lanes at intervals, so that some are under way between two.
+_SLOTS = 10
 # How often workers ask DBOS for lanes.
 _ASKED_SECONDS = 0.5
 _STOP_SECONDS = 2
+_CONNECTIONS = 4
 # What DBOS keeps of lanes that have ended.
 _KEPT = 10 * MINUTE
 _PRUNED = 1_000
@@ -48,12 +56,14 @@ class LaneCollector(Collector):
         *arguments: Any,
         leadership: Leadership,
         url: str,
-        **options: Any,
+        slots: int = _SLOTS,
+        **named: Any,
     ) -> None:
-        super().__init__(database, integrations, *arguments, **options)
+        super().__init__(database, integrations, *arguments, slots=slots, **named)
         self._leadership = leadership
         self._url = url
-        self._started = self._stopping = False
+        self._engine: Engine | None = None
+        self._is_registered = self._stopping = False
         self._pruned_at = 0
 
     async def tick(self) -> None:
@@ -92,16 +102,32 @@ class LaneCollector(Collector):
         try:
             await super().stop()
         finally:
-            if self._started:
+            if self._engine is not None:
                 end = partial(DBOS.destroy, workflow_completion_timeout_sec=_STOP_SECONDS)
                 await asyncio.to_thread(end, destroy_registry=True)
+                self._engine.dispose()
                 # DBOS has put an executor of its own into the loop, and shut that down.
                 asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor())
 
     async def _start(self) -> None:
-        if self._started:
-            return
-        DBOS(config=_config(self._url, self._holder))
+        if self._engine is None:
+            self._launch()
+        if not self._is_registered:
+            await DBOS.register_queue_async(
+                _QUEUE,
+                partition_concurrency=1,
+                worker_concurrency=self._slots,
+                polling_interval_sec=_ASKED_SECONDS,
+                on_conflict="always_update",
+            )
+            self._is_registered = True
+
+    def _launch(self) -> None:
+        """Start DBOS, whose tables are made by whoever is first."""
+        self._engine = _engine(self._url)
+        # Without a handler DBOS would add one that does not write as the others do.
+        logging.getLogger("dbos").addHandler(logging.NullHandler())
+        DBOS(config=_config(self._engine, self._holder))
 
         @DBOS.workflow(name="lane")
         async def lane(queue: str, places: int, place: int) -> None:
@@ -110,14 +136,6 @@ class LaneCollector(Collector):
         self._workflow = lane
         # On the event loop, so that lanes run on it, beside the pools that belong to it.
         DBOS.launch()
-        self._started = True
-        await DBOS.register_queue_async(
-            _QUEUE,
-            partition_concurrency=1,
-            worker_concurrency=self._slots,
-            polling_interval_sec=_ASKED_SECONDS,
-            on_conflict="always_update",
-        )
 
     def _goes_on(self) -> bool:
         # After a pause, as of a whole machine, others have taken over.
@@ -160,14 +178,25 @@ def _name(lane: Lane) -> str:
     return f"{lane.queue} {lane.place}/{lane.places}"
 
 
-def _config(url: str, holder: str) -> DBOSConfig:
+def _engine(url: str) -> Engine:
+    """Connections like our own: the address may say what only libpq understands."""
+    connect = partial(psycopg.connect, url, **options(conninfo_to_dict(url)))
+    address = "postgresql+psycopg://"
+    return create_engine(
+        address, creator=connect, pool_size=_CONNECTIONS, max_overflow=0, pool_pre_ping=True
+    )
+
+
+def _config(engine: Engine, holder: str) -> DBOSConfig:
     return {
         "name": "factbook",
-        "system_database_url": url,
+        "system_database_url": "postgresql:///factbook",  # names the kind of the engine
+        "system_database_engine": engine,
         # Workers of any release serve each other's lanes, which hold no code.
         "application_version": "1",
         "executor_id": holder,
         "log_level": "WARNING",
-        "sys_db_pool_size": 4,
         "use_listen_notify": False,
+        # Lanes are told nothing by DBOS.
+        "notification_listener_polling_interval_sec": 60.0,
     }

@@ -104,6 +104,21 @@ def _tell(look: "asyncio.Task[None]") -> None:
         log.error("task.failed", exc_info=error)
 
 
+def options(
+    given: dict[str, Any],
+    limits: dict[str, str] = _WRITING,
+    of_several: dict[str, str] = _OF_SEVERAL,
+) -> dict[str, Any]:
+    """Options of a connection beside those that its address has."""
+    wanted = dict(_CONNECTING)
+    if "," in str(given.get("host", "")) + str(given.get("hostaddr", "")):
+        wanted |= of_several
+    found = {name: value for name, value in wanted.items() if name not in given}
+    # Those of the address come last, and win.
+    own = " ".join(f"-c {name}={value}" for name, value in limits.items())
+    return found | {"options": f"{own} {given.get('options', '')}".strip()}
+
+
 def _parsed(setting: str, url: str) -> dict[str, Any]:
     try:
         return conninfo_to_dict(url)
@@ -229,11 +244,5 @@ class Pools:
         limits: dict[str, str],
         of_several: dict[str, str] = _OF_SEVERAL,
     ) -> dict[str, Any]:
-        wanted = dict(_CONNECTING)
-        if "," in str(given.get("host", "")) + str(given.get("hostaddr", "")):
-            wanted |= of_several
-        options = {name: value for name, value in wanted.items() if name not in given}
-        # Those of the address come last, and win.
-        own = " ".join(f"-c {name}={value}" for name, value in limits.items())
-        options["options"] = f"{own} {given.get('options', '')}".strip()
-        return options | {"autocommit": True, "prepare_threshold": 1, "failure": self._failure}
+        own = {"autocommit": True, "prepare_threshold": 1, "failure": self._failure}
+        return options(given, limits, of_several) | own
