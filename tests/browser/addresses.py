@@ -36,6 +36,8 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
         "/sets/examples/revisions/2",
     ),
     "/sets/{set_id}/push": ("/sets/examples/push",),
+    "/imports": ("/imports",),
+    "/imports/{importer}/{part}": ("/imports/fake/none",),
     "/data-sources": ("/data-sources", "/data-sources?show=problems", "/data-sources?q=nothing"),
     "/data-sources/new": ("/data-sources/new", "/data-sources/new?type=http&id=another"),
     "/data-sources/{id}": (

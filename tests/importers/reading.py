@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from factbook.catalog.push_rules import PushRules
+from factbook.catalog.store.apply import Actor
 from factbook.importers import part_store
 from factbook.importers.part_store import PartRecord
 from factbook.importers.snapshot import ImportedItem, ReadingProblem, Snapshot, SnapshotPart
@@ -43,6 +44,11 @@ class Imports:
         self.now = NOON
         rules = PushRules.of(Settings())
         self.target = ImportTarget(database, rules, 50, database.write)
+
+    @property
+    def actor(self) -> Actor:
+        """Somebody who decides."""
+        return Actor("user:default/decider", self.now)
 
     async def write(self, *parts: SnapshotPart, dry_run: bool = False) -> PartResult:
         """Write one reading; the result of its first part."""

@@ -95,7 +95,7 @@ async def _converges(imports: Imports, system: System, uids: dict[int, str | Non
     """
     result = await imports.write(system.well())
     if result.record.held:
-        await held.apply(imports.target, IMPORTER, PART, imports.now)
+        await held.apply(imports.target, IMPORTER, PART, imports.actor)
     assert await imports.names() == system.names()
     now = {id_: await imports.uid(name) for id_, name in system.things.items()}
     assert {id_: now[id_] for id_ in uids if id_ in now} == {

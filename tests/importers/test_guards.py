@@ -93,11 +93,11 @@ async def test_removals_up_to_the_limit_are_written(
 async def test_held_removals_are_applied_on_demand(imports: Imports) -> None:
     await imports.write(part(*items(*range(30))))
     await imports.write(part(*items(0)))
-    await held.apply(imports.target, IMPORTER, PART, imports.now)
+    await held.apply(imports.target, IMPORTER, PART, imports.actor)
     assert await imports.names() == ["c000"]
     assert (await imports.record()).state == "complete"
     with pytest.raises(NotFoundError):
-        await held.apply(imports.target, IMPORTER, PART, imports.now)
+        await held.apply(imports.target, IMPORTER, PART, imports.actor)
 
 
 async def test_discarded_removals_stay_until_they_were_found_again(imports: Imports) -> None:
@@ -129,7 +129,7 @@ async def test_a_reading_with_fewer_rights_is_not_believed(imports: Imports) -> 
     assert "private" in record.reason
     await imports.write(part(*items(1), rights=["public"]))
     assert await imports.names() == ["c001", "c002"]
-    await held.apply(imports.target, IMPORTER, PART, imports.now)
+    await held.apply(imports.target, IMPORTER, PART, imports.actor)
     await imports.write(part(rights=["public"], complete=False))
     assert await imports.names() == ["c001"]
 

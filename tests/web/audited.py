@@ -7,6 +7,9 @@ from typing import Any, Final, NamedTuple
 import httpx2
 
 from tests.api.defining import define, of_entities
+from tests.importers.reading import Imports
+from tests.importers.reading import item as imported_item
+from tests.importers.reading import part as imported
 from tests.service import Service, component
 from tests.web.editing import TEXT
 from tests.web.generating import PATH as TOKENS
@@ -36,7 +39,7 @@ async def every_form(service: Service) -> AsyncIterator[Sent]:
     """Each is to be sent before the next is asked for."""
     ada = await with_password(service)
     await add_person(service, "vic", "viewer")
-    for part in (_signing_in, _account, _people, _catalog, _connections, _webhooks):
+    for part in (_signing_in, _account, _people, _catalog, _imports, _connections, _webhooks):
         async for sent in part(service, ada):
             yield sent
 
@@ -113,6 +116,16 @@ async def _catalog(service: Service, ada: Browser) -> AsyncIterator[Sent]:
     yield Sent(f"{one}/publish", published, ("data-source.publish",))
     yield Sent(f"{one}/runs", ada.send("/data-sources/owners/runs"), ("data-source.run",))
     yield Sent(f"{one}/delete", ada.send("/data-sources/owners/delete"), ("data-source.delete",))
+
+
+async def _imports(service: Service, ada: Browser) -> AsyncIterator[Sent]:
+    imports = Imports(service.state.database)
+    for key, action in (("one", "discard"), ("two", "apply")):
+        await imports.write(imported(imported_item(key), key=key))
+        await imports.write(imported(key=key))
+        await ada.open(f"/imports/fake/{key}")
+        decided = ada.send(f"/imports/fake/{key}/{action}", seen=str(imports.now))
+        yield Sent(f"/imports/{{importer}}/{{part}}/{action}", decided, (f"import.{action}",))
 
 
 async def _connections(service: Service, ada: Browser) -> AsyncIterator[Sent]:

@@ -10,10 +10,14 @@ import pytest
 from starlette.routing import compile_path
 
 from factbook.auth import passwords
+from factbook.importers.snapshot import ReadingProblem
 from factbook.web.admin.account import PATH as ACCOUNT
 from factbook.web.routes import PAGES
 from tests.api.defining import CONNECTIONS, define, item, of_entities, push, pushed
 from tests.conftest import StartService
+from tests.importers.reading import Imports
+from tests.importers.reading import item as imported_item
+from tests.importers.reading import part as imported
 from tests.service import Service, component
 from tests.web.markup import HOSTILE, HOSTILE_NAME, elements, is_harmless
 from tests.web.visiting import PASSWORD, Browser, browser, signed_in, with_password
@@ -66,6 +70,9 @@ async def filled(service: Service) -> Browser:
     hook = {"url": "https://events.example.com/<b>{{7*7}}"}
     made = await service.http.post("/api/events/webhooks", json=hook)
     assert made.status_code == 201, made.text
+    imports, problem = Imports(service.state.database), ReadingProblem(HOSTILE, HOSTILE, HOSTILE)
+    await imports.write(imported(imported_item(f"{NAME} imported")))
+    await imports.write(imported(problems=[problem]))
     ada.http.headers["user-agent"] = NAME
     await ada.done(f"{ACCOUNT}/name", display_name=NAME)
     made = await ada.send(f"{ACCOUNT}/api-access/tokens", name=NAME, preset="ask", request="1")

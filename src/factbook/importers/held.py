@@ -4,17 +4,18 @@ from functools import partial
 from typing import Final
 
 from factbook.catalog.store import stored_sets
+from factbook.catalog.store.apply import Actor
 from factbook.catalog.store.diff import Guards
 from factbook.errors import NotFoundError
 from factbook.importers import part_store
 from factbook.importers.part_store import PartRecord
 from factbook.importers.snapshot import set_name
-from factbook.importers.writer import ImportTarget, actor, stored_part
+from factbook.importers.writer import ImportTarget, stored_part
 
 _NOTHING: Final = "No removal of {name} waits for a decision."
 
 
-async def apply(target: ImportTarget, importer: str, part: str, now: int) -> PartRecord:
+async def apply(target: ImportTarget, importer: str, part: str, actor: Actor) -> PartRecord:
     """Remove what is held, and believe the reading that did not find it.
 
     Raises NotFoundError if nothing is held, PreconditionFailedError if the set has changed since.
@@ -35,7 +36,7 @@ async def apply(target: ImportTarget, importer: str, part: str, now: int) -> Par
         target.database,
         name,
         wanted,
-        actor(importer, now),
+        actor,
         Guards(if_match=str(stored.revision)),
         kept=target.kept,
         write=target.saving(decided),

@@ -18,7 +18,7 @@ from factbook.importers.github import organization
 from factbook.importers.github.options import GithubImportOptions
 from factbook.importers.part_store import PartRecord
 from factbook.importers.snapshot import PREFIX, Snapshot, set_name
-from factbook.importers.writer import ImportTarget, PartResult, write_snapshot
+from factbook.importers.writer import ImportTarget, PartResult, actor, write_snapshot
 from factbook.integrations import vendor
 from factbook.integrations.github.graphql import GithubApi
 from factbook.integrations.github.options import GITHUB as GITHUB_COM
@@ -104,7 +104,7 @@ async def apply_held(backend: Backend, name: str, clock: Clock = now) -> PartRec
     async with backend.opened() as database:
         entry = AuditEntry("import.apply", set_name(importer, part))
         target = _target(backend, database, entry, at := clock())
-        return await held.apply(target, importer, part, at)
+        return await held.apply(target, importer, part, actor(importer, at))
 
 
 async def discard_held(backend: Backend, name: str, clock: Clock = now) -> PartRecord:

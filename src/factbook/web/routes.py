@@ -19,6 +19,7 @@ from factbook.web.data_sources.editor import SOURCE_EDITOR
 from factbook.web.data_sources.list import DATA_SOURCES
 from factbook.web.data_sources.runs import SOURCE_RUNS
 from factbook.web.entity.fact_history import FACTS
+from factbook.web.entity.imports import IMPORTS
 from factbook.web.entity.list import CATALOG
 from factbook.web.entity.page import ENTITY
 from factbook.web.entity.sets import SETS
@@ -49,6 +50,7 @@ PAGES: Sequence[PageRoute] = (
     *ENTITY,
     *FACTS,
     *SETS,
+    *IMPORTS,
     *DATA_SOURCES,
     *SOURCE_EDITOR,
     *DATA_SOURCE,

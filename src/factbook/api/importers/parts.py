@@ -6,6 +6,7 @@ from msgspec.structs import asdict
 
 from factbook.api.openapi.parameter_types import PathPart
 from factbook.audit.trail import About
+from factbook.catalog.store.apply import Actor
 from factbook.clock import iso, iso_or_none
 from factbook.errors import NotFoundError
 from factbook.http import audit
@@ -40,7 +41,8 @@ async def apply_held(request: Request, state: HandlerContext) -> JsonReply[Impor
     """Remove the entities whose removal waits for a decision."""
     importer, part = IMPORTER.of(request), PART.of(request)
     target = _target(request, state, audit.of_import("import.apply", set_name(importer, part)))
-    return reply(_shown(await held.apply(target, importer, part, state.clock())))
+    actor = Actor(request.actor, state.clock())
+    return reply(_shown(await held.apply(target, importer, part, actor)))
 
 
 async def discard_held(request: Request, state: HandlerContext) -> JsonReply[ImportPart]:

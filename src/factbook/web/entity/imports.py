@@ -1,0 +1,98 @@
+"""Imports: the parts that importers read, their problems, and decisions on held removals."""
+
+from collections.abc import Sequence
+
+from factbook.auth.permissions import CATALOG_READ, SET_WRITE
+from factbook.catalog.store.apply import Actor
+from factbook.errors import ConflictError, FactbookError, NotFoundError
+from factbook.http import audit
+from factbook.http.requests import Reply
+from factbook.importers import held, part_store
+from factbook.importers.part_store import PartRecord
+from factbook.importers.snapshot import set_name
+from factbook.importers.writer import ImportTarget
+from factbook.web.site import formatting
+from factbook.web.site.endpoint import PageRoute
+from factbook.web.site.page_context import PageContext
+
+_SHOWN = 200
+_READ_AGAIN = "The part was read again since this page was shown. Look at it once more."
+
+
+async def listed(visit: PageContext) -> Reply:
+    """Page of every part that was imported."""
+    found = await part_store.part_records(visit.state.database)
+    return visit.page("imports.html", parts_read=found)
+
+
+async def part(visit: PageContext, status: int = 200, problem: str | None = None) -> Reply:
+    """Page of a part: its last reading, its problems, and what is held."""
+    found = await _part(visit)
+    return visit.page(
+        "import-part.html",
+        status,
+        part=found,
+        set_path=f"/sets/{formatting.segment(set_name(found.importer, found.part))}",
+        path=_path(found),
+        problems=found.problems[:_SHOWN],
+        held=found.held[:_SHOWN],
+        problem=problem,
+        can_decide=visit.may(SET_WRITE) and bool(found.held),
+    )
+
+
+async def apply(visit: PageContext) -> Reply:
+    """Remove what is held, as it was shown."""
+    found = await _part(visit)
+    try:
+        _check_seen(visit, found)
+        target = _target(visit, found, "import.apply")
+        actor = Actor(visit.person.ref, visit.now)
+        await held.apply(target, found.importer, found.part, actor)
+    except FactbookError as error:
+        return await part(visit, error.status, error.message)
+    return visit.redirect(_path(found), f"Removed: {len(found.held):,}.")
+
+
+async def discard(visit: PageContext) -> Reply:
+    """Keep what is held."""
+    found = await _part(visit)
+    try:
+        _check_seen(visit, found)
+        target = _target(visit, found, "import.discard")
+        await held.discard(target, found.importer, found.part)
+    except FactbookError as error:
+        return await part(visit, error.status, error.message)
+    return visit.redirect(_path(found), f"Kept: {len(found.held):,}.")
+
+
+def _check_seen(visit: PageContext, found: PartRecord) -> None:
+    """Raise ConflictError if the part was read after the page was shown."""
+    if visit.sent.one("seen") != str(found.read_at):
+        raise ConflictError(_READ_AGAIN)
+
+
+def _target(visit: PageContext, found: PartRecord, action: str) -> ImportTarget:
+    state, name = visit.state, set_name(found.importer, found.part)
+    write = visit.writing(audit.of_import(action, name))
+    return ImportTarget(state.database, state.rules, state.settings.revisions_kept, write)
+
+
+async def _part(visit: PageContext) -> PartRecord:
+    importer, name = visit.request.parameter("importer"), visit.request.parameter("part")
+    found = await part_store.part_record(visit.state.database, importer, name)
+    if found is None:
+        raise NotFoundError("No importer has read such a part.")
+    return found
+
+
+def _path(found: PartRecord) -> str:
+    return f"/imports/{formatting.segment(found.importer)}/{formatting.segment(found.part)}"
+
+
+IMPORTS: Sequence[PageRoute] = (
+    PageRoute("GET", "/imports", listed, (CATALOG_READ,)),
+    PageRoute("GET", "/imports/{importer}/{part}", part, (CATALOG_READ,)),
+    PageRoute("POST", "/imports/{importer}/{part}/apply", apply, (SET_WRITE,)),
+    PageRoute("POST", "/imports/{importer}/{part}/discard", discard, (SET_WRITE,)),
+)
