@@ -17,11 +17,11 @@ from factbook.storage import Database
 _NAME: Final = "metadata.name"
 _TEXTS: Final = ("metadata.description", "metadata.tags", "metadata.title")
 _KEYS: Final = (_NAME, *_TEXTS)
-# Fewer are read about as quickly.
-_LEAST_ENTITIES: Final = 10_000
-# A text is frequent if so many of a sample have it; a page of it is found soon enough.
-_SAMPLE: Final = 500
-_FREQUENT: Final = 5
+# Fewer are read in 20 ms, and would have to pay for the indexes with every push.
+_LEAST_ENTITIES: Final = 100_000
+# A text is frequent if so many of the first entities have it; a page of it is found soon enough.
+_SAMPLE: Final = 1_000
+_FREQUENT: Final = 20
 # PostgreSQL makes trigrams of letters and digits; which others there are depends on the locale.
 _trigram = re.compile(r"[^\W_]{3}")
 _ascii_trigram = re.compile(r"[A-Za-z0-9]{3}")
@@ -171,9 +171,9 @@ SELECT k.key, k.id,
 FROM search_keys k WHERE k.key IN LIST(?)
 """
 
-# By uids, which are random.
+# From an index alone.
 _COUNT_SAMPLE: Final = f"""
-SELECT count(*) FROM (SELECT ref FROM entities ORDER BY uid LIMIT {_SAMPLE}) sampled
+SELECT count(*) FROM (SELECT ref FROM entities ORDER BY ref LIMIT {_SAMPLE}) sampled
 WHERE ref LIKE ? ESCAPE '\\'
 """
 
