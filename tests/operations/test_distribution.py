@@ -20,6 +20,7 @@ from tests.citus import CitusCoordinator
 from tests.facts.test_changes import WEB, record
 from tests.facts.test_store import NOW, add_entities
 from tests.postgresql import PostgreSQLServer
+from tests.storage.test_table_owners import OWNERS
 from tests.waiting import soon
 
 FAKE = Path(__file__).parent.parent / "fakes" / "citus.sql"
@@ -191,3 +192,8 @@ def test_tests_have_schemas_of_their_own_on_a_coordinator(empty_cluster: str) ->
 
 
 WAITING = "SELECT 1 FROM pg_locks WHERE NOT granted AND relation = 'sets'::regclass"
+
+
+def test_every_table_of_the_catalog_is_on_every_machine() -> None:
+    assert set(REPLICATED) == set(OWNERS["catalog"].split())
+    assert set(DISTRIBUTED) < set(OWNERS["facts"].split())
