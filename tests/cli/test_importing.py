@@ -71,13 +71,15 @@ def test_an_import_writes_and_says_how_it_went(run: Import) -> None:
     report = read(run, "github", "--org", "acme")
     assert [(part["part"], part["changes"]["added"]) for part in report["parts"]] == [
         ("github/acme.repositories", 13),
-        ("github/acme.people", 2),
+        ("github/acme.teams", 1),
+        ("github/acme.members", 1),
     ]
-    [people, repositories] = read(run, "list")
-    assert (people["state"], repositories["entities"]) == ("complete", 13)
+    [members, repositories, teams] = read(run, "list")
+    assert (members["state"], teams["state"]) == ("complete", "complete")
+    assert repositories["entities"] == 13
     again = read(run, "github", "--org", "acme")
-    assert [part["changes"]["unchanged"] for part in again["parts"]] == [13, 2]
-    assert [part["difference"] for part in again["parts"]] == [[], []]
+    assert [part["changes"]["unchanged"] for part in again["parts"]] == [13, 1, 1]
+    assert [part["difference"] for part in again["parts"]] == [[], [], []]
 
 
 def test_an_import_leaves_a_record_of_each_part_that_changed(
@@ -95,7 +97,8 @@ def test_an_import_leaves_a_record_of_each_part_that_changed(
     part = "import/github/acme.repositories"
     assert records == [
         ("import.write", part),
-        ("import.write", "import/github/acme.people"),
+        ("import.write", "import/github/acme.teams"),
+        ("import.write", "import/github/acme.members"),
         ("import.discard", part),
         ("import.write", part),
     ]

@@ -232,17 +232,17 @@ async def test_a_target_that_cannot_be_read_now_keeps_its_repository() -> None:
 async def test_without_the_teams_an_owner_is_left_as_it_was() -> None:
     organization = Organization(repository("shop"))
     organization.token.reads_teams = False
-    found, people = await organization.part(), await organization.part("people")
+    found, teams = await organization.part(), await organization.part("teams")
     assert (found.complete, found.items[0].tentative) == (True, True)
-    assert (people.complete, people.items) == (False, ())
-    assert people.problems[0].message.startswith("teams and members: forbidden")
+    assert (teams.complete, teams.items) == (False, ())
+    assert teams.problems[0].message.startswith("teams: forbidden")
 
 
 async def test_an_organization_that_is_not_there_is_a_problem() -> None:
     organization = Organization(repository("shop"), organizations=("nowhere",))
-    [found, people] = (await organization.read()).parts
-    assert (found.complete, people.complete, found.items) == (False, False, ())
-    assert found.problems[0].message.startswith("repositories: not-found")
+    parts = (await organization.read()).parts
+    assert [(part.complete, part.items) for part in parts] == [(False, ())] * 3
+    assert parts[0].problems[0].message.startswith("repositories: not-found")
 
 
 async def test_what_the_credential_sees_is_told() -> None:
@@ -277,15 +277,15 @@ async def test_teams_and_members_are_groups_and_users() -> None:
     ]
     organization.fake.members = [member("alice", 11, "Alice A"), member("bob", 12)]
     snapshot = await organization.read()
-    part = snapshot.parts[1]
-    specs = {item.entity["metadata"]["name"]: item.entity["spec"] for item in part.items}
+    items = [item for part in snapshot.parts[1:] for item in part.items]
+    specs = {item.entity["metadata"]["name"]: item.entity["spec"] for item in items}
     assert specs["shop"]["parent"] == "group:default/web"
     assert specs["alice"] == {
         "profile": {"picture": "https://github.com/alice.png", "displayName": "Alice A"},
         "memberOf": ["group:default/shop", "group:default/web"],
     }
     assert specs["bob"]["memberOf"] == ["group:default/shop"]
-    assert [item.external_id for item in part.items] == [
+    assert [item.external_id for item in items] == [
         "github.com/team/2",
         "github.com/team/1",
         "github.com/user/11",
@@ -299,12 +299,22 @@ async def test_all_members_of_a_large_team_are_read_or_the_part_is_incomplete() 
     logins = [f"m{number:03}" for number in range(250)]
     organization.fake.teams = [team("all", 1, *logins)]
     organization.fake.members = [member(login, n) for n, login in enumerate(logins, 10)]
-    part = await organization.part("people")
-    assert all(item.entity["spec"]["memberOf"] for item in part.items[1:])
-    assert (part.complete, len(part.items)) == (True, 251)
-    organization.fake.fail("graphql", secondary_limit, after=3, times=9)
-    part = await organization.part("people")
-    assert part.complete is False
+    part = await organization.part("members")
+    assert all(item.entity["spec"]["memberOf"] for item in part.items)
+    assert (part.complete, len(part.items)) == (True, 250)
+    organization.fake.fail("graphql", secondary_limit, after=2, times=9)
+    parts = (await organization.read()).parts
+    assert [part.complete for part in parts] == [True, False, False]
+
+
+async def test_a_page_that_is_empty_in_the_middle_makes_the_list_incomplete() -> None:
+    organization = Organization(*many(60), people=False)
+    info = {"hasNextPage": False, "endCursor": None}
+    page = {"totalCount": 0, "nodes": [], "pageInfo": info}
+    fault = faults.saying({"data": {"organization": {"page": page}}})
+    organization.fake.fail("graphql", fault, after=1)
+    found = await organization.part()
+    assert (found.complete, len(found.items)) == (False, 50)
 
 
 async def test_an_unchanged_organization_is_listed_and_nothing_else() -> None:

@@ -40,6 +40,7 @@ class Listing(Generic[Node]):
     missing: Missing | None = None
     errors: dict[int, list[Error]] = field(default_factory=dict)
     rights: set[str] = field(default_factory=set)
+    total: int = 0  # the largest that a page has told: a later page may be wrong
 
 
 async def listing(
@@ -66,12 +67,12 @@ async def listing(
         page = _page(told, found)
         if page is None:
             return found
-        before = len(found.nodes)
+        before, found.total = len(found.nodes), max(found.total, page.total_count)
         _take(found, page, told.errors, type_)
         show(len(found.nodes), page.total_count)
         after = page.page_info.end_cursor
         if not page.page_info.has_next_page:
-            return _ended(found, page.total_count)
+            return _ended(found)
         if after is None or len(found.nodes) == before:
             break
     found.missing = found.missing or REPEATED
@@ -119,8 +120,8 @@ def _take(
             found.errors[node.database_id] = by_place[place]
 
 
-def _ended(found: Listing[Node], total: int) -> Listing[Node]:
-    if len(found.nodes) < total and found.missing is None:
-        text = f"{len(found.nodes):,} of {total:,} were listed"
+def _ended(found: Listing[Node]) -> Listing[Node]:
+    if len(found.nodes) < found.total and found.missing is None:
+        text = f"{len(found.nodes):,} of {found.total:,} were listed"
         found.missing = Missing(Outcome.INCOMPLETE, text)
     return found

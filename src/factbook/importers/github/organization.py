@@ -25,7 +25,7 @@ _REPOSITORIES_IN_PAGE: Final = 50
 async def read(
     api: GithubApi, options: GithubImportOptions, show: Callable[[str], None] = lambda text: None
 ) -> Snapshot:
-    """A snapshot of the organizations: a part for the repositories of each, one for its people.
+    """A snapshot of the organizations: parts for the repositories, teams and members of each.
 
     `show` is told what is being read.
     """
@@ -44,7 +44,7 @@ async def read(
         organization = _Organization(place, options, found, people, left_out)
         parts.append(await organization.repositories(files))
         if people is not None:
-            parts.append(organization.people(people))
+            parts += [organization.teams(people), organization.members(people)]
     await files.remember()
     return Snapshot(tuple(parts), left_out)
 
@@ -94,34 +94,45 @@ class _Organization:
             elif origin not in self._unread:
                 items.append(self._made(one))
         rights = {f"{one.visibility.lower()} repositories" for one in self._listed.nodes.values()}
-        return self._part("repositories", items, self._listed.missing, rights)
+        return self._part(items, self._listed.missing, rights)
 
-    def people(self, people: People) -> SnapshotPart:
-        """The part of the teams and members; secret teams are left out."""
-        items: list[ImportedItem] = []
+    def teams(self, people: People) -> SnapshotPart:
+        """The part of the teams; secret ones are left out."""
         if people.secret:
             self._left_out["secret teams"] += people.secret
-        for team in people.teams.values():
-            entity = mapping.group(self._place, team.listed)
-            items.append(self._person("team", team.listed.database_id, entity))
+        items = [
+            self._person("team", team.listed.database_id, mapping.group(self._place, team.listed))
+            for team in people.teams.values()
+        ]
+        return self._part_of_people("teams", items, people.missing, people.rights)
+
+    def members(self, people: People) -> SnapshotPart:
+        """The part of the members, who change nothing while their teams are not known."""
+        items = []
         for member in people.members:
             teams = [slug for slug, team in people.teams.items() if member.login in team.logins]
             entity = mapping.user(self._place, member, teams)
             number, some = member.database_id, bool(people.missing)
             items.append(self._person("user", number, entity, tentative=some))
-        problems = [self._whole(f"teams and members: {each.reason}") for each in people.missing]
-        self._problems = problems
-        first = people.missing[0] if people.missing else None
-        return self._part("people", items, first, people.rights)
+        return self._part_of_people("members", items, people.missing_members, people.rights)
+
+    def _part_of_people(
+        self, word: str, items: list[ImportedItem], missing: list[Missing], rights: Iterable[str]
+    ) -> SnapshotPart:
+        problems = [self._whole(f"{word}: {each.reason}") for each in missing]
+        key = f"{self._place.login.lower()}.{word}"
+        complete = not missing
+        rights = frozenset(rights)
+        return SnapshotPart(key, complete, tuple(items), tuple(problems), rights=rights)
 
     def _part(
-        self, word: str, items: list[ImportedItem], missing: Missing | None, rights: Iterable[str]
+        self, items: list[ImportedItem], missing: Missing | None, rights: Iterable[str]
     ) -> SnapshotPart:
         problems = list(self._problems)
-        if missing is not None and word == "repositories":
-            problems.append(self._whole(f"{word}: {missing.reason}"))
+        if missing is not None:
+            problems.append(self._whole(f"repositories: {missing.reason}"))
         return SnapshotPart(
-            f"{self._place.login.lower()}.{word}",
+            f"{self._place.login.lower()}.repositories",
             missing is None,
             tuple(items),
             tuple(problems),

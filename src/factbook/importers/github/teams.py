@@ -36,14 +36,16 @@ class Team:
 
 @dataclass
 class People:
-    """The teams by slug and the members of an organization; `missing` says what was not read.
+    """The teams by slug and the members of an organization.
 
-    Secret teams are counted alone.
+    `missing` says what was not read of the teams, and `missing_members` of the members. Secret
+    teams are counted alone.
     """
 
     teams: dict[str, Team]
     members: list[ListedMember]
     missing: list[Missing]
+    missing_members: list[Missing]
     rights: set[str]
     secret: int
 
@@ -61,10 +63,11 @@ async def read_people(api: GithubApi, login: str) -> People:
         missing += lost
     query = ListingQuery(queries.MEMBERS, {}, _MEMBERS_IN_PAGE)
     members = await listing(api, login, query, ListedMember)
-    missing += [members.missing] if members.missing else []
-    missing += [error.missing for error in _errors(teams) + _errors(members)]
+    missing += [error.missing for error in _errors(teams)]
+    lost = [members.missing] if members.missing else []
+    lost += [error.missing for error in _errors(members)]
     secret = len(teams.nodes) - len(shown)
-    return People(found, list(members.nodes.values()), missing, teams.rights, secret)
+    return People(found, list(members.nodes.values()), missing, lost, teams.rights, secret)
 
 
 def _errors(found: Listing[Any]) -> list[Any]:
