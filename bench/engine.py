@@ -12,6 +12,7 @@ import time
 from functools import partial
 
 from factbook.clock import now
+from factbook.collection import Collector
 from factbook.scheduling import run_queue
 from factbook.scheduling.run_queue import BatchFigures, Lane, Queue, RunOrder
 from factbook.storage import Database, open_database
@@ -52,13 +53,18 @@ async def _drain(database: Database, holder: str, latency: float) -> int:
     async def serve(lane: Lane) -> int:
         take = partial(run_queue.take, holder=holder, source_ids=SOURCES, lane=lane)
         done = 0
-        async with slots:
-            while batch := await database.write(partial(take, now=now())):
-                await asyncio.sleep(latency)
-                finish = partial(run_queue.finish, batch=batch, figures=BatchFigures(1), now=now())
-                await database.write(finish)
-                done += 1
-        return done
+        while True:
+            async with slots:
+                end = time.monotonic() + Collector.TURN
+                while time.monotonic() < end:
+                    batch = await database.write(partial(take, now=now()))
+                    if batch is None:
+                        return done
+                    await asyncio.sleep(latency)
+                    figures = BatchFigures(1)
+                    finish = partial(run_queue.finish, batch=batch, figures=figures, now=now())
+                    await database.write(finish)
+                    done += 1
 
     while lanes := await run_queue.lanes(database, SOURCES, now()):
         done += sum(await asyncio.gather(*map(serve, lanes)))

@@ -5,6 +5,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from typing import ClassVar
 
 import structlog
 
@@ -30,14 +31,15 @@ Further = Callable[[], Awaitable[Mapping[str, Integration]]]
 _AGAIN = 5 * SECOND
 # Lanes that one process works on at a time, whatever their queues allow.
 SLOTS = 8
-# A lane goes on for so long while others may be waiting for its slot.
-_TURN_SECONDS = 10.0
 POLL_SECONDS = 1.0
 _STORE_SECONDS = 5.0  # at the end, for what has been brought
 
 
 class Collector:
     """The loop that does the runs of these integrations; of all processes, one at a time has it."""
+
+    # A lane goes on for so many seconds while others may be waiting for its slot.
+    TURN: ClassVar = 1.0
 
     def __init__(
         self,
@@ -187,7 +189,7 @@ class Collector:
     async def _serve(self, lane: Lane) -> None:
         """Work on the batches of a lane until none is ready, or others wait for their turn."""
         self._serving += 1
-        end = time.monotonic() + _TURN_SECONDS
+        end = time.monotonic() + self.TURN
         try:
             while await self._one(lane):
                 if self._serving >= self._slots and time.monotonic() > end:

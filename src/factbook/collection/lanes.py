@@ -49,6 +49,9 @@ _PRUNED = 1_000
 class LaneCollector(Collector):
     """One of the workers; the one that leads also begins runs and hands their lanes on."""
 
+    # To hand a lane on takes about a second.
+    TURN = 10.0
+
     def __init__(
         self,
         database: Database,
