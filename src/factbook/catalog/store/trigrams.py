@@ -20,8 +20,8 @@ _KEYS: Final = (_NAME, *_TEXTS)
 # Fewer are read in 20 ms, and would have to pay for the indexes with every push.
 _LEAST_ENTITIES: Final = 100_000
 # A text is frequent if so many of the first entities have it; a page of it is found soon enough.
-_SAMPLE: Final = 1_000
-_FREQUENT: Final = 20
+_SAMPLE: Final = 500
+_FREQUENT: Final = 10
 # PostgreSQL makes trigrams of letters and digits; which others there are depends on the locale.
 _trigram = re.compile(r"[^\W_]{3}")
 _ascii_trigram = re.compile(r"[A-Za-z0-9]{3}")
@@ -38,21 +38,24 @@ class Among:
 
 
 class _Indexes(NamedTuple):
-    """The ids of keys, and what the indexes hold: names, the texts of some keys, any letters."""
+    """The ids of keys, and what the indexes hold: names, the texts of some keys, any letters.
+
+    `sampled` is how many of the first names have a text.
+    """
 
     keys: Mapping[str, int]
     names: bool
     texts: Set[int]
     letters: bool
+    sampled: int
 
     @classmethod
-    async def of(cls, database: Database) -> Self:
-        rows = await database.all(_STATE, (list(_KEYS),))
+    async def of(cls, database: Database, pattern: str = "") -> Self:
+        rows = await database.all(_STATE, (f"%/{pattern}", list(_KEYS)))
         keys = {key: id_ for key, id_, *_ in rows}
-        _, _, names, texts, letters = rows[0] if rows else (None,) * 5
-        return cls(
-            keys, bool(names), {int(id_) for id_ in (texts or "").split(",") if id_}, letters
-        )
+        _, _, names, texts, letters, sampled = rows[0] if rows else (None,) * 6
+        held = {int(id_) for id_ in (texts or "").split(",") if id_}
+        return cls(keys, bool(names), held, bool(letters), sampled or 0)
 
     def texts_of(self, keys: Iterable[str]) -> Set[int]:
         """The ids of those of the keys, except the name, that any entity has."""
@@ -78,14 +81,10 @@ async def looked_up(database: Database, condition: Condition) -> Condition:
 async def _part(database: Database, part: Condition) -> Condition:
     if not isinstance(part, Contains) or not part.keys or not set(part.keys) <= set(_KEYS):
         return part
-    indexes = await _Indexes.of(database)
-    if not indexes.serve(part):
-        return part
     pattern, names = f"%{escaped(part.text)}%", _NAME in part.keys
-    if names:
-        sampled = await database.one(_COUNT_SAMPLE, (f"%/{pattern}",))
-        if sampled is None or sampled[0] >= _FREQUENT:
-            return part
+    indexes = await _Indexes.of(database, pattern)
+    if not indexes.serve(part) or (names and indexes.sampled >= _FREQUENT):
+        return part
     ids = sorted(indexes.texts_of(part.keys))
     found = await database.search(*_matching(pattern, names=names, ids=ids))
     return Among(sorted({row[0] for row in found})) if len(found) <= MANY else part
@@ -159,7 +158,7 @@ WHERE key_id = ANY ('{{ids}}'::bigint[])
 """
 
 # Keys, and of each the same: is there an index of names, the ids of the keys whose texts have one,
-# and does a trigram hold letters that are not ASCII?
+# does a trigram hold letters that are not ASCII, and how many of the first names have the text?
 _STATE: Final = f"""
 SELECT k.key, k.id,
     (SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass('{_NAME_INDEX}')),
@@ -167,14 +166,12 @@ SELECT k.key, k.id,
         SELECT substring(pg_get_expr(indpred, indrelid) FROM '[{{]([0-9,]+)[}}]') FROM pg_index
         WHERE indexrelid = to_regclass('{_TEXT_INDEX}') AND indisvalid
     ),
-    chr(228) ~ '[[:alpha:]]'
+    chr(228) ~ '[[:alpha:]]',
+    CASE WHEN to_regclass('{_NAME_INDEX}') IS NOT NULL THEN (
+        SELECT count(*) FROM (SELECT ref FROM entities ORDER BY ref LIMIT {_SAMPLE}) sampled
+        WHERE ref LIKE ? ESCAPE '\\'
+    ) END
 FROM search_keys k WHERE k.key IN LIST(?)
-"""
-
-# From an index alone.
-_COUNT_SAMPLE: Final = f"""
-SELECT count(*) FROM (SELECT ref FROM entities ORDER BY ref LIMIT {_SAMPLE}) sampled
-WHERE ref LIKE ? ESCAPE '\\'
 """
 
 _COUNT_TO: Final = "SELECT count(*) FROM (SELECT 1 FROM entities LIMIT ?) counted"
