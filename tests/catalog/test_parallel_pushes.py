@@ -210,6 +210,17 @@ async def test_an_entity_that_goes_while_another_push_points_at_it_comes_back_wi
     assert await met(other, "b") == {"<a"}
 
 
+async def test_an_edge_that_goes_while_another_push_adds_its_end_is_shown_nowhere(
+    other: Database, paused: Callable[..., Push]
+) -> None:
+    await replace(other, "two", of("b", "a"))
+    first = paused()
+    await first.reach(replace(first.database, "one", of("a"), of("c", "a")))
+    await replace(other, "two", of("b"))
+    await first.end()
+    assert await met(other, "a") == {"<c"}
+
+
 @pytest.mark.spec("conflict.writes-nothing")
 async def test_of_two_sets_that_add_one_reference_the_second_is_refused_when_the_first_is_stored(
     other: Database, paused: Callable[..., Push]

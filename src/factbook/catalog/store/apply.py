@@ -81,11 +81,12 @@ def apply(
     removed.carry_over(transaction, plan.moves)
     changed.update([*plan.updated, *plan.taken])
     changed.add(plan.added)
-    changed.rendering.own()
+    added = {item.ref: changed.ids[item.ref] for item in plan.added}
+    changed.rendering.own(added)
     if target is not None:
         _write_membership(transaction, target.id, plan, changed.ids)
     events.append(transaction, diff.events_of(target, plan, actor.ref, restored), actor.now)
-    changed.rendering.others({item.ref: changed.ids[item.ref] for item in plan.added})
+    changed.rendering.others(added)
     items |= {ref: (uid, actor.ref, actor.now) for ref, uid in changed.uids.items()}
     return WriteResult(target.revision if target else 0, items)
 

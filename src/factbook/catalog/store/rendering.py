@@ -7,7 +7,7 @@ A write renders the entities of its own sets at any time, as their rows are its 
 owners may get edges from other writes at the same moment: they are rendered last, under locks.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Final
 
 from factbook.catalog import compliance, relations
@@ -47,9 +47,10 @@ class Rendering:
                 self._asked.setdefault(target, set()).add((REVERSE[type_], ref))
                 self._asked.setdefault(ref, set()).add((type_, target))
 
-    def own(self) -> None:
-        """Render those that no other write renders meanwhile."""
-        for portion in portions(ordered(self.touched)):
+    def own(self, added: Collection[str]) -> None:
+        """Render those that no other write renders meanwhile, nor points at, as at the added."""
+        early = self.touched if self._held.is_alone else self.touched.difference(added)
+        for portion in portions(ordered(early)):
             found = self._owned(portion)
             own = {ref: id_ for ref, (id_, owner) in found.items() if self._held.owns(owner)}
             self._render(own)
