@@ -53,6 +53,7 @@ MEASURES = (
             Goal(
                 "postgresql/sdk", "get-entity-facts on PostgreSQL, CPU ÷ SDK's server", 1 / 4, "x"
             ),
+            Goal("driver", "÷ a bare read of the rows by the driver", 1.6, "x"),
         ),
     ),
     Measure(
@@ -61,6 +62,7 @@ MEASURES = (
         (
             Goal("sqlite", "/entities?filter=kind=component&limit=100, CPU, SQLite", 1.0, "ms"),
             Goal("postgresql", "the same on PostgreSQL", 1.0, "ms"),
+            Goal("driver", "÷ a bare read of the rows by the driver", 1.6, "x"),
         ),
     ),
     Measure(
@@ -69,19 +71,23 @@ MEASURES = (
         (
             Goal("sqlite", "by-name, random, CPU, SQLite", 0.35, "ms"),
             Goal("postgresql", "the same on PostgreSQL", 0.35, "ms"),
+            Goal("driver", "÷ a bare read of the rows by the driver", 1.6, "x"),
         ),
     ),
     Measure(
         "queries",
         queries.queries,
-        tuple(
-            Goal(f"{dialect}-{name}", f"{text}, CPU, {database}", most, "ms")
-            for dialect, database in (("sqlite", "SQLite"), ("postgresql", "PostgreSQL"))
-            for name, text, most in (
-                ("page", "by-query, 20 components and their total, large catalog", 5.0),
-                ("text", "the same with a text in name or title", 20.0),
-                ("facets", "facets of kind and spec.type, large catalog", 20.0),
-            )
+        (
+            *(
+                Goal(f"{dialect}-{name}", f"{text}, CPU, {database}", most, "ms")
+                for dialect, database in (("sqlite", "SQLite"), ("postgresql", "PostgreSQL"))
+                for name, text, most in (
+                    ("page", "by-query, 20 components and their total, large catalog", 5.0),
+                    ("text", "the same with a text in name or title", 20.0),
+                    ("facets", "facets of kind and spec.type, large catalog", 20.0),
+                )
+            ),
+            Goal("driver", "the page ÷ a bare read of its rows by the driver", 1.6, "x"),
         ),
     ),
     Measure(
@@ -111,6 +117,11 @@ MEASURES = (
             Goal("postgresql-new", "PUT of new entities until all are readable, PG", 3.0, "s"),
             Goal("postgresql-same", "identical re-send, PostgreSQL", 0.5, "s"),
             Goal("postgresql-changed", "1 % changed, PostgreSQL", 0.6, "s"),
+            Goal(
+                "sqlite-new-json", "PUT of new entities ÷ json.loads of the body, SQLite", 25, "x"
+            ),
+            Goal("sqlite-same-json", "identical re-send ÷ the same", 6, "x"),
+            Goal("sqlite-changed-json", "1 % changed ÷ the same", 7, "x"),
         ),
     ),
     Measure(

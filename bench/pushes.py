@@ -1,5 +1,6 @@
 """Pushes: the time until all entities are readable, and what a very large one does to others."""
 
+import json
 import threading
 import time
 from http.client import HTTPException
@@ -10,11 +11,12 @@ from bench.catalog import Entity
 from bench.databases import DIALECTS
 from bench.findings import Findings
 from bench.load import Call, Load, Plan
-from bench.processes import MIB
+from bench.processes import MIB, on_core
 from bench.run import Run, by_name
 from bench.service import PUSH, Client, Factbook
 
 _CHANGED = 0.01
+_READINGS = 5
 _PACE = 100.0  # reads a second during a large push
 _WRITE_EVERY = 0.2  # seconds between two small pushes meanwhile
 _LONGEST = 600.0
@@ -28,6 +30,7 @@ def pushes(run: Run) -> Findings:
     different = sum(a is not b for a, b in zip(items, other, strict=True))
     findings = Findings()
     for number in run.rounds:
+        unit = _json_seconds(run)
         for dialect in DIALECTS:
             with run.fresh(dialect) as service:
                 pushes = (
@@ -40,8 +43,18 @@ def pushes(run: Run) -> Findings:
                     seconds = _until_readable(service, body, len(items), shown, changes)
                     spent = service.server.cpu_seconds() - before
                     findings.add(f"{dialect}-{what}", seconds, cpu_s=spent, body_MB=len(body) / MIB)
+                    findings.add(f"{dialect}-{what}-json", seconds / unit, json_s=unit)
                     run.say(f"round {number + 1}: push {what}, {dialect}: {seconds:.2f} s")
     return findings
+
+
+def _json_seconds(run: Run) -> float:
+    """Seconds in which the standard library reads the body, on the core of the servers."""
+    with on_core(run.cores.server):
+        began = time.perf_counter()
+        for _ in range(_READINGS):
+            json.loads(run.body)
+        return (time.perf_counter() - began) / _READINGS
 
 
 def _until_readable(

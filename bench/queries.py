@@ -3,6 +3,7 @@
 import http.client
 from typing import NamedTuple
 
+from bench import driver
 from bench.databases import DIALECTS
 from bench.findings import Findings
 from bench.load import Call
@@ -34,7 +35,16 @@ def queries(run: Run) -> Findings:
                 cost = service.cost(calls, run.options.seconds, seed=number)
                 run.say(f"round {number + 1}: {name}, {dialect}: {cost}")
                 findings.add(f"{dialect}-{name}", cost.cpu, per_second=cost.per_second)
+                if (dialect, name) == ("postgresql", "page"):
+                    _compare(run, findings, cost.cpu, number)
     return findings
+
+
+def _compare(run: Run, findings: Findings, ours: float, number: int) -> None:
+    """The cost of a page beside that of the driver's read of its rows."""
+    database, bare = run.large("postgresql").database, driver.first_components(21)
+    floor = bare.cost(database, run.options.seconds, run.cores.server, seed=number)
+    findings.add("driver", ours / floor, ours_ms=ours, driver_ms=floor)
 
 
 class _Streamed(NamedTuple):

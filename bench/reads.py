@@ -1,7 +1,8 @@
 """Reads of the catalog: what one costs, and whether it sees what another process has written."""
 
-from bench import catalog
+from bench import catalog, driver
 from bench.databases import DIALECTS
+from bench.driver import BareRead
 from bench.findings import Findings
 from bench.load import Call
 from bench.run import Run, by_name
@@ -13,21 +14,26 @@ _WRITES = 25
 def lists(run: Run) -> Findings:
     """CPU of a list of a hundred components."""
     call = Call("GET", f"{CATALOG}?filter=kind=component&limit=100")
-    return _costs(run, "list", [call])
+    return _costs(run, "list", [call], driver.first_components(101))
 
 
 def names(run: Run) -> Findings:
     """CPU of a random entity by its name."""
-    return _costs(run, "by-name", [Call("GET", by_name(key)) for key in run.keys])
+    calls = [Call("GET", by_name(key)) for key in run.keys]
+    return _costs(run, "by-name", calls, driver.entities_by_ref(run.keys))
 
 
-def _costs(run: Run, title: str, calls: list[Call]) -> Findings:
+def _costs(run: Run, title: str, calls: list[Call], bare: BareRead) -> Findings:
     findings = Findings()
     for number in run.rounds:
         for dialect in DIALECTS:
             cost = run.filled(dialect).cost(calls, run.options.seconds, seed=number)
             run.say(f"round {number + 1}: {title}, {dialect}: {cost}")
             findings.add(dialect, cost.cpu, per_second=cost.per_second, load_busy=cost.busy)
+        # After PostgreSQL, which is the last of them.
+        database, core = run.filled("postgresql").database, run.cores.server
+        floor = bare.cost(database, run.options.seconds, core, seed=number)
+        findings.add("driver", cost.cpu / floor, ours_ms=cost.cpu, driver_ms=floor)
     return findings
 
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from bench import peer_process
+from bench import driver, peer_process
 from bench.databases import DIALECTS
 from bench.findings import Findings
 from bench.load import Call
@@ -50,6 +50,10 @@ def tool_calls(run: Run) -> Findings:
                 costs[name] = contender.cost(calls, run.options.seconds, number)
                 run.say(f"round {number + 1}: get-entity-facts, {name}: {costs[name]}")
             _compare(findings, costs)
+            bare, database = driver.facts_by_ref(run.keys), run.filled("postgresql").database
+            floor = bare.cost(database, run.options.seconds, run.cores.server, seed=number)
+            mine = costs["postgresql"].cpu
+            findings.add("driver", mine / floor, ours_ms=mine, driver_ms=floor)
     return findings
 
 
