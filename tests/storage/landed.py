@@ -111,7 +111,7 @@ LANDED = (
         "a8693bb879c3fa709b771080aba045e0f35d784f7a17f2582c6efea101921b56",
     ),
     Landed(
-        "0023_importers.sql",
+        "0019_importers.sql",
         "0.1.0",
         "f48525a5999778ae2ccceced42901ce3605370097e274b1dfdcf9329b6e46a16",
     ),
