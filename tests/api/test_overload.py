@@ -226,7 +226,7 @@ async def test_who_hangs_up_while_waiting_for_room_leaves_it_to_others(
 
 
 def request() -> Request:
-    return Request({"headers": []}, receive=Slow.nothing)
+    return Request({"method": "GET", "headers": []}, receive=Slow.nothing)
 
 
 async def let_in(came: list[tuple[str, float]]) -> list[str]:
