@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import structlog
 
-from factbook.audit import trail
+from factbook.audit import retention as audit_retention
 from factbook.auth import invitations, sessions
 from factbook.catalog.store import search_keys, stored_sets, trigrams
 from factbook.clock import DAY, Throttle
@@ -79,9 +79,9 @@ async def _sweep_sessions(given: Round) -> None:
 
 
 async def _sweep_audit(given: Round) -> None:
-    await partitions.extend(given.database, trail.MONTHLY, given.now)
+    await partitions.extend(given.database, audit_retention.MONTHLY, given.now)
     if days := given.settings.audit_days:
-        await trail.sweep(given.database, given.before(days), given.pace)
+        await audit_retention.sweep(given.database, given.before(days), given.pace)
 
 
 async def _sweep_history(given: Round) -> None:

@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 import msgspec
 import pytest
 
-from factbook.audit import trail
+from factbook.audit import retention, trail
 from factbook.audit.trail import ACTIONS, LONGEST, AuditEntry, AuditPosition, Caller, Record
 from factbook.auth import tokens
 from factbook.clock import DAY, MINUTE, Throttle
@@ -91,16 +91,16 @@ async def test_what_is_too_old_is_forgotten_and_nothing_else(database: Database,
     records = [made(at=NOON + number // 3) for number in range(12_000)]
     newest = made(at=NOON + 4_000 + DAY)
     await add(database, *records, newest)
-    assert await trail.sweep(database, NOON, Throttle()) == 0
-    assert await trail.sweep(database, NOON + 3_990 + days, Throttle()) == 11_970 + 3 * days
+    assert await retention.sweep(database, NOON, Throttle()) == 0
+    assert await retention.sweep(database, NOON + 3_990 + days, Throttle()) == 11_970 + 3 * days
     assert await all_of(database) == [*records[11_970 + 3 * days :], newest][::-1]
 
 
 async def test_what_happened_within_a_day_of_the_newest_is_kept(database: Database) -> None:
     old, last_day, newest = made(at=NOON), made(at=NOON + 1), made(at=NOON + DAY)
-    assert await trail.sweep(database, NOON, Throttle()) == 0
+    assert await retention.sweep(database, NOON, Throttle()) == 0
     await add(database, old, last_day, newest)
-    assert await trail.sweep(database, NOON + 9 * DAY, Throttle()) == 1
+    assert await retention.sweep(database, NOON + 9 * DAY, Throttle()) == 1
     assert await all_of(database) == [newest, last_day]
 
 

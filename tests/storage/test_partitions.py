@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from factbook import sweeps
-from factbook.audit import trail
+from factbook.audit import retention, trail
 from factbook.audit.trail import AuditEntry, Caller
 from factbook.clock import DAY, Throttle
 from factbook.errors import ConflictError
@@ -19,7 +19,8 @@ from factbook.facts import history_partitions, store
 from factbook.facts.datasource import DataSource, Lifecycle
 from factbook.facts.schema import Fact
 from factbook.settings import Settings
-from factbook.storage import Database, open_database, partitioning, partitions, schema_check
+from factbook.storage import Database, partitioning, partitions, schema_check
+from factbook.storage.database_url import open_database
 from factbook.storage.migrations import migrate, shipped
 from factbook.storage.partitioning import Step
 from factbook.storage.partitions import MonthlyTable
@@ -27,7 +28,7 @@ from tests.facts.test_store import add_entities
 from tests.postgresql import PostgreSQLServer
 from tests.waiting import soon
 
-HISTORY, AUDIT = history_partitions.MONTHLY, trail.MONTHLY
+HISTORY, AUDIT = history_partitions.MONTHLY, retention.MONTHLY
 WEB, API = "component:default/web", "component:default/api"
 
 

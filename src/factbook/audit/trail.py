@@ -6,14 +6,11 @@ A write is recorded in its own transaction: the record exists exactly when the w
 import itertools
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
-from functools import partial
 from typing import Any, Final, Literal, NamedTuple, TypeVar
 
 import msgspec
 
-from factbook.clock import DAY, Throttle
 from factbook.storage import Database, Transaction, Write
-from factbook.storage.partitions import MonthlyTable, Partition, replace_gone
 from factbook.telemetry.logs import without_secrets
 
 T = TypeVar("T")
@@ -61,10 +58,7 @@ Outcome = Literal["done", "refused"]
 # Characters of a text; an index of PostgreSQL takes no longer ones.
 LONGEST: Final = 640
 _LARGEST_DETAIL = 2 * 1024
-_SWEPT_AT_ONCE = 2_000
 _LAST = 2**63 - 1
-
-MONTHLY: Final = MonthlyTable("audit", "at")
 
 
 class Record(NamedTuple):
@@ -231,32 +225,6 @@ def _conditions(**wanted: str | None) -> tuple[str, list[str]]:
     return condition, list(given.values())
 
 
-async def sweep(database: Database, before: int, pace: Throttle) -> int:
-    """Delete rows from before a time in portions, so that no write waits long; returns a count.
-
-    Rows less than a day older than the newest stay: the database enforces it for every caller.
-    Partitions of months go as a whole, and are not counted.
-    """
-    [newest] = await database.one(_NEWEST) or (None,)
-    before = min(before, (newest or 0) - DAY + 1)
-    await replace_gone(database, MONTHLY, before, _is_old, lambda _, __: True)
-    gone, rest = 0, True
-    while rest:
-        place = await database.one(_PORTION, (before, _SWEPT_AT_ONCE))
-        rest = place is not None
-        gone += await database.write(partial(_sweep, before=place or (before, "")))
-        await pace.rest()
-    return gone
-
-
-async def _is_old(_: Partition) -> bool:
-    return True
-
-
-def _sweep(transaction: Transaction, *, before: tuple[int, str]) -> int:
-    return transaction.run("DELETE FROM audit WHERE (at, id) < (?, ?)", before)
-
-
 def _detail(detail: Mapping[str, Any]) -> str:
     if not detail:
         return "{}"
@@ -282,11 +250,7 @@ SELECT at, id, actor, action, object, outcome, status, address, token, detail FR
 WHERE (at, id) < (?, ?) AND at >= ?{} ORDER BY at DESC, id DESC LIMIT ?
 """
 
-_NEWEST = "SELECT max(at) FROM audit"
-
 _EXPORT = """
 SELECT at, id, actor, action, object, outcome, status, address, token, detail FROM audit
 WHERE (at, id) > (?, ?) AND at <= ?{} ORDER BY at, id
 """
-
-_PORTION = "SELECT at, id FROM audit WHERE at < ? ORDER BY at, id LIMIT 1 OFFSET ?"

@@ -3,7 +3,7 @@
 from typing import Final
 
 from factbook import backend, clock
-from factbook.audit import trail
+from factbook.audit import retention
 from factbook.errors import InputError
 from factbook.facts import history_partitions
 from factbook.operations import distribution
@@ -13,7 +13,7 @@ from factbook.storage import Database, partitioning
 from factbook.telemetry import logs
 
 # Those that grow with time; events are kept for days.
-MONTHLY: Final = (history_partitions.MONTHLY, trail.MONTHLY)
+MONTHLY: Final = (history_partitions.MONTHLY, retention.MONTHLY)
 
 
 def distribution_plan(settings: Settings) -> list[distribution.Step]:
