@@ -16,7 +16,8 @@ from factbook.catalog.store.apply import Actor
 from factbook.catalog.store.diff import Guards
 from factbook.catalog.store.stored_sets import PushResult
 from factbook.errors import ConflictError, UnavailableError
-from factbook.storage import Database, Transaction, open_database
+from factbook.storage import Database, Transaction
+from factbook.storage.database_url import open_database
 from factbook.storage.observation import observed
 from tests.catalog.paused import Pause
 from tests.service import NOON, component

@@ -16,7 +16,8 @@ from factbook.catalog.store import stored_sets
 from factbook.catalog.store.apply import Actor
 from factbook.catalog.store.diff import Guards
 from factbook.errors import ConflictError, UnavailableError
-from factbook.storage import Database, open_database
+from factbook.storage import Database
+from factbook.storage.database_url import open_database
 from tests.catalog.derived import order, verify
 from tests.service import NOON, component
 

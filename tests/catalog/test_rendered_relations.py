@@ -5,7 +5,7 @@ import random
 import pytest
 
 from factbook.catalog import compliance, relations
-from factbook.catalog.rendered_relations import RenderedRelations
+from factbook.catalog.relations import RenderedRelations
 
 NAMES = ("a", '"},{"type":"x', "b\\", "é☃", "},{", "\U0001f600", "\uffff", "\x7f", "a b")
 POOL = [

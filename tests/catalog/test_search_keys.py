@@ -9,7 +9,8 @@ import pytest
 
 from factbook.catalog.store import search_keys
 from factbook.clock import Throttle
-from factbook.storage import Database, Transaction, open_database
+from factbook.storage import Database, Transaction
+from factbook.storage.database_url import open_database
 from tests.conftest import StartService
 from tests.service import PUSH, Service, component
 

@@ -12,8 +12,7 @@ from typing import Final
 
 from factbook.catalog import compliance, relations
 from factbook.catalog.piecewise import ordered
-from factbook.catalog.relations import REVERSE, Relation
-from factbook.catalog.rendered_relations import RenderedRelations
+from factbook.catalog.relations import REVERSE, Relation, RenderedRelations
 from factbook.catalog.store import locks
 from factbook.catalog.store.index_rows import portions
 from factbook.catalog.store.locks import WriteLocks
