@@ -15,7 +15,8 @@ from factbook.clock import now
 from factbook.collection import Collector
 from factbook.scheduling import run_queue
 from factbook.scheduling.run_queue import BatchFigures, Lane, Queue, RunOrder
-from factbook.storage import Database, open_database
+from factbook.storage import Database
+from factbook.storage.database_url import open_database
 from factbook.storage.migrations import migrate
 from tests.postgresql import PostgreSQLServer
 

@@ -17,7 +17,7 @@ from bench.service import settings as environment_of
 from factbook import sweeps
 from factbook.backend import Backend
 from factbook.clock import MINUTE, now
-from factbook.settings import load
+from factbook.settings.loader import load
 from factbook.telemetry import logs
 
 _ROUND = 10 * MINUTE

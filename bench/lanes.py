@@ -26,7 +26,7 @@ from factbook.outbound import HttpClient, Memory
 from factbook.scheduling import run_queue
 from factbook.scheduling.run_queue import Queue, RunOrder
 from factbook.settings import Settings
-from factbook.storage import open_database
+from factbook.storage.database_url import open_database
 from factbook.storage.migrations import migrate
 from tests.collection.madeup import Vendor, integration
 from tests.postgresql import PostgreSQLServer

@@ -12,7 +12,7 @@ from urllib.parse import quote, urlsplit, urlunsplit
 import psycopg
 
 from factbook.operations import distribution
-from factbook.storage import open_database
+from factbook.storage.database_url import open_database
 from factbook.storage.migrations import migrate
 from tests.service import NOON
 

@@ -17,7 +17,8 @@ import pytest
 import structlog
 
 from factbook.settings import Settings
-from factbook.storage import Database, open_database
+from factbook.storage import Database
+from factbook.storage.database_url import open_database
 from factbook.storage.migrations import migrate
 from tests import memory
 from tests.citus import CitusCoordinator

@@ -19,7 +19,7 @@ from typing import Any, Final
 
 import factbook
 from factbook.settings import Settings
-from factbook.storage import open_database
+from factbook.storage.database_url import open_database
 from factbook.storage.migrations import migrate
 from tests.collection.tools import ToolWorld
 from tests.integrations.datadog import asking as datadog

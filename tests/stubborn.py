@@ -16,7 +16,8 @@ import uvicorn
 from factbook import clock, shutdown
 from factbook.app import Application
 from factbook.operations import commands
-from factbook.settings import Settings, load
+from factbook.settings import Settings
+from factbook.settings.loader import load
 from factbook.storage import Database
 from factbook.telemetry import logs
 from factbook.webhooks import GuardedPost, WebhookSender

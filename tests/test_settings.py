@@ -8,7 +8,8 @@ import pytest
 
 from factbook.datasources import custom
 from factbook.errors import ConfigurationError
-from factbook.settings import Settings, environment, load
+from factbook.settings import Settings
+from factbook.settings.loader import environment, load
 
 
 def written(folder: Path, text: str) -> Path:

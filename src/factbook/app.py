@@ -27,7 +27,8 @@ from factbook.integrations import SOURCES
 from factbook.integrations.integration import Integration
 from factbook.observability import Tracing
 from factbook.observability.metrics import Metrics
-from factbook.settings import Settings, load
+from factbook.settings import Settings
+from factbook.settings.loader import load
 from factbook.storage import Database
 from factbook.storage.observation import observed
 from factbook.tools import TOOLS, Tool

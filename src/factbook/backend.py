@@ -21,7 +21,8 @@ from factbook.observability import Tracing
 from factbook.outbound import HttpClient
 from factbook.scheduling.leadership import Leadership, Role
 from factbook.settings import Settings
-from factbook.storage import Database, open_database, schema_check
+from factbook.storage import Database, schema_check
+from factbook.storage.database_url import open_database
 from factbook.storage.migrations import migrate as migrate_database
 from factbook.telemetry import logs
 from factbook.webhooks import GuardedPost, WebhookSender

@@ -10,7 +10,7 @@ import pytest
 from factbook.auth import tokens
 from factbook.auth.permissions import CATALOG_READ, SET_WRITE
 from factbook.clock import DAY, HOUR, MINUTE, SECOND
-from factbook.storage import open_database
+from factbook.storage.database_url import open_database
 from tests.service import NOON, PUSH, TOOLS, Service, call
 
 ENTITIES = "/api/catalog/entities"

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from factbook.app import Application
 from factbook.errors import ToolError
-from factbook.settings import load
+from factbook.settings.loader import load
 from factbook.telemetry import logs
 from factbook.tools import TOOLS, Context, Tool
 from factbook.tools.tool import Schema

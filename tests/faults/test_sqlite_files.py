@@ -13,7 +13,8 @@ from structlog.testing import capture_logs
 
 from factbook.errors import OutdatedError, UnavailableError
 from factbook.settings import Settings
-from factbook.storage import Transaction, open_database
+from factbook.storage import Transaction
+from factbook.storage.database_url import open_database
 from tests.conftest import TOKEN_KEY, StartService
 from tests.service import Service, component, started
 

@@ -16,7 +16,8 @@ from factbook.app import Application
 from factbook.auth import encryption
 from factbook.errors import UnavailableError
 from factbook.settings import Settings
-from factbook.storage import Database, Transaction, open_database
+from factbook.storage import Database, Transaction
+from factbook.storage.database_url import open_database
 from factbook.storage.migrations import migrate, shipped
 from tests.conftest import TOKEN_KEY
 from tests.service import NOON, Service, Time, component, started

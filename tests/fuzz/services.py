@@ -22,8 +22,8 @@ from factbook.outbound import Answer, Git, HostReply, HttpClient, Limits, caches
 from factbook.outbound.git.program import GitResult
 from factbook.outbound.git.replies import reply_of
 from factbook.outbound.outcomes import Missing, Outcome
-from factbook.settings import Settings, load, option_tables
-from factbook.settings.loader import environment
+from factbook.settings import Settings, option_tables
+from factbook.settings.loader import environment, load
 from factbook.webhooks import signatures
 from tests.fuzz.folders import folder
 from tests.fuzz.promises import check_told, json, lines, text, tried

@@ -15,7 +15,8 @@ from factbook.errors import ConflictError, InputError
 from factbook.facts.history_partitions import MONTHLY as HISTORY
 from factbook.operations import distribution
 from factbook.operations.distribution import DISTRIBUTED, REPLICATED, Step
-from factbook.storage import Database, open_database, partitioning
+from factbook.storage import Database, partitioning
+from factbook.storage.database_url import open_database
 from tests.citus import CitusCoordinator
 from tests.facts.test_changes import WEB, record
 from tests.facts.test_store import NOW, add_entities

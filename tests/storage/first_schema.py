@@ -2,7 +2,8 @@
 
 from importlib import resources
 
-from factbook.storage import Database, Transaction, migrations, open_database
+from factbook.storage import Database, Transaction, migrations
+from factbook.storage.database_url import open_database
 from factbook.storage.dialects import schema
 
 _DOCUMENT = (

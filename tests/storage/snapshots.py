@@ -10,7 +10,8 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from factbook.storage import Database, Transaction, open_database
+from factbook.storage import Database, Transaction
+from factbook.storage.database_url import open_database
 from factbook.storage.migrations import migrate, shipped
 from tests.storage.landed import earlier_text
 

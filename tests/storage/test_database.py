@@ -6,7 +6,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from factbook.errors import ConfigurationError, InputError
-from factbook.storage import Database, Transaction, open_database
+from factbook.storage import Database, Transaction
+from factbook.storage.database_url import open_database
 
 BAD_ROW = ("a", None)
 

@@ -6,7 +6,8 @@ from collections.abc import AsyncIterator
 import psycopg
 import pytest
 
-from factbook.storage import Database, open_database
+from factbook.storage import Database
+from factbook.storage.database_url import open_database
 from tests.waiting import soon
 
 FIND = "SELECT name, value FROM things WHERE name IN LIST(?)"

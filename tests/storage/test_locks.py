@@ -7,8 +7,9 @@ from functools import partial
 
 import pytest
 
-from factbook.storage import Database, Transaction, counters, open_database
+from factbook.storage import Database, Transaction, counters
 from factbook.storage.database import RestartError
+from factbook.storage.database_url import open_database
 
 SECONDS = 60
 ON_POSTGRESQL = pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from factbook.settings import Settings
-from factbook.storage import open_database
+from factbook.storage.database_url import open_database
 from factbook.storage.dialects import schema
 from factbook.storage.migrations import migrate, names
 from tests.processes import FACTBOOK, clean_environment

@@ -8,7 +8,8 @@ import pytest
 from psycopg import errors
 
 from factbook.errors import ConfigurationError, UnavailableError
-from factbook.storage import Database, Transaction, open_database
+from factbook.storage import Database, Transaction
+from factbook.storage.database_url import open_database
 
 ON_POSTGRESQL = pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
 # The names that appendix A of PostgreSQL's documentation gives to the codes.

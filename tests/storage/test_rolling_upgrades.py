@@ -10,7 +10,8 @@ import structlog
 
 from factbook.errors import OutdatedError
 from factbook.settings import Settings
-from factbook.storage import Database, Transaction, open_database
+from factbook.storage import Database, Transaction
+from factbook.storage.database_url import open_database
 from factbook.storage.migrations import migrate, pending, shipped
 from factbook.worker import Worker
 from tests.processes import FACTBOOK, TOKEN_KEY, clean_environment

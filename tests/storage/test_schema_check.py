@@ -8,7 +8,8 @@ import structlog
 
 from factbook.errors import UnavailableError
 from factbook.settings import Settings
-from factbook.storage import Database, introspection, open_database, schema_check
+from factbook.storage import Database, introspection, schema_check
+from factbook.storage.database_url import open_database
 from factbook.storage.migrations import digest, migrate, shipped
 from tests.processes import TOKEN_KEY
 from tests.service import NOON, started

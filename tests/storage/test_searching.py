@@ -8,7 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from factbook.errors import UnavailableError
-from factbook.storage import Database, open_database
+from factbook.storage import Database
+from factbook.storage.database_url import open_database
 
 ENDLESS = (
     "WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n % 1000 + 1 FROM numbers) "

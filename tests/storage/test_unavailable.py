@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from factbook.errors import UnavailableError
-from factbook.storage import Database, open_database
+from factbook.storage import Database
+from factbook.storage.database_url import open_database
 from factbook.storage.migrations import names
 from tests.storage.outage import cut_connections, unreachable
 

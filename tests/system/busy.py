@@ -21,7 +21,7 @@ from factbook.facts.datasource import Lifecycle
 from factbook.integrations.integration import Collected
 from factbook.operations import commands
 from factbook.outbound import HttpClient, Memory
-from factbook.settings import load
+from factbook.settings.loader import load
 from factbook.telemetry import logs
 from tests.collection.madeup import Vendor, integration
 

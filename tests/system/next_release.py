@@ -7,8 +7,9 @@ import uvicorn
 
 from factbook import clock
 from factbook.app import Application
-from factbook.settings import Settings, load
-from factbook.storage import open_database
+from factbook.settings import Settings
+from factbook.settings.loader import load
+from factbook.storage.database_url import open_database
 from factbook.storage.migrations import migrate, shipped
 from factbook.telemetry import logs
 

@@ -10,7 +10,7 @@ import uvicorn
 
 from factbook.app import Application
 from factbook.integrations import configured
-from factbook.settings import load
+from factbook.settings.loader import load
 from factbook.telemetry import logs
 from tests.service import NOON
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from factbook.storage import open_database
+from factbook.storage.database_url import open_database
 from factbook.storage.migrations import names
 from tests.processes import FACTBOOK, TOKEN_KEY, ServerProcess, clean_environment
 from tests.storage import first_schema

@@ -19,7 +19,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from factbook.storage import open_database
+from factbook.storage.database_url import open_database
 from tests.collection.madeup import repository
 from tests.service import PUSH
 from tests.system.disturbances import BUSY, Disturbance, Stage, database, dealt

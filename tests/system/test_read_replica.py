@@ -11,7 +11,8 @@ import structlog
 from factbook.errors import ConfigurationError, UnavailableError
 from factbook.operations.doctor import postgresql as doctor
 from factbook.settings import Settings
-from factbook.storage import Database, open_database
+from factbook.storage import Database
+from factbook.storage.database_url import open_database
 from factbook.storage.migrations import migrate
 from tests.processes import serving
 from tests.service import NOON, PUSH, component

@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from factbook.storage import open_database
+from factbook.storage.database_url import open_database
 from factbook.storage.migrations import pending
 from tests.processes import ServerProcess
 from tests.service import PUSH, TOOLS, call, component

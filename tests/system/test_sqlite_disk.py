@@ -14,7 +14,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from factbook.storage import open_database
+from factbook.storage.database_url import open_database
 from factbook.storage.migrations import migrate, shipped
 from tests.processes import FACTBOOK, ServerProcess, clean_environment, serving
 from tests.service import NOON, PUSH, TOOLS, call, component

@@ -8,7 +8,7 @@ import pytest
 from factbook.auth.oidc.identity import Identity, identity_of, role_of
 from factbook.auth.oidc.options import ProviderOptions, configured
 from factbook.errors import ConfigurationError
-from factbook.settings import load
+from factbook.settings.loader import load
 
 TABLE = {"issuer": "https://id.example.com", "client_id": "factbook"}
 

@@ -25,7 +25,7 @@ DatabaseUrl = Annotated[
 def settings_from(database_url: str | None, **flags: object) -> "Settings":
     """The settings in force, with these flags above file and environment."""
     # Not needed for `--help`, whose time counts.
-    from factbook.settings import load
+    from factbook.settings.loader import load
 
     return load({"database_url": database_url, **flags})
 

@@ -5,7 +5,8 @@ from collections.abc import Callable, Coroutine
 from typing import TypeVar
 
 from factbook.settings import Settings
-from factbook.storage import Database, open_database
+from factbook.storage import Database
+from factbook.storage.database_url import open_database
 
 T = TypeVar("T")
 

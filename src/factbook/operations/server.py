@@ -17,7 +17,8 @@ from factbook import backend, clock, listeners, web
 from factbook.app import Application
 from factbook.auth.encryption import token_key
 from factbook.operations.opening import on_database
-from factbook.settings import Settings, environment
+from factbook.settings import Settings
+from factbook.settings.loader import environment
 from factbook.storage import migrations
 from factbook.storage.database_url import is_there
 from factbook.telemetry import logs

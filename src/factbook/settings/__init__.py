@@ -4,7 +4,6 @@ Precedence, lowest first: the default, `factbook.toml`, `FACTBOOK_<NAME>` in the
 of the command line.
 """
 
-from factbook.settings.loader import environment, load
 from factbook.settings.table import Settings
 
-__all__ = ["Settings", "environment", "load"]
+__all__ = ["Settings"]

@@ -1,6 +1,5 @@
 """The database: SQLite in a file, or PostgreSQL; the rooms above do not depend on the choice."""
 
 from factbook.storage.database import Database, Row, Transaction, Write
-from factbook.storage.database_url import open_database
 
-__all__ = ["Database", "Row", "Transaction", "Write", "open_database"]
+__all__ = ["Database", "Row", "Transaction", "Write"]

@@ -21,7 +21,8 @@ from factbook.events import store as events
 from factbook.operations.backups import database_copy, files
 from factbook.operations.backups.database_copy import Show
 from factbook.operations.backups.files import Note
-from factbook.storage import Transaction, counters, open_database
+from factbook.storage import Transaction, counters
+from factbook.storage.database_url import open_database
 from factbook.storage.migrations import names
 from factbook.webhooks import store as webhooks
 

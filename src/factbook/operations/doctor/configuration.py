@@ -10,7 +10,8 @@ from urllib.parse import urlsplit
 
 from factbook.errors import ConfigurationError
 from factbook.operations.doctor.findings import Finding, ok, problem, warning
-from factbook.settings import Settings, load
+from factbook.settings import Settings
+from factbook.settings.loader import load
 from factbook.settings.table import TABLES
 
 TOPIC: Final = "configuration"

@@ -27,8 +27,8 @@ from factbook.operations.doctor import postgresql as servers
 from factbook.operations.doctor import sqlite as files
 from factbook.operations.doctor.findings import Finding, ok, problem, warning
 from factbook.settings import Settings
-from factbook.storage import Database, open_database
-from factbook.storage.database_url import sqlite_path
+from factbook.storage import Database
+from factbook.storage.database_url import open_database, sqlite_path
 
 # Told what is being looked at.
 Show = Callable[[str], None]
