@@ -64,7 +64,6 @@ def is_manifest(entity: Mapping[str, Any]) -> bool:
     return group in _GROUPS or f".{group}".endswith(_DOMAINS)
 
 
-@lru_cache(1024)  # every entity is asked about, and a catalog has few kinds
 def nearest_kind(kind: str) -> str | None:
     """The well-known kind one edit or a change of case away; None if `kind` is itself well known.
 
@@ -80,10 +79,8 @@ def parts(entity: dict[str, Any], kind: str, document: bytes) -> Iterator[Proble
 
     `kind` is in lower case; `document` is the entity as it was sent.
     """
-    if is_manifest(entity):
-        yield "", "is an object of Kubernetes, stored as an entity of that kind; leave it out"
-    elif (near := nearest_kind(entity["kind"])) and kind != near.lower():
-        yield "kind", f'"{entity["kind"]}" is stored as a kind of its own; {near} is meant?'
+    if problem := _odd_kind(entity["apiVersion"], entity["kind"]):
+        yield problem
     spec = entity.get("spec", {})
     if kind == "location":
         yield from _targets(spec)
@@ -93,6 +90,16 @@ def parts(entity: dict[str, Any], kind: str, document: bytes) -> Iterator[Proble
         yield from _unfilled(entity["metadata"], spec)
     if escaped or b"$" in document:
         yield from _files("spec", spec)
+
+
+@lru_cache(1024)  # every entity is asked about, and a catalog has few kinds
+def _odd_kind(version: str, kind: str) -> Problem | None:
+    """The advice on an object of Kubernetes, or on a kind that is nearly a well-known one."""
+    if is_manifest({"apiVersion": version, "kind": kind}):
+        return "", "is an object of Kubernetes, stored as an entity of that kind; leave it out"
+    if (near := nearest_kind(kind)) and kind.lower() != near.lower():
+        return "kind", f'"{kind}" is stored as a kind of its own; {near} is meant?'
+    return None
 
 
 def _targets(spec: dict[str, Any]) -> Iterator[Problem]:
