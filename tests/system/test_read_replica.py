@@ -16,7 +16,9 @@ from factbook.storage.database_url import open_database
 from factbook.storage.migrations import migrate
 from tests.processes import serving
 from tests.service import NOON, PUSH, component
+from tests.system.postgresql_pair import Pair
 from tests.system.postgresql_server import Cluster
+from tests.waiting import soon
 
 pytestmark = [pytest.mark.system, pytest.mark.timeout(300)]
 
@@ -207,6 +209,18 @@ async def test_a_promoted_replica_serves_nothing(primary: Cluster) -> None:
             assert use is not None
             assert use.reason is not None
             assert "it is no standby" in use.reason
+
+
+async def test_after_a_failover_the_new_standby_among_several_hosts_serves() -> None:
+    with Pair.running() as pair:
+        await prepared(pair.primary)
+        database = await open_database(pair.url, replica_url=pair.url, longest_lag=5.0)
+        try:
+            assert await is_on_replica(database)
+            await asyncio.to_thread(pair.fail_over)
+            await soon(lambda: is_on_replica(database))
+        finally:
+            await database.close()
 
 
 async def test_a_standby_of_another_primary_serves_nothing_however_far_its_log_is(

@@ -194,6 +194,8 @@ class Replica:
             row = await (await connection.execute(_STANDBY, (place,))).fetchone()
             standby, reached, started = row or (False, False, "")
             if not standby:
+                # New connections find the standby, where the address names several hosts.
+                await self._pool.drain()
                 raise _UnusableError(_NO_STANDBY)
             if reached:
                 return str(started)
