@@ -3,13 +3,14 @@
 A row holds every fact of its source, so the longer the rows, the fewer are read.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from factbook.facts.merge import reason_of
-from factbook.storage import Database
+from factbook.storage import Database, Row
+from factbook.storage.database import Parameters
 
 # Of stored JSON, in one question.
 _BYTES: Final = 4_000_000
@@ -71,7 +72,7 @@ async def history_page(
     last = HistoryPosition(_LAST if end is None else end + 1, "")
     last = last if after is None else min(last, after)
     among, sources = _among(source_ids)
-    rows = await database.all(
+    rows = await _long_read(database)(
         _HISTORY.replace("{}", among), (entity_id, *sources, start or 0, *last, limit)
     )
     found = await _confirmed(database, entity_id, [_entry(row) for row in rows])
@@ -79,6 +80,11 @@ async def history_page(
         earlier = await _held(database, among, (entity_id, *sources), entity_id, start, last)
         found += earlier[: limit - len(found)]
     return found
+
+
+def _long_read(database: Database) -> Callable[[str, Parameters], Awaitable[list[Row]]]:
+    """The read of many rows of one entity: on the replica where there is one."""
+    return database.all if database.replica() is None else database.search
 
 
 async def _held(
@@ -151,7 +157,7 @@ async def spread(
         return Excerpt([], None, 1, is_whole=True)
     begin = first if start is None else max(first, start)
     step = max(1, (end - begin) // bounded(facts, most))
-    found = await database.all(_SPREAD, (*keys, begin, end, *keys, step, end, *keys))
+    found = await _long_read(database)(_SPREAD, (*keys, begin, end, *keys, step, end, *keys))
     rows = [_entry((source_id, *row)) for row in found]
     counted = await database.one(_COUNT, (*keys, begin, end, len(rows) + 1))
     rows = await _confirmed(database, entity_id, rows)
