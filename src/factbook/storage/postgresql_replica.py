@@ -16,6 +16,7 @@ from typing import Any, Final, NamedTuple
 
 import psycopg
 import structlog
+from psycopg import errors
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from factbook import shutdown
@@ -81,7 +82,7 @@ class Replica:
         self._reason: str | None = None
         self._again_at = 0.0
         self._reads = self._refused = 0
-        self._verified: tuple[str, str] | None = None
+        self._verified: set[tuple[str, str]] = set()
         self._verifying = asyncio.Lock()
         self._tasks: set[asyncio.Task[Any]] = set()
 
@@ -112,6 +113,8 @@ class Replica:
             return
         try:
             yield connection
+        except errors.SerializationFailure as error:  # with the log that it replays: it is well
+            raise ReplicaReadError from error
         except REFUSED as error:
             self._leave(_UnusableError(_told(error)))
             raise ReplicaReadError from error
@@ -172,12 +175,14 @@ class Replica:
 
     async def _caught_up(self, connection: ReadConnection, position: _Position) -> None:
         replica = await self._reached(connection, position.place)
-        if self._verified == (position.primary, replica):
+        pair = position.primary, replica
+        if pair in self._verified:
             return
         async with self._verifying:
-            if self._verified != (position.primary, replica):
+            if pair not in self._verified:
                 await self._verify(connection)
-                self._verified = position.primary, replica
+                # Those of another run of the primary are of no use any more.
+                self._verified = {one for one in self._verified if one[0] == pair[0]} | {pair}
 
     async def _verify(self, connection: ReadConnection) -> None:
         """Show that the replica follows this primary: what is written here appears there."""
