@@ -149,12 +149,12 @@ async def test_what_a_revision_told_is_not_told_again_by_the_daily_sample(
     assert [(one["dataSourceId"], one["entityRef"]) for one in found] == [
         ("catalog", "component:default/api"),
         ("catalog", web),
-        ("entity-ownership", "component:default/api"),
         # That another entity points to it is in no revision of it.
         ("entity-ownership", web),
+        ("entity-ownership", "component:default/api"),
     ]
     assert found[1]["facts"] == {"metadata.hasTitle": from_to(False, True)}
-    assert found[3]["facts"] == {"hasRelationships": from_to(False, True)}
+    assert found[2]["facts"] == {"hasRelationships": from_to(False, True)}
     # Of revisions that are kept no more the sample tells.
     await service.state.database.write(lambda tx: tx.run("DELETE FROM revisions"))
     kept = await changes(service, since="24h")

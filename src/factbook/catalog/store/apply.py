@@ -146,17 +146,20 @@ class _Changes:
             self._transaction.many(_UPDATE, rows)
 
     def add(self, added: Sequence[Prepared]) -> None:
-        by_ref = {item.ref: item for item in added}
-        # In one order, as of two writes that add the same the second waits for the first.
-        refs = list(ordered(by_ref))
+        refs = [item.ref for item in added]
         known = removed.recall(self._transaction, refs)
         fresh = iter(counters.take_aside(self._transaction, "entity", len(added) - len(known)))
-        for portion in documents((by_ref[ref] for ref in refs), lambda item: len(item.document)):
+        given = {ref: known.get(ref) or (next(fresh), str(uuid.uuid4())) for ref in refs}
+        if not self._held.is_alone:
+            # In one order, as of two writes that add the same the second waits for the first.
+            by_ref = {item.ref: item for item in added}
+            added = [by_ref[ref] for ref in ordered(by_ref)]
+        for portion in documents(added, lambda item: len(item.document)):
             rows: list[tuple[object, ...]] = []
             search_rows: list[EntitySearchRow] = []
             edges: list[Edge] = []
             for item in portion:
-                id_, uid = known.get(item.ref) or (next(fresh), str(uuid.uuid4()))
+                id_, uid = given[item.ref]
                 derived = Derived.of(item.ref, item.document)
                 search_rows += [(*row, id_) for row in derived.search]
                 edges += [(id_, *edge) for edge in derived.edges]
