@@ -10,10 +10,14 @@ import httpx2
 
 from tests.api.audited import CATALOG, TOKENS, WEBHOOKS
 from tests.api.defining import CONNECTIONS, FACTS, SOURCES, define, item, of_entities, pushed
+from tests.importers.reading import Imports
+from tests.importers.reading import item as imported_item
+from tests.importers.reading import part as imported
 from tests.service import PUSH, Service, component
 
 CANARY: Final = "canary7f3a"
 VAULT: Final = f"{CANARY}-vault"
+IMPORTERS: Final = "/api/importers/v1"
 EARLIER: Final = "2026-11-21T11:00:00+00:00"
 
 _SETS = f"{PUSH}/sets"
@@ -64,6 +68,10 @@ async def store(service: Service, lenient: Service) -> None:
     await _accepted(lenient.push("loose", told(f"{CANARY} loose")))
     await _accepted(lenient.push("loose", told(f"{CANARY}-loose")))
     await _accepted(service.push("plain", component("plain"), component("gone"), component("lone")))
+    imports = Imports(service.state.database)
+    for key in ("one", "two"):
+        await imports.write(imported(imported_item(f"{CANARY}-{key}"), key=key))
+        await imports.write(imported(key=key))
     await _define(service)
     token = {"name": CANARY, "permissions": ["catalog.entity.read"]}
     answer = await service.http.post(TOKENS, json=token)
@@ -111,7 +119,7 @@ async def _accepted(answer: Any) -> None:
 
 async def attempts(service: Service) -> AsyncIterator[Attempt]:
     """Each is to be made before the next is asked for."""
-    for part in (*_of_sets(), *_of_sources(), *_never_done()):
+    for part in (*_of_sets(), *_of_imports(), *_of_sources(), *_never_done()):
         yield part
     async for one in _of_ids(service):
         yield one
@@ -148,6 +156,14 @@ def _of_sets() -> list[Attempt]:
         Attempt(restore, f"{_SETS}/loose/revisions/1/restore", status=400),
         Attempt(restore, f"{_SETS}/guarded/revisions/1/restore", headers=old, status=412),
         Attempt(restore, f"{_SETS}/guarded/revisions/9/restore", status=404),
+    ]
+
+
+def _of_imports() -> list[Attempt]:
+    one = f"POST {IMPORTERS}/parts/{{importer}}/{{part}}"
+    return [
+        Attempt(f"{one}/apply", f"{IMPORTERS}/parts/fake/one/apply"),
+        Attempt(f"{one}/discard", f"{IMPORTERS}/parts/fake/two/discard"),
     ]
 
 

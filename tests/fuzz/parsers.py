@@ -13,6 +13,8 @@ NO_PARSERS: Final[dict[str, str]] = {
     "cli.documents.read": _FILES,
     "cli.sources.files.read": _FILES,
     "importers.catalog_info.reader.read": "calls importers.catalog_info.documents.parsed",
+    "importers.github.organization.read": "asks by calls, whose answers msgspec checks",
+    "importers.github.teams.read_people": "asks by calls, whose answers msgspec checks",
     "operations.doctor.configuration.read": "calls settings.loader.load",
     "operations.doctor.key.read": "looks whether there is a key",
     "scheduling.retention_clock.read": _ROWS,

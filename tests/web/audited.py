@@ -2,10 +2,14 @@
 
 import re
 from collections.abc import AsyncIterator, Coroutine
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 import httpx2
 
+from factbook.collection.run_start import work_of
+from factbook.scheduling import given_up
+from factbook.scheduling.given_up import GivenUpBatch
 from tests.api.defining import define, of_entities
 from tests.importers.reading import Imports
 from tests.importers.reading import item as imported_item
@@ -115,6 +119,12 @@ async def _catalog(service: Service, ada: Browser) -> AsyncIterator[Sent]:
     published = ada.send("/data-sources/owners/publish", seen=seen[1] if seen else "")
     yield Sent(f"{one}/publish", published, ("data-source.publish",))
     yield Sent(f"{one}/runs", ada.send("/data-sources/owners/runs"), ("data-source.run",))
+    [web] = await service.state.database.one("SELECT min(id) FROM entities") or ()
+    work = work_of(["web"], {"web": [web]})
+    batch = GivenUpBatch(1, 0, "owners", work, 6, service.time())
+    await service.state.database.write(partial(given_up.record, batch=batch))
+    again = ada.send("/data-sources/owners/given-up")
+    yield Sent(f"{one}/given-up", again, ("data-source.run",))
     yield Sent(f"{one}/delete", ada.send("/data-sources/owners/delete"), ("data-source.delete",))
 
 
