@@ -25,6 +25,8 @@ _CANCEL_SECONDS: Final = 5.0
 # Seconds within which a process ends once it has no request to finish. With the 30 of requests it
 # stays below the 40 after which `deploy/` has it killed.
 STOP_SECONDS: Final = 9.0
+# Of these, how long a database that is away may hold up each release of what others can take.
+RELEASE_SECONDS: Final = 1.5
 _FAILED: Final = 1
 
 

@@ -107,8 +107,9 @@ class Worker:
             await self._courier.stop()
         if self._leadership is not None:
             # Without it the lease lapses.
-            with suppress(UnavailableError):
-                await self._leadership.release()
+            with suppress(UnavailableError, TimeoutError):
+                async with asyncio.timeout(shutdown.RELEASE_SECONDS):
+                    await self._leadership.release()
 
     async def collect(self) -> int:
         """Serve the refresh requests; returns their number."""

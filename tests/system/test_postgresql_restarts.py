@@ -4,8 +4,9 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,11 @@ RESTARTS = 10 if SOAK else 3
 AWAY_SECONDS = 60 if SOAK else 12
 # What waits for a connection, and asks once more, is refused by then.
 
+SHARING = [str(FACTBOOK), "worker"]
+# As where the extra is not installed.
+_WITHOUT = "import sys; sys.modules['dbos'] = None; from factbook.cli import main; main()"
+ALONE = [sys.executable, "-c", _WITHOUT, "worker"]
+
 
 @pytest.fixture
 def cluster() -> Iterator[Cluster]:
@@ -49,13 +55,17 @@ def receiver() -> Iterator[Receiver]:
 
 
 @contextmanager
-def working(server: ServerProcess) -> Iterator["subprocess.Popen[bytes]"]:
+def working(
+    server: ServerProcess, command: Sequence[str] = SHARING
+) -> Iterator["subprocess.Popen[bytes]"]:
     """A `factbook worker` beside the server, which is stopped at the end of the block."""
     with server.log.with_name("worker.log").open("ab") as log:
         process = subprocess.Popen(
-            [FACTBOOK, "worker"], env=server.environment, cwd=server.folder, stdout=log, stderr=log
+            command, env=server.environment, cwd=server.folder, stdout=log, stderr=log
         )
     try:
+        # One that is still on its way to the database ends without it.
+        until(lambda: "worker.started" in Path(log.name).read_text())
         yield process
     finally:
         process.terminate()
@@ -152,10 +162,13 @@ def test_a_postgresql_that_is_gone_for_a_while_is_waited_for_and_nothing_is_lost
     assert server.stop() in (0, -signal.SIGTERM)
 
 
-def test_a_worker_goes_on_when_postgresql_is_back(cluster: Cluster, tmp_path: Path) -> None:
+@pytest.mark.parametrize("command", [SHARING, ALONE], ids=["sharing", "alone"])
+def test_a_worker_goes_on_when_postgresql_is_back(
+    cluster: Cluster, tmp_path: Path, command: Sequence[str]
+) -> None:
     with (
         serving(cluster.url(), tmp_path, FACTBOOK_COLLECT="false") as server,
-        working(server) as worker,
+        working(server, command) as worker,
     ):
         traffic = Traffic(server, server.token())
         traffic.set_up()

@@ -114,8 +114,9 @@ class Collector:
         if held:
             await asyncio.wait(held, timeout=_STORE_SECONDS)
             # Without it each counts an attempt.
-            with suppress(UnavailableError):
-                await self._database.write(lambda tx: run_queue.release(tx, self._holder))
+            with suppress(UnavailableError, TimeoutError):
+                async with asyncio.timeout(shutdown.RELEASE_SECONDS):
+                    await self._database.write(lambda tx: run_queue.release(tx, self._holder))
 
     async def stand_by(self) -> None:
         """Leave everything to the process that collects."""

@@ -11,8 +11,10 @@ Only processes that distribute import this module: DBOS takes a second and 40 MB
 import asyncio
 import logging
 import secrets
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -39,7 +41,9 @@ _QUEUE = "factbook"
 _SLOTS = 10
 # How often workers ask DBOS for lanes.
 _ASKED_SECONDS = 0.5
-_STOP_SECONDS = 2
+# How long lanes may take to end, and DBOS itself, which waits for the database without a limit.
+_LANES_SECONDS = 2
+_STOP_SECONDS = 3.0
 _CONNECTIONS = 4
 # What DBOS keeps of lanes that have ended.
 _KEPT = 10 * MINUTE
@@ -106,11 +110,8 @@ class LaneCollector(Collector):
             await super().stop()
         finally:
             if self._engine is not None:
-                end = partial(DBOS.destroy, workflow_completion_timeout_sec=_STOP_SECONDS)
-                await asyncio.to_thread(end, destroy_registry=True)
-                self._engine.dispose()
-                # DBOS has put an executor of its own into the loop, and shut that down.
-                asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor())
+                await _end_within(_STOP_SECONDS, partial(_destroy, self._engine, _LANES_SECONDS))
+                _renew_executor()
 
     async def _start(self) -> None:
         if self._engine is None:
@@ -127,18 +128,25 @@ class LaneCollector(Collector):
 
     def _launch(self) -> None:
         """Start DBOS, whose tables are made by whoever is first."""
-        self._engine = _engine(self._url)
+        engine = _engine(self._url)
         # Without a handler DBOS would add one that does not write as the others do.
         logging.getLogger("dbos").addHandler(logging.NullHandler())
-        DBOS(config=_config(self._engine, self._holder))
+        DBOS(config=_config(engine, self._holder))
 
         @DBOS.workflow(name="lane")
         async def lane(queue: str, places: int, place: int) -> None:
             await self._serve(Lane(queue, places, place))
 
         self._workflow = lane
-        # On the event loop, so that lanes run on it, beside the pools that belong to it.
-        DBOS.launch()
+        try:
+            # On the event loop, so that lanes run on it, beside the pools that belong to it.
+            DBOS.launch()
+        except BaseException:
+            # One that the database left halfway is started again from the beginning.
+            _destroy(engine)
+            _renew_executor()
+            raise
+        self._engine = engine
 
     def _goes_on(self) -> bool:
         # After a pause, as of a whole machine, others have taken over.
@@ -181,6 +189,34 @@ def _name(lane: Lane) -> str:
     return f"{lane.queue} {lane.place}/{lane.places}"
 
 
+def _destroy(engine: Engine, seconds: int = 0) -> None:
+    """End DBOS and its connections, after the lanes that end in these seconds."""
+    DBOS.destroy(destroy_registry=True, workflow_completion_timeout_sec=seconds)
+    engine.dispose()
+
+
+def _renew_executor() -> None:
+    """Replace the executor that DBOS has put into the loop, and shut down."""
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor())
+
+
+async def _end_within(seconds: float, work: Callable[[], None]) -> None:
+    """Do this on a thread that is left behind if it takes longer, by the process's end, too."""
+    loop, ended = asyncio.get_running_loop(), asyncio.Event()
+
+    def run() -> None:
+        try:
+            work()
+        finally:
+            with suppress(RuntimeError):  # of a loop that did not wait so long
+                loop.call_soon_threadsafe(ended.set)
+
+    threading.Thread(target=run, daemon=True).start()
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await ended.wait()
+
+
 def _engine(url: str) -> Engine:
     """Connections like our own: the address may say what only libpq understands."""
     connect = partial(psycopg.connect, url, **options(conninfo_to_dict(url)))
@@ -200,6 +236,6 @@ def _config(engine: Engine, holder: str) -> DBOSConfig:
         "executor_id": holder,
         "log_level": "WARNING",
         "use_listen_notify": False,
-        # Lanes are told nothing by DBOS.
-        "notification_listener_polling_interval_sec": 60.0,
+        # Lanes are told nothing by DBOS, but its end waits for one such interval.
+        "notification_listener_polling_interval_sec": 0.5,
     }

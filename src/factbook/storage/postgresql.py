@@ -217,6 +217,7 @@ class PostgreSQL:
         return None if self._replica is None else self._replica.use
 
     async def close(self) -> None:
+        await self._pools.refuse_writes()
         await self._writer.close()
         if self._replica is not None:
             await self._replica.close()

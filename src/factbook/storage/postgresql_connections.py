@@ -194,6 +194,10 @@ class Pools:
             self._looking.add_done_callback(_tell)
         await asyncio.wait({self._looking}, timeout=SOON_SECONDS)
 
+    async def refuse_writes(self) -> None:
+        """Give writes no more connections; those that wait for one while the server is away end."""
+        await asyncio.to_thread(self.writes.close)
+
     async def close(self) -> None:
         """Close every connection."""
         if self._looking is not None:
