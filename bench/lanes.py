@@ -21,7 +21,7 @@ from factbook.app import Application
 from factbook.clock import now
 from factbook.collection.lanes import LaneCollector
 from factbook.integrations.integration import Collected, Integration
-from factbook.operations import commands
+from factbook.operations import collection_commands
 from factbook.outbound import HttpClient, Memory
 from factbook.scheduling import run_queue
 from factbook.scheduling.run_queue import Queue, RunOrder
@@ -61,7 +61,7 @@ def work(url: str) -> None:
     app = Application(
         Settings(database_url=url), integrations=sources(vendor), connect=lambda _: vendor.client
     )
-    asyncio.run(commands.work(app, LaneCollector))
+    asyncio.run(collection_commands.work(app, LaneCollector))
 
 
 async def fill(url: str) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from factbook.catalog.push_rules import Annotator, PushRules
 from factbook.catalog.sets import prepare, prepare_one
-from factbook.catalog.store import rendering, stored_sets
+from factbook.catalog.store import relation_renderer, stored_sets
 from factbook.catalog.store.apply import Actor
 from factbook.catalog.store.diff import Guards
 from factbook.errors import ConflictError, NotFoundError
@@ -136,7 +136,7 @@ async def test_after_random_pushes_everything_derived_equals_a_rebuild(
     database: Database, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if seed % 2:  # as if every entity had very many relations
-        monkeypatch.setattr(rendering, "LARGE", 0)
+        monkeypatch.setattr(relation_renderer, "LARGE", 0)
     walk = Walk(database, seed)
     for now in range(STEPS):
         await walk.step(now)

@@ -17,7 +17,7 @@ from pathlib import Path
 from factbook.app import Application
 from factbook.collection.lanes import LaneCollector
 from factbook.integrations.integration import Collected, Integration
-from factbook.operations import commands
+from factbook.operations import collection_commands
 from factbook.outbound import HttpClient, Memory
 from factbook.settings import Settings
 from factbook.telemetry import logs
@@ -65,7 +65,7 @@ def main(
     vendor = SlowVendor(Path(asked), float(latency))
     integrations = (made_up(vendor, int(at_once)),)
     app = Application(settings, integrations=integrations, connect=lambda _: vendor.client)
-    asyncio.run(commands.work(app, LaneCollector if sharing == "true" else None))
+    asyncio.run(collection_commands.work(app, LaneCollector if sharing == "true" else None))
 
 
 def advance(seconds: float) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 from factbook.catalog.push_rules import PushRules
 from factbook.catalog.store.apply import Actor
 from factbook.importers import part_store
-from factbook.importers.part_store import PartRecord
+from factbook.importers.part_store import ImportPartRecord
 from factbook.importers.snapshot import ImportedItem, ReadingProblem, Snapshot, SnapshotPart
 from factbook.importers.writer import ImportTarget, PartResult, write_snapshot
 from factbook.settings import Settings
@@ -81,7 +81,7 @@ class Imports:
         row = await self.database.one("SELECT revision FROM sets WHERE name = ?", (SET,))
         return row[0] if row else 0
 
-    async def record(self, key: str = PART) -> PartRecord:
+    async def record(self, key: str = PART) -> ImportPartRecord:
         found = await part_store.part_record(self.database, IMPORTER, key)
         assert found is not None
         return found

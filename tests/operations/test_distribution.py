@@ -14,8 +14,8 @@ import pytest
 from factbook.errors import ConflictError, InputError
 from factbook.facts.history_partitions import MONTHLY as HISTORY
 from factbook.operations import distribution
-from factbook.operations.distribution import DISTRIBUTED, REPLICATED, Step
-from factbook.storage import Database, partitioning
+from factbook.operations.distribution import DISTRIBUTED, REPLICATED, DistributionStep
+from factbook.storage import Database, partition_change
 from factbook.storage.database_url import open_database
 from tests.citus import CitusCoordinator
 from tests.facts.test_changes import WEB, record
@@ -64,7 +64,7 @@ async def fill(database: Database) -> None:
         await record(database, hour, 1, {"lines": hour})
 
 
-def ignore(_: Step) -> None:
+def ignore(_: DistributionStep) -> None:
     """Show nothing."""
 
 
@@ -103,13 +103,13 @@ async def test_a_command_that_was_ended_at_any_step_goes_on_there(
     await fill(database)
     ended = 0
 
-    def end_after_one(step: Step) -> None:
+    def end_after_one(step: DistributionStep) -> None:
         steps.append(step)
         if len(steps) > 1:
             raise KeyboardInterrupt
 
     while len(await distribution.plan(database)) > 1:
-        steps: list[Step] = []
+        steps: list[DistributionStep] = []
         with pytest.raises(KeyboardInterrupt):
             await distribution.distribute(database, end_after_one)
         ended += 1
@@ -150,7 +150,7 @@ async def test_a_table_that_somebody_laid_out_otherwise_is_refused(
 
 
 async def test_a_partitioned_history_is_refused(cluster: str, database: Database) -> None:
-    await partitioning.partition(database, HISTORY, NOW, lambda _: None)
+    await partition_change.partition(database, HISTORY, NOW, lambda _: None)
     with pytest.raises(ConflictError, match="partitioned by month"):
         await distribution.distribute(database, ignore)
     assert calls(cluster) == []
@@ -159,7 +159,7 @@ async def test_a_partitioned_history_is_refused(cluster: str, database: Database
 async def test_a_distributed_history_is_not_partitioned(cluster: str, database: Database) -> None:
     await distribution.distribute(database, ignore)
     with pytest.raises(ConflictError, match="is distributed"):
-        await partitioning.partition(database, HISTORY, NOW, lambda _: None)
+        await partition_change.partition(database, HISTORY, NOW, lambda _: None)
 
 
 async def test_a_table_in_use_is_waited_for(cluster: str, database: Database) -> None:

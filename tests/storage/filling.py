@@ -18,7 +18,7 @@ from factbook.auth.permissions import CATALOG_READ, SOURCE_READ
 from factbook.clock import DAY, HOUR
 from factbook.datasources import catalog_samples
 from factbook.integrations import SOURCES
-from factbook.operations import commands
+from factbook.operations import collection_commands
 from factbook.settings import Settings
 from factbook.storage.migrations import names
 from factbook.web.site import cookies
@@ -80,7 +80,9 @@ async def _fill_facts(service: Service) -> None:
         service.time.advance(HOUR)
         await push(service, item("component:default/payments", lines=lines, tool="cov"))
     await define(service, of_entities())
-    await commands.collect(service.application, "owners", None, lambda run: None, service.time)
+    await collection_commands.collect(
+        service.application, "owners", None, lambda run: None, service.time
+    )
     _done(await service.http.put(f"{DATA_SOURCES}/draft", json=pushed("draft")))
     world = World(service)
     await world.push("one", "two")

@@ -19,10 +19,10 @@ from factbook.facts import history_partitions, store
 from factbook.facts.datasource import DataSource, Lifecycle
 from factbook.facts.schema import Fact
 from factbook.settings import Settings
-from factbook.storage import Database, partitioning, partitions, schema_check
+from factbook.storage import Database, partition_change, partitions, schema_check
 from factbook.storage.database_url import open_database
 from factbook.storage.migrations import migrate, shipped
-from factbook.storage.partitioning import Step
+from factbook.storage.partition_change import PartitionStep
 from factbook.storage.partitions import MonthlyTable
 from tests.facts.test_store import add_entities
 from tests.postgresql import PostgreSQLServer
@@ -73,13 +73,13 @@ async def note(database: Database, at: int) -> None:
     await database.write(lambda tx: trail.append(tx, record))
 
 
-def ignore(_: Step) -> None:
+def ignore(_: PartitionStep) -> None:
     """Show nothing."""
 
 
 async def divide(database: Database, *tables: MonthlyTable, now: int = NOW) -> None:
     for table in tables or (HISTORY, AUDIT):
-        await partitioning.partition(database, table, now, ignore)
+        await partition_change.partition(database, table, now, ignore)
 
 
 async def places(database: Database, table: MonthlyTable = HISTORY) -> list[tuple[str, int]]:
@@ -116,7 +116,7 @@ async def test_what_is_there_becomes_the_first_partition_and_months_follow(
     ]
     assert await covered(database)
     assert await covered(database, AUDIT)
-    assert await partitioning.partition(database, HISTORY, NOW, ignore) == 0
+    assert await partition_change.partition(database, HISTORY, NOW, ignore) == 0
 
 
 async def test_rows_go_to_their_months_and_no_time_is_without_a_place(database: Database) -> None:
@@ -134,7 +134,7 @@ async def test_the_schema_stays_the_one_that_the_release_expects(database: Datab
 
 async def test_the_first_step_looks_at_no_row_under_a_lock(database: Database, url: str) -> None:
     await record(database, NOW, 1)
-    steps = await partitioning.plan(database, HISTORY, NOW)
+    steps = await partition_change.plan(database, HISTORY, NOW)
     for step in steps[:-1]:
         await step.do(database)
     before = scans(url)
@@ -160,13 +160,13 @@ async def test_a_change_that_was_ended_goes_on_there(
 ) -> None:
     await record(database, NOW, 1)
     await note(database, NOW)
-    for step in (await partitioning.plan(database, table, NOW))[:done]:
+    for step in (await partition_change.plan(database, table, NOW))[:done]:
         await step.do(database)
-    left = await partitioning.plan(database, table, NOW + DAY)
+    left = await partition_change.plan(database, table, NOW + DAY)
     assert len(left) == 3 - done
     # Whoever is killed in a step leaves nothing of it.
     await killed_in(left[0], url)
-    assert len(await partitioning.plan(database, table, NOW + DAY)) == 3 - done
+    assert len(await partition_change.plan(database, table, NOW + DAY)) == 3 - done
     await record(database, NOW + DAY, 2)
     await note(database, NOW + DAY)
     await divide(database, table, now=NOW + DAY)
@@ -175,7 +175,7 @@ async def test_a_change_that_was_ended_goes_on_there(
     assert await schema_check.deviations(database) == []
 
 
-async def killed_in(step: Step, url: str) -> None:
+async def killed_in(step: PartitionStep, url: str) -> None:
     """Begin a step that has to wait for a lock, and end its server process there."""
     other = await open_database(url, connections=3)
     with psycopg.connect(url) as holder, psycopg.connect(url, autocommit=True) as killer:
@@ -251,10 +251,10 @@ async def test_rows_of_a_clock_a_little_ahead_are_before_the_months(database: Da
 
 
 async def test_a_bound_that_the_present_has_nearly_met_is_replaced(database: Database) -> None:
-    [first, *_] = await partitioning.plan(database, HISTORY, NOW)
+    [first, *_] = await partition_change.plan(database, HISTORY, NOW)
     await first.do(database)
     later = BOUND - DAY
-    assert len(await partitioning.plan(database, HISTORY, later)) == 3
+    assert len(await partition_change.plan(database, HISTORY, later)) == 3
     await divide(database, HISTORY, now=later)
     assert (await partitions.partitions(database, HISTORY))[0].end == ms(2027, 2, 1)
 
@@ -262,7 +262,7 @@ async def test_a_bound_that_the_present_has_nearly_met_is_replaced(database: Dat
 async def test_housekeeping_undoes_an_abandoned_change_before_it_refuses_a_row(
     database: Database,
 ) -> None:
-    [first, *_] = await partitioning.plan(database, HISTORY, NOW)
+    [first, *_] = await partition_change.plan(database, HISTORY, NOW)
     await first.do(database)
     await keep(database, NOW)
     assert await partitions.bound(database, HISTORY) is not None

@@ -18,7 +18,7 @@ from factbook.clock import iso_or_none
 if TYPE_CHECKING:
     from factbook.collection.lanes import LaneCollector
     from factbook.datasources.source_detail import Detail
-    from factbook.operations.commands import SourceStatus
+    from factbook.operations.collection_commands import SourceStatus
     from factbook.scheduling.gaps import CountedGap
     from factbook.scheduling.runs import RunRecord
 
@@ -45,10 +45,10 @@ def worker(database_url: DatabaseUrl = None) -> None:
     import uvloop
 
     from factbook.backend import Backend
-    from factbook.operations import commands
+    from factbook.operations import collection_commands
 
     settings = settings_from(database_url)
-    uvloop.run(commands.work(Backend.traced(settings), _sharing(settings.database_url)))
+    uvloop.run(collection_commands.work(Backend.traced(settings), _sharing(settings.database_url)))
 
 
 def _sharing(database_url: str) -> "type[LaneCollector] | None":
@@ -80,12 +80,12 @@ def collect(
     import asyncio
 
     from factbook.backend import Backend
-    from factbook.operations import commands
+    from factbook.operations import collection_commands
 
     # How the run ends is what the command itself says.
     settings = msgspec.structs.replace(settings_from(database_url), log_level="error")
     with Backend.traced_meanwhile(settings) as service, run_progress(source) as show:
-        run = asyncio.run(commands.collect(service, source, entity, show))
+        run = asyncio.run(collection_commands.collect(service, source, entity, show))
     if as_json:
         print_json(_run(run))
     else:
@@ -102,9 +102,9 @@ def sources(database_url: DatabaseUrl = None, as_json: Json = False) -> None:
       factbook sources
       factbook sources list --json
     """
-    from factbook.operations import commands
+    from factbook.operations import collection_commands
 
-    found = on_database(database_url, commands.statuses)
+    found = on_database(database_url, collection_commands.statuses)
     print_answer(list(map(_status, found)), _COLUMNS, map(_row, found), as_json=as_json)
 
 
@@ -130,9 +130,9 @@ def show_source(
       factbook sources show github --failed
       factbook sources show github --json
     """
-    from factbook.operations import commands
+    from factbook.operations import collection_commands
 
-    detail = on_database(database_url, commands.detail, source, failed=failed)
+    detail = on_database(database_url, collection_commands.detail, source, failed=failed)
     if as_json:
         print_json(_detail(detail))
         return

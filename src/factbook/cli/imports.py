@@ -23,7 +23,7 @@ from factbook.cli.output import (
 from factbook.clock import iso_or_none
 
 if TYPE_CHECKING:
-    from factbook.importers.part_store import PartRecord
+    from factbook.importers.part_store import ImportPartRecord
     from factbook.importers.writer import PartResult
     from factbook.operations.imports import ImportReport
 
@@ -38,39 +38,42 @@ PartName = Annotated[
 ]
 
 
+Organizations = Annotated[
+    list[str] | None,
+    typer.Option("--org", metavar="LOGIN", help="Organization; may be given several times."),
+]
+Plan = Annotated[bool, typer.Option("--plan", help="Write nothing; show what would change.")]
+Archived = Annotated[
+    bool, typer.Option("--archived", help="Import archived repositories, as deprecated.")
+]
+People = Annotated[bool, typer.Option("--people/--no-people", help="Import teams and members.")]
+Instance = Annotated[
+    str,
+    typer.Option(metavar="NAME", help="Table [integrations.github.NAME] with the credential."),
+]
+GithubToken = Annotated[
+    str | None,
+    typer.Option(
+        "--github-token",
+        envvar="GITHUB_TOKEN",
+        show_envvar=True,
+        help="Token, if the settings have no such table.",
+    ),
+]
+Host = Annotated[str, typer.Option(help="Host of GitHub, if the settings have no such table.")]
+
+
 @app.command(epilog=EXIT_CODES)
 def github(
     *,
-    org: Annotated[
-        list[str] | None,
-        typer.Option(metavar="LOGIN", help="Organization; may be given several times."),
-    ] = None,
-    plan: Annotated[
-        bool, typer.Option("--plan", help="Write nothing; show what would change.")
-    ] = False,
-    archived: Annotated[
-        bool, typer.Option("--archived", help="Import archived repositories, as deprecated.")
-    ] = False,
+    org: Organizations = None,
+    plan: Plan = False,
+    archived: Archived = False,
     forks: Annotated[bool, typer.Option("--forks", help="Import forks.")] = False,
-    people: Annotated[
-        bool, typer.Option("--people/--no-people", help="Import teams and members.")
-    ] = True,
-    instance: Annotated[
-        str,
-        typer.Option(metavar="NAME", help="Table [integrations.github.NAME] with the credential."),
-    ] = "default",
-    token: Annotated[
-        str | None,
-        typer.Option(
-            "--github-token",
-            envvar="GITHUB_TOKEN",
-            show_envvar=True,
-            help="Token, if the settings have no such table.",
-        ),
-    ] = None,
-    host: Annotated[
-        str, typer.Option(help="Host of GitHub, if the settings have no such table.")
-    ] = "github.com",
+    people: People = True,
+    instance: Instance = "default",
+    token: GithubToken = None,
+    host: Host = "github.com",
     database_url: DatabaseUrl = None,
     as_json: Json = False,
 ) -> None:
@@ -229,13 +232,13 @@ def _as_json(report: "ImportReport", *, plan: bool) -> dict[str, Any]:
     }
 
 
-def _row(record: "PartRecord") -> tuple[object, ...]:
+def _row(record: "ImportPartRecord") -> tuple[object, ...]:
     times = age(record.read_at), age(record.complete_at)
     counts = record.items, record.problem_count, len(record.held)
     return (_name(record), record.state, *times, *counts)
 
 
-def _part(record: "PartRecord") -> dict[str, Any]:
+def _part(record: "ImportPartRecord") -> dict[str, Any]:
     return {
         "part": _name(record),
         "state": record.state,
@@ -249,5 +252,5 @@ def _part(record: "PartRecord") -> dict[str, Any]:
     }
 
 
-def _name(record: "PartRecord") -> str:
+def _name(record: "ImportPartRecord") -> str:
     return f"{record.importer}/{record.part}"

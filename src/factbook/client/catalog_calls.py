@@ -117,9 +117,8 @@ def query(
     `filters` and `fields` are as for `entities`; `predicate` says more than `filters` can and is
     given instead of it. `order` has fields with `"asc"` or `"desc"`; `full_text` is a text and the
     fields that have to contain it. `cursor` is one of another page, and repeats what that one asked
-    for except `limit` and `fields`. `total_items` is `"exclude"` for no total, or `"bounded"` for
-    one that may be 10,001 for any larger number. Raises ValueError for `filters` beside
-    `predicate`.
+    for except `limit` and `fields`. `total_items` is `"exclude"` for none, or `"bounded"` for one
+    that is 10,001 for any larger number. Raises ValueError for `filters` beside `predicate`.
     """
     path = f"{_CATALOG}/entities/by-query"
     term, within = full_text if full_text else (None, ())

@@ -17,24 +17,24 @@ from factbook.facts.merge import Latest, expiry
 from factbook.storage import Transaction
 
 
-class Finding(NamedTuple):
-    """What one collection found about an entity: facts and reasons, as JSON."""
+class FactObservation(NamedTuple):
+    """Facts and reasons that one collection found about an entity, as JSON."""
 
     entity_id: int
     facts: str
     reasons: str
 
 
-def finding(entity_id: int, latest: Latest) -> Finding:
+def finding(entity_id: int, latest: Latest) -> FactObservation:
     """The part of the latest facts that the collection itself found; the rest was kept."""
     facts = {name: value for name, value in latest.facts.items() if name not in latest.kept}
-    return Finding(entity_id, _json(facts), _json(latest.reasons))
+    return FactObservation(entity_id, _json(facts), _json(latest.reasons))
 
 
 def append(
     transaction: Transaction,
     source: DataSource,
-    found: Iterable[Finding],
+    found: Iterable[FactObservation],
     before: Mapping[int, Before],
     now: int,
 ) -> None:
@@ -52,7 +52,7 @@ def close(transaction: Transaction, source_id: str, ends: Iterable[tuple[int, in
     transaction.many(_CLOSE, rows)
 
 
-def _is_known(source: DataSource, found: Finding, before: Before | None, now: int) -> bool:
+def _is_known(source: DataSource, found: FactObservation, before: Before | None, now: int) -> bool:
     """Return true if the newest row says the same and has not been out of sight for long."""
     # Each definition of a draft may have other facts under the same version.
     if before is None or source.draft or not 0 < before.written_at < now < _lost_at(source, before):

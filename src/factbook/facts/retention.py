@@ -43,7 +43,7 @@ class _Mark(NamedTuple):
 
 
 class _Progress(NamedTuple):
-    """What to record of a source once its rows are deleted."""
+    """Marks of a source, to be recorded once its rows are deleted."""
 
     trimmed_to: int
     passed_at: int | None

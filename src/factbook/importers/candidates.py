@@ -10,7 +10,7 @@ from factbook.catalog import sets
 from factbook.catalog.push_rules import PushRules
 from factbook.catalog.store.stored_sets import StoredItem
 from factbook.errors import InvalidItemsError
-from factbook.importers.merge import Candidate, Member
+from factbook.importers.merge import Candidate, StoredMember
 from factbook.importers.snapshot import (
     ImportedItem,
     ReadingProblem,
@@ -54,12 +54,12 @@ class ImportMarks:
             given[self._external_id] = item.external_id
         return {**item.entity, "metadata": {**metadata, "annotations": given}}
 
-    def member(self, stored: StoredItem) -> Member:
+    def member(self, stored: StoredItem) -> StoredMember:
         """A stored entity with what it says."""
         entity = msgspec.json.decode(stored.document)
         said = entity["metadata"].get("annotations", {})
         origin, external_id = said.get(self._origin, ""), said.get(self._external_id, "")
-        return Member(sets.unchanged(stored.ref, stored.document), origin, external_id)
+        return StoredMember(sets.unchanged(stored.ref, stored.document), origin, external_id)
 
 
 def checked(importer: str, snapshot: Snapshot, rules: PushRules) -> list[CheckedPart]:

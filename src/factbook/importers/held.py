@@ -8,14 +8,14 @@ from factbook.catalog.store.apply import Actor
 from factbook.catalog.store.diff import Guards
 from factbook.errors import NotFoundError
 from factbook.importers import part_store
-from factbook.importers.part_store import PartRecord
+from factbook.importers.part_store import ImportPartRecord
 from factbook.importers.snapshot import set_name
 from factbook.importers.writer import ImportTarget, stored_part
 
 _NOTHING: Final = "No removal of {name} waits for a decision."
 
 
-async def apply(target: ImportTarget, importer: str, part: str, actor: Actor) -> PartRecord:
+async def apply(target: ImportTarget, importer: str, part: str, actor: Actor) -> ImportPartRecord:
     """Remove what is held, and believe the reading that did not find it.
 
     Raises NotFoundError if nothing is held, PreconditionFailedError if the set has changed since.
@@ -44,7 +44,7 @@ async def apply(target: ImportTarget, importer: str, part: str, actor: Actor) ->
     return decided
 
 
-async def discard(target: ImportTarget, importer: str, part: str) -> PartRecord:
+async def discard(target: ImportTarget, importer: str, part: str) -> ImportPartRecord:
     """Keep what is held until it is found again and missing once more; raises NotFoundError."""
     record = await _held(target, importer, part)
     spared = sorted({*record.spared, *record.held})
@@ -55,7 +55,7 @@ async def discard(target: ImportTarget, importer: str, part: str) -> PartRecord:
     return decided
 
 
-async def _held(target: ImportTarget, importer: str, part: str) -> PartRecord:
+async def _held(target: ImportTarget, importer: str, part: str) -> ImportPartRecord:
     record = await part_store.part_record(target.database, importer, part)
     if record is None or not record.held:
         raise NotFoundError(_NOTHING.format(name=set_name(importer, part)))

@@ -16,7 +16,7 @@ MANY: Final = "more would go than ten, and than a tenth of the part"
 NARROWER: Final = "the credential sees less than before: {rights}"
 
 
-class Member(NamedTuple):
+class StoredMember(NamedTuple):
     """Entity of a stored set, with what it was imported from."""
 
     prepared: Prepared
@@ -34,7 +34,7 @@ class Candidate(NamedTuple):
 
 
 class Doubt(NamedTuple):
-    """What is known of a part from before.
+    """Knowledge of a part from before.
 
     `rights` are those of the last complete reading. `spared` are references that a person keeps
     though they were not found.
@@ -55,7 +55,7 @@ class MergedPart:
     spared: frozenset[str] = frozenset()
     moves: Mapping[str, str] = field(default_factory=dict)
 
-    def changes(self, stored: Sequence[Member]) -> bool:
+    def changes(self, stored: Sequence[StoredMember]) -> bool:
         """True if the stored set has another content."""
         before = {member.prepared.ref: member.prepared.etag for member in stored}
         return before != {prepared.ref: prepared.etag for prepared in self.wanted}
@@ -63,7 +63,7 @@ class MergedPart:
 
 def merged(
     part: SnapshotPart,
-    stored: Sequence[Member],
+    stored: Sequence[StoredMember],
     found: Sequence[Candidate],
     unread: Collection[str],
     doubt: Doubt,
@@ -93,7 +93,7 @@ def merged(
 
 
 def _sorted_out(
-    part: SnapshotPart, absent: Sequence[Member], count: int, doubt: Doubt
+    part: SnapshotPart, absent: Sequence[StoredMember], count: int, doubt: Doubt
 ) -> tuple[list[str], list[str], str]:
     """The references to remove of `count`, those to hold, and the reason for holding them."""
     refs = sorted({member.prepared.ref for member in absent} - doubt.spared)
@@ -109,7 +109,7 @@ def _sorted_out(
     return refs, [], ""
 
 
-def _moves(missing: Sequence[Member], new: Sequence[Candidate]) -> dict[str, str]:
+def _moves(missing: Sequence[StoredMember], new: Sequence[Candidate]) -> dict[str, str]:
     """Old to new reference of each thing that has another name now."""
     by_id: dict[str, list[str]] = {}
     for one in new:
@@ -123,7 +123,7 @@ def _moves(missing: Sequence[Member], new: Sequence[Candidate]) -> dict[str, str
     return found
 
 
-def _next(member: Member, new: Mapping[str, Candidate]) -> Prepared:
+def _next(member: StoredMember, new: Mapping[str, Candidate]) -> Prepared:
     """The next form of an entity that stays."""
     one = new.get(member.prepared.ref)
     return member.prepared if one is None or one.tentative else one.prepared

@@ -28,7 +28,7 @@ ON CONFLICT (importer, part) DO UPDATE SET state = excluded.state, read_at = exc
 """
 
 
-class PartRecord(NamedTuple):
+class ImportPartRecord(NamedTuple):
     """A part after its last reading.
 
     `state` is complete, partial or held; `complete_at` is the time of the last complete reading,
@@ -52,24 +52,24 @@ class PartRecord(NamedTuple):
 
     @property
     def doubt(self) -> Doubt:
-        """What the guards of the next reading need to know."""
+        """Knowledge of this part for the guards of the next reading."""
         return Doubt(frozenset(self.rights), frozenset(self.spared))
 
 
-async def part_records(database: Database, importer: str | None = None) -> list[PartRecord]:
+async def part_records(database: Database, importer: str | None = None) -> list[ImportPartRecord]:
     """Every part, or those of one importer, in order."""
     where, given = ("", ()) if importer is None else (" WHERE importer = ?", (importer,))
     rows = await database.all(f"{_READ}{where} ORDER BY importer, part", given)
     return [_record(row) for row in rows]
 
 
-async def part_record(database: Database, importer: str, part: str) -> PartRecord | None:
+async def part_record(database: Database, importer: str, part: str) -> ImportPartRecord | None:
     """A part; None before its first reading."""
     row = await database.one(f"{_READ} WHERE importer = ? AND part = ?", (importer, part))
     return None if row is None else _record(row)
 
 
-def save(transaction: Transaction, record: PartRecord) -> None:
+def save(transaction: Transaction, record: ImportPartRecord) -> None:
     """Store a part after a reading or a decision."""
     lists = (record.held, record.spared, record.rights, record.seen_rights)
     held, spared, rights, seen = (_json(sorted(one)) for one in lists)
@@ -79,12 +79,12 @@ def save(transaction: Transaction, record: PartRecord) -> None:
     )  # fmt: skip
 
 
-def _record(row: Row) -> PartRecord:
+def _record(row: Row) -> ImportPartRecord:
     plain, (problems, held, reason, *lists) = row[:7], row[7:]
     found = msgspec.json.decode(problems, type=list[ReadingProblem])
     spared, rights, seen_rights = map(_texts, lists)
     values = (*plain, found, _texts(held), reason, spared, rights, seen_rights)
-    return PartRecord._make(values)
+    return ImportPartRecord._make(values)
 
 
 def _texts(text: str) -> list[str]:

@@ -12,8 +12,8 @@ from factbook.catalog.store.stored_sets import PushResult
 from factbook.errors import ConflictError, NotFoundError, PreconditionFailedError
 from factbook.importers import part_store
 from factbook.importers.candidates import CheckedPart, ImportMarks, checked
-from factbook.importers.merge import Doubt, Member, MergedPart, merged
-from factbook.importers.part_store import PartRecord
+from factbook.importers.merge import Doubt, MergedPart, StoredMember, merged
+from factbook.importers.part_store import ImportPartRecord
 from factbook.importers.snapshot import PREFIX, ReadingProblem, Snapshot, set_name
 from factbook.schemas.push import Difference
 from factbook.storage import Database, Transaction, Write
@@ -32,13 +32,13 @@ class ImportTarget(NamedTuple):
     kept: int
     write: Write
 
-    def saving(self, record: PartRecord) -> Write:
+    def saving(self, record: ImportPartRecord) -> Write:
         """Runner of transactions that keeps what is known of a part in the same one."""
         return _Saving(self.write, record)
 
 
 class _Saving:
-    def __init__(self, write: Write, record: PartRecord) -> None:
+    def __init__(self, write: Write, record: ImportPartRecord) -> None:
         self._write = write
         self._record = record
 
@@ -56,7 +56,7 @@ class _Saving:
 class PartResult(NamedTuple):
     """Result of writing a part, or of planning that."""
 
-    record: PartRecord
+    record: ImportPartRecord
     set: str
     changes: Mapping[str, int]
     difference: Sequence[Difference]
@@ -67,7 +67,7 @@ class StoredPart(NamedTuple):
     """Content of a set as it was read."""
 
     revision: int
-    members: list[Member]
+    members: list[StoredMember]
 
 
 async def write_snapshot(
@@ -121,7 +121,7 @@ class _Writer:
         raise ConflictError(f"The set {name} was changed again and again; nothing was written.")
 
     async def _replace(
-        self, name: str, stored: StoredPart, wanted: MergedPart, record: PartRecord
+        self, name: str, stored: StoredPart, wanted: MergedPart, record: ImportPartRecord
     ) -> PushResult | None:
         """Replace the set if its content differs, and keep what is known of the part."""
         if not wanted.changes(stored.members):
@@ -145,14 +145,14 @@ class _Writer:
         self,
         part: CheckedPart,
         wanted: MergedPart,
-        before: PartRecord | None,
+        before: ImportPartRecord | None,
         conflicts: Sequence[ReadingProblem],
-    ) -> PartRecord:
+    ) -> ImportPartRecord:
         doubt = before.doubt if before else Doubt()
         believed = part.part.complete and not wanted.held
         state = "held" if wanted.held else "complete" if believed else "partial"
         problems = [*part.problems, *conflicts]
-        return PartRecord(
+        return ImportPartRecord(
             importer=self._importer,
             part=part.part.key,
             state=state,
@@ -204,7 +204,7 @@ def actor(importer: str, now: int) -> Actor:
 
 
 def _result(
-    record: PartRecord,
+    record: ImportPartRecord,
     name: str,
     wanted: MergedPart,
     outcome: PushResult | None,

@@ -6,7 +6,7 @@ from contextlib import suppress
 
 from prometheus_client.core import GaugeMetricFamily, Metric
 
-from factbook.catalog.store import stored_sets
+from factbook.catalog.store import overview
 from factbook.clock import SECOND
 from factbook.events import store as events
 from factbook.facts.datasource import DataSource
@@ -22,7 +22,7 @@ from factbook.webhooks import store as webhooks
 
 async def metrics(database: Database, now: int) -> list[Metric]:
     """Metrics of the amount of stored data and pending work; raises UnavailableError."""
-    size = await stored_sets.size(database)
+    size = await overview.size(database)
     version = await migrations.version(database)
     return [
         _gauge("factbook_schema_version", "Number of the newest migration.", version),

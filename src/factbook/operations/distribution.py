@@ -19,7 +19,7 @@ REPLICATED: Final = (
 DISTRIBUTED: Final = ("facts_latest", "facts_history")
 
 
-class Step(NamedTuple):
+class DistributionStep(NamedTuple):
     """A step of the layout, which is done once `done` finds a row."""
 
     table: str
@@ -40,7 +40,7 @@ class _Table(NamedTuple):
     layout: str | None
 
 
-Show = Callable[[Step], None]
+Show = Callable[[DistributionStep], None]
 
 
 async def distribute(database: Database, show: Show) -> int:
@@ -57,7 +57,7 @@ async def distribute(database: Database, show: Show) -> int:
     return count
 
 
-async def plan(database: Database) -> list[Step]:
+async def plan(database: Database) -> list[DistributionStep]:
     """The steps that are left to do.
 
     Raises InputError where the database is no coordinator of Citus with workers, ConflictError
@@ -98,21 +98,23 @@ def _verify_table(name: str, found: _Table | None, wanted: str) -> None:
         )
 
 
-def _laid_out(table: _Table) -> Step:
+def _laid_out(table: _Table) -> DistributionStep:
     name, done = table.name, _DONE.format(table.name)
     if name in REPLICATED:
         statement = f"SELECT create_reference_table('{name}')"
-        return Step(name, "copy to every machine", table.rows, statement, done)
+        return DistributionStep(name, "copy to every machine", table.rows, statement, done)
     first = "" if name == DISTRIBUTED[0] else f", colocate_with => '{DISTRIBUTED[0]}'"
     statement = f"SELECT create_distributed_table('{name}', 'entity_id'{first})"
-    return Step(name, "spread by entity", table.rows, statement, done)
+    return DistributionStep(name, "spread by entity", table.rows, statement, done)
 
 
-def _emptied(table: _Table) -> Step:
+def _emptied(table: _Table) -> DistributionStep:
     # Citus leaves what it copied in place, where nothing reads it.
     statement = f"SELECT truncate_local_data_after_distributing_table('{table.name}')"
     done = f"SELECT 1 WHERE pg_relation_size('{table.name}') = 0"
-    return Step(table.name, "free the space of the copied rows", table.rows, statement, done)
+    return DistributionStep(
+        table.name, "free the space of the copied rows", table.rows, statement, done
+    )
 
 
 _HAS_CITUS = "SELECT 1 WHERE to_regclass('pg_dist_partition') IS NOT NULL"

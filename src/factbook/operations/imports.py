@@ -16,7 +16,7 @@ from factbook.errors import ConfigurationError, NotFoundError
 from factbook.importers import held, part_store
 from factbook.importers.github import organization
 from factbook.importers.github.options import GithubImportOptions
-from factbook.importers.part_store import PartRecord
+from factbook.importers.part_store import ImportPartRecord
 from factbook.importers.snapshot import PREFIX, Snapshot, set_name
 from factbook.importers.writer import ImportTarget, PartResult, actor, write_snapshot
 from factbook.integrations import vendor
@@ -92,13 +92,13 @@ async def import_github(
     return ImportReport(importer, snapshot, parts, client.health.calls, _left(client.health))
 
 
-async def import_parts(backend: Backend) -> list[PartRecord]:
+async def import_parts(backend: Backend) -> list[ImportPartRecord]:
     """Every part that was imported, with its last reading."""
     async with backend.opened() as database:
         return await part_store.part_records(database)
 
 
-async def apply_held(backend: Backend, name: str, clock: Clock = now) -> PartRecord:
+async def apply_held(backend: Backend, name: str, clock: Clock = now) -> ImportPartRecord:
     """Remove what is held of a part, named by its set; raises NotFoundError if nothing is."""
     importer, part = _part_of(name)
     async with backend.opened() as database:
@@ -107,7 +107,7 @@ async def apply_held(backend: Backend, name: str, clock: Clock = now) -> PartRec
         return await held.apply(target, importer, part, actor(importer, at))
 
 
-async def discard_held(backend: Backend, name: str, clock: Clock = now) -> PartRecord:
+async def discard_held(backend: Backend, name: str, clock: Clock = now) -> ImportPartRecord:
     """Keep what is held of a part, named by its set; raises NotFoundError if nothing is."""
     importer, part = _part_of(name)
     async with backend.opened() as database:

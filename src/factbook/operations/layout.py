@@ -7,16 +7,16 @@ from factbook.audit import retention
 from factbook.errors import InputError
 from factbook.facts import history_partitions
 from factbook.operations import distribution
-from factbook.operations.opening import on_database
+from factbook.operations.database_session import on_database
 from factbook.settings import Settings
-from factbook.storage import Database, partitioning
+from factbook.storage import Database, partition_change
 from factbook.telemetry import logs
 
 # Those that grow with time; events are kept for days.
 MONTHLY: Final = (history_partitions.MONTHLY, retention.MONTHLY)
 
 
-def distribution_plan(settings: Settings) -> list[distribution.Step]:
+def distribution_plan(settings: Settings) -> list[distribution.DistributionStep]:
     """The steps of `distribute` that are left; changes nothing."""
     _refuse_sqlite(settings)
     return on_database(settings, distribution.plan)
@@ -35,24 +35,27 @@ def distribute(settings: Settings, show: distribution.Show) -> int:
         return on_database(settings, work)
 
 
-def partition_plan(settings: Settings) -> list[partitioning.Step]:
+def partition_plan(settings: Settings) -> list[partition_change.PartitionStep]:
     """The steps of `partition` that are left; changes nothing."""
 
-    async def work(database: Database) -> list[partitioning.Step]:
-        plans = [await partitioning.plan(database, table, clock.now()) for table in MONTHLY]
+    async def work(database: Database) -> list[partition_change.PartitionStep]:
+        plans = [await partition_change.plan(database, table, clock.now()) for table in MONTHLY]
         return [step for steps in plans for step in steps]
 
     _refuse_sqlite(settings)
     return on_database(settings, work)
 
 
-def partition(settings: Settings, show: partitioning.Show) -> int:
+def partition(settings: Settings, show: partition_change.Show) -> int:
     """Migrate the database and partition its large tables; returns the number of steps."""
 
     async def work(database: Database) -> int:
         await backend.migrate(database, clock.now())
         return sum(
-            [await partitioning.partition(database, each, clock.now(), show) for each in MONTHLY]
+            [
+                await partition_change.partition(database, each, clock.now(), show)
+                for each in MONTHLY
+            ]
         )
 
     _refuse_sqlite(settings)

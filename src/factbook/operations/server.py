@@ -16,7 +16,7 @@ from uvicorn.supervisors import Multiprocess
 from factbook import backend, clock, listeners, web
 from factbook.app import Application
 from factbook.auth.encryption import token_key
-from factbook.operations.opening import on_database
+from factbook.operations.database_session import on_database
 from factbook.settings import Settings
 from factbook.settings.loader import environment
 from factbook.storage import migrations

@@ -47,7 +47,7 @@ class ReplicaReadError(UnavailableError):
     """Raised when the replica ends a read that it had begun; the primary can serve it."""
 
 
-class _UnusableError(Exception):
+class _ReplicaUnusableError(Exception):
     """Raised when the replica cannot serve a read now; `seconds` until it is tried again."""
 
     def __init__(self, reason: str, seconds: float = _FAILED) -> None:
@@ -116,7 +116,7 @@ class Replica:
         except errors.SerializationFailure as error:  # with the log that it replays: it is well
             raise ReplicaReadError from error
         except REFUSED as error:
-            self._leave(_UnusableError(_told(error)))
+            self._leave(_ReplicaUnusableError(_told(error)))
             raise ReplicaReadError from error
         finally:
             await self._pool.putconn(connection)
@@ -137,7 +137,7 @@ class Replica:
         if not done:
             task.cancel()
             task.add_done_callback(self._given_back)
-            self._leave(_UnusableError(_SILENT))
+            self._leave(_ReplicaUnusableError(_SILENT))
         connection = task.result() if done else None
         self._reads += connection is not None
         self._refused += connection is None
@@ -166,7 +166,7 @@ class Replica:
             await self._caught_up(connection, position)
         except BaseException as error:
             await self._pool.putconn(connection)
-            if isinstance(error, _UnusableError | psycopg.Error):
+            if isinstance(error, _ReplicaUnusableError | psycopg.Error):
                 self._leave(error)
                 return None
             raise
@@ -190,7 +190,7 @@ class Replica:
         await self._primary(_MARK, (mark,))
         await self._reached(connection, (await self._position()).place)
         if await (await connection.execute(_MARKED)).fetchone() != (mark,):
-            raise _UnusableError(_STRANGE)
+            raise _ReplicaUnusableError(_STRANGE)
 
     async def _reached(self, connection: ReadConnection, place: str) -> str:
         """Return the start of the replica once it has replayed the log up to this place."""
@@ -201,11 +201,11 @@ class Replica:
             if not standby:
                 # New connections find the standby, where the address names several hosts.
                 await self._pool.drain()
-                raise _UnusableError(_NO_STANDBY)
+                raise _ReplicaUnusableError(_NO_STANDBY)
             if reached:
                 return str(started)
             if time.monotonic() >= until:
-                raise _UnusableError(_LAGS, _LAGGED)
+                raise _ReplicaUnusableError(_LAGS, _LAGGED)
             await asyncio.sleep(pause)
             pause = min(2 * pause, _LONGEST_LOOK)
 
@@ -215,7 +215,7 @@ class Replica:
 
     def _leave(self, error: Exception) -> None:
         """Send reads to the primary for a while, and tell if they went to the replica before."""
-        seconds = error.seconds if isinstance(error, _UnusableError) else _FAILED
+        seconds = error.seconds if isinstance(error, _ReplicaUnusableError) else _FAILED
         self._again_at = time.monotonic() + seconds
         reason = _told(error)
         if self._reason is None:

@@ -31,6 +31,8 @@ from factbook.storage.database import (
 from factbook.storage.sqlite_connections import (
     CACHE,
     LONG_CACHE,
+    MOST_LONG,
+    MOST_SEARCHES,
     READ_SECONDS,
     WRITER_CACHE,
     Readers,
@@ -43,10 +45,6 @@ from factbook.storage.sqlite_file import DatabaseFile, SQLiteError, is_full
 T = TypeVar("T")
 
 _MOST_KEPT = 20_000
-# Searches work all the time that they take, and more at once would only make all of them slower;
-# long reads mostly wait for those who receive them.
-_MOST_SEARCHES = 2
-_MOST_LONG = 32
 # Rows of a long text that are put together at once: what they hold stays in the processor's cache.
 _TEXT_ROWS = 100
 # A write that waited while another one waited for the lock in vain, waits for it so much longer.
@@ -80,9 +78,9 @@ class SQLite:
         self._version = 0
         self._is_fresh = False  # the version was read in this turn of the event loop
         self._kept: dict[tuple[str, str], Row] = {}  # small rows of this version
-        self._searches = Readers(self._file, most=_MOST_SEARCHES, cache=CACHE, mapped=True)
+        self._searches = Readers(self._file, most=MOST_SEARCHES, cache=CACHE, mapped=True)
         # What comes by each page once need not keep it, nor map the whole file.
-        self._long_reads = Readers(self._file, most=_MOST_LONG, cache=LONG_CACHE, mapped=False)
+        self._long_reads = Readers(self._file, most=MOST_LONG, cache=LONG_CACHE, mapped=False)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="sqlite-writer")
 
     def _made(self) -> SQLiteConnection:
@@ -143,10 +141,7 @@ class SQLite:
             self._version = version
             self._kept.clear()
         self._is_fresh = True
-        asyncio.get_running_loop().call_soon(self._turn_over)
-
-    def _turn_over(self) -> None:
-        self._is_fresh = False
+        asyncio.get_running_loop().call_soon(setattr, self, "_is_fresh", False)
 
     async def find(self, sql: str, key: str, *, small: bool = False) -> Row | None:
         self._file.verify_readable()
@@ -243,7 +238,8 @@ class SQLite:
             # What is acknowledged has to be where the next process looks for it.
             self._file.verify()
         except BaseException as error:
-            self._roll_back(connection)
+            if not statements.roll_back(connection):
+                self._writer = None
             if isinstance(error, sqlite3.Error):
                 self._file.tell(error)
             raise
@@ -263,15 +259,6 @@ class SQLite:
             self._in_vain_until = time.monotonic()
             self._file.tell(error)
 
-    def _roll_back(self, connection: SQLiteConnection) -> None:
-        if not connection.in_transaction:
-            return  # SQLite has done it
-        try:
-            connection.execute("ROLLBACK")
-        except sqlite3.Error:
-            self._writer = None
-            connection.close()
-
     async def apart(self, lock: str, statements: Sequence[str], *, unless: str) -> bool:
         def work(transaction: Transaction) -> bool:
             if transaction.one(unless) is not None:
@@ -286,7 +273,7 @@ class SQLite:
         return Reads(
             self._searches.taken + self._long_reads.taken,
             self._searches.waiting + self._long_reads.waiting,
-            _MOST_SEARCHES + _MOST_LONG,
+            MOST_SEARCHES + MOST_LONG,
         )
 
     async def check(self) -> None:

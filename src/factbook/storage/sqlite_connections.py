@@ -16,6 +16,10 @@ from factbook.storage.sqlite_file import DatabaseFile
 CACHE = 16384
 WRITER_CACHE = 65536
 LONG_CACHE = 4096
+# Searches work all the time that they take, and more at once would only make all of them slower;
+# long reads mostly wait for those who receive them.
+MOST_SEARCHES: Final = 2
+MOST_LONG: Final = 32
 # Reads wait for nothing but a file that another process just puts in order, and all others wait
 # with them.
 READ_SECONDS: Final = 2.0

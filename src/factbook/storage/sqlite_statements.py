@@ -80,6 +80,18 @@ def some(connection: SQLiteConnection, cursor: sqlite3.Cursor, size: int) -> lis
         connection.file.tell(error)
 
 
+def roll_back(connection: SQLiteConnection) -> bool:
+    """Roll the transaction back; returns false if the connection had to be closed for that."""
+    if not connection.in_transaction:
+        return True  # SQLite has done it
+    try:
+        connection.execute("ROLLBACK")
+    except sqlite3.Error:
+        connection.close()
+        return False
+    return True
+
+
 class SQLiteSnapshot:
     """Several reads within the connection's current transaction."""
 

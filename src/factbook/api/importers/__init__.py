@@ -1,1 +1,1 @@
-"""What importers have read, and decisions on removals that they hold, over HTTP."""
+"""Parts that importers have read, and decisions on removals that they hold, over HTTP."""

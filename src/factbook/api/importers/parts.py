@@ -13,7 +13,7 @@ from factbook.http import audit
 from factbook.http.context import HandlerContext
 from factbook.http.requests import JsonReply, Request, reply
 from factbook.importers import held, part_store
-from factbook.importers.part_store import PartRecord
+from factbook.importers.part_store import ImportPartRecord
 from factbook.importers.snapshot import set_name
 from factbook.importers.writer import ImportTarget
 from factbook.schemas.imports import ImportPart, ImportParts, ImportPartSummary, ImportProblem
@@ -57,7 +57,7 @@ def _target(request: Request, state: HandlerContext, about: About) -> ImportTarg
     return ImportTarget(state.database, state.rules, state.settings.revisions_kept, write)
 
 
-def _summary(record: PartRecord) -> ImportPartSummary:
+def _summary(record: ImportPartRecord) -> ImportPartSummary:
     return ImportPartSummary(
         importer=record.importer,
         part=record.part,
@@ -71,7 +71,7 @@ def _summary(record: PartRecord) -> ImportPartSummary:
     )
 
 
-def _shown(record: PartRecord) -> ImportPart:
+def _shown(record: ImportPartRecord) -> ImportPart:
     problems = [
         ImportProblem(one.origin, one.message, one.file or None, one.line or None)
         for one in record.problems

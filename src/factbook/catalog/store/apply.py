@@ -22,7 +22,7 @@ from factbook.catalog.store.index_rows import (
     portions,
 )
 from factbook.catalog.store.locks import WriteLocks
-from factbook.catalog.store.rendering import Rendering
+from factbook.catalog.store.relation_renderer import RelationRenderer
 from factbook.events import store as events
 from factbook.storage import Row, Transaction, counters
 
@@ -102,7 +102,7 @@ class _Changes:
         self._actor = actor
         self._set_id = set_id
         self._interned = Interned(transaction)
-        self.rendering = Rendering(transaction, held)
+        self.rendering = RelationRenderer(transaction, held)
         self.ids: dict[str, int] = {}
         self.uids: dict[str, str] = {}
 

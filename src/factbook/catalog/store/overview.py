@@ -25,6 +25,22 @@ class RevisionTotals(NamedTuple):
     removed: int
 
 
+class CatalogSize(NamedTuple):
+    """Number of non-empty sets, and of pushed entities inside and outside sets."""
+
+    sets: int
+    entities: int
+
+
+async def size(database: Database) -> CatalogSize:
+    """The size of the catalog, from counters maintained by each push."""
+    row = await database.one("SELECT COUNT(*), SUM(item_count) FROM sets WHERE item_count > 0")
+    outside = await database.one("SELECT COUNT(*) FROM entities WHERE set_id IS NULL")
+    assert row is not None
+    assert outside is not None
+    return CatalogSize(row[0], int(row[1] or 0) + outside[0])
+
+
 @dataclass
 class _Counted:
     state: Row | None = None

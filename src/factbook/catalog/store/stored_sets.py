@@ -172,22 +172,6 @@ async def summaries(database: Database) -> list[StoredSet]:
     return [StoredSet(*row) for row in rows]
 
 
-class Size(NamedTuple):
-    """Number of non-empty sets, and of pushed entities inside and outside sets."""
-
-    sets: int
-    entities: int
-
-
-async def size(database: Database) -> Size:
-    """The size of the catalog, from counters maintained by each push."""
-    row = await database.one("SELECT COUNT(*), SUM(item_count) FROM sets WHERE item_count > 0")
-    outside = await database.one("SELECT COUNT(*) FROM entities WHERE set_id IS NULL")
-    assert row is not None
-    assert outside is not None
-    return Size(row[0], int(row[1] or 0) + outside[0])
-
-
 async def emptied(database: Database, limit: int) -> list[StoredSet]:
     """Empty sets that can still be restored, most recently emptied first."""
     rows = await database.all(

@@ -44,7 +44,7 @@ class ReadEntity(NamedTuple):
 
 @dataclass
 class RepositoryReading:
-    """What an origin's files brought; `whole`: nothing that they name is missing."""
+    """Entities and problems of an origin's files; `whole`: nothing that they name is missing."""
 
     entities: list[ReadEntity] = field(default_factory=list)
     problems: list[ReadingProblem] = field(default_factory=list)
@@ -63,7 +63,7 @@ class _Step(NamedTuple):
 
 async def read(roots: Sequence[RootFile], files: RepositoryFiles) -> dict[str, RepositoryReading]:
     """The entities and problems of every origin."""
-    reader = _Reader(files)
+    reader = _CatalogFileReader(files)
     for root in roots:
         reader.take(_Step(root.origin, root.location), root.content)
     while reader.steps:
@@ -72,7 +72,7 @@ async def read(roots: Sequence[RootFile], files: RepositoryFiles) -> dict[str, R
     return reader.found
 
 
-class _Reader:
+class _CatalogFileReader:
     def __init__(self, files: RepositoryFiles) -> None:
         self._files = files
         self._count: Counter[str] = Counter()

@@ -10,7 +10,7 @@ CATALOG_FILES = ("catalog-info.yaml", "catalog-info.yml")
 
 
 class GithubImportOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is imported of which organizations."""
+    """Organizations, and what is imported of them."""
 
     organizations: Annotated[tuple[str, ...], about("Organizations to import.")]
     files: Annotated[

@@ -8,11 +8,11 @@ from factbook.catalog.ref import DEFAULT_NAMESPACE
 from factbook.importers.catalog_info import reader
 from factbook.importers.catalog_info.locations import FileLocation
 from factbook.importers.catalog_info.reader import RepositoryReading, RootFile
-from factbook.importers.github import mapping, queries
+from factbook.importers.github import entities, queries
 from factbook.importers.github.answers import GithubBlob, ListedRepository
+from factbook.importers.github.entities import Place
 from factbook.importers.github.files import HEAD, GithubFiles
-from factbook.importers.github.listing import Listing, ListingQuery, listing
-from factbook.importers.github.mapping import Place
+from factbook.importers.github.lists import Listing, ListingQuery, listing
 from factbook.importers.github.options import GithubImportOptions
 from factbook.importers.github.teams import People, owner_of, read_people
 from factbook.importers.snapshot import ImportedItem, ReadingProblem, Snapshot, SnapshotPart
@@ -101,7 +101,7 @@ class _Organization:
         if people.secret:
             self._left_out["secret teams"] += people.secret
         items = [
-            self._person("team", team.listed.database_id, mapping.group(self._place, team.listed))
+            self._person("team", team.listed.database_id, entities.group(self._place, team.listed))
             for team in people.teams.values()
         ]
         return self._part_of_people("teams", items, people.missing, people.rights)
@@ -111,7 +111,7 @@ class _Organization:
         items = []
         for member in people.members:
             teams = [slug for slug, team in people.teams.items() if member.login in team.logins]
-            entity = mapping.user(self._place, member, teams)
+            entity = entities.user(self._place, member, teams)
             number, some = member.database_id, bool(people.missing)
             items.append(self._person("user", number, entity, tentative=some))
         return self._part_of_people("members", items, people.missing_members, people.rights)
@@ -186,7 +186,7 @@ class _Organization:
         for each in reading.entities:
             path = each.location.path
             is_own = each.location.repository == one.name_with_owner
-            given = mapping.annotated(self._place, one, each.entity, path)
+            given = entities.annotated(self._place, one, each.entity, path)
             yield ImportedItem(
                 given if is_own else each.entity,
                 origin,
@@ -207,14 +207,14 @@ class _Organization:
         if owner is None and teams is not None:
             slug = owner_of(one.database_id, teams)
             owner = slug and self._place.ref("group", slug)
-        entity = mapping.component(self._place, one, owner)
+        entity = entities.component(self._place, one, owner)
         origin = self._place.repository(one)
         return ImportedItem(entity, origin, self._id(one), tentative=uncertain)
 
     def _codeowner(self, blob: GithubBlob | None, teams: Mapping[str, object] | None) -> str | None:
         if blob is None or blob.text is None:
             return None
-        return mapping.codeowner(self._place, blob.text, teams)
+        return entities.codeowner(self._place, blob.text, teams)
 
     def _id(self, one: ListedRepository) -> str:
         return self._place.id_of("repository", one.database_id)

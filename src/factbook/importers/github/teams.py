@@ -11,7 +11,7 @@ from factbook.importers.github.answers import (
     LoginPage,
     TeamAnswer,
 )
-from factbook.importers.github.listing import Listing, ListingQuery, listing
+from factbook.importers.github.lists import Listing, ListingQuery, listing
 from factbook.integrations.code_host import ConnectionPosition
 from factbook.integrations.github.answers import decoded
 from factbook.integrations.github.graphql import GithubApi

@@ -45,7 +45,7 @@ class ReasonOfGaps(NamedTuple):
     more: int
 
 
-class GivenUp(NamedTuple):
+class GivenUpRow(NamedTuple):
     """A batch that was given up: the number of its entities, and what they point to."""
 
     batch: GivenUpBatch
@@ -149,10 +149,10 @@ async def _begun(visit: PageContext, source_id: str, entity: str) -> RunRecord:
     )
 
 
-def _given_up(visit: PageContext, batch: GivenUpBatch) -> GivenUp:
+def _given_up(visit: PageContext, batch: GivenUpBatch) -> GivenUpRow:
     targets = targets_of(batch.work)
     shown = list(targets)[:_MOST_PLACES] if visit.may(CATALOG_READ) else []
-    return GivenUp(batch, sum(map(len, targets.values())), shown, len(targets) - len(shown))
+    return GivenUpRow(batch, sum(map(len, targets.values())), shown, len(targets) - len(shown))
 
 
 def _is_stuck(run: RunRecord, elapsed: int) -> bool:

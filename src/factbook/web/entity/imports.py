@@ -8,7 +8,7 @@ from factbook.errors import ConflictError, FactbookError, NotFoundError
 from factbook.http import audit
 from factbook.http.requests import Reply
 from factbook.importers import held, part_store
-from factbook.importers.part_store import PartRecord
+from factbook.importers.part_store import ImportPartRecord
 from factbook.importers.snapshot import set_name
 from factbook.importers.writer import ImportTarget
 from factbook.web.site import formatting
@@ -66,19 +66,19 @@ async def discard(visit: PageContext) -> Reply:
     return visit.redirect(_path(found), f"Kept: {len(found.held):,}.")
 
 
-def _check_seen(visit: PageContext, found: PartRecord) -> None:
+def _check_seen(visit: PageContext, found: ImportPartRecord) -> None:
     """Raise ConflictError if the part was read after the page was shown."""
     if visit.sent.one("seen") != str(found.read_at):
         raise ConflictError(_READ_AGAIN)
 
 
-def _target(visit: PageContext, found: PartRecord, action: str) -> ImportTarget:
+def _target(visit: PageContext, found: ImportPartRecord, action: str) -> ImportTarget:
     state, name = visit.state, set_name(found.importer, found.part)
     write = visit.writing(audit.of_import(action, name))
     return ImportTarget(state.database, state.rules, state.settings.revisions_kept, write)
 
 
-async def _part(visit: PageContext) -> PartRecord:
+async def _part(visit: PageContext) -> ImportPartRecord:
     importer, name = visit.request.parameter("importer"), visit.request.parameter("part")
     found = await part_store.part_record(visit.state.database, importer, name)
     if found is None:
@@ -86,7 +86,7 @@ async def _part(visit: PageContext) -> PartRecord:
     return found
 
 
-def _path(found: PartRecord) -> str:
+def _path(found: ImportPartRecord) -> str:
     return f"/imports/{formatting.segment(found.importer)}/{formatting.segment(found.part)}"
 
 

@@ -33,11 +33,11 @@ class Place(NamedTuple):
 
     @property
     def origin(self) -> str:
-        """What problems of the organization as a whole are told of."""
+        """Origin of the problems of an organization as a whole."""
         return f"{self.host}/{self.login}"
 
     def repository(self, one: ListedRepository) -> str:
-        """What everything in a repository was read from."""
+        """Origin of everything in a repository."""
         return f"{self.host}/{one.name_with_owner}"
 
     def id_of(self, kind: str, number: int) -> str:

@@ -21,7 +21,7 @@ _RESERVE: Final = 31 * DAY
 _MOST_AHEAD: Final = 400 * DAY
 
 
-class Step(NamedTuple):
+class PartitionStep(NamedTuple):
     """A step of the change of a table."""
 
     table: str
@@ -32,7 +32,7 @@ class Step(NamedTuple):
         return f"{self.table}: {self.what}"
 
 
-Show = Callable[[Step], None]
+Show = Callable[[PartitionStep], None]
 
 
 async def partition(database: Database, table: MonthlyTable, now: int, show: Show) -> int:
@@ -49,7 +49,7 @@ async def partition(database: Database, table: MonthlyTable, now: int, show: Sho
     return count
 
 
-async def plan(database: Database, table: MonthlyTable, now: int) -> list[Step]:
+async def plan(database: Database, table: MonthlyTable, now: int) -> list[PartitionStep]:
     """The steps that are left to do; raises ConflictError where Citus distributes the table."""
     if await database.one(_IS_PLAIN, (table.name,)) is None:
         return []
@@ -67,9 +67,11 @@ async def plan(database: Database, table: MonthlyTable, now: int) -> list[Step]:
         await _changed(database, table, lambda tx: _attach(tx, table, now))
 
     steps = [
-        Step(table.name, "bound the times of its rows", bound),
-        Step(table.name, "look whether every row is within the bound", validate),
-        Step(table.name, "make it the first partition, and create the coming months", attach),
+        PartitionStep(table.name, "bound the times of its rows", bound),
+        PartitionStep(table.name, "look whether every row is within the bound", validate),
+        PartitionStep(
+            table.name, "make it the first partition, and create the coming months", attach
+        ),
     ]
     found = await partitions.bound(database, table)
     # One that the present has nearly met since is replaced.

@@ -1,4 +1,4 @@
-"""Rendering of relations: both ends of an edge show it in their rows (0006).
+"""RelationRenderer of relations: both ends of an edge show it in their rows (0006).
 
 What shows very many relations is not rendered anew for a few that come or go: these are looked up
 and put in, or taken out.
@@ -24,8 +24,11 @@ LARGE: Final = 64 * 1024
 _FEW = 1_000
 
 
-class Rendering:
-    """What one write has to render: `touched` are references at an end of a changed edge."""
+class RelationRenderer:
+    """Renderer of the relations that one write changes.
+
+    `touched` are the references at an end of a changed edge.
+    """
 
     def __init__(self, transaction: Transaction, held: WriteLocks) -> None:
         self._transaction = transaction

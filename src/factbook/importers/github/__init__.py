@@ -1,0 +1,1 @@
+"""Importer of GitHub organizations: repositories, teams and members."""
