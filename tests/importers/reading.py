@@ -1,7 +1,7 @@
 """Snapshots as tests make them, and what the catalog holds after they are written."""
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Any, TypeVar
 
 from factbook.catalog.push_rules import PushRules
 from factbook.catalog.store.apply import Actor
@@ -10,8 +10,10 @@ from factbook.importers.part_store import ImportPartRecord
 from factbook.importers.snapshot import ImportedItem, ReadingProblem, Snapshot, SnapshotPart
 from factbook.importers.writer import ImportTarget, PartResult, write_snapshot
 from factbook.settings import Settings
-from factbook.storage import Database
+from factbook.storage import Database, Transaction
 from tests.service import NOON, component
+
+T = TypeVar("T")
 
 IMPORTER, PART = "fake", "all"
 SET = f"import/{IMPORTER}/{PART}"
@@ -49,6 +51,17 @@ class Imports:
     def actor(self) -> Actor:
         """Somebody who decides."""
         return Actor("user:default/decider", self.now)
+
+    def first(self, meanwhile: Callable[[], Awaitable[object]]) -> ImportTarget:
+        """A target whose first transaction begins when something else has been written."""
+        waiting = [meanwhile]
+
+        async def write(function: Callable[[Transaction], T], /) -> T:
+            while waiting:
+                await waiting.pop()()
+            return await self.database.write(function)
+
+        return self.target._replace(write=write)
 
     async def write(self, *parts: SnapshotPart, dry_run: bool = False) -> PartResult:
         """Write one reading; the result of its first part."""

@@ -7,9 +7,9 @@ from factbook.catalog import sets
 from factbook.catalog.store import stored_sets
 from factbook.catalog.store.apply import Actor
 from factbook.catalog.store.diff import Guards
-from factbook.errors import NotFoundError
+from factbook.errors import NotFoundError, PreconditionFailedError
 from factbook.importers import held
-from factbook.importers.snapshot import ImportedItem
+from factbook.importers.snapshot import ImportedItem, ReadingProblem
 from factbook.storage import Database
 from tests.importers.reading import IMPORTER, PART, SET, Imports, item, part
 from tests.service import component
@@ -110,6 +110,49 @@ async def test_discarded_removals_stay_until_they_were_found_again(imports: Impo
     await imports.write(part(*items(1, 2, 3)))
     await imports.write(part(*items(2, 3)))
     assert await imports.names() == ["c002", "c003"]
+
+
+async def test_what_is_found_again_during_an_apply_is_not_removed(imports: Imports) -> None:
+    await imports.write(part(*items(1, 2)))
+    await imports.write(part())
+    target = imports.first(lambda: imports.write(part(*items(1, 2))))
+    with pytest.raises(PreconditionFailedError):
+        await held.apply(target, IMPORTER, PART, imports.actor)
+    record = await imports.record()
+    assert await imports.names() == ["c001", "c002"]
+    assert (record.state, record.read_at, list(record.held)) == ("complete", imports.now, [])
+
+
+async def test_a_discard_writes_nothing_over_a_reading_that_came_meanwhile(
+    imports: Imports,
+) -> None:
+    await imports.write(part(*items(1, 2)))
+    await imports.write(part())
+    target = imports.first(lambda: imports.write(part(*items(1, 2))))
+    with pytest.raises(PreconditionFailedError):
+        await held.discard(target, IMPORTER, PART)
+    record = await imports.record()
+    assert (record.state, record.read_at, list(record.spared)) == ("complete", imports.now, [])
+
+
+async def test_a_reading_counts_with_a_discard_that_came_meanwhile(imports: Imports) -> None:
+    await imports.write(part(*items(1, 2)))
+    await imports.write(part())
+    usual = imports.target
+    imports.target = imports.first(lambda: held.discard(usual, IMPORTER, PART))
+    await imports.write(part())
+    record = await imports.record()
+    assert (record.state, record.read_at, list(record.held)) == ("complete", imports.now, [])
+    assert await imports.names() == ["c001", "c002"]
+
+
+async def test_a_first_reading_counts_with_another_that_came_meanwhile(imports: Imports) -> None:
+    broken = ReadingProblem("", "answered 429")
+    first = part(*items(1), complete=False, problems=[broken], rights=["public"])
+    other = Imports(imports.database)
+    imports.target = imports.first(lambda: other.write(part(rights=["private"])))
+    await imports.write(first)
+    assert (await imports.record()).rights == ["private"]
 
 
 async def test_what_is_found_again_is_not_held_any_more(imports: Imports) -> None:

@@ -1,6 +1,5 @@
 """Decisions about removals that an importer holds: to apply them, or to discard them."""
 
-from functools import partial
 from typing import Final
 
 from factbook.catalog.store import stored_sets
@@ -18,7 +17,8 @@ _NOTHING: Final = "No removal of {name} waits for a decision."
 async def apply(target: ImportTarget, importer: str, part: str, actor: Actor) -> ImportPartRecord:
     """Remove what is held, and believe the reading that did not find it.
 
-    Raises NotFoundError if nothing is held, PreconditionFailedError if the set has changed since.
+    Raises NotFoundError if nothing is held, PreconditionFailedError if the set or the part has
+    changed meanwhile.
     """
     record = await _held(target, importer, part)
     name, going = set_name(importer, part), set(record.held)
@@ -39,19 +39,22 @@ async def apply(target: ImportTarget, importer: str, part: str, actor: Actor) ->
         actor,
         Guards(if_match=str(stored.revision)),
         kept=target.kept,
-        write=target.saving(decided),
+        write=target.saving(decided, record),
     )
     return decided
 
 
 async def discard(target: ImportTarget, importer: str, part: str) -> ImportPartRecord:
-    """Keep what is held until it is found again and missing once more; raises NotFoundError."""
+    """Keep what is held until it is found again and missing once more.
+
+    Raises NotFoundError if nothing is held, PreconditionFailedError if the part was read meanwhile.
+    """
     record = await _held(target, importer, part)
     spared = sorted({*record.spared, *record.held})
     decided = record._replace(
         state="complete", held=(), reason="", spared=spared, rights=record.seen_rights
     )
-    await target.write(partial(part_store.save, record=decided))
+    await target.saving(decided, record)(lambda transaction: None)
     return decided
 
 

@@ -5,6 +5,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from factbook.errors import PreconditionFailedError
 from factbook.importers.merge import Doubt
 from factbook.importers.snapshot import ReadingProblem
 from factbook.storage import Database, Row, Transaction
@@ -26,6 +27,8 @@ ON CONFLICT (importer, part) DO UPDATE SET state = excluded.state, read_at = exc
     reason = excluded.reason, spared = excluded.spared, rights = excluded.rights,
     seen_rights = excluded.seen_rights
 """
+
+_MEANWHILE: Final = "The part {}/{} was read or decided on meanwhile; nothing was written."
 
 
 class ImportPartRecord(NamedTuple):
@@ -69,8 +72,19 @@ async def part_record(database: Database, importer: str, part: str) -> ImportPar
     return None if row is None else _record(row)
 
 
-def save(transaction: Transaction, record: ImportPartRecord) -> None:
-    """Store a part after a reading or a decision."""
+def save(
+    transaction: Transaction, record: ImportPartRecord, before: ImportPartRecord | None
+) -> None:
+    """Store a part after a reading or a decision that began with `before`.
+
+    Raises PreconditionFailedError if another reading or decision came meanwhile.
+    """
+    which = (record.importer, record.part)
+    # A lock, since a part that was never read has no row to lock.
+    transaction.lock("import {}/{}".format(*which))
+    row = transaction.one(f"{_READ} WHERE importer = ? AND part = ?", which)
+    if (None if row is None else _record(row)) != before:
+        raise PreconditionFailedError(_MEANWHILE.format(*which))
     lists = (record.held, record.spared, record.rights, record.seen_rights)
     held, spared, rights, seen = (_json(sorted(one)) for one in lists)
     problems = _json(record.problems[:_MOST_PROBLEMS])

@@ -32,22 +32,28 @@ class ImportTarget(NamedTuple):
     kept: int
     write: Write
 
-    def saving(self, record: ImportPartRecord) -> Write:
-        """Runner of transactions that keeps what is known of a part in the same one."""
-        return _Saving(self.write, record)
+    def saving(self, record: ImportPartRecord, before: ImportPartRecord | None) -> Write:
+        """Runner of transactions that keeps what is known of a part in the same one.
+
+        It raises PreconditionFailedError if the part is not as it was `before` any more.
+        """
+        return _Saving(self.write, record, before)
 
 
 class _Saving:
-    def __init__(self, write: Write, record: ImportPartRecord) -> None:
+    def __init__(
+        self, write: Write, record: ImportPartRecord, before: ImportPartRecord | None
+    ) -> None:
         self._write = write
         self._record = record
+        self._before = before
 
     async def __call__(self, function: Callable[[Transaction], T], /) -> T:
-        record = self._record
+        record, before = self._record, self._before
 
         def work(transaction: Transaction) -> T:
             result = function(transaction)
-            part_store.save(transaction, record)
+            part_store.save(transaction, record, before)
             return result
 
         return await self._write(work)
@@ -99,11 +105,12 @@ class _Writer:
     async def part(self, part: CheckedPart) -> PartResult:
         """Write one part."""
         name = set_name(self._importer, part.part.key)
-        before = await part_store.part_record(
-            self._target.database, self._importer, part.part.key
-        )  # fmt: skip
         owned: dict[str, str] = {}
         for _ in range(_ATTEMPTS):
+            # A decision may have changed what is known, too.
+            before = await part_store.part_record(
+                self._target.database, self._importer, part.part.key
+            )  # fmt: skip
             stored = await stored_part(self._target, name)
             found = [one for one in part.found if one.prepared.ref not in owned]
             doubt = before.doubt if before else Doubt()
@@ -111,7 +118,9 @@ class _Writer:
             conflicts = _conflicts(part, owned)
             record = self._record(part, wanted, before, conflicts)
             try:
-                outcome = await self._replace(name, stored, wanted, record)
+                outcome = await self._replace(
+                    name, stored, wanted, self._target.saving(record, before)
+                )
             except ConflictError as error:
                 owned |= {one["entityRef"]: one["owner"] for one in error.details["conflicts"]}
             except PreconditionFailedError:
@@ -121,12 +130,12 @@ class _Writer:
         raise ConflictError(f"The set {name} was changed again and again; nothing was written.")
 
     async def _replace(
-        self, name: str, stored: StoredPart, wanted: MergedPart, record: ImportPartRecord
+        self, name: str, stored: StoredPart, wanted: MergedPart, saving: Write
     ) -> PushResult | None:
         """Replace the set if its content differs, and keep what is known of the part."""
         if not wanted.changes(stored.members):
             if not self._dry_run:
-                await self._target.write(lambda tx: part_store.save(tx, record))
+                await saving(lambda transaction: None)
             return None
         sets.check_size(len(wanted.wanted), self._target.rules)
         return await stored_sets.replace(
@@ -138,7 +147,7 @@ class _Writer:
             kept=self._target.kept,
             dry_run=self._dry_run,
             moved=wanted.moves,
-            write=None if self._dry_run else self._target.saving(record),
+            write=None if self._dry_run else saving,
         )
 
     def _record(
