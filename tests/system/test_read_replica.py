@@ -282,10 +282,11 @@ async def test_a_replica_is_of_postgresql_alone(url: str, replica_url: str) -> N
 
 
 async def test_a_malformed_address_of_a_replica_is_refused_without_its_password() -> None:
-    url = "postgresql://me:secret@host/factbook?nonsense=1"
-    with pytest.raises(ConfigurationError, match="replica_url cannot be read") as refused:
-        await open_database("postgresql://h/d", replica_url=url)
-    assert "secret" not in str(refused.value)
+    for password in ("secret", "secret%ZZ", "my secret"):
+        url = f"postgresql://me:{password}@host/factbook?nonsense=1"
+        with pytest.raises(ConfigurationError, match="replica_url cannot be read") as refused:
+            await open_database("postgresql://h/d", replica_url=url)
+        assert "secret" not in str(refused.value)
 
 
 async def test_the_doctor_says_what_is_wrong_with_the_replica(

@@ -123,8 +123,10 @@ def _parsed(setting: str, url: str) -> dict[str, Any]:
     try:
         return conninfo_to_dict(url)
     except psycopg.ProgrammingError as error:
-        reason = without_secrets(str(error).strip())
-        raise ConfigurationError(f"{setting} cannot be read: {reason}.") from None
+        # What is quoted may be a part of the password.
+        reason = without_secrets(str(error).partition('"')[0].strip(" :\n"))
+        advice = "special characters of its parts are written as %XX"
+        raise ConfigurationError(f"{setting} cannot be read: {reason}; {advice}.") from None
 
 
 def _asynchronous(

@@ -110,7 +110,9 @@ class _Examination:
             yield unreachable
             return
         try:
-            database = await open_database(url, connections=3)
+            database = await open_database(
+                url, connections=3, replica_url=self._settings.replica_url
+            )
         except FactbookError as error:
             yield problem("database", error.message, _advice(error))
             return
