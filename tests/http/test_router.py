@@ -15,6 +15,8 @@ PATHS = (
     "/entities/by-ref/{ref:path}",
     "/entities/{uid}",
     "/entities/mine",
+    "/lists/{set_id}",
+    "/lists/{set_id}/revisions/{number}",
 )
 
 
@@ -32,6 +34,17 @@ PATHS = (
         ("/entities/a\n", "/entities/{uid}", {"uid": "a\n"}),
         ("/entities/", "nowhere", {}),
         ("/entities/a/b", "nowhere", {}),
+        ("/lists/import/a/b", "/lists/{set_id}", {"set_id": "import/a/b"}),
+        (
+            "/lists/import/revisions/1",
+            "/lists/{set_id}/revisions/{number}",
+            {"set_id": "import", "number": "1"},
+        ),
+        (
+            "/lists/import/a/b/revisions/1",
+            "/lists/{set_id}/revisions/{number}",
+            {"set_id": "import/a/b", "number": "1"},
+        ),
         ("/Sets", "nowhere", {}),
         ("", "nowhere", {}),
     ],

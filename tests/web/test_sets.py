@@ -83,6 +83,12 @@ async def test_a_revision_shows_its_difference(service: Service) -> None:
     assert '"gone"' not in page
 
 
+async def test_a_set_may_be_named_as_the_sets_of_importers_begin(service: Service) -> None:
+    visitor = await signed_in(service)
+    await service.push("import", component("web"))
+    assert "component:web added" in words(await visitor.text("/sets/import/revisions/1"))
+
+
 async def test_a_revision_is_restored_and_recorded(service: Service) -> None:
     visitor = await signed_in(service)
     await service.push("all", component("web"), component("old"))

@@ -72,15 +72,20 @@ _Routes = list[tuple[Pattern[str], ASGIApp]]
 
 
 def _with_parameters(endpoints: Mapping[str, ASGIApp]) -> tuple[dict[int, _Routes], _Routes]:
-    """The paths of each number of slashes, and those whose last parameter takes the rest."""
+    """The paths of each number of slashes, and those whose last parameter takes the rest.
+
+    A path with the set of an importer comes last: `import` alone is a set's id, too.
+    """
     lengths: defaultdict[int, _Routes] = defaultdict(list)
     rest: _Routes = []
     for path, endpoint in endpoints.items():
         if _REST in path:
             rest.append((_pattern(path), endpoint))
         elif "{" in path:
-            for slashes, pattern in _patterns(path):
-                lengths[slashes].append((pattern, endpoint))
+            lengths[path.count("/")].append((_pattern(path), endpoint))
+    for path, endpoint in endpoints.items():
+        if _SET in path and _REST not in path:
+            lengths[path.count("/") + _SLASHES_IN_SET].append((_imported(path), endpoint))
     return lengths, rest
 
 
@@ -92,13 +97,10 @@ def _pattern(path: str) -> Pattern[str]:
 
 
 @cache
-def _patterns(path: str) -> list[tuple[int, Pattern[str]]]:
-    """Patterns of a path of fixed length: one, or a second one for the sets of importers."""
-    pattern, slashes = _pattern(path), path.count("/")
-    if _SET not in path:
-        return [(slashes, pattern)]
-    imported = pattern.pattern.replace("(?P<set_id>[^/]+)", f"(?P<set_id>{IMPORTED_SET})")
-    return [(slashes, pattern), (slashes + _SLASHES_IN_SET, re.compile(imported))]
+def _imported(path: str) -> Pattern[str]:
+    """Pattern of a path with a set's id, where the set is that of an importer."""
+    plain = _pattern(path).pattern
+    return re.compile(plain.replace("(?P<set_id>[^/]+)", f"(?P<set_id>{IMPORTED_SET})"))
 
 
 class Pipeline(ABC, Generic[R, V]):
