@@ -12,6 +12,7 @@ from typing import Any, Final, Self, TypeVar
 
 import psycopg
 
+from factbook import shutdown
 from factbook.errors import UnavailableError
 from factbook.storage import dialects
 from factbook.storage.database import (
@@ -217,8 +218,11 @@ class PostgreSQL:
         return None if self._replica is None else self._replica.use
 
     async def close(self) -> None:
-        await self._pools.refuse_writes()
-        await self._writer.close()
+        written = asyncio.ensure_future(self._writer.close())
+        await asyncio.wait({written}, timeout=shutdown.RELEASE_SECONDS)
+        if not written.done():  # those that wait for a connection while the server is away
+            await self._pools.refuse_writes()
+        await written
         if self._replica is not None:
             await self._replica.close()
         await self._pools.close()
