@@ -250,6 +250,9 @@ async def _imports(service: Service) -> AsyncIterator[Call]:
     yield "partsGetPart", 200, await http.get(one)
     yield "partsGetPart", 404, await http.get(f"{IMPORTERS}/parts/fake/none")
     yield "setsGetSet", 200, await http.get(f"{PUSH}/sets/{quote('import/fake/one', safe='')}")
+    old = {"if-match": '"1"'}
+    yield "partsDiscardHeld", 412, await http.post(f"{one}/discard", headers=old)
+    yield "partsApplyHeld", 412, await http.post(f"{two}/apply", headers=old)
     yield "partsDiscardHeld", 200, await http.post(f"{one}/discard")
     yield "partsDiscardHeld", 404, await http.post(f"{one}/discard")
     yield "partsApplyHeld", 200, await http.post(f"{two}/apply")

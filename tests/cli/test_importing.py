@@ -112,7 +112,8 @@ def test_many_removals_are_held_shown_and_applied(run: Import, fake: FakeGitHub)
     assert "github/acme.repositories: 12 removals are held" in answer.stderr
     shown = run("show", "github/acme.repositories")
     assert "component:default/r00" in shown.stdout
-    assert run("apply", "github/acme.repositories").exit_code == 0
+    applied = run("apply", "github/acme.repositories")
+    assert (applied.exit_code, "component:default/r00" in applied.stdout) == (0, True)
     assert read(run, "list")[1]["entities"] == 1
     refused = run("apply", "github/acme.repositories")
     assert refused.exit_code == 1

@@ -39,6 +39,23 @@ async def test_what_is_discarded_stays(service: Service, imports: Imports) -> No
     assert await imports.names() == ["a"]
 
 
+@pytest.mark.parametrize("action", ["apply", "discard"])
+async def test_a_decision_is_refused_when_another_reading_came_since(
+    service: Service, imports: Imports, action: str
+) -> None:
+    await imports.write(part(item("a"), item("b")))
+    await imports.write(part())
+    seen = (await service.http.get(f"{PARTS}/fake/{PART}")).headers["etag"]
+    await imports.write(part())
+    path = f"{PARTS}/fake/{PART}/{action}"
+    late = await service.http.post(path, headers={"if-match": seen})
+    assert (late.status_code, await imports.names()) == (412, ["a", "b"])
+    wrong = await service.http.post(path, headers={"if-match": "now"})
+    assert wrong.status_code == 400
+    tag = (await service.http.get(f"{PARTS}/fake/{PART}")).headers["etag"]
+    assert (await service.http.post(path, headers={"if-match": tag})).status_code == 200
+
+
 async def test_a_decision_needs_the_right_to_write_sets(service: Service, imports: Imports) -> None:
     await imports.write(part(item("a")))
     await imports.write(part())

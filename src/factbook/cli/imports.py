@@ -135,26 +135,19 @@ def show(name: PartName, database_url: DatabaseUrl = None, as_json: Json = False
       factbook import show github/acme.repositories
       factbook import show github/acme.repositories --json
     """
-    from factbook.operations import imports
-
-    found = on_database(database_url, imports.import_parts)
-    part = next((one for one in found if _name(one) == name.removeprefix("import/")), None)
-    if part is None:
-        raise CommandError(f"There is no part {name}. See: factbook import list")
+    part = _shown(name, database_url)
     if as_json:
         print_json(_part(part))
         return
     say(f"{_name(part)}: {part.state}, read {age(part.read_at)}")
     for problem in part.problems:
         say(str(problem))
-    if part.held:
-        say(f"Held, because {part.reason}:")
-        print_table(["Entity"], ((ref,) for ref in part.held))
+    _show_held(part)
 
 
 @app.command(epilog=EXIT_CODES)
 def apply(name: PartName, database_url: DatabaseUrl = None) -> None:
-    """Remove the entities whose removal is held.
+    """Remove the entities whose removal is held, and list them.
 
     \b
     Examples:
@@ -162,7 +155,9 @@ def apply(name: PartName, database_url: DatabaseUrl = None) -> None:
     """
     from factbook.operations import imports
 
-    record = on_database(database_url, imports.apply_held, name)
+    part = _shown(name, database_url)
+    _show_held(part)
+    record = on_database(database_url, imports.apply_held, name, part.read_at)
     say(f"{_name(record)}: {record.items:,} entities are left.")
 
 
@@ -176,8 +171,26 @@ def discard(name: PartName, database_url: DatabaseUrl = None) -> None:
     """
     from factbook.operations import imports
 
-    record = on_database(database_url, imports.discard_held, name)
+    part = _shown(name, database_url)
+    _show_held(part)
+    record = on_database(database_url, imports.discard_held, name, part.read_at)
     say(f"{_name(record)}: {record.items:,} entities stay.")
+
+
+def _shown(name: str, database_url: str | None) -> "ImportPartRecord":
+    """The part of this name; raises CommandError if there is none."""
+    from factbook.operations import imports
+
+    for one in on_database(database_url, imports.import_parts):
+        if _name(one) == name.removeprefix("import/"):
+            return one
+    raise CommandError(f"There is no part {name}. See: factbook import list")
+
+
+def _show_held(part: "ImportPartRecord") -> None:
+    if part.held:
+        say(f"Held, because {part.reason}:")
+        print_table(["Entity"], ((ref,) for ref in part.held))
 
 
 def _show(report: "ImportReport", *, plan: bool) -> None:

@@ -5,22 +5,25 @@ from typing import Final
 from factbook.catalog.store import stored_sets
 from factbook.catalog.store.apply import Actor
 from factbook.catalog.store.diff import Guards
-from factbook.errors import NotFoundError
+from factbook.errors import NotFoundError, PreconditionFailedError
 from factbook.importers import part_store
 from factbook.importers.part_store import ImportPartRecord
 from factbook.importers.snapshot import set_name
 from factbook.importers.writer import ImportTarget, stored_part
 
 _NOTHING: Final = "No removal of {name} waits for a decision."
+_READ_AGAIN: Final = "{name} was read again since it was shown; nothing was written."
 
 
-async def apply(target: ImportTarget, importer: str, part: str, actor: Actor) -> ImportPartRecord:
+async def apply(
+    target: ImportTarget, importer: str, part: str, actor: Actor, seen: int | None = None
+) -> ImportPartRecord:
     """Remove what is held, and believe the reading that did not find it.
 
-    Raises NotFoundError if nothing is held, PreconditionFailedError if the set or the part has
-    changed meanwhile.
+    `seen` is the time of the reading whose removals were shown. Raises NotFoundError if nothing is
+    held, PreconditionFailedError if there was another reading or the set has changed meanwhile.
     """
-    record = await _held(target, importer, part)
+    record = await _held(target, importer, part, seen)
     name, going = set_name(importer, part), set(record.held)
     stored = await stored_part(target, name)
     wanted = [one.prepared for one in stored.members if one.prepared.ref not in going]
@@ -44,12 +47,15 @@ async def apply(target: ImportTarget, importer: str, part: str, actor: Actor) ->
     return decided
 
 
-async def discard(target: ImportTarget, importer: str, part: str) -> ImportPartRecord:
+async def discard(
+    target: ImportTarget, importer: str, part: str, seen: int | None = None
+) -> ImportPartRecord:
     """Keep what is held until it is found again and missing once more.
 
-    Raises NotFoundError if nothing is held, PreconditionFailedError if the part was read meanwhile.
+    `seen` is as for `apply`. Raises NotFoundError if nothing is held, PreconditionFailedError if
+    there was another reading.
     """
-    record = await _held(target, importer, part)
+    record = await _held(target, importer, part, seen)
     spared = sorted({*record.spared, *record.held})
     decided = record._replace(
         state="complete", held=(), reason="", spared=spared, rights=record.seen_rights
@@ -58,8 +64,12 @@ async def discard(target: ImportTarget, importer: str, part: str) -> ImportPartR
     return decided
 
 
-async def _held(target: ImportTarget, importer: str, part: str) -> ImportPartRecord:
+async def _held(
+    target: ImportTarget, importer: str, part: str, seen: int | None
+) -> ImportPartRecord:
     record = await part_store.part_record(target.database, importer, part)
+    if record is not None and seen not in (None, record.read_at):
+        raise PreconditionFailedError(_READ_AGAIN.format(name=set_name(importer, part)))
     if record is None or not record.held:
         raise NotFoundError(_NOTHING.format(name=set_name(importer, part)))
     return record

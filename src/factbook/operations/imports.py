@@ -98,21 +98,32 @@ async def import_parts(backend: Backend) -> list[ImportPartRecord]:
         return await part_store.part_records(database)
 
 
-async def apply_held(backend: Backend, name: str, clock: Clock = now) -> ImportPartRecord:
-    """Remove what is held of a part, named by its set; raises NotFoundError if nothing is."""
+async def apply_held(
+    backend: Backend, name: str, seen: int, clock: Clock = now
+) -> ImportPartRecord:
+    """Remove what is held of a part, named by its set, if its last reading was at `seen`.
+
+    Raises the errors of `held.apply`.
+    """
     importer, part = _part_of(name)
     async with backend.opened() as database:
         entry = AuditEntry("import.apply", set_name(importer, part))
         target = _target(backend, database, entry, at := clock())
-        return await held.apply(target, importer, part, actor(importer, at))
+        return await held.apply(target, importer, part, actor(importer, at), seen)
 
 
-async def discard_held(backend: Backend, name: str, clock: Clock = now) -> ImportPartRecord:
-    """Keep what is held of a part, named by its set; raises NotFoundError if nothing is."""
+async def discard_held(
+    backend: Backend, name: str, seen: int, clock: Clock = now
+) -> ImportPartRecord:
+    """Keep what is held of a part, named by its set, if its last reading was at `seen`.
+
+    Raises the errors of `held.discard`.
+    """
     importer, part = _part_of(name)
     async with backend.opened() as database:
         entry = AuditEntry("import.discard", set_name(importer, part))
-        return await held.discard(_target(backend, database, entry, clock()), importer, part)
+        target = _target(backend, database, entry, clock())
+        return await held.discard(target, importer, part, seen)
 
 
 def _part_of(name: str) -> tuple[str, str]:

@@ -4,7 +4,7 @@ from typing import Final
 
 from msgspec.structs import asdict
 
-from factbook.api.openapi.parameter_types import PathPart
+from factbook.api.openapi.parameter_types import AnswerHeader, Header, PathPart
 from factbook.audit.trail import About
 from factbook.catalog.store.apply import Actor
 from factbook.clock import iso, iso_or_none
@@ -21,6 +21,15 @@ from factbook.schemas.imports import ImportPart, ImportParts, ImportPartSummary,
 IMPORTER: Final = PathPart(name="importer", description="The importer's id.", example="github")
 PART: Final = PathPart(name="part", description="The part's name.", example="acme.repositories")
 
+ETAG: Final = AnswerHeader(name="ETag", description="The last reading, between quotes.")
+IF_MATCH: Final = Header(
+    name="If-Match",
+    description="The `ETag` of the part as it was looked at. Refuses with 412 when it was read "
+    "again since.",
+    pattern=r'(?:W/)?"[0-9]{1,15}"',
+    wrong="has to be the ETag of the part",
+)
+
 
 async def list_parts(request: Request, state: HandlerContext) -> JsonReply[ImportParts]:
     """Every part that was imported, with the state of its last reading."""
@@ -34,7 +43,7 @@ async def get_part(request: Request, state: HandlerContext) -> JsonReply[ImportP
     found = await part_store.part_record(state.database, importer, part)
     if found is None:
         raise NotFoundError(f'There is no part "{importer}/{part}".')
-    return reply(_shown(found))
+    return _answer(found)
 
 
 async def apply_held(request: Request, state: HandlerContext) -> JsonReply[ImportPart]:
@@ -42,14 +51,24 @@ async def apply_held(request: Request, state: HandlerContext) -> JsonReply[Impor
     importer, part = IMPORTER.of(request), PART.of(request)
     target = _target(request, state, audit.of_import("import.apply", set_name(importer, part)))
     actor = Actor(request.actor, state.clock())
-    return reply(_shown(await held.apply(target, importer, part, actor)))
+    return _answer(await held.apply(target, importer, part, actor, _seen(request)))
 
 
 async def discard_held(request: Request, state: HandlerContext) -> JsonReply[ImportPart]:
     """Keep the entities whose removal waits, until they are found and are missing once more."""
     importer, part = IMPORTER.of(request), PART.of(request)
     target = _target(request, state, audit.of_import("import.discard", set_name(importer, part)))
-    return reply(_shown(await held.discard(target, importer, part)))
+    return _answer(await held.discard(target, importer, part, _seen(request)))
+
+
+def _seen(request: Request) -> int | None:
+    """The time of the reading that If-Match names."""
+    tag = IF_MATCH.of(request)
+    return None if tag is None else int(tag.removeprefix("W/").strip('"'))
+
+
+def _answer(record: ImportPartRecord) -> JsonReply[ImportPart]:
+    return reply(_shown(record))._replace(headers={"etag": f'"{record.read_at}"'})
 
 
 def _target(request: Request, state: HandlerContext, about: About) -> ImportTarget:

@@ -12,18 +12,29 @@ _READ = (CATALOG_READ,)
 _DECIDE = (SET_WRITE, CATALOG_READ)
 _ONE = "/parts/{importer}/{part}"
 _WHICH = (parts.IMPORTER, parts.PART)
+_SEEN = (*_WHICH, parts.IF_MATCH)
 
 IMPORTER_ROUTES: Sequence[Route] = (
     Route("GET", "/parts", parts.list_parts, _READ),
-    Route("GET", _ONE, parts.get_part, _READ, _WHICH),
+    Route("GET", _ONE, parts.get_part, _READ, _WHICH, headers=(parts.ETAG,)),
     Route(
         "POST",
         f"{_ONE}/apply",
         parts.apply_held,
         _DECIDE,
-        _WHICH,
+        _SEEN,
+        headers=(parts.ETAG,),
         refusals=(PreconditionFailedError,),
         reading=_READ,
     ),
-    Route("POST", f"{_ONE}/discard", parts.discard_held, _DECIDE, _WHICH, reading=_READ),
+    Route(
+        "POST",
+        f"{_ONE}/discard",
+        parts.discard_held,
+        _DECIDE,
+        _SEEN,
+        headers=(parts.ETAG,),
+        refusals=(PreconditionFailedError,),
+        reading=_READ,
+    ),
 )

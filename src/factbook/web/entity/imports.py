@@ -48,7 +48,7 @@ async def apply(visit: PageContext) -> Reply:
         _check_seen(visit, found)
         target = _target(visit, found, "import.apply")
         actor = Actor(visit.person.ref, visit.now)
-        await held.apply(target, found.importer, found.part, actor)
+        await held.apply(target, found.importer, found.part, actor, found.read_at)
     except FactbookError as error:
         return await part(visit, error.status, error.message)
     return visit.redirect(_path(found), f"Removed: {len(found.held):,}.")
@@ -60,7 +60,7 @@ async def discard(visit: PageContext) -> Reply:
     try:
         _check_seen(visit, found)
         target = _target(visit, found, "import.discard")
-        await held.discard(target, found.importer, found.part)
+        await held.discard(target, found.importer, found.part, found.read_at)
     except FactbookError as error:
         return await part(visit, error.status, error.message)
     return visit.redirect(_path(found), f"Kept: {len(found.held):,}.")
