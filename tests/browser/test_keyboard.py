@@ -115,7 +115,7 @@ def test_the_first_key_leads_past_the_navigation(shop: Shop) -> None:
         keyboard.open("/sets")
         assert next(keyboard.steps()) == "Skip to content"
         window.page.keyboard.press("Enter")
-        assert next(keyboard.steps()) == "examples"
+        assert next(keyboard.steps()) == "Imports"
         keyboard.to("Sets", "Shift+Tab")
 
 
