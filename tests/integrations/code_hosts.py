@@ -91,15 +91,9 @@ def unreadable(host: str) -> list[str]:
     ]
 
 
-def unreadable_is_told_from_absent(
+def reasons(
     target: Callable[[dict[str, Any]], str | Missing], annotation: str, slug: str
-) -> None:
-    """Check the reasons for a slug that cannot be read, and for none at all."""
-    found = target({annotation: slug})
-    assert isinstance(found, Missing)
-    assert found.outcome is Outcome.BAD_ANNOTATION
-    assert found.detail.startswith("what the annotation names is not ")
-    for nothing in ({}, {annotation: " "}):
-        missing = target(nothing)
-        assert isinstance(missing, Missing)
-        assert missing.outcome is Outcome.NO_ANNOTATION
+) -> list[tuple[Outcome, str] | None]:
+    """The reasons for an annotation, for none at all and for a blank one; None for a target."""
+    found = [target(given) for given in ({annotation: slug}, {}, {annotation: " "})]
+    return [(one.outcome, one.detail) if isinstance(one, Missing) else None for one in found]

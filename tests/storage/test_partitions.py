@@ -416,17 +416,21 @@ async def test_a_migration_makes_an_index_on_every_partition(database: Database)
 
 async def test_rights_of_others_stay(database: Database, url: str) -> None:
     role = f"reader_{secrets.token_hex(4)}"
+    await record(database, NOW, 1)
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(f"CREATE ROLE {role}".encode())
         try:
             connection.execute(f"GRANT SELECT ON facts_history TO {role}".encode())
             await divide(database, HISTORY)
             connection.execute(f"SET ROLE {role}".encode())
-            connection.execute("SELECT 1 FROM facts_history")
+            seen = connection.execute("SELECT count(*) FROM facts_history").fetchone()
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                connection.execute("DELETE FROM facts_history")
             connection.execute("RESET ROLE")
         finally:
             connection.execute(f"DROP OWNED BY {role}".encode())
             connection.execute(f"DROP ROLE {role}".encode())
+    assert seen == (1,)
 
 
 async def test_a_dump_brings_partitions_back(

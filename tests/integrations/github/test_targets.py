@@ -115,4 +115,8 @@ def test_a_slug_may_be_an_address_on_the_host_of_its_own(slug: str) -> None:
 @pytest.mark.spec("sources.annotations-choose-among-the-configured")
 @pytest.mark.parametrize("slug", code_hosts.unreadable("github.com"))
 def test_an_annotation_that_cannot_be_read_is_told_from_one_that_is_not_there(slug: str) -> None:
-    code_hosts.unreadable_is_told_from_absent(target, SLUG, slug)
+    unreadable, *absent = code_hosts.reasons(target, SLUG, slug)
+    assert unreadable is not None
+    assert unreadable[0] is Outcome.BAD_ANNOTATION
+    assert unreadable[1].startswith("what the annotation names is not ")
+    assert [reason and reason[0] for reason in absent] == [Outcome.NO_ANNOTATION] * 2
