@@ -1,7 +1,7 @@
 """`factbook import`: entities from other systems into the catalog, on the database itself."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
@@ -23,6 +23,7 @@ from factbook.cli.output import (
 from factbook.clock import iso_or_none
 
 if TYPE_CHECKING:
+    from factbook.backend import Backend
     from factbook.importers.part_store import ImportPartRecord
     from factbook.importers.writer import PartResult
     from factbook.operations.imports import ImportReport
@@ -155,10 +156,7 @@ def apply(name: PartName, database_url: DatabaseUrl = None) -> None:
     """
     from factbook.operations import imports
 
-    part = _shown(name, database_url)
-    _show_held(part)
-    record = on_database(database_url, imports.apply_held, name, part.read_at)
-    say(f"{_name(record)}: {record.items:,} entities are left.")
+    _decide(imports.apply_held, name, database_url, "are left")
 
 
 @app.command(epilog=EXIT_CODES)
@@ -171,10 +169,20 @@ def discard(name: PartName, database_url: DatabaseUrl = None) -> None:
     """
     from factbook.operations import imports
 
+    _decide(imports.discard_held, name, database_url, "stay")
+
+
+def _decide(
+    decision: "Callable[[Backend, str, int], Coroutine[Any, Any, ImportPartRecord]]",
+    name: str,
+    database_url: str | None,
+    result: str,
+) -> None:
+    """List the held removals of a part, and decide on just these."""
     part = _shown(name, database_url)
     _show_held(part)
-    record = on_database(database_url, imports.discard_held, name, part.read_at)
-    say(f"{_name(record)}: {record.items:,} entities stay.")
+    record = on_database(database_url, decision, name, part.read_at)
+    say(f"{_name(record)}: {record.items:,} entities {result}.")
 
 
 def _shown(name: str, database_url: str | None) -> "ImportPartRecord":

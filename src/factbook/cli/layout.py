@@ -1,5 +1,6 @@
 """`factbook distribute` and `factbook partition`: the layout of large tables."""
 
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
@@ -28,13 +29,8 @@ def distribute(plan: Plan = False, database_url: DatabaseUrl = None) -> None:
     from factbook.operations import layout
 
     settings = settings_from(database_url)
-    if plan:
-        steps = layout.distribution_plan(settings)
-        for step in steps:
-            say(str(step))
-        count = len(steps)
-    else:
-        count = layout.distribute(settings, lambda step: note(str(step)))
+    steps = layout.distribution_plan(settings) if plan else None
+    count = _listed(steps) if steps is not None else layout.distribute(settings, _told)
     if not count:
         note("Facts are distributed, and the catalog is on every machine.")
 
@@ -55,12 +51,18 @@ def partition(plan: Plan = False, database_url: DatabaseUrl = None) -> None:
     from factbook.operations import layout
 
     settings = settings_from(database_url)
-    if plan:
-        steps = layout.partition_plan(settings)
-        for step in steps:
-            say(str(step))
-        count = len(steps)
-    else:
-        count = layout.partition(settings, lambda step: note(str(step)))
+    steps = layout.partition_plan(settings) if plan else None
+    count = _listed(steps) if steps is not None else layout.partition(settings, _told)
     if not count:
         note("History and the audit are partitioned by month.")
+
+
+def _listed(steps: Sequence[object]) -> int:
+    """Print the steps of a plan; returns their number."""
+    for step in steps:
+        say(str(step))
+    return len(steps)
+
+
+def _told(step: object) -> None:
+    note(str(step))

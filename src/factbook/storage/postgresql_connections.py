@@ -27,6 +27,13 @@ SOON_SECONDS: Final = 2.0
 # After that a pool tries again when somebody asks, and not ever more rarely by itself.
 _RETRY_SECONDS: Final = 4.0
 
+# Every pool.
+_OPENED_LATER: Final[dict[str, Any]] = {
+    "open": False,
+    "timeout": WAIT_SECONDS,
+    "reconnect_timeout": _RETRY_SECONDS,
+}
+
 # What an address may say otherwise. Half a minute after a machine is lost its connections are.
 _CONNECTING: Final = {
     "application_name": "factbook",
@@ -138,9 +145,7 @@ def _asynchronous(
         min_size=least,
         max_size=most,
         kwargs=options,
-        open=False,
-        timeout=WAIT_SECONDS,
-        reconnect_timeout=_RETRY_SECONDS,
+        **_OPENED_LATER,
     )
 
 
@@ -238,9 +243,7 @@ class Pools:
             min_size=least,
             max_size=most,
             kwargs=options,
-            open=False,
-            timeout=WAIT_SECONDS,
-            reconnect_timeout=_RETRY_SECONDS,
+            **_OPENED_LATER,
             check=ConnectionPool.check_connection,
         )
 
