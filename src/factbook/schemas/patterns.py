@@ -47,8 +47,10 @@ HEADER: Final = r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}"
 HEADER_VALUE: Final = r"[ -~]{0,8000}"
 HISTORY_CURSOR: Final = f"[0-9]{{1,15}}/{SOURCE_ID}"
 LIFETIME: Final = "never|(?=0*[1-9])[0-9]{1,5}[dhm]"
+# Clients that take a header for JSON leave the quotes of a tag out.
 _TAG: Final = r'(?:W/)?(?:"[!#-~]*"|[0-9]+)'
 IF_MATCH: Final = rf"\*|{_TAG}(?:[ \t]*,[ \t]*{_TAG})*"
+TIME_TAG: Final = r'(?:W/)?(?:"[0-9]{1,15}"|[0-9]{1,15})'
 
 
 def of(pattern: str | None, format: str | None = None, **more: Any) -> Meta:

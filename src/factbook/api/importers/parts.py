@@ -16,6 +16,7 @@ from factbook.importers import held, part_store
 from factbook.importers.part_store import ImportPartRecord
 from factbook.importers.snapshot import set_name
 from factbook.importers.writer import ImportTarget
+from factbook.schemas import patterns
 from factbook.schemas.imports import ImportPart, ImportParts, ImportPartSummary, ImportProblem
 
 IMPORTER: Final = PathPart(name="importer", description="The importer's id.", example="github")
@@ -26,7 +27,7 @@ IF_MATCH: Final = Header(
     name="If-Match",
     description="The `ETag` of the part as it was looked at. Refuses with 412 when it was read "
     "again since.",
-    pattern=r'(?:W/)?"[0-9]{1,15}"',
+    pattern=patterns.TIME_TAG,
     wrong="has to be the ETag of the part",
 )
 
