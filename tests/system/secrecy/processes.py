@@ -22,9 +22,14 @@ class Processes:
             arguments = _read(pid, "cmdline")
             if arguments:
                 self.arguments[pid] = self.arguments.get(pid, b"") + arguments
-            # Between its fork and its start a process is still the copy of its parent.
-            if pid not in self.roots and not arguments.startswith(_read(parents[pid], "cmdline")):
-                self.variables[pid] = _read(pid, "environ")
+            if pid in self.roots:
+                continue
+            variables = _read(pid, "environ")
+            # Between its fork and its start a process is still the copy of its parent, and while it
+            # starts it has no arguments.
+            started = arguments and not arguments.startswith(_read(parents[pid], "cmdline"))
+            if started and _read(pid, "cmdline") == arguments:
+                self.variables[pid] = variables
 
 
 @contextmanager
