@@ -1,4 +1,4 @@
-"""The GitHub of pages: one repository or an organization, and the token that the pages show."""
+"""The GitHub of pages: an organization, and the token that the pages show."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,33 +17,21 @@ spec: {type: website, lifecycle: production, owner: web}
 
 
 @contextmanager
-def github() -> Iterator[dict[str, str]]:
-    """Variables with which a service finds this GitHub in the place of github.com."""
-    today = now()
-    with _found(FakeGitHub([_repository(today)], [Token(TOKEN, reads_alerts=False)])) as variables:
-        yield variables
-
-
-@contextmanager
 def organization() -> Iterator[dict[str, str]]:
-    """The same with an organization to import."""
-    names = ("shop", "basket", "checkout", "search", "till")
-    several = [Repository(f"acme/{name}", languages=["Python"]) for name in names]
-    several[0].texts = {"catalog-info.yaml": _SHOP}
-    several[1].texts = {"catalog-info.yaml": _SHOP + b"spec\n"}
-    several[4].is_archived = True
-    fake = FakeGitHub(several, [Token(TOKEN)])
+    """Variables with which a service finds this GitHub in the place of github.com."""
+    several = [
+        Repository("acme/shop", texts={"catalog-info.yaml": _SHOP}),
+        Repository("acme/basket", texts={"catalog-info.yaml": _SHOP + b"spec\n"}),
+        _checkout(now()),
+        Repository("acme/search", languages=["Python"]),
+        Repository("acme/till", is_archived=True),
+    ]
+    fake = FakeGitHub(several, [Token(TOKEN, reads_alerts=False)])
     fake.teams = [
         Team("web", 1, ["alice"], {"acme/checkout": "ADMIN"}),
         Team("search", 2, ["bob"], {"acme/search": "ADMIN"}),
     ]
     fake.members = [Member("alice", 1, "Alice"), Member("bob", 2, "Bob")]
-    with _found(fake) as variables:
-        yield variables
-
-
-@contextmanager
-def _found(fake: FakeGitHub) -> Iterator[dict[str, str]]:
     with served(fake) as address:
         yield {
             "FACTBOOK_INTEGRATIONS__GITHUB__DEFAULT__API_URL": address,
@@ -52,7 +40,7 @@ def _found(fake: FakeGitHub) -> Iterator[dict[str, str]]:
         }
 
 
-def _repository(today: int) -> Repository:
+def _checkout(today: int) -> Repository:
     return Repository(
         "acme/checkout",
         pulls=[

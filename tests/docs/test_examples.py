@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from tests.docs.blocks import Example, examples, json_differs, output_differs
-from tests.docs.github_account import github, organization
+from tests.docs.github_account import organization
 from tests.processes import ServerProcess, serving
 
 ROOT = Path(__file__).parents[2]
@@ -98,8 +98,7 @@ class Reader:
 
 def surroundings(page: Path) -> AbstractContextManager[dict[str, str]]:
     """What is there while a page is read: variables that lead to a vendor's fake, or none."""
-    accounts = {"five-minutes": github, "import": organization}
-    return accounts.get(page.stem, lambda: nullcontext({}))()
+    return organization() if page.stem in ("five-minutes", "import") else nullcontext({})
 
 
 def check_examples(page: Path, reader: Reader) -> None:
