@@ -23,6 +23,7 @@ from factbook.http.background_tasks import Tasks
 from factbook.http.context import State
 from factbook.http.pipeline import IncompleteAnswers, router
 from factbook.http.trusted_hosts import Hosts, Proxies
+from factbook.importers.importer import Importer
 from factbook.integrations import SOURCES
 from factbook.integrations.integration import Integration
 from factbook.observability import Tracing
@@ -56,6 +57,7 @@ class Application(Backend):
         sources: tuple[DataSource, ...] = SOURCES,
         tools: tuple[Tool, ...] = TOOLS,
         integrations: tuple[Integration, ...] = (),
+        importers: tuple[Importer, ...] = (),
         connect: Connect | None = None,
         openid: "OpenID | None" = None,
         tracing: Tracing = observability.OFF,
@@ -65,6 +67,7 @@ class Application(Backend):
             clock=clock,
             sources=sources,
             integrations=integrations,
+            importers=importers,
             connect=connect,
             tracing=tracing,
         )

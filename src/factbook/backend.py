@@ -15,6 +15,8 @@ from factbook.datasources.clients import ClientFactory, Clients, Connect
 from factbook.datasources.registry import Registry
 from factbook.datasources.repository_files import HostFiles
 from factbook.facts.datasource import DataSource
+from factbook.importers import configuration
+from factbook.importers.importer import Importer
 from factbook.integrations import SOURCES, configured
 from factbook.integrations.integration import Integration
 from factbook.observability import Tracing
@@ -45,11 +47,13 @@ class Backend:
         clock: Clock = clock.now,
         sources: tuple[DataSource, ...] = SOURCES,
         integrations: tuple[Integration, ...] = (),
+        importers: tuple[Importer, ...] = (),
         connect: Connect | None = None,
         tracing: Tracing = observability.OFF,
     ) -> None:
         self.settings = settings
         self.integrations: Sequence[Integration] = integrations
+        self.importers: Sequence[Importer] = importers
         self._clock = clock
         self._sources = sources
         self._connections = custom.configured(settings.connections)
@@ -61,8 +65,10 @@ class Backend:
 
     @classmethod
     def of(cls, settings: Settings, tracing: Tracing = observability.OFF) -> Self:
-        """One with every integration that the settings configure, without logs and traces."""
-        return cls(settings, integrations=configured(settings.integrations), tracing=tracing)
+        """One with all integrations and importers of the settings, without logs and traces."""
+        integrations = configured(settings.integrations)
+        importers = configuration.configured(settings.importers, settings.integrations)
+        return cls(settings, integrations=integrations, importers=importers, tracing=tracing)
 
     @classmethod
     def traced(cls, settings: Settings) -> Self:

@@ -29,7 +29,7 @@ from factbook.outbound import SIGNS
 from factbook.outbound.outcomes import MEANINGS
 from factbook.tools import TOOLS, Tool
 from tests.docs import vendors
-from tests.docs.settings import options, settings
+from tests.docs.settings import importers, options, settings
 from tests.docs.tables import code, table
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -241,6 +241,7 @@ def _call(route: Route) -> str:
 
 PARTS: dict[str, Callable[[], str]] = {
     "settings": settings,
+    "settings:importers": importers,
     "settings:openid": partial(options, OpenIDOptions),
     "commands": commands,
     "reasons": reasons,

@@ -4,6 +4,8 @@ from typing import Any, get_origin, get_type_hints
 
 import msgspec
 
+from factbook.importers import configuration
+from factbook.importers.kinds import KINDS
 from factbook.settings import Settings
 from tests.docs.tables import code, table
 
@@ -31,7 +33,7 @@ def type_words(type_: Any) -> str:
     """A setting's type as people say it."""
     words = {str: "text", str | None: "text", int: "whole number", float: "number"}
     words[bool] = "true or false"
-    if type_ == list[str]:
+    if type_ in (list[str], tuple[str, ...]):
         return "list of text"
     if get_origin(type_) is dict:
         return "tables"
@@ -63,7 +65,18 @@ def options(type_: type[msgspec.Struct]) -> str:
     )
 
 
+def importers() -> str:
+    """Every option of the importers, by kind."""
+    return "\n\n".join(
+        f"### `[importers.{kind.id}.NAME]`\n\n{kind.title}: {kind.brings}\n\n"
+        f"{options(configuration.kind(kind.id).options)}"
+        for kind in KINDS
+    )
+
+
 def _default(field: msgspec.structs.FieldInfo) -> str:
     if field.default in {"", msgspec.NODEFAULT}:
         return "empty"
-    return code(str(field.default).lower() if field.default is False else field.default)
+    if isinstance(field.default, tuple):
+        return ", ".join(map(code, field.default)) or "empty"
+    return code(str(field.default).lower() if isinstance(field.default, bool) else field.default)

@@ -4,7 +4,7 @@ An importer reads such a snapshot and sees no database. Its part `key` is writte
 `import/<importer>/<key>`.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
@@ -82,15 +82,6 @@ class Snapshot:
 
     parts: tuple[SnapshotPart, ...]
     left_out: Mapping[str, int] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Importer:
-    """Reader of one system; `id` names its sets."""
-
-    id: str
-    title: str
-    read: Callable[[], Awaitable[Snapshot]] = field(repr=False)
 
 
 def set_name(importer: str, part: str) -> str:

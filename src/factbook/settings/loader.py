@@ -84,7 +84,8 @@ def _with_options(
             continue
         parts = variable.removeprefix(prefix).lower().split("__")
         if len(parts) != depth or not all(parts):
-            form = "__".join(("VENDOR", "NAME", "OPTION")[-depth:])
+            first = "KIND" if setting == "importers" else "VENDOR"
+            form = "__".join((first, "NAME", "OPTION")[-depth:])
             raise ConfigurationError(f"{variable} is not of the form {prefix}{form}.")
         table = tables
         for part in parts[:-1]:

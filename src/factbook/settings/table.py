@@ -41,7 +41,7 @@ def _about(*sentences: str) -> Meta:
 
 
 # Settings that are tables, of which an option may be a variable too; how deep an option is.
-TABLES: Final = {"integrations": 3, "connections": 2, "openid": 1}
+TABLES: Final = {"integrations": 3, "importers": 3, "connections": 2, "openid": 1}
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -173,6 +173,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             "Tables `[integrations.VENDOR.NAME]`, e.g. `[integrations.github.default]`, each with "
             "the options of its vendor. A single option is also the variable "
             "`FACTBOOK_INTEGRATIONS__VENDOR__NAME__OPTION`, which keeps secrets out of files."
+        ),
+    ] = {}
+    importers: Annotated[
+        dict[str, dict[str, dict[str, Any]]],
+        _about(
+            "Tables `[importers.KIND.NAME]`, e.g. `[importers.github.default]`, each with the "
+            "options of its kind. A single option is also the variable "
+            "`FACTBOOK_IMPORTERS__KIND__NAME__OPTION`."
         ),
     ] = {}
     connections: Annotated[

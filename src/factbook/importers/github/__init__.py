@@ -1,1 +1,35 @@
 """Importer of GitHub organizations: repositories, teams and members."""
+
+from typing import Final
+
+from msgspec.structs import replace
+
+from factbook.errors import ConfigurationError
+from factbook.importers.github import organization
+from factbook.importers.github.options import GithubImportOptions
+from factbook.importers.importer import ImporterKind, ReadingContext, Show
+from factbook.importers.snapshot import Snapshot
+from factbook.integrations.github.graphql import GithubApi
+from factbook.integrations.github.options import GithubOptions
+
+
+async def _read(reading: ReadingContext, options: GithubImportOptions, show: Show) -> Snapshot:
+    api = GithubApi(reading.client, reading.account, reading.memory, reading.now)
+    return await organization.read(api, options, show)
+
+
+def _completed(options: GithubImportOptions, account: GithubOptions) -> GithubImportOptions:
+    organizations = options.organizations or tuple(account.organizations)
+    if not organizations:
+        raise ConfigurationError("Name an organization: --org acme.")
+    return replace(options, organizations=organizations)
+
+
+IMPORTER: Final = ImporterKind(
+    id="github",
+    title="GitHub",
+    options=GithubImportOptions,
+    read=_read,
+    vendor="github",
+    completed=_completed,
+)

@@ -2,17 +2,19 @@
 
 from typing import Annotated
 
-import msgspec
-
+from factbook.importers.importer import AccountImporterOptions
 from factbook.settings.option_tables import about
 
 CATALOG_FILES = ("catalog-info.yaml", "catalog-info.yml")
 
 
-class GithubImportOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class GithubImportOptions(AccountImporterOptions, frozen=True, kw_only=True):
     """Organizations, and what is imported of them."""
 
-    organizations: Annotated[tuple[str, ...], about("Organizations to import.")]
+    organizations: Annotated[
+        tuple[str, ...],
+        about("Organizations to import. Empty: those of the integration."),
+    ] = ()
     files: Annotated[
         tuple[str, ...], about("Paths of catalog files; the first that exists is read.")
     ] = CATALOG_FILES

@@ -20,7 +20,7 @@ _PREFIX: Final = "FACTBOOK_"
 _OTHERS: Final = frozenset({"CONFIG", "SERVER", "TOKEN"})
 # Of addresses only those with a password.
 _SECRETS: Final = ("token_key", "database_url", "replica_url", "outgoing_proxy")
-_SECRET_TABLES: Final = ("integrations", "connections", "openid")
+_SECRET_TABLES: Final = ("integrations", "importers", "connections", "openid")
 _READABLE_BY_OTHERS: Final = 0o077
 
 

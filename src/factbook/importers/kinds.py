@@ -1,0 +1,19 @@
+"""The kinds of importers, a row each, described without importing any of them.
+
+A new kind is its folder, whose IMPORTER it is, and its row.
+"""
+
+from typing import Final, NamedTuple
+
+
+class KindSummary(NamedTuple):
+    """The folder of a kind, its title, and what it brings."""
+
+    id: str
+    title: str
+    brings: str
+
+
+KINDS: Final = (
+    KindSummary("github", "GitHub", "Repositories, teams and members of organizations."),
+)

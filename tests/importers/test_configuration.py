@@ -1,0 +1,139 @@
+"""Importers of the settings: what a table gives, and how a mistake in one is told."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import pytest
+
+import factbook
+from factbook.clock import DAY, HOUR, MINUTE
+from factbook.errors import ConfigurationError
+from factbook.importers import configuration
+from factbook.importers.importer import Importer
+from factbook.importers.kinds import KINDS
+from factbook.settings import loader
+
+TOKEN = "ghp_secret_of_tests"
+ACCOUNTS = {"github": {"default": {"token": TOKEN}, "ghe": {"token": TOKEN, "host": "ghe.test"}}}
+
+ROW = '    KindSummary("acme", "Acme", "Everything of Acme."),\n'
+FOLDER = """
+from factbook.importers.importer import ImporterKind, ImporterOptions
+from factbook.importers.snapshot import Snapshot
+
+
+async def read(reading, options, show):
+    return Snapshot(())
+
+
+IMPORTER = ImporterKind(id="acme", title="Acme", options=ImporterOptions, read=read)
+"""
+USE = """
+from factbook.importers import configuration
+[one] = configuration.configured({"acme": {"default": {"every": "never"}}}, {})
+print(one.id, one.title, one.every)
+"""
+
+
+def made(**values: Any) -> Importer:
+    return configuration.importer(
+        "github", "default", {"organizations": ["acme"]} | values, ACCOUNTS
+    )
+
+
+def test_a_table_is_an_importer_whose_id_names_its_sets() -> None:
+    tables = {"github": {"default": {"organizations": ["a"]}, "ghe": {"organizations": ["b"]}}}
+    first, second = configuration.configured(tables, ACCOUNTS)
+    assert (first.id, first.title, first.every) == ("github", "GitHub", HOUR)
+    assert (second.id, second.title) == ("github-ghe", "GitHub (ghe)")
+
+
+def test_an_importer_shares_the_limits_of_the_account_that_it_reads_with() -> None:
+    assert made().integration.credential == "github"
+    assert made(integration="ghe").integration.credential == "github-ghe"
+    assert made(integration="ghe").integration.base_url == "https://ghe.test"
+    assert made(account={"token": TOKEN}).integration.credential == "importers.github.default"
+
+
+@pytest.mark.parametrize(
+    ("every", "milliseconds"),
+    [("30m", 30 * MINUTE), ("6h", 6 * HOUR), ("1d", DAY), ("30d", 30 * DAY), ("never", None)],
+)
+def test_the_time_between_two_imports_is_a_number_and_a_unit(
+    every: str, milliseconds: int | None
+) -> None:
+    assert made(every=every).every == milliseconds
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"every": "soon"}, "every has to be between 1m and 30d"),
+        ({"every": "0m"}, "every has to be between 1m and 30d"),
+        ({"every": "31d"}, "every has to be between 1m and 30d"),
+        ({"every": "\u0663h"}, "every has to be between 1m and 30d"),
+        ({"organisations": ["acme"]}, "organisations"),
+        ({"organizations": []}, "Name an organization"),
+        ({"archived": "perhaps"}, "archived"),
+        ({"integration": "other"}, "[integrations.github.other]"),
+        ({"account": {"token": TOKEN, "host": "no host"}}, "host has to be"),
+    ],
+)
+def test_a_mistake_names_the_table_and_never_a_secret(values: dict[str, Any], said: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        made(**values)
+    assert said in caught.value.message
+    assert "github.default" in caught.value.message
+    assert TOKEN not in caught.value.message
+
+
+def test_an_unknown_kind_is_told_with_those_that_there_are() -> None:
+    with pytest.raises(ConfigurationError, match="There is no importer 'gitbub'"):
+        configuration.configured({"gitbub": {"default": {}}}, {})
+
+
+def test_options_are_variables_too(tmp_path: Path) -> None:
+    environ = {
+        "FACTBOOK_IMPORTERS__GITHUB__DEFAULT__ORGANIZATIONS": "acme,umbrella",
+        "FACTBOOK_IMPORTERS__GITHUB__DEFAULT__EVERY": "6h",
+        "FACTBOOK_INTEGRATIONS__GITHUB__DEFAULT__TOKEN": TOKEN,
+    }
+    settings = loader.load(environ=environ, path=tmp_path / "none.toml")
+    [one] = configuration.configured(settings.importers, settings.integrations)
+    assert (one.id, one.every) == ("github", 6 * HOUR)
+    with pytest.raises(ConfigurationError, match="KIND__NAME__OPTION"):
+        loader.load(environ={"FACTBOOK_IMPORTERS__GITHUB": "x"}, path=tmp_path / "none.toml")
+
+
+@pytest.mark.parametrize("id_", [one.id for one in KINDS])
+def test_every_kind_has_a_folder_and_describes_each_of_its_options(id_: str) -> None:
+    found = configuration.kind(id_)
+    assert (found.id, found.title) == next((k.id, k.title) for k in KINDS if k.id == id_)
+    hints = get_type_hints(found.options, include_extras=True)
+    assert all(hints[name].__metadata__[0].description for name in found.options.__struct_fields__)
+
+
+def test_a_folder_and_one_line_outside_it_are_a_kind(tmp_path: Path) -> None:
+    package = tmp_path / "factbook"
+    shutil.copytree(
+        Path(factbook.__file__).parent, package, ignore=shutil.ignore_patterns("documentation")
+    )
+    folder = package / "importers" / "acme"
+    folder.mkdir()
+    (folder / "__init__.py").write_text(FOLDER)
+    kinds = package / "importers" / "kinds.py"
+    text = kinds.read_text()
+    assert text.endswith(")\n")
+    kinds.write_text(text[:-2] + ROW + ")\n")
+    done = subprocess.run(
+        [sys.executable, "-c", USE],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.stdout == "acme Acme None\n", done.stderr
