@@ -20,6 +20,7 @@ WRITES = {
     ("people", "reset"): (["kim", "--server", "http://a.test"], "person.change"),
     ("collect",): ([], "data-source.run"),
     ("import", "github"): ([], "import.write"),
+    ("import", "run"): ([], "import.write"),
     ("import", "apply"): (["github/acme.repositories"], "import.apply"),
     ("import", "discard"): (["github/acme.repositories"], "import.discard"),
     ("confirm-clock",): ([datetime.now(UTC).strftime("%Y-%m-%d")], "clock.confirm"),

@@ -132,6 +132,36 @@ def test_what_cannot_be_read_whole_ends_with_1_and_removes_nothing(
     assert read(run, "list")[1]["entities"] == 13
 
 
+def test_the_importers_of_the_settings_run_by_their_ids(
+    run: Import, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nothing = run("run")
+    assert (nothing.exit_code, "[importers.KIND.NAME]" in nothing.stderr) == (1, True)
+    for name in ("DEFAULT", "OTHER"):
+        monkeypatch.setenv(f"FACTBOOK_IMPORTERS__GITHUB__{name}__ORGANIZATIONS", "acme")
+    monkeypatch.setenv("FACTBOOK_IMPORTERS__GITHUB__OTHER__PEOPLE", "false")
+    planned = read(run, "run", "--plan")
+    assert [one["importer"] for one in planned] == ["github", "github-other"]
+    assert read(run, "list") == []
+    [report] = read(run, "run", "github")
+    assert report["parts"][0]["changes"]["added"] == 13
+    assert [one["part"] for one in read(run, "list")] == [
+        "github/acme.members",
+        "github/acme.repositories",
+        "github/acme.teams",
+    ]
+    unknown = run("run", "gitlab")
+    assert "There are: github, github-other." in unknown.stderr
+
+
+def test_a_mistake_in_the_table_of_an_importer_ends_the_command(
+    run: Import, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FACTBOOK_IMPORTERS__GITHUB__DEFAULT__EVERY", "soon")
+    answer = run("run")
+    assert (answer.exit_code, "importers.github.default: every has" in answer.stderr) == (2, True)
+
+
 def test_an_import_needs_a_credential_and_an_organization(
     run: Import, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,9 +1,7 @@
 """Imports on the database without a server: reading, planning, writing, and held removals."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
-
-import msgspec
 
 from factbook.audit import trail
 from factbook.audit.trail import COMMAND_LINE, About, AuditEntry, Caller
@@ -11,85 +9,102 @@ from factbook.backend import Backend
 from factbook.catalog.push_rules import PushRules
 from factbook.catalog.store.stored_sets import PushResult
 from factbook.clock import Clock, now
-from factbook.datasources.memory import DatabaseMemory
 from factbook.errors import ConfigurationError, NotFoundError
-from factbook.importers import held, part_store
-from factbook.importers.github import organization
-from factbook.importers.github.options import GithubImportOptions
+from factbook.importers import configuration, held, importing, part_store
+from factbook.importers.importer import Importer, Show
+from factbook.importers.importing import ImportReport
 from factbook.importers.part_store import ImportPartRecord
-from factbook.importers.snapshot import PREFIX, Snapshot, set_name
-from factbook.importers.writer import ImportTarget, PartResult, actor, write_snapshot
-from factbook.integrations import vendor
-from factbook.integrations.github.graphql import GithubApi
-from factbook.integrations.github.options import GITHUB as GITHUB_COM
-from factbook.integrations.github.options import GithubOptions
-from factbook.outbound import ClientHealth
-from factbook.settings import option_tables
+from factbook.importers.snapshot import PREFIX, set_name
+from factbook.importers.writer import ImportTarget, actor
+from factbook.settings.option_tables import DEFAULT
 from factbook.storage import Database
 
-GITHUB: Final = "github"
-_BUDGET: Final = "graphql"
+_WITHOUT: Final = (
+    "{} has to hold a credential, or the settings a table [integrations.{}.{}] with one."
+)
 
-Show = Callable[[str], None]
 
+class ChosenImport(NamedTuple):
+    """Import chosen at the command line: its kind, the name of its account, and options.
 
-class ImportReport(NamedTuple):
-    """Result of an import: the parts, what settings leave out, and the calls that it took.
-
-    `left` is what is left of the vendor's limit, None if that is not known.
+    `account` are options of an integration that stand in for a table which the settings do not
+    have; `variable` is the one of the environment that gives its credential.
     """
 
-    importer: str
-    snapshot: Snapshot
-    parts: Sequence[PartResult]
-    calls: int
-    left: int | None
+    kind: str
+    options: Mapping[str, Any]
+    instance: str = DEFAULT
+    account: Mapping[str, Any] | None = None
+    variable: str = ""
 
 
-class GithubInstance(NamedTuple):
-    """Instance of GitHub in the settings; `token` and `host` stand in for one that is not there."""
-
-    name: str
-    token: str | None = None
-    host: str = GITHUB_COM
-
-
-async def import_github(
+async def import_chosen(
     backend: Backend,
-    instance: GithubInstance,
-    chosen: Mapping[str, Any],
+    chosen: ChosenImport,
     *,
     plan: bool,
     show: Show = lambda text: None,
     clock: Clock = now,
 ) -> ImportReport:
-    """Read organizations of GitHub and write what they hold, or plan that.
+    """Read a system and write what it holds, or plan that.
 
-    `chosen` are options of the import; the organizations are those of the instance if none are
-    chosen. Raises ConfigurationError without a credential or an organization.
+    Raises ConfigurationError for a mistake in the options, and without a credential.
     """
-    table = _table(backend, instance)
-    options = option_tables.read(GITHUB, instance.name, table, GithubOptions)
-    given: dict[str, Any] = {"organizations": tuple(options.organizations), **chosen}
-    if not given["organizations"]:
-        raise ConfigurationError("Name an organization: --org acme.")
-    integration = vendor(GITHUB).configured(instance.name, table, clock=clock)
-    importer, at = integration.source.id, clock()
+    [report] = await _run(backend, [_chosen(backend, chosen)], plan=plan, show=show, clock=clock)
+    return report
+
+
+async def import_configured(
+    backend: Backend,
+    name: str | None,
+    *,
+    plan: bool,
+    show: Show = lambda text: None,
+    clock: Clock = now,
+) -> list[ImportReport]:
+    """The same for the importer of the settings with this id, or for all of them.
+
+    Raises NotFoundError if there is none.
+    """
+    wanted = [one for one in backend.importers if name in (None, one.id)]
+    if not wanted:
+        there = ", ".join(one.id for one in backend.importers)
+        known = f"There are: {there}." if there else "Add a table [importers.KIND.NAME]."
+        what = "an importer" if name is None else f'an importer "{name}"'
+        raise NotFoundError(f"The settings do not have {what}. {known}")
+    return await _run(backend, wanted, plan=plan, show=show, clock=clock)
+
+
+def _chosen(backend: Backend, chosen: ChosenImport) -> Importer:
+    """The importer that somebody chose.
+
+    It has the id of the one in the settings with this name, and writes into the same sets.
+    """
+    kind, options = configuration.kind(chosen.kind), dict(chosen.options)
+    accounts = backend.settings.integrations
+    if kind.vendor:
+        options["integration"] = chosen.instance
+        if chosen.instance not in accounts.get(kind.vendor, {}):
+            if not chosen.account:
+                raise ConfigurationError(_WITHOUT.format(chosen.variable, kind.vendor, chosen[2]))
+            accounts = {kind.vendor: {chosen.instance: dict(chosen.account)}}
+    return configuration.importer(chosen.kind, chosen.instance, options, accounts)
+
+
+async def _run(
+    backend: Backend, importers: Sequence[Importer], *, plan: bool, show: Show, clock: Clock
+) -> list[ImportReport]:
+    """One import after another."""
+    found = []
     async with backend.opened() as database:
-        client = backend.client(integration)
         try:
-            memory = DatabaseMemory(database, f"{PREFIX}{importer}", at)
-            api = GithubApi(client, options, memory, at)
-            wanted = msgspec.convert(given, GithubImportOptions)
-            snapshot = await organization.read(api, wanted, show)
-            show("Comparing" if plan else "Writing")
-            target = _target(backend, database, _written, at)
-            parts = await write_snapshot(target, importer, snapshot, at, dry_run=plan)
-            if not plan:
-                await database.write(memory.flush)
+            for one in importers:
+                client, at = backend.client(one.integration), clock()
+                target = _target(backend, database, _written, at)
+                found.append(await importing.run(one, client, target, at, plan=plan, show=show))
         finally:
             await backend.disconnect()
-    return ImportReport(importer, snapshot, parts, client.health.calls, _left(client.health))
+    return found
 
 
 async def import_parts(backend: Backend) -> list[ImportPartRecord]:
@@ -133,19 +148,6 @@ def _part_of(name: str) -> tuple[str, str]:
     return importer, part
 
 
-def _table(backend: Backend, instance: GithubInstance) -> dict[str, Any]:
-    """The table of an instance, or one with the token if there is none."""
-    table = backend.settings.integrations.get(GITHUB, {}).get(instance.name)
-    if table is not None:
-        return dict(table)
-    if not instance.token:
-        raise ConfigurationError(
-            "GITHUB_TOKEN has to hold a token, or the settings a table "
-            f"[integrations.{GITHUB}.{instance.name}] with one or with an app."
-        )
-    return {"token": instance.token, "host": instance.host}
-
-
 def _target(
     backend: Backend, database: Database, about: AuditEntry | About, at: int
 ) -> ImportTarget:
@@ -159,8 +161,3 @@ def _written(outcome: object) -> AuditEntry | None:
     if not (isinstance(outcome, PushResult) and outcome.plan.set):
         return None
     return AuditEntry("import.write", outcome.plan.set.name, outcome.plan.changes)
-
-
-def _left(health: ClientHealth) -> int | None:
-    allowance = health.allowances.get(_BUDGET)
-    return allowance.remaining if allowance else None

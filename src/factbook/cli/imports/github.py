@@ -1,0 +1,64 @@
+"""`factbook import github`: organizations of GitHub."""
+
+from typing import Annotated, Any
+
+import typer
+
+from factbook.cli.imports.report import Chosen, Plan, import_chosen
+from factbook.cli.local import DatabaseUrl
+from factbook.cli.output import Json
+
+Organizations = Annotated[
+    list[str] | None,
+    typer.Option("--org", metavar="LOGIN", help="Organization; may be given several times."),
+]
+Archived = Annotated[
+    bool, typer.Option("--archived", help="Import archived repositories, as deprecated.")
+]
+People = Annotated[bool, typer.Option("--people/--no-people", help="Import teams and members.")]
+Instance = Annotated[
+    str,
+    typer.Option(metavar="NAME", help="Table [integrations.github.NAME] with the credential."),
+]
+GithubToken = Annotated[
+    str | None,
+    typer.Option(
+        "--github-token",
+        envvar="GITHUB_TOKEN",
+        show_envvar=True,
+        help="Token, if the settings have no such table.",
+    ),
+]
+Host = Annotated[str, typer.Option(help="Host of GitHub, if the settings have no such table.")]
+
+
+def github(
+    *,
+    org: Organizations = None,
+    plan: Plan = False,
+    archived: Archived = False,
+    forks: Annotated[bool, typer.Option("--forks", help="Import forks.")] = False,
+    people: People = True,
+    instance: Instance = "default",
+    token: GithubToken = None,
+    host: Host = "github.com",
+    database_url: DatabaseUrl = None,
+    as_json: Json = False,
+) -> None:
+    """Import the repositories, teams and members of GitHub organizations.
+
+    Repositories with a catalog-info.yaml bring its entities, others a component each. Entities that
+    a push owns stay as they are. Many removals at once wait: see `factbook import apply`.
+
+    \b
+    Examples:
+      export GITHUB_TOKEN=...
+      factbook import github --org acme --plan
+      factbook import github --org acme
+    """
+    chosen: dict[str, Any] = {"archived": archived, "forks": forks, "people": people}
+    if org:
+        chosen["organizations"] = tuple(org)
+    account = {"token": token, "host": host} if token else None
+    given = Chosen("github", chosen, instance, account, "GITHUB_TOKEN")
+    import_chosen(given, database_url, plan=plan, as_json=as_json)
