@@ -14,8 +14,8 @@ from itertools import chain
 from pathlib import Path
 from typing import TypeVar
 
+from factbook.errors import UnavailableError
 from factbook.storage import dialects
-from factbook.storage import sqlite_statements as statements
 from factbook.storage.database import (
     BUSY_SECONDS,
     LONGEST_SEARCH,
@@ -28,23 +28,21 @@ from factbook.storage.database import (
     Transaction,
     in_time,
 )
-from factbook.storage.sqlite_connections import (
-    CACHE,
-    LONG_CACHE,
-    MOST_LONG,
-    MOST_SEARCHES,
+from factbook.storage.sqlite_connection import (
     READ_SECONDS,
-    WRITER_CACHE,
-    Readers,
     SQLiteConnection,
+    SQLiteSnapshot,
+    SQLiteTransaction,
     connect,
     keep_open,
 )
 from factbook.storage.sqlite_file import DatabaseFile, SQLiteError, is_full
+from factbook.storage.sqlite_readers import Readers
 
 T = TypeVar("T")
 
 _MOST_KEPT = 20_000
+_WRITER_CACHE = 65536  # KiB of pages
 # Rows of a long text that are put together at once: what they hold stays in the processor's cache.
 _TEXT_ROWS = 100
 # A write that waited while another one waited for the lock in vain, waits for it so much longer.
@@ -78,9 +76,8 @@ class SQLite:
         self._version = 0
         self._is_fresh = False  # the version was read in this turn of the event loop
         self._kept: dict[tuple[str, str], Row] = {}  # small rows of this version
-        self._searches = Readers(self._file, most=MOST_SEARCHES, cache=CACHE, mapped=True)
-        # What comes by each page once need not keep it, nor map the whole file.
-        self._long_reads = Readers(self._file, most=MOST_LONG, cache=LONG_CACHE, mapped=False)
+        self._searches = Readers.for_searches(self._file)
+        self._long_reads = Readers.for_long_reads(self._file)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="sqlite-writer")
 
     def _made(self) -> SQLiteConnection:
@@ -111,7 +108,7 @@ class SQLite:
         """Connect and read once, to detect a file that cannot be read at all."""
         connection = connect(self._file, mapped=True, wait=wait, new=True)
         try:
-            statements.one(connection, "SELECT count(*) FROM sqlite_master", ())
+            connection.one("SELECT count(*) FROM sqlite_master")
             connection.execute(f"PRAGMA busy_timeout = {int(1000 * READ_SECONDS)}")
         except BaseException:
             connection.close()
@@ -120,14 +117,14 @@ class SQLite:
         return connection
 
     async def one(self, sql: str, parameters: Parameters = ()) -> Row | None:
-        return statements.one(self._reader, sql, parameters)
+        return self._reader.one(sql, parameters)
 
     async def all(self, sql: str, parameters: Parameters = ()) -> list[Row]:
-        return statements.all_rows(self._reader, sql, parameters)
+        return self._reader.all(sql, parameters)
 
     async def search(self, sql: str, parameters: Parameters = ()) -> list[Row]:
         async with self._searches.one() as connection, in_time(self._longest_search):
-            return await statements.all_rows_apart(connection, sql, parameters)
+            return await connection.all_apart(sql, parameters)
 
     def refresh(self) -> None:
         # What a turn of the loop works on came before it, so one look is as good as one for each.
@@ -144,7 +141,7 @@ class SQLite:
         asyncio.get_running_loop().call_soon(setattr, self, "_is_fresh", False)
 
     async def find(self, sql: str, key: str, *, small: bool = False) -> Row | None:
-        self._file.verify_readable()
+        self._reader.verify()
         if small and (sql, key) in self._kept:
             return self._kept[sql, key]
         try:
@@ -162,8 +159,8 @@ class SQLite:
         self, sql: str, parameters: Parameters = (), size: int = 1000
     ) -> AsyncIterator[list[Row]]:
         async with self._long_reads.one() as connection:
-            with statements.begun(connection, sql, parameters) as cursor:
-                while rows := statements.some(connection, cursor, size):
+            with connection.begun(sql, parameters) as cursor:
+                while rows := connection.some(cursor, size):
                     yield rows
                     await asyncio.sleep(0)
 
@@ -171,8 +168,8 @@ class SQLite:
         async with self._long_reads.one() as connection:
             connection.text_factory = bytes
             try:
-                with statements.begun(connection, sql, parameters) as cursor:
-                    while rows := statements.some(connection, cursor, _TEXT_ROWS):
+                with connection.begun(sql, parameters) as cursor:
+                    while rows := connection.some(cursor, _TEXT_ROWS):
                         yield b"".join(chain.from_iterable(rows))
                         await asyncio.sleep(0)
             finally:
@@ -181,12 +178,12 @@ class SQLite:
     @asynccontextmanager
     async def moment(self) -> AsyncIterator[ReadSnapshot]:
         async with self._long_reads.one() as connection:
-            statements.execute(connection, "BEGIN", ())
+            connection.run("BEGIN")
             try:
-                yield statements.SQLiteSnapshot(connection)
+                yield SQLiteSnapshot(connection)
             finally:
                 if not connection.is_closed:
-                    statements.execute(connection, "COMMIT", ())
+                    connection.run("COMMIT")
 
     def _reopen(self) -> None:
         """Reopen a file for writes that was opened on a full disk, once there is room.
@@ -226,19 +223,19 @@ class SQLite:
         self._file.verify()
         self._file.verify_room()
         if self._writer is None:
-            self._writer = connect(self._file, cache=WRITER_CACHE, durable=True)
+            self._writer = connect(self._file, cache=_WRITER_CACHE, durable=True)
         connection = self._writer
         self._begin(connection, asked_at)
         changes = connection.total_changes
         try:
-            result = function(statements.SQLiteTransaction(connection))
+            result = function(SQLiteTransaction(connection))
             # Written elsewhere it would be lost.
             self._file.verify()
             connection.execute("COMMIT")
             # What is acknowledged has to be where the next process looks for it.
             self._file.verify()
         except BaseException as error:
-            if not statements.roll_back(connection):
+            if not connection.roll_back():
                 self._writer = None
             if isinstance(error, sqlite3.Error):
                 self._file.tell(error)
@@ -273,7 +270,7 @@ class SQLite:
         return Reads(
             self._searches.taken + self._long_reads.taken,
             self._searches.waiting + self._long_reads.waiting,
-            MOST_SEARCHES + MOST_LONG,
+            self._searches.most + self._long_reads.most,
         )
 
     async def check(self) -> None:
@@ -291,6 +288,8 @@ class SQLite:
         await asyncio.get_running_loop().run_in_executor(None, self._thread.shutdown)
         if self._writer is not None:
             self._writer.close()
+        with suppress(UnavailableError):
+            self._file.verify()
         if self._file.is_divided:
             keep_open(self._reader)
         else:

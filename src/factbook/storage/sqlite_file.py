@@ -78,7 +78,8 @@ class DatabaseFile:
 
     `target` is `path` with symbolic links resolved once: all connections use it. `trouble` is the
     reason why the last write failed, None if it succeeded. `read_only` is set while connections
-    must not need disk space, because the disk was full when the file was opened.
+    must not need disk space, because the disk was full when the file was opened. `is_divided` is
+    set by `verify` while other processes may use a different index of the log.
     """
 
     def __init__(self, path: Path) -> None:
@@ -89,7 +90,7 @@ class DatabaseFile:
         self._damaged = False
         self._index = sqlite_wal.index_of(self.target)
         self._parts = (path, sqlite_wal.path_of(self.target), self._index)
-        self._is_divided = False
+        self.is_divided = False
         self._opened: tuple[Identity, ...] | None = None
 
     def remember(self) -> None:
@@ -106,25 +107,18 @@ class DatabaseFile:
         if self._opened is None:
             return
         found = self._identities()
-        self._is_divided = found[-1] != self._opened[-1]
+        self.is_divided = found[-1] != self._opened[-1]
         if found != self._opened:
-            raise self._gone(found)
+            raise self.gone(found)
 
-    def verify_readable(self) -> None:
-        """Raise UnavailableError once `verify` has found the index of the log missing.
-
-        Other processes' writes may then overwrite the data being read. The check costs a read
-        almost nothing.
-        """
-        if self._is_divided:
-            raise self._gone(self._identities())
-
-    @property
-    def is_divided(self) -> bool:
-        """True if other processes may use a different index of the log."""
-        with suppress(UnavailableError):
-            self.verify()
-        return self._is_divided
+    def gone(self, found: tuple[Identity, ...] | None = None) -> SQLiteError:
+        """The error for files that are not those that were opened."""
+        found = found or self._identities()
+        pairs = zip(self._parts, found, self._opened or found, strict=True)
+        missing = ", ".join(part.name for part, now, then in pairs if now != then)
+        told = SQLiteError(_GONE)
+        told.add_note(f"Missing in {self.target.parent}: {missing}. Start the service again.")
+        return told
 
     def verify_log(self) -> None:
         """Raise UnavailableError for a write-ahead log that SQLite would ignore."""
@@ -194,13 +188,6 @@ class DatabaseFile:
 
     def _advice(self, kind: int) -> str:
         return _ADVICE.get(kind, "The file is {}.").format(self.path)
-
-    def _gone(self, found: tuple[Identity, ...]) -> SQLiteError:
-        pairs = zip(self._parts, found, self._opened or found, strict=True)
-        missing = ", ".join(part.name for part, now, then in pairs if now != then)
-        told = SQLiteError(_GONE)
-        told.add_note(f"Missing in {self.target.parent}: {missing}. Start the service again.")
-        return told
 
     def _identities(self) -> tuple[Identity, ...]:
         return tuple(_identity(part) for part in self._parts)
