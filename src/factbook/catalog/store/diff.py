@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import NamedTuple
 
 from factbook.catalog.sets import Prepared
@@ -107,11 +108,16 @@ def set_row(transaction: Transaction, name: str) -> SetRow:
 
 
 def replacement(
-    transaction: Transaction, name: str, wanted: Sequence[Prepared], guards: Guards
+    transaction: Transaction,
+    name: str,
+    wanted: Sequence[Prepared],
+    guards: Guards,
+    moved: Mapping[str, str] = MappingProxyType({}),
 ) -> WritePlan:
     """The plan that makes `wanted` the whole content of a set.
 
-    Raises PreconditionFailedError or ConflictError if a guard or another owner forbids it.
+    `moved` has the new reference of entities by the one that they had. Raises
+    PreconditionFailedError or ConflictError if a guard or another owner forbids it.
     """
     target = set_row(transaction, name)
     _check_revision(target, guards.if_match)
@@ -125,6 +131,7 @@ def replacement(
     # What is appended is written as first the new and then the taken entities.
     if (plan.added and plan.taken) or not _only_appends(list(current), refs, kept):
         plan.order = refs
+    plan.moves = _moves(plan, moved) if moved else {}
     return plan
 
 
@@ -266,6 +273,17 @@ def _check_removals(plan: WritePlan, guards: Guards) -> None:
             f"maxRemovals allows {most}. Nothing was written.",
             removals=len(plan.removed),
         )
+
+
+def _moves(plan: WritePlan, moved: Mapping[str, str]) -> dict[str, str]:
+    """The moves, old to new reference, that a plan carries out: each to one of its own."""
+    removed = {item.ref for item in plan.removed}
+    added = {item.ref for item in plan.added}
+    found: dict[str, str] = {}
+    for old, new in moved.items():
+        if old in removed and new in added and new not in found.values():
+            found[old] = new
+    return found
 
 
 def _only_appends(before: list[str], after: list[str], kept: set[str]) -> bool:

@@ -6,7 +6,6 @@ write: it renames the memory before the addition looks for it.
 
 from collections.abc import Mapping
 
-from factbook.catalog.store.diff import WritePlan
 from factbook.storage import Transaction
 from factbook.storage.database import RestartError
 
@@ -30,17 +29,6 @@ def check(transaction: Transaction, refs: list[str]) -> None:
     rows = "SELECT 1 FROM removed_entities WHERE ref IN LIST(?) LIMIT 1"
     if _any(transaction) and transaction.one(rows, (refs,)) is not None:
         raise RestartError
-
-
-def planned(plan: WritePlan, moves: Mapping[str, str]) -> dict[str, str]:
-    """The moves, old to new reference, that a plan carries out: each to one of its own."""
-    removed = {item.ref for item in plan.removed}
-    added = {item.ref for item in plan.added}
-    found: dict[str, str] = {}
-    for old, new in moves.items():
-        if old in removed and new in added and new not in found.values():
-            found[old] = new
-    return found
 
 
 def carry_over(transaction: Transaction, moves: Mapping[str, str]) -> None:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from factbook.catalog import sets
 from factbook.catalog.push_rules import PushRules
 from factbook.catalog.sets import Prepared, PreparedPush
-from factbook.catalog.store import apply, diff, locks, removed, revisions
+from factbook.catalog.store import apply, diff, locks, revisions
 from factbook.catalog.store.apply import Actor, WriteResult
 from factbook.catalog.store.diff import Guards, WritePlan
 from factbook.catalog.store.documents import DOCUMENT
@@ -78,8 +78,7 @@ async def replace(
 
     def work(transaction: Transaction) -> PushResult:
         held.begin(transaction)
-        plan = diff.replacement(transaction, name, wanted, guards)
-        plan.moves = removed.planned(plan, moved)
+        plan = diff.replacement(transaction, name, wanted, guards, moved)
         if dry_run:
             return PushResult(plan, None)
         return PushResult(plan, apply.apply(transaction, plan, actor, held, kept=kept))
