@@ -10,7 +10,7 @@ from typing import NamedTuple
 from factbook.catalog import compliance, relations
 from factbook.catalog.piecewise import ordered, slices
 from factbook.catalog.sets import Prepared
-from factbook.catalog.store import diff, removed, revisions
+from factbook.catalog.store import removed, revisions, set_events
 from factbook.catalog.store.diff import Existing, SetRow, WritePlan
 from factbook.catalog.store.documents import DOCUMENT, split
 from factbook.catalog.store.index_rows import (
@@ -85,7 +85,7 @@ def apply(
     changed.rendering.own(added)
     if target is not None:
         _write_membership(transaction, target.id, plan, changed.ids)
-    events.append(transaction, diff.events_of(target, plan, actor.ref, restored), actor.now)
+    events.append(transaction, set_events.of_plan(target, plan, actor.ref, restored), actor.now)
     changed.rendering.others(added)
     items |= {ref: (uid, actor.ref, actor.now) for ref, uid in changed.uids.items()}
     return WriteResult(target.revision if target else 0, items)
@@ -241,7 +241,7 @@ def _leave_other_sets(transaction: Transaction, taken: Sequence[Existing], actor
         left = revisions.record(
             transaction, loser, WritePlan(loser, removed=lost), actor.ref, actor.now
         )
-        events.append(transaction, [diff.event_of_loss(left, lost, actor.ref)], actor.now)
+        events.append(transaction, [set_events.of_loss(left, lost, actor.ref)], actor.now)
         _leave(transaction, loser.id, lost)
 
 

@@ -1,16 +1,13 @@
-"""Plan of a write: the difference between the stored and the wanted entities, and its events."""
+"""Plan of a write: the difference between the stored and the wanted entities."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import NamedTuple
 
 from factbook.catalog.sets import Prepared
 from factbook.catalog.store import locks
-from factbook.catalog.store.index_rows import portions
 from factbook.errors import ConflictError, PreconditionFailedError
-from factbook.events import event
-from factbook.events.event import Change, EventRow
 from factbook.schemas.push import Difference
 from factbook.storage import Transaction
 
@@ -167,28 +164,6 @@ def removal(transaction: Transaction, uid: str) -> WritePlan | None:
     return WritePlan(target, removed=[Existing(*row[:-1])])
 
 
-def events_of(
-    target: SetRow | None, plan: WritePlan, by: str, restored: int | None
-) -> Iterator[EventRow]:
-    """Events for the set after the plan, if there is one, and for every entity that changed."""
-    if target is not None:
-        yield _event_of_set(target, plan, by, restored)
-    name, revision = (target.name, target.revision) if target is not None else (None, 0)
-    groups: dict[Change, list[str]] = {
-        "added": [item.ref for item in plan.added],
-        "updated": [item.ref for item, _ in (*plan.updated, *plan.taken)],
-        "removed": [item.ref for item in plan.removed],
-    }
-    for change, refs in groups.items():
-        for some in portions(refs):
-            yield event.of_entities(name, revision, by, {change: some})
-
-
-def event_of_loss(target: SetRow, lost: Sequence[Existing], by: str) -> EventRow:
-    """An event for a set that has lost entities to another one."""
-    return _event_of_set(target, WritePlan(target, removed=list(lost)), by, None)
-
-
 def _members(transaction: Transaction, set_id: int) -> dict[str, Existing]:
     rows = transaction.all(
         f"SELECT {_COLUMNS} FROM set_items i "
@@ -289,11 +264,3 @@ def _moves(plan: WritePlan, moved: Mapping[str, str]) -> dict[str, str]:
 def _only_appends(before: list[str], after: list[str], kept: set[str]) -> bool:
     remaining = [ref for ref in before if ref in kept]
     return after[: len(remaining)] == remaining
-
-
-def _event_of_set(target: SetRow, plan: WritePlan, by: str, restored: int | None) -> EventRow:
-    changes = plan.changes
-    del changes["unchanged"]
-    return event.of_set(
-        target.name, target.revision, by, target.item_count, changes, restored=restored
-    )
