@@ -4,7 +4,7 @@ import json
 from collections import Counter
 from typing import Any, NamedTuple
 
-from factbook.catalog import compliance, relations
+from factbook.catalog import compliance, kinds, relations
 from factbook.catalog.search import flatten
 from factbook.storage import Database
 
@@ -30,7 +30,7 @@ async def verify(database: Database) -> list[StoredRow]:
     entities = [StoredRow(*row) for row in await database.all(_ENTITIES)]
     documents: dict[int, Any] = {row.id: json.loads(row.document) for row in entities}
     edges = {
-        row.id: relations.derive(row.kind, row.namespace, documents[row.id]["spec"])[0]
+        row.id: kinds.derive_relations(row.kind, row.namespace, documents[row.id]["spec"])[0]
         for row in entities
     }
     both = {row.ref: set(edges[row.id]) for row in entities}

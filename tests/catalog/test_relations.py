@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from factbook.catalog.relations import FIELDS, REVERSE, derive, render
+from factbook.catalog.kinds import RELATIONS, derive_relations
+from factbook.catalog.relations import REVERSE, render
 
 TABLE = [
     ("component", {"owner": "a"}, ("ownedBy", "group:default/a")),
@@ -33,22 +34,26 @@ TABLE = [
 def test_each_field_states_its_relation(
     kind: str, spec: dict[str, Any], relation: tuple[str, str]
 ) -> None:
-    assert derive(kind, "default", spec) == ({relation}, [])
+    assert derive_relations(kind, "default", spec) == ({relation}, [])
 
 
 def test_every_relation_has_a_reverse_that_leads_back() -> None:
-    stated = {field.type for fields in FIELDS.values() for field in fields}
+    stated = {field.type for fields in RELATIONS.values() for field in fields}
     assert stated <= set(REVERSE)
     assert all(REVERSE[reverse] == forward for forward, reverse in REVERSE.items())
 
 
 def test_a_short_reference_is_in_the_entitys_own_namespace() -> None:
-    found, _ = derive("component", "payments", {"owner": "Team-A", "system": "default/shop"})
+    found, _ = derive_relations(
+        "component", "payments", {"owner": "Team-A", "system": "default/shop"}
+    )
     assert found == {("ownedBy", "group:payments/team-a"), ("partOf", "system:default/shop")}
 
 
 def test_what_cannot_be_a_reference_is_told_with_its_field() -> None:
-    found, problems = derive("component", "default", {"owner": "a/", "dependsOn": ["b", "api:c"]})
+    found, problems = derive_relations(
+        "component", "default", {"owner": "a/", "dependsOn": ["b", "api:c"]}
+    )
     assert found == {("dependsOn", "api:default/c")}
     assert [field for field, _ in problems] == ["owner", "dependsOn"]
     assert "lacks a kind" in problems[1][1]
@@ -58,23 +63,23 @@ def test_what_cannot_be_a_reference_is_told_with_its_field() -> None:
     "owner", ["a\0b", "a\nb", "".join(random.Random(1).choices(string.ascii_letters, k=5000))]
 )
 def test_what_no_database_can_index_is_no_reference(owner: str) -> None:
-    found, problems = derive("component", "default", {"owner": owner})
+    found, problems = derive_relations("component", "default", {"owner": owner})
     assert found == set()
     assert [field for field, _ in problems] == ["owner"]
 
 
 @pytest.mark.parametrize("value", [None, "", 7, [], [7, None, ""], {"a": 1}, [["a"]]])
 def test_values_of_another_type_state_nothing(value: Any) -> None:
-    assert derive("user", "default", {"memberOf": value}) == (set(), [])
+    assert derive_relations("user", "default", {"memberOf": value}) == (set(), [])
 
 
 @pytest.mark.parametrize("owner", [["a"], ["a", "user:b"], 7, {"a": 1}, " "])
 def test_an_owner_that_is_no_text_or_blank_is_none(owner: Any) -> None:
-    assert derive("component", "default", {"owner": owner})[0] == set()
+    assert derive_relations("component", "default", {"owner": owner})[0] == set()
 
 
 def test_unknown_kinds_state_nothing() -> None:
-    assert derive("spaceship", "default", {"owner": "a"}) == (set(), [])
+    assert derive_relations("spaceship", "default", {"owner": "a"}) == (set(), [])
 
 
 def test_relations_are_shown_once_each_and_sorted() -> None:

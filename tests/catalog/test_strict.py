@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from factbook.catalog import strict
-from factbook.catalog.kinds import SCHEMAS
+from factbook.catalog.strict_kinds import SCHEMAS
 
 SPECS: dict[tuple[str, str], dict[str, Any]] = {
     ("Component", ""): {"type": "x", "lifecycle": "x", "owner": "x"},

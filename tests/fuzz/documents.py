@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from factbook.api.catalog.projection import Projection
-from factbook.catalog import predicates, ref, relations, search, sets, strict, validation
+from factbook.catalog import kinds, predicates, ref, search, sets, strict, validation
 from factbook.catalog.push_rules import Annotator, PushRules
 from factbook.catalog.store.index_rows import Derived
 from factbook.cli import documents as files
@@ -67,7 +67,7 @@ def entity(data: bytes) -> None:
     validation.problems(found, strict_names=True, max_depth=64)
     if isinstance(found, dict):
         search.flatten(found)
-        relations.derive("component", "default", found)
+        kinds.derive_relations("component", "default", found)
 
 
 def predicate(data: bytes) -> None:

@@ -5,10 +5,10 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any, Final
 
-from factbook.catalog import kinds, relations
+from factbook.catalog import kinds, strict_kinds
 from factbook.catalog.checks import Problem
 
-KINDS: Final = tuple(dict.fromkeys(kind for kind, _ in kinds.SCHEMAS))
+KINDS: Final = tuple(dict.fromkeys(kind for kind, _ in strict_kinds.SCHEMAS))
 _METADATA: Final = frozenset(
     {"name", "namespace", "title", "description", "labels", "annotations", "tags", "links"}
 )
@@ -17,7 +17,7 @@ _SPEC: Final = frozenset(
     for table in (kinds.REQUIRED, kinds.OPTIONAL)
     for fields in table.values()
     for field in fields
-) | {field.name for fields in relations.FIELDS.values() for field in fields}
+) | {field.name for fields in kinds.RELATIONS.values() for field in fields}
 
 # Groups of Kubernetes' own kinds, and of those that are installed most.
 _GROUPS: Final = frozenset(

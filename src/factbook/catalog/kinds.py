@@ -1,25 +1,14 @@
-"""The well-known kinds and the fields that their spec requires.
+"""The well-known kinds: the fields that their spec has, and the relations that it states.
 
-Source: the catalog API's descriptor format. Entities of other kinds and API versions are stored
-unchecked; only strict validation rejects them.
+Source: the catalog API's descriptor format and its table of well-known relations. Entities of other
+kinds and API versions are stored unchecked; only strict validation rejects them. The target of a
+relation need not exist; the inverse relation appears once it does.
 """
 
-from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from factbook.catalog import relations
-from factbook.catalog.checks import (
-    Check,
-    Problem,
-    anything,
-    array,
-    form,
-    record,
-    string,
-    string_or_boolean,
-    text,
-    word,
-)
+from factbook.catalog import ref as refs
+from factbook.errors import InputError
 
 Spec = dict[str, Any]
 
@@ -59,6 +48,43 @@ OPTIONAL: dict[str, dict[str, type]] = {
 }
 _WORDS: dict[type, str] = {str: "a non-empty string", list: "an array", dict: "an object"}
 
+Relation = tuple[str, str]  # type and target reference
+
+
+class _RelationField(NamedTuple):
+    name: str
+    target_kind: str | None  # of a reference without a kind; None: the reference needs one
+    type: str
+
+
+_OWNER = _RelationField("owner", "group", "ownedBy")
+_SYSTEM = _RelationField("system", "system", "partOf")
+_DEPENDS_ON = _RelationField("dependsOn", None, "dependsOn")
+_DEPENDENCY_OF = _RelationField("dependencyOf", None, "dependencyOf")
+
+# The fields that hold references, with what they say.
+RELATIONS: dict[str, tuple[_RelationField, ...]] = {
+    "component": (
+        _OWNER,
+        _SYSTEM,
+        _RelationField("subcomponentOf", "component", "partOf"),
+        _RelationField("providesApis", "api", "providesApi"),
+        _RelationField("consumesApis", "api", "consumesApi"),
+        _DEPENDS_ON,
+        _DEPENDENCY_OF,
+    ),
+    "api": (_OWNER, _SYSTEM),
+    "resource": (_OWNER, _SYSTEM, _DEPENDS_ON, _DEPENDENCY_OF),
+    "system": (_OWNER, _RelationField("domain", "domain", "partOf")),
+    "domain": (_OWNER, _RelationField("subdomainOf", "domain", "partOf")),
+    "group": (
+        _RelationField("parent", "group", "childOf"),
+        _RelationField("children", "group", "parentOf"),
+        _RelationField("members", "user", "hasMember"),
+    ),
+    "user": (_RelationField("memberOf", "group", "memberOf"),),
+}
+
 
 def spec_problems(api_version: str, kind: str, spec: Spec) -> list[tuple[str, str]]:
     """(field, message) for each problem in the spec of a well-known kind; usually empty."""
@@ -79,126 +105,40 @@ def spec_problems(api_version: str, kind: str, spec: Spec) -> list[tuple[str, st
     return problems
 
 
-class Schema(NamedTuple):
-    """The strict form of a kind: its API versions, its spec and the fields that hold references."""
+def derive_relations(
+    kind: str, namespace: str, spec: Spec
+) -> tuple[set[Relation], list[tuple[str, str]]]:
+    """The relations stated by a spec, and (field, message) for each invalid reference."""
+    found: set[Relation] = set()
+    problems = []
+    for field in RELATIONS.get(kind, ()):
+        value = spec.get(field.name)
+        if value is None or (field is _OWNER and not isinstance(value, str)):
+            continue
+        for text in value if isinstance(value, list) else (value,):
+            if not isinstance(text, str) or not text:
+                continue  # what spec_problems reports
+            try:
+                target = refs.canonical(text, kind=field.target_kind, namespace=namespace)
+            except InputError as error:
+                problems.append((field.name, f"spec.{field.name}: {error.message}"))
+            else:
+                found.add((field.type, target))
+    return found, problems
 
-    api_versions: tuple[str, ...]
-    spec: Check
-    references: Mapping[str, str | None]  # field → the kind of a reference that has none
 
+def former_relations(kind: str, namespace: str, spec: Spec) -> set[Relation]:
+    """Relations that earlier releases also derived from a spec, and may have stored.
 
-def schema(kind: str, spec: object) -> Schema | None:
-    """The strict form of a kind, matched case-sensitively; `type` of the spec may vary it."""
-    type_ = spec.get("type") if isinstance(spec, dict) else None
-    sub_type = SCHEMAS.get((kind, type_)) if isinstance(type_, str) else None
-    return sub_type or SCHEMAS.get((kind, ""))
+    They accepted a list of owners.
+    """
+    owners = spec.get("owner")
+    if not isinstance(owners, list):
+        return set()
+    return {
+        edge for owner in owners for edge in derive_relations(kind, namespace, {"owner": owner})[0]
+    }
 
 
 def _is(value: object, type_: type) -> bool:
     return isinstance(value, type_) and not (type_ is str and not value)
-
-
-_CHECKS: dict[type, Check] = {str: text, list: array(text), dict: record()}
-
-
-def _checks(fields: Mapping[str, type]) -> dict[str, Check]:
-    return {field: _CHECKS[type_] for field, type_ in fields.items()}
-
-
-def _parameters(path: str, value: Any) -> Iterator[Problem]:
-    """Check the input of a template: one form, or a list of pages."""
-    yield from (array(_PERMITTED) if isinstance(value, list) else _PERMITTED)(path, value)
-
-
-_PROFILE = record(None, dict.fromkeys(("displayName", "email", "picture"), text))
-_PERMISSIONS = {"backstage:permissions": record(None, {"tags": array(string)})}
-_PERMITTED = record(None, _PERMISSIONS)
-_DECORATORS = array(record(None, {"id": string, "input": record()}))
-_BUTTONS = dict.fromkeys(("backButtonText", "createButtonText", "reviewButtonText"), string)
-_STEP = record(
-    {"action": string},
-    {"id": string, "name": string, "input": record(), "if": string_or_boolean} | _PERMISSIONS,
-)
-_SHOWN = {"if": string_or_boolean, "title": text, "icon": text}
-_OUTPUT = record(
-    None,
-    {
-        "links": array(record(None, _SHOWN | {"url": text, "entityRef": text})),
-        "text": array(record(None, _SHOWN | {"content": string})),
-    },
-    others=string,
-)
-
-# What the strict form of a field asks beside its type.
-_REFINED: dict[str, dict[str, Check]] = {
-    "resource": {"dependencyOf": anything},
-    "group": {"profile": _PROFILE},
-    "user": {"profile": _PROFILE},
-    "location": {"presence": word("required", "optional")},
-    "template": {
-        "steps": array(_STEP),
-        "lifecycle": text,
-        "parameters": _parameters,
-        "secrets": record(None, {"schema": record()}),
-        "presentation": record(None, {"buttonLabels": record(None, _BUTTONS)}),
-        "EXPERIMENTAL_recovery": record(None, {"EXPERIMENTAL_strategy": string}),
-        "formDecorators": _DECORATORS,
-        "EXPERIMENTAL_formDecorators": _DECORATORS,
-        "output": _OUTPUT,
-    },
-}
-_RELATED: dict[str, dict[str, str | None]] = {
-    kind: {field.name: field.target_kind for field in fields}
-    for kind, fields in relations.FIELDS.items()
-} | {"template": {"owner": "group"}, "airesource": {"owner": "group", "system": "system"}}
-
-
-def _strict(kind: str, *api_versions: str) -> Schema:
-    kind = kind.lower()
-    required, optional = _checks(REQUIRED[kind]), _checks(OPTIONAL[kind])
-    refined = _REFINED.get(kind, {})
-    for field in required.keys() & refined.keys():
-        required[field] = refined[field]
-    spec = record(required, {**optional, **refined, **required})
-    return Schema(api_versions, spec, _RELATED.get(kind, {}))
-
-
-def _sub_type(
-    base: Schema,
-    required: Mapping[str, Check],
-    optional: Mapping[str, Check] | None = None,
-    references: Mapping[str, str | None] | None = None,
-) -> Schema:
-    common = _checks({"type": str, "lifecycle": str, "owner": str})
-    spec = record({**common, **required}, {"system": text, **(optional or {})})
-    return base._replace(spec=spec, references={**base.references, **(references or {})})
-
-
-_TEXTS = array(text)
-_REMOTE = record({"type": text, "url": text})
-_KINDS = ("Component", "API", "Resource", "System", "Domain", "Group", "User", "Location")
-_API = _strict("API", *API_VERSIONS)
-_AI = _strict("AiResource", API_VERSIONS[0])
-_SKILL = dict.fromkeys(("disciplines", "categories", "agents", "dependsOn"), _TEXTS) | {
-    "allowedTools": text,
-    "license": text,
-    "compatibility": form(bool, "has to be a string of 1-500 characters", most=500),
-}
-
-# By kind, and by the type in the spec where that has a form of its own.
-SCHEMAS: dict[tuple[str, str], Schema] = {
-    **{(kind, ""): _strict(kind, *API_VERSIONS) for kind in _KINDS},
-    ("API", "mcp-server"): _sub_type(_API, {"remotes": array(_REMOTE, least=1)}),
-    ("Template", ""): _strict("Template", TEMPLATE_API_VERSION),
-    ("AiResource", ""): _AI,
-    ("AiResource", "skill"): _sub_type(_AI, {}, _SKILL, {"dependsOn": "airesource"}),
-    ("AiResource", "rule"): _sub_type(
-        _AI, {"category": text, "rationale": text}, {"disciplines": _TEXTS}
-    ),
-    ("AiResource", "plugin"): _sub_type(
-        _AI, {"skills": _TEXTS}, {"version": text}, {"skills": "airesource"}
-    ),
-    ("AiResource", "marketplace"): _sub_type(
-        _AI, {"plugins": _TEXTS}, {"version": text}, {"plugins": "airesource"}
-    ),
-}

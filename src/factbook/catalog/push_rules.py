@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 from urllib.parse import quote
 
-from factbook.catalog import relations
+from factbook.catalog import kinds
 from factbook.catalog.checks import Problem
 from factbook.settings import Settings
 
@@ -140,7 +140,7 @@ def _setting(name: str) -> str:
 def _references(entity: Entity) -> dict[str, int]:
     """Count the references in each field of the spec."""
     spec = entity.get("spec", {})
-    fields = (field.name for field in relations.FIELDS.get(entity["kind"].lower(), ()))
+    fields = (field.name for field in kinds.RELATIONS.get(entity["kind"].lower(), ()))
     stated = {name: spec[name] for name in fields if spec.get(name) is not None}
     return {name: len(value) if isinstance(value, list) else 1 for name, value in stated.items()}
 

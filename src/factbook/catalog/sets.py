@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from factbook.catalog import advice, kinds, relations, validation
+from factbook.catalog import advice, kinds, validation
 from factbook.catalog.checks import Problem
 from factbook.catalog.push_rules import PushRules
 from factbook.catalog.ref import DEFAULT_NAMESPACE, EntityRef
@@ -181,7 +181,7 @@ def _identify(entity: dict[str, Any]) -> EntityRef:
 def _spec_problems(entity: dict[str, Any], ref: EntityRef) -> list[tuple[str, str]]:
     spec = entity.get("spec", {})
     missing = kinds.spec_problems(entity["apiVersion"], ref.kind, spec)
-    _, unreadable = relations.derive(ref.kind, ref.namespace, spec)
+    _, unreadable = kinds.derive_relations(ref.kind, ref.namespace, spec)
     return [(f"spec.{field}", message) for field, message in missing + unreadable]
 
 

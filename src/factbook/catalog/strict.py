@@ -8,7 +8,7 @@ must be known in its API version and `spec` must fit it.
 from collections.abc import Iterator
 from typing import Any
 
-from factbook.catalog import advice, kinds, location, url, validation
+from factbook.catalog import advice, location, strict_kinds, url, validation
 from factbook.catalog import ref as refs
 from factbook.catalog.checks import Problem, array, form, mapping, record, string, text, visible
 from factbook.catalog.push_rules import MANAGED_BY_LOCATION, MANAGED_BY_ORIGIN_LOCATION
@@ -39,7 +39,7 @@ def _taken_for(entity: dict[str, Any]) -> str | None:
 
 def _kind_problems(kind: str, api_version: str, entity: dict[str, Any]) -> Iterator[Problem]:
     spec = entity.get("spec")
-    schema = kinds.schema(kind, spec)
+    schema = strict_kinds.schema(kind, spec)
     if schema is None:
         near = advice.nearest_kind(kind)
         meant = f"; {near} is meant?" if near else ""

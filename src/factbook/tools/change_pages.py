@@ -8,7 +8,7 @@ from urllib.parse import quote, unquote
 
 import msgspec
 
-from factbook.catalog import compliance, ref, relations
+from factbook.catalog import compliance, kinds, ref
 from factbook.catalog.store import changes
 from factbook.catalog.store.changes import Past, PastChanges, PastPlace, all_since
 from factbook.clock import DAY, iso
@@ -162,7 +162,7 @@ def _facts(entity_ref: str, entity: Mapping[str, Any]) -> dict[str, bool]:
     """The catalog's own facts that are determined by the document."""
     known = ref.parse(entity_ref)
     spec = entity.get("spec") or {}
-    edges, _ = relations.derive(known.kind, known.namespace, spec)
+    edges, _ = kinds.derive_relations(known.kind, known.namespace, spec)
     bits = compliance.of_document(entity["metadata"], spec) | compliance.of_relations(edges)
     return {
         name: value for name, value in catalog.compliance(bits).items() if name not in _OF_OTHERS

@@ -6,7 +6,7 @@ from typing import NamedTuple, Self, TypeVar
 
 import msgspec
 
-from factbook.catalog import compliance, relations, search
+from factbook.catalog import compliance, kinds, search
 from factbook.catalog.piecewise import slices, weighed
 from factbook.catalog.store.documents import DOCUMENT
 from factbook.storage import Database, Transaction, counters
@@ -33,8 +33,8 @@ class Derived(NamedTuple):
 
     ref: tuple[str, str, str]
     search: set[search.SearchRow]
-    edges: set[relations.Relation]
-    former: set[relations.Relation]
+    edges: set[kinds.Relation]
+    former: set[kinds.Relation]
     compliance: int
 
     @classmethod
@@ -50,8 +50,8 @@ class Derived(NamedTuple):
         bits = compliance.of_document(entity["metadata"], spec)
         if without_spec:
             entity["spec"] = spec = {}
-        edges, _ = relations.derive(kind, namespace, spec)
-        former = relations.former(kind, namespace, spec)
+        edges, _ = kinds.derive_relations(kind, namespace, spec)
+        former = kinds.former_relations(kind, namespace, spec)
         return cls((kind, namespace, name), search.flatten(entity), edges, former, bits)
 
 
@@ -60,8 +60,8 @@ class DerivedDiff(NamedTuple):
 
     search_come: list[search.SearchRow]
     search_gone: list[search.SearchRow]
-    edges_come: list[relations.Relation]
-    edges_gone: list[relations.Relation]
+    edges_come: list[kinds.Relation]
+    edges_gone: list[kinds.Relation]
     compliance: int
 
     @classmethod

@@ -11,8 +11,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Final
 
 from factbook.catalog import compliance, relations
+from factbook.catalog.kinds import Relation
 from factbook.catalog.piecewise import ordered
-from factbook.catalog.relations import REVERSE, Relation, RenderedRelations
+from factbook.catalog.relations import REVERSE, RenderedRelations
 from factbook.catalog.store import locks
 from factbook.catalog.store.index_rows import portions
 from factbook.catalog.store.locks import WriteLocks
@@ -145,9 +146,9 @@ def _there(
     return found
 
 
-def _edges(transaction: Transaction, ids: dict[str, int]) -> dict[int, list[relations.Relation]]:
+def _edges(transaction: Transaction, ids: dict[str, int]) -> dict[int, list[Relation]]:
     """The relations of entities in both directions, by entity id."""
-    edges: dict[int, list[relations.Relation]] = {}
+    edges: dict[int, list[Relation]] = {}
     for id_, type_, target in transaction.all(
         "SELECT source_id, type, target_ref FROM relations WHERE source_id IN LIST(?)",
         (list(ids.values()),),

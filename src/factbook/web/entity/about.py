@@ -5,7 +5,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from factbook.catalog.relations import FIELDS
+from factbook.catalog.kinds import RELATIONS
 from factbook.catalog.store.by_ref import EntityDetail
 from factbook.integrations import catalog
 from factbook.web.entity import fact_values
@@ -172,7 +172,7 @@ def _links(metadata: Mapping[str, Any]) -> list[EntityLink]:
 
 def _field(kind: str, namespace: str, name: str, value: Any) -> SpecField:
     values = value if isinstance(value, list) else [value]
-    target = next((field for field in FIELDS.get(kind, ()) if field.name == name), None)
+    target = next((field for field in RELATIONS.get(kind, ()) if field.name == name), None)
     parts, room = list[Part](), _LONGEST
     for one in values[:_ITEMS]:
         href = None
@@ -196,7 +196,7 @@ def _part(value: Any, href: str | None, room: int) -> Part:
 
 def _checks(shown: EntityDetail, kind: str) -> list[Check]:
     path = formatting.entity_path(shown.stored.ref)
-    owned = any(field.type == "ownedBy" for field in FIELDS.get(kind, ()))
+    owned = any(field.type == "ownedBy" for field in RELATIONS.get(kind, ()))
     found = []
     for point in (*POINTS, OWNER_EXISTS):
         moot = not owned and "wner" in point.fact and point.source == "entity-ownership"
