@@ -196,6 +196,43 @@ async def test_a_search_that_conflicts_with_the_replica_is_served_by_the_primary
         assert await database.search(ended) == []
 
 
+async def test_a_list_that_the_replica_ends_before_its_first_row_is_served_by_the_primary(
+    primary: Cluster, replica: Cluster
+) -> None:
+    # Rows are made one after another: the replica ends at the first, or in the second page.
+    ended = (
+        "SELECT n, CASE WHEN n = ? AND pg_is_in_recovery() "
+        "THEN pg_terminate_backend(pg_backend_pid()) END FROM numbers ORDER BY n"
+    )
+    async with opened(primary, replica) as database:
+        for number in range(4):
+            await write(database, number)
+        pages = [rows async for rows in database.pages(ended, (0,), size=2)]
+        assert pages == [[(0, None), (1, None)], [(2, None), (3, None)]]
+        await returned(database)
+        with pytest.raises(UnavailableError):
+            [rows async for rows in database.pages(ended, (3,), size=2)]
+        # What it serves afterwards is whole, and so is the connection to it.
+        await returned(database)
+        assert await found(database) == [0, 1, 2, 3]
+
+
+async def test_a_snapshot_that_the_replica_ends_at_its_first_statement_is_one_of_the_primary(
+    primary: Cluster, replica: Cluster
+) -> None:
+    ended = (
+        "SELECT array_agg(n) FROM numbers "
+        "WHERE NOT (pg_is_in_recovery() AND pg_terminate_backend(pg_backend_pid()))"
+    )
+    async with opened(primary, replica) as database:
+        await write(database, 1)
+        async with database.moment() as moment:
+            assert await moment.columns(ended) == [[1]]
+            await write(database, 2)
+            assert await moment.columns("SELECT array_agg(n) FROM numbers") == [[1]]
+        assert await found(database) == [1, 2]
+
+
 async def test_a_promoted_replica_serves_nothing(primary: Cluster) -> None:
     primary.run("DELETE FROM numbers")
     with primary.replica() as replica:

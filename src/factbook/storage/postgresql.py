@@ -6,11 +6,18 @@ already started, so it sees every commit made before it was requested.
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import (
+    AbstractAsyncContextManager,
+    AsyncExitStack,
+    asynccontextmanager,
+    suppress,
+)
+from functools import partial
 from itertools import chain
 from typing import Any, Final, Self, TypeVar
 
 import psycopg
+from psycopg import AsyncServerCursor
 
 from factbook import shutdown
 from factbook.errors import UnavailableError
@@ -41,6 +48,10 @@ from factbook.storage.postgresql_replica import Replica, ReplicaReadError
 from factbook.storage.postgresql_writer import PostgreSQLWriter
 
 T = TypeVar("T")
+
+# Begins a read on a connection.
+Begin = Callable[[ReadConnection], AbstractAsyncContextManager[T]]
+_Snapshot = tuple[ReadConnection, list[Row]]
 
 # A server that keeps its connections and says nothing is as good as gone.
 _SILENT_SECONDS: Final = 60.0
@@ -141,14 +152,10 @@ class PostgreSQL:
     async def pages(
         self, sql: str, parameters: Parameters = (), size: int = 1000
     ) -> AsyncIterator[list[Row]]:
+        begin = partial(_cursor, text=dialects.postgresql(sql), parameters=parameters, size=size)
         with self._pools.telling():
-            async with (
-                self._long_read() as connection,
-                connection.transaction(),
-                connection.cursor("pages") as cursor,
-            ):
-                await _answered(cursor.execute(dialects.postgresql(sql), parameters))
-                rows = await _answered(cursor.fetchmany(size))
+            async with AsyncExitStack() as stack:
+                cursor, rows = await self._long_read(stack, begin)
                 while len(rows) == size:
                     yield rows
                     rows = await _answered(cursor.fetchmany(size))
@@ -162,24 +169,25 @@ class PostgreSQL:
 
     @asynccontextmanager
     async def moment(self) -> AsyncIterator[ReadSnapshot]:
-        begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
         with self._pools.telling():
-            async with self._long_read() as connection:
-                await _answered(connection.execute(begin))
-                try:
-                    yield _PostgreSQLSnapshot(connection)
-                finally:
-                    await connection.execute("COMMIT")
+            async with AsyncExitStack() as stack:
+                yield _PostgreSQLSnapshot(partial(self._long_read, stack))
 
-    @asynccontextmanager
-    async def _long_read(self) -> AsyncIterator[ReadConnection]:
-        """A connection for a long read, to the replica if that is current."""
-        async with AsyncExitStack() as stack:
-            connection = await stack.enter_async_context(self._current_replica())
-            if connection is None:
-                await stack.enter_async_context(self._turn())
-                connection = await stack.enter_async_context(self._reads.connection())
-            yield connection
+    async def _long_read(self, stack: AsyncExitStack, begin: Begin[T]) -> T:
+        """Begin a read that lasts as long as the stack, on the replica if that is current.
+
+        What the replica ends before it has begun is begun again on the primary.
+        """
+        with suppress(ReplicaReadError):
+            async with AsyncExitStack() as attempt:
+                connection = await attempt.enter_async_context(self._current_replica())
+                if connection is not None:
+                    begun = await attempt.enter_async_context(begin(connection))
+                    await stack.enter_async_context(attempt.pop_all())
+                    return begun
+        await stack.enter_async_context(self._turn())
+        connection = await stack.enter_async_context(self._reads.connection())
+        return await stack.enter_async_context(begin(connection))
 
     @asynccontextmanager
     async def _current_replica(self) -> AsyncIterator[ReadConnection | None]:
@@ -242,11 +250,40 @@ async def _answered(answer: Awaitable[T], seconds: float = _SILENT_SECONDS) -> T
         raise UnavailableError(_SILENT) from error
 
 
+@asynccontextmanager
+async def _cursor(
+    connection: ReadConnection, text: str, parameters: Parameters, size: int
+) -> AsyncIterator[tuple[AsyncServerCursor[Row], list[Row]]]:
+    """A cursor over the rows of a statement, and the first of them."""
+    async with connection.transaction(), connection.cursor("pages") as cursor:
+        await _answered(cursor.execute(text, parameters))
+        yield cursor, await _answered(cursor.fetchmany(size))
+
+
+@asynccontextmanager
+async def _snapshot(
+    connection: ReadConnection, text: str, parameters: Parameters
+) -> AsyncIterator[tuple[ReadConnection, list[Row]]]:
+    """A connection that shows one moment, and the rows of its first statement."""
+    await _answered(connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"))
+    try:
+        yield connection, await _rows(connection, text, parameters)
+    finally:
+        await connection.execute("COMMIT")
+
+
 class _PostgreSQLSnapshot:
-    def __init__(self, connection: ReadConnection) -> None:
-        self._connection = connection
+    """A snapshot that is taken with the first statement."""
+
+    def __init__(self, open: Callable[[Begin[_Snapshot]], Awaitable[_Snapshot]]) -> None:
+        self._open = open
+        self._connection: ReadConnection | None = None
 
     async def columns(self, sql: str, parameters: Parameters = ()) -> list[list[Any]]:
-        execute = self._connection.execute(dialects.postgresql(sql), parameters)
-        row = await (await _answered(execute)).fetchone()
-        return [gathered or [] for gathered in row or ()]
+        text = dialects.postgresql(sql)
+        if self._connection is None:
+            begin = partial(_snapshot, text=text, parameters=parameters)
+            self._connection, rows = await self._open(begin)
+        else:
+            rows = await _rows(self._connection, text, parameters)
+        return [gathered or [] for row in rows for gathered in row]
