@@ -1,0 +1,86 @@
+"""Entities made of what a code host says about repositories, and annotations that name these.
+
+What is not known is absent: no owner is made up.
+"""
+
+import posixpath
+from collections.abc import Iterable
+from typing import Any, Final
+
+from factbook.catalog.ref import DEFAULT_NAMESPACE
+from factbook.catalog.validation import valid_tag
+from factbook.importers.code_host.repository import HostedRepository, Place
+from factbook.integrations.locations import SOURCE_LOCATION
+
+VERSION: Final = "backstage.io/v1alpha1"
+VIEW: Final = "backstage.io/view-url"
+_TYPE: Final = "type-"
+_EVERYTHING: Final = frozenset({"*", "/*", "**", "/**"})
+_MOST_OWNERS: Final = 20
+
+Entity = dict[str, Any]
+
+
+def component(place: Place, one: HostedRepository, owner: str | None) -> Entity:
+    """The component of a repository without a catalog file."""
+    spec: Entity = {
+        "type": _type(one.topics),
+        "lifecycle": "deprecated" if one.is_archived else "production",
+    }
+    if owner is not None:
+        spec["owner"] = owner
+    made = metadata(place, one.name, one.description)
+    if tags := _tags(one):
+        made["tags"] = tags
+    made["annotations"] = annotations(one, "")
+    return {"apiVersion": VERSION, "kind": "Component", "metadata": made, "spec": spec}
+
+
+def annotated(one: HostedRepository, entity: Entity, path: str) -> Entity:
+    """An entity of a file with the annotations of its repository, unless it has its own."""
+    found = entity.get("metadata")
+    if not isinstance(found, dict):
+        return entity
+    own = found.get("annotations")
+    if not (own is None or isinstance(own, dict)):
+        return entity
+    given = {**annotations(one, posixpath.dirname(path)), **(own or {})}
+    return {**entity, "metadata": {**found, "annotations": given}}
+
+
+def annotations(one: HostedRepository, folder: str) -> dict[str, str]:
+    """The annotations that name a repository, and a folder in it."""
+    tree = f"{one.tree}{folder}/" if folder else one.tree
+    return {**one.annotations, SOURCE_LOCATION: f"url:{tree}", VIEW: one.url}
+
+
+def metadata(place: Place, name: str, description: str | None) -> Entity:
+    """The metadata of an entity of a place."""
+    found: Entity = {"name": name}
+    if place.namespace != DEFAULT_NAMESPACE:
+        found["namespace"] = place.namespace
+    if description and description.strip():
+        found["description"] = description.strip()
+    return found
+
+
+def owners_of_everything(text: str) -> list[str]:
+    """The owners that the last line for `*` in a CODEOWNERS file names."""
+    owners: list[str] = []
+    for line in text.splitlines():
+        pattern, *named = line.partition("#")[0].split()[: _MOST_OWNERS + 1] or [""]
+        if pattern in _EVERYTHING:
+            owners = named
+    return owners
+
+
+def _type(topics: Iterable[str]) -> str:
+    """The type that a topic such as `type-service` names."""
+    named = (topic.removeprefix(_TYPE) for topic in topics if topic.startswith(_TYPE))
+    return next(filter(None, named), "repository")
+
+
+def _tags(one: HostedRepository) -> list[str]:
+    language = one.language.lower().replace(" ", "-")
+    names = [topic for topic in one.topics if not topic.startswith(_TYPE)]
+    return [tag for tag in dict.fromkeys([*names, language]) if valid_tag(tag)]

@@ -1,0 +1,164 @@
+"""Parts of a snapshot of a code host: the repositories of an owner, and people."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from factbook.importers.catalog_info import reader
+from factbook.importers.catalog_info.locations import FileLocation, RepositoryFiles
+from factbook.importers.catalog_info.reader import RepositoryReading, RootFile
+from factbook.importers.code_host import entities
+from factbook.importers.code_host.files import HEAD
+from factbook.importers.code_host.options import CodeHostImportOptions
+from factbook.importers.code_host.repository import (
+    HostedRepository,
+    OwnerOf,
+    Place,
+    RootContent,
+)
+from factbook.importers.snapshot import ImportedItem, ReadingProblem, SnapshotPart
+from factbook.outbound.outcomes import Missing
+
+
+def chosen(
+    listed: Iterable[HostedRepository],
+    options: CodeHostImportOptions,
+    left_out: Counter[str],
+    word: str,
+) -> list[HostedRepository]:
+    """The repositories that the options do not leave out, which are counted as `word`."""
+    found = []
+    for one in listed:
+        if one.is_archived and not options.archived:
+            left_out[f"archived {word}"] += 1
+        elif one.is_fork and not options.forks:
+            left_out["forks"] += 1
+        else:
+            found.append(one)
+    return found
+
+
+class RepositoryPart:
+    """Maker of the part of the repositories; `kind` names one, and `word` several."""
+
+    def __init__(self, place: Place, kind: str, word: str, owner_of: OwnerOf) -> None:
+        self._place = place
+        self._kind = kind
+        self._word = word
+        self._owner_of = owner_of
+        self._items: list[ImportedItem] = []
+        self._problems: list[ReadingProblem] = []
+        self._unread: set[str] = set()
+
+    async def read(
+        self,
+        wanted: Sequence[HostedRepository],
+        roots: Mapping[int, RootContent],
+        files: RepositoryFiles,
+    ) -> None:
+        """Read the catalog files of repositories, and make components of those without one."""
+        found = dict(self._root_files(wanted, roots))
+        read = await reader.read(list(found.values()), files)
+        for one in wanted:
+            origin = self._place.origin_of(one.slug)
+            if origin in read:
+                self._items += self._of_files(one, read[origin])
+            elif origin not in self._unread:
+                self._items.append(self._made(one, roots[one.number]))
+
+    def part(self, missing: Missing | None, rights: Iterable[str]) -> SnapshotPart:
+        """The part; `missing` is the reason if not all repositories were listed."""
+        problems = list(self._problems)
+        if missing is not None:
+            text = f"{self._word}: {missing.reason}"
+            problems.append(ReadingProblem(self._place.origin, text))
+        return SnapshotPart(
+            part_key(self._place, self._word),
+            missing is None,
+            tuple(self._items),
+            tuple(problems),
+            frozenset(self._unread),
+            frozenset(rights),
+        )
+
+    def _root_files(
+        self, wanted: Iterable[HostedRepository], roots: Mapping[int, RootContent]
+    ) -> Iterator[tuple[str, RootFile]]:
+        """The root file of each repository that has one; notes those that cannot be read."""
+        for one in wanted:
+            origin, root = self._place.origin_of(one.slug), roots[one.number]
+            for missing in root.missing:
+                text = f"a file cannot be read: {missing.reason}"
+                self._cannot(origin, ReadingProblem(origin, text))
+            if root.catalog is None or origin in self._unread:
+                continue
+            path, content = root.catalog
+            if isinstance(content, Missing):
+                self._cannot(origin, ReadingProblem(origin, content.reason, path))
+            else:
+                yield origin, RootFile(origin, FileLocation(one.slug, HEAD, path), content)
+
+    def _cannot(self, origin: str, problem: ReadingProblem) -> None:
+        self._problems.append(problem)
+        self._unread.add(origin)
+
+    def _of_files(
+        self, one: HostedRepository, reading: RepositoryReading
+    ) -> Iterator[ImportedItem]:
+        """The entities of a repository's files; the only component is the repository itself."""
+        origin = self._place.origin_of(one.slug)
+        self._problems += reading.problems
+        if not reading.whole:
+            self._unread.add(origin)
+        components = [each for each in reading.entities if _is_component(each.entity)]
+        for each in reading.entities:
+            path = each.location.path
+            is_own = each.location.repository == one.slug
+            yield ImportedItem(
+                entities.annotated(one, each.entity, path) if is_own else each.entity,
+                origin,
+                self._id(one) if components == [each] else "",
+                path if is_own else f"{each.location.repository}/{path}",
+                each.document.line,
+                each.document.lines,
+            )
+
+    def _made(self, one: HostedRepository, root: RootContent) -> ImportedItem:
+        """The component of a repository without a catalog file."""
+        owner = self._owner_of(one, root)
+        entity = entities.component(self._place, one, owner.ref)
+        origin = self._place.origin_of(one.slug)
+        return ImportedItem(entity, origin, self._id(one), tentative=not owner.certain)
+
+    def _id(self, one: HostedRepository) -> str:
+        return self._place.id_of(self._kind, one.number)
+
+
+def person(
+    place: Place, kind: str, number: int, entity: dict[str, Any], *, tentative: bool = False
+) -> ImportedItem:
+    """The item of a group or user, which is its own origin."""
+    external_id = place.id_of(kind, number)
+    return ImportedItem(entity, external_id, external_id, tentative=tentative)
+
+
+def people_part(
+    place: Place,
+    word: str,
+    items: Sequence[ImportedItem],
+    missing: Iterable[Missing],
+    rights: Iterable[str],
+) -> SnapshotPart:
+    """A part of groups or users; `missing` are reasons if not all were read."""
+    problems = [ReadingProblem(place.origin, f"{word}: {each.reason}") for each in missing]
+    key, complete = part_key(place, word), not problems
+    return SnapshotPart(key, complete, tuple(items), tuple(problems), rights=frozenset(rights))
+
+
+def part_key(place: Place, word: str) -> str:
+    """The key of a part; a colon stands for a slash, which no name of a host has."""
+    return f"{place.login.lower().replace('/', ':')}.{word}"
+
+
+def _is_component(entity: Mapping[str, Any]) -> bool:
+    return str(entity.get("kind", "")).lower() == "component"
