@@ -120,3 +120,18 @@ async def test_a_repository_that_gets_a_name_and_then_a_file_stays_the_same(
     organization.fake.repositories[0].commits += 1
     await imports.write_all(await organization.part())
     assert await imports.uid("storefront") == uid
+
+
+async def test_what_a_renamed_repository_held_stays_while_its_files_cannot_be_read(
+    imports: Imports,
+) -> None:
+    texts = {CATALOG: f"{file('shop')}---\n{file('shop-db', 'Resource')}"}
+    several = repository("shop", 7, texts=texts), repository("other", 8)
+    organization = Organization(*several, people=False)
+    await imports.write_all(await organization.part())
+    one = organization.fake.repositories[0]
+    one.name, one.commits, one.texts = "acme/store", 2, {CATALOG: b"a: ["}
+    for _ in range(2):
+        await imports.write_all(await organization.part())
+    refs = ["component:default/other", "component:default/shop", "resource:default/shop-db"]
+    assert await imports.refs("import/fake/acme.repositories") == refs

@@ -98,6 +98,7 @@ def _checked(
             continue
         given = prepared, item.origin, item.external_id, item.tentative
         checked.found.append(Candidate(*given))
+    checked.unread.update(*(part.former.get(origin, ()) for origin in checked.unread))
     return checked
 
 

@@ -65,7 +65,7 @@ class SnapshotPart:
     `complete`: everything that exists was read, so that what is not in it has gone. `unread` are
     origins that exist but could not be read whole: what came from them before stays. `rights` are
     what the credential could see; a reading with fewer of them than the last complete one is not
-    believed to be complete.
+    believed to be complete. `former` are the origins that an origin had before it was renamed.
     """
 
     key: str
@@ -74,6 +74,7 @@ class SnapshotPart:
     problems: tuple[ReadingProblem, ...] = ()
     unread: frozenset[str] = frozenset()
     rights: frozenset[str] = frozenset()
+    former: Mapping[str, frozenset[str]] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

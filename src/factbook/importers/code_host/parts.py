@@ -39,13 +39,24 @@ def chosen(
 
 
 class RepositoryPart:
-    """Maker of the part of the repositories; `kind` names one, and `word` several."""
+    """Maker of the part of the repositories; `kind` names one, and `word` several.
 
-    def __init__(self, place: Place, kind: str, word: str, owner_of: OwnerOf) -> None:
+    `former` are the origins that one had under other names.
+    """
+
+    def __init__(
+        self,
+        place: Place,
+        kind: str,
+        word: str,
+        owner_of: OwnerOf,
+        former: Mapping[str, frozenset[str]],
+    ) -> None:
         self._place = place
         self._kind = kind
         self._word = word
         self._owner_of = owner_of
+        self._former = former
         self._items: list[ImportedItem] = []
         self._problems: list[ReadingProblem] = []
         self._unread: set[str] = set()
@@ -79,6 +90,7 @@ class RepositoryPart:
             tuple(problems),
             frozenset(self._unread),
             frozenset(rights),
+            self._former,
         )
 
     def _root_files(

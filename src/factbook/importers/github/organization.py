@@ -7,6 +7,7 @@ from typing import Final
 from factbook.catalog.ref import DEFAULT_NAMESPACE
 from factbook.importers.code_host import parts
 from factbook.importers.code_host.files import HEAD, FileAddresses, HostedFiles
+from factbook.importers.code_host.names import former_names
 from factbook.importers.code_host.parts import RepositoryPart
 from factbook.importers.code_host.repository import (
     HostedRepository,
@@ -22,6 +23,7 @@ from factbook.importers.github.options import GithubImportOptions
 from factbook.importers.github.teams import People, owner_of, read_people
 from factbook.importers.snapshot import Snapshot, SnapshotPart
 from factbook.integrations.github.graphql import GithubApi
+from factbook.outbound import Memory
 
 _REPOSITORIES_IN_PAGE: Final = 50
 
@@ -44,7 +46,7 @@ async def read(
         place = Place(api.host, login, login.lower() if several else DEFAULT_NAMESPACE)
         show(f"Reading the people and files of {login}")
         people = await read_people(api, login) if options.people else None
-        organization = _Organization(place, options, people, left_out)
+        organization = _Organization(place, api.memory, options, people, left_out)
         found.append(await organization.repositories(repositories, files))
         if people is not None:
             found += [organization.teams(people), organization.members(people)]
@@ -80,11 +82,13 @@ class _Organization:
     def __init__(
         self,
         place: Place,
+        memory: Memory,
         options: GithubImportOptions,
         people: People | None,
         left_out: Counter[str],
     ) -> None:
         self._place = place
+        self._memory = memory
         self._options = options
         self._people = people
         self._left_out = left_out
@@ -94,10 +98,11 @@ class _Organization:
     ) -> SnapshotPart:
         """The part of the repositories."""
         nodes = listed.nodes.values()
-        hosted = map(entities.hosted, nodes)
+        hosted = [entities.hosted(one) for one in nodes]
         wanted = parts.chosen(hosted, self._options, self._left_out, "repositories")
         roots = {one.database_id: self._root(one, listed) for one in nodes}
-        part = RepositoryPart(self._place, "repository", "repositories", self._owner)
+        former = await former_names(self._memory, self._place, hosted)
+        part = RepositoryPart(self._place, "repository", "repositories", self._owner, former)
         await part.read(wanted, roots, files)
         visible = {f"{one.visibility.lower()} repositories" for one in nodes}
         return part.part(listed.missing, visible | listed.rights)
