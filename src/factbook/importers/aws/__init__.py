@@ -1,0 +1,1 @@
+"""Importer of AWS Organizations: accounts as resources."""

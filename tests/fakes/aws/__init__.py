@@ -1,0 +1,1 @@
+"""A fake AWS Organizations with its STS, on the published shapes of their answers."""

@@ -1,0 +1,63 @@
+"""An organization at a fake AWS, and its importer."""
+
+from typing import Any
+
+import httpx2
+
+from factbook.importers.aws import organization
+from factbook.importers.aws.api import OrganizationsApi
+from factbook.importers.aws.credentials import keys
+from factbook.importers.aws.options import AwsImportOptions
+from factbook.importers.snapshot import Snapshot, SnapshotPart
+from factbook.outbound import Governor, HttpClient
+from factbook.outbound.outcomes import Missing
+from factbook.outbound.sender import Sender
+from tests.fakes.aws.app import KEY_ID, Account, FakeAws, Unit
+from tests.integrations.asking import Memory
+from tests.service import Time
+
+
+class AwsOrganization:
+    """An organization, what it holds, and the importer that reads it."""
+
+    def __init__(
+        self,
+        *accounts: Account,
+        units: tuple[Unit, ...] = (),
+        systems: bool = False,
+        **options: Any,
+    ) -> None:
+        self.time = Time()
+        self.fake = FakeAws(*accounts, units=units)
+        self.memory = Memory()
+        self.environment: dict[str, str] = {}
+        given: dict[str, Any] = {
+            "access_key_id": KEY_ID,
+            "secret_access_key": "a secret",
+            "units": systems,
+        }
+        self.options = AwsImportOptions(**(given | options))
+        self.sender = Sender(httpx2.ASGITransport(self.fake), seconds=5)
+
+    def client(self, url: str) -> HttpClient:
+        governor = Governor(at_once=4, clock=self.time)
+        return HttpClient(url, self.sender, governor=governor, patience=0, clock=self.time)
+
+    async def read(self) -> Snapshot:
+        """One reading."""
+        sts = self.client(self.options.sts_base_url)
+        found = await keys(self.options, self.environment, sts, self.time())
+        if isinstance(found, Missing):
+            return organization.unread(found, self.options)
+        client = self.client(self.options.base_url)
+        api = OrganizationsApi(client, found, self.options.home, self.time)
+        return await organization.read(api, self.options, self.memory, lambda text: None)
+
+    async def part(self, key: str = organization.ACCOUNTS) -> SnapshotPart:
+        """A part of one reading."""
+        return {part.key: part for part in (await self.read()).parts}[key]
+
+    async def entities(self, key: str = organization.ACCOUNTS) -> dict[str, dict[str, Any]]:
+        """The entities of a part by name."""
+        items = (await self.part(key)).items
+        return {item.entity["metadata"]["name"]: dict(item.entity) for item in items}
