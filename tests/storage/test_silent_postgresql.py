@@ -1,6 +1,7 @@
-"""A PostgreSQL that keeps its connections and says nothing any more."""
+"""A PostgreSQL that keeps its connections and says nothing any more, or that leaves."""
 
 import asyncio
+import threading
 from asyncio import StreamReader, StreamWriter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -9,7 +10,9 @@ from urllib.parse import urlsplit, urlunsplit
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
-from factbook.storage.postgresql_connections import Pools
+from factbook.errors import UnavailableError
+from factbook.storage.database_url import open_database
+from factbook.storage.postgresql_connections import WRITERS, Pools
 
 ON_POSTGRESQL = pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
 
@@ -37,6 +40,12 @@ class Proxy:
             for pump in self._pumps:
                 pump.cancel()
             await asyncio.gather(*self._pumps, return_exceptions=True)
+
+    def leave(self) -> None:
+        """Cut all connections, and take no more."""
+        self.silent = True
+        for pump in self._pumps:
+            pump.cancel()
 
     async def _serve(self, reader: StreamReader, writer: StreamWriter) -> None:
         host, port = str(self._given["host"]), int(self._given.get("port") or 5432)
@@ -87,3 +96,25 @@ async def test_reads_share_one_look_at_silent_connections_which_ends_with_the_po
         async with asyncio.timeout(60):
             await asyncio.gather(pools.close(), *reads)
         assert looks() == 0
+
+
+@pytest.mark.system
+@ON_POSTGRESQL
+async def test_a_write_that_finds_all_connections_cut_does_not_outlast_the_database(
+    database_url: str,
+) -> None:
+    proxy = Proxy(database_url)
+    async with proxy.serving() as url:
+        database = await open_database(url)
+        together = threading.Barrier(WRITERS)
+        await asyncio.gather(
+            *(database.write(lambda transaction: together.wait()) for _ in range(WRITERS))
+        )
+        proxy.leave()
+        writing = asyncio.create_task(database.write(lambda transaction: None))
+        # One that asks in the middle of the end is told that it is the end, not that time is over.
+        await asyncio.sleep(0)
+        await database.close()
+        with pytest.raises(UnavailableError) as raised:
+            await writing
+    assert "closed" in raised.value.cause

@@ -1,6 +1,7 @@
 """Connections to PostgreSQL: options, pools, and the cause of the last connection failure."""
 
 import asyncio
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final, Self
@@ -24,6 +25,8 @@ WRITERS: Final = 4
 WAIT_SECONDS: Final = 10.0
 # Seconds within which a server that is there answers.
 SOON_SECONDS: Final = 2.0
+# After that a write asks its pool anew.
+_ASK_SECONDS: Final = 1.0
 # After that a pool tries again when somebody asks, and not ever more rarely by itself.
 _RETRY_SECONDS: Final = 4.0
 
@@ -200,6 +203,26 @@ class Pools:
             self._looking = asyncio.create_task(self.reads.check())
             self._looking.add_done_callback(_tell)
         await asyncio.wait({self._looking}, timeout=SOON_SECONDS)
+
+    @contextmanager
+    def writing(self, seconds: float = WAIT_SECONDS) -> Iterator["_Connection"]:
+        """Lend a connection for one write; raises PoolTimeout if there is none within `seconds`.
+
+        Asks again and again: a pool that is closed while it drops one that the server has ended
+        would let the write wait to the end.
+        """
+        connection, end = None, time.monotonic() + seconds
+        while connection is None:
+            left = end - time.monotonic()
+            try:
+                connection = self.writes.getconn(min(_ASK_SECONDS, left))
+            except PoolTimeout:
+                if left <= _ASK_SECONDS:
+                    raise
+        try:
+            yield connection
+        finally:
+            self.writes.putconn(connection)
 
     async def refuse_writes(self) -> None:
         """Give writes no more connections; those that wait for one while the server is away end."""

@@ -68,7 +68,7 @@ class PostgreSQLWriter:
     ) -> T:
         # Those that have waited for others while no connection was to be had wait little more.
         wait = max(_LEAST_SECONDS, asked_at + WAIT_SECONDS - time.monotonic())
-        with self._pools.writes.connection(wait) as connection:
+        with self._pools.writing(wait) as connection:
             try:
                 with connection.transaction():
                     transaction = PostgreSQLTransaction(connection, self._pools.spare.connection)
@@ -90,7 +90,7 @@ class PostgreSQLWriter:
         return await loop.run_in_executor(self._threads, self._apart, lock, statements, unless)
 
     def _apart(self, lock: str, statements: Sequence[str], unless: str) -> bool:
-        with self._pools.telling(), self._pools.writes.connection() as connection:
+        with self._pools.telling(), self._pools.writing() as connection:
             key = lock_key(lock)
             if connection.execute("SELECT pg_try_advisory_lock(%s, %s)", key).fetchone() != (True,):
                 return False
