@@ -1,6 +1,6 @@
 """Parts that servers, workers and commands share: the database, sources, collector and courier."""
 
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Self
@@ -17,6 +17,7 @@ from factbook.datasources.repository_files import HostFiles
 from factbook.facts.datasource import DataSource
 from factbook.importers import configuration
 from factbook.importers.importer import Importer
+from factbook.importers.runner import ImportRunner
 from factbook.integrations import SOURCES, configured
 from factbook.integrations.integration import Integration
 from factbook.observability import Tracing
@@ -119,7 +120,7 @@ class Backend:
     ) -> Worker:
         """Worker beside requests, or in a process of its own, perhaps `sharing` the collection."""
         collector: Collector | None = None
-        courier, holder = None, process.holder()
+        courier, runner, holder = None, None, process.holder()
         leadership = Leadership(database, holder, role, self._clock)
         if sharing is not None:
             collector = sharing(
@@ -139,6 +140,7 @@ class Backend:
             )
         if collector is not None:
             courier = self.courier(database)
+            runner = self.runner(database, leadership.clock, holder)
         return Worker(
             database,
             self.settings,
@@ -147,6 +149,7 @@ class Backend:
             holder,
             collector,
             courier,
+            runner,
             leadership=leadership if collector else None,
         )
 
@@ -173,6 +176,30 @@ class Backend:
             process.holder(),
             further=further,
             tracer=self._tracer,
+        )
+
+    def runner(
+        self, database: Database, clock: Clock | None = None, holder: str = ""
+    ) -> ImportRunner:
+        """Runner of the importers, with the limits that their accounts have in collection.
+
+        Raises ConfigurationError for an invalid address.
+        """
+        every = {one.id: one for one in self.importers}
+        for one in self.importers:
+            self._clients.of(one.integration)
+
+        async def importers() -> Mapping[str, Importer]:
+            return every
+
+        return ImportRunner(
+            database,
+            self.settings,
+            importers,
+            self._clients.of,
+            clock or self._clock,
+            holder or process.holder(),
+            self._tracer,
         )
 
     def client(self, integration: Integration) -> HttpClient:

@@ -1,7 +1,7 @@
-"""Background work beside requests: retention and collection.
+"""Background work beside requests: retention, collection and imports.
 
 Of all processes on a database, the one that holds a lease does the housekeeping for all, and the
-one that holds another collects for all.
+one that holds another collects and imports for all.
 """
 
 import asyncio
@@ -16,6 +16,7 @@ from factbook.clock import SECOND, Clock, Throttle, iso
 from factbook.collection import Collector
 from factbook.datasources.registry import Registry
 from factbook.errors import OutdatedError, UnavailableError
+from factbook.importers.runner import ImportRunner
 from factbook.scheduling import housekeeping, lease, retention_clock
 from factbook.scheduling.leadership import Leadership
 from factbook.scheduling.retention_clock import RetentionClock
@@ -45,11 +46,12 @@ class Worker:
         holder: str,
         collector: Collector | None = None,
         courier: WebhookSender | None = None,
+        runner: ImportRunner | None = None,
         *,
         leadership: Leadership | None = None,
         throttle: Callable[[], Throttle] = Throttle,
     ) -> None:
-        """The collector works while this process has the `leadership`, always if that is None.
+        """Collector and runner work while this process has the `leadership`, always if it is None.
 
         `throttle` makes what paces each round of the housekeeping.
         """
@@ -60,6 +62,7 @@ class Worker:
         self._holder = holder
         self._collector = collector
         self._courier = courier
+        self._runner = runner
         self._leadership = leadership
         self._throttle = throttle
         self._retention: RetentionClock | None = None
@@ -90,6 +93,8 @@ class Worker:
             yield self._repeat("collecting", self.tick, 0)
             # A round that plans much takes longer than the lease lasts.
             yield self._repeat("leading", self._is_leading, _SOON)
+        if self._runner is not None:
+            yield self._repeat("importing", self.import_, _SOON)
         if self._courier is not None:
             yield self._repeat("webhooks", self._courier.tick, _SOON)
 
@@ -101,6 +106,8 @@ class Worker:
     async def _stop(self, tasks: list["asyncio.Task[None]"]) -> None:
         """End the loops and release unfinished work at once."""
         await shutdown.cancel(tasks)
+        if self._runner is not None:
+            await self._runner.let_go()
         if self._collector is not None:
             await self._collector.stop()
         if self._courier is not None:
@@ -138,6 +145,15 @@ class Worker:
             await self._collector.tick()
         else:
             await self._collector.stand_by()
+
+    async def import_(self) -> None:
+        """Begin the imports that are due if this process is the one that collects."""
+        if self._runner is None:
+            return
+        if await self._is_leading():
+            await self._runner.tick()
+        else:
+            await self._runner.let_go()
 
     async def _is_leading(self) -> bool:
         return self._leadership is None or await self._leadership.held()

@@ -115,6 +115,11 @@ LANDED = (
         "0.1.0",
         "f48525a5999778ae2ccceced42901ce3605370097e274b1dfdcf9329b6e46a16",
     ),
+    Landed(
+        "0020_import_runs.sql",
+        "0.1.0",
+        "512509699ab8cd9c6b8ce371f6b3346ad5440e48274b618ec6a0e3eb8191ed67",
+    ),
 )
 
 # Three of them had another form before, with which databases were made: their first texts.

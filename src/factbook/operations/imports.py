@@ -1,19 +1,20 @@
 """Imports on the database without a server: reading, planning, writing, and held removals."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 from factbook.audit import trail
 from factbook.audit.trail import COMMAND_LINE, About, AuditEntry, Caller
 from factbook.backend import Backend
 from factbook.catalog.push_rules import PushRules
-from factbook.catalog.store.stored_sets import PushResult
 from factbook.clock import Clock, now
 from factbook.errors import ConfigurationError, NotFoundError
-from factbook.importers import configuration, held, importing, part_store
+from factbook.importers import configuration, held, importing, part_store, run_store
 from factbook.importers.importer import Importer, Show
 from factbook.importers.importing import ImportReport
 from factbook.importers.part_store import ImportPartRecord
+from factbook.importers.runner import outcome_of, written
 from factbook.importers.snapshot import PREFIX, set_name
 from factbook.importers.writer import ImportTarget, actor
 from factbook.settings.option_tables import DEFAULT
@@ -100,8 +101,20 @@ async def _run(
         try:
             for one in importers:
                 client, at = backend.client(one.integration), clock()
-                target = _target(backend, database, _written, at)
-                found.append(await importing.run(one, client, target, at, plan=plan, show=show))
+                target = _target(backend, database, written, at)
+                report = await importing.run(one, client, target, at, plan=plan, show=show)
+                found.append(report)
+                if not plan:
+                    outcome, end = outcome_of(report, client, clock()), clock()
+                    await database.write(
+                        partial(
+                            run_store.add_ended,
+                            importer=one.id,
+                            started_at=at,
+                            outcome=outcome,
+                            now=end,
+                        )
+                    )
         finally:
             await backend.disconnect()
     return found
@@ -154,10 +167,3 @@ def _target(
     settings = backend.settings
     write = trail.writing(database, Caller(COMMAND_LINE, at), about)
     return ImportTarget(database, PushRules.of(settings), settings.revisions_kept, write)
-
-
-def _written(outcome: object) -> AuditEntry | None:
-    """The record of a part; None for a reading that changed nothing."""
-    if not (isinstance(outcome, PushResult) and outcome.plan.set):
-        return None
-    return AuditEntry("import.write", outcome.plan.set.name, outcome.plan.changes)

@@ -76,7 +76,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     collect: Annotated[
         bool,
         _about(
-            "Let one of the server processes collect facts. `factbook worker` collects in any case."
+            "Let one of the server processes collect facts and import. `factbook worker` does so "
+            "in any case."
         ),
     ] = True
 

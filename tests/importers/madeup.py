@@ -1,0 +1,120 @@
+"""A system that tests make up, its importer, and processes that run it by a clock of theirs."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from factbook.clock import HOUR
+from factbook.importers import run_store
+from factbook.importers.importer import Access, Importer, Show
+from factbook.importers.run_store import ImportRun
+from factbook.importers.runner import ImportRunner
+from factbook.importers.snapshot import Snapshot, SnapshotPart
+from factbook.outbound import HttpClient, Memory
+from factbook.settings import Settings
+from factbook.storage import Database
+from tests.collection.madeup import MadeUpClient
+from tests.importers.reading import IMPORTER, Imports, item, part
+from tests.service import NOON, Time
+
+ID = IMPORTER
+
+
+class MadeUpSystem:
+    """What an importer reads; `fault` is raised, or called before it answers."""
+
+    def __init__(self, *names: str) -> None:
+        self.names = list(names)
+        self.readings = 0
+        self.fault: Exception | Callable[[], Awaitable[object]] | None = None
+        self.parts: list[SnapshotPart] | None = None
+        self.remembered: list[bytes | None] = []
+
+    async def read(self, client: HttpClient, memory: Memory, now: int, show: Show) -> Snapshot:
+        """The parts, by default one with a component for each name."""
+        self.readings += 1
+        assert isinstance(client, MadeUpClient)
+        client.counted.calls += 1
+        self.remembered.append(await memory.get("etag"))
+        await memory.put("etag", str(self.readings).encode())
+        show("Reading")
+        names = list(self.names)
+        if isinstance(self.fault, Exception):
+            raise self.fault
+        if self.fault is not None:
+            await self.fault()
+        given = [part(*map(item, names))] if self.parts is None else self.parts
+        return Snapshot(tuple(given))
+
+    def importer(self, id_: str = ID, every: int | None = HOUR) -> Importer:
+        """Its importer."""
+        integration = Access().integration(id_, id_)
+        given: dict[str, Any] = {"id": id_, "kind": "madeup", "title": id_, "every": every}
+        return Importer(integration=integration, read=self.read, **given)
+
+
+class ImportingProcess:
+    """A process that runs importers, as it says itself the only one."""
+
+    def __init__(
+        self, database: Database, time: Time, *importers: Importer, name: str = "a"
+    ) -> None:
+        self.client = MadeUpClient()
+        every = {one.id: one for one in importers}
+
+        async def known() -> Mapping[str, Importer]:
+            return every
+
+        self.runner = ImportRunner(
+            database, Settings(), known, lambda integration: self.client, time, name
+        )
+
+    async def work(self) -> None:
+        """Do what is due."""
+        await self.runner.drain()
+
+
+class ImportWorld:
+    """A catalog, a made-up system, and a process that imports it."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        self.time = Time()
+        self.system = MadeUpSystem("a", "b")
+        self.imports = Imports(database)
+        self.process = self.another("a")
+
+    def another(self, name: str, every: int | None = HOUR) -> ImportingProcess:
+        """A process with this name."""
+        importer = self.system.importer(every=every)
+        return ImportingProcess(self.database, self.time, importer, name=name)
+
+    async def ask(self) -> ImportRun:
+        """Ask for a run."""
+        return await self.database.write(lambda tx: run_store.ask(tx, ID, self.time()))
+
+    async def runs(self) -> list[ImportRun]:
+        """The runs, newest first."""
+        return await run_store.recent(self.database, ID)
+
+    async def last(self) -> ImportRun:
+        """The last run."""
+        return (await self.runs())[0]
+
+    async def names(self) -> list[str]:
+        """The names in the catalog."""
+        return await self.imports.names()
+
+    def held(self) -> tuple[asyncio.Event, asyncio.Event]:
+        """Keep the next answers back: when it is read, and when it is to answer."""
+        read, answer = asyncio.Event(), asyncio.Event()
+
+        async def wait() -> None:
+            read.set()
+            await answer.wait()
+
+        self.system.fault = wait
+        return read, answer
+
+
+__all__ = ["ID", "NOON", "ImportWorld", "ImportingProcess", "MadeUpSystem"]
