@@ -14,6 +14,7 @@ from factbook.datasources.registry import Registry
 from factbook.datasources.repository_files import HostFiles
 from factbook.facts.datasource import DataSource
 from factbook.http.context import State
+from factbook.importers import configuration
 from factbook.integrations import SOURCES, configured
 from factbook.integrations.integration import Integration
 from factbook.settings import Settings
@@ -135,6 +136,7 @@ async def started(
         clock=time,
         sources=given,
         integrations=configured(settings.integrations),
+        importers=configuration.configured(settings.importers, settings.integrations),
         openid=openid,
     )
     async with application.running() as state:

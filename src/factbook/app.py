@@ -144,6 +144,7 @@ class Application(Backend):
             incomplete=IncompleteAnswers(metrics),
             refusals=Refusals(database, clock, metrics, self._tasks.spawn),
             registry=self.registry(database),
+            importers=self.importer_registry(database),
             connect=self._clients.of,
             post=self._post,
             tools=self._tracing.tools({tool.name: tool for tool in self._tools}),

@@ -1,6 +1,6 @@
 """Parts that servers, workers and commands share: the database, sources, collector and courier."""
 
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Self
@@ -17,6 +17,7 @@ from factbook.datasources.repository_files import HostFiles
 from factbook.facts.datasource import DataSource
 from factbook.importers import configuration
 from factbook.importers.importer import Importer
+from factbook.importers.registry import ImporterRegistry
 from factbook.importers.runner import ImportRunner
 from factbook.integrations import SOURCES, configured
 from factbook.integrations.integration import Integration
@@ -111,6 +112,10 @@ class Backend:
             database, self._sources, self.integrations, self._connections, files, self._clock, key
         )
 
+    def importer_registry(self, database: Database) -> ImporterRegistry:
+        """Registry of all importers."""
+        return ImporterRegistry(database, self.importers)
+
     def worker(
         self,
         database: Database,
@@ -185,17 +190,12 @@ class Backend:
 
         Raises ConfigurationError for an invalid address.
         """
-        every = {one.id: one for one in self.importers}
         for one in self.importers:
             self._clients.of(one.integration)
-
-        async def importers() -> Mapping[str, Importer]:
-            return every
-
         return ImportRunner(
             database,
             self.settings,
-            importers,
+            self.importer_registry(database).current,
             self._clients.of,
             clock or self._clock,
             holder or process.holder(),

@@ -6,6 +6,7 @@ from typing import Any, Final, NamedTuple
 import httpx2
 
 from tests.api.defining import CONNECTIONS, FACTS, SOURCES, item, of_entities, pushed
+from tests.importers.madeup import known_to
 from tests.importers.reading import Imports
 from tests.importers.reading import item as imported_item
 from tests.importers.reading import part as imported
@@ -15,6 +16,7 @@ TOKENS = "/api/access/v1/tokens"
 WEBHOOKS = "/api/events/webhooks"
 CATALOG = "/api/catalog"
 PARTS = "/api/importers/v1/parts"
+IMPORTERS = "/api/importers/v1/importers"
 
 
 class Done(NamedTuple):
@@ -116,6 +118,9 @@ async def _sources(service: Service) -> AsyncIterator[Done]:
 
 
 async def _imports(service: Service) -> AsyncIterator[Done]:
+    known_to(service)
+    asked = service.http.post(f"{IMPORTERS}/fake/run")
+    yield Done(f"POST {IMPORTERS}/{{importer}}/run", asked, "import.run")
     imports = Imports(service.state.database)
     for key, action in (("one", "discard"), ("two", "apply")):
         await imports.write(imported(imported_item(key), key=key))

@@ -6,8 +6,11 @@ from urllib.parse import quote
 
 import httpx2
 
+from factbook.importers import run_store
+from factbook.importers.run_store import RunOutcome
 from factbook.importers.snapshot import ReadingProblem
 from tests.api.defining import CONNECTIONS, FACTS, SOURCES, item, of_entities, pushed
+from tests.importers.madeup import known_to
 from tests.importers.reading import Imports
 from tests.importers.reading import item as imported_item
 from tests.importers.reading import part as imported
@@ -245,6 +248,19 @@ async def _imports(service: Service) -> AsyncIterator[Call]:
     for part in ("one", "two"):
         await imports.write(imported(imported_item(part), key=part, problems=[problem]))
         await imports.write(imported(key=part))
+    known_to(service)
+    yield "importersListAll", 200, await http.get(f"{IMPORTERS}/importers")
+    yield "importersRun", 202, await http.post(f"{IMPORTERS}/importers/fake/run")
+    yield "importersRun", 404, await http.post(f"{IMPORTERS}/importers/none/run")
+    outcome = RunOutcome("failed", "no such host", 1, 4_999)
+    now = service.time()
+    run = await service.state.database.write(lambda tx: run_store.ask(tx, "fake", now))
+    begun = await service.state.database.write(
+        lambda tx: run_store.begin(tx, "fake", run, "process", now)
+    )
+    assert begun is not None
+    await service.state.database.write(lambda tx: run_store.end(tx, begun, outcome, now))
+    yield "importersListAll", 200, await http.get(f"{IMPORTERS}/importers")
     yield "partsListParts", 200, await http.get(f"{IMPORTERS}/parts")
     one, two = (f"{IMPORTERS}/parts/fake/{part}" for part in ("one", "two"))
     yield "partsGetPart", 200, await http.get(one)

@@ -10,6 +10,7 @@ import httpx2
 
 from tests.api.audited import CATALOG, TOKENS, WEBHOOKS
 from tests.api.defining import CONNECTIONS, FACTS, SOURCES, define, item, of_entities, pushed
+from tests.importers.madeup import known_to
 from tests.importers.reading import Imports
 from tests.importers.reading import item as imported_item
 from tests.importers.reading import part as imported
@@ -68,6 +69,7 @@ async def store(service: Service, lenient: Service) -> None:
     await _accepted(lenient.push("loose", told(f"{CANARY} loose")))
     await _accepted(lenient.push("loose", told(f"{CANARY}-loose")))
     await _accepted(service.push("plain", component("plain"), component("gone"), component("lone")))
+    known_to(service)
     imports = Imports(service.state.database)
     for key in ("one", "two"):
         await imports.write(imported(imported_item(f"{CANARY}-{key}"), key=key))
@@ -161,7 +163,9 @@ def _of_sets() -> list[Attempt]:
 
 def _of_imports() -> list[Attempt]:
     one = f"POST {IMPORTERS}/parts/{{importer}}/{{part}}"
+    run = f"{IMPORTERS}/importers/{{importer}}/run"
     return [
+        Attempt(f"POST {run}", run.replace("{importer}", "fake"), status=202),
         Attempt(f"{one}/apply", f"{IMPORTERS}/parts/fake/one/apply"),
         Attempt(f"{one}/discard", f"{IMPORTERS}/parts/fake/two/discard"),
     ]

@@ -1,12 +1,13 @@
 """A system that tests make up, its importer, and processes that run it by a clock of theirs."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from factbook.clock import HOUR
 from factbook.importers import run_store
 from factbook.importers.importer import Access, Importer, Show
+from factbook.importers.registry import ImporterRegistry
 from factbook.importers.run_store import ImportRun
 from factbook.importers.runner import ImportRunner
 from factbook.importers.snapshot import Snapshot, SnapshotPart
@@ -15,7 +16,7 @@ from factbook.settings import Settings
 from factbook.storage import Database
 from tests.collection.madeup import MadeUpClient
 from tests.importers.reading import IMPORTER, Imports, item, part
-from tests.service import NOON, Time
+from tests.service import Service, Time
 
 ID = IMPORTER
 
@@ -60,11 +61,7 @@ class ImportingProcess:
         self, database: Database, time: Time, *importers: Importer, name: str = "a"
     ) -> None:
         self.client = MadeUpClient()
-        every = {one.id: one for one in importers}
-
-        async def known() -> Mapping[str, Importer]:
-            return every
-
+        known = ImporterRegistry(database, importers).current
         self.runner = ImportRunner(
             database, Settings(), known, lambda integration: self.client, time, name
         )
@@ -72,6 +69,12 @@ class ImportingProcess:
     async def work(self) -> None:
         """Do what is due."""
         await self.runner.drain()
+
+
+def known_to(service: Service, *importers: Importer) -> None:
+    """Let a service know importers, by default that of a made-up system."""
+    known = importers or (MadeUpSystem("a").importer(),)
+    service.state.importers = ImporterRegistry(service.state.database, known)
 
 
 class ImportWorld:
@@ -115,6 +118,3 @@ class ImportWorld:
 
         self.system.fault = wait
         return read, answer
-
-
-__all__ = ["ID", "NOON", "ImportWorld", "ImportingProcess", "MadeUpSystem"]

@@ -4,10 +4,12 @@ from urllib.parse import quote
 
 import pytest
 
+from tests.importers.madeup import ImportWorld, known_to
 from tests.importers.reading import PART, SET, Imports, item, part
 from tests.service import PUSH, Service, component
 
 PARTS = "/api/importers/v1/parts"
+IMPORTERS = "/api/importers/v1/importers"
 ENCODED = f"{PUSH}/sets/{quote(SET, safe='')}"
 
 
@@ -28,6 +30,29 @@ async def test_a_part_is_shown_and_what_it_holds_is_applied(
     applied = await service.http.post(f"{PARTS}/fake/{PART}/apply")
     assert (applied.status_code, applied.json()["state"]) == (200, "complete")
     assert await imports.names() == []
+
+
+async def test_an_importer_is_listed_and_runs_when_it_is_asked(service: Service) -> None:
+    world = ImportWorld(service.state.database)
+    known_to(service, world.system.importer(every=None))
+    [listed] = (await service.http.get(IMPORTERS)).json()["importers"]
+    assert (listed["state"], listed["lastRun"], listed["nextRunAt"]) == ("new", None, None)
+    for _ in range(2):
+        asked = await service.http.post(f"{IMPORTERS}/fake/run")
+        assert (asked.status_code, asked.json()["state"]) == (202, "waiting")
+    await world.process.work()
+    [listed] = (await service.http.get(IMPORTERS)).json()["importers"]
+    assert (listed["state"], listed["completeAt"]) == ("complete", listed["lastRun"]["startedAt"])
+    assert (listed["lastRun"]["reason"], listed["lastRun"]["calls"]) == ("asked", 1)
+    assert len(await world.runs()) == 1
+
+
+async def test_an_importer_is_asked_to_run_by_who_may_write_sets(service: Service) -> None:
+    known_to(service)
+    async with service.client(await service.token("catalog.entity.read")) as reader:
+        assert (await reader.get(IMPORTERS)).status_code == 200
+        assert (await reader.post(f"{IMPORTERS}/fake/run")).status_code == 403
+    assert (await service.http.post(f"{IMPORTERS}/none/run")).status_code == 404
 
 
 async def test_what_is_discarded_stays(service: Service, imports: Imports) -> None:

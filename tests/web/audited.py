@@ -11,6 +11,7 @@ from factbook.collection.run_start import work_of
 from factbook.scheduling import given_up
 from factbook.scheduling.given_up import GivenUpBatch
 from tests.api.defining import define, of_entities
+from tests.importers.madeup import known_to
 from tests.importers.reading import Imports
 from tests.importers.reading import item as imported_item
 from tests.importers.reading import part as imported
@@ -129,6 +130,8 @@ async def _catalog(service: Service, ada: Browser) -> AsyncIterator[Sent]:
 
 
 async def _imports(service: Service, ada: Browser) -> AsyncIterator[Sent]:
+    known_to(service)
+    yield Sent("/imports/{importer}/run", ada.send("/imports/fake/run"), ("import.run",))
     imports = Imports(service.state.database)
     for key, action in (("one", "discard"), ("two", "apply")):
         await imports.write(imported(imported_item(key), key=key))

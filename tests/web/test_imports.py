@@ -2,7 +2,9 @@
 
 import pytest
 
+from factbook.errors import ConfigurationError
 from factbook.importers.snapshot import ReadingProblem
+from tests.importers.madeup import ImportWorld, known_to
 from tests.importers.reading import PART, Imports, item, part
 from tests.service import Service
 from tests.web.visiting import signed_in, words
@@ -19,6 +21,40 @@ async def test_without_imports_the_page_says_how_to_begin(service: Service) -> N
     visitor = await signed_in(service)
     assert "factbook import github --org acme --plan" in await visitor.text("/imports")
     assert 'href="/imports"' in await visitor.text("/")
+
+
+async def test_an_importer_is_shown_with_its_runs_and_runs_when_it_is_asked(
+    service: Service,
+) -> None:
+    world = ImportWorld(service.state.database)
+    known_to(service, world.system.importer())
+    visitor = await signed_in(service)
+    page = words(await visitor.text("/imports"))
+    assert "fake fake new never never now 0 0" in page
+    world.time.now = service.time.now
+    world.system.fault = ConfigurationError("the <i>account</i> is closed")
+    await world.process.work()
+    page = await visitor.text("/imports")
+    assert "the &lt;i&gt;account&lt;/i&gt; is closed" in page
+    assert "failed" in words(page)
+    asked = await visitor.send("/imports/fake/run")
+    assert (asked.status_code, (await world.last()).reason) == (303, "asked")
+    assert "waiting" in words(await visitor.text("/imports"))
+    assert (await visitor.send("/imports/none/run")).status_code == 404
+
+
+async def test_who_only_looks_cannot_ask_for_a_run(service: Service) -> None:
+    known_to(service)
+    visitor = await signed_in(service, role="viewer")
+    assert "Run now" not in await visitor.text("/imports")
+    assert (await visitor.send("/imports/fake/run")).status_code == 403
+
+
+async def test_an_empty_catalog_offers_an_import(service: Service) -> None:
+    visitor = await signed_in(service)
+    page = await visitor.text("/catalog")
+    assert "factbook import github --org acme --plan" in page
+    assert 'href="/imports">Import' in page
 
 
 async def test_a_part_is_shown_with_its_problems_and_its_entities(

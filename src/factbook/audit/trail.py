@@ -20,6 +20,7 @@ ACTIONS: Final[Mapping[str, str]] = {
     "set.push": "Push a set",
     "set.restore": "Restore a revision of a set",
     "set.delete": "Delete a set",
+    "import.run": "Ask for an import",
     "import.write": "Write what was imported",
     "import.apply": "Apply removals that an importer holds",
     "import.discard": "Discard removals that an importer holds",

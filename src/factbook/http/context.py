@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from factbook.http.audit import Refusals
     from factbook.http.pipeline import IncompleteAnswers
     from factbook.http.trusted_hosts import Hosts
+    from factbook.importers.registry import ImporterRegistry
     from factbook.tools import Tool
     from factbook.webhooks import Post
 
@@ -81,7 +82,14 @@ class WebhookContext(HandlerContext):
 
 
 @dataclass(kw_only=True)
-class State(ToolContext, WebhookContext):
+class ImporterContext(HandlerContext):
+    """The common parts, with the importers."""
+
+    importers: "ImporterRegistry"
+
+
+@dataclass(kw_only=True)
+class State(ToolContext, WebhookContext, ImporterContext):
     """All parts, with those of the steps around every handler."""
 
     hosts: "Hosts"

@@ -64,6 +64,12 @@ async def latest(database: Database) -> dict[str, ImportRun]:
     return {run.importer: run for run in map(ImportRun._make, rows)}
 
 
+async def latest_ended(database: Database) -> dict[str, ImportRun]:
+    """The last run of each importer that has ended, by its id."""
+    rows = await database.all(_LATEST_ENDED)
+    return {run.importer: run for run in map(ImportRun._make, rows)}
+
+
 async def recent(database: Database, importer: str, limit: int = KEPT) -> list[ImportRun]:
     """The last runs of an importer, newest first."""
     return [ImportRun._make(row) for row in await database.all(_RECENT, (importer, limit))]
@@ -166,6 +172,8 @@ SELECT id, importer, reason, asked_at, started_at, ended_at, state, holder, atte
     calls, calls_left, resumes_at, error
 FROM import_runs WHERE id IN (SELECT MAX(id) FROM import_runs GROUP BY importer)
 """
+
+_LATEST_ENDED: Final = _LATEST.replace("GROUP BY", "WHERE ended_at IS NOT NULL GROUP BY")
 
 _RECENT: Final = """
 SELECT id, importer, reason, asked_at, started_at, ended_at, state, holder, attempts, failures,

@@ -7,6 +7,57 @@ from msgspec import Meta
 from factbook.schemas.common import Count, Time, WireAnswer, known
 
 
+class ImportRunSummary(WireAnswer):
+    """A run of an importer that has ended."""
+
+    id: int
+    reason: Annotated[
+        str,
+        known("cadence", "asked", "command"),
+        Meta(description="`command`: from the command line of the service."),
+    ]
+    state: Annotated[
+        str,
+        known("complete", "partial", "held", "failed"),
+        Meta(description="`failed`: nothing could be read; everything stays as it was."),
+    ]
+    started_at: Time
+    ended_at: Time
+    calls: Count
+    calls_left: Annotated[
+        int | None, Meta(description="Calls that the tightest limit of the account still allowed.")
+    ]
+    error: Annotated[str | None, Meta(description="Why not everything was read.")]
+
+
+class ShownImporter(WireAnswer):
+    """An importer, its last run and its next one."""
+
+    id: Annotated[str, Meta(description="Names its sets: `import/<id>/<part>`.")]
+    kind: str
+    title: str
+    state: Annotated[
+        str,
+        known("new", "waiting", "running", "complete", "partial", "held", "failed"),
+        Meta(description="`waiting` and `running` are of a run that has not ended."),
+    ]
+    complete_at: Annotated[
+        Time | None, Meta(description="Of the last complete reading of every part.")
+    ]
+    next_run_at: Annotated[
+        Time | None, Meta(description="Null if it only runs when it is asked, or runs now.")
+    ]
+    problem_count: Count
+    held_count: Annotated[Count, Meta(description="Removals that wait for a decision.")]
+    last_run: Annotated[ImportRunSummary | None, Meta(description="Null before the first.")]
+
+
+class ShownImporters(WireAnswer):
+    """Every importer, by id."""
+
+    importers: list[ShownImporter]
+
+
 class ImportProblem(WireAnswer):
     """Something that was not imported, with its place."""
 

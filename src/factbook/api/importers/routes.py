@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from factbook.api.endpoint import Route
-from factbook.api.importers import parts
+from factbook.api.importers import importers, parts
 from factbook.auth.permissions import CATALOG_READ, SET_WRITE
 from factbook.errors import PreconditionFailedError
 
@@ -15,6 +15,16 @@ _WHICH = (parts.IMPORTER, parts.PART)
 _SEEN = (*_WHICH, parts.IF_MATCH)
 
 IMPORTER_ROUTES: Sequence[Route] = (
+    Route("GET", "/importers", importers.list_all, _READ),
+    Route(
+        "POST",
+        "/importers/{importer}/run",
+        importers.run,
+        _DECIDE,
+        (parts.IMPORTER,),
+        status=202,
+        reading=_READ,
+    ),
     Route("GET", "/parts", parts.list_parts, _READ),
     Route("GET", _ONE, parts.get_part, _READ, _WHICH, headers=(parts.ETAG,)),
     Route(

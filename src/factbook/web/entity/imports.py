@@ -1,13 +1,14 @@
 """Imports: the parts that importers read, their problems, and decisions on held removals."""
 
 from collections.abc import Sequence
+from functools import partial
 
 from factbook.auth.permissions import CATALOG_READ, SET_WRITE
 from factbook.catalog.store.apply import Actor
 from factbook.errors import ConflictError, FactbookError, NotFoundError
 from factbook.http import audit
 from factbook.http.requests import Reply
-from factbook.importers import held, part_store
+from factbook.importers import held, part_store, run_store, status
 from factbook.importers.part_store import ImportPartRecord
 from factbook.importers.snapshot import set_name
 from factbook.importers.writer import ImportTarget
@@ -20,9 +21,23 @@ _READ_AGAIN = "The part was read again since this page was shown. Look at it onc
 
 
 async def listed(visit: PageContext) -> Reply:
-    """Page of every part that was imported."""
-    found = await part_store.part_records(visit.state.database)
-    return visit.page("imports.html", parts_read=found)
+    """Page of every importer, and of every part that was imported."""
+    state = visit.state
+    importers = await state.importers.current()
+    return visit.page(
+        "imports.html",
+        importers=await status.statuses(state.database, importers.values(), visit.now),
+        parts_read=await part_store.part_records(state.database),
+        can_run=visit.may(SET_WRITE),
+    )
+
+
+async def run(visit: PageContext) -> Reply:
+    """Ask for a run of an importer."""
+    importer = await visit.state.importers.one(visit.request.parameter("importer"))
+    write = visit.writing(audit.of_import("import.run", importer.id))
+    await write(partial(run_store.ask, importer=importer.id, now=visit.now))
+    return visit.redirect("/imports", f"{importer.title} is imported now.")
 
 
 async def part(visit: PageContext, status: int = 200, problem: str | None = None) -> Reply:
@@ -92,6 +107,7 @@ def _path(found: ImportPartRecord) -> str:
 
 IMPORTS: Sequence[PageRoute] = (
     PageRoute("GET", "/imports", listed, (CATALOG_READ,)),
+    PageRoute("POST", "/imports/{importer}/run", run, (SET_WRITE,)),
     PageRoute("GET", "/imports/{importer}/{part}", part, (CATALOG_READ,)),
     PageRoute("POST", "/imports/{importer}/{part}/apply", apply, (SET_WRITE,)),
     PageRoute("POST", "/imports/{importer}/{part}/discard", discard, (SET_WRITE,)),
