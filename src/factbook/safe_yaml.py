@@ -6,6 +6,7 @@ Source: YAML 1.2.2, chapter 10.3. By itself the library reads YAML 1.1, where `o
 is 493, `12:30:45` is 45045 and U+2028 ends a line.
 """
 
+import codecs
 import re
 from collections.abc import Iterator
 from math import isfinite
@@ -43,6 +44,7 @@ IMPLICIT: Final = (
 _BREAKS: Final = {"\x85": "\ufdd0", "\u2028": "\ufdd1", "\u2029": "\ufdd2"}
 _HIDING: Final = str.maketrans(_BREAKS)
 _SHOWING: Final = str.maketrans({other: char for char, other in _BREAKS.items()})
+_UTF_16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 class Loader(yaml.CSafeLoader):
@@ -54,7 +56,7 @@ class Loader(yaml.CSafeLoader):
 
     def __init__(self, stream: str | bytes) -> None:
         self._hidden = has_breaks(stream)
-        super().__init__(_hiding(stream) if self._hidden else stream)
+        super().__init__(_ended(_hiding(stream) if self._hidden else stream))
 
     def construct_scalar(self, node: yaml.ScalarNode | yaml.MappingNode) -> Any:
         """The text of a scalar."""
@@ -202,6 +204,18 @@ def _hiding(stream: str | bytes) -> str | bytes:
     if any(other in text for other in _BREAKS.values()):
         raise yaml.reader.ReaderError("", 0, 0xFDD0, "unicode", "no character of a text")
     return text.translate(_HIDING)
+
+
+def _ended(stream: str | bytes) -> str | bytes:
+    """The stream with an end to its last line, which a block of text there has to Backstage, too.
+
+    Source: YAML 1.2.2, chapter 5.4, leaves that to the reader. UTF-16 stays unchanged.
+    """
+    if isinstance(stream, str):
+        return f"{stream}\n" if stream.rpartition("\n")[2].strip() else stream
+    if stream.startswith(_UTF_16) or not stream.rpartition(b"\n")[2].strip():
+        return stream
+    return stream + b"\n"
 
 
 def _wrong(node: yaml.Node, problem: str) -> yaml.constructor.ConstructorError:

@@ -251,7 +251,7 @@ async def test_placeholders_are_replaced_by_files_relative_to_their_own() -> Non
     text = component(
         "a",
         "spec:\n  definition: {$text: ./api.txt}\n  j: [{$json: x/j.json}]\n  y: {$yaml: y.yaml}\n"
-        "  other: {$unknown: z}\n  two: {$text: a, b: c}\n  open: {$openapi: api.txt}\n",
+        "  other: {$unknown: z}\n  two: {$text: a, b: {$text: c}}\n  open: {$openapi: api.txt}\n",
     )
     texts = {"api.txt": "{$text: no}", "x/j.json": '{"a": [1]}', "y.yaml": "b: {$text: no}"}
     reading = await read(text, files(texts))
@@ -260,7 +260,7 @@ async def test_placeholders_are_replaced_by_files_relative_to_their_own() -> Non
         "j": [{"a": [1]}],
         "y": {"b": {"$text": "no"}},
         "other": {"$unknown": "z"},
-        "two": {"$text": "a", "b": "c"},
+        "two": {"$text": "a", "b": {"$text": "c"}},
         "open": "{$text: no}",
     }
     assert reading.whole

@@ -1,10 +1,11 @@
 """Placeholders: `{$text: FILE}`, `{$json: FILE}` and `{$yaml: FILE}` in an entity.
 
-A mapping with one key is a placeholder if that is one of the known names; anything else stays as it
-is. What a file brings is not looked through again.
+A mapping with one key is a placeholder if that is one of the known names; another one with a key
+that begins with a dollar stays as it is, as it does in Backstage, and so does anything else. What a
+file brings is not looked through again.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -25,10 +26,8 @@ def targets(value: Any) -> Iterator[str]:
         found = _placeholder(item)
         if found is not None:
             yield found[1]
-        elif isinstance(item, dict):
-            layer += item.values()
-        elif isinstance(item, list):
-            layer += item
+        else:
+            layer += _inside(item)
 
 
 def replaced(value: Any, content: Callable[[str], bytes]) -> Any:
@@ -41,11 +40,22 @@ def replaced(value: Any, content: Callable[[str], bytes]) -> Any:
         except (ValueError, RecursionError, yaml.YAMLError) as error:
             text = " ".join(str(error).split())
             raise PlaceholderError(f"{target} cannot be read as {name[1:]}: {text}") from None
-    if isinstance(value, dict):
+    if isinstance(value, dict) and not _has_dollar(value):
         return {key: replaced(inner, content) for key, inner in value.items()}
     if isinstance(value, list):
         return [replaced(inner, content) for inner in value]
     return value
+
+
+def _inside(value: Any) -> Iterable[Any]:
+    """The values in which there may be placeholders."""
+    if isinstance(value, dict):
+        return () if _has_dollar(value) else value.values()
+    return value if isinstance(value, list) else ()
+
+
+def _has_dollar(value: dict[str, Any]) -> bool:
+    return any(key.startswith("$") for key in value)
 
 
 def _placeholder(value: Any) -> tuple[str, str] | None:
