@@ -21,6 +21,7 @@ WRITES = {
     ("collect",): ([], "data-source.run"),
     ("import", "github"): ([], "import.write"),
     ("import", "run"): ([], "import.write"),
+    ("import", "catalog"): (["--address", "http://a.test"], "import.write"),
     ("import", "apply"): (["github/acme.repositories"], "import.apply"),
     ("import", "discard"): (["github/acme.repositories"], "import.discard"),
     ("confirm-clock",): ([datetime.now(UTC).strftime("%Y-%m-%d")], "clock.confirm"),

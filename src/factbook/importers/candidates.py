@@ -38,6 +38,7 @@ class ImportMarks:
 
     def __init__(self, rules: PushRules) -> None:
         domain = rules.annotator.domain
+        self._domain = domain
         self._origin, self._external_id = f"{domain}/{_ORIGIN}", f"{domain}/{_EXTERNAL_ID}"
 
     def marked(self, item: ImportedItem) -> Mapping[str, Any]:
@@ -49,6 +50,7 @@ class ImportMarks:
         if own is not None and not isinstance(own, dict):
             return item.entity
         given = {k: v for k, v in (own or {}).items() if k not in (self._origin, self._external_id)}
+        given |= {f"{self._domain}/{name}": value for name, value in item.marks.items()}
         given[self._origin] = item.origin
         if item.external_id:
             given[self._external_id] = item.external_id

@@ -15,5 +15,6 @@ class KindSummary(NamedTuple):
 
 
 KINDS: Final = (
+    KindSummary("catalog", "Catalog", "Entities of a Backstage, Roadie or other Factbook."),
     KindSummary("github", "GitHub", "Repositories, teams and members of organizations."),
 )

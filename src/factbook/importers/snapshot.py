@@ -40,7 +40,8 @@ class ImportedItem:
     `origin` is what it was read from and is failing or gone as a whole, such as a repository.
     `external_id` stays the same when the thing gets another name. An item that is `tentative` was
     made without all that it depends on: it is added, but never changes what is there. `lines` gives
-    the line of a field in `file` by its path: `metadata.name`.
+    the line of a field in `file` by its path: `metadata.name`. `marks` are annotations of the
+    product's own domain, by their names without it.
     """
 
     entity: Mapping[str, Any]
@@ -50,6 +51,7 @@ class ImportedItem:
     line: int = 0
     lines: Mapping[str, int] = field(default_factory=dict, repr=False)
     tentative: bool = False
+    marks: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def problem(self, message: str, path: str = "") -> ReadingProblem:
         """A problem of this item, or of the field with this path."""

@@ -4,11 +4,12 @@ import typer
 
 from factbook.cli.failures import EXIT_CODES
 from factbook.cli.imports import parts
+from factbook.cli.imports.catalog import catalog
 from factbook.cli.imports.configured import run
 from factbook.cli.imports.github import github
 
 # A command for each kind of importer, and one for those of the settings.
-COMMANDS = (run, github, parts.list_, parts.show, parts.apply, parts.discard)
+COMMANDS = (run, github, catalog, parts.list_, parts.show, parts.apply, parts.discard)
 
 app = typer.Typer(
     no_args_is_help=True,
