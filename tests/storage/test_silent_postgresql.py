@@ -117,4 +117,4 @@ async def test_a_write_that_finds_all_connections_cut_does_not_outlast_the_datab
         await database.close()
         with pytest.raises(UnavailableError) as raised:
             await writing
-    assert "closed" in raised.value.cause
+    assert "PoolClosed" in raised.value.cause
