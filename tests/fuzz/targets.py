@@ -2,7 +2,17 @@
 
 from typing import Final
 
-from tests.fuzz import connections, documents, headers, pictures, requests, services, texts, vendors
+from tests.fuzz import (
+    connections,
+    documents,
+    headers,
+    importers,
+    pictures,
+    requests,
+    services,
+    texts,
+    vendors,
+)
 from tests.fuzz.target import Target, named
 
 TARGETS: Final[dict[str, Target]] = named(
@@ -15,5 +25,6 @@ TARGETS: Final[dict[str, Target]] = named(
         *vendors.TARGETS,
         *requests.TARGETS,
         *connections.TARGETS,
+        *importers.TARGETS,
     ]
 )

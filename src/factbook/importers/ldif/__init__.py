@@ -1,0 +1,1 @@
+"""Importer of LDIF files: the people and groups of a directory."""

@@ -1,0 +1,89 @@
+"""Reading of an LDIF file: the people and groups of a directory."""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Final
+
+from factbook.importers.ldif import people, records
+from factbook.importers.ldif.options import LdifImportOptions
+from factbook.importers.ldif.people import Directory, Entity
+from factbook.importers.ldif.records import LdifContent, LdifProblem, LdifRecord
+from factbook.importers.snapshot import ImportedItem, ReadingProblem, Snapshot, SnapshotPart
+
+PEOPLE: Final = "people"
+GROUPS: Final = "groups"
+_NO_FILE: Final = "cannot be read: it is not there, or not for the user who imports"
+
+Show = Callable[[str], None]
+
+
+async def read(options: LdifImportOptions, show: Show) -> Snapshot:
+    """A snapshot of the file: parts for its people and its groups."""
+    show("Reading the file")
+    return await asyncio.to_thread(_read, options)
+
+
+def _read(options: LdifImportOptions) -> Snapshot:
+    path = Path(options.path)
+    try:
+        with path.open("rb") as file:
+            # One more is enough to tell that it is too large.
+            data = file.read(records.LARGEST + 1)
+    except (OSError, ValueError):
+        content = LdifContent(complete=False, problems=[LdifProblem(0, _NO_FILE)])
+    else:
+        content = records.parsed(data, people.WANTED)
+    return snapshot(content, options)
+
+
+def snapshot(content: LdifContent, options: LdifImportOptions) -> Snapshot:
+    """The snapshot of what a file holds.
+
+    Where a group may be missing, nobody's groups are certain.
+    """
+    directory = Directory.of(content.records, options.namespace)
+    certain = content.complete and all(map(people.is_person, content.broken))
+    making = _Making(content, Path(options.path).name, certain)
+    parts = []
+    if options.people:
+        parts.append(making.part(PEOPLE, directory.people.values(), directory.user))
+    if options.groups:
+        parts.append(making.part(GROUPS, directory.groups.values(), directory.group))
+    return Snapshot(tuple(parts))
+
+
+class _Making:
+    """Maker of the parts of one file."""
+
+    def __init__(self, content: LdifContent, file: str, certain: bool) -> None:
+        self._content = content
+        self._file = file
+        self._certain = certain
+        self._unread = frozenset(map(_origin, (record.key for record in content.broken)))
+
+    def part(
+        self, key: str, found: Iterable[LdifRecord], made: Callable[[LdifRecord], Entity]
+    ) -> SnapshotPart:
+        """The part of these records; every part has all problems of the file."""
+        items = tuple(self._item(record, made(record)) for record in found)
+        problems = tuple(map(self._problem, self._content.problems))
+        return SnapshotPart(key, self._content.complete, items, problems, unread=self._unread)
+
+    def _item(self, record: LdifRecord, entity: Entity) -> ImportedItem:
+        id_ = people.unique_id(record)
+        return ImportedItem(
+            entity,
+            _origin(record.key),
+            f"ldap/{id_}" if id_ else "",
+            self._file,
+            record.line,
+            tentative=not self._certain,
+        )
+
+    def _problem(self, one: LdifProblem) -> ReadingProblem:
+        return ReadingProblem(_origin(one.key), one.message, self._file, one.line)
+
+
+def _origin(key: str) -> str:
+    return f"ldap {key}" if key else "ldap"
