@@ -52,13 +52,17 @@ REFUSED_ALWAYS: Final = frozenset(
         "PUT /api/catalog/factbook-entities/sets/{set_id:path}",
         "POST /api/catalog/factbook-entities/sets/{set_id:path}",
         "DELETE /api/catalog/factbook-entities/sets/{set_id:path}",
+        "POST /scim/v2/{rest:path}",
+        "PUT /scim/v2/{rest:path}",
+        "PATCH /scim/v2/{rest:path}",
+        "DELETE /scim/v2/{rest:path}",
     }
 )
 
 
 async def every_write(service: Service) -> AsyncIterator[Done]:
     """Each is to be made before the next is asked for."""
-    for part in (_sets, _entities, _access, _sources, _imports):
+    for part in (_sets, _entities, _access, _sources, _imports, _provisioning):
         async for done in part(service):
             yield done
 
@@ -127,3 +131,16 @@ async def _imports(service: Service) -> AsyncIterator[Done]:
         await imports.write(imported(key=key))
         decided = service.http.post(f"{PARTS}/fake/{key}/{action}")
         yield Done(f"POST {PARTS}/{{importer}}/{{part}}/{action}", decided, f"import.{action}")
+
+
+async def _provisioning(service: Service) -> AsyncIterator[Done]:
+    http = service.http
+    for type_, name in (("Users", "userName"), ("Groups", "displayName")):
+        place, body = f"/scim/v2/{type_}", {name: "kim"}
+        yield Done(f"POST {place}", http.post(place, json=body), "scim.create")
+        [made] = (await http.get(place)).json()["Resources"]
+        one, route = f"{place}/{made['id']}", f"{place}/{{id}}"
+        yield Done(f"PUT {route}", http.put(one, json=body), "scim.replace")
+        changes = {"Operations": [{"op": "replace", "path": name, "value": "lee"}]}
+        yield Done(f"PATCH {route}", http.patch(one, json=changes), "scim.patch")
+        yield Done(f"DELETE {route}", http.delete(one), "scim.delete")

@@ -11,6 +11,7 @@ from factbook.auth.permissions import (
     EVENTS_READ,
     FACT_WRITE,
     NAMES,
+    SCIM_WRITE,
     SET_WRITE,
     SOURCE_READ,
     SOURCE_RUN,
@@ -52,8 +53,8 @@ def name_of(route: Route) -> str:
 
 def expected(route: Route) -> set[str]:
     """The permissions that the decisions ask for, told from method and path alone."""
-    if route.path in FEEDS:
-        return FEEDS[route.path]
+    if route.path in FEEDS or route.path.startswith("/scim/"):
+        return FEEDS.get(route.path, {SCIM_WRITE})
     if route.path.startswith(("/api/access/", "/api/events/webhooks")):
         return {MANAGE} | ({EVENTS_READ} if "webhooks" in route.path else set())
     if route.path.startswith("/api/mcp/"):
@@ -80,7 +81,17 @@ def expected_of_sources_and_facts(route: Route) -> set[str]:
 def address(route: Route) -> str:
     """The path with something in place of its parameters."""
     found = route.path
-    for part in ("set_id:path", "ref:path", "set_id", "uid", "id", "kind", "namespace", "name"):
+    for part in (
+        "set_id:path",
+        "ref:path",
+        "rest:path",
+        "set_id",
+        "uid",
+        "id",
+        "kind",
+        "namespace",
+        "name",
+    ):
         found = found.replace(f"{{{part}}}", UID)
     return found.replace("{number}", "1")
 

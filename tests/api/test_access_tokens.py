@@ -129,13 +129,14 @@ async def test_a_token_is_never_given_more_than_its_maker_has(service: Service) 
 
 @ON_SQLITE
 @pytest.mark.spec("permissions.the-nine-names")
-async def test_exactly_the_nine_permissions_can_be_given(service: Service) -> None:
+async def test_exactly_the_permissions_that_there_are_can_be_given(service: Service) -> None:
     assert (await make(service, name="all", permissions=sorted(NAMES)))["permissions"] == [
         "access.token.manage",
         "audit.read",
         "catalog.entity-set.write",
         "catalog.entity.read",
         "events.read",
+        "scim.write",
         "tech-insights.data-source.read",
         "tech-insights.data-source.write",
         "tech-insights.fact.write",

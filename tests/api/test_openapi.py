@@ -83,7 +83,9 @@ def test_what_is_not_described_is_no_rest_interface_or_another_way_to_write_one(
         for route in ROUTES
         if not route.described and route.handler not in described
     }
-    assert {(method, path) for method, path in others if "/sets/" not in path} == {
+    # Identity providers read what SCIM is from its own descriptions.
+    left = {each for each in others if "/sets/" not in each[1] and not each[1].startswith("/scim/")}
+    assert left == {
         ("POST", "/api/mcp/v1/tech-insights-facts"),
         ("GET", "/healthz"),
         ("GET", "/readyz"),

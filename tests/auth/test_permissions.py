@@ -1,4 +1,4 @@
-"""The nine permissions."""
+"""The nine permissions of the decisions, and that of identity providers."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from factbook.errors import InputError
 
 
 @pytest.mark.spec("permissions.the-nine-names")
-def test_there_are_exactly_the_nine() -> None:
+def test_there_are_exactly_the_nine_and_that_of_identity_providers() -> None:
     assert [permission.name for permission in PERMISSIONS] == [
         "catalog.entity.read",
         "catalog.entity-set.write",
@@ -18,6 +18,7 @@ def test_there_are_exactly_the_nine() -> None:
         "access.token.manage",
         "events.read",
         "audit.read",
+        "scim.write",
     ]
 
 

@@ -8,6 +8,7 @@ from tests.fuzz import (
     headers,
     importers,
     pictures,
+    provisioning,
     requests,
     services,
     texts,
@@ -26,5 +27,6 @@ TARGETS: Final[dict[str, Target]] = named(
         *requests.TARGETS,
         *connections.TARGETS,
         *importers.TARGETS,
+        *provisioning.TARGETS,
     ]
 )

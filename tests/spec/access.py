@@ -86,7 +86,8 @@ REQUIREMENTS: dict[str, Requirement] = {
     ),
     # Permissions
     "permissions.the-nine-names": Requirement(
-        "decisions §6.2", "Exactly the nine listed permissions exist; any other name is refused."
+        "decisions §6.2",
+        "The nine listed permissions exist, and `scim.write`; any other name is refused.",
     ),
     "permissions.titles-of-the-seed": Requirement(
         "decisions §6.2; seed §5",

@@ -120,6 +120,11 @@ LANDED = (
         "0.1.0",
         "512509699ab8cd9c6b8ce371f6b3346ad5440e48274b618ec6a0e3eb8191ed67",
     ),
+    Landed(
+        "0021_scim.sql",
+        "0.1.0",
+        "fcd5a3b2429dd85758c9757c73e675d788abd236a5f9b99de1628158e56bd12f",
+    ),
 )
 
 # Three of them had another form before, with which databases were made: their first texts.

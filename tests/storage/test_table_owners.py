@@ -22,6 +22,7 @@ OWNERS: Final = {
         "batches given_up_batches housekeeping leases queues retention_clock run_gaps runs "
         "source_health"
     ),
+    "scim": "scim_members scim_resources",
     "storage": "counters",
     "webhooks": "webhook_endpoints webhook_retries webhooks",
 }

@@ -23,6 +23,7 @@ from factbook.api.openapi.parameters import (
     SET,
 )
 from factbook.api.push import sets
+from factbook.api.scim.routes import SCIM_ROUTES
 from factbook.api.tech_insights.routes import TECH_INSIGHTS_ROUTES
 from factbook.auth.permissions import AUDIT_READ, CATALOG_READ, SET_WRITE, SOURCE_READ, TOKEN_MANAGE
 from factbook.errors import ConflictError, PreconditionFailedError
@@ -102,6 +103,7 @@ ROUTES: Sequence[Route] = (
     ),
     *(route._replace(path=f"{EVENTS}{route.path}") for route in EVENT_ROUTES),
     *(route._replace(path=f"{IMPORTERS}{route.path}") for route in IMPORTER_ROUTES),
+    *SCIM_ROUTES,
     Route("GET", "/healthz", operations.healthz, None, None, described=False, probe=True),
     Route("GET", "/readyz", operations.readyz, None, None, described=False, probe=True),
     Route("GET", "/metrics", operations.metrics, None, None, described=False, probe=True),

@@ -23,6 +23,7 @@ FACT_WRITE: Final = "tech-insights.fact.write"
 TOKEN_MANAGE: Final = "access.token.manage"  # noqa: S105 - the name of a permission
 EVENTS_READ: Final = "events.read"
 AUDIT_READ: Final = "audit.read"
+SCIM_WRITE: Final = "scim.write"
 
 PERMISSIONS = (
     Permission(CATALOG_READ, "Catalog entity read (*)", "Read every entity of the catalog."),
@@ -46,6 +47,11 @@ PERMISSIONS = (
         "Read the feed of events, with the references and values of facts in it.",
     ),
     Permission(AUDIT_READ, "Audit read", "Read who did what."),
+    Permission(
+        SCIM_WRITE,
+        "SCIM write",
+        "Push people and groups as an identity provider, and take away the access of people.",
+    ),
 )
 NAMES = frozenset(permission.name for permission in PERMISSIONS)
 TITLES = {permission.name: permission.title for permission in PERMISSIONS}

@@ -20,9 +20,7 @@ log = structlog.get_logger("factbook.api")
 
 def rest(error: FactbookError, request: Request) -> Reply:
     """Error as the catalog API has it: `{"error", "request", "response"}`; no header values."""
-    _log_cause(error, request)
-    # A client may have put a token where none belongs: in the query, say.
-    message, url = without_secrets(error.message), without_secrets(request.url)
+    message, url = told(error, request), without_secrets(request.url)
     body = ErrorAnswer(
         error=ErrorDetails(error.name, message, **error.details),
         request=ErrorRequest(request.method, url),
@@ -47,6 +45,13 @@ def protocol(error: FactbookError, request: Request) -> Reply:
         code = -32603 if error.status >= 500 else -32600
         body = {"jsonrpc": "2.0", "id": None, "error": {"code": code, "message": error.message}}
     return Reply(reply(body).body, error.status, error.headers())
+
+
+def told(error: FactbookError, request: Request) -> str:
+    """The message as a client gets it; its cause is logged."""
+    _log_cause(error, request)
+    # A client may have put a token where none belongs: in the query, say.
+    return without_secrets(error.message)
 
 
 def _log_cause(error: FactbookError, request: Request) -> None:

@@ -85,6 +85,11 @@ def save(
     row = transaction.one(f"{_READ} WHERE importer = ? AND part = ?", which)
     if (None if row is None else _record(row)) != before:
         raise PreconditionFailedError(_MEANWHILE.format(*which))
+    replace(transaction, record)
+
+
+def replace(transaction: Transaction, record: ImportPartRecord) -> None:
+    """Store a part, whatever was known of it."""
     lists = (record.held, record.spared, record.rights, record.seen_rights)
     held, spared, rights, seen = (_json(sorted(one)) for one in lists)
     problems = _json(record.problems[:_MOST_PROBLEMS])

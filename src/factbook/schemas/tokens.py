@@ -12,6 +12,7 @@ PERMISSIONS = (
     "catalog.entity-set.write",
     "catalog.entity.read",
     "events.read",
+    "scim.write",
     "tech-insights.data-source.read",
     "tech-insights.data-source.write",
     "tech-insights.fact.write",

@@ -17,7 +17,7 @@ class Identity(NamedTuple):
     Only `issuer` and `subject` together identify somebody for good: a name and an email address may
     be another person's tomorrow. `name` is a proposal for the name of a new person, which
     `users.reference` may still refuse. `email` is None when there is none, or when the provider
-    says that it was not verified.
+    says that it was not verified. `login` is what the provider calls the account, in full.
     """
 
     issuer: str
@@ -26,6 +26,7 @@ class Identity(NamedTuple):
     display_name: str
     email: str | None
     groups: tuple[str, ...]
+    login: str | None = None
 
 
 def identity_of(claims: Mapping[str, Any], options: ProviderOptions) -> Identity:
@@ -34,7 +35,8 @@ def identity_of(claims: Mapping[str, Any], options: ProviderOptions) -> Identity
     # Some providers write it as a text.
     unverified = claims.get("email_verified") in (False, "false")
     email = None if unverified else _text(claims.get("email"))
-    name = _name(_text(claims.get(options.name_claim)), email, subject)
+    login = _text(claims.get(options.name_claim))
+    name = _name(login, email, subject)
     return Identity(
         options.issuer,
         subject,
@@ -42,6 +44,7 @@ def identity_of(claims: Mapping[str, Any], options: ProviderOptions) -> Identity
         _text(claims.get("name")) or name,
         email,
         _groups(claims.get(options.groups_claim)),
+        login,
     )
 
 

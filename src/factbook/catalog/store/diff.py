@@ -133,20 +133,30 @@ def replacement(
 
 
 def addition(
-    transaction: Transaction, name: str | None, item: Prepared, guards: Guards
+    transaction: Transaction,
+    name: str | None,
+    items: Sequence[Prepared],
+    guards: Guards,
+    gone: Collection[str] = (),
 ) -> WritePlan:
-    """The plan that adds or updates one entity in a set, or outside any set when `name` is None."""
+    """The plan that adds or updates entities in a set, or outside any set when `name` is None.
+
+    Of the others there, it removes those with the references in `gone`.
+    """
     target = set_row(transaction, name) if name is not None else None
     if target is not None:
         _check_revision(target, guards.if_match)
     plan = WritePlan(target)
     set_id = target.id if target else None
     owned = "set_id = ?" if set_id is not None else "set_id IS NULL"
+    refs = [*(item.ref for item in items), *gone]
     rows = transaction.all(
-        f"SELECT {_COLUMNS} FROM entities e WHERE e.ref = ? AND {owned}",
-        (item.ref, set_id) if set_id is not None else (item.ref,),
+        f"SELECT {_COLUMNS} FROM entities e WHERE e.ref IN LIST(?) AND {owned}",
+        (refs, set_id) if set_id is not None else (refs,),
     )
-    _sort_out(transaction, plan, [item], {row[0]: Existing(*row) for row in rows}, take=guards.take)
+    current = {row[0]: Existing(*row) for row in rows}
+    _sort_out(transaction, plan, items, current, take=guards.take)
+    plan.removed = [current[ref] for ref in gone if ref in current]
     return plan
 
 
@@ -191,7 +201,7 @@ def _sort_out(
         else:
             plan.updated.append((item, existing))
     # One statement, as the other owners may write at the same time.
-    held = _held_by_others(transaction, [item.ref for item in new])
+    held = owners(transaction, [item.ref for item in new])
     if held and not take:
         raise _conflict({ref: held[ref][1] for ref in sorted(held)})
     plan.added = [item for item in new if item.ref not in held]
@@ -199,9 +209,7 @@ def _sort_out(
     plan.losers = {locks.owner(name, ref) for ref, (_, name) in held.items()}
 
 
-def _held_by_others(
-    transaction: Transaction, refs: list[str]
-) -> dict[str, tuple[Existing, str | None]]:
+def owners(transaction: Transaction, refs: list[str]) -> dict[str, tuple[Existing, str | None]]:
     """The entities with these references, each with the name of its set."""
     if not refs:
         return {}

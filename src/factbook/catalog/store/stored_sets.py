@@ -106,7 +106,7 @@ async def put_one(
 
     def work(transaction: Transaction) -> PushResult:
         held.begin(transaction)
-        plan = diff.addition(transaction, name, item, guards)
+        plan = diff.addition(transaction, name, [item], guards)
         if plan.set is not None and plan.changes["added"]:
             sets.check_size(plan.set.item_count + 1, rules)
         return PushResult(plan, apply.apply(transaction, plan, actor, held, kept=kept))

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from factbook.audit.trail import AuditEntry
-from factbook.auth import roles, users
+from factbook.auth import provisioned, roles, users
 from factbook.auth.oidc import attempt as attempts
 from factbook.auth.oidc.identity import Identity, role_of
 from factbook.auth.users import Person
@@ -57,6 +57,10 @@ async def finish(visit: PageContext) -> Reply:
         query = dict(visit.request.query)
         identity = await provider.finish(attempt, query, _back(visit))
         person = await _person(visit, provider, identity)
+        login = identity.login or ""
+        await visit.state.database.write(
+            lambda transaction: provisioned.note_login(transaction, person.ref, login)
+        )
         await session.start(visit, person.ref, "openid")
         guesses.know(visit, guesses.ELSEWHERE, "")
     except SignInError as error:

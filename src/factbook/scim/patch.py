@@ -1,0 +1,207 @@
+"""Changes of a resource by PATCH (RFC 7644, 3.5.2), in the forms that Entra and Okta send them.
+
+Pure functions: they give the resource after the changes.
+"""
+
+import re
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
+
+from factbook.errors import InputError
+from factbook.scim import attributes, filters
+from factbook.scim.attributes import Attribute, Resource, TypeName, converted, distinct
+from factbook.scim.filters import Filter
+
+SCHEMA: Final = "urn:ietf:params:scim:api:messages:2.0:PatchOp"
+_MOST: Final = 1_000
+_OPERATIONS: Final = ("add", "replace", "remove")
+_PATH: Final = re.compile(r"(?P<name>[^\[\]]+?)(?:\[(?P<filter>.*)\])?(?:\.(?P<part>[\w$]+))?")
+
+
+class Operation(NamedTuple):
+    """A change; `path` is empty where the value names the attributes itself."""
+
+    op: str
+    path: str
+    value: Any
+
+
+class Target(NamedTuple):
+    """Attribute that a path leads to; `part` of it, and only values for which `where` holds."""
+
+    attribute: Attribute
+    part: Attribute | None
+    where: Filter | None
+
+
+def operations(body: object) -> list[Operation]:
+    """The changes in the body of a PATCH; raises InputError for another form."""
+    given = _member(body, "operations")
+    if not isinstance(given, list) or not given:
+        raise InputError("Operations has to be a list of changes.", scimType="invalidSyntax")
+    if len(given) > _MOST:
+        raise InputError(f"A call takes {_MOST} changes at most.", scimType="tooMany")
+    return [_operation(one) for one in given]
+
+
+def changed(type_: TypeName, resource: Resource, changes: list[Operation]) -> Resource:
+    """The resource after these changes; raises InputError for one that cannot be made."""
+    patched = dict(resource)
+    for change in changes:
+        for one in _with_paths(change):
+            target = _target(type_, one.path, is_named=bool(change.path))
+            if target is not None:
+                _apply(patched, one, target)
+    return attributes.checked(type_, patched)
+
+
+def _member(body: object, name: str) -> object:
+    """A member of an object, by its name in any case."""
+    if not isinstance(body, dict):
+        raise InputError("The body has to be an object.", scimType="invalidSyntax")
+    return next((value for key, value in body.items() if key.lower() == name), None)
+
+
+def _operation(given: object) -> Operation:
+    op, path = _member(given, "op"), _member(given, "path")
+    if not isinstance(op, str) or op.lower() not in _OPERATIONS:
+        raise InputError("op has to be add, replace or remove.", scimType="invalidSyntax")
+    if path is not None and not isinstance(path, str):
+        raise InputError("path has to be a text.", scimType="invalidPath")
+    return Operation(op.lower(), (path or "").strip(), _member(given, "value"))
+
+
+def _with_paths(change: Operation) -> list[Operation]:
+    """The change, or one for each attribute that its value names."""
+    if change.path:
+        return [change]
+    if change.op == "remove":
+        raise InputError("A removal needs a path.", scimType="noTarget")
+    if not isinstance(change.value, dict):
+        raise InputError("Without a path the value has to be an object.", scimType="invalidValue")
+    # A complex extension is one member, and no attribute of it is kept.
+    return [Operation(change.op, name, value) for name, value in change.value.items()]
+
+
+def _target(type_: TypeName, path: str, *, is_named: bool) -> Target | None:
+    """The attribute of a path, None for one that is not kept; raises InputError for no path.
+
+    Of what a value without a path names, what cannot be changed is left alone.
+    """
+    name = attributes.plain(type_, path)
+    if attributes.is_not_kept(name):
+        return None
+    match = _PATH.fullmatch(name)
+    if match is None or len(path) > filters.LONGEST:
+        raise InputError(f"{path[:80]} is no path.", scimType="invalidPath")
+    first, part_name = match["name"], match["part"]
+    if part_name is None and match["filter"] is None:
+        first, _, part_name = first.partition(".")
+    if attributes.is_not_kept(first):
+        return None
+    attribute = attributes.found(type_, first)
+    part = attribute.part(part_name) if attribute and part_name else None
+    if attribute is None or (part_name and part is None):
+        if not is_named or first in attributes.READ_ONLY:
+            _refuse(first, is_named=is_named)
+            return None
+        raise InputError(f"{path[:80]} is no attribute.", scimType="invalidPath")
+    if "readOnly" in (attribute.mutability, part and part.mutability):
+        _refuse(path, is_named=is_named)
+        return None
+    where = filters.parse(match["filter"]) if match["filter"] is not None else None
+    if where is not None and not attribute.many:
+        raise InputError(f"{first} has one value only.", scimType="invalidPath")
+    return Target(attribute, part, where)
+
+
+def _refuse(name: str, *, is_named: bool) -> None:
+    """Raise InputError for what cannot be changed, where it is what the change is about."""
+    if is_named:
+        raise InputError(f"{name[:80]} cannot be changed.", scimType="mutability")
+
+
+def _apply(resource: Resource, change: Operation, target: Target) -> None:
+    attribute = target.attribute
+    if change.op == "remove":
+        kept = _without(resource.get(attribute.name), target, change.value)
+    elif attribute.many:
+        kept = _with_values(resource.get(attribute.name, []), change, target)
+    elif attribute.kind == "complex":
+        kept = _merged(resource.get(attribute.name), change.value, target)
+    else:
+        kept = converted(attribute, change.value)
+    if kept is None or kept in ({}, []):
+        resource.pop(attribute.name, None)
+    else:
+        resource[attribute.name] = kept
+
+
+def _merged(before: Resource | None, value: object, target: Target) -> Resource:
+    """A complex value with what is new in it; a part that becomes nothing is left out."""
+    given = {target.part.name: value} if target.part else value
+    new = converted(target.attribute._replace(many=False), given) or {}
+    merged = {**(before or {}), **new}
+    if target.part and target.part.name not in new:
+        merged.pop(target.part.name, None)
+    return merged
+
+
+def _with_values(before: list[Resource], change: Operation, target: Target) -> list[Resource]:
+    """The values of an attribute after an addition or a replacement."""
+    if target.part is None and target.where is None:
+        new = converted(target.attribute, change.value) or []
+        return distinct(target.attribute, [*before, *new]) if change.op == "add" else new
+    is_meant = _matching(target)
+    after = [_merged(one, change.value, target) if is_meant(one) else one for one in before]
+    if not any(map(is_meant, before)):
+        # Entra sets emails[type eq "work"].value where there is none yet.
+        given = dict(filters.values(target.where)) if target.where else {}
+        start = converted(target.attribute._replace(many=False), given)
+        after.append(_merged(start, change.value, target))
+    return distinct(target.attribute, [one for one in after if one])
+
+
+def _without(before: Any, target: Target, value: object) -> Any:
+    """The value of an attribute after a removal, None for none."""
+    attribute = target.attribute
+    if not isinstance(before, list):
+        if target.part is None or before is None:
+            return None
+        return {name: one for name, one in before.items() if name != target.part.name}
+    is_meant = _matching(target)
+    if target.part is not None:
+        name = target.part.name
+        cut = [{k: v for k, v in one.items() if k != name} for one in before if is_meant(one)]
+        return [*(one for one in before if not is_meant(one)), *filter(None, cut)]
+    if target.where is None and value is not None:
+        # Entra names the members to remove in the value.
+        going = {one.get("value") for one in converted(attribute, value) or []}
+        return [one for one in before if one.get("value") not in going]
+    return [one for one in before if not is_meant(one)]
+
+
+def _matching(target: Target) -> Callable[[Resource], bool]:
+    """Tells the values that a change is about."""
+    where, attribute = target.where, target.attribute
+    if where is None:
+        return lambda value: True
+
+    def is_meant(value: Resource) -> bool:
+        return filters.holds(where, lambda name, wanted: _equal(attribute, value, name, wanted))
+
+    return is_meant
+
+
+def _equal(attribute: Attribute, value: Resource, name: str, wanted: object) -> bool:
+    part = attribute.part(name)
+    if part is None:
+        raise filters.refused(f"{attribute.name} has no {name[:40]}.")
+    found = value.get(part.name)
+    if part.kind == "boolean" or part.exact or not isinstance(found, str):
+        return (
+            str(found).lower() == str(wanted).lower()
+            if part.kind == "boolean"
+            else (found == wanted)
+        )
+    return isinstance(wanted, str) and found.lower() == wanted.lower()

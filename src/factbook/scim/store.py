@@ -1,0 +1,244 @@
+"""The store of what was pushed: users, groups, and who is in which."""
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from factbook.scim.attributes import Resource, TypeName
+from factbook.storage import Database, Row, Transaction
+
+_COLUMNS: Final = (
+    "id, type, name_key, display_key, external_id, active, document, ref, problem, version, "
+    "created_at, changed_at, disabled_ref, disabled_at"
+)
+_READ: Final = f"SELECT {_COLUMNS} FROM scim_resources"
+_SAVE: Final = f"""
+INSERT INTO scim_resources ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (id) DO UPDATE SET name_key = excluded.name_key, display_key = excluded.display_key,
+    external_id = excluded.external_id, active = excluded.active, document = excluded.document,
+    ref = excluded.ref, problem = excluded.problem, version = excluded.version,
+    changed_at = excluded.changed_at, disabled_ref = excluded.disabled_ref,
+    disabled_at = excluded.disabled_at
+"""
+_MEMBERS: Final = """
+SELECT m.group_id, r.id, r.type, '' FROM scim_members m
+JOIN scim_resources r ON r.id = m.member_id WHERE m.group_id IN LIST(?)
+ORDER BY m.group_id, m.member_id
+"""
+_GROUPS: Final = """
+SELECT m.member_id, r.id, r.type, r.document FROM scim_members m
+JOIN scim_resources r ON r.id = m.group_id WHERE m.member_id IN LIST(?)
+ORDER BY m.member_id, m.group_id
+"""
+
+
+class ScimRow(NamedTuple):
+    """A user or group as stored; `ref` is empty while it is not in the catalog.
+
+    `disabled_ref` is the account that its deactivation has disabled, empty if none.
+    """
+
+    id: str
+    type: TypeName
+    name_key: str
+    display_key: str
+    external_id: str
+    active: bool
+    document: str
+    ref: str
+    problem: str
+    version: int
+    created_at: int
+    changed_at: int
+    disabled_ref: str = ""
+    disabled_at: int = 0
+
+    @property
+    def resource(self) -> Resource:
+        """The attributes, without the members of a group."""
+        found: Resource = msgspec.json.decode(self.document)
+        return found
+
+    @property
+    def name(self) -> str:
+        """What it is called at the identity provider."""
+        return str(self.resource["userName" if self.type == "User" else "displayName"])
+
+
+class Link(NamedTuple):
+    """Member of a group, or group of a member, which is shown with its name."""
+
+    id: str
+    type: TypeName
+    display: str
+
+
+class Condition(NamedTuple):
+    """Condition on rows, in SQL, with its parameters."""
+
+    sql: str
+    parameters: tuple[Any, ...] = ()
+
+
+def key(text: object) -> str:
+    """The form of a name in which letters do not differ by case."""
+    return str(text or "").casefold()
+
+
+def with_resource(row: ScimRow, resource: Resource) -> ScimRow:
+    """The row with other attributes."""
+    display = key(resource.get("displayName"))
+    return row._replace(
+        name_key=key(resource["userName"]) if row.type == "User" else display,
+        display_key=display,
+        external_id=resource.get("externalId", ""),
+        active=resource.get("active", True) is True,
+        document=msgspec.json.encode(resource).decode(),
+    )
+
+
+async def find(database: Database, type_: TypeName, id_: str) -> ScimRow | None:
+    """The resource of this type with this id."""
+    row = await database.one(f"{_READ} WHERE id = ? AND type = ?", (id_, type_))
+    return _row(row) if row else None
+
+
+async def page(
+    database: Database, type_: TypeName, where: Condition, offset: int, limit: int
+) -> tuple[list[ScimRow], int]:
+    """Up to `limit` resources in the order of their creation, and the number of all."""
+    condition, parameters = f"type = ? AND ({where.sql})", (type_, *where.parameters)
+    count = f"SELECT count(*) FROM scim_resources WHERE {condition}"
+    [total] = await database.one(count, parameters) or (0,)
+    if not limit or offset >= total:
+        return [], total
+    rows = await database.all(
+        f"{_READ} WHERE {condition} ORDER BY created_at, id LIMIT ? OFFSET ?",
+        (*parameters, limit, offset),
+    )
+    return [_row(row) for row in rows], total
+
+
+async def member_counts(database: Database, groups: Collection[str]) -> dict[str, int]:
+    """The number of members of each of these groups that has any."""
+    rows = await database.all(
+        "SELECT group_id, count(*) FROM scim_members WHERE group_id IN LIST(?) GROUP BY group_id",
+        (list(groups),),
+    )
+    return dict(rows)
+
+
+async def members(database: Database, groups: Collection[str]) -> dict[str, list[Link]]:
+    """The members of each of these groups that has any."""
+    return _links(await database.all(_MEMBERS, (list(groups),)))
+
+
+async def groups_of(database: Database, ids: Collection[str]) -> dict[str, list[Link]]:
+    """The groups of each of these that is in any."""
+    return _links(await database.all(_GROUPS, (list(ids),)))
+
+
+def rows_of(transaction: Transaction, ids: Iterable[str]) -> dict[str, ScimRow]:
+    """The resources with these ids."""
+    rows = transaction.all(f"{_READ} WHERE id IN LIST(?)", (list(ids),))
+    return {row[0]: _row(row) for row in rows}
+
+
+def named(transaction: Transaction, type_: TypeName, name_key: str) -> list[str]:
+    """The ids of the resources with this name."""
+    return _ids(
+        transaction.all(
+            "SELECT id FROM scim_resources WHERE type = ? AND name_key = ?", (type_, name_key)
+        )
+    )
+
+
+def holders(transaction: Transaction, refs: Collection[str]) -> dict[str, str]:
+    """The id of the resource that has each of these references."""
+    rows = transaction.all("SELECT ref, id FROM scim_resources WHERE ref IN LIST(?)", (list(refs),))
+    return dict(rows)
+
+
+def troubled(transaction: Transaction, limit: int) -> list[ScimRow]:
+    """Resources with a problem."""
+    rows = transaction.all(f"{_READ} WHERE problem <> '' ORDER BY id LIMIT ?", (limit,))
+    return [_row(row) for row in rows]
+
+
+def problem_count(transaction: Transaction) -> int:
+    """The number of resources with a problem."""
+    [count] = transaction.one("SELECT count(*) FROM scim_resources WHERE problem <> ''") or (0,)
+    return int(count)
+
+
+def shown_count(transaction: Transaction) -> int:
+    """The number of resources that are in the catalog."""
+    [count] = transaction.one(
+        "SELECT count(*) FROM scim_resources WHERE active = 1 AND ref <> ''"
+    ) or (0,)
+    return int(count)
+
+
+def members_of(transaction: Transaction, groups: Collection[str]) -> list[tuple[str, str]]:
+    """Each of these groups with each of its members, as ids."""
+    rows = transaction.all(
+        "SELECT group_id, member_id FROM scim_members WHERE group_id IN LIST(?)", (list(groups),)
+    )
+    return [(group, member) for group, member in rows]
+
+
+def memberships(transaction: Transaction, ids: Collection[str]) -> list[tuple[str, str]]:
+    """Each of these with each group that it is in, as ids."""
+    rows = transaction.all(
+        "SELECT member_id, group_id FROM scim_members WHERE member_id IN LIST(?)", (list(ids),)
+    )
+    return [(member, group) for member, group in rows]
+
+
+def save(transaction: Transaction, rows: Sequence[ScimRow]) -> None:
+    """Store resources."""
+    transaction.many(_SAVE, [(*row[:5], int(row.active), *row[6:]) for row in rows])
+
+
+def change_members(
+    transaction: Transaction, group: str, come: Collection[str], gone: Collection[str]
+) -> None:
+    """Add members to a group, and remove others."""
+    if gone:
+        transaction.run(
+            "DELETE FROM scim_members WHERE group_id = ? AND member_id IN LIST(?)",
+            (group, list(gone)),
+        )
+    rows = [(group, member) for member in sorted(come)]
+    if rows:
+        transaction.insert("scim_members", ("group_id", "member_id"), rows)
+
+
+def delete(transaction: Transaction, id_: str) -> None:
+    """Forget a resource, with its members and its memberships."""
+    transaction.run("DELETE FROM scim_members WHERE group_id = ?", (id_,))
+    transaction.run("DELETE FROM scim_members WHERE member_id = ?", (id_,))
+    transaction.run("DELETE FROM scim_resources WHERE id = ?", (id_,))
+
+
+def _row(row: Row) -> ScimRow:
+    return ScimRow._make((*row[:5], bool(row[5]), *row[6:]))
+
+
+def _ids(rows: Iterable[Row]) -> list[str]:
+    return [row[0] for row in rows]
+
+
+def _links(rows: Iterable[Row]) -> dict[str, list[Link]]:
+    found: dict[str, list[Link]] = {}
+    for of, id_, type_, document in rows:
+        display = msgspec.json.decode(document, type=_Named).display_name if document else ""
+        found.setdefault(of, []).append(Link(id_, type_, display))
+    return found
+
+
+class _Named(msgspec.Struct, rename="camel"):
+    """What a group is called, of its document."""
+
+    display_name: str
