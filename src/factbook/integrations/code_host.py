@@ -12,8 +12,8 @@ from msgspec import Meta
 
 from factbook.integrations import file_types, merge_times
 from factbook.integrations.configuration import InstanceOptions
-from factbook.integrations.integration import Leaves, total
-from factbook.integrations.locations import SourceLocation, bad_annotation, no_annotation, slug
+from factbook.integrations.integration import Leaves, bad_annotation, no_annotation, total
+from factbook.integrations.locations import SourceLocation, slug
 from factbook.outbound import Clones, HttpClient, Memory
 from factbook.outbound.outcomes import Missing
 from factbook.settings.option_tables import HOST, about, origin

@@ -17,7 +17,7 @@ from factbook.facts.datasource import DataSource
 from factbook.facts.schema import Fact
 from factbook.facts.shapes import Shape
 from factbook.outbound import ANONYMOUS, Answer, Credential, HttpClient, Memory
-from factbook.outbound.outcomes import Missing
+from factbook.outbound.outcomes import Missing, Outcome
 
 T = TypeVar("T")
 V = TypeVar("V")
@@ -106,6 +106,22 @@ NOWHERE: Final = "https://nowhere.invalid"
 
 def _anonymous(_: HttpClient) -> Credential:
     return ANONYMOUS
+
+
+def no_annotation(detail: str) -> Missing:
+    """The reason where no annotation names something at this instance."""
+    return Missing(Outcome.NO_ANNOTATION, detail)
+
+
+def bad_annotation(detail: str) -> Missing:
+    """The reason for an annotation of another form."""
+    return Missing(Outcome.BAD_ANNOTATION, detail)
+
+
+def annotations(entity: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The entity's annotations; an empty mapping if they are not one."""
+    found = (entity.get("metadata") or {}).get("annotations")
+    return found if isinstance(found, Mapping) else {}
 
 
 def total(counts: Iterable[int | Missing]) -> int | Missing:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
-from factbook.outbound.outcomes import Missing, Outcome
+from factbook.integrations.integration import annotations
 
 SOURCE_LOCATION: Final = "backstage.io/source-location"
 
@@ -20,22 +20,6 @@ class SourceLocation(NamedTuple):
     scheme: str
     host: str
     path: str
-
-
-def no_annotation(detail: str) -> Missing:
-    """The reason where no annotation names something at this instance."""
-    return Missing(Outcome.NO_ANNOTATION, detail)
-
-
-def bad_annotation(detail: str) -> Missing:
-    """The reason for an annotation of another form."""
-    return Missing(Outcome.BAD_ANNOTATION, detail)
-
-
-def annotations(entity: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The entity's annotations; an empty mapping if they are not one."""
-    found = (entity.get("metadata") or {}).get("annotations")
-    return found if isinstance(found, Mapping) else {}
 
 
 def location(entity: Mapping[str, Any]) -> SourceLocation | None:

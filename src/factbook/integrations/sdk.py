@@ -13,13 +13,14 @@ from factbook.integrations.integration import (
     Collected,
     Integration,
     Probe,
+    annotations,
     each,
     facts_of,
     portions,
 )
 from factbook.integrations.listings import NumberedPages
 from factbook.integrations.locations import SourceLocation as Location
-from factbook.integrations.locations import annotations, location
+from factbook.integrations.locations import location
 from factbook.outbound import ANONYMOUS, Answer, Credential, Memory, path
 from factbook.outbound import HttpClient as Client
 from factbook.outbound.outcomes import Missing, Outcome

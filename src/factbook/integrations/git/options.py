@@ -8,7 +8,8 @@ from urllib.parse import unquote
 import msgspec
 
 from factbook.integrations.configuration import InstanceOptions
-from factbook.integrations.locations import bad_annotation, location, no_annotation
+from factbook.integrations.integration import bad_annotation, no_annotation
+from factbook.integrations.locations import location
 from factbook.outbound import Limits
 from factbook.outbound.outcomes import Missing
 from factbook.settings.option_tables import HOST, about

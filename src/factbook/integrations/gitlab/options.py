@@ -7,7 +7,8 @@ from typing import Annotated, Any, ClassVar, Final
 import msgspec
 
 from factbook.integrations.code_host import CodeHostOptions
-from factbook.integrations.locations import SourceLocation, annotations, location, no_annotation
+from factbook.integrations.integration import annotations, no_annotation
+from factbook.integrations.locations import SourceLocation, location
 from factbook.outbound.outcomes import Missing
 from factbook.settings.option_tables import about
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Final
 
 from factbook.integrations.configuration import InstanceOptions
-from factbook.integrations.locations import annotations, bad_annotation, no_annotation
+from factbook.integrations.integration import annotations, bad_annotation, no_annotation
 from factbook.outbound.outcomes import Missing
 from factbook.settings.option_tables import about
 

@@ -9,14 +9,8 @@ from typing import Any, Final
 
 import msgspec
 
-from factbook.integrations.locations import (
-    SOURCE_LOCATION,
-    annotations,
-    bad_annotation,
-    location,
-    no_annotation,
-    slug,
-)
+from factbook.integrations.integration import annotations, bad_annotation, no_annotation
+from factbook.integrations.locations import SOURCE_LOCATION, location, slug
 from factbook.integrations.snyk.options import UUID, SnykOptions
 from factbook.outbound.outcomes import Missing
 
