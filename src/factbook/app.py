@@ -18,10 +18,10 @@ from factbook.clock import Clock
 from factbook.datasources.clients import Connect
 from factbook.facts.datasource import DataSource
 from factbook.http.admission import Admission, RateLimit
-from factbook.http.audit import Refusals
 from factbook.http.background_tasks import Tasks
 from factbook.http.context import State
 from factbook.http.pipeline import IncompleteAnswers, router
+from factbook.http.refusals import Refusals
 from factbook.http.trusted_hosts import Hosts, Proxies
 from factbook.importers.importer import Importer
 from factbook.integrations import SOURCES

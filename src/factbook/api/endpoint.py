@@ -17,7 +17,7 @@ from factbook.errors import (
     NotAllowedError,
     TooManyRequestsError,
 )
-from factbook.http import audit, error_responses
+from factbook.http import error_responses, refusals
 from factbook.http.context import State
 from factbook.http.pipeline import Pipeline, begun
 from factbook.http.requests import Reply, Request
@@ -108,7 +108,7 @@ class Endpoint(Pipeline[Route, Request]):
         return reply
 
     async def refused(self, request: Request, error: FactbookError) -> Reply:
-        audit.refusal(request, self.state, error, writes=request.method in self.writing)
+        refusals.record_request(request, self.state, error, writes=request.method in self.writing)
         told = error if request.may_read else error.withheld or error
         return self._errors(told, request)
 

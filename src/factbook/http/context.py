@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from factbook.datasources.registry import Registry
     from factbook.facts.datasource import DataSource
     from factbook.http.admission import RateLimit
-    from factbook.http.audit import Refusals
     from factbook.http.pipeline import IncompleteAnswers
+    from factbook.http.refusals import Refusals
     from factbook.http.trusted_hosts import Hosts
     from factbook.importers.registry import ImporterRegistry
     from factbook.tools import Tool

@@ -10,7 +10,7 @@ from factbook.auth.oidc.identity import Identity, role_of
 from factbook.auth.users import Person
 from factbook.clock import SECOND
 from factbook.errors import ConflictError, InputError, NotFoundError, SignInError
-from factbook.http import audit
+from factbook.http import refusals
 from factbook.http.requests import Reply
 from factbook.storage import Transaction
 from factbook.web.sign_in import guesses
@@ -127,7 +127,7 @@ def _back(visit: PageContext) -> str:
 
 async def _refused(visit: PageContext, error: SignInError) -> Reply:
     guesses.elsewhere(visit).count()
-    audit.refused(
+    refusals.record(
         visit.state,
         actor="",
         address=visit.address,

@@ -15,7 +15,7 @@ from factbook.errors import (
     NotFoundError,
     TooManyRequestsError,
 )
-from factbook.http import audit, urls
+from factbook.http import refusals, urls
 from factbook.http.requests import Reply
 from factbook.storage import Transaction
 from factbook.web.sign_in import guesses
@@ -191,7 +191,7 @@ def _welcome(visit: PageContext, invitation: Invitation, status: int = 200, **va
 
 async def _note_refusal(visit: PageContext, name: str, error: FactbookError) -> None:
     visit.recorded = True
-    audit.refused(
+    refusals.record(
         visit.state,
         actor="",
         address=visit.address,

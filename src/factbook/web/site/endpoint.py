@@ -25,7 +25,7 @@ from factbook.errors import (
     PreconditionFailedError,
     TooManyRequestsError,
 )
-from factbook.http import audit
+from factbook.http import refusals
 from factbook.http.pipeline import Pipeline
 from factbook.http.requests import Reply, Request, offloaded
 from factbook.http.trusted_hosts import client_address
@@ -186,11 +186,11 @@ def _note_refusal(visit: PageContext, path: str, status: int) -> None:
 
 def _record(visit: PageContext, path: str, status: int) -> None:
     visit.recorded = True
-    audit.refused(
+    refusals.record(
         visit.state,
         actor=visit.session.ref if visit.session else "",
         address=visit.address,
-        action=audit.REFUSED,
+        action=refusals.REFUSED,
         object=path,
         status=status,
         detail={"method": visit.request.method[:20], "error": _REFUSED[status]},
