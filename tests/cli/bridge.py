@@ -9,7 +9,7 @@ import httpx2
 import yaml
 from typer.testing import CliRunner, Result
 
-from factbook.cli import app
+from factbook.cli.commands import app
 from tests.service import Service
 
 SOURCES = "/api/tech-insights/v1/data-sources"

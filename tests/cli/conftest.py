@@ -8,7 +8,7 @@ import pytest
 from structlog.testing import capture_logs
 from typer.testing import CliRunner, Result
 
-from factbook.cli import app
+from factbook.cli.commands import app
 from tests.cli.bridge import SOURCES, Run, commands
 from tests.cli.fake_server import FakeServer, component
 from tests.cli.trials import WEB, trial

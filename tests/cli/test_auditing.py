@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import typer
 
-from factbook.cli import app
+from factbook.cli.commands import app
 from tests.cli.conftest import Command
 
 # What each command that changes the database itself leaves; `collect` is in

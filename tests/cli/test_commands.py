@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from factbook import __version__
-from factbook.cli import COMMANDS, app
+from factbook.cli.commands import COMMANDS, app
 from tests.cli.conftest import Command
 from tests.cli.fake_server import TOOLS, FakeServer
 

@@ -8,7 +8,7 @@ import httpx2
 import pytest
 from typer.testing import CliRunner, Result
 
-from factbook.cli import app
+from factbook.cli.commands import app
 from tests.cli.bridge import Run
 from tests.service import Service, component
 

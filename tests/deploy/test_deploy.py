@@ -13,7 +13,7 @@ import pytest
 import typer
 import yaml
 
-from factbook.cli import app
+from factbook.cli.commands import app
 from factbook.settings import Settings
 from factbook.settings.table import TABLES
 from tests.processes import serving
