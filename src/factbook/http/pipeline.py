@@ -13,11 +13,10 @@ from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import suppress
 from functools import cache
-from re import Pattern
+from re import Match, Pattern
 from typing import Final, Generic, Literal, TypeVar
 
 import structlog
-from starlette.routing import compile_path
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from factbook.errors import FactbookError, MethodNotAllowedError, UnavailableError
@@ -35,6 +34,9 @@ Reason = Literal["slow", "unavailable", "failed"]
 _LOGGED_EVERY: Final = 10.0  # seconds
 # A parameter that takes all that is left of a path, its slashes too.
 _REST: Final = ":path}"
+_SEGMENT: Final = "[^/]+"
+# One of them in a path that was escaped.
+_PARAMETER: Final = re.compile(r"\\\{(\w+)(:path)?\\\}")
 # A set's id: a segment, or the three of a set that an importer writes.
 _SET: Final = "{set_id}"
 _SLASHES_IN_SET: Final = 2
@@ -85,22 +87,20 @@ def _with_parameters(endpoints: Mapping[str, ASGIApp]) -> tuple[dict[int, _Route
             lengths[path.count("/")].append((_pattern(path), endpoint))
     for path, endpoint in endpoints.items():
         if _SET in path and _REST not in path:
-            lengths[path.count("/") + _SLASHES_IN_SET].append((_imported(path), endpoint))
+            imported = _pattern(path, IMPORTED_SET)
+            lengths[path.count("/") + _SLASHES_IN_SET].append((imported, endpoint))
     return lengths, rest
 
 
 @cache
-def _pattern(path: str) -> Pattern[str]:
-    """Pattern of a path whose parameters are texts; a process starts many services in tests."""
-    pattern, _, _ = compile_path(path)
-    return pattern
+def _pattern(path: str, set_id: str = _SEGMENT) -> Pattern[str]:
+    """Pattern of a path with parameters; a process starts many services in tests."""
 
+    def parameter(found: Match[str]) -> str:
+        name, rest = found.groups()
+        return f"(?P<{name}>{'.*' if rest else set_id if name == 'set_id' else _SEGMENT})"
 
-@cache
-def _imported(path: str) -> Pattern[str]:
-    """Pattern of a path with a set's id, where the set is that of an importer."""
-    plain = _pattern(path).pattern
-    return re.compile(plain.replace("(?P<set_id>[^/]+)", f"(?P<set_id>{IMPORTED_SET})"))
+    return re.compile(f"^{_PARAMETER.sub(parameter, re.escape(path))}$")
 
 
 class Pipeline(ABC, Generic[R, V]):
