@@ -1,18 +1,12 @@
 """Endpoints for operators and their machines: liveness, readiness and metrics."""
 
 import re
-from contextlib import suppress
 from typing import Final
 
-from prometheus_client.core import Metric
-
-from factbook.errors import NotFoundError, UnavailableError
-from factbook.facts import source_overview
+from factbook.errors import NotFoundError
 from factbook.http import client_configs
 from factbook.http.context import SourceContext
 from factbook.http.requests import Reply, Request, reply
-from factbook.observability import prometheus, stored_metrics
-from factbook.scheduling import runs
 from factbook.storage import migrations
 
 # Where clients of the Model Context Protocol look for it.
@@ -37,23 +31,12 @@ async def readyz(request: Request, state: SourceContext) -> Reply:
 
 async def metrics(request: Request, state: SourceContext) -> Reply:
     """Counts and durations for Prometheus; what is stored only while the database answers."""
-    known: dict[str, runs.SourceHealth] = {}
-    sources = state.registry.fixed.sources
-    kept: list[Metric] = []
-    pushed: dict[str, int] = {}
-    with suppress(UnavailableError):
-        known = await runs.health(state.database)
-        registered = await state.registry.current()
-        sources = registered.sources
-        pushed = await source_overview.last_written(state.database, registered.pushed)
-        kept = await stored_metrics.metrics(state.database, state.clock())
-    further = [
-        *prometheus.of_load(state.metrics.load, state.database),
-        *stored_metrics.of_sources(sources, known, pushed, state.clock()),
-        *kept,
-        *stored_metrics.of_disk(state.settings.database_url),
-    ]
-    rendered = prometheus.render(state.metrics, further)
+    # The client library imports a web server of its own, and not everybody scrapes.
+    from factbook.observability import scrape  # noqa: PLC0415
+
+    rendered = await scrape.rendered(
+        state.metrics, state.database, state.registry, state.clock(), state.settings.database_url
+    )
     return Reply(rendered, content_type=b"text/plain; version=0.0.4; charset=utf-8")
 
 

@@ -1,0 +1,36 @@
+"""What Prometheus gets from a process: its own metrics, and those of what is stored."""
+
+from contextlib import suppress
+
+from prometheus_client.core import Metric
+
+from factbook.datasources.registry import Registry
+from factbook.errors import UnavailableError
+from factbook.facts import source_overview
+from factbook.observability import prometheus, stored_metrics
+from factbook.observability.metrics import Metrics
+from factbook.scheduling import runs
+from factbook.storage import Database
+
+
+async def rendered(
+    metrics: Metrics, database: Database, registry: Registry, now: int, database_url: str
+) -> bytes:
+    """Every metric in Prometheus's text format; of the stored ones what the database answers."""
+    known: dict[str, runs.SourceHealth] = {}
+    sources = registry.fixed.sources
+    kept: list[Metric] = []
+    pushed: dict[str, int] = {}
+    with suppress(UnavailableError):
+        known = await runs.health(database)
+        registered = await registry.current()
+        sources = registered.sources
+        pushed = await source_overview.last_written(database, registered.pushed)
+        kept = await stored_metrics.metrics(database, now)
+    further = [
+        *prometheus.of_load(metrics.load, database),
+        *stored_metrics.of_sources(sources, known, pushed, now),
+        *kept,
+        *stored_metrics.of_disk(database_url),
+    ]
+    return prometheus.render(metrics, further)
