@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 import structlog
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from factbook import clock, observability, process, shutdown, web
+from factbook import clock, observability, process, shutdown
 from factbook.api import routes as api
 from factbook.api.mcp import descriptions
 from factbook.auth.encryption import token_key
@@ -33,6 +33,7 @@ from factbook.settings.loader import load
 from factbook.storage import Database
 from factbook.storage.observation import observed
 from factbook.tools import TOOLS, Tool
+from factbook.web import LazyPages
 from factbook.webhooks import GuardedPost, adopt
 
 if TYPE_CHECKING:
@@ -165,11 +166,21 @@ class Application(Backend):
 
 def _routed(state: State, openid: "OpenID | None", tracing: Tracing) -> ASGIApp:
     """Router over all endpoints: the interfaces and the pages."""
-    site = web.Site(state, openid)
-    endpoints = tracing.endpoints({**api.endpoints(state), **web.endpoints(site)})
-    nowhere = tracing.nowhere(web.nowhere(site, api.nowhere(state)))
-    site.application = router(endpoints, nowhere)
-    return site.application
+    unknown = tracing.nowhere(api.nowhere(state))
+
+    def made() -> ASGIApp:
+        from factbook.web import routes as web  # noqa: PLC0415 - see LazyPages
+
+        return web.application(state, openid, tracing, application, unknown)
+
+    pages = LazyPages(made)
+
+    async def elsewhere(scope: Scope, receive: Receive, send: Send) -> None:
+        is_page = not scope["path"].startswith("/api/")
+        await (pages if is_page else unknown)(scope, receive, send)
+
+    application = router(tracing.endpoints(api.endpoints(state)), elsewhere)
+    return application
 
 
 def create() -> Application:

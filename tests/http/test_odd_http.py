@@ -6,6 +6,7 @@ import struct
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx2
 import pytest
 
 from tests.processes import ServerProcess, serving
@@ -20,6 +21,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     """A real server on a new file."""
     folder: Path = tmp_path_factory.mktemp("odd")
     with serving(f"sqlite:///{folder}/facts.db", folder, FACTBOOK_FAILED_LOGINS="1000000") as found:
+        # The first page takes long, and who hangs up meanwhile is not answered.
+        assert httpx2.get(f"{found.url}/sign-in").status_code == 200
         yield found
 
 

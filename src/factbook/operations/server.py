@@ -13,7 +13,7 @@ import structlog
 import uvicorn
 from uvicorn.supervisors import Multiprocess
 
-from factbook import backend, clock, listeners, web
+from factbook import backend, clock, listeners
 from factbook.app import Application
 from factbook.auth.encryption import token_key
 from factbook.operations.database_session import on_database
@@ -22,6 +22,7 @@ from factbook.settings.loader import environment
 from factbook.storage import migrations
 from factbook.storage.database_url import is_there
 from factbook.telemetry import logs
+from factbook.web.sign_in import first_start
 
 log = structlog.get_logger("factbook")
 
@@ -65,7 +66,7 @@ async def _opened_once(settings: Settings) -> str:
     """
     with Application.traced_meanwhile(settings) as application:
         async with application.running() as state:
-            return await web.first_start.words(state)
+            return await first_start.words(state)
 
 
 def _run(config: uvicorn.Config, sockets: list[socket.socket]) -> bool:

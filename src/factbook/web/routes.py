@@ -1,11 +1,15 @@
 """Table of pages: every method of every path, its handler and the permissions it needs."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from factbook.errors import NotFoundError
+from factbook.http.context import State
+from factbook.http.pipeline import router
 from factbook.http.requests import Reply
+from factbook.observability import Tracing
 from factbook.web.admin.account import ACCOUNT
 from factbook.web.admin.api_access import API_ACCESS
 from factbook.web.admin.audit import AUDIT
@@ -30,6 +34,9 @@ from factbook.web.site import assets
 from factbook.web.site.documentation import HELP
 from factbook.web.site.endpoint import OPEN, PageEndpoint, PageRoute
 from factbook.web.site.page_context import PageContext, Site
+
+if TYPE_CHECKING:
+    from factbook.auth.oidc.client import OpenID
 
 
 async def _asset(visit: PageContext) -> Reply:
@@ -63,30 +70,31 @@ PAGES: Sequence[PageRoute] = (
 )
 
 
-def endpoints(site: Site) -> dict[str, ASGIApp]:
-    """ASGI application of each path of the table."""
+def application(
+    state: State, openid: "OpenID | None", tracing: Tracing, whole: ASGIApp, unknown: ASGIApp
+) -> ASGIApp:
+    """Router over all pages of a `whole` application; `unknown` answers machines elsewhere."""
+    site = Site(state, whole, openid)
     paths: dict[str, dict[str, PageRoute]] = {}
     for page in PAGES:
         paths.setdefault(page.path, {})[page.method] = page
-    return {path: PageEndpoint(methods, site) for path, methods in paths.items()}
+    endpoints = {path: PageEndpoint(methods, site) for path, methods in paths.items()}
+    nowhere = tracing.nowhere(PageEndpoint({"GET": _NOWHERE}, site))
 
+    async def elsewhere(scope: Scope, receive: Receive, send: Send) -> None:
+        await (nowhere if _is_for_a_browser(scope) else unknown)(scope, receive, send)
 
-def nowhere(site: Site, otherwise: ASGIApp) -> ASGIApp:
-    """ASGI application of every other path: a page for browsers, else `otherwise`."""
-    page = PageEndpoint({"GET": PageRoute("GET", "(none)", _nowhere, OPEN)}, site)
-
-    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
-        is_page = _is_for_a_browser(scope)
-        await (page if is_page else otherwise)(scope, receive, send)
-
-    return answer
+    return router(tracing.endpoints(endpoints), elsewhere)
 
 
 def _is_for_a_browser(scope: Scope) -> bool:
-    if scope["method"] not in {"GET", "HEAD"} or scope["path"].startswith("/api/"):
+    if scope["method"] not in {"GET", "HEAD"}:
         return False
     return any(name == b"accept" and b"text/html" in text for name, text in scope["headers"])
 
 
 async def _nowhere(visit: PageContext) -> Reply:
     raise NotFoundError("No page of this service has this address.")
+
+
+_NOWHERE = PageRoute("GET", "(none)", _nowhere, OPEN)

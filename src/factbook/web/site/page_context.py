@@ -49,10 +49,10 @@ class Site:
     """
 
     state: State
+    application: ASGIApp
     openid: "OpenID | None" = None
     wrong_passwords: RateLimit = field(init=False)
     known_browsers: RateLimit = field(init=False)
-    application: ASGIApp = field(init=False)
     hashing: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_AT_ONCE))
 
     def __post_init__(self) -> None:
