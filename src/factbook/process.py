@@ -5,10 +5,15 @@ import os
 import secrets
 
 
-def settle_memory() -> None:
-    """Run the cycle collector rarely: requests and batches leave almost no cycles behind."""
-    gc.freeze()
+def collect_rarely() -> None:
+    """Run the cycle collector rarely: imports, requests and batches leave almost no cycles."""
     gc.set_threshold(50_000, 20, 20)
+
+
+def settle_memory() -> None:
+    """The same, without ever looking again at what the process has been started with."""
+    gc.freeze()
+    collect_rarely()
 
 
 def holder() -> str:

@@ -1,8 +1,81 @@
-"""The command line: `factbook`."""
+"""The command line: `factbook`.
+
+`factbook serve` starts without the parser of the command line where its flags are plain: to import
+that parser takes longer than to open the database.
+"""
+
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from factbook.settings import Settings
+
+# Flags of `serve`; each is a setting.
+_FLAGS: Final[Mapping[str, Callable[[str], object]]] = {
+    "--host": str,
+    "--port": int,
+    "--workers": int,
+    "--database-url": str,
+}
+
+
+@contextmanager
+def _hidden(module: str) -> Iterator[None]:
+    """Whoever imports the module inside the block does not find it."""
+    loaded = module in sys.modules
+    if not loaded:
+        sys.modules[module] = None  # type: ignore[assignment]  # as documented for `import`
+    try:
+        yield
+    finally:
+        if not loaded:
+            del sys.modules[module]
 
 
 def main() -> None:
     """Run the command line of this process."""
+    if (settings := _plain(sys.argv[1:])) is not None:
+        _serve(settings)
+        return
     from factbook.cli.commands import app
 
     app(prog_name="factbook")
+
+
+def _plain(arguments: Sequence[str]) -> "Settings | None":
+    """Settings of a `serve` with plain flags; None for what the parser has to read or refuse."""
+    names, values = arguments[1::2], arguments[2::2]
+    is_plain = len(names) == len(values) and _FLAGS.keys() >= set(names)
+    if arguments[:1] != ["serve"] or not is_plain or any(one.startswith("-") for one in values):
+        return None
+    from factbook.errors import ConfigurationError
+    from factbook.settings.loader import load
+
+    pairs = zip(names, values, strict=True)
+    try:
+        return load({name[2:].replace("-", "_"): _FLAGS[name](value) for name, value in pairs})
+    except (ValueError, ConfigurationError):
+        return None
+
+
+def _serve(settings: "Settings") -> None:
+    from factbook import process
+
+    process.collect_rarely()
+    # It would import sixty modules to draw tracebacks that no line of the log shows.
+    with _hidden("rich"):
+        import_module("structlog")
+    from factbook.errors import FactbookError
+    from factbook.operations import server
+
+    try:
+        server.serve(settings)
+    except FactbookError as error:
+        from factbook.cli.failures import failure
+
+        told = failure(error)
+        told.show()
+        sys.exit(told.code)

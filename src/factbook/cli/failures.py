@@ -43,6 +43,16 @@ class CommandError(Exception):
             note(self.hint)
 
 
+def failure(error: CommandError | FactbookError) -> CommandError:
+    """Message and exit code for an error raised on purpose."""
+    if isinstance(error, CommandError):
+        return error
+    if isinstance(error, InputError | ConfigurationError):
+        return CommandError(str(error), USAGE)
+    # The notes are what to do about it.
+    return CommandError(str(error), hint=" ".join(getattr(error, "__notes__", ())))
+
+
 class Commands(Sections):
     """Command group that turns every error into a message and an exit code."""
 
@@ -50,12 +60,7 @@ class Commands(Sections):
         """Run the requested command. Raises typer.Exit for an error raised on purpose."""
         try:
             return super().invoke(ctx)
-        except CommandError as raised:
-            failure = raised
-        except (InputError, ConfigurationError) as error:
-            failure = CommandError(str(error), USAGE)
-        except FactbookError as error:
-            # The notes are what to do about it.
-            failure = CommandError(str(error), hint=" ".join(getattr(error, "__notes__", ())))
-        failure.show()
-        raise typer.Exit(failure.code)
+        except (CommandError, FactbookError) as error:
+            told = failure(error)
+        told.show()
+        raise typer.Exit(told.code)

@@ -34,6 +34,7 @@ _LEAST = {
     "audit_days": 0,
     "event_days": 1,
 }
+_LAST_PORT = 65535
 
 
 def _about(*sentences: str) -> Meta:
@@ -240,6 +241,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             value = getattr(self, name)
             if value < least:
                 raise ConfigurationError(f"{name} has to be at least {least}, not {value}.")
+        if self.port > _LAST_PORT:
+            raise ConfigurationError(f"port has to be at most {_LAST_PORT}, not {self.port}.")
         if not self.token_rate > 0:
             raise ConfigurationError(f"token_rate has to be more than 0, not {self.token_rate}.")
         if self.token_key is not None and len(self.token_key) < 32:
