@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import random
+from contextlib import AbstractAsyncContextManager
 
 import pytest
 
@@ -16,10 +17,11 @@ from tests.collection.madeup import (
     LIMITED,
     Fault,
     Vendor,
-    collector,
     integration,
     repository,
 )
+from tests.collection.sharing import ALONE_AND_SHARING, dispatcher
+from tests.collection.tools import Dispatcher
 from tests.no_rest import NoRest
 from tests.service import NOON, Service, registry
 
@@ -42,30 +44,28 @@ class Day:
         self.service = service
         self.chance = random.Random(11)
         self.vendors = {name: Vendor() for name in CADENCES}
-        self.pairs = [
-            (
+        self.integrations = [
+            integration(
                 self.vendors[name],
-                integration(
-                    self.vendors[name],
-                    name,
-                    cadence=line,
-                    size=100,
-                    lifecycle=Lifecycle(max_items=KEPT),
-                ),
+                name,
+                cadence=line,
+                size=100,
+                lifecycle=Lifecycle(max_items=KEPT),
             )
             for name, line in CADENCES.items()
         ]
-        state = service.state
-        self.collector = collector(state.database, *self.pairs, clock=service.time)
-        known = registry(service, (), [one for _, one in self.pairs])
+        state, known = service.state, registry(service, (), self.integrations)
         self.worker = Worker(
-            state.database,
-            state.settings,
-            known,
-            service.time,
-            "a",
-            self.collector,
-            throttle=NoRest,
+            state.database, state.settings, known, service.time, "a", throttle=NoRest
+        )
+
+    def dispatcher(self, *, shares: bool) -> AbstractAsyncContextManager[Dispatcher]:
+        """What collects from the vendors."""
+        return dispatcher(
+            self.service,
+            self.integrations,
+            lambda one: self.vendors[one.source.id].client,
+            shares=shares,
         )
 
     def inject(self) -> None:
@@ -82,11 +82,11 @@ class Day:
             vendor.remembers = True
             vendor.limit(50, self.service.time() + self.chance.randrange(HOUR))
 
-    async def pass_by(self, duration: int) -> None:
+    async def pass_by(self, collector: Dispatcher, duration: int) -> None:
         end = self.service.time() + duration
         while self.service.time() < end:
             self.inject()
-            await self.collector.drain()
+            await collector.drain()
             self.service.time.advance(STEP)
             await self.worker.work()
 
@@ -101,19 +101,21 @@ class Day:
 
 
 @pytest.mark.system  # for the time that it takes
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1200)
+@ALONE_AND_SHARING
 async def test_a_day_of_several_sources_with_faults_leaves_nothing_behind(
-    service: Service,
+    service: Service, sharing: bool
 ) -> None:
     await service.push("all", *(repository(f"part-{number}") for number in range(ENTITIES)))
     day = Day(service)
-    await day.pass_by(12 * HOUR)
-    tasks, objects = len(asyncio.all_tasks()), _objects()
-    await day.pass_by(12 * HOUR)
-    assert service.time() == NOON + DAY
+    async with day.dispatcher(shares=sharing) as collector:
+        await day.pass_by(collector, 12 * HOUR)
+        tasks, objects = len(asyncio.all_tasks()), _objects()
+        await day.pass_by(collector, 12 * HOUR)
+        assert service.time() == NOON + DAY
 
-    assert len(asyncio.all_tasks()) == tasks
-    assert _objects() < objects * 1.1
+        assert len(asyncio.all_tasks()) == tasks
+        assert _objects() < objects * 1.1
     found = await day.rows()
     many = ENTITIES * len(CADENCES)
     assert found["facts_latest"] == many

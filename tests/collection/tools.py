@@ -1,9 +1,11 @@
 """A service, a fake of a vendor and the collector between them, asked through the tools."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from factbook.collection import Collector
+from factbook.integrations.integration import Integration
+from factbook.outbound import HttpClient
 from factbook.scheduling.schedule import next_start
 from tests.integrations.asking import Asking
 from tests.service import Service, component
@@ -38,6 +40,13 @@ def of_shape(values: Mapping[str, Any], shape: str) -> dict[str, Any]:
     }
 
 
+class Dispatcher(Protocol):
+    """What collects, in a test."""
+
+    async def drain(self) -> None:
+        """Begin due runs, and work until no batch can be processed now."""
+
+
 class ToolWorld:
     """A service whose collector asks these fakes; all of them have the service's time."""
 
@@ -46,14 +55,15 @@ class ToolWorld:
         self.askings = askings
         self.times = (service.time, *(asking.time for asking in askings))
         self.wait(service.time.now)
-        clients = {asking.integration.source.id: asking.client for asking in askings}
-        self.collector = Collector(
-            service.state.database,
-            [asking.integration for asking in askings],
-            lambda integration: clients[integration.source.id],
-            service.time,
-            "tester",
+        self._clients = {asking.integration.source.id: asking.client for asking in askings}
+        integrations = [asking.integration for asking in askings]
+        self.collector: Dispatcher = Collector(
+            service.state.database, integrations, self.connect, service.time, "tester"
         )
+
+    def connect(self, integration: Integration) -> HttpClient:
+        """The client of a fake."""
+        return self._clients[integration.source.id]
 
     def wait(self, moment: int) -> None:
         """Let it be this moment for everybody."""

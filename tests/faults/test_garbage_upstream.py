@@ -8,14 +8,13 @@ import pytest
 from structlog.testing import capture_logs
 
 from factbook.clock import HOUR, MINUTE
-from factbook.collection import Collector
 from factbook.facts import store
 from factbook.facts.store import Latest
 from factbook.integrations.integration import Integration
 from factbook.scheduling import runs
 from factbook.scheduling.runs import SourceHealth
 from factbook.scheduling.schedule import next_start
-from tests.collection.tools import ToolWorld
+from tests.collection.tools import Dispatcher, ToolWorld
 from tests.datasources import asking as custom
 from tests.fakes import garbage
 from tests.fakes.fake import Fake
@@ -43,7 +42,7 @@ class Upstream(NamedTuple):
     service: Service
     fake: Fake
     integration: Integration
-    collector: Collector
+    collector: Dispatcher
     wait: Callable[[int], None]
 
     async def latest(self) -> Latest:

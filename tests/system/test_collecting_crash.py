@@ -20,6 +20,7 @@ from factbook.scheduling import runs
 from factbook.storage import Database
 from tests.collection.madeup import Vendor, repository
 from tests.collection.process import SIZE, made_up
+from tests.collection.sharing import ALONE_AND_SHARING
 from tests.conftest import StartService
 from tests.processes import clean_environment
 from tests.service import Service
@@ -37,7 +38,7 @@ ROOT = Path(__file__).parent.parent.parent
 
 @contextmanager
 def worker(
-    service: Service,
+    database_url: str,
     asked: Path,
     *,
     at_once: int = AT_ONCE,
@@ -49,7 +50,7 @@ def worker(
     with asked.with_suffix(".log").open("ab") as log:
         process = subprocess.Popen(
             [
-                *(*PROCESS, service.database_url, str(asked), str(at_once), str(latency)),
+                *(*PROCESS, database_url, str(asked), str(at_once), str(latency)),
                 *(json.dumps(sharing), str(ahead)),
             ],
             env=clean_environment(),
@@ -78,14 +79,6 @@ async def rows(service: Service, table: str, condition: str = "1 = 1") -> int:
     return int(row[0])
 
 
-ALONE_AND_SHARING = pytest.mark.parametrize(
-    ("database_url", "sharing"),
-    [("sqlite", False), ("postgresql", False), ("postgresql", True)],
-    indirect=["database_url"],
-    ids=["sqlite", "postgresql", "postgresql, sharing"],
-)
-
-
 @ALONE_AND_SHARING
 @pytest.mark.parametrize("returns", [True, False], ids=["that returns", "that never returns"])
 async def test_a_run_survives_the_death_of_a_worker(
@@ -102,13 +95,13 @@ async def test_a_run_survives_the_death_of_a_worker(
         health = (await runs.health(service.state.database)).get("vendor")
         return health is not None and health.last is not None
 
-    with worker(service, first, sharing=sharing) as victim:
+    with worker(service.database_url, first, sharing=sharing) as victim:
         await soon(is_in_the_middle)
         os.kill(victim.pid, signal.SIGKILL)
         victim.wait()
     assert counted(first).total() < ENTITIES
     # Either way it is another process, which knows nothing of the first.
-    with worker(service, first if returns else second, sharing=sharing):
+    with worker(service.database_url, first if returns else second, sharing=sharing):
         await soon(has_ended, TAKEN_OVER_SECONDS)
 
     [health] = (await runs.health(service.state.database)).values()
@@ -143,8 +136,8 @@ async def test_of_workers_in_several_processes_none_does_what_another_does(
         return health is not None and health.last is not None and health.last.entities > 0
 
     with (
-        worker(service, one, at_once=16, latency=0.5, sharing=sharing),
-        worker(service, two, at_once=16, latency=0.5, sharing=sharing),
+        worker(service.database_url, one, at_once=16, latency=0.5, sharing=sharing),
+        worker(service.database_url, two, at_once=16, latency=0.5, sharing=sharing),
     ):
         await soon(are_working)
         await service.push("all", *(repository(f"part-{number}") for number in range(ENTITIES)))

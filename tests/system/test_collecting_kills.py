@@ -21,9 +21,10 @@ from factbook.scheduling import given_up, runs
 from factbook.scheduling.runs import RunRecord
 from tests.collection.madeup import Vendor, repository
 from tests.collection.process import KILLER, SIZE, made_up
+from tests.collection.sharing import ALONE_AND_SHARING
 from tests.conftest import StartService
 from tests.service import Service
-from tests.system.test_collecting_crash import ALONE_AND_SHARING, TAKEN_OVER_SECONDS, worker
+from tests.system.test_collecting_crash import TAKEN_OVER_SECONDS, worker
 from tests.waiting import soon
 
 SOAK = "FACTBOOK_SOAK" in os.environ
@@ -57,7 +58,7 @@ class Workers:
 
     def _worker(self, number: int) -> AbstractContextManager[subprocess.Popen[bytes]]:
         return worker(
-            self.service,
+            self.service.database_url,
             self._folder / str(number),
             at_once=AT_ONCE,
             latency=LATENCY,
