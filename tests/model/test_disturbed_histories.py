@@ -25,6 +25,8 @@ log = logging.getLogger(__name__)
 
 NUMBER = 500 if os.environ.get("FACTBOOK_SOAK") else 32
 AT_ONCE = 4
+# On replicas, by the count of a process, which begins anew whenever that is killed.
+LEAST_READS = 32
 # Each of the histories of a round has about twenty calls.
 LATEST_CALL = 50
 
@@ -76,7 +78,7 @@ async def test_one_order_of_the_calls_explains_what_clients_saw_whatever_befell_
         with servers[0].client(tokens[0]) as http:
             check_feed(http, follower, found)
             if kind == "replica":
-                assert reads_of_replicas(http) > NUMBER
+                assert reads_of_replicas(http) > LEAST_READS
         text = servers[0].log.read_text() + servers[1].log.read_text()
     assert [line for line in text.splitlines() if '.failed"' in line] == []
     assert not unexplained(found)
