@@ -138,10 +138,12 @@ def addition(
     items: Sequence[Prepared],
     guards: Guards,
     gone: Collection[str] = (),
+    moved: Mapping[str, str] = MappingProxyType({}),
 ) -> WritePlan:
     """The plan that adds or updates entities in a set, or outside any set when `name` is None.
 
-    Of the others there, it removes those with the references in `gone`.
+    Of the others there, it removes those with the references in `gone`; `moved` is as of a
+    replacement.
     """
     target = set_row(transaction, name) if name is not None else None
     if target is not None:
@@ -157,6 +159,7 @@ def addition(
     current = {row[0]: Existing(*row) for row in rows}
     _sort_out(transaction, plan, items, current, take=guards.take)
     plan.removed = [current[ref] for ref in gone if ref in current]
+    plan.moves = _moves(plan, moved) if moved else {}
     return plan
 
 

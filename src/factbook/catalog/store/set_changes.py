@@ -7,7 +7,7 @@ from typing import TypeVar
 from factbook.catalog import sets
 from factbook.catalog.push_rules import PushRules
 from factbook.catalog.sets import Prepared
-from factbook.catalog.store import apply, diff, locks, removed
+from factbook.catalog.store import apply, diff, locks
 from factbook.catalog.store.apply import Actor
 from factbook.catalog.store.diff import Guards
 from factbook.catalog.store.locks import WriteLocks
@@ -44,8 +44,7 @@ async def change(
     def work(transaction: Transaction) -> T:
         held.begin(transaction)
         wanted, result = decide(transaction)
-        plan = diff.addition(transaction, name, wanted.wanted, Guards(), wanted.gone)
-        plan.moves = removed.planned(plan, wanted.moved)
+        plan = diff.addition(transaction, name, wanted.wanted, Guards(), wanted.gone, wanted.moved)
         if plan.set is not None and plan.added:
             sets.check_size(plan.set.item_count + len(plan.added) - len(plan.removed), rules)
         apply.apply(transaction, plan, actor, held, kept=kept)
