@@ -3,6 +3,7 @@
 from typing import Final
 
 _ROWS: Final = "reads rows of the database, which the service wrote itself"
+_CALLS: Final = "asks by calls, whose answers msgspec checks"
 _FILES: Final = "reads the file, whose content goes to cli.documents.parse"
 
 NO_PARSERS: Final[dict[str, str]] = {
@@ -12,11 +13,15 @@ NO_PARSERS: Final[dict[str, str]] = {
     "datasources.definitions.read": _ROWS,
     "cli.documents.read": _FILES,
     "cli.sources.files.read": _FILES,
-    "importers.aws.organization.read": "asks by calls, whose answers msgspec checks",
-    "importers.aws.units.read_units": "asks by calls, whose answers msgspec checks",
+    "importers.aws.organization.read": _CALLS,
+    "importers.aws.units.read_units": _CALLS,
     "importers.catalog_info.reader.read": "calls importers.catalog_info.documents.parsed",
-    "importers.github.organization.read": "asks by calls, whose answers msgspec checks",
-    "importers.github.teams.read_people": "asks by calls, whose answers msgspec checks",
+    "importers.github.organization.read": _CALLS,
+    "importers.github.teams.read_people": _CALLS,
+    "importers.gitlab.group.read": _CALLS,
+    "importers.gitlab.people.read_groups": _CALLS,
+    "importers.gitlab.people.read_members": _CALLS,
+    "importers.gitlab.roots.read_roots": _CALLS,
     "importers.ldif.directory.read": "calls importers.ldif.records.parsed",
     "operations.doctor.configuration.read": "calls settings.loader.load",
     "operations.doctor.key.read": "looks whether there is a key",

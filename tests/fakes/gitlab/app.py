@@ -24,9 +24,9 @@ from starlette.responses import PlainTextResponse, Response
 from factbook.clock import SECOND, Clock, now
 from tests.fakes.fake import Fake, path_of
 from tests.fakes.faults import as_json
-from tests.fakes.gitlab import rest
-from tests.fakes.gitlab.resolvers import complexity, project
-from tests.fakes.gitlab.state import Project, Token
+from tests.fakes.gitlab import groups, rest
+from tests.fakes.gitlab.resolvers import complexity, project, projects
+from tests.fakes.gitlab.state import Account, Group, Project, Token
 
 MOST_COMPLEXITY = 250
 _API = "/api/v4"
@@ -45,7 +45,8 @@ class FakeGitLab(Fake):
     """Everything that a GitLab holds, and what it was asked.
 
     `requests` counts by kind: graphql, project, protected, approvals, approval_rules, push_rule,
-    members, tree, file and other. `complexities` are those of the questions of GraphQL.
+    members, tree, file, those of `groups` and other. `complexities` are those of the questions of
+    GraphQL.
     """
 
     def __init__(
@@ -58,6 +59,8 @@ class FakeGitLab(Fake):
     ) -> None:
         super().__init__(seconds=seconds)
         self.projects = list(projects)
+        self.groups: list[Group] = []
+        self.accounts: list[Account] = []
         self.tokens = {token.value: token for token in tokens}
         self.complexities: list[int] = []
         self._clock = clock
@@ -68,7 +71,7 @@ class FakeGitLab(Fake):
         if path == "/api/graphql":
             return "graphql"
         match = _PROJECT.fullmatch(path)
-        return rest.kind(match[2]) if match else "other"
+        return rest.kind(match[2]) if match else groups.kind(path)
 
     async def answer(self, request: HttpRequest) -> Response:
         """GraphQL or REST, within the limit of the token."""
@@ -108,6 +111,8 @@ class FakeGitLab(Fake):
     def _rest(self, request: HttpRequest, token: Token, path: str) -> Response:
         if path == "/api/v4/projects":
             return as_json([])
+        if groups.kind(path) != "other":
+            return groups.said(self, token, path, dict(parse_qsl(request.url.query)))
         match = _PROJECT.fullmatch(path)
         name = unquote(match[1]) if match else ""
         found = self._known(name, token)
@@ -121,16 +126,19 @@ class FakeGitLab(Fake):
 
     async def _ask_graphql(self, request: HttpRequest, token: Token) -> Response:
         asked = msgspec.json.decode(await request.body())
-        found = self.find(asked["variables"]["path"], token)
+        found = self.find(asked["variables"].get("path", ""), token)
         enterprise = found is None or found.enterprise
         document, invalid = _parsed(asked["query"], enterprise)
         if invalid:
             return as_json({"errors": [_undefined(error) for error in invalid]})
-        self.complexities.append(complexity(document))
+        self.complexities.append(complexity(document, asked["variables"]))
         if self.complexities[-1] > MOST_COMPLEXITY:
             text = f"Query has complexity of {self.complexities[-1]}, which exceeds max complexity"
             return as_json({"errors": [{"message": f"{text} of {MOST_COMPLEXITY}"}]})
-        root = {"project": lambda _, **_arguments: project(found, token) if found else None}
+        root = {
+            "project": lambda _, fullPath: self._project(fullPath, token),
+            "group": lambda _, fullPath: self._group(fullPath, token),
+        }
         graphql, variables = schema(enterprise=enterprise), asked["variables"]
         result = execute_sync(graphql, document, root, variable_values=variables)
         assert isinstance(result, ExecutionResult)
@@ -138,6 +146,22 @@ class FakeGitLab(Fake):
         if result.errors:
             answer["errors"] = [error.formatted for error in result.errors]
         return as_json(answer)
+
+    def _project(self, name: str, token: Token) -> dict[str, Any] | None:
+        found = self.find(name, token)
+        return project(found, token) if found else None
+
+    def _group(self, path: str, token: Token) -> dict[str, Any] | None:
+        found = groups.find(self, path, token)
+        if found is None:
+            return None
+        below = groups.projects_of(self, found, token)
+        # As with the other fields, what is not among the arguments has no default.
+        return {
+            "projects": lambda _, includeSubgroups=False, ids=None, **arguments: projects(
+                below, token, ids, **arguments
+            )
+        }
 
     def _token(self, request: HttpRequest) -> Token | None:
         scheme, _, value = request.headers.get("authorization", "").partition(" ")

@@ -9,6 +9,7 @@ from graphql import (
     IntValueNode,
     OperationDefinitionNode,
     SelectionSetNode,
+    VariableNode,
 )
 from graphql import GraphQLResolveInfo as ResolveInfo
 
@@ -17,42 +18,50 @@ from tests.fakes.gitlab.state import Project, Request, Token, stamp
 Value = dict[str, Any]
 Info = ResolveInfo[Any]
 
-_CONNECTIONS = {"mergeRequests", "issues", "projectMembers"}
-_GITALY = {"rootRef", "tree", "lastCommit", "validateCodeownerFile"}
+_CONNECTIONS = {"mergeRequests", "issues", "projectMembers", "projects", "blobs"}
+# What a field adds, beside one for each path of files.
+_MORE = {"projects": 10}
+_GITALY = {"empty", "rootRef", "tree", "lastCommit", "validateCodeownerFile", "blobs"}
+# Of files that a variable names.
+_PATHS = 20
 PAGE = 100
 
 
-def complexity(document: Any) -> int:
+def complexity(document: Any, variables: Value | None = None) -> int:
     """One for each field, one for each call of Gitaly, and 1 % more for each item of a page."""
     operations = [one for one in document.definitions if isinstance(one, OperationDefinitionNode)]
-    return sum(_complexity(one.selection_set) for one in operations)
+    return sum(_complexity(one.selection_set, variables or {}) for one in operations)
 
 
-def _complexity(selections: SelectionSetNode | None) -> int:
+def _complexity(selections: SelectionSetNode | None, variables: Value) -> int:
     fields = selections.selections if selections else ()
-    return sum(_of_field(node) for node in fields if isinstance(node, FieldNode))
+    return sum(_of_field(node, variables) for node in fields if isinstance(node, FieldNode))
 
 
-def _of_field(node: FieldNode) -> int:
-    below = _complexity(node.selection_set)
+def _of_field(node: FieldNode, variables: Value) -> int:
+    below = _complexity(node.selection_set, variables)
     name = node.name.value
     if name not in _CONNECTIONS:
         return below + 1 + (name in _GITALY)
     arguments = {one.name.value: one.value for one in node.arguments or ()}
     first = arguments.get("first")
     items = int(first.value) if isinstance(first, IntValueNode) else PAGE
-    return int((below + 1 + ("sort" in arguments)) * (1 + min(items, PAGE) / 100))
+    more = ("sort" in arguments) + _MORE.get(name, 0) + (name in _GITALY)
+    if isinstance(paths := arguments.get("paths"), VariableNode):
+        more += len(variables.get(paths.name.value, range(_PATHS)))
+    return int((below + 1 + more) * (1 + min(items, PAGE) / 100))
 
 
 def project(found: Project, token: Token) -> Value:
     """Every field of a project that is asked for."""
+    reads = token.reads_repository and found.has_repository
     values: Value = {
         "id": f"gid://gitlab/Project/{found.number}",
         "fullPath": found.name,
         "mergeRequestsEnabled": found.has_requests,
         "issuesEnabled": found.has_issues,
         "languages": [{"name": name, "share": share} for name, share in found.languages.items()],
-        "repository": _repository(found) if token.reads_repository else None,
+        "repository": _repository(found) if reads else None,
         "mergeRequests": _requests(found),
         "issues": _issues(found),
         "projectMembers": _members(found, token),
@@ -71,14 +80,41 @@ def _failing(message: str) -> Callable[..., None]:
 
 def _repository(found: Project) -> Value:
     if found.commits == 0:
-        return {"empty": True, "rootRef": None, "tree": None, "validateCodeownerFile": None}
+        nothing = {"empty": True, "rootRef": None, "tree": None, "validateCodeownerFile": None}
+        return {**nothing, "blobs": lambda _, **_arguments: connection([], dict)}
     validation = {"total": found.codeowners_errors} if found.premium else None
     return {
         "empty": False,
         "rootRef": found.branch,
         "tree": {"lastCommit": {"sha": found.head}},
         "validateCodeownerFile": validation,
+        "blobs": _blobs(found),
     }
+
+
+def projects(
+    several: Sequence[Project], token: Token, ids: Sequence[str] | None, **arguments: Any
+) -> Value:
+    """A page of the projects of a group."""
+    chosen = [one for one in several if ids is None or f"gid://gitlab/Project/{one.number}" in ids]
+    return connection(chosen, lambda one: project(one, token), **arguments)
+
+
+def _blobs(found: Project) -> Callable[..., Value]:
+    def blobs(_: Info, paths: Sequence[str], ref: str | None = None, **arguments: Any) -> Value:
+        known = ref in {None, "HEAD", found.branch, found.head}
+        chosen = [path for path in paths if known and path in found.files]
+        return connection(chosen, lambda path: _blob(path, found.texts.get(path, b"")), **arguments)
+
+    return blobs
+
+
+def _blob(path: str, data: bytes) -> Value:
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        text = None
+    return {"path": path, "rawTextBlob": text, "size": str(len(data))}
 
 
 def _requests(found: Project) -> Callable[..., Value]:

@@ -1,4 +1,4 @@
-"""What a fake GitLab holds: projects, and tokens with what they may see."""
+"""What a fake GitLab holds: projects, groups, people, and tokens with what they may see."""
 
 import hashlib
 from collections.abc import Mapping
@@ -61,6 +61,13 @@ class Project:
     approval_rules: list[dict[str, Any]] = field(default_factory=list)
     push_rule: Mapping[str, Any] | None = None
     codeowners_errors: int = 0
+    description: str | None = None
+    topics: list[str] = field(default_factory=list)
+    visibility: str = "private"
+    is_archived: bool = False
+    is_fork: bool = False
+    shared_with: dict[str, int] = field(default_factory=dict)
+    has_repository: bool = True
     failing: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -71,8 +78,34 @@ class Project:
 
 
 @dataclass
+class Account:
+    """One account."""
+
+    username: str
+    number: int
+    name: str = ""
+    state: str = "active"
+
+
+@dataclass
+class Group:
+    """One group, with the names of its direct members."""
+
+    path: str
+    number: int
+    members: list[str] = field(default_factory=list)
+    name: str = ""
+    description: str | None = None
+    visibility: str = "private"
+
+
+@dataclass
 class Token:
-    """A credential; `limit` calls until `reset_at`."""
+    """A credential; `limit` calls until `reset_at`.
+
+    What is `hidden` are projects and groups, by their paths. The token is of an account with the
+    number one.
+    """
 
     value: str
     is_maintainer: bool = True

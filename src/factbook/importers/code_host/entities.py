@@ -64,13 +64,21 @@ def metadata(place: Place, name: str, description: str | None) -> Entity:
     return found
 
 
-def owners_of_everything(text: str) -> list[str]:
-    """The owners that the last line for `*` in a CODEOWNERS file names."""
+def owners_of_everything(text: str, *, sections: bool = False) -> list[str]:
+    """The owners that the last line for `*` in a CODEOWNERS file names.
+
+    With `sections`, as GitLab has them, a line without owners has those of its section.
+    """
     owners: list[str] = []
+    default: list[str] = []
     for line in text.splitlines():
-        pattern, *named = line.partition("#")[0].split()[: _MOST_OWNERS + 1] or [""]
+        content = line.partition("#")[0].strip()
+        if sections and content.lstrip("^").startswith("["):
+            default = content.rpartition("]")[2].split()[:_MOST_OWNERS]
+            continue
+        pattern, *named = content.split()[: _MOST_OWNERS + 1] or [""]
         if pattern in _EVERYTHING:
-            owners = named
+            owners = named or default
     return owners
 
 

@@ -1,6 +1,6 @@
 """GraphQL and REST requests to a GitLab instance, with the meaning of their errors."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeVar
 from urllib.parse import parse_qs, urlsplit
 
@@ -14,7 +14,9 @@ T = TypeVar("T")
 
 PER_PAGE: Final = 100
 
-# GitLab's words for what it does not show, and its mark of a field that an edition lacks.
+# GitLab's words for what it does not show and for what asks for too much, and its mark of a field
+# that an edition lacks.
+_TOO_COMPLEX: Final = "exceeds max complexity"
 _NOT_SHOWN: Final = "you don't have permission"
 _UNDEFINED: Final = "undefinedField"
 
@@ -22,18 +24,26 @@ _UNDEFINED: Final = "undefinedField"
 class GitlabQueryResult(NamedTuple):
     """Result of one query: data, and errors by the field of the project that they refer to.
 
-    `failure` is the reason that there are no data at all.
+    `failure` is the reason that there are no data at all. `raised` are all errors with their paths.
     """
 
     data: Mapping[str, Any]
     errors: dict[str, Missing]
     failure: Missing | None = None
+    raised: Sequence[tuple[tuple[object, ...], Missing]] = ()
+
+    def below(self, names: tuple[object, ...]) -> Missing | None:
+        """The first error at or below a path, or above it."""
+        for found, missing in self.raised:
+            if all(a == b for a, b in zip(found, names, strict=False)):
+                return missing
+        return None
 
 
 class GitlabApi(CodeHostApi[GitlabOptions]):
     """Client for a GitLab instance, with the time of one collection."""
 
-    async def ask(self, document: str, **variables: str) -> GitlabQueryResult:
+    async def ask(self, document: str, **variables: Any) -> GitlabQueryResult:
         """Send a GraphQL query."""
         question = {"query": document, "variables": variables}
         return told(await self._client.post(self._options.graphql, json=question))
@@ -60,7 +70,7 @@ class GitlabApi(CodeHostApi[GitlabOptions]):
             if isinstance(page, Missing):
                 return page
             found += page
-            more = _more(answer)
+            more = next_page(answer)
             if not more:
                 return found
             if more in asked:
@@ -79,14 +89,24 @@ def told(answer: Answer) -> GitlabQueryResult:
     data = answer.data.get("data")
     if not isinstance(data, dict):
         return GitlabQueryResult({}, {}, _missing(errors[0]) if errors else UNUSABLE)
-    return GitlabQueryResult(data, {_field(error): _missing(error) for error in errors})
+    raised = [(_path(error), _missing(error)) for error in errors]
+    return GitlabQueryResult(
+        data, {_field(path): missing for path, missing in raised}, None, raised
+    )
 
 
-def _field(error: Mapping[str, Any]) -> str:
-    """The project's field that an error refers to; "" for the whole project."""
-    path = error.get("path")
-    names = path[1:2] if isinstance(path, list) and path[:1] == ["project"] else []
-    return names[0] if names and isinstance(names[0], str) else ""
+def _path(error: Mapping[str, Any]) -> tuple[object, ...]:
+    found = error.get("path")
+    return tuple(found) if isinstance(found, list) else ()
+
+
+def _field(path: tuple[object, ...]) -> str:
+    """The project's field that an error with this path is about; "" for the whole project."""
+    match path:
+        case ("project", str(name), *_):
+            return name
+        case _:
+            return ""
 
 
 def _missing(error: Mapping[str, Any]) -> Missing:
@@ -96,13 +116,15 @@ def _missing(error: Mapping[str, Any]) -> Missing:
     message = error.get("message")
     if isinstance(message, str) and _NOT_SHOWN in message:
         return HIDDEN
+    if isinstance(message, str) and _TOO_COMPLEX in message:
+        return Missing(Outcome.TOO_LARGE, "the query is too complex")
     outcome, cause = verdict_on_graphql_error(error)
     return Missing(
         outcome, "GitLab could not answer this" if outcome is Outcome.TRANSIENT else cause
     )
 
 
-def _more(answer: Answer) -> dict[str, str]:
+def next_page(answer: Answer) -> dict[str, str]:
     """The query parameters for the next page, from the Link header; empty after the last page.
 
     The header's URL itself is not used: behind a proxy, its host may differ from ours.

@@ -71,9 +71,13 @@ async def _paths(api: GitlabApi, found: ProjectData) -> list[str] | Missing:
         return found.errors.get("repository", NO_REPOSITORY)
     if repository.head is None:
         return [] if repository.empty else NO_BRANCH
-    head = repository.head
-    pages = partial(_listed, api, project.number, head)
-    tree = RepositoryTree(project.number, head, project.full_path, pages, MOST_TREE_PAGES)
+    return await paths_at(api, project.number, project.full_path, repository.head)
+
+
+async def paths_at(api: GitlabApi, number: str, name: str, head: str) -> list[str] | Missing:
+    """The paths of all files of a project at a commit, unordered."""
+    pages = partial(_listed, api, number, head)
+    tree = RepositoryTree(number, head, name, pages, MOST_TREE_PAGES)
     return await file_tree.read(api.memory, tree, api.clones, api.now)
 
 

@@ -1,0 +1,1 @@
+"""Importer of GitLab groups: projects, groups and members."""

@@ -1,0 +1,151 @@
+"""Reading of GitLab groups: projects, their catalog files, subgroups and members."""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from factbook.catalog.ref import DEFAULT_NAMESPACE
+from factbook.importers.code_host import parts
+from factbook.importers.code_host.files import FileAddresses, HostedFiles
+from factbook.importers.code_host.names import former_names
+from factbook.importers.code_host.parts import RepositoryPart
+from factbook.importers.code_host.repository import HostedRepository, Place
+from factbook.importers.gitlab import entities
+from factbook.importers.gitlab.answers import ListedProject
+from factbook.importers.gitlab.entities import GroupPlace
+from factbook.importers.gitlab.files import ADDRESS, GitlabFileCalls
+from factbook.importers.gitlab.lists import RowListing, listing
+from factbook.importers.gitlab.options import GitlabImportOptions
+from factbook.importers.gitlab.owners import ProjectOwners
+from factbook.importers.gitlab.people import GroupMembers, GroupTree, read_groups, read_members
+from factbook.importers.gitlab.roots import GitlabRoot, read_roots
+from factbook.importers.snapshot import Snapshot, SnapshotPart
+from factbook.integrations.gitlab.api import GitlabApi
+from factbook.outbound import path
+
+Show = Callable[[str], None]
+
+_BY_AGE: Final = {"order_by": "id", "sort": "asc"}
+_NO_NAME: Final = re.compile(r"[^a-z0-9]+")
+
+
+@dataclass
+class _ReadGroup:
+    """Everything of a group that files are not needed for."""
+
+    at: GroupPlace
+    tree: GroupTree
+    listed: RowListing[ListedProject]
+    roots: Mapping[int, GitlabRoot]
+    members: GroupMembers | None
+
+    @property
+    def hosted(self) -> list[HostedRepository]:
+        """The projects."""
+        rows = self.listed.rows.values()
+        return [entities.hosted(self.at, one, self.roots[one.id]) for one in rows]
+
+
+async def read(
+    api: GitlabApi, options: GitlabImportOptions, show: Show = lambda text: None
+) -> Snapshot:
+    """A snapshot of the groups: parts for the projects, groups and members of each.
+
+    `show` is told what is being read.
+    """
+    names = list({name.lower(): name for name in options.groups}.values())
+    read = [await _group(api, name, options, show, several=len(names) > 1) for name in names]
+    files = _files(api, read)
+    found: list[SnapshotPart] = []
+    left_out: Counter[str] = Counter()
+    for one in read:
+        show(f"Reading the files of {one.at.path}")
+        found.append(await _projects(api, one, options, files, left_out))
+        if one.members is not None:
+            found += [_groups(one), _members(one, one.members, left_out)]
+    await files.remember()
+    return Snapshot(tuple(found), left_out)
+
+
+async def _group(
+    api: GitlabApi, name: str, options: GitlabImportOptions, show: Show, *, several: bool
+) -> _ReadGroup:
+    show(f"Reading the projects of {name}")
+    tree = await read_groups(api, name)
+    root = tree.root
+    at = GroupPlace(
+        Place(api.host, name, _namespace(name) if several else DEFAULT_NAMESPACE),
+        root.full_path if root else name,
+    )
+    if root is None:
+        nothing = RowListing[ListedProject](missing=tree.missing[0])
+        return _ReadGroup(at, tree, nothing, {}, GroupMembers() if options.people else None)
+    target = path("groups", str(root.id), "projects")
+    query = {**_BY_AGE, "include_subgroups": "true", "with_shared": "false"}
+    listed = await listing(api, target, ListedProject, **query)
+    show(f"Reading {len(listed.rows):,} projects of {name}")
+    projects = list(listed.rows.values())
+    roots = await read_roots(api, root.full_path, projects, options.files)
+    members = await read_members(api, tree) if options.people else None
+    return _ReadGroup(at, tree, listed, roots, members)
+
+
+def _files(api: GitlabApi, read: list[_ReadGroup]) -> HostedFiles:
+    """Access to the files; projects whose last commit is not known are as those not listed."""
+    known = [project for one in read for project in one.hosted if one.roots[project.number].is_read]
+    owners = [one.at.path for one in read]
+    addresses = FileAddresses(api.host, ADDRESS, owners, "a group")
+    return HostedFiles(GitlabFileCalls(api, known), api.memory, addresses, known)
+
+
+async def _projects(
+    api: GitlabApi,
+    one: _ReadGroup,
+    options: GitlabImportOptions,
+    files: HostedFiles,
+    left_out: Counter[str],
+) -> SnapshotPart:
+    """The part of the projects."""
+    hosted, rows = one.hosted, one.listed.rows
+    owners = ProjectOwners(one.at, rows, one.tree, one.members)
+    former = await former_names(api.memory, one.at.place, hosted)
+    part = RepositoryPart(one.at.place, "project", "projects", owners.of, former)
+    roots = {number: root.content for number, root in one.roots.items()}
+    await part.read(parts.chosen(hosted, options, left_out, "projects"), roots, files)
+    visible = {f"{row.visibility} projects" for row in rows.values()}
+    missing = one.listed.missing or next(iter(one.tree.missing), None)
+    return part.part(missing, visible | one.tree.rights)
+
+
+def _groups(one: _ReadGroup) -> SnapshotPart:
+    """The part of the groups."""
+    by_id = {each.id: each for each in one.tree.groups.values()}
+    items = []
+    for each in one.tree.groups.values():
+        parent = by_id.get(each.parent_id or 0)
+        items.append(
+            parts.person(one.at.place, "group", each.id, entities.group(one.at, each, parent))
+        )
+    return parts.people_part(one.at.place, "groups", items, one.tree.missing, one.tree.rights)
+
+
+def _members(one: _ReadGroup, members: GroupMembers, left_out: Counter[str]) -> SnapshotPart:
+    """The part of the members, who change nothing while the members of some group are missing."""
+    missing = [*one.tree.missing, *members.missing]
+    paths = {each.id: each.full_path for each in one.tree.groups.values()}
+    items = []
+    for each in members.members.values():
+        if not each.is_person:
+            left_out["accounts of tokens" if each.is_bot else "blocked members"] += 1
+            continue
+        entity = entities.user(one.at, each, (paths[id_] for id_ in members.groups_of(each)))
+        some = bool(missing)
+        items.append(parts.person(one.at.place, "user", each.id, entity, tentative=some))
+    return parts.people_part(one.at.place, "members", items, missing, one.tree.rights)
+
+
+def _namespace(name: str) -> str:
+    """The namespace of a group that is one of several."""
+    return _NO_NAME.sub("-", name.lower()).strip("-")[:63].rstrip("-") or DEFAULT_NAMESPACE

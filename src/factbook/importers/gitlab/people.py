@@ -1,0 +1,92 @@
+"""Groups below a group, with the members of each, and what the credential is in it."""
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from factbook.importers.gitlab.answers import (
+    GUEST,
+    CurrentUser,
+    GroupMember,
+    ListedGroup,
+    Membership,
+)
+from factbook.importers.gitlab.lists import RowListing, listing
+from factbook.integrations.gitlab.api import GitlabApi
+from factbook.integrations.integration import each
+from factbook.outbound import path
+from factbook.outbound.outcomes import Missing
+
+MEMBERSHIP: Final = "membership"
+
+
+@dataclass
+class GroupTree:
+    """A group and those below it, by path in lower case, the group itself first.
+
+    `missing` says what was not read. `rights` are those of the credential: a member of the group
+    sees everything below it, anybody else only some groups, each of which is a right.
+    """
+
+    root: ListedGroup | None = None
+    groups: dict[str, ListedGroup] = field(default_factory=dict)
+    missing: list[Missing] = field(default_factory=list)
+    rights: set[str] = field(default_factory=set)
+
+
+@dataclass
+class GroupMembers:
+    """Members by id, and the ids of those of each group; `missing` says what was not read."""
+
+    members: dict[int, GroupMember] = field(default_factory=dict)
+    of_group: dict[int, set[int]] = field(default_factory=dict)
+    missing: list[Missing] = field(default_factory=list)
+
+    def groups_of(self, member: GroupMember) -> set[int]:
+        """The ids of the groups that somebody is a direct member of."""
+        return {group for group, ids in self.of_group.items() if member.id in ids}
+
+
+async def read_groups(api: GitlabApi, name: str) -> GroupTree:
+    """A group and those below it."""
+    root = await api.one(path("groups", name), ListedGroup)
+    if isinstance(root, Missing):
+        return GroupTree(missing=[root])
+    number = str(root.id)
+    below = await listing(api, path("groups", number, "descendant_groups"), ListedGroup)
+    groups = [root, *below.rows.values()]
+    tree = GroupTree(root, {one.full_path.lower(): one for one in groups})
+    tree.missing += [below.missing] if below.missing else []
+    member = await _is_member(api, number)
+    if isinstance(member, Missing):
+        tree.missing.append(member)
+    tree.rights |= {MEMBERSHIP} if member is True else {f"group {one.full_path}" for one in groups}
+    return tree
+
+
+async def read_members(api: GitlabApi, tree: GroupTree) -> GroupMembers:
+    """The direct members of each group."""
+
+    async def of(group: int) -> RowListing[GroupMember]:
+        return await listing(api, path("groups", str(group), "members"), GroupMember)
+
+    listed = await each((one.id for one in tree.groups.values()), of)
+    found = GroupMembers()
+    for group, members in listed.items():
+        found.of_group[group] = set(members.rows)
+        found.members |= members.rows
+        found.missing += [members.missing] if members.missing else []
+    return found
+
+
+async def _is_member(api: GitlabApi, group: str) -> bool | Missing:
+    """True if the account of the credential is a member of a group, or of one above it."""
+    user = await api.one("/user", CurrentUser)
+    found: Membership | Missing
+    if isinstance(user, Missing):
+        found = user
+    else:
+        target = path("groups", group, "members", "all", str(user.id))
+        found = await api.one(target, Membership)
+    if isinstance(found, Missing):
+        return found if found.passing else False
+    return found.access_level >= GUEST
