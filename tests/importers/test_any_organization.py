@@ -1,118 +1,162 @@
-"""Any sequence of faults of GitHub, between changes of an organization."""
+"""Any sequence of faults of a code host, between changes of an organization or group."""
 
 import random
+from typing import Any
 
 import pytest
 
-from factbook.importers import held
-from factbook.importers.writer import write_snapshot
 from factbook.storage import Database
 from tests.fakes import faults
 from tests.fakes.github.faults import of_another_form, secondary_limit
-from tests.fakes.github.state import Repository
+from tests.fakes.gitlab.state import Account
+from tests.importers.any_host import FAULTS, AnyHost, refs_of
+from tests.importers.gitlab_group import GitlabGroup, project
 from tests.importers.organization import CATALOG, Organization, file, member, repository, team
 from tests.importers.reading import Imports
 
-_FAULTS = (
-    faults.bad_gateway,
-    faults.unavailable,
-    faults.not_json,
-    faults.cut_off,
-    secondary_limit,
-    of_another_form,
-    faults.saying({"data": {"organization": None}}),
-    faults.saying({"errors": [{"type": "RATE_LIMITED", "message": "no"}]}),
-    faults.saying({"data": {"organization": {"page": {
-        "totalCount": 0, "nodes": [], "pageInfo": {"hasNextPage": False, "endCursor": None},
-    }}}}),
-)  # fmt: skip
-_SET = "import/fake/acme.repositories"
+_LOCATION = "apiVersion: v1\nkind: Location\nmetadata: {name: all-%s}\nspec: {target: x.yaml}"
 
 
-class Acme:
-    """An organization that changes, and the catalog that it is imported into."""
+def texts_of(number: int) -> dict[str, str]:
+    """Files of a repository: a third has a catalog file, a third of these one that leads on."""
+    if number % 9 == 0:
+        return {CATALOG: _LOCATION % number, "x.yaml": file(f"below-{number}")}
+    return {CATALOG: file(f"file-{number}")} if number % 3 == 0 else {}
+
+
+class AnyOrganization(AnyHost):
+    """An organization of GitHub."""
+
+    parts = ("acme.repositories", "acme.teams", "acme.members")
+    kinds = ("graphql",)
+    faults = (
+        *FAULTS,
+        secondary_limit,
+        of_another_form,
+        faults.saying({"data": {"organization": None}}),
+        faults.saying({"errors": [{"type": "RATE_LIMITED", "message": "no"}]}),
+        faults.saying({"data": {"organization": {"page": {
+            "totalCount": 0, "nodes": [], "pageInfo": {"hasNextPage": False, "endCursor": None},
+        }}}}),
+    )  # fmt: skip
 
     def __init__(self, imports: Imports, dice: random.Random) -> None:
-        self.imports = imports
-        self.dice = dice
-        self.count = 0
-        self.organization = Organization()
-        self.fake = self.organization.fake
+        super().__init__(imports, dice)
+        self.reading = organization = Organization()
+        self.fake = self.github = organization.fake
         for _ in range(70):
             self.add()
-        self.fake.teams = [team(f"team-{n}", n + 1, "alice") for n in range(30)]
-        self.fake.members = [member("alice", 1)]
+        self.github.teams = [team(f"team-{n}", n + 1, "alice") for n in range(30)]
+        self.github.members = [member("alice", 1)]
+
+    @property
+    def repositories(self) -> list[Any]:
+        return self.github.repositories
 
     def add(self) -> None:
         self.count += 1
-        texts = {CATALOG: file(f"file-{self.count}")} if self.count % 3 == 0 else {}
-        if self.count % 9 == 0:
-            root = (
-                "apiVersion: v1\nkind: Location\nmetadata: {name: all-%s}\nspec: {target: x.yaml}"
-            )
-            texts = {CATALOG: root % self.count, "x.yaml": file(f"below-{self.count}")}
-        self.fake.repositories.append(repository(f"r{self.count}", self.count, texts=texts))
-
-    def change(self) -> None:
-        self.add()
-        renamed, gone = self.dice.sample(self.fake.repositories, 2)
-        renamed.old_names.append(renamed.name)
-        renamed.name = f"{renamed.name}-{self.dice.randrange(9)}"
-        self.fake.repositories.remove(gone)
-
-    async def read(self) -> None:
-        # GitHub asked to wait, which is over.
-        self.organization.time.advance(3_600_000)
-        self.imports.now += 1_000
-        snapshot = await self.organization.read()
-        await write_snapshot(self.imports.target, "fake", snapshot, self.imports.now)
+        number = self.count
+        self.repositories.append(repository(f"r{number}", number, texts=texts_of(number)))
 
     def refs(self) -> list[str]:
-        return sorted(ref for one in self.fake.repositories for ref in _refs(one))
+        several = ((one.number, one.name.partition("/")[2]) for one in self.repositories)
+        return sorted(ref for number, name in several for ref in refs_of(number, name))
 
-    async def converges(self) -> None:
-        self.fake.recover()
-        await self.read()
-        if (await self.imports.record("acme.repositories")).held:
-            actor = self.imports.actor
-            await held.apply(self.imports.target, "fake", "acme.repositories", actor)
-        assert await self.imports.refs(_SET) == self.refs()
-        assert await self.people() == [30, 1]
-
-    async def people(self) -> list[int]:
-        """The number of groups, and of users."""
-        parts = ("import/fake/acme.teams", "import/fake/acme.members")
-        return [len(await self.imports.refs(part)) for part in parts]
+    def people(self) -> list[str]:
+        return sorted([*(f"group:default/team-{n}" for n in range(30)), "user:default/alice"])
 
 
-def _refs(one: Repository) -> list[str]:
-    number = one.number
-    if number % 9 == 0:
-        return [f"location:default/all-{number}", f"component:default/below-{number}"]
-    name = f"file-{number}" if number % 3 == 0 else one.name.partition("/")[2]
-    return [f"component:default/{name}"]
+class AnyGroup(AnyHost):
+    """A group of GitLab with subgroups, one of which the credential may lose for a while."""
+
+    parts = ("acme.projects", "acme.groups", "acme.members")
+    kinds = (
+        "graphql", "group", "subgroups", "group_projects", "group_members", "user", "membership",
+    )  # fmt: skip
+    faults = (
+        *FAULTS,
+        faults.saying([]),
+        faults.saying([{"id": "x"}]),
+        faults.saying([], headers={"x-total": "0"}),
+        faults.saying({"message": "404 Group Not Found"}, 404),
+        faults.saying({"message": "403 Forbidden"}, 403),
+        faults.saying({"message": "Retry later"}, 429, {"retry-after": "60"}),
+        faults.saying({"data": {"group": None}}),
+        faults.saying({"data": {"group": {"projects": {"nodes": []}}}}),
+        faults.saying({"errors": [{"message": "Timeout on validation of query"}]}),
+    )
+
+    def __init__(self, imports: Imports, dice: random.Random) -> None:
+        super().__init__(imports, dice)
+        self.reading = group = GitlabGroup()
+        self.fake = self.gitlab = group.fake
+        self.token = group.token
+        group.people(
+            *(Account(name, n) for n, name in enumerate(("alice", "bob", "carol"), 2)),
+            web=["alice", "bob"],
+            shop=["carol"],
+            **{f"g{n}": ["bob"] for n in range(12)},
+        )
+        for _ in range(130):
+            self.add()
+
+    @property
+    def repositories(self) -> list[Any]:
+        return self.gitlab.projects
+
+    def add(self) -> None:
+        self.count += 1
+        number = self.count
+        path = ("", "web/", "shop/")[number % 7 % 3]
+        self.repositories.append(project(f"{path}r{number}", number, texts=texts_of(number)))
+
+    def fail(self) -> None:
+        super().fail()
+        if self.dice.random() < 0.3:
+            self.token.hidden = {"acme/web"}
+            self.token.is_member = False
+
+    async def read(self) -> None:
+        self.gitlab.groups.sort(key=lambda _: self.dice.random())
+        await super().read()
+
+    async def converge(self) -> None:
+        self.token.hidden, self.token.is_member = set(), True
+        await super().converge()
+
+    def refs(self) -> list[str]:
+        several = (
+            (one.number, one.name.removeprefix("acme/").replace("/", "-"))
+            for one in self.repositories
+        )
+        return sorted(ref for number, name in several for ref in refs_of(number, name))
+
+    def people(self) -> list[str]:
+        groups = ["acme", "web", "shop", *(f"g{n}" for n in range(12))]
+        users = [f"user:default/{name}" for name in ("alice", "bob", "carol")]
+        return sorted([*(f"group:default/{name}" for name in groups), *users])
 
 
 @pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("kind", [AnyOrganization, AnyGroup])
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 async def test_no_fault_removes_what_is_still_there_and_a_good_reading_converges(
-    database: Database, seed: int
+    database: Database, kind: type[AnyHost], seed: int
 ) -> None:
     dice = random.Random(seed)
-    acme = Acme(Imports(database), dice)
-    await acme.converges()
+    host = kind(Imports(database), dice)
+    await host.converge()
     for _ in range(8):
-        before = set(acme.refs())
+        before = set(host.refs())
         if dice.random() < 0.5:
-            acme.change()
-        known = set(await acme.imports.refs(_SET))
-        fault, times = dice.choice(_FAULTS), dice.choice([1, 4, 40])
-        acme.fake.fail("graphql", fault, after=dice.randrange(5), times=times)
-        await acme.read()
-        acme.fake.recover()
-        still = known & before & set(acme.refs())
-        assert still <= set(await acme.imports.refs(_SET))
-        assert await acme.people() == [30, 1]
+            host.change()
+        known = set(await host.stored())
+        host.fail()
+        await host.read()
+        host.fake.recover()
+        still = known & before & set(host.refs())
+        assert still <= set(await host.stored())
+        assert await host.stored_people() == host.people()
         if dice.random() < 0.4:
-            await acme.converges()
-    await acme.converges()
+            await host.converge()
+    await host.converge()
