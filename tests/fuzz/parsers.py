@@ -22,6 +22,7 @@ NO_PARSERS: Final[dict[str, str]] = {
     "importers.gitlab.people.read_groups": _CALLS,
     "importers.gitlab.people.read_members": _CALLS,
     "importers.gitlab.roots.read_roots": _CALLS,
+    "importers.kubernetes.cluster.read": _CALLS,
     "importers.ldif.directory.read": "calls importers.ldif.records.parsed",
     "operations.doctor.configuration.read": "calls settings.loader.load",
     "operations.doctor.key.read": "looks whether there is a key",

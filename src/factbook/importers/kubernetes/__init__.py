@@ -1,0 +1,1 @@
+"""Importer of Kubernetes clusters: workloads as components."""

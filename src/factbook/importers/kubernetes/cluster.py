@@ -1,0 +1,88 @@
+"""Reading of a Kubernetes cluster: its namespaces and workloads."""
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from factbook.importers.kubernetes import workloads
+from factbook.importers.kubernetes.api import (
+    NAMESPACES,
+    KubernetesApi,
+    ObjectList,
+    ObjectMetadata,
+    path_of,
+)
+from factbook.importers.kubernetes.options import KubernetesImportOptions
+from factbook.importers.kubernetes.workloads import ComponentKey, Workload
+from factbook.importers.snapshot import ImportedItem, ReadingProblem, Snapshot, SnapshotPart
+
+WORKLOADS: Final = "workloads"
+ITSELF: Final = "cluster"
+
+# A namespace that every cluster has for good, so that its id is that of the cluster.
+_SYSTEM: Final = "kube-system"
+
+Show = Callable[[str], None]
+
+
+async def read(api: KubernetesApi, options: KubernetesImportOptions, show: Show) -> Snapshot:
+    """A snapshot of the cluster: parts for its workloads, and for itself.
+
+    Where a list is not whole, nothing that is known of a component is certain. The cluster is no
+    workload, so that a list of none is noticed.
+    """
+    show("Reading the namespaces")
+    namespaces = await api.objects(NAMESPACES)
+    lists: dict[str, ObjectList] = {"namespaces": namespaces}
+    for resource in dict.fromkeys(options.resources):
+        show(f"Reading {resource}")
+        lists[resource] = await api.objects(path_of(resource))
+    problems = [
+        ReadingProblem(options.cluster, f"{resource}: {found.missing.reason}")
+        for resource, found in lists.items()
+        if found.missing
+    ]
+    by_name = {one.name: one for one in namespaces.objects.values()}
+    grouped, left_out = _grouped(options, lists)
+    certain = not problems
+    items: list[ImportedItem] = []
+    for key, members in sorted(grouped.items()):
+        made = workloads.component(options, key, members, by_name)
+        origin = f"{options.cluster} {key.namespace}/{key.name}"
+        uid = f"kubernetes/{members[0].metadata.uid}" if len(members) == 1 else ""
+        items.append(ImportedItem(made.entity, origin, uid, tentative=not certain))
+        problems += [ReadingProblem(origin, text) for text in made.problems]
+    part = SnapshotPart(
+        f"{options.cluster}.{WORKLOADS}",
+        certain,
+        tuple(items),
+        tuple(problems),
+        rights=frozenset(resource for resource, found in lists.items() if not found.missing),
+    )
+    own = SnapshotPart(f"{options.cluster}.{ITSELF}", True, (_cluster(options, by_name),))
+    return Snapshot((part, own), {"workloads that are not chosen": left_out} if left_out else {})
+
+
+def _grouped(
+    options: KubernetesImportOptions, lists: Mapping[str, ObjectList]
+) -> tuple[dict[ComponentKey, list[Workload]], int]:
+    """The workloads of each component, in order, and the number of those that are left out."""
+    grouped: dict[ComponentKey, list[Workload]] = {}
+    left_out = 0
+    for resource in dict.fromkeys(options.resources):
+        for metadata in lists[resource].objects.values():
+            workload = Workload(resource, metadata)
+            if workloads.is_chosen(workload, options):
+                grouped.setdefault(workloads.key_of(workload, options), []).append(workload)
+            else:
+                left_out += 1
+    for members in grouped.values():
+        members.sort(key=lambda one: (one.metadata.namespace, one.resource, one.metadata.name))
+    return grouped, left_out
+
+
+def _cluster(
+    options: KubernetesImportOptions, namespaces: Mapping[str, ObjectMetadata]
+) -> ImportedItem:
+    found = namespaces.get(_SYSTEM)
+    external_id = f"kubernetes/{found.uid}" if found else ""
+    return ImportedItem(workloads.cluster(options), options.cluster, external_id)

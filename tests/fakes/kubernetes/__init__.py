@@ -1,0 +1,1 @@
+"""A fake Kubernetes API server, on the shapes that its OpenAPI documents publish."""

@@ -1,0 +1,105 @@
+"""A fake API server that lists: in pages, as metadata alone, to a service account."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from tests.fakes.fake import Fake
+from tests.fakes.faults import as_json
+
+METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+NAMESPACES = "/api/v1/namespaces"
+DEPLOYMENTS = "/apis/apps/v1/deployments"
+STATEFUL_SETS = "/apis/apps/v1/statefulsets"
+DAEMON_SETS = "/apis/apps/v1/daemonsets"
+TOKEN = "a.token.of-tests"
+
+
+class FakeKubernetes(Fake):
+    """A cluster: objects by the path that lists them. Its kinds of requests are these paths.
+
+    `forbidden` are paths that the service account may not list. `forget` makes every token to go on
+    with one of a list that is not kept any more.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.objects: dict[str, list[dict[str, Any]]] = {
+            path: [] for path in (NAMESPACES, DEPLOYMENTS, STATEFUL_SETS, DAEMON_SETS)
+        }
+        self.tokens = {TOKEN}
+        self.forbidden: set[str] = set()
+        self._edition = 0
+        self._numbers = 0
+        for name in ("default", "kube-system"):
+            self.add(NAMESPACES, name)
+
+    def add(
+        self,
+        path: str,
+        name: str,
+        namespace: str = "",
+        labels: Mapping[str, str] | None = None,
+        annotations: Mapping[str, str] | None = None,
+    ) -> dict[str, Any]:
+        """Make an object; returns its metadata."""
+        self._numbers += 1
+        metadata: dict[str, Any] = {
+            "name": name,
+            "uid": f"00000000-0000-0000-0000-{self._numbers:012}",
+            "resourceVersion": str(self._numbers),
+            "creationTimestamp": "2026-01-02T03:04:05Z",
+        }
+        given = {"namespace": namespace, "labels": labels, "annotations": annotations}
+        metadata |= {key: value for key, value in given.items() if value}
+        self.objects[path].append(metadata)
+        return metadata
+
+    def forget(self) -> None:
+        """Lists that have begun cannot be gone on with."""
+        self._edition += 1
+
+    def kind(self, request: Request) -> str:
+        """The path."""
+        return request.url.path
+
+    async def answer(self, request: Request) -> Response:
+        """What the API server says."""
+        path = request.url.path
+        token = request.headers.get("authorization", "").removeprefix("Bearer ")
+        if token not in self.tokens:
+            return status(401, "Unauthorized")
+        if path not in self.objects:
+            return Response("404 page not found\n", 404)
+        if path in self.forbidden:
+            return status(403, "Forbidden")
+        if request.headers["accept"] != METADATA:
+            return status(406, "NotAcceptable")
+        limit = int(request.query_params["limit"])
+        edition, start = self._edition, 0
+        if token := request.query_params.get("continue", ""):
+            edition, start = map(int, token.split("."))
+        if edition != self._edition:
+            return status(410, "Expired")
+        every = self.objects[path]
+        end = start + limit
+        metadata: dict[str, Any] = {"resourceVersion": "7"}
+        if end < len(every):
+            left = len(every) - end
+            metadata |= {"continue": f"{edition}.{end}", "remainingItemCount": left}
+        return as_json(
+            {
+                "kind": "PartialObjectMetadataList",
+                "apiVersion": "meta.k8s.io/v1",
+                "metadata": metadata,
+                "items": [{"metadata": one} for one in every[start:end]],
+            }
+        )
+
+
+def status(code: int, reason: str) -> Response:
+    """A failure as the API server says it."""
+    body = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure"}
+    return as_json(body | {"message": "No.", "reason": reason, "code": code}, code)

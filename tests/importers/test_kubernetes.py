@@ -1,0 +1,313 @@
+"""What the importer makes of a cluster, and of an API server that fails."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.requests import Request
+from starlette.responses import Response
+
+from factbook.errors import ConfigurationError
+from factbook.importers.kubernetes.options import KubernetesImportOptions
+from tests.fakes import faults
+from tests.fakes.faults import Answer, Fault
+from tests.fakes.kubernetes.app import (
+    DAEMON_SETS,
+    DEPLOYMENTS,
+    NAMESPACES,
+    STATEFUL_SETS,
+    TOKEN,
+)
+from tests.importers.clusters import CLUSTER, Cluster
+
+ID = "backstage.io/kubernetes-id"
+OWNER = "terasky.backstage.io/owner"
+
+
+async def test_a_workload_is_a_component_of_its_namespace() -> None:
+    cluster = Cluster()
+    labels = {
+        "app.kubernetes.io/name": "web-shop",
+        "app.kubernetes.io/instance": "web",
+        "app.kubernetes.io/part-of": "shop",
+        "app.kubernetes.io/version": "1.2.3",
+    }
+    cluster.fake.add(DEPLOYMENTS, "web", "payments", labels, {OWNER: "core"})
+    assert await cluster.entities() == {
+        "payments/web": {
+            "apiVersion": "backstage.io/v1alpha1",
+            "kind": "Component",
+            "metadata": {
+                "name": "web",
+                "namespace": "payments",
+                "title": "web-shop",
+                "labels": {"app.kubernetes.io/version": "1.2.3"},
+                "annotations": {
+                    "backstage.io/kubernetes-namespace": "payments",
+                    "backstage.io/kubernetes-label-selector": (
+                        "app.kubernetes.io/name=web-shop,app.kubernetes.io/instance=web"
+                    ),
+                    "backstage.io/kubernetes-cluster": CLUSTER,
+                },
+            },
+            "spec": {
+                "type": "service",
+                "owner": "group:default/core",
+                "system": "system:default/shop",
+                "dependsOn": [f"resource:default/{CLUSTER}"],
+            },
+        }
+    }
+
+
+async def test_the_cluster_is_a_resource_with_the_id_that_it_has_for_good() -> None:
+    cluster = Cluster()
+    [item] = (await cluster.part("cluster")).items
+    assert item.entity["spec"] == {"type": "kubernetes-cluster"}
+    system = cluster.fake.objects[NAMESPACES][1]
+    assert (item.entity["metadata"]["name"], item.external_id) == (
+        CLUSTER,
+        f"kubernetes/{system['uid']}",
+    )
+
+
+async def test_workloads_of_one_id_are_one_component() -> None:
+    cluster = Cluster()
+    cluster.fake.add(DEPLOYMENTS, "web", "b", {ID: "shop", "app.kubernetes.io/version": "1"})
+    cluster.fake.add(STATEFUL_SETS, "db", "a", {ID: "shop", "app.kubernetes.io/version": "2"})
+    found = await cluster.entities()
+    assert list(found) == ["shop"]
+    assert found["shop"]["metadata"] == {
+        "name": "shop",
+        "annotations": {
+            ID: "shop",
+            "backstage.io/kubernetes-namespace": "a",
+            "backstage.io/kubernetes-cluster": CLUSTER,
+        },
+    }
+
+
+@pytest.mark.parametrize(
+    ("own", "above", "owner"),
+    [
+        ({OWNER: "user:alice"}, {OWNER: "core"}, "user:default/alice"),
+        ({}, {OWNER: "core"}, "group:default/core"),
+        ({}, {}, None),
+        ({OWNER: "a:b:c/"}, {}, None),
+    ],
+)
+async def test_the_owner_is_that_of_the_workload_or_its_namespace_or_nobody(
+    own: dict[str, str], above: dict[str, str], owner: str | None
+) -> None:
+    cluster = Cluster()
+    cluster.fake.add(NAMESPACES, "payments", annotations=above)
+    cluster.fake.add(DEPLOYMENTS, "web", "payments", annotations=own)
+    found = (await cluster.entities())["payments/web"]
+    assert found["spec"].get("owner") == owner
+
+
+async def test_an_annotation_that_is_no_reference_is_a_problem_of_its_component() -> None:
+    cluster = Cluster()
+    cluster.fake.add(DEPLOYMENTS, "web", "payments", annotations={OWNER: "a:b:c/"})
+    part = await cluster.part()
+    assert (part.complete, [one.origin for one in part.problems]) == (
+        True,
+        [f"{CLUSTER} payments/web"],
+    )
+
+
+async def test_annotations_of_another_importer_are_understood() -> None:
+    given = {
+        "backstage-namespace": "shop",
+        "component-type": "worker",
+        "lifecycle": "production",
+        "system": "shop/all",
+        "subcomponent-of": "whole",
+        "dependsOn": "resource:db, other\ncomponent:a/b",
+        "providesApis": "orders",
+        "consumesApis": "api:stock/v1",
+        "kubernetes-label-selector": "app=web",
+        "source-code-repo-url": "https://git.example.com/shop/web/",
+        "source-branch": "main",
+    }
+    cluster = Cluster()
+    annotations = {f"terasky.backstage.io/{key}": value for key, value in given.items()}
+    cluster.fake.add(DEPLOYMENTS, "web", "payments", annotations=annotations)
+    found = (await cluster.entities())["shop/web"]
+    assert found["spec"] == {
+        "type": "worker",
+        "lifecycle": "production",
+        "system": "system:shop/all",
+        "subcomponentOf": "component:default/whole",
+        "dependsOn": [
+            "resource:default/db",
+            "component:default/other",
+            "component:a/b",
+            f"resource:default/{CLUSTER}",
+        ],
+        "providesApis": ["api:default/orders"],
+        "consumesApis": ["api:stock/v1"],
+    }
+    annotations = found["metadata"]["annotations"]
+    assert annotations["backstage.io/kubernetes-label-selector"] == "app=web"
+    assert annotations["backstage.io/source-location"] == (
+        "url:https://git.example.com/shop/web/tree/main/"
+    )
+
+
+async def test_only_what_is_chosen_is_imported() -> None:
+    cluster = Cluster(namespaces=("payments",), labels=(ID, "team=core"))
+    add, terasky = cluster.fake.add, "terasky.backstage.io"
+    add(DEPLOYMENTS, "in-namespace", "payments")
+    add(DEPLOYMENTS, "with-id", "other", {ID: "with-id"})
+    add(DEPLOYMENTS, "with-label", "other", {"team": "core"})
+    add(DEPLOYMENTS, "with-another", "other", {"team": "shop"})
+    add(DEPLOYMENTS, "added", "other", annotations={f"{terasky}/add-to-catalog": "true"})
+    excluded = {f"{terasky}/exclude-from-catalog": "true"}
+    add(DEPLOYMENTS, "excluded", "payments", annotations=excluded)
+    snapshot = await cluster.read()
+    assert sorted(await cluster.entities()) == [
+        "other/added",
+        "other/with-label",
+        "payments/in-namespace",
+        "with-id",
+    ]
+    assert snapshot.left_out == {"workloads that are not chosen": 2}
+
+
+async def test_other_resources_are_read_as_workloads() -> None:
+    cluster = Cluster(resources=("argoproj.io/v1alpha1/rollouts",), namespace="eu")
+    cluster.fake.objects["/apis/argoproj.io/v1alpha1/rollouts"] = []
+    cluster.fake.add("/apis/argoproj.io/v1alpha1/rollouts", "web", "payments")
+    assert list(await cluster.entities()) == ["eu/web"]
+    assert cluster.fake.requests[DEPLOYMENTS] == 0
+
+
+async def test_all_pages_are_read_and_every_object_once() -> None:
+    cluster = Cluster()
+    for number in range(1_100):
+        cluster.fake.add(DEPLOYMENTS, f"web-{number}", "payments")
+    assert len(await cluster.entities()) == 1_100
+    assert cluster.fake.requests == {
+        NAMESPACES: 1,
+        DEPLOYMENTS: 3,
+        STATEFUL_SETS: 1,
+        DAEMON_SETS: 1,
+    }
+
+
+async def test_a_list_that_was_forgotten_is_begun_again() -> None:
+    cluster = Cluster()
+    for number in range(600):
+        cluster.fake.add(DEPLOYMENTS, f"web-{number}", "payments")
+
+    async def forgetting(request: Request, answer: Answer) -> Response:
+        response = await answer(request)
+        cluster.fake.forget()
+        return response
+
+    cluster.fake.fail(DEPLOYMENTS, forgetting)
+    part = await cluster.part()
+    assert (part.complete, len(part.items), cluster.fake.requests[DEPLOYMENTS]) == (True, 600, 4)
+    cluster.fake.fail(DEPLOYMENTS, forgetting, times=9)
+    part = await cluster.part()
+    assert "forgotten" in part.problems[0].message
+    assert not part.complete
+
+
+async def same_token(request: Request, answer: Answer) -> Response:
+    """A page whose token leads to itself."""
+    body = bytes((await answer(request)).body)
+    return Response(body.replace(b'"resourceVersion":"7"', b'"continue":"0.500"', 1))
+
+
+async def test_a_token_that_leads_to_itself_ends_the_list() -> None:
+    cluster = Cluster()
+    for number in range(600):
+        cluster.fake.add(DEPLOYMENTS, f"web-{number}", "payments")
+    cluster.fake.fail(DEPLOYMENTS, same_token, after=1, times=9)
+    part = await cluster.part()
+    assert (part.complete, len(part.items)) == (False, 600)
+
+
+@pytest.mark.parametrize(
+    ("fault", "word"),
+    [
+        (faults.saying({"kind": "Status"}), "unknown form"),
+        (faults.saying({"kind": "Status", "metadata": {}, "items": []}), "unknown form"),
+        (faults.saying({"kind": "DeploymentList", "metadata": {}, "items": [{}]}), "unknown form"),
+        (faults.saying({"kind": "Status", "code": 403}, 403), "needs the verb list"),
+        (faults.saying({"kind": "Status", "code": 429}, 429), "rate-limited"),
+        (faults.saying({"kind": "Status", "code": 500}, 500), "upstream-error"),
+        (faults.cut_off, "upstream-error"),
+        (faults.not_json, "upstream-error"),
+    ],
+)
+async def test_a_page_that_fails_makes_the_cluster_incomplete_and_its_items_uncertain(
+    fault: Fault, word: str
+) -> None:
+    cluster = Cluster()
+    for number in range(600):
+        cluster.fake.add(DEPLOYMENTS, f"web-{number}", "payments")
+    cluster.fake.fail(DEPLOYMENTS, fault, after=1, times=9)
+    part = await cluster.part()
+    assert (part.complete, len(part.items)) == (False, 500)
+    assert {item.tentative for item in part.items} == {True}
+    assert word in part.problems[0].message
+
+
+async def test_what_may_not_be_listed_is_named_as_a_role_names_it() -> None:
+    cluster = Cluster()
+    cluster.fake.forbidden = {NAMESPACES, STATEFUL_SETS}
+    part = await cluster.part()
+    assert [one.message for one in part.problems] == [
+        "namespaces: forbidden: needs the verb list on namespaces",
+        "apps/v1/statefulsets: forbidden: needs the verb list on statefulsets.apps",
+    ]
+    assert not part.complete
+
+
+async def test_a_resource_that_the_cluster_does_not_have_makes_it_incomplete() -> None:
+    part = await Cluster(resources=("argoproj.io/v1alpha1/rollouts",)).part()
+    assert (part.complete, part.problems[0].message.split(":")[1].strip()) == (False, "not-found")
+
+
+async def test_the_token_is_read_from_its_file_for_each_request(tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    cluster = Cluster(token="", token_file=str(file))
+    assert "cannot be read" in (await cluster.part()).problems[0].message
+    file.write_text(f"{TOKEN}\n")
+
+    async def renewing(request: Request, answer: Answer) -> Response:
+        response = await answer(request)
+        file.write_text("another")
+        cluster.fake.tokens = {"another"}
+        return response
+
+    cluster.fake.fail(NAMESPACES, renewing)
+    assert (await cluster.part()).complete
+    cluster.fake.tokens = {"a third"}
+    assert not (await cluster.part()).complete
+
+
+def test_the_api_server_is_that_of_the_cluster_it_runs_in() -> None:
+    options = KubernetesImportOptions(cluster="a")
+    assert options.base_url({}) == "https://kubernetes.default.svc:443"
+    given = {"KUBERNETES_SERVICE_HOST": "fd00::1", "KUBERNETES_SERVICE_PORT_HTTPS": "6443"}
+    assert options.base_url(given) == "https://[fd00::1]:6443"
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        {"cluster": "Not one"},
+        {"url": "kubernetes"},
+        {"namespace": "A"},
+        {"resources": ("pods",)},
+        {"resources": ("a/../b",)},
+        {"resources": ("apps/v1/../x",)},
+    ],
+)
+def test_a_mistake_in_the_options_is_told(table: dict[str, Any]) -> None:
+    with pytest.raises(ConfigurationError):
+        KubernetesImportOptions(**{"cluster": "a", **table})
