@@ -123,7 +123,7 @@ LANDED = (
     Landed(
         "0021_scim.sql",
         "0.1.0",
-        "fcd5a3b2429dd85758c9757c73e675d788abd236a5f9b99de1628158e56bd12f",
+        "3748613e83e79c97737c7efa9312bed8cd091516187b3c87cb26a3c68b7ea1ff",
     ),
 )
 

@@ -11,7 +11,8 @@ Mutability = Literal["readWrite", "readOnly", "immutable"]
 
 URN: Final = "urn:ietf:params:scim:schemas:core:2.0:"
 _EXTENSION: Final = "urn:ietf:params:scim:schemas:extension:"
-_LONGEST: Final = 1_000
+# Texts of so many characters fit into an index.
+_LONGEST: Final = 400
 _MOST_VALUES: Final = 100
 # Of a group, each a person or a group.
 _MOST_MEMBERS: Final = 100_000

@@ -14,12 +14,13 @@ _COLUMNS: Final = (
 )
 _READ: Final = f"SELECT {_COLUMNS} FROM scim_resources"
 _SAVE: Final = f"""
-INSERT INTO scim_resources ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO scim_resources ({_COLUMNS}, is_troubled)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (id) DO UPDATE SET name_key = excluded.name_key, display_key = excluded.display_key,
     external_id = excluded.external_id, active = excluded.active, document = excluded.document,
     ref = excluded.ref, problem = excluded.problem, version = excluded.version,
     changed_at = excluded.changed_at, disabled_ref = excluded.disabled_ref,
-    disabled_at = excluded.disabled_at
+    disabled_at = excluded.disabled_at, is_troubled = excluded.is_troubled
 """
 _MEMBERS: Final = """
 SELECT m.group_id, r.id, r.type, '' FROM scim_members m
@@ -162,13 +163,13 @@ def holders(transaction: Transaction, refs: Collection[str]) -> dict[str, str]:
 
 def troubled(transaction: Transaction, limit: int) -> list[ScimRow]:
     """Resources with a problem."""
-    rows = transaction.all(f"{_READ} WHERE problem <> '' ORDER BY id LIMIT ?", (limit,))
+    rows = transaction.all(f"{_READ} WHERE is_troubled = 1 ORDER BY id LIMIT ?", (limit,))
     return [_row(row) for row in rows]
 
 
 def problem_count(transaction: Transaction) -> int:
     """The number of resources with a problem."""
-    [count] = transaction.one("SELECT count(*) FROM scim_resources WHERE problem <> ''") or (0,)
+    [count] = transaction.one("SELECT count(*) FROM scim_resources WHERE is_troubled = 1") or (0,)
     return int(count)
 
 
@@ -198,7 +199,9 @@ def memberships(transaction: Transaction, ids: Collection[str]) -> list[tuple[st
 
 def save(transaction: Transaction, rows: Sequence[ScimRow]) -> None:
     """Store resources."""
-    transaction.many(_SAVE, [(*row[:5], int(row.active), *row[6:]) for row in rows])
+    transaction.many(
+        _SAVE, [(*row[:5], int(row.active), *row[6:], int(bool(row.problem))) for row in rows]
+    )
 
 
 def change_members(

@@ -13,14 +13,15 @@ CREATE TABLE scim_resources (
     created_at INTEGER NOT NULL,
     changed_at INTEGER NOT NULL,
     disabled_ref SORTED_TEXT NOT NULL, -- the account that its deactivation disabled; empty: none
-    disabled_at INTEGER NOT NULL
+    disabled_at INTEGER NOT NULL,
+    is_troubled INTEGER NOT NULL       -- 1: it has a problem
 ) WITHOUT ROWID;
 CREATE INDEX scim_resources_by_name ON scim_resources (type, name_key);
 CREATE INDEX scim_resources_by_display ON scim_resources (type, display_key);
 CREATE INDEX scim_resources_by_external_id ON scim_resources (type, external_id);
 CREATE INDEX scim_resources_by_creation ON scim_resources (type, created_at, id);
 CREATE INDEX scim_resources_by_ref ON scim_resources (ref);
-CREATE INDEX scim_resources_by_problem ON scim_resources (id) WHERE problem <> '';
+CREATE INDEX scim_resources_by_problem ON scim_resources (id) WHERE is_troubled = 1;
 
 CREATE TABLE scim_members (
     group_id SORTED_TEXT NOT NULL,

@@ -1,0 +1,131 @@
+"""Changes as Entra and Okta send them."""
+
+from typing import Any
+
+import pytest
+
+from tests.scim.provisioning import Json, Provider, ids, problem, values
+from tests.service import Service
+
+pytestmark = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+ENTERPRISE = "urn:ietf:params:scim:schemas:extension:enterprise:2.0:User"
+WORK = 'emails[type eq "work"]'
+
+
+@pytest.fixture
+async def provider(service: Service) -> Provider:
+    return await Provider.at(service)
+
+
+async def test_entra_changes_a_user(provider: Provider) -> None:
+    kim = await provider.user("kim@example.com", displayName="Kim")
+    after = await provider.patched(
+        kim,
+        {"op": "Replace", "path": "displayName", "value": "Kim L"},
+        {"op": "Add", "path": f"{WORK}.value", "value": "kim@example.com"},
+        {"op": "Add", "path": "name.givenName", "value": "Kim"},
+        {"op": "Add", "path": 'addresses[type eq "work"].formatted', "value": "Street 1"},
+        {"op": "Add", "path": f"{ENTERPRISE}:department", "value": "Sales"},
+        {"op": "Replace", "path": "active", "value": "False"},
+    )
+    assert after["displayName"] == "Kim L"
+    assert after["emails"] == [{"type": "work", "value": "kim@example.com"}]
+    assert after["name"] == {"givenName": "Kim"}
+    assert after["active"] is False
+    after = await provider.patched(
+        kim,
+        {
+            "op": "Add",
+            "value": {
+                "active": "True",
+                "name.familyName": "L",
+                f"{WORK}.value": "k@example.com",
+                f"{ENTERPRISE}:department": "Sales",
+                "nickName": "K",
+            },
+        },
+    )
+    assert after["active"] is True
+    assert after["name"] == {"givenName": "Kim", "familyName": "L"}
+    assert after["emails"] == [{"type": "work", "value": "k@example.com"}]
+
+
+async def test_okta_takes_access_away_without_a_path(provider: Provider) -> None:
+    kim = await provider.user("kim@example.com")
+    assert (await provider.patched(kim, {"op": "replace", "value": {"active": False}}))[
+        "active"
+    ] is False
+    team = await provider.group("Team")
+    named = {"op": "replace", "value": {"id": team["id"], "displayName": "Crew"}}
+    assert (await provider.patched(team, named))["displayName"] == "Crew"
+
+
+async def test_members_come_and_go_in_every_form(provider: Provider) -> None:
+    kim, lee, lou = [await provider.user(name) for name in ("kim", "lee", "lou")]
+    team = await provider.group("Team", kim)
+
+    async def after(*operations: Json) -> set[str]:
+        found = ids(await provider.patched(team, *operations))
+        return {one["userName"] for one in (kim, lee, lou) if one["id"] in found}
+
+    def one(op: str, path: str | None, value: Any = None) -> Json:
+        given = {"op": op, "path": path, "value": value}
+        return {name: part for name, part in given.items() if part is not None}
+
+    assert await after(one("Add", "members", values(lee, lou))) == {"kim", "lee", "lou"}
+    assert await after(one("Remove", "members", values(kim))) == {"lee", "lou"}
+    assert await after(one("remove", f'members[value eq "{lee["id"]}"]')) == {"lou"}
+    assert await after(one("add", None, {"members": values(kim)})) == {"kim", "lou"}
+    assert await after(one("replace", "members", values(lee))) == {"lee"}
+    assert await after(
+        one("remove", f'members[value eq "{lee["id"]}"]'), one("add", "members", values(kim))
+    ) == {"kim"}
+    assert await after(one("replace", None, {"members": values(lou, lou)})) == {"lou"}
+    assert await after(one("remove", f'members[value eq "{kim["id"]}"]')) == {"lou"}
+    assert await after(one("remove", "members")) == set()
+
+
+async def test_attributes_are_removed(provider: Provider) -> None:
+    mails = [{"value": "a@example.com", "type": "work"}, {"value": "b@example.com", "type": "home"}]
+    kim = await provider.user("kim", title="Boss", emails=mails, name={"givenName": "Kim"})
+    after = await provider.patched(
+        kim,
+        {"op": "remove", "path": "title"},
+        {"op": "remove", "path": WORK},
+        {"op": "remove", "path": "name.givenName"},
+    )
+    assert after["emails"] == mails[1:]
+    assert not after.keys() & {"title", "name"}
+
+
+@pytest.mark.parametrize(
+    ("operation", "kind"),
+    [
+        ({"op": "move", "path": "title"}, "invalidSyntax"),
+        ({"op": "remove"}, "noTarget"),
+        ({"op": "add", "value": "Boss"}, "invalidValue"),
+        ({"op": "replace", "path": "id", "value": "7"}, "mutability"),
+        ({"op": "replace", "path": "groups", "value": []}, "mutability"),
+        ({"op": "replace", "path": "surprise", "value": "7"}, "invalidPath"),
+        ({"op": "replace", "path": "emails[", "value": "7"}, "invalidPath"),
+        ({"op": "replace", "path": 'title[type eq "x"]', "value": "7"}, "invalidPath"),
+        ({"op": "replace", "path": 'emails[type sw "x"].value', "value": "7"}, "invalidFilter"),
+        ({"op": "remove", "path": "userName"}, "invalidValue"),
+        ({"op": "replace", "path": "active", "value": "no"}, "invalidValue"),
+        ({"op": "replace", "path": 7}, "invalidPath"),
+    ],
+)
+async def test_a_change_that_cannot_be_made_changes_nothing(
+    provider: Provider, operation: Json, kind: str
+) -> None:
+    kim = await provider.user("kim", title="Boss")
+    first = {"op": "replace", "path": "title", "value": "Chief"}
+    assert problem(await provider.patch(kim, first, operation))[:2] == (400, kind)
+    assert await provider.read(kim) == kim
+
+
+async def test_too_many_changes_in_one_call_are_refused(provider: Provider) -> None:
+    kim = await provider.user("kim")
+    change = {"op": "replace", "path": "title", "value": "Chief"}
+    assert problem(await provider.patch(kim, *[change] * 1001))[:2] == (400, "tooMany")
+    assert problem(await provider.patch(kim))[:2] == (400, "invalidSyntax")

@@ -1,0 +1,49 @@
+"""A group of ten thousand members."""
+
+from factbook.scim import store
+from factbook.scim.store import ScimRow
+from factbook.storage import Transaction
+from tests.scim.provisioning import GROUPS, Provider, ids, members_of, place_of
+from tests.service import NOON, Service
+
+MANY = 10_000
+
+
+def rows() -> list[ScimRow]:
+    """Users, stored without the calls that made them."""
+    blank = [
+        ScimRow(f"id-{number:05}", "User", "", "", "", True, "{}", "", "", 1, NOON, NOON)
+        for number in range(MANY)
+    ]
+    names = [{"userName": f"person-{number}@example.com"} for number in range(MANY)]
+    refs = [f"user:default/person-{number}" for number in range(MANY)]
+    return [
+        store.with_resource(row._replace(ref=ref), resource)
+        for row, ref, resource in zip(blank, refs, names, strict=True)
+    ]
+
+
+async def test_ten_thousand_members_come_go_and_are_renamed(service: Service) -> None:
+    provider, people = await Provider.at(service), rows()
+
+    def seed(transaction: Transaction) -> None:
+        store.save(transaction, people)
+
+    await service.state.database.write(seed)
+    members = [{"value": row.id} for row in people]
+    team = await provider.make(GROUPS, displayName="Everyone", members=members)
+    assert len(team["members"]) == MANY
+    assert len(await members_of(service, "group:default/everyone")) == MANY
+    one = {"op": "remove", "path": 'members[value eq "id-00007"]'}
+    assert len(ids(await provider.patched(team, one))) == MANY - 1
+    gone = await service.catalog("user:default/person-7")
+    assert gone is not None
+    assert gone["spec"]["memberOf"] == []
+    await provider.patched(team, {"op": "replace", "path": "displayName", "value": "All"})
+    assert len(await members_of(service, "group:default/all")) == MANY - 1
+    shown = await provider.http.get(place_of(team), params={"excludedAttributes": "members"})
+    assert len(shown.content) < 1000
+    await provider.delete(team)
+    one_of_them = await service.catalog("user:default/person-8")
+    assert one_of_them is not None
+    assert one_of_them["spec"]["memberOf"] == []

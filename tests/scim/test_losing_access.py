@@ -1,0 +1,208 @@
+"""What becomes of the account and the tokens of a person whom the identity provider deactivates."""
+
+import pytest
+
+from factbook.auth import provisioned, roles, users
+from tests.auth.accounts import add, add_session, add_token, grant
+from tests.conftest import StartService
+from tests.scim.provisioning import Json, Provider, directory, place_of, problem
+from tests.service import NOON, Service
+from tests.web.openid_provider import OpenIDProvider, at
+from tests.web.visiting import browser
+
+KIM, LOU = "user:default/kim", "user:default/lou"
+OFF = {"op": "replace", "path": "active", "value": "False"}
+ON = {"op": "replace", "path": "active", "value": "True"}
+ISSUER = "https://id.example.com"
+
+
+@pytest.fixture
+async def provider(service: Service) -> Provider:
+    return await Provider.at(service)
+
+
+async def is_enabled(service: Service, ref: str) -> bool:
+    person = await users.find(service.state.database, ref)
+    assert person is not None
+    return person.disabled_at is None
+
+
+async def audited(service: Service) -> Json:
+    """The last record of the audit."""
+    answer = await service.http.get("/api/access/v1/audit", params={"limit": 1})
+    [record] = answer.json()["records"]
+    found: Json = record
+    return found
+
+
+@pytest.mark.parametrize("how", ["patch", "put", "delete"])
+async def test_a_local_account_of_the_whole_name_is_disabled_with_its_tokens(
+    service: Service, provider: Provider, how: str
+) -> None:
+    database = service.state.database
+    await add(database, LOU)
+    await add(database, KIM, role=roles.VIEWER)
+    await add_token(database, "of kim", KIM)
+    await add_token(database, "of lou", LOU)
+    kim = await provider.user("Kim")
+    if how == "patch":
+        await provider.patched(kim, OFF)
+    elif how == "put":
+        body = {"userName": "Kim", "active": False}
+        assert (await provider.http.put(place_of(kim), json=body)).status_code == 200
+    else:
+        await provider.delete(kim)
+    assert not await is_enabled(service, KIM)
+    assert await is_enabled(service, LOU)
+    assert (await grant(database, "of kim")).revoked_at is not None
+    assert (await grant(database, "of lou")).revoked_at is None
+    record = await audited(service)
+    assert record["actor"] == "user:default/okta"
+    assert record["detail"]["disabled"] == KIM
+
+
+async def test_who_is_made_inactive_has_no_access_either(
+    service: Service, provider: Provider
+) -> None:
+    await add(service.state.database, LOU)
+    await add(service.state.database, KIM)
+    await provider.user("kim", active=False)
+    assert not await is_enabled(service, KIM)
+
+
+@pytest.mark.parametrize(
+    ("given", "user_name", "external_id"),
+    [
+        ({"subject": "00u1", "login": "kl@example.com"}, "someone@example.com", "00u1"),
+        ({"subject": "7", "login": "Kim@example.com"}, "kim@EXAMPLE.com", ""),
+    ],
+)
+async def test_an_account_of_the_provider_is_known_by_its_subject_or_its_name_there(
+    service: Service, given: Json, user_name: str, external_id: str
+) -> None:
+    database = service.state.database
+    await add(database, LOU)
+    await add(database, KIM, issuer=ISSUER, subject=given["subject"])
+    await note(service, KIM, given["login"])
+    await directory(service, ISSUER).create(
+        "User", {"userName": user_name, "externalId": external_id, "active": False}
+    )
+    assert not await is_enabled(service, KIM)
+    assert await is_enabled(service, LOU)
+
+
+async def note(service: Service, ref: str, login: str) -> None:
+    """What the sign-in records of an account."""
+    await service.state.database.write(lambda tx: provisioned.note_login(tx, ref, login))
+
+
+async def test_an_account_that_is_not_proved_to_be_theirs_is_left_alone(service: Service) -> None:
+    database = service.state.database
+    accounts = {
+        # Their name begins alike; other people sign in so.
+        "user:default/kim": {},
+        "user:default/kim2": {"issuer": ISSUER, "subject": "1"},
+        # Another provider's subject, and no subject at all.
+        "user:default/kim3": {"issuer": "https://other.example.com", "subject": "00u1"},
+        "user:default/kim4": {"issuer": ISSUER, "subject": ""},
+    }
+    for ref, given in accounts.items():
+        await add(database, ref, **given)
+    await note(service, "user:default/kim2", "kim@other.example.com")
+    for number, external_id in enumerate(("00u1", "")):
+        name = f"kim@example{number}.com"
+        resource = {"userName": name, "active": False, "externalId": external_id}
+        done = await directory(service, ISSUER).create("User", resource)
+        assert done.disabled == ""
+    assert [await is_enabled(service, ref) for ref in accounts] == [True] * len(accounts)
+
+
+async def test_two_accounts_of_one_name_prove_nothing(service: Service) -> None:
+    for number, ref in enumerate((KIM, LOU)):
+        await add(service.state.database, ref, issuer=ISSUER, subject=str(number))
+        await note(service, ref, "shared@example.com")
+    resource = {"userName": "shared@example.com", "active": False}
+    await directory(service, ISSUER).create("User", resource)
+    assert await is_enabled(service, KIM)
+    assert await is_enabled(service, LOU)
+
+
+async def test_the_name_at_the_provider_is_learnt_at_the_sign_in(start: StartService) -> None:
+    signing_in = OpenIDProvider()
+    signing_in.claims["preferred_username"] = "Jane@example.com"
+    service = await start(openid=at(signing_in))
+    visitor = browser(service)
+    begun = await visitor.open("/sign-in/openid")
+    query = signing_in.signed_in(begun.headers["location"])
+    assert (await visitor.open("/sign-in/openid/callback", **query)).status_code == 303
+    resource = {"userName": "jane@example.com", "active": False}
+    done = await directory(service, signing_in.issuer).create("User", resource)
+    assert done.disabled == "user:default/jane"
+    gone = await visitor.open("/administration/account")
+    assert gone.status_code == 303
+    assert "/sign-in" in gone.headers["location"]
+
+
+async def test_tokens_in_the_name_of_the_entity_are_revoked_where_nobody_else_has_it(
+    service: Service, provider: Provider
+) -> None:
+    database = service.state.database
+    kim, lou = await provider.user("kim@example.com"), await provider.user("lou@example.com")
+    await add_token(database, "of kim", KIM)
+    await add(database, LOU)
+    await add_token(database, "of lou", LOU)
+    await provider.patched(kim, OFF)
+    assert (await grant(database, "of kim")).revoked_at is not None
+    await provider.patched(lou, OFF)
+    assert (await grant(database, "of lou")).revoked_at is None
+    assert (await audited(service))["detail"]["left"] == LOU
+
+
+async def test_the_only_administrator_keeps_access_and_the_call_is_refused(
+    service: Service, provider: Provider
+) -> None:
+    await add(service.state.database, KIM)
+    kim = await provider.user("kim")
+    for answer in (
+        await provider.patch(kim, OFF),
+        await provider.http.delete(place_of(kim)),
+    ):
+        status, _, told = problem(answer)
+        assert status == 409
+        assert "only administrator" in told
+        record = await audited(service)
+        assert (record["outcome"], record["status"]) == ("refused", 409)
+    assert await is_enabled(service, KIM)
+    assert await service.catalog(KIM) is not None
+    await add(service.state.database, LOU)
+    await provider.patched(kim, OFF)
+    assert not await is_enabled(service, KIM)
+
+
+async def test_who_comes_back_gets_the_account_again_but_not_the_tokens(
+    service: Service, provider: Provider
+) -> None:
+    database = service.state.database
+    await add(database, LOU)
+    await add(database, KIM)
+    await add_token(database, "of kim", KIM)
+    await add_session(database, "session of kim", KIM)
+    kim = await provider.user("kim")
+    await provider.patched(kim, OFF)
+    await provider.patched(kim, ON)
+    assert await is_enabled(service, KIM)
+    assert (await grant(database, "of kim")).revoked_at is not None
+    assert (await audited(service))["detail"]["enabled"] == KIM
+
+
+async def test_what_an_administrator_disabled_stays_disabled(
+    service: Service, provider: Provider
+) -> None:
+    database = service.state.database
+    await add(database, LOU)
+    await add(database, KIM)
+    kim = await provider.user("kim")
+    await database.write(lambda tx: users.disable(tx, KIM, NOON + 1))
+    await provider.patched(kim, OFF)
+    await provider.patched(kim, ON)
+    assert not await is_enabled(service, KIM)
