@@ -23,7 +23,7 @@ def rows() -> list[ScimRow]:
     ]
 
 
-async def test_ten_thousand_members_come_go_and_are_renamed(service: Service) -> None:
+async def test_ten_thousand_members_come_at_once_and_go_one_by_one(service: Service) -> None:
     provider, people = await Provider.at(service), rows()
 
     def seed(transaction: Transaction) -> None:
@@ -39,11 +39,5 @@ async def test_ten_thousand_members_come_go_and_are_renamed(service: Service) ->
     gone = await service.catalog("user:default/person-7")
     assert gone is not None
     assert gone["spec"]["memberOf"] == []
-    await provider.patched(team, {"op": "replace", "path": "displayName", "value": "All"})
-    assert len(await members_of(service, "group:default/all")) == MANY - 1
     shown = await provider.http.get(place_of(team), params={"excludedAttributes": "members"})
     assert len(shown.content) < 1000
-    await provider.delete(team)
-    one_of_them = await service.catalog("user:default/person-8")
-    assert one_of_them is not None
-    assert one_of_them["spec"]["memberOf"] == []
