@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from factbook.clock import DAY, HOUR, MINUTE
 from factbook.errors import InputError
-from factbook.scheduling.crontab import due, following, parse
+from factbook.scheduling.crontab import following, parse
 
 
 def at(text: str) -> int:
@@ -92,14 +92,6 @@ def test_a_malformed_field_is_refused(field: str) -> None:
         parse(f"{field} * * * *")
 
 
-def test_due_means_that_a_moment_has_come_since_the_last_run() -> None:
-    hourly = parse("0 * * * *")
-    assert due(hourly, None, at("2026-11-21 06:30"))
-    assert not due(hourly, at("2026-11-21 06:00"), at("2026-11-21 06:59"))
-    assert due(hourly, at("2026-11-21 06:00"), at("2026-11-21 07:00"))
-    assert due(hourly, at("2026-11-21 06:00"), at("2026-11-25 07:30"))
-
-
 def numbers(lowest: int, highest: int) -> st.SearchStrategy[str]:
     """Cron fields whose numbers are in bounds."""
     number = st.integers(lowest, highest)
@@ -123,8 +115,6 @@ def test_the_next_moment_is_a_later_minute_with_none_between(line: str, after: i
     assert moment > after
     assert moment % MINUTE == 0
     assert following(cadence, moment - 1) == moment
-    assert due(cadence, after, moment)
-    assert not due(cadence, after, moment - 1)
 
 
 @given(LINES, MOMENTS)

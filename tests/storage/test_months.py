@@ -25,12 +25,12 @@ def ms(*date: int) -> int:
 def test_a_month_begins_at_midnight_utc(
     time: tuple[int, ...], start: tuple[int, ...], next_: tuple[int, ...]
 ) -> None:
-    assert months.start(ms(*time)) == ms(*start)
+    assert months.after(ms(*time), 0) == ms(*start)
     assert months.after(ms(*time)) == ms(*next_)
 
 
 def test_the_last_millisecond_is_of_the_month_that_ends() -> None:
-    assert months.start(ms(2027, 1, 1) - 1) == ms(2026, 12, 1)
+    assert months.after(ms(2027, 1, 1) - 1, 0) == ms(2026, 12, 1)
 
 
 def test_months_from_one_to_another_leave_nothing_out() -> None:
@@ -43,11 +43,11 @@ def test_months_from_one_to_another_leave_nothing_out() -> None:
 
 @given(st.integers(0, ms(9000, 1, 1)), st.integers(0, 30))
 def test_a_later_month_begins_where_it_is_said_to(time: int, count: int) -> None:
-    assert months.start(time) <= time < months.after(time)
-    assert months.start(months.after(time, count)) == months.after(time, count)
+    assert months.after(time, 0) <= time < months.after(time)
+    assert months.after(months.after(time, count), 0) == months.after(time, count)
 
 
 @given(st.integers(0, 2**63 - 1), st.integers(0, 30))
 def test_any_time_that_a_clock_shows_has_a_month(time: int, count: int) -> None:
-    assert months.start(time) <= time
-    assert months.start(time) <= months.after(time, count)
+    assert months.after(time, 0) <= time
+    assert months.after(time, 0) <= months.after(time, count)

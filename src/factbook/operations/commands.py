@@ -4,9 +4,6 @@ import asyncio
 import re
 from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime, timedelta
-from typing import TYPE_CHECKING
-
-import structlog
 
 from factbook.audit import json_lines, trail
 from factbook.audit.trail import COMMAND_LINE, About, AuditEntry, AuditPosition, Caller
@@ -23,11 +20,6 @@ from factbook.errors import InputError
 from factbook.http import audit, urls
 from factbook.scheduling import retention_clock
 from factbook.storage import Database, Transaction, Write
-
-if TYPE_CHECKING:
-    pass
-
-log = structlog.get_logger("factbook.worker")
 
 
 async def create_token(

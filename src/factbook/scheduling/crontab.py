@@ -88,11 +88,6 @@ def parse(line: str) -> Cadence:
     return Cadence(times, days, months, frozenset(day % 7 for day in weekdays), either_day)
 
 
-def due(cadence: Cadence, last: int | None, now: int) -> bool:
-    """Return true if the cadence fires after `last` (None: it never ran) and by `now`."""
-    return last is None or following(cadence, last) <= now
-
-
 def following(cadence: Cadence, after: int) -> int:
     """The first time of the cadence after `after`; both in milliseconds since the epoch."""
     today, minute = divmod(after // MINUTE + 1, _MINUTES_A_DAY)

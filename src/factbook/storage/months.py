@@ -7,14 +7,8 @@ from typing import Final
 _LAST: Final = 250_246_627_200_000
 
 
-def start(time: int) -> int:
-    """The beginning of the month of a time."""
-    moment = datetime.fromtimestamp(min(time, _LAST) / 1000, UTC)
-    return _milliseconds(moment.year, moment.month)
-
-
 def after(time: int, count: int = 1) -> int:
-    """The beginning of the month that is `count` after that of a time."""
+    """The beginning of the month that is `count` after that of a time; of that one for 0."""
     moment = datetime.fromtimestamp(min(time, _LAST) / 1000, UTC)
     years, month = divmod(moment.month - 1 + count, 12)
     return _milliseconds(moment.year + years, month + 1)

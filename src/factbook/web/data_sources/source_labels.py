@@ -59,12 +59,6 @@ def tool(source: DataSource, fact: str) -> str | None:
     return _SHAPED.get(fact)
 
 
-def tools(source: DataSource) -> list[str]:
-    """Metric tools that return facts of the source, each once."""
-    found = (tool(source, fact.name) for fact in source.schema)
-    return list(dict.fromkeys(name for name in found if name is not None))
-
-
 def cadence(line: str) -> str:
     """Describe a cron line, `every 6 hours`; a complex one stays as it is."""
     minute, hour, day, month, weekday = line.split()
