@@ -9,6 +9,7 @@ from factbook.clock import DAY, HOUR, iso
 from factbook.datasources.catalog_samples import sample_catalog
 from factbook.facts import store
 from factbook.facts.datasource import DataSource
+from factbook.facts.merge import Observation
 from factbook.facts.schema import Fact
 from factbook.integrations import SOURCES as BUILTIN
 from tests.api.defining import (
@@ -154,7 +155,9 @@ async def test_builtin_collected_and_pushed_sources_are_read_alike(start: StartS
     await push(service, item(timestamp=at(1), lines=1))
     await sample_catalog(database, BUILTIN, NOON)
     written = {"issues.open": 3}
-    await database.write(lambda tx: store.record(tx, GITHUB, 1, written, NOON + HOUR))
+    await database.write(
+        lambda tx: store.record(tx, GITHUB, [Observation(1, written)], NOON + HOUR)
+    )
     service.time.advance(DAY)
     found = await history(service)
     assert [(one["dataSourceId"], one["version"]) for one in found] == [
@@ -220,7 +223,7 @@ async def test_an_item_says_when_its_source_found_the_same_last(start: StartServ
     for hour in range(3):
         now = NOON + hour * HOUR
         write = partial(
-            store.record, source=GITHUB, entity_id=1, values={"issues.open": 7}, now=now
+            store.record, source=GITHUB, observations=[Observation(1, {"issues.open": 7})], now=now
         )
         await service.state.database.write(write)
     [told] = await history(service)

@@ -14,6 +14,7 @@ import pytest
 from factbook import __version__
 from factbook.facts import store
 from factbook.facts.datasource import DataSource
+from factbook.facts.merge import Observation
 from factbook.facts.schema import Fact
 from factbook.settings import Settings
 from tests.api.messages import (
@@ -244,7 +245,7 @@ async def test_a_fault_of_ours_is_told_without_detail(
 ) -> None:
     await service.push("first", component("payments"))
     database = service.state.database
-    await database.write(lambda tx: store.record(tx, CUSTOM, 1, {"lines": 7}, NOON))
+    await database.write(lambda tx: store.record(tx, CUSTOM, [Observation(1, {"lines": 7})], NOON))
     broken = "UPDATE facts_latest SET facts = 'spoilt'"
     assert await database.write(lambda tx: tx.run(broken)) == 1
     params = tool_call("get-all-entities-facts", {"dataSourceId": "coverage", "facts": ["lines"]})

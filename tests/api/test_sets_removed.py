@@ -8,6 +8,7 @@ from factbook import sweeps
 from factbook.clock import DAY, HOUR
 from factbook.facts import store
 from factbook.facts.datasource import DataSource
+from factbook.facts.merge import Observation
 from factbook.facts.schema import Fact
 from factbook.integrations import SOURCES
 from tests.conftest import StartService
@@ -22,7 +23,7 @@ async def collect(service: Service, lines: int) -> None:
     [(id_,)] = await service.state.database.all("SELECT id FROM entities WHERE ref = ?", (REF,))
     await service.state.database.write(
         lambda transaction: store.record(
-            transaction, COVERAGE, id_, {"lines": lines}, service.time()
+            transaction, COVERAGE, [Observation(id_, {"lines": lines})], service.time()
         )
     )
 

@@ -32,7 +32,7 @@ async def record(
     passing: frozenset[str] = frozenset(),
 ) -> None:
     observation = Observation(entity_id, values, reasons or {}, passing)
-    await database.write(lambda tx: store.record_many(tx, source, [observation], NOW + hour * HOUR))
+    await database.write(lambda tx: store.record(tx, source, [observation], NOW + hour * HOUR))
 
 
 async def every(

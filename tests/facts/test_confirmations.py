@@ -31,7 +31,7 @@ async def record(
     """Store what a collection brings; what is missing could not be asked for."""
     observed = Observation(entity_id, values, missing or {}, frozenset(missing or {}))
     now = NOW + hour * HOUR
-    await database.write(lambda tx: store.record_many(tx, source, [observed], now))
+    await database.write(lambda tx: store.record(tx, source, [observed], now))
 
 
 async def hours(

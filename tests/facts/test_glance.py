@@ -36,7 +36,7 @@ async def record(
     row = Observation(entity_id, values, reasons, places)
 
     def work(transaction: Transaction) -> None:
-        store.record_many(transaction, SOURCE, [row], now)
+        store.record(transaction, SOURCE, [row], now)
 
     await service.state.database.write(work)
 

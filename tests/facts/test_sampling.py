@@ -10,6 +10,7 @@ from factbook.datasources import catalog_samples
 from factbook.errors import FactbookError
 from factbook.facts import store
 from factbook.facts.datasource import DataSource, Lifecycle
+from factbook.facts.merge import Observation
 from factbook.facts.schema import Fact
 from factbook.integrations import SOURCES
 from factbook.worker import Worker
@@ -50,7 +51,7 @@ async def rows(service: Service) -> int:
 async def record(service: Service, lines: int) -> None:
     now = service.time()
     await service.state.database.write(
-        lambda tx: store.record(tx, COVERAGE, 1, {"lines": lines}, now)
+        lambda tx: store.record(tx, COVERAGE, [Observation(1, {"lines": lines})], now)
     )
 
 

@@ -10,6 +10,7 @@ from factbook.catalog.store.conditions import EntityRange
 from factbook.clock import DAY
 from factbook.facts import removal, store
 from factbook.facts.datasource import DataSource
+from factbook.facts.merge import Observation
 from factbook.facts.schema import Fact
 from factbook.storage import Database, Transaction
 
@@ -35,7 +36,7 @@ async def record(
     source: DataSource = SOURCE,
 ) -> None:
     def write(transaction: Transaction) -> None:
-        store.record(transaction, source, entity_id, values, now)
+        store.record(transaction, source, [Observation(entity_id, values)], now)
 
     await database.write(write)
 
@@ -115,7 +116,7 @@ async def test_reasons_of_the_collection_win_over_those_of_the_check(database: D
         store.Observation(1, {"lines": None}, {"lines": "forbidden"}),
         store.Observation(2, {"lines": 7}),
     ]
-    await database.write(lambda t: store.record_many(t, SOURCE, observed, NOW))
+    await database.write(lambda t: store.record(t, SOURCE, observed, NOW))
     first = await store.latest(database, "coverage", 1)
     second = await store.latest(database, "coverage", 2)
     assert first == store.Latest({}, {"lines": "forbidden"}, "1.2.0", NOW)

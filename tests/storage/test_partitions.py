@@ -17,6 +17,7 @@ from factbook.clock import DAY, Throttle
 from factbook.errors import ConflictError
 from factbook.facts import history_partitions, store
 from factbook.facts.datasource import DataSource, Lifecycle
+from factbook.facts.merge import Observation
 from factbook.facts.schema import Fact
 from factbook.settings import Settings
 from factbook.storage import Database, partition_change, partitions, schema_check
@@ -65,7 +66,7 @@ async def database(url: str) -> AsyncIterator[Database]:
 
 
 async def record(database: Database, at: int, lines: int, of: DataSource = FOREVER) -> None:
-    await database.write(lambda tx: store.record(tx, of, 1, {"lines": lines}, at))
+    await database.write(lambda tx: store.record(tx, of, [Observation(1, {"lines": lines})], at))
 
 
 async def note(database: Database, at: int) -> None:

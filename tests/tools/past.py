@@ -37,7 +37,7 @@ async def fail(
     """Store what a collection at this moment brings that could not ask for all."""
     now, passing = service.time(), frozenset(missing)
     observed = Observation(await id_of(service, ref), values, missing, passing)
-    await service.state.database.write(lambda tx: store.record_many(tx, source, [observed], now))
+    await service.state.database.write(lambda tx: store.record(tx, source, [observed], now))
 
 
 async def write(

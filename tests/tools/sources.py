@@ -58,4 +58,4 @@ async def record(
     assert found is not None, ref
     entity_id = found[0]
     brought = store.Observation(entity_id, values, reasons or {}, frozenset(passing))
-    await database.write(lambda tx: store.record_many(tx, source, [brought], now))
+    await database.write(lambda tx: store.record(tx, source, [brought], now))

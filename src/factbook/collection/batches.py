@@ -128,7 +128,7 @@ def finish(
     observations = [one for one in result.observations if one.entity_id in there]
     # In one order everywhere, or two that write the same rows could wait for each other.
     observations.sort(key=lambda one: one.entity_id)
-    store.record_many(transaction, integration.source, observations, now)
+    store.record(transaction, integration.source, observations, now)
     return ended
 
 

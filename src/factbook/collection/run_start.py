@@ -165,7 +165,7 @@ def _enqueue(
     begun = run_queue.enqueue(transaction, order, now, since=latest)
     if begun is None:
         raise UnderWayError
-    store.record_many(transaction, source, plan.missing, now)
+    store.record(transaction, source, plan.missing, now)
     if whole and plan.error is None:
         removal.drop_untracked(transaction, source)
     return begun

@@ -26,11 +26,8 @@ __all__ = [
     "latest_of_ref",
     "pages",
     "record",
-    "record_many",
     "sample",
 ]
-
-_NO_REASONS: Mapping[str, str] = {}
 
 
 class StoredFacts(NamedTuple):
@@ -64,25 +61,13 @@ class Tracked(NamedTuple):
 
 
 def record(
-    transaction: Transaction,
-    source: DataSource,
-    entity_id: int,
-    values: Mapping[str, object],
-    now: int,
-    *,
-    reasons: Mapping[str, str] = _NO_REASONS,
-) -> None:
-    """Check the values against the schema; make them the latest, and append changes to history."""
-    record_many(transaction, source, [Observation(entity_id, values, reasons)], now)
-
-
-def record_many(
     transaction: Transaction, source: DataSource, observations: Iterable[Observation], now: int
 ) -> None:
-    """`record` for many entities at once; given reasons override those of the check.
+    """Check the values against the schema; make them the latest, and append changes to history.
 
-    For transient reasons the last values are kept as described in `facts.merge`. History receives
-    only the observation's own values, and only if they differ from the last.
+    Given reasons override those of the check. For transient reasons the last values are kept as
+    described in `facts.merge`. History receives only the observation's own values, and only if they
+    differ from the last.
     """
     rows = list(observations)
     before = changes.before(transaction, source.id, [row.entity_id for row in rows])
