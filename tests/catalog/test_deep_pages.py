@@ -2,9 +2,9 @@
 
 import sqlite3
 from contextlib import closing
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from factbook.catalog.store.conditions import Has
 from factbook.catalog.store.entity_query import Query

@@ -6,9 +6,10 @@ of the search index, and every reference becomes a relation that is rendered at 
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 from urllib.parse import quote
+
+from msgspec import Struct
 
 from factbook.catalog import kinds
 from factbook.catalog.checks import Problem
@@ -24,8 +25,7 @@ _PLAIN = re.compile(r"[a-z0-9._/:-]*")
 _PARTS = ("labels", "annotations", "tags", "links")
 
 
-@dataclass(frozen=True)
-class Annotator:
+class Annotator(Struct, frozen=True):
     """Writer of the service's annotations, with the configured keys."""
 
     word: str
@@ -104,8 +104,7 @@ class EntityLimits(NamedTuple):
 DEFAULT_LIMITS = EntityLimits()
 
 
-@dataclass(frozen=True)
-class PushRules:
+class PushRules(Struct, frozen=True):
     """Settings for checking and annotating pushed entities."""
 
     annotator: Annotator

@@ -5,6 +5,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, cast
 
+from msgspec import Struct
+
 from factbook import clock
 from factbook.clock import DAY, HOUR, MINUTE, SECOND, iso_or_none
 from factbook.errors import InputError, InvalidItemsError
@@ -48,8 +50,7 @@ class Handler:
         return {"type": self.type, "config": {"id": self.id, **builtin}}
 
 
-@dataclass(frozen=True)
-class Lifecycle:
+class Lifecycle(Struct, frozen=True):
     """Retention of history: the newest `max_items` of an entity, or rows that are recent enough."""
 
     max_items: int | None = None

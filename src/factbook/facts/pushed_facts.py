@@ -6,10 +6,10 @@ entity's latest facts becomes the latest.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 import msgspec
+from msgspec import Struct
 
 from factbook.catalog.store import collectable
 from factbook.clock import MINUTE
@@ -36,8 +36,7 @@ class FactItem(NamedTuple):
     written_at: int
 
 
-@dataclass
-class FactItemResult:
+class FactItemResult(Struct):
     """Result of one item; problems are keyed by their place in it.
 
     `accepted`: the item is in history. `stored` are the names of the facts that have a value.
@@ -45,9 +44,9 @@ class FactItemResult:
     """
 
     accepted: bool = False
-    stored: list[str] = field(default_factory=list)
+    stored: list[str] = []
     latest: bool = False
-    problems: dict[str, str] = field(default_factory=dict)
+    problems: dict[str, str] = {}
 
 
 class _Row(NamedTuple):

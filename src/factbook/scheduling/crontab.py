@@ -7,11 +7,12 @@ a day that matches either of them is included.
 from bisect import bisect_left
 from calendar import monthrange
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
 from itertools import product
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from factbook.clock import DAY, MINUTE
 from factbook.errors import InputError
@@ -47,8 +48,7 @@ _FIELDS = (
 )
 
 
-@dataclass(frozen=True)
-class Cadence:
+class Cadence(Struct, frozen=True):
     """A parsed cron expression: `times` are minutes of the day, Sunday is weekday 0."""
 
     times: tuple[int, ...]

@@ -1,12 +1,12 @@
 """The catalog read interface, as existing clients of that API speak it."""
 
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import replace
 from typing import Annotated
 from urllib.parse import quote, urlencode
 
 import msgspec
 from msgspec import UNSET, UnsetType
+from msgspec.structs import replace
 
 from factbook.api.catalog import cursors
 from factbook.api.catalog.cursors import AfterCursor

@@ -1,9 +1,9 @@
 """Kinds of parameters of a request, each of which reads and describes its parameter."""
 
 import re
-from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, TypeVar
+
+from msgspec import Struct
 
 from factbook import invisible
 from factbook.clock import milliseconds
@@ -15,8 +15,7 @@ Schema = dict[str, Any]
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Parameter(ABC, Generic[T]):
+class Parameter(Struct, Generic[T], frozen=True, kw_only=True):
     """A parameter of the query, read from a request as a T."""
 
     place: ClassVar[str] = "query"
@@ -26,14 +25,14 @@ class Parameter(ABC, Generic[T]):
     required: bool = False
     example: Any = None
 
-    @abstractmethod
     def of(self, request: Request) -> T:
         """Its value in a request; raises InputError for one that it cannot have."""
+        raise NotImplementedError
 
     @property
-    @abstractmethod
     def schema(self) -> Schema:
         """The JSON Schema of its values."""
+        raise NotImplementedError
 
     def text(self, request: Request) -> str | None:
         """The one value, as it was sent; raises InputError for more than one."""
@@ -45,8 +44,7 @@ class Parameter(ABC, Generic[T]):
         return found[0] if found else None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Text(Parameter[str | None]):
+class Text(Parameter[str | None], frozen=True, kw_only=True):
     """A text; with `wrong`, one that does not match `pattern` is refused with these words."""
 
     pattern: str | None = None
@@ -68,8 +66,7 @@ class Text(Parameter[str | None]):
         return schema if self.longest is None else {**schema, "maxLength": self.longest}
 
 
-@dataclass(frozen=True, kw_only=True)
-class Texts(Parameter[list[str]]):
+class Texts(Parameter[list[str]], frozen=True, kw_only=True):
     """A text that can be given more than once, at most `most` times."""
 
     pattern: str | None = None
@@ -97,8 +94,7 @@ class Texts(Parameter[list[str]]):
         return schema
 
 
-@dataclass(frozen=True, kw_only=True)
-class Integer(Parameter[int | None]):
+class Integer(Parameter[int | None], frozen=True, kw_only=True):
     """A whole number in a range."""
 
     least: int = 0
@@ -125,8 +121,7 @@ class Integer(Parameter[int | None]):
         return {"type": "integer", "minimum": self.least, "maximum": self.most}
 
 
-@dataclass(frozen=True, kw_only=True)
-class Flag(Parameter[bool]):
+class Flag(Parameter[bool], frozen=True, kw_only=True):
     """`true` or `false`, which it is when it is not given."""
 
     def of(self, request: Request) -> bool:
@@ -140,8 +135,7 @@ class Flag(Parameter[bool]):
         return {"type": "boolean", "default": False}
 
 
-@dataclass(frozen=True, kw_only=True)
-class Choice(Parameter[str | None]):
+class Choice(Parameter[str | None], frozen=True, kw_only=True):
     """One of some words."""
 
     words: tuple[str, ...]
@@ -158,8 +152,7 @@ class Choice(Parameter[str | None]):
         return {"type": "string", "enum": list(self.words)}
 
 
-@dataclass(frozen=True, kw_only=True)
-class Moment(Parameter[int | None]):
+class Moment(Parameter[int | None], frozen=True, kw_only=True):
     """A date and time with a UTC offset, in milliseconds since the epoch."""
 
     def of(self, request: Request) -> int | None:
@@ -180,8 +173,7 @@ class Moment(Parameter[int | None]):
         return patterns.text(None, "moment")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Header(Text):
+class Header(Text, frozen=True, kw_only=True):
     """A header of the request."""
 
     place: ClassVar[str] = "header"
@@ -190,8 +182,7 @@ class Header(Text):
         return request.header(self.name.lower().encode())
 
 
-@dataclass(frozen=True, kw_only=True)
-class PathPart(Parameter[str]):
+class PathPart(Parameter[str], frozen=True, kw_only=True):
     """A part of the path."""
 
     place: ClassVar[str] = "path"
@@ -208,8 +199,7 @@ class PathPart(Parameter[str]):
         return {"minLength": 1, **patterns.text(self.pattern, self.format)}
 
 
-@dataclass(frozen=True, kw_only=True)
-class SetId(PathPart):
+class SetId(PathPart, frozen=True, kw_only=True):
     """A set's id."""
 
     pattern: str | None = patterns.SET_ID
@@ -232,8 +222,7 @@ class SetId(PathPart):
         return text
 
 
-@dataclass(frozen=True, kw_only=True)
-class SourceId(PathPart):
+class SourceId(PathPart, frozen=True, kw_only=True):
     """A data source's id."""
 
     pattern: str | None = patterns.SOURCE_ID
@@ -246,8 +235,7 @@ class SourceId(PathPart):
         return text
 
 
-@dataclass(frozen=True, kw_only=True)
-class Number(Parameter[int]):
+class Number(Parameter[int], frozen=True, kw_only=True):
     """A whole number in the path."""
 
     place = "path"
@@ -264,8 +252,7 @@ class Number(Parameter[int]):
         return {"type": "integer", "minimum": 1, "maximum": 10**11 - 1}
 
 
-@dataclass(frozen=True, kw_only=True)
-class AnswerHeader:
+class AnswerHeader(Struct, frozen=True, kw_only=True):
     """A header of an answer; `always` when no answer is without it."""
 
     name: str

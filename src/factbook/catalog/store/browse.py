@@ -1,8 +1,10 @@
 """Catalog browsing: a page of entities, counts by kind, and values to filter by."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from factbook.catalog.store import entity_query, overview, totals, trigrams
 from factbook.catalog.store.conditions import (
@@ -68,8 +70,7 @@ class _InSet(NamedTuple):
         return f"+e.id IN ({ids})", [self.name]
 
 
-@dataclass(frozen=True)
-class Filter:
+class Filter(Struct, frozen=True):
     """A filter of entities; an empty string means no restriction. `owner` is a canonical reference.
 
     `kind`, `namespace`, `tag` and `text` are in lower case.

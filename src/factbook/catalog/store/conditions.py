@@ -5,8 +5,9 @@ Keys are dotted paths of the index (catalog/search.py); keys and values are in l
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeAlias
+
+from msgspec import Struct
 
 from factbook.catalog import search
 from factbook.catalog.relations import REVERSE, STATED
@@ -26,8 +27,7 @@ _IDS = "SELECT entity_id FROM search WHERE key_id = (SELECT id FROM search_keys 
 _LAST = chr(0x10FFFF)
 
 
-@dataclass(frozen=True)
-class AllOf:
+class AllOf(Struct, frozen=True):
     """Conjunction: every part holds; empty, it is always true."""
 
     parts: Sequence["Condition"] = ()
@@ -40,8 +40,7 @@ class AllOf:
         return " AND ".join([*plain, *wrapped]) or "1 = 1", _parameters(parts)
 
 
-@dataclass(frozen=True)
-class AnyOf:
+class AnyOf(Struct, frozen=True):
     """Disjunction: at least one part holds; empty, it is never true."""
 
     parts: Sequence["Condition"]
@@ -51,8 +50,7 @@ class AnyOf:
         return " OR ".join(f"({sql})" for sql, _ in parts) or "1 = 0", _parameters(parts)
 
 
-@dataclass(frozen=True)
-class Not:
+class Not(Struct, frozen=True):
     """Negation: the part does not hold."""
 
     part: "Condition"
@@ -62,8 +60,7 @@ class Not:
         return f"NOT ({sql})", parameters
 
 
-@dataclass(frozen=True)
-class Apart:
+class Apart(Struct, frozen=True):
     """A condition evaluated on its own, once, instead of being joined with other tables."""
 
     part: "Condition"
@@ -73,8 +70,7 @@ class Apart:
         return f"({sql}) IS TRUE", parameters
 
 
-@dataclass(frozen=True)
-class Has:
+class Has(Struct, frozen=True):
     """The key exists; with `values`, it has one of them."""
 
     key: str
@@ -91,8 +87,7 @@ class Has:
         return f"e.id IN ({_IDS} AND {sql})", [self.key, *parameters]
 
 
-@dataclass(frozen=True)
-class HasPrefix:
+class HasPrefix(Struct, frozen=True):
     """A value of the key begins with the prefix."""
 
     key: str
@@ -108,8 +103,7 @@ class HasPrefix:
         return sql, [self.key, *bounds, search.EXISTS]
 
 
-@dataclass(frozen=True)
-class Related:
+class Related(Struct, frozen=True):
     """A relation exists: of one of the types, if given, and to one of the targets, if given."""
 
     types: Sequence[str] | None = None
@@ -120,8 +114,7 @@ class Related:
         return _pointing(self.types, target, parameters)
 
 
-@dataclass(frozen=True)
-class Contains:
+class Contains(Struct, frozen=True):
     """A value of one of the keys contains the text."""
 
     keys: Sequence[str]

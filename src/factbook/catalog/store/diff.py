@@ -1,9 +1,10 @@
 """Plan of a write: the difference between the stored and the wanted entities."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from factbook.catalog.sets import Prepared
 from factbook.catalog.store import locks
@@ -53,8 +54,7 @@ class Guards(NamedTuple):
         return int(count * float(text[:-1]) / 100)
 
 
-@dataclass
-class WritePlan:
+class WritePlan(Struct):
     """Entities that a write adds, updates, removes and leaves unchanged.
 
     `set` is None for entities outside any set. `order` holds every reference of the set in its new
@@ -63,13 +63,13 @@ class WritePlan:
     """
 
     set: SetRow | None
-    added: list[Prepared] = field(default_factory=list)
-    taken: list[tuple[Prepared, Existing]] = field(default_factory=list)
-    updated: list[tuple[Prepared, Existing]] = field(default_factory=list)
-    removed: list[Existing] = field(default_factory=list)
-    unchanged: list[Existing] = field(default_factory=list)
+    added: list[Prepared] = []
+    taken: list[tuple[Prepared, Existing]] = []
+    updated: list[tuple[Prepared, Existing]] = []
+    removed: list[Existing] = []
+    unchanged: list[Existing] = []
     order: list[str] | None = None
-    moves: Mapping[str, str] = field(default_factory=dict)  # removed to added references
+    moves: Mapping[str, str] = {}  # removed to added references
     losers: Collection[str] = ()
 
     @property

@@ -1,8 +1,10 @@
 """Queries for many entities: a condition, an order, and a page of the result or all of it."""
 
 from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Generic, NamedTuple, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from factbook.catalog.store.conditions import COLUMNS as KEY_COLUMNS
 from factbook.catalog.store.conditions import (
@@ -26,8 +28,7 @@ _WINDOWS = (5, 50, 500)
 _LARGEST_WINDOW = 10_000
 
 
-@dataclass(frozen=True)
-class Query:
+class Query(Struct, frozen=True):
     """A query for entities: condition, order and position.
 
     `backward` reverses the order: with `after`, the page is the one before that position.

@@ -6,8 +6,9 @@ looked up first.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final, NamedTuple
+
+from msgspec import Struct
 
 from factbook.catalog import search
 from factbook.catalog.store.conditions import COLUMNS, SQL, AllOf, AnyOf, Apart, Condition, Has
@@ -31,8 +32,7 @@ class Frequent(NamedTuple):
     apart: Condition
 
 
-@dataclass(frozen=True)
-class _Met:
+class _Met(Struct, frozen=True):
     """An entity has the key with the value, in one of these spellings."""
 
     key: str

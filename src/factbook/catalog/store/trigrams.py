@@ -6,7 +6,7 @@ texts. Nothing depends on them: the answers are the same without.
 
 import re
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final, NamedTuple, Self
 
 from factbook.catalog import search
@@ -75,7 +75,7 @@ async def looked_up(database: Database, condition: Condition) -> Condition:
     """The condition, in which entities stand for each text that few have."""
     if database.dialect != "postgresql" or not isinstance(condition, AllOf):
         return condition
-    return replace(condition, parts=[await _part(database, part) for part in condition.parts])
+    return AllOf([await _part(database, part) for part in condition.parts])
 
 
 async def _part(database: Database, part: Condition) -> Condition:

@@ -8,7 +8,6 @@ import math
 import re
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import jmespath
@@ -17,6 +16,7 @@ from jmespath.exceptions import JMESPathError
 from jmespath.functions import Functions
 from jmespath.parser import ParsedResult
 from jmespath.visitor import Options, TreeInterpreter
+from msgspec import Struct
 
 from factbook.errors import InputError
 from factbook.facts.schema import FactType
@@ -59,8 +59,7 @@ class Extractor(Protocol):
         """The value, or the reason that there is none."""
 
 
-@dataclass(frozen=True)
-class Expression:
+class Expression(Struct, frozen=True):
     """JMESPath expression; null means no value."""
 
     text: str
@@ -80,8 +79,7 @@ class Expression:
         return NOTHING if found is None else found
 
 
-@dataclass(frozen=True)
-class Pattern:
+class Pattern(Struct, frozen=True):
     """Regular expression on the text of a document: its first group, else the whole match.
 
     The type of the fact decides its meaning: a boolean tells if it occurs, a set holds the distinct

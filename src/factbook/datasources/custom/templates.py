@@ -6,9 +6,10 @@ never changes the meaning of the text around it: it is escaped for the place whe
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import quote
+
+from msgspec import Struct
 
 from factbook.datasources.custom import extraction
 from factbook.datasources.custom.extraction import Expression
@@ -32,8 +33,7 @@ class NoValueError(Exception):
         self.missing = Missing(Outcome.NO_ANNOTATION, detail)
 
 
-@dataclass(frozen=True)
-class Template:
+class Template(Struct, frozen=True):
     """Text with placeholders; `parts` alternates between plain texts and expressions."""
 
     text: str
