@@ -73,7 +73,7 @@ class Application(Backend):
             tracing=tracing,
         )
         # Called when the server that this runs in has nothing more to serve.
-        self.stopping: Callable[[], None] = lambda: None
+        self.stopping: Callable[[], object] = lambda: None
         self._openid = openid
         self._post = GuardedPost(settings, self._tracer)
         self._tools = tools

@@ -9,7 +9,8 @@ import asyncio
 import os
 import sys
 import threading
-from collections.abc import Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable
+from functools import partial
 from typing import Any, Final, TypeVar
 
 import structlog
@@ -27,6 +28,9 @@ _CANCEL_SECONDS: Final = 5.0
 STOP_SECONDS: Final = 9.0
 # Of these, how long a database that is away may hold up each release of what others can take.
 RELEASE_SECONDS: Final = 1.5
+# How long threads may take to end once all is done.
+_THREADS_SECONDS: Final = 1.0
+_DONE: Final = 0
 _FAILED: Final = 1
 
 
@@ -57,14 +61,21 @@ async def uninterrupted(work: Coroutine[Any, Any, T]) -> T:
     return task.result()
 
 
-def exit_within(seconds: float = STOP_SECONDS) -> None:
+def exit_within(seconds: float = STOP_SECONDS) -> threading.Timer:
     """Exit this process with an error if it is still running after `seconds`.
 
     A thread does so: either the event loop or a writing thread may hang.
     """
-    timer = threading.Timer(seconds, _exit, (seconds,))
-    timer.daemon = True
-    timer.start()
+    return _timer(seconds, partial(_fail, seconds))
+
+
+def exit_in_order(bound: threading.Timer) -> None:
+    """Exit soon, as all is done: threads that a library cannot interrupt are not waited for.
+
+    `bound` is what `exit_within` returned.
+    """
+    bound.cancel()
+    _timer(_THREADS_SECONDS, partial(_exit, _DONE))
 
 
 async def _cancel(
@@ -81,7 +92,18 @@ async def _cancel(
     return list(pending)
 
 
-def _exit(seconds: float) -> None:
+def _timer(seconds: float, act: Callable[[], None]) -> threading.Timer:
+    timer = threading.Timer(seconds, act)
+    timer.daemon = True
+    timer.start()
+    return timer
+
+
+def _fail(seconds: float) -> None:
     log.error("process.stuck", reason=f"It did not end within {seconds:g} seconds, and was ended.")
+    _exit(_FAILED)
+
+
+def _exit(status: int) -> None:
     sys.stderr.flush()
-    os._exit(_FAILED)
+    os._exit(status)

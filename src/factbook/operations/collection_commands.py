@@ -57,11 +57,13 @@ async def work(backend: Backend, sharing: "type[LaneCollector] | None" = None) -
     working = asyncio.create_task(_work(backend, sharing))
     working.add_done_callback(lambda _: told.set())
     await told.wait()
-    shutdown.exit_within()
+    bound = shutdown.exit_within()
     await shutdown.cancel([working], math.inf)
     with suppress(asyncio.CancelledError):
         working.result()
     log.info("worker.stopped")
+    # Threads of DBOS rest for up to a minute before they ask again for a database that is away.
+    shutdown.exit_in_order(bound)
 
 
 async def _work(backend: Backend, sharing: "type[LaneCollector] | None") -> None:
