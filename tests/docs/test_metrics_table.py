@@ -8,9 +8,11 @@ import yaml
 
 from factbook.clock import DAY, HOUR
 from factbook.integrations import SOURCES
+from factbook.outbound.rate_limits import Allowance
 from tests.collection.madeup import Vendor, integration
 from tests.collection.world import World
 from tests.docs.parts import DOCS
+from tests.importers.madeup import ImportWorld, known_to
 from tests.service import NOON
 
 ALERTS = DOCS.parent / "deploy" / "prometheus" / "alerts.yml"
@@ -35,6 +37,10 @@ async def test_the_table_has_every_metric_with_its_labels_and_no_other(start: An
     world.vendor.limit(70, NOON + HOUR)
     world.vendor.client.counted.credential_expires_at = NOON + DAY
     await world.collector.drain()
+    imports = ImportWorld(world.database)
+    known_to(world.service, imports.system.importer())
+    imports.process.client.counted.allowances["core"] = Allowance(5_000, 4_900, NOON + HOUR)
+    await imports.process.work()
     await world.service.facts("get-entity-compliance", name="web")
     text = (await world.service.http.get("/metrics")).text
     text = (await world.service.http.get("/metrics")).text  # which counts the first

@@ -72,6 +72,11 @@ class Imports:
         snapshot = Snapshot(parts)
         return await write_snapshot(self.target, IMPORTER, snapshot, self.now, dry_run=dry_run)
 
+    async def write_as(self, importer: str, *parts: SnapshotPart) -> list[PartResult]:
+        """Write one reading of another importer."""
+        self.now += 1_000
+        return await write_snapshot(self.target, importer, Snapshot(parts), self.now)
+
     async def refs(self, set_name: str | None = SET) -> list[str]:
         """The references of a set, sorted."""
         rows = await self.database.all(

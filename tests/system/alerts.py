@@ -55,6 +55,10 @@ CALLS = of("source_last_run_calls", SOURCE, instance="one")
 EXPIRY = of("source_credential_expiry_timestamp_seconds", SOURCE, instance="one")
 OLDEST_BATCH = of("collection_oldest_timestamp_seconds", ONE)
 OLDEST_MESSAGE = of("webhook_oldest_timestamp_seconds", ONE)
+IMPORTER = {"job": "factbook", "importer": "github"}
+READ_WHOLE = of("importer_last_complete_timestamp_seconds", IMPORTER, instance="one")
+INTERVAL = of("importer_interval_seconds", IMPORTER, instance="one")
+HELD = of("importer_held", IMPORTER, instance="one")
 SWEPT = of("housekeeping_last_success_timestamp_seconds", ONE, part="audit")
 PART = {"job": "factbook", "part": "audit"}
 REPLICA = of("database_replica_usable", ONE)
@@ -173,6 +177,11 @@ CASES = (
     ),
     Case("FactbookRateLimitLow", 130, {LEFT: "500x200", CALLS: "90x200", CADENCE: f"{HOUR}x200"}),
     Case("FactbookRateLimitLow", 130, {LEFT: "500x200", CALLS: "900x200", CADENCE: f"{DAY}x200"}),
+    Case("FactbookImportStale", 215, {READ_WHOLE: "0x300", INTERVAL: f"{HOUR}x300"}, IMPORTER),
+    Case("FactbookImportStale", 175, {READ_WHOLE: "0x300", INTERVAL: f"{HOUR}x300"}),
+    Case("FactbookImportStale", 215, {READ_WHOLE: "0x300"}),
+    Case("FactbookImportHeld", 70, {HELD: "3x100"}, IMPORTER),
+    Case("FactbookImportHeld", 70, {HELD: "3x30 0x70"}),
     Case("FactbookCollectionLate", 25, {OLDEST_BATCH: "0x40"}, JOB),
     Case("FactbookCollectionLate", 25, {OLDEST_BATCH: "0+60x40"}),
     Case("FactbookWebhookDisabled", 6, {of("webhooks", ONE, state="disabled"): "1x20"}, JOB),

@@ -5,7 +5,7 @@ from typing import Final
 
 from factbook.errors import NotFoundError
 from factbook.http import client_configs
-from factbook.http.context import SourceContext
+from factbook.http.context import SourceContext, State
 from factbook.http.requests import Reply, Request, reply
 from factbook.storage import migrations
 
@@ -29,13 +29,18 @@ async def readyz(request: Request, state: SourceContext) -> Reply:
     return reply({"status": "ready"} | ({"writes": trouble} if trouble else {}))
 
 
-async def metrics(request: Request, state: SourceContext) -> Reply:
+async def metrics(request: Request, state: State) -> Reply:
     """Counts and durations for Prometheus; what is stored only while the database answers."""
     # The client library imports a web server of its own, and not everybody scrapes.
     from factbook.observability import scrape  # noqa: PLC0415
 
     rendered = await scrape.rendered(
-        state.metrics, state.database, state.registry, state.clock(), state.settings.database_url
+        state.metrics,
+        state.database,
+        state.registry,
+        state.importers,
+        state.clock(),
+        state.settings.database_url,
     )
     return Reply(rendered, content_type=b"text/plain; version=0.0.4; charset=utf-8")
 
