@@ -4,6 +4,7 @@ from urllib.parse import quote
 
 import pytest
 
+from tests.events.feed import events
 from tests.importers.madeup import ImportWorld, known_to
 from tests.importers.reading import PART, SET, Imports, item, part
 from tests.service import PUSH, Service, component
@@ -129,3 +130,26 @@ async def test_nobody_pushes_into_the_set_of_an_importer(
 async def test_other_names_with_slashes_name_no_set(service: Service, name: str) -> None:
     answer = await service.http.get(f"{PUSH}/sets/{quote(name, safe='')}")
     assert answer.status_code == 400
+
+
+async def test_removals_that_are_held_are_an_event_until_somebody_decides(
+    service: Service, imports: Imports
+) -> None:
+    await imports.write(part(item("a"), item("b")))
+    for _ in range(2):
+        await imports.write(part())
+    [held] = await events(service, type=["import.held"])
+    assert (held["subject"], held["data"]) == (
+        SET,
+        {
+            "set": SET,
+            "heldCount": 2,
+            "reason": "nothing was found where there was something",
+        },
+    )
+    await service.http.post(f"{PARTS}/fake/{PART}/discard")
+    await imports.write(part(item("a"), item("b")))
+    await imports.write(part())
+    assert len(await events(service, type=["import.held"])) == 2
+    kept = await events(service, type=["set.replaced"])
+    assert {one["type"] for one in kept} == {"set.replaced"}

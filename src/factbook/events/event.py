@@ -13,6 +13,7 @@ import msgspec
 Topic = Literal["set", "entity", "fact", "source"]
 EventType = Literal[
     "set.replaced",
+    "import.held",
     "entity.added",
     "entity.updated",
     "entity.removed",
@@ -24,6 +25,7 @@ EventType = Literal[
 # Every type, by its topic, and what it tells of.
 TYPES: Final[Mapping[EventType, tuple[Topic, str]]] = {
     "set.replaced": ("set", "A set has a new revision: it was pushed, changed or restored."),
+    "import.held": ("set", "Removals of an importer wait for a decision."),
     "entity.added": ("entity", "An entity has come into the catalog."),
     "entity.updated": ("entity", "An entity has another document, or is in another set."),
     "entity.removed": ("entity", "An entity is not in the catalog any more."),
@@ -90,6 +92,11 @@ def of_set(
     return EventRow("set", name, content)
 
 
+def of_held(set_name: str, count: int, reason: str) -> EventRow:
+    """Removals from a set of an importer that wait for a decision, and the reason."""
+    return EventRow("set", set_name, {"heldCount": count, "reason": reason})
+
+
 def of_entities(
     set_name: str | None, revision: int, by: str, refs: Mapping[Change, Sequence[str]]
 ) -> EventRow:
@@ -121,7 +128,8 @@ _Said = tuple[str, str, dict[str, Any]]
 
 
 def _set(name: str, content: dict[str, Any]) -> Iterator[_Said]:
-    yield "set.replaced", name, {"set": name, **content}
+    type_ = "import.held" if "heldCount" in content else "set.replaced"
+    yield type_, name, {"set": name, **content}
 
 
 def _entities(name: str, content: dict[str, Any]) -> Iterator[_Said]:

@@ -6,8 +6,10 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from factbook.errors import PreconditionFailedError
+from factbook.events import event
+from factbook.events import store as events
 from factbook.importers.merge import Doubt
-from factbook.importers.snapshot import ReadingProblem
+from factbook.importers.snapshot import ReadingProblem, set_name
 from factbook.storage import Database, Row, Transaction
 
 # More are counted, and not kept.
@@ -77,6 +79,7 @@ def save(
 ) -> None:
     """Store a part after a reading or a decision that began with `before`.
 
+    Removals that are held now, and were not before, are an event.
     Raises PreconditionFailedError if another reading or decision came meanwhile.
     """
     which = (record.importer, record.part)
@@ -86,6 +89,9 @@ def save(
     if (None if row is None else _record(row)) != before:
         raise PreconditionFailedError(_MEANWHILE.format(*which))
     replace(transaction, record)
+    if record.held and (before is None or set(record.held) - set(before.held)):
+        told = event.of_held(set_name(*which), len(record.held), record.reason)
+        events.append(transaction, [told], record.read_at)
 
 
 def replace(transaction: Transaction, record: ImportPartRecord) -> None:

@@ -13,6 +13,7 @@ EventType = Literal[
     "entity.removed",
     "entity.updated",
     "fact.changed",
+    "import.held",
     "set.replaced",
     "source.down",
     "source.up",
