@@ -4,7 +4,7 @@ What is not known is absent: no owner is made up.
 """
 
 import posixpath
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any, Final
 
 from factbook.catalog.ref import DEFAULT_NAMESPACE
@@ -15,7 +15,7 @@ from factbook.integrations.locations import SOURCE_LOCATION
 VERSION: Final = "backstage.io/v1alpha1"
 VIEW: Final = "backstage.io/view-url"
 _TYPE: Final = "type-"
-_EVERYTHING: Final = frozenset({"*", "/*", "**", "/**"})
+EVERYTHING: Final = frozenset({"*", "/*", "**", "/**"})
 _MOST_OWNERS: Final = 20
 
 Entity = dict[str, Any]
@@ -64,10 +64,13 @@ def metadata(place: Place, name: str, description: str | None) -> Entity:
     return found
 
 
-def owners_of_everything(text: str, *, sections: bool = False) -> list[str]:
-    """The owners that the last line for `*` in a CODEOWNERS file names.
+def owners_of_everything(
+    text: str, *, patterns: Collection[str] = EVERYTHING, sections: bool = False
+) -> list[str]:
+    """The owners that the last line for everything in a CODEOWNERS file names.
 
-    With `sections`, as GitLab has them, a line without owners has those of its section.
+    It has one of these patterns. With `sections`, as GitLab has them, a line without owners has
+    those of its section.
     """
     owners: list[str] = []
     default: list[str] = []
@@ -77,7 +80,7 @@ def owners_of_everything(text: str, *, sections: bool = False) -> list[str]:
             default = content.rpartition("]")[2].split()[:_MOST_OWNERS]
             continue
         pattern, *named = content.split()[: _MOST_OWNERS + 1] or [""]
-        if pattern in _EVERYTHING:
+        if pattern in patterns:
             owners = named or default
     return owners
 

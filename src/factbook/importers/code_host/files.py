@@ -9,7 +9,7 @@ import msgspec
 
 from factbook.importers.catalog_info.locations import FileLocation
 from factbook.importers.code_host.repository import Content, HostedRepository
-from factbook.integrations.integration import store_entry, stored_entry
+from factbook.integrations.integration import each, store_entry, stored_entry
 from factbook.outbound import Memory
 from factbook.outbound.outcomes import Missing, Outcome
 
@@ -87,9 +87,10 @@ class HostedFiles:
 
     async def read(self, wanted: Sequence[FileLocation]) -> Mapping[FileLocation, Content]:
         """The content of each of the files: those kept of the same version, or read and kept."""
+        await each({one.repository.lower() for one in wanted}, self._recall)
         found: dict[FileLocation, Content] = {}
         for one in wanted:
-            kept = await self._kept_file(one)
+            kept = self._kept_file(one)
             if kept is not None:
                 found[one] = kept
         asked = [one for one in wanted if one not in found]
@@ -117,20 +118,21 @@ class HostedFiles:
             return Missing(Outcome.NOT_APPLICABLE, "patterns are read on default branches only")
         return [] if listed.version is None else await self._calls.paths(listed)
 
-    async def _kept_file(self, location: FileLocation) -> Content | None:
-        """The file of the last reading, if the version is the same."""
-        slug = location.repository.lower()
+    async def _recall(self, slug: str) -> None:
+        """Look up the files that are kept of a repository, once."""
         listed = self._listed.get(slug)
-        if listed is None or listed.version is None or location.ref != HEAD:
+        if listed is None or listed.version is None or slug in self._kept:
+            return
+        stored = await stored_entry(self._memory, _key(listed), _KeptFiles)
+        fits = stored is not None and stored.version == listed.version
+        self._kept[slug] = stored if stored and fits else _KeptFiles(listed.version, {})
+
+    def _kept_file(self, location: FileLocation) -> Content | None:
+        """The file of the last reading, if the version is the same."""
+        kept = self._kept.get(location.repository.lower())
+        if kept is None or location.ref != HEAD or location.path not in kept.files:
             return None
-        if slug not in self._kept:
-            stored = await stored_entry(self._memory, _key(listed), _KeptFiles)
-            fits = stored is not None and stored.version == listed.version
-            self._kept[slug] = stored if stored and fits else _KeptFiles(listed.version, {})
-        files = self._kept[slug].files
-        if location.path not in files:
-            return None
-        data = files[location.path]
+        data = kept.files[location.path]
         return _NOT_FOUND if data is None else data
 
     def _note(self, location: FileLocation, content: Content) -> None:

@@ -1,12 +1,23 @@
 """Repositories as any code host lists them, and the place that they are imported from."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
+from factbook.catalog.ref import DEFAULT_NAMESPACE
 from factbook.outbound.outcomes import Missing
 
 Content = bytes | Missing
+
+_NO_NAME: Final = re.compile(r"[^a-z0-9]+")
+
+
+def namespace(name: str, *, several: bool) -> str:
+    """The namespace of an organization or group: its name, if it is one of several."""
+    if not several:
+        return DEFAULT_NAMESPACE
+    return _NO_NAME.sub("-", name.lower()).strip("-")[:63].rstrip("-") or DEFAULT_NAMESPACE
 
 
 class Place(NamedTuple):

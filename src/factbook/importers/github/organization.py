@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from factbook.catalog.ref import DEFAULT_NAMESPACE
 from factbook.importers.code_host import parts
 from factbook.importers.code_host.files import HEAD, FileAddresses, HostedFiles
 from factbook.importers.code_host.names import former_names
@@ -14,6 +13,7 @@ from factbook.importers.code_host.repository import (
     Ownership,
     Place,
     RootContent,
+    namespace,
 )
 from factbook.importers.github import entities, queries
 from factbook.importers.github.answers import ListedRepository
@@ -43,7 +43,7 @@ async def read(
     found: list[SnapshotPart] = []
     for login, repositories in listed.items():
         several = len(options.organizations) > 1
-        place = Place(api.host, login, login.lower() if several else DEFAULT_NAMESPACE)
+        place = Place(api.host, login, namespace(login, several=several))
         show(f"Reading the people and files of {login}")
         people = await read_people(api, login) if options.people else None
         organization = _Organization(place, api.memory, options, people, left_out)
@@ -70,7 +70,8 @@ async def _repositories(
 def _files(
     api: GithubApi, options: GithubImportOptions, listed: Iterable[ListedRepository]
 ) -> HostedFiles:
-    every = list(listed)
+    # Those whose commit could not be read are as those that are not listed.
+    every = [one for one in listed if one.head is not None or one.is_empty]
     addresses = FileAddresses(api.host, ADDRESS, options.organizations)
     calls = GithubFileCalls(api, every)
     return HostedFiles(calls, api.memory, addresses, map(entities.hosted, every))

@@ -1,22 +1,21 @@
 """Reading of GitLab groups: projects, their catalog files, subgroups and members."""
 
-import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from factbook.catalog.ref import DEFAULT_NAMESPACE
 from factbook.importers.code_host import parts
 from factbook.importers.code_host.files import FileAddresses, HostedFiles
 from factbook.importers.code_host.names import former_names
 from factbook.importers.code_host.parts import RepositoryPart
-from factbook.importers.code_host.repository import HostedRepository, Place
+from factbook.importers.code_host.repository import HostedRepository, Place, namespace
+from factbook.importers.code_host.rows import RowListing
 from factbook.importers.gitlab import entities
 from factbook.importers.gitlab.answers import ListedProject
 from factbook.importers.gitlab.entities import GroupPlace
 from factbook.importers.gitlab.files import ADDRESS, GitlabFileCalls
-from factbook.importers.gitlab.lists import RowListing, listing
+from factbook.importers.gitlab.lists import listing
 from factbook.importers.gitlab.options import GitlabImportOptions
 from factbook.importers.gitlab.owners import ProjectOwners
 from factbook.importers.gitlab.people import GroupMembers, GroupTree, read_groups, read_members
@@ -28,7 +27,6 @@ from factbook.outbound import path
 Show = Callable[[str], None]
 
 _BY_AGE: Final = {"order_by": "id", "sort": "asc"}
-_NO_NAME: Final = re.compile(r"[^a-z0-9]+")
 
 
 @dataclass
@@ -76,7 +74,7 @@ async def _group(
     tree = await read_groups(api, name)
     root = tree.root
     at = GroupPlace(
-        Place(api.host, name, _namespace(name) if several else DEFAULT_NAMESPACE),
+        Place(api.host, name, namespace(name, several=several)),
         root.full_path if root else name,
     )
     if root is None:
@@ -144,8 +142,3 @@ def _members(one: _ReadGroup, members: GroupMembers, left_out: Counter[str]) -> 
         some = bool(missing)
         items.append(parts.person(one.at.place, "user", each.id, entity, tentative=some))
     return parts.people_part(one.at.place, "members", items, missing, one.tree.rights)
-
-
-def _namespace(name: str) -> str:
-    """The namespace of a group that is one of several."""
-    return _NO_NAME.sub("-", name.lower()).strip("-")[:63].rstrip("-") or DEFAULT_NAMESPACE

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Final
 
+from factbook.importers.code_host.rows import RowListing
 from factbook.importers.gitlab.answers import (
     GUEST,
     CurrentUser,
@@ -10,7 +11,7 @@ from factbook.importers.gitlab.answers import (
     ListedGroup,
     Membership,
 )
-from factbook.importers.gitlab.lists import RowListing, listing
+from factbook.importers.gitlab.lists import listing
 from factbook.integrations.gitlab.api import GitlabApi
 from factbook.integrations.integration import each
 from factbook.outbound import path

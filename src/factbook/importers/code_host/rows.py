@@ -1,0 +1,58 @@
+"""Rows of a list of REST: all that there are, or told to be incomplete."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Generic, Protocol, TypeVar
+
+from factbook.outbound import Answer
+from factbook.outbound.outcomes import Missing, Outcome, read_as
+
+_NO_TOTAL: Final = Missing(Outcome.INCOMPLETE, "no total in the answer")
+
+
+class _Numbered(Protocol):
+    id: int
+
+
+Row = TypeVar("Row", bound=_Numbered)
+
+
+@dataclass
+class RowListing(Generic[Row]):
+    """The rows by id in the order of the list, and the reason if it is not complete.
+
+    `total` is the largest that a page has told: a later page may be wrong.
+    """
+
+    rows: dict[int, Row] = field(default_factory=dict)
+    missing: Missing | None = None
+    total: int | None = None
+
+    def take(self, page: Sequence[Any] | Missing, type_: type[Row]) -> bool:
+        """Add the rows of a page; false if it brings no new one, or is none."""
+        if isinstance(page, Missing):
+            self.missing = self.missing or page
+            return False
+        before = len(self.rows)
+        for one in page:
+            row = read_as(one, type_)
+            if isinstance(row, Missing):
+                self.missing = self.missing or row
+            else:
+                self.rows[row.id] = row
+        return len(self.rows) > before
+
+    def count(self, answer: Answer, header: str) -> None:
+        """Note the total in a header of an answer, if there is one."""
+        text = answer.headers.get(header, "")
+        if text.isascii() and text.isdigit() and len(text) < 12:
+            self.total = max(self.total or 0, int(text))
+
+    def end(self, most_uncounted: int = 0) -> None:
+        """Compare the rows with their total; lists that are longer than this may have none."""
+        read = len(self.rows)
+        if self.total is None and read <= most_uncounted:
+            self.missing = self.missing or _NO_TOTAL
+        elif read < (self.total or 0):
+            text = f"{read:,} of {self.total:,} were listed"
+            self.missing = self.missing or Missing(Outcome.INCOMPLETE, text)
