@@ -7,9 +7,11 @@ import pytest
 
 from factbook.storage import Database
 from tests.fakes import faults
+from tests.fakes.gitea import state as gitea
 from tests.fakes.github.faults import of_another_form, secondary_limit
 from tests.fakes.gitlab.state import Account
 from tests.importers.any_host import FAULTS, AnyHost, refs_of
+from tests.importers.gitea_organization import GiteaOwner, own
 from tests.importers.gitlab_group import GitlabGroup, project
 from tests.importers.organization import CATALOG, Organization, file, member, repository, team
 from tests.importers.reading import Imports
@@ -137,8 +139,66 @@ class AnyGroup(AnyHost):
         return sorted([*(f"group:default/{name}" for name in groups), *users])
 
 
+class AnyGiteaOrganization(AnyHost):
+    """An organization of Gitea, of which the credential may lose some for a while."""
+
+    parts = ("acme.repositories", "acme.teams", "acme.members")
+    kinds = (
+        "search", "tree", "contents", "organization", "teams", "team_members", "team_repositories",
+        "members", "account", "permissions",
+    )  # fmt: skip
+    faults = (
+        *FAULTS,
+        faults.saying([]),
+        faults.saying({"ok": True, "data": []}),
+        faults.saying({"ok": True, "data": []}, headers={"x-total-count": "0"}),
+        faults.saying([{"id": "x"}], headers={"x-total-count": "1"}),
+        faults.saying([], headers={"x-total-count": "9"}),
+        faults.saying({"message": "no"}, 404),
+        faults.saying({"message": "no"}, 403),
+        faults.saying({"message": "Too many requests"}, 429, {"retry-after": "60"}),
+    )
+
+    def __init__(self, imports: Imports, dice: random.Random) -> None:
+        super().__init__(imports, dice)
+        self.reading = owner = GiteaOwner()
+        self.fake = self.gitea = owner.fake
+        self.token = owner.token
+        self.gitea.accounts = [gitea.Account("alice", 1), gitea.Account("bob", 2)]
+        self.gitea.teams = [gitea.Team(f"team-{n}", n + 1, ["alice", "bob"]) for n in range(12)]
+        for _ in range(70):
+            self.add()
+
+    @property
+    def repositories(self) -> list[Any]:
+        return self.gitea.repositories
+
+    def add(self) -> None:
+        self.count += 1
+        number = self.count
+        self.repositories.append(own(f"r{number}", number, texts=texts_of(number)))
+
+    def fail(self) -> None:
+        super().fail()
+        if self.dice.random() < 0.3:
+            self.token.hidden = frozenset(one.name for one in self.repositories[:5])
+            self.token.is_owner, self.token.teams = False, frozenset({"team-1"})
+
+    async def converge(self) -> None:
+        self.token.hidden, self.token.is_owner = frozenset(), True
+        await super().converge()
+
+    def refs(self) -> list[str]:
+        several = ((one.number, one.name.partition("/")[2]) for one in self.repositories)
+        return sorted(ref for number, name in several for ref in refs_of(number, name))
+
+    def people(self) -> list[str]:
+        users = ["user:default/alice", "user:default/bob"]
+        return sorted([*(f"group:default/team-{n}" for n in range(12)), *users])
+
+
 @pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("kind", [AnyOrganization, AnyGroup])
+@pytest.mark.parametrize("kind", [AnyOrganization, AnyGroup, AnyGiteaOrganization])
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 async def test_no_fault_removes_what_is_still_there_and_a_good_reading_converges(
     database: Database, kind: type[AnyHost], seed: int

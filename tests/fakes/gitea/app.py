@@ -3,6 +3,7 @@
 Statuses and texts are those of Gitea 1.27.
 """
 
+import base64
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -16,8 +17,9 @@ from starlette.responses import Response
 from factbook.clock import SECOND
 from tests.fakes.fake import Fake, path_of
 from tests.fakes.faults import as_json
-from tests.fakes.gitea import state
-from tests.fakes.gitea.state import Pull, Repository, Token
+from tests.fakes.gitea import organization, state
+from tests.fakes.gitea.said import NOT_FOUND, Said, refusal
+from tests.fakes.gitea.state import Account, Pull, Repository, Team, Token
 
 Query = Mapping[str, str]
 
@@ -32,16 +34,9 @@ _KINDS = {
     "rules": re.compile(r"/branch_protections"),
     "tree": re.compile(r"/git/trees/([^/]+)"),
     "file": re.compile(r"/raw/(.+)"),
+    "contents": re.compile(r"/contents/(.+)"),
 }
 _REPOSITORY = re.compile(rf"{BASE}/repos/([^/]+/[^/]+)(/.*|)")
-
-
-class Said(NamedTuple):
-    """A status and a JSON body, or the bytes of a file; `total` is that of a list."""
-
-    status: int
-    body: Any
-    total: int | None = None
 
 
 class Exchange(NamedTuple):
@@ -53,12 +48,6 @@ class Exchange(NamedTuple):
     status: int
 
 
-def refusal(status: int, message: str) -> Said:
-    """An error in Gitea's form."""
-    return Said(status, {"message": message, "url": "https://git.example.com/api/swagger"})
-
-
-NOT_FOUND = refusal(404, "The target couldn't be found.")
 _NO_CODE = refusal(403, "user should have specific read permission or be a repo admin")
 _NO_ADMIN = refusal(403, "user should be an owner or a collaborator with admin write")
 _NO_WRITE = refusal(403, "user should have a permission to write to the repo")
@@ -67,15 +56,22 @@ _NO_WRITE = refusal(403, "user should have a permission to write to the repo")
 class FakeGitea(Fake):
     """Everything that a Gitea holds, and what it was asked.
 
-    `requests` counts by kind: the keys of `_KINDS`, moved and other. `most` is the largest page,
-    `most_entries` that of a tree. `limit` is how many calls are answered before 429.
+    `requests` counts by kind: the keys of `_KINDS`, those of `organization`, moved and other.
+    `most` is the largest page, `most_entries` that of a tree. `limit` is how many calls are
+    answered before 429.
     """
 
     def __init__(
-        self, repositories: Iterable[Repository] = (), tokens: Iterable[Token] = ()
+        self,
+        repositories: Iterable[Repository] = (),
+        tokens: Iterable[Token] = (),
+        *,
+        seconds: float = 0,
     ) -> None:
-        super().__init__()
+        super().__init__(seconds=seconds)
         self.repositories = list(repositories)
+        self.teams: list[Team] = []
+        self.accounts: list[Account] = []
         self.tokens = {token.value: token for token in tokens}
         self.exchanges: list[Exchange] = []
         self.most = 50
@@ -87,7 +83,7 @@ class FakeGitea(Fake):
         """As `requests` counts it."""
         match = _REPOSITORY.fullmatch(path_of(request))
         fits = (name for name, one in _KINDS.items() if match and one.fullmatch(match[2]))
-        return next(fits, "other")
+        return next(fits, organization.kind(path_of(request).removeprefix(BASE)))
 
     async def answer(self, request: Request) -> Response:
         """What Gitea says."""
@@ -114,7 +110,10 @@ class FakeGitea(Fake):
         token = self.tokens.get(value) if scheme == "token" else None
         if token is None:
             return refusal(401, "user does not exist [uid: 0, name: ]")
-        if path_of(request).endswith("/repos/search"):
+        path = path_of(request).removeprefix(BASE)
+        if organization.kind(path) != "other" and (path != "/repos/search" or "uid" in query):
+            return organization.said(self, token, path, query)
+        if path == "/repos/search":
             allowed = "repository" in token.scopes
             return Said(200, {"ok": True, "data": []}) if allowed else refusal(403, "token scope")
         return self._of_repository(request, token, query)
@@ -146,14 +145,14 @@ class FakeGitea(Fake):
                 return one
         return None
 
-    def _page(self, rows: list[Any], query: Query, form: Callable[[Any], Any]) -> Said:
+    def page(self, rows: list[Any], query: Query, form: Callable[[Any], Any]) -> Said:
         limit = min(int(query.get("limit", 30)), self.most)
         start = (int(query.get("page", 1)) - 1) * limit
         return Said(200, [form(row) for row in rows[start : start + limit]], len(rows))
 
     def _repository(self, one: Repository, _: Token, __: Query, ___: str) -> Said:
         body = {
-            "id": self.repositories.index(one) + 1,
+            "id": one.number or self.repositories.index(one) + 1,
             "full_name": one.name,
             "empty": one.empty,
             "mirror": one.mirror,
@@ -177,7 +176,7 @@ class FakeGitea(Fake):
         rows = [pull for pull in rows if pull.updated_at >= _since(query)]
         if query.get("sort") == "recentupdate":
             rows.sort(key=lambda pull: (-pull.updated_at, -pull.number))
-        return self._page(rows, query, form)
+        return self.page(rows, query, form)
 
     def _issues(self, one: Repository, _: Token, query: Query, __: str) -> Said:
         if query["type"] == "pulls":
@@ -187,7 +186,7 @@ class FakeGitea(Fake):
         wants_open = query.get("state", "open") == "open"
         rows = [issue for issue in one.issues if (issue.closed_at is None) == wants_open]
         rows = [issue for issue in rows if issue.updated_at >= _since(query)]
-        return self._page(rows, query, state.issue)
+        return self.page(rows, query, state.issue)
 
     def _languages(self, one: Repository, _: Token, __: Query, ___: str) -> Said:
         return Said(200, one.languages) if one.has_code else _NO_CODE
@@ -195,7 +194,7 @@ class FakeGitea(Fake):
     def _collaborators(self, one: Repository, token: Token, query: Query, __: str) -> Said:
         if token.permission == "read":
             return _NO_WRITE
-        return self._page(one.collaborators, query, state.user)
+        return self.page(one.collaborators, query, state.user)
 
     def _branch(self, one: Repository, token: Token, _: Query, wanted: str) -> Said:
         if not one.has_code:
@@ -221,8 +220,14 @@ class FakeGitea(Fake):
         return Said(200, [*one.other_rules, *([one.rule] if one.rule else [])])
 
     def _tree(self, one: Repository, _: Token, query: Query, wanted: str) -> Said:
-        if wanted != one.commit:
+        if not one.has_code:
+            return _NO_CODE
+        if wanted not in {one.commit, "HEAD", one.branch} or one.empty:
             return refusal(400, f"sha not found [{wanted}]")
+        if "recursive" not in query:
+            names = sorted({path.partition("/")[0:2] for path in one.files})
+            found = [state.entry(name, "tree" if slash else "blob") for name, slash in names]
+            return Said(200, {"tree": found, "truncated": False, "total_count": len(found)})
         folders = sorted({path.rpartition("/")[0] for path in one.files} - {""})
         entries = [state.entry(path, "tree") for path in folders]
         entries += [state.entry(path, "blob") for path in one.files]
@@ -233,10 +238,20 @@ class FakeGitea(Fake):
         more = end < len(entries)
         return Said(200, page | {"tree": entries[end - size : end], "truncated": more})
 
-    def _file(self, one: Repository, _: Token, __: Query, wanted: str) -> Said:
+    def _file(self, one: Repository, _: Token, query: Query, wanted: str) -> Said:
         if not one.has_code:
             return _NO_CODE
+        if query.get("ref", one.branch) not in {one.branch, one.commit}:
+            return NOT_FOUND
         return Said(200, one.texts.get(wanted, b"")) if wanted in one.files else NOT_FOUND
+
+    def _contents(self, one: Repository, token: Token, query: Query, wanted: str) -> Said:
+        """A file as JSON."""
+        said = self._file(one, token, query, wanted)
+        if said.status != 200:
+            return said
+        content = base64.b64encode(said.body).decode()
+        return Said(200, {"type": "file", "size": len(said.body), "content": content})
 
 
 def _etag(body: bytes) -> str:

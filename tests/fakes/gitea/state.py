@@ -15,12 +15,17 @@ _ZONE = timezone(timedelta(hours=2))
 
 @dataclass
 class Token:
-    """An access token; `hidden` names repositories that are not there for it."""
+    """An access token; `hidden` names repositories that are not there for it.
+
+    `teams` are those of its account, unless that is an owner of the organization.
+    """
 
     value: str
     permission: Literal["read", "write", "admin"] = "admin"
     scopes: frozenset[str] = frozenset({"repository", "issue"})
     hidden: frozenset[str] = frozenset()
+    is_owner: bool = True
+    teams: frozenset[str] = frozenset()
 
 
 @dataclass
@@ -43,6 +48,28 @@ class Issue:
     number: int
     closed_at: int | None = None
     updated_at: int = NOON - DAY
+
+
+@dataclass
+class Account:
+    """One account."""
+
+    login: str
+    number: int
+    name: str = ""
+
+
+@dataclass
+class Team:
+    """A team of the organization, with the names of its members and repositories."""
+
+    name: str
+    number: int
+    members: list[str] = field(default_factory=list)
+    repositories: list[str] = field(default_factory=list)
+    permission: str = "write"
+    has_all: bool = False
+    description: str = ""
 
 
 # What an administrator of Gitea sees of a rule that demands nothing.
@@ -93,6 +120,13 @@ class Repository:
     has_pulls: bool = True
     has_code: bool = True
     external_tracker: bool = False
+    number: int = 0
+    description: str = ""
+    topics: list[str] = field(default_factory=list)
+    is_private: bool = True
+    is_archived: bool = False
+    is_fork: bool = False
+    updated_at: int = NOON - DAY
 
     @property
     def commit(self) -> str:

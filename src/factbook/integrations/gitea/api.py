@@ -8,7 +8,7 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from factbook.integrations.code_host import CodeHostApi
 from factbook.integrations.gitea.options import GiteaOptions
-from factbook.outbound import exceeds, note_exceeded
+from factbook.outbound import Answer, exceeds, note_exceeded
 from factbook.outbound.outcomes import Missing, Outcome
 
 Form = TypeVar("Form")
@@ -36,6 +36,10 @@ class Rows(NamedTuple, Generic[Row]):
 
 class GiteaApi(CodeHostApi[GiteaOptions]):
     """Client for a Gitea instance, with the time of one collection."""
+
+    async def get(self, target: str, **query: str | int) -> Answer:
+        """Send a request; redirects from a repository's former name are followed."""
+        return await self._client.get(f"{self._options.rest}{target}", query=query, follow=True)
 
     async def one(
         self, target: str, form: type[Form], hidden: Missing | None = HIDDEN, **query: str | int
@@ -96,8 +100,7 @@ class GiteaApi(CodeHostApi[GiteaOptions]):
     async def _ask(
         self, target: str, form: type[Form], hidden: Missing | None, query: dict[str, str | int]
     ) -> tuple[Form, int | None] | Missing:
-        url = f"{self._options.rest}{target}"
-        answer = await self._client.get(url, query=query, follow=True)
+        answer = await self.get(target, **query)
         if hidden and answer.outcome in {Outcome.DENIED, Outcome.NOT_FOUND}:
             return hidden
         found = answer.read_as(form)

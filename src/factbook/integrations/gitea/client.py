@@ -132,6 +132,12 @@ async def _branch(api: GiteaApi, own: str, repository: GiteaRepository) -> Gitea
     return await api.one(f"{own}{path('branches', name)}", GiteaBranch, _BRANCH_HIDDEN)
 
 
+async def paths_of(api: GiteaApi, repository: GiteaRepository) -> Paths | Missing:
+    """The paths of all files of the default branch, unordered."""
+    own = path("repos", *repository.full_name.split("/"))
+    return await _paths(api, repository, await _branch(api, own, repository))
+
+
 async def _rule(
     api: GiteaApi, own: str, repository: GiteaRepository, branch: GiteaBranch
 ) -> ProtectionRule | Missing:

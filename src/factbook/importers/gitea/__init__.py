@@ -1,0 +1,1 @@
+"""Importer of Gitea and Forgejo organizations: repositories, teams and members."""

@@ -1,0 +1,177 @@
+"""Reading of Gitea organizations: repositories, their catalog files, teams and members."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from factbook.importers.catalog_info.locations import FileLocation
+from factbook.importers.code_host import parts
+from factbook.importers.code_host.files import HEAD, FileAddresses, HostedFiles
+from factbook.importers.code_host.names import former_names
+from factbook.importers.code_host.parts import RepositoryPart
+from factbook.importers.code_host.repository import (
+    HostedRepository,
+    Ownership,
+    Place,
+    RootContent,
+    namespace,
+)
+from factbook.importers.code_host.rows import RowListing
+from factbook.importers.gitea import entities
+from factbook.importers.gitea.answers import GiteaMember, GiteaOrganization, OwnRepository
+from factbook.importers.gitea.files import ADDRESS, GiteaFileCalls
+from factbook.importers.gitea.lists import found_rows, listing
+from factbook.importers.gitea.options import GiteaImportOptions
+from factbook.importers.gitea.people import Teams, read_organization_members, read_teams
+from factbook.importers.snapshot import Snapshot, SnapshotPart
+from factbook.integrations.gitea.api import GiteaApi
+from factbook.outbound import path
+from factbook.outbound.outcomes import Missing, Outcome
+
+Show = Callable[[str], None]
+
+_CODEOWNERS: Final = (
+    "CODEOWNERS", "docs/CODEOWNERS", ".gitea/CODEOWNERS", ".forgejo/CODEOWNERS",
+)  # fmt: skip
+_ALL: Final = {"exclusive": "true", "sort": "id", "order": "asc"}
+
+
+@dataclass
+class _ReadOrganization:
+    """Everything of an organization that files are not needed for; no members: not asked for."""
+
+    place: Place
+    listed: RowListing[OwnRepository]
+    hosted: Sequence[HostedRepository]
+    teams: Teams
+    members: RowListing[GiteaMember] | None
+
+
+async def read(
+    api: GiteaApi, options: GiteaImportOptions, show: Show = lambda text: None
+) -> Snapshot:
+    """A snapshot of the organizations: parts for the repositories, teams and members of each.
+
+    `show` is told what is being read.
+    """
+    names = list({name.lower(): name for name in options.organizations}.values())
+    read = []
+    for name in names:
+        show(f"Reading the repositories of {name}")
+        place = Place(api.host, name, namespace(name, several=len(names) > 1))
+        read.append(await _organization(api, place, people=options.people))
+    every = [row for one in read for row in one.listed.rows.values()]
+    addresses = FileAddresses(api.host, ADDRESS, names)
+    hosted = [each for one in read for each in one.hosted]
+    files = HostedFiles(GiteaFileCalls(api, every), api.memory, addresses, hosted)
+    left_out: Counter[str] = Counter()
+    found: list[SnapshotPart] = []
+    for one in read:
+        show(f"Reading the files of {one.place.login}")
+        found.append(await _repositories(api, one, options, files, left_out))
+        if one.members is not None:
+            found += [_teams(one), _members(one, one.members)]
+    await files.remember()
+    return Snapshot(tuple(found), left_out)
+
+
+async def _organization(api: GiteaApi, place: Place, *, people: bool) -> _ReadOrganization:
+    """The repositories of an organization in the order of their making, and its people."""
+    found = await api.one(path("orgs", place.login), GiteaOrganization)
+    if isinstance(found, Missing):
+        nothing = RowListing[OwnRepository](missing=found)
+        members = RowListing[GiteaMember](missing=found) if people else None
+        return _ReadOrganization(place, nothing, [], Teams(missing=[found]), members)
+    listed = await listing(api, "/repos/search", OwnRepository, found_rows, uid=found.id, **_ALL)
+    hosted = [entities.hosted(api, one) for one in listed.rows.values()]
+    teams = await read_teams(api, place.login, whole=people)
+    members = await read_organization_members(api, place.login) if people else None
+    return _ReadOrganization(place, listed, hosted, teams, members)
+
+
+async def _repositories(
+    api: GiteaApi,
+    one: _ReadOrganization,
+    options: GiteaImportOptions,
+    files: HostedFiles,
+    left_out: Counter[str],
+) -> SnapshotPart:
+    """The part of the repositories."""
+    wanted = parts.chosen(one.hosted, options, left_out, "repositories")
+    roots = await _roots(wanted, options.files, files)
+    former = await former_names(api.memory, one.place, one.hosted)
+
+    def owner_of(repository: HostedRepository, root: RootContent) -> Ownership:
+        return _owner(one, repository, root)
+
+    part = RepositoryPart(one.place, "repository", "repositories", owner_of, former)
+    await part.read(wanted, roots, files)
+    rows = one.listed.rows.values()
+    visible = {f"{'private' if row.private else 'public'} repositories" for row in rows}
+    return part.part(one.listed.missing, visible | one.teams.rights)
+
+
+async def _roots(
+    wanted: Sequence[HostedRepository], names: Sequence[str], files: HostedFiles
+) -> dict[int, RootContent]:
+    """The files that the import of each repository begins with."""
+    places = {
+        one.number: [FileLocation(one.slug, HEAD, name) for name in (*names, *_CODEOWNERS)]
+        for one in wanted
+        if one.version is not None
+    }
+    read = await files.read([each for several in places.values() for each in several])
+    found = {one.number: RootContent() for one in wanted}
+    for number, several in places.items():
+        root = found[number]
+        for location in several:
+            content = read[location]
+            is_catalog = location.path in names
+            if isinstance(content, Missing) and content.outcome is Outcome.NOT_FOUND:
+                continue
+            if is_catalog and root.catalog is None:
+                root.catalog = location.path, content
+            elif isinstance(content, bytes) and not is_catalog and root.codeowners is None:
+                root.codeowners = content.decode(errors="replace")
+            elif isinstance(content, Missing) and not is_catalog:
+                root.missing.append(content)
+    return found
+
+
+def _owner(one: _ReadOrganization, repository: HostedRepository, root: RootContent) -> Ownership:
+    """The owner by CODEOWNERS, then the only team that administers or writes to it.
+
+    While the teams are not known, an owner may be missing that was known before.
+    """
+    is_known = one.members is not None and not one.teams.missing
+    teams = {team.name.lower() for team in one.teams.teams.values()} if is_known else None
+    if root.codeowners is not None:
+        ref = entities.codeowner(one.place, root.codeowners, teams)
+        if ref is not None:
+            return Ownership(ref)
+    if not is_known:
+        return Ownership(None, certain=one.members is None)
+    team = one.teams.owner_of(repository.number)
+    return Ownership(one.place.ref("group", team.name) if team else None)
+
+
+def _teams(one: _ReadOrganization) -> SnapshotPart:
+    """The part of the teams."""
+    items = [
+        parts.person(one.place, "team", team.id, entities.group(one.place, team))
+        for team in one.teams.teams.values()
+    ]
+    return parts.people_part(one.place, "teams", items, one.teams.missing, one.teams.rights)
+
+
+def _members(one: _ReadOrganization, members: RowListing[GiteaMember]) -> SnapshotPart:
+    """The part of the members, who change nothing while their teams are not known."""
+    some = bool(one.teams.missing)
+    items = []
+    for member in members.rows.values():
+        teams = [] if some else one.teams.of_member(member)
+        entity = entities.user(one.place, member, teams)
+        items.append(parts.person(one.place, "user", member.id, entity, tentative=some))
+    missing = [members.missing] if members.missing else []
+    return parts.people_part(one.place, "members", items, missing, one.teams.rights)

@@ -1,0 +1,108 @@
+"""Teams and members of an organization, and what the credential may see of it."""
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from factbook.importers.code_host.rows import RowListing
+from factbook.importers.gitea.answers import (
+    GiteaAccount,
+    GiteaMember,
+    GiteaPermissions,
+    GiteaTeam,
+    TeamRepository,
+)
+from factbook.importers.gitea.lists import listing
+from factbook.integrations.gitea.api import GiteaApi
+from factbook.integrations.integration import each
+from factbook.outbound import path
+from factbook.outbound.outcomes import Missing
+
+# What says that a team is responsible for a repository, the most telling first.
+_PERMISSIONS: Final = ("admin", "write")
+
+
+@dataclass
+class Teams:
+    """Teams by id, with the ids of their members and of their repositories.
+
+    `missing` says what was not read. `rights` are those of the credential: an owner sees
+    everything, anybody else what some teams may see, each of which is a right.
+    """
+
+    teams: dict[int, GiteaTeam] = field(default_factory=dict)
+    members: dict[int, set[int]] = field(default_factory=dict)
+    repositories: dict[int, set[int]] = field(default_factory=dict)
+    missing: list[Missing] = field(default_factory=list)
+    rights: set[str] = field(default_factory=set)
+
+    def of_member(self, member: GiteaMember) -> list[GiteaTeam]:
+        """The teams of a member."""
+        return [team for id_, team in self.teams.items() if member.id in self.members[id_]]
+
+    def owner_of(self, repository: int) -> GiteaTeam | None:
+        """The only team that administers a repository, else the only one that may write to it.
+
+        A team that has all repositories says nothing about one.
+        """
+        for permission in _PERMISSIONS:
+            found = [
+                team
+                for id_, team in self.teams.items()
+                if team.permission == permission and repository in self.repositories[id_]
+            ]
+            if found:
+                return found[0] if len(found) == 1 else None
+        return None
+
+
+async def read_teams(api: GiteaApi, organization: str, *, whole: bool) -> Teams:
+    """The teams of an organization; with their members and repositories if they are `whole`."""
+    listed = await listing(api, path("orgs", organization, "teams"), GiteaTeam)
+    found = Teams(listed.rows)
+    found.missing += [listed.missing] if listed.missing and whole else []
+    owner = await _is_owner(api, organization)
+    if isinstance(owner, Missing):
+        found.missing.append(owner)
+    teams = found.teams.values()
+    found.rights |= {"ownership"} if owner is True else {f"team {team.name}" for team in teams}
+    if whole:
+        await _complete(api, found)
+    return found
+
+
+async def read_organization_members(api: GiteaApi, organization: str) -> RowListing[GiteaMember]:
+    """The members of an organization."""
+    return await listing(api, path("orgs", organization, "members"), GiteaMember)
+
+
+async def _complete(api: GiteaApi, found: Teams) -> None:
+    """Add the members and repositories of every team."""
+
+    async def members(id_: int) -> RowListing[GiteaMember]:
+        return await listing(api, path("teams", str(id_), "members"), GiteaMember)
+
+    async def repositories(id_: int) -> RowListing[TeamRepository]:
+        if found.teams[id_].includes_all_repositories:
+            return RowListing()
+        return await listing(api, path("teams", str(id_), "repos"), TeamRepository)
+
+    for id_, people in (await each(found.teams, members)).items():
+        found.members[id_] = set(people.rows)
+        found.missing += [people.missing] if people.missing else []
+    for id_, owned in (await each(found.teams, repositories)).items():
+        found.repositories[id_] = set(owned.rows)
+        found.missing += [owned.missing] if owned.missing else []
+
+
+async def _is_owner(api: GiteaApi, organization: str) -> bool | Missing:
+    """True if the account of the credential is an owner; false if that is not told."""
+    account = await api.one("/user", GiteaAccount)
+    found: GiteaPermissions | Missing
+    if isinstance(account, Missing):
+        found = account
+    else:
+        target = path("users", account.login, "orgs", organization, "permissions")
+        found = await api.one(target, GiteaPermissions)
+    if isinstance(found, Missing):
+        return found if found.passing else False
+    return found.is_owner
