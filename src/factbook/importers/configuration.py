@@ -1,5 +1,6 @@
 """From tables `[importers.<kind>.<name>]` of the settings to importers."""
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
@@ -9,6 +10,7 @@ from typing import Any
 import factbook.importers
 from factbook.clock import Clock, now
 from factbook.errors import ConfigurationError
+from factbook.importers import mapping
 from factbook.importers.importer import (
     AccountImporterOptions,
     Importer,
@@ -114,4 +116,8 @@ async def _read(
     at: int,
     show: Show,
 ) -> Snapshot:
-    return await kind.read(ReadingContext(client, memory, at, account), options, show)
+    snapshot = await kind.read(ReadingContext(client, memory, at, account), options, show)
+    if not options.mapping:
+        return snapshot
+    show("Mapping")
+    return await asyncio.to_thread(mapping.mapped, snapshot, mapping.parsed(options.mapping))

@@ -8,7 +8,9 @@ from typing import Annotated, Any, Final, Generic, NamedTuple, TypeVar
 import msgspec
 
 from factbook.clock import DAY, HOUR, MINUTE
+from factbook.errors import ConfigurationError
 from factbook.facts.datasource import DataSource, Handler
+from factbook.importers.mapping import parsed
 from factbook.importers.snapshot import PREFIX, Snapshot
 from factbook.integrations.configuration import InstanceOptions
 from factbook.integrations.integration import NOWHERE, Authorize, Collected, Integration
@@ -32,6 +34,13 @@ class ImporterOptions(InstanceOptions, frozen=True, kw_only=True):
         str,
         about("Time from one import to the next: `30m`, `6h`, `1d`, or `never`: only when asked."),
     ] = "1h"
+    mapping: Annotated[
+        dict[str, str | dict[str, str]],
+        about(
+            "Fields of entities by their paths, with expressions that give them; fields of one "
+            "kind in a table of its name. See *Import*."
+        ),
+    ] = msgspec.field(default_factory=dict)
 
     @property
     def interval(self) -> int | None:
@@ -43,6 +52,10 @@ class ImporterOptions(InstanceOptions, frozen=True, kw_only=True):
         """The mistakes in the table."""
         if self.every != NEVER and not MINUTE <= (self.interval or 0) <= _LONGEST:
             yield "every has to be between 1m and 30d, such as 6h, or never"
+        try:
+            parsed(self.mapping)
+        except ConfigurationError as error:
+            yield error.message
 
 
 class AccountImporterOptions(ImporterOptions, frozen=True, kw_only=True):

@@ -41,7 +41,8 @@ class ImportedItem:
     `external_id` stays the same when the thing gets another name. An item that is `tentative` was
     made without all that it depends on: it is added, but never changes what is there. `lines` gives
     the line of a field in `file` by its path: `metadata.name`. `marks` are annotations of the
-    product's own domain, by their names without it.
+    product's own domain, by their names without it. `raw` is the thing as the system describes it,
+    for the mapping of the settings; None for an entity that somebody wrote in a file.
     """
 
     entity: Mapping[str, Any]
@@ -52,6 +53,7 @@ class ImportedItem:
     lines: Mapping[str, int] = field(default_factory=dict, repr=False)
     tentative: bool = False
     marks: Mapping[str, str] = field(default_factory=dict, repr=False)
+    raw: Any = field(default=None, repr=False)
 
     def problem(self, message: str, path: str = "") -> ReadingProblem:
         """A problem of this item, or of the field with this path."""

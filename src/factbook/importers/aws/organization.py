@@ -3,7 +3,9 @@
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final
+from typing import Any, Final
+
+import msgspec
 
 from factbook.catalog.ref import DEFAULT_NAMESPACE
 from factbook.errors import InputError
@@ -129,7 +131,7 @@ class _Making:
     def units(self, tree: UnitTree) -> SnapshotPart:
         """The part of the organizational units."""
         items = [
-            _item(accounts.system(unit, self._systems[id_], tree.paths[id_]), id_)
+            _item(accounts.system(unit, self._systems[id_], tree.paths[id_]), id_, unit)
             for id_, unit in tree.units.items()
         ]
         missing = tree.missing
@@ -139,9 +141,11 @@ class _Making:
     def _account(self, account: AwsAccount, name: str) -> ImportedItem:
         """The item of an account; without its tags or its unit it changes nothing."""
         tags, owner, uncertain = self._tags.get(account.id, []), None, False
+        known: list[AwsTag] = []
         if isinstance(tags, Missing):
             uncertain = True
         else:
+            known = tags
             try:
                 owner = accounts.owner_of(tags, self._options.owner_tags)
             except InputError:
@@ -155,11 +159,12 @@ class _Making:
             # A unit that is not in the tree was made, or could not be read, meanwhile.
             uncertain |= system is None and unit.startswith("ou-")
         entity = accounts.resource(account, name, owner, system)
-        return _item(entity, account.id, tentative=uncertain)
+        raw = msgspec.to_builtins(account) | {"Tags": {tag.key: tag.value for tag in known}}
+        return _item(entity, account.id, raw, tentative=uncertain)
 
 
-def _item(entity: accounts.Entity, id_: str, *, tentative: bool = False) -> ImportedItem:
-    return ImportedItem(entity, _place(id_), _place(id_), tentative=tentative)
+def _item(entity: accounts.Entity, id_: str, raw: Any, *, tentative: bool = False) -> ImportedItem:
+    return ImportedItem(entity, _place(id_), _place(id_), tentative=tentative, raw=raw)
 
 
 def _place(id_: str) -> str:

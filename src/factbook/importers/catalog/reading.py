@@ -43,6 +43,7 @@ def _item(
         f"{place}/{ref}",
         f"{place}/entity/{uid}" if isinstance(uid, str) and uid else "",
         marks=marks(entity),
+        raw=entity,
     )
 
 

@@ -140,18 +140,25 @@ class RepositoryPart:
         owner = self._owner_of(one, root)
         entity = entities.component(self._place, one, owner.ref)
         origin = self._place.origin_of(one.slug)
-        return ImportedItem(entity, origin, self._id(one), tentative=not owner.certain)
+        tentative = not owner.certain
+        return ImportedItem(entity, origin, self._id(one), tentative=tentative, raw=one)
 
     def _id(self, one: HostedRepository) -> str:
         return self._place.id_of(self._kind, one.number)
 
 
 def person(
-    place: Place, kind: str, number: int, entity: dict[str, Any], *, tentative: bool = False
+    place: Place,
+    kind: str,
+    number: int,
+    entity: dict[str, Any],
+    raw: Any = None,
+    *,
+    tentative: bool = False,
 ) -> ImportedItem:
-    """The item of a group or user, which is its own origin."""
+    """The item of a group or user, which is its own origin; `raw` is what the host says of it."""
     external_id = place.id_of(kind, number)
-    return ImportedItem(entity, external_id, external_id, tentative=tentative)
+    return ImportedItem(entity, external_id, external_id, tentative=tentative, raw=raw)
 
 
 def people_part(

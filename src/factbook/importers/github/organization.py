@@ -118,6 +118,7 @@ class _Organization:
                 "team",
                 team.listed.database_id,
                 entities.group(self._place, team.listed),
+                team.listed,
             )
             for team in people.teams.values()
         ]
@@ -130,7 +131,7 @@ class _Organization:
             teams = [slug for slug, team in people.teams.items() if member.login in team.logins]
             entity = entities.user(self._place, member, teams)
             number, some = member.database_id, bool(people.missing)
-            items.append(parts.person(self._place, "user", number, entity, tentative=some))
+            items.append(parts.person(self._place, "user", number, entity, member, tentative=some))
         missing = people.missing_members
         return parts.people_part(self._place, "members", items, missing, people.rights)
 

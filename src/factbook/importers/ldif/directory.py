@@ -79,6 +79,7 @@ class _Making:
             self._file,
             record.line,
             tentative=not self._certain,
+            raw={"dn": record.dn} | {name: record.texts(name) for name in record.values},
         )
 
     def _problem(self, one: LdifProblem) -> ReadingProblem:
