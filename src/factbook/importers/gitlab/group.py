@@ -124,7 +124,7 @@ def _groups(one: _ReadGroup) -> SnapshotPart:
     for each in one.tree.groups.values():
         parent = by_id.get(each.parent_id or 0)
         items.append(
-            parts.person(one.at.place, "group", each.id, entities.group(one.at, each, parent))
+            parts.person(one.at.place, "group", each.id, entities.group(one.at, each, parent), each)
         )
     return parts.people_part(one.at.place, "groups", items, one.tree.missing, one.tree.rights)
 
@@ -140,5 +140,5 @@ def _members(one: _ReadGroup, members: GroupMembers, left_out: Counter[str]) -> 
             continue
         entity = entities.user(one.at, each, (paths[id_] for id_ in members.groups_of(each)))
         some = bool(missing)
-        items.append(parts.person(one.at.place, "user", each.id, entity, tentative=some))
+        items.append(parts.person(one.at.place, "user", each.id, entity, each, tentative=some))
     return parts.people_part(one.at.place, "members", items, missing, one.tree.rights)

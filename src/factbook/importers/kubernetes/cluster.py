@@ -49,7 +49,11 @@ async def read(api: KubernetesApi, options: KubernetesImportOptions, show: Show)
         made = workloads.component(options, key, members, by_name)
         origin = f"{options.cluster} {key.namespace}/{key.name}"
         uid = f"kubernetes/{members[0].metadata.uid}" if len(members) == 1 else ""
-        items.append(ImportedItem(made.entity, origin, uid, tentative=not certain))
+        raw = {
+            "workloads": [one._asdict() for one in members],
+            "namespace": by_name.get(members[0].metadata.namespace),
+        }
+        items.append(ImportedItem(made.entity, origin, uid, tentative=not certain, raw=raw))
         problems += [ReadingProblem(origin, text) for text in made.problems]
     part = SnapshotPart(
         f"{options.cluster}.{WORKLOADS}",
@@ -85,4 +89,5 @@ def _cluster(
 ) -> ImportedItem:
     found = namespaces.get(_SYSTEM)
     external_id = f"kubernetes/{found.uid}" if found else ""
-    return ImportedItem(workloads.cluster(options), options.cluster, external_id)
+    raw = {"name": options.cluster}
+    return ImportedItem(workloads.cluster(options), options.cluster, external_id, raw=raw)
