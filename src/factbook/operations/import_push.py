@@ -1,0 +1,207 @@
+"""Snapshots into the catalog of a server, over its push interface, with the guards of an import.
+
+Whoever reads a system from within, such as a cluster, needs no access to the database and gives no
+credential away. Each part replaces a set, `<importer>.<part>`, built on the revision that was read.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+import msgspec
+
+from factbook.catalog import sets
+from factbook.catalog.push_rules import PushRules
+from factbook.catalog.sets import Prepared
+from factbook.catalog.store.stored_sets import StoredItem
+from factbook.client import ApiError, Client, Item
+from factbook.errors import ConflictError
+from factbook.importers.candidates import CheckedPart, ImportMarks, checked
+from factbook.importers.merge import Candidate, Doubt, MergedPart, StoredMember, merged
+from factbook.importers.snapshot import ReadingProblem, Snapshot
+from factbook.schemas.push import Changes, Difference
+
+_PAGE: Final = 1_000
+_ATTEMPTS: Final = 5
+_NOTHING: Final = Changes(added=0, updated=0, removed=0, unchanged=0)
+
+
+class PushedPart(NamedTuple):
+    """Result of pushing a part, or of planning that; `held` are removals that were not made."""
+
+    set: str
+    complete: bool
+    changes: Changes
+    difference: Sequence[Difference]
+    problems: Sequence[ReadingProblem]
+    held: Sequence[str]
+    reason: str
+
+
+class _SetContent(NamedTuple):
+    """Content of a set as the server has it."""
+
+    revision: int
+    members: list[StoredMember]
+
+
+@dataclass
+class _Refused:
+    """What the server does not take: references that others own, and entities that are not valid.
+
+    `origins` are those of the latter, whose entities stay as they are.
+    """
+
+    refs: set[str] = field(default_factory=set)
+    origins: set[str] = field(default_factory=set)
+    problems: list[ReadingProblem] = field(default_factory=list)
+
+    def add(self, candidate: Candidate, message: str) -> None:
+        """Note a candidate."""
+        self.refs.add(candidate.prepared.ref)
+        self.problems.append(ReadingProblem(candidate.origin, message))
+
+
+def push_snapshot(
+    client: Client,
+    importer: str,
+    snapshot: Snapshot,
+    rules: PushRules,
+    *,
+    dry_run: bool = False,
+    remove: bool = False,
+) -> list[PushedPart]:
+    """Replace the set of each part; with `remove`, also what would be held goes.
+
+    Raises ApiError for what the server refuses as a whole, ConflictError if the set was changed
+    again and again.
+    """
+    push = _Push(client, ImportMarks(rules), dry_run=dry_run, remove=remove)
+    return [
+        push.part(f"{importer}.{part.part.key}", part)
+        for part in checked(importer, snapshot, rules)
+    ]
+
+
+class _Push:
+    def __init__(self, client: Client, marks: ImportMarks, *, dry_run: bool, remove: bool) -> None:
+        self._client = client
+        self._marks = marks
+        self._dry_run = dry_run
+        self._remove = remove
+
+    def part(self, name: str, part: CheckedPart) -> PushedPart:
+        """Push one part."""
+        refused = _Refused()
+        for _ in range(_ATTEMPTS):
+            content = self._content(name)
+            found = [one for one in part.found if one.prepared.ref not in refused.refs]
+            unread = part.unread | refused.origins
+            wanted = merged(part.part, content.members, found, unread, Doubt())
+            if self._remove and wanted.held:
+                wanted = _without(wanted, wanted.held)
+            try:
+                changes, difference = self._replaced(name, content, wanted)
+            except ApiError as error:
+                if not self._understood(error, wanted, found, refused):
+                    raise
+                continue
+            problems = [*part.problems, *refused.problems]
+            return PushedPart(
+                name,
+                part.part.complete,
+                changes,
+                difference,
+                problems,
+                wanted.held,
+                wanted.reason,
+            )
+        raise ConflictError(f"The set {name} was changed again and again; nothing was written.")
+
+    def _content(self, name: str) -> _SetContent:
+        """The set of one revision: pages of two are read again, as another push came between."""
+        for _ in range(_ATTEMPTS):
+            revisions, items = self._pages(name)
+            if len(revisions) == 1:
+                return _SetContent(revisions.pop(), [self._member(item) for item in items])
+        raise ConflictError(f"The set {name} was changed again and again; nothing was written.")
+
+    def _pages(self, name: str) -> tuple[set[int], list[Item]]:
+        revisions, items, cursor = set[int](), list[Item](), None
+        try:
+            while True:
+                page = self._client.set(name, limit=_PAGE, cursor=cursor)
+                revisions.add(page.revision)
+                items += page.items
+                if (cursor := page.next_cursor) is None:
+                    return revisions, items
+        except ApiError as error:
+            if error.status != 404:
+                raise
+        return {self._revision(name)}, []
+
+    def _revision(self, name: str) -> int:
+        """The revision of a set without items, 0 if it never had any."""
+        try:
+            return max((one.revision for one in self._client.revisions(name)), default=0)
+        except ApiError as error:
+            if error.status != 404:
+                raise
+            return 0
+
+    def _member(self, item: Item) -> StoredMember:
+        document = msgspec.json.encode(item.entity).decode()
+        stored = StoredItem(item.id, item.entity_ref, document, item.set, item.updated_by, 0)
+        return self._marks.member(stored)
+
+    def _replaced(
+        self, name: str, content: _SetContent, wanted: MergedPart
+    ) -> tuple[Changes, Sequence[Difference]]:
+        if not content.members and not wanted.wanted:
+            return _NOTHING, ()
+        answer = self._client.push(
+            name,
+            [sets.raw(prepared.document) for prepared in wanted.wanted],
+            dry_run=self._dry_run,
+            max_removals=len(wanted.removed),
+            if_match=content.revision,
+        )
+        return answer.changes, answer.difference or ()
+
+    def _understood(
+        self,
+        error: ApiError,
+        wanted: MergedPart,
+        found: Iterable[Candidate],
+        refused: _Refused,
+    ) -> bool:
+        """True if another try can succeed, without what the server refused."""
+        if error.status == 412:
+            return True
+        candidates = {one.prepared.ref: one for one in found}
+        before = len(refused.refs)
+        for conflict in error.details.get("conflicts", ()):
+            if one := candidates.get(conflict["entityRef"]):
+                owner = f"{one.prepared.ref} is owned by {conflict['owner']}"
+                refused.add(one, f"{owner}, and stays as it is there")
+        for problem in error.details.get("problems", ()):
+            prepared, path = _place(problem["path"], wanted.wanted)
+            if prepared and (one := candidates.get(prepared.ref)):
+                refused.add(one, f"{path}: {problem['message']}")
+                refused.origins.add(one.origin)
+        return len(refused.refs) > before
+
+
+def _without(wanted: MergedPart, refs: Sequence[str]) -> MergedPart:
+    """The content of a set without these, too."""
+    going = set(refs)
+    left = [one for one in wanted.wanted if one.ref not in going]
+    return MergedPart(left, sorted({*wanted.removed, *going}))
+
+
+def _place(path: str, wanted: Sequence[Prepared]) -> tuple[Prepared | None, str]:
+    """The entity that a JSON path of a push leads to, and the path in it."""
+    index, _, below = path.removeprefix("items[").partition("]")
+    if path.startswith("items[") and index.isdecimal() and int(index) < len(wanted):
+        return wanted[int(index)], below.removeprefix(".")
+    return None, path
