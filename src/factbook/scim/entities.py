@@ -1,11 +1,12 @@
 """Entities of users and groups: their names, and what the catalog shows of them."""
 
+import re
 from collections.abc import Iterable
 from typing import Any, Final
 
 from factbook import invisible
-from factbook.catalog.names import entity_name
 from factbook.catalog.ref import EntityRef
+from factbook.importers.names import entity_name
 from factbook.importers.snapshot import ImportedItem
 from factbook.scim.attributes import Resource, TypeName
 
@@ -13,16 +14,20 @@ ORIGIN: Final = "SCIM"
 _VERSION: Final = "backstage.io/v1alpha1"
 _SHORT_ID: Final = 8
 _LONGEST: Final = 200
+_LONGEST_STRICT: Final = 63
+_FOREIGN: Final = re.compile(r"[^A-Za-z0-9._-]+")
+_ENDS: Final = "-._"
 
 
-def references(type_: TypeName, name: str, id_: str) -> list[str]:
+def references(type_: TypeName, name: str, id_: str, *, strict: bool) -> list[str]:
     """References that the entity may have, best first.
 
     A person has the name before the `@`, as at the sign-in, or the whole name where that is another
-    person's; a group has its own. A name without a letter or digit that is allowed becomes the id.
+    person's; a group has its own. A name of which nothing is allowed becomes the id.
     """
     names = [name.partition("@")[0], name] if type_ == "User" else [name]
-    valid = [one for one in map(entity_name, names) if one] or [f"{type_}-{id_[:_SHORT_ID]}"]
+    allowed = map(_strict_name if strict else entity_name, names)
+    valid = [one for one in allowed if one] or [f"{type_}-{id_[:_SHORT_ID]}"]
     return list(dict.fromkeys(str(EntityRef.of(type_, "default", one)) for one in valid))
 
 
@@ -38,6 +43,11 @@ def group(id_: str, ref: str, resource: Resource, children: Iterable[str]) -> Im
     profile = _texts(displayName=resource["displayName"])
     spec = {"type": "team", "profile": profile, "children": sorted(children)}
     return _item("Group", id_, ref, _texts(title=profile.get("displayName")), spec)
+
+
+def _strict_name(text: str) -> str:
+    """The name where the settings allow nothing but letters, digits and inner `-_.` in one."""
+    return _FOREIGN.sub("-", text).strip(_ENDS)[:_LONGEST_STRICT].strip(_ENDS)
 
 
 def _item(

@@ -77,7 +77,7 @@ class Settlement:
 
     def _named(self, row: ScimRow) -> ScimRow:
         """The row with the best reference that nobody else has, and what is to be said of it."""
-        wanted = entities.references(row.type, row.name, row.id)
+        wanted = entities.references(row.type, row.name, row.id, strict=self._rules.strict_names)
         taken = store.holders(self._transaction, wanted)
         free = [ref for ref in wanted if taken.get(ref, row.id) == row.id]
         ref = row.ref if row.ref in free else free[0] if free else ""
