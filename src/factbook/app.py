@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 import structlog
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from factbook import clock, observability, process, shutdown
+from factbook import clock, process, shutdown
 from factbook.api import routes as api
 from factbook.api.mcp import descriptions
 from factbook.auth.encryption import token_key
@@ -26,8 +26,9 @@ from factbook.http.trusted_hosts import Hosts, Proxies
 from factbook.importers.importer import Importer
 from factbook.integrations import SOURCES
 from factbook.integrations.integration import Integration
-from factbook.observability import Tracing
+from factbook.observability import traces
 from factbook.observability.metrics import Metrics
+from factbook.observability.traces import Tracing
 from factbook.settings import Settings
 from factbook.settings.loader import load
 from factbook.storage import Database
@@ -61,7 +62,7 @@ class Application(Backend):
         importers: tuple[Importer, ...] = (),
         connect: Connect | None = None,
         openid: "OpenID | None" = None,
-        tracing: Tracing = observability.OFF,
+        tracing: Tracing = traces.OFF,
     ) -> None:
         super().__init__(
             settings,

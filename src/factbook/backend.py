@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Self
 
-from factbook import clock, observability, process, shutdown
+from factbook import clock, process, shutdown
 from factbook.auth.encryption import token_key
 from factbook.catalog.store import index_rows
 from factbook.clock import Clock
@@ -21,7 +21,8 @@ from factbook.importers.registry import ImporterRegistry
 from factbook.importers.runner import ImportRunner
 from factbook.integrations import SOURCES, configured
 from factbook.integrations.integration import Integration
-from factbook.observability import Tracing
+from factbook.observability import traces
+from factbook.observability.traces import Tracing
 from factbook.outbound import HttpClient
 from factbook.scheduling.leadership import Leadership, Role
 from factbook.settings import Settings
@@ -51,7 +52,7 @@ class Backend:
         integrations: tuple[Integration, ...] = (),
         importers: tuple[Importer, ...] = (),
         connect: Connect | None = None,
-        tracing: Tracing = observability.OFF,
+        tracing: Tracing = traces.OFF,
     ) -> None:
         self.settings = settings
         self.integrations: Sequence[Integration] = integrations
@@ -66,7 +67,7 @@ class Backend:
         self._sent: Callable[[str], None] = lambda outcome: None
 
     @classmethod
-    def of(cls, settings: Settings, tracing: Tracing = observability.OFF) -> Self:
+    def of(cls, settings: Settings, tracing: Tracing = traces.OFF) -> Self:
         """One with all integrations and importers of the settings, without logs and traces."""
         integrations = configured(settings.integrations)
         importers = configuration.configured(settings.importers, settings.integrations)
@@ -75,7 +76,7 @@ class Backend:
     @classmethod
     def traced(cls, settings: Settings) -> Self:
         """One with everything that the settings configure, logs and traces too."""
-        tracing = observability.start(settings)
+        tracing = traces.start(settings)
         logs.configure(settings, tracing.ids)
         return cls.of(settings, tracing)
 
@@ -83,7 +84,7 @@ class Backend:
     @contextmanager
     def traced_meanwhile(cls, settings: Settings) -> Iterator[Self]:
         """The same for a command that ends before its process may; logs are as before after it."""
-        tracing = observability.start(settings)
+        tracing = traces.start(settings)
         with logs.configured(settings, tracing.ids):
             yield cls.of(settings, tracing)
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from factbook import observability
 from factbook.api import routes as api
 from factbook.errors import ConfigurationError
+from factbook.observability import traces
 from factbook.settings import Settings
 from tests.processes import clean_environment, free_port, serving
 from tests.service import PUSH, Service, component
@@ -108,7 +108,7 @@ def test_with_traces_it_is_loaded(tmp_path: Path) -> None:
 
 
 async def test_without_traces_nothing_stands_between(service: Service) -> None:
-    tracing = observability.start(service.state.settings, {})
+    tracing = traces.start(service.state.settings, {})
     endpoints, tools = api.endpoints(service.state), service.state.tools
     assert tracing.endpoints(endpoints) is endpoints
     assert tracing.tools(tools) is tools
@@ -125,7 +125,7 @@ async def test_without_traces_nothing_stands_between(service: Service) -> None:
 )
 def test_what_it_cannot_do_is_refused_at_the_start(variable: str, value: str, told: str) -> None:
     with pytest.raises(ConfigurationError, match=told):
-        observability.start(Settings(traces=True), {variable: value})
+        traces.start(Settings(traces=True), {variable: value})
 
 
 def test_without_its_packages_the_start_says_what_to_install(tmp_path: Path) -> None:

@@ -19,8 +19,9 @@ from opentelemetry.sdk.trace.id_generator import IdGenerator
 from starlette.types import ASGIApp
 
 from factbook.errors import ConfigurationError
-from factbook.observability import Tracing, otel_spans, traced_requests
+from factbook.observability import otel_spans, traced_requests
 from factbook.observability.statement_spans import StatementSpans
+from factbook.observability.traces import Tracing
 from factbook.storage import Database
 from factbook.storage.observation import observed
 from factbook.tools import Tool

@@ -9,7 +9,7 @@ from factbook.errors import NotFoundError
 from factbook.http.context import State
 from factbook.http.pipeline import router
 from factbook.http.requests import Reply
-from factbook.observability import Tracing
+from factbook.observability.traces import Tracing
 from factbook.web.admin.account import ACCOUNT
 from factbook.web.admin.api_access import API_ACCESS
 from factbook.web.admin.audit import AUDIT
