@@ -5,10 +5,9 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any, Final
 
-from factbook.catalog import kinds, strict_kinds
+from factbook.catalog import kinds
 from factbook.catalog.checks import Problem
 
-KINDS: Final = tuple(dict.fromkeys(kind for kind, _ in strict_kinds.SCHEMAS))
 _METADATA: Final = frozenset(
     {"name", "namespace", "title", "description", "labels", "annotations", "tags", "links"}
 )
@@ -70,7 +69,8 @@ def nearest_kind(kind: str) -> str | None:
     An edit replaces, omits or adds one letter, or swaps two adjacent ones.
     """
     return next(
-        (known for known in KINDS if kind != known and _is_near(kind.lower(), known.lower())), None
+        (known for known in kinds.KINDS if kind != known and _is_near(kind.lower(), known.lower())),
+        None,
     )
 
 

@@ -15,6 +15,11 @@ Spec = dict[str, Any]
 API_VERSIONS = ("backstage.io/v1alpha1", "backstage.io/v1beta1")
 TEMPLATE_API_VERSION = "scaffolder.backstage.io/v1beta3"
 
+# As they are written; references have them in lower case.
+KINDS = (
+    *("Component", "API", "Resource", "System", "Domain", "Group", "User", "Location"),
+    *("Template", "AiResource"),
+)
 # For each kind, the fields that spec needs and those that it may have, with their types.
 REQUIRED: dict[str, dict[str, type]] = {
     "component": {"type": str, "lifecycle": str, "owner": str},

@@ -20,6 +20,7 @@ from factbook.catalog.checks import (
 )
 from factbook.catalog.kinds import (
     API_VERSIONS,
+    KINDS,
     OPTIONAL,
     RELATIONS,
     REQUIRED,
@@ -119,7 +120,6 @@ def _sub_type(
 
 _TEXTS = array(text)
 _REMOTE = record({"type": text, "url": text})
-_KINDS = ("Component", "API", "Resource", "System", "Domain", "Group", "User", "Location")
 _API = _strict("API", *API_VERSIONS)
 _AI = _strict("AiResource", API_VERSIONS[0])
 _SKILL = dict.fromkeys(("disciplines", "categories", "agents", "dependsOn"), _TEXTS) | {
@@ -130,7 +130,7 @@ _SKILL = dict.fromkeys(("disciplines", "categories", "agents", "dependsOn"), _TE
 
 # By kind, and by the type in the spec where that has a form of its own.
 SCHEMAS: dict[tuple[str, str], Schema] = {
-    **{(kind, ""): _strict(kind, *API_VERSIONS) for kind in _KINDS},
+    **{(kind, ""): _strict(kind, *API_VERSIONS) for kind in KINDS},
     ("API", "mcp-server"): _sub_type(_API, {"remotes": array(_REMOTE, least=1)}),
     ("Template", ""): _strict("Template", TEMPLATE_API_VERSION),
     ("AiResource", ""): _AI,

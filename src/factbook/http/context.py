@@ -15,7 +15,6 @@ from factbook.http.trusted_hosts import Proxies
 from factbook.observability.metrics import Metrics
 from factbook.settings import Settings
 from factbook.storage import Database
-from factbook.telemetry.spans import Tracer
 
 if TYPE_CHECKING:
     # Only who works on them imports them.
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from factbook.http.refusals import Refusals
     from factbook.http.trusted_hosts import Hosts
     from factbook.importers.registry import ImporterRegistry
+    from factbook.telemetry.spans import Tracer
     from factbook.tools import Tool
     from factbook.webhooks import Post
 
@@ -50,7 +50,7 @@ class HandlerContext:
     metrics: Metrics
     admission: Admission
     proxies: Proxies
-    tracer: Tracer
+    tracer: "Tracer"
 
 
 @dataclass(kw_only=True)
