@@ -3,6 +3,7 @@
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import cache, partial
 from typing import TYPE_CHECKING, TypeVar
 
 import structlog
@@ -150,7 +151,7 @@ class Application(Backend):
             connect=self._clients.of,
             post=self._post,
             tools=self._tracing.tools({tool.name: tool for tool in self._tools}),
-            lists=descriptions.lists(self._tools),
+            lists=cache(partial(descriptions.lists, self._tools)),
             spawn=self._tasks.spawn,
             tracer=self._tracer,
         )

@@ -23,16 +23,16 @@ _FLAGS: Final[Mapping[str, Callable[[str], object]]] = {
 
 
 @contextmanager
-def _hidden(module: str) -> Iterator[None]:
-    """Whoever imports the module inside the block does not find it."""
-    loaded = module in sys.modules
-    if not loaded:
-        sys.modules[module] = None  # type: ignore[assignment]  # as documented for `import`
+def _hidden(*names: str) -> Iterator[None]:
+    """Whoever imports these modules inside the block does not find them."""
+    hidden = [name for name in names if name not in sys.modules]
+    # Python's own way to say that a module cannot be imported.
+    sys.modules.update(dict.fromkeys(hidden))  # type: ignore[arg-type]
     try:
         yield
     finally:
-        if not loaded:
-            del sys.modules[module]
+        for name in hidden:
+            del sys.modules[name]
 
 
 def main() -> None:
@@ -64,9 +64,9 @@ def _plain(arguments: Sequence[str]) -> "Settings | None":
 def _serve(settings: "Settings") -> None:
     from factbook import process
 
-    process.collect_rarely()
+    process.start_quickly()
     # It would import sixty modules to draw tracebacks that no line of the log shows.
-    with _hidden("rich"):
+    with _hidden("rich", "colorama", "greenlet"):
         import_module("structlog")
     from factbook.errors import FactbookError
     from factbook.operations import server

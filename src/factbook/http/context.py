@@ -71,7 +71,7 @@ class ToolContext(SourceContext):
     """The same, with the tools."""
 
     tools: "Mapping[str, Tool]"
-    lists: Lists
+    lists: Callable[[], Lists]
 
 
 @dataclass(kw_only=True)

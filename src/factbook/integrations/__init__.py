@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from importlib import import_module
-from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any
 
 from factbook.clock import Clock, now
@@ -33,6 +32,8 @@ def vendor(id_: str) -> "Vendor":
         # Heavy to import, and of no use where it is not configured.
         found = import_module(f"{__name__}.{id_}").INTEGRATION
         return found
+    # Half of the time that all of this room takes to import.
+    entry_points = import_module("importlib.metadata").entry_points
     points = {point.name: point for point in entry_points(group=GROUP)}
     if id_ not in points:
         known = ", ".join([*VENDORS, *sorted(points)])

@@ -13,7 +13,7 @@ import structlog
 import uvicorn
 from uvicorn.supervisors import Multiprocess
 
-from factbook import backend, clock, listeners
+from factbook import backend, clock, listeners, process
 from factbook.app import Application
 from factbook.auth.encryption import token_key
 from factbook.operations.database_session import on_database
@@ -72,6 +72,7 @@ async def _opened_once(settings: Settings) -> str:
 def _run(config: uvicorn.Config, sockets: list[socket.socket]) -> bool:
     """Serve until told to stop; returns true if every process started and ended in order."""
     if config.workers > 1:
+        process.settle_memory()
         several = Multiprocess(config, sockets)
         several.run()
         return all(each.exitcode in _ORDERLY for each in several.processes)

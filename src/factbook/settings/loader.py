@@ -3,6 +3,7 @@
 import os
 import tomllib
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -108,7 +109,7 @@ def _json(text: str, origin: str) -> Any:
 
 
 def _convert(name: str, value: Any, origin: str, *, strict: bool) -> Any:
-    type_ = get_type_hints(Settings)[name]
+    type_ = _types()[name]
     if type_ == list[str] and isinstance(value, str):
         value = [part.strip() for part in value.split(",") if part.strip()]
     if name in TABLES and isinstance(value, str):
@@ -117,3 +118,8 @@ def _convert(name: str, value: Any, origin: str, *, strict: bool) -> Any:
         return msgspec.convert(value, type_, strict=strict)
     except msgspec.ValidationError as error:
         raise ConfigurationError(f"{name} from {origin}: {error}") from None
+
+
+@cache
+def _types() -> Mapping[str, Any]:
+    return get_type_hints(Settings)

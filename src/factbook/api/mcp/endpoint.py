@@ -101,7 +101,7 @@ async def _legacy(message: RpcMessage, id_: Id, state: ToolContext) -> Reply:
     params = _params(message, id_, status=200)
     if method == "tools/list":
         _refuse_cursor(params, id_, status=200)
-        return Reply(jsonrpc.result(id_, state.lists.legacy).encode())
+        return Reply(jsonrpc.result(id_, state.lists().legacy).encode())
     if method == "initialize":
         asked = params.protocol_version
         version = asked if asked in LEGACY else LEGACY[0]
@@ -133,7 +133,7 @@ class _Modern:
             return self._reply(DISCOVERED)
         if method == "tools/list":
             _refuse_cursor(self._params, self._id, status=400)
-            return self._reply(state.lists.modern)
+            return self._reply(state.lists().modern)
         if method == "tools/call":
             return await _call(self._message, self._id, state, modern=True)
         raise _no_method(method, self._id, status=404)
