@@ -124,15 +124,8 @@ class Worker:
         live = [one for one in known.integrations.values() if not one.source.draft]
         sources = tuple(known.sources.values())
         return await collection.collect_requested(
-            self._database, sources, self._now(), live if self._collector else ()
+            self._database, sources, self._clock, live if self._collector else ()
         )
-
-    def _now(self) -> int:
-        """The time, by the database's clock where this process follows it.
-
-        Else one with a wrong clock would give up runs of others, or delete what is not old.
-        """
-        return self._leadership.clock() if self._leadership else self._clock()
 
     async def tick(self) -> None:
         """Do one round of collecting if this process is the one that collects."""
@@ -163,7 +156,8 @@ class Worker:
 
         A failing part does not stop the others: it is logged, and recorded for the doctor.
         """
-        now = self._now()
+        # A process with a wrong clock would give up runs of others, or delete what is not old.
+        now = await lease.time(self._database, self._clock)
         if not await lease.claim(self._database, _LEASE, self._holder, now, 2 * housekeeping.EVERY):
             return False
         sources = tuple((await self._registry.current()).sources.values())
@@ -171,7 +165,8 @@ class Worker:
         given = Round(self._database, self._settings, sources, time, now, self._throttle())
         for name, part in PARTS.items():
             error = await self._error(name, part, given)
-            note = partial(housekeeping.note, part=name, error=error, now=self._now())
+            ended_at = await lease.time(self._database, self._clock)
+            note = partial(housekeeping.note, part=name, error=error, now=ended_at)
             await self._database.write(note)
         await self._database.write(partial(housekeeping.forget_others, parts=PARTS))
         return True

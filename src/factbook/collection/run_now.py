@@ -1,4 +1,7 @@
-"""Runs of data sources on request, for every interface."""
+"""Runs of data sources on request, for every interface.
+
+They begin by the clock that all processes share, as those that collect go by it.
+"""
 
 from collections.abc import Sequence
 from functools import partial
@@ -7,6 +10,7 @@ import structlog
 
 from factbook.catalog import ref as refs
 from factbook.catalog.store import collectable
+from factbook.clock import Clock
 from factbook.collection import run_start
 from factbook.collection.run_start import NothingToCollectError, UnderWayError
 from factbook.datasources import catalog_samples, define
@@ -15,7 +19,7 @@ from factbook.errors import ConflictError, NotFoundError
 from factbook.facts import refresh_requests
 from factbook.facts.datasource import DataSource
 from factbook.integrations.integration import Integration
-from factbook.scheduling import given_up, runs
+from factbook.scheduling import given_up, lease, runs
 from factbook.scheduling.run_queue import Begun
 from factbook.scheduling.runs import RunRecord
 from factbook.storage import Database, Transaction, Write
@@ -34,7 +38,7 @@ async def run(
     entity: str | None,
     *,
     actor: str,
-    now: int,
+    clock: Clock,
     write: Write,
     tracer: Tracer = NO_TRACER,
 ) -> RunRecord:
@@ -48,6 +52,7 @@ async def run(
         raise define.missing(source_id)
     ref = None if entity is None else str(refs.parse(entity))
     id_ = None if ref is None else await entity_id(database, ref)
+    now = await lease.time(database, clock)
     integration = known.integrations.get(source_id)
     if integration is None:
         raise _not_collected(source_id, known)
@@ -72,7 +77,7 @@ async def retry(
     source_id: str,
     *,
     actor: str,
-    now: int,
+    clock: Clock,
     write: Write,
     tracer: Tracer = NO_TRACER,
 ) -> int:
@@ -82,6 +87,7 @@ async def retry(
     collected any more.
     """
     integration = (await registry.latest()).integrations.get(source_id)
+    now = await lease.time(database, clock)
 
     def begin(transaction: Transaction) -> Begun:
         works = map(run_start.targets_of, given_up.take(transaction, source_id))
@@ -102,7 +108,7 @@ async def retry(
 async def collect_requested(
     database: Database,
     sources: Sequence[DataSource],
-    now: int,
+    clock: Clock,
     integrations: Sequence[Integration] = (),
 ) -> int:
     """Sample the catalog's facts of requested entities; returns the number of requests.
@@ -110,8 +116,9 @@ async def collect_requested(
     For facts of integrations, runs are queued in the transaction that takes the requests.
     """
     done = 0
-    work = partial(_take, sources=sources, integrations=integrations, now=now)
     while await refresh_requests.waiting(database):
+        now = await lease.time(database, clock)
+        work = partial(_take, sources=sources, integrations=integrations, now=now)
         done += await database.write(work)
     return done
 

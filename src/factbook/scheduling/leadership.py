@@ -7,7 +7,6 @@ by a lease of its own, and while there is one, those behind it do not collect.
 import time
 from typing import Final, Literal
 
-from factbook import clock as machine
 from factbook.clock import SECOND, Clock
 from factbook.scheduling import lease
 from factbook.storage import Database, Transaction
@@ -48,10 +47,8 @@ class Leadership:
         self._database = database
         self._holder = holder
         self._role = role
+        self._given = clock
         self.clock = DatabaseClock(clock)
-        # Of two machines one may be wrong; where the database is a file, there is only one. A clock
-        # that was given instead is not doubted.
-        self._follows = database.dialect == "postgresql" and clock is machine.now
         self._renewed_at: float | None = None
         self._leads = False
 
@@ -59,8 +56,7 @@ class Leadership:
         """Return true if this is the process that collects; renews the lease now and then."""
         now = time.monotonic() * SECOND
         if self._renewed_at is None or now - self._renewed_at >= RENEWED_EVERY:
-            if self._follows:
-                self.clock.follow(await lease.time(self._database))
+            self.clock.follow(await lease.time(self._database, self._given))
             self._leads = await self._database.write(self._claim)
             self._renewed_at = now
         return self._leads

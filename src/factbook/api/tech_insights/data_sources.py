@@ -126,7 +126,7 @@ async def run(request: Request, state: SourceContext) -> JsonReply[Run]:
         source_id,
         wanted.entity,
         actor=request.actor,
-        now=state.clock(),
+        clock=state.clock,
         write=audit.writing(request, state, audit.of_run(source_id, wanted.entity), 202),
         tracer=state.tracer,
     )

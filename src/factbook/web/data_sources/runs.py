@@ -77,7 +77,7 @@ async def retry(visit: PageContext) -> Reply:
             state.registry,
             found.id,
             actor=visit.person.ref,
-            now=visit.now,
+            clock=state.clock,
             write=visit.writing(audit.of_run(found.id, None)),
             tracer=state.tracer,
         )
@@ -143,7 +143,7 @@ async def _begun(visit: PageContext, source_id: str, entity: str) -> RunRecord:
         source_id,
         ref,
         actor=visit.person.ref,
-        now=visit.now,
+        clock=state.clock,
         write=visit.writing(audit.of_run(source_id, ref)),
         tracer=state.tracer,
     )
