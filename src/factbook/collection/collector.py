@@ -32,7 +32,7 @@ _AGAIN = 5 * SECOND
 # Lanes that one process works on at a time, whatever their queues allow.
 SLOTS = 8
 POLL_SECONDS = 1.0
-_STORE_SECONDS = 5.0  # at the end, for what has been brought
+_STORE_SECONDS = 3.0  # at the end, for what has been brought
 
 
 class Collector:

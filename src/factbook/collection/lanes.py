@@ -106,12 +106,11 @@ class LaneCollector(Collector):
     async def stop(self) -> None:
         """Store finished work, leave the rest to others at once, and end DBOS."""
         self._stopping = True
+        ending = asyncio.create_task(self._end_dbos())
         try:
             await super().stop()
         finally:
-            if self._engine is not None:
-                await _end_within(_STOP_SECONDS, partial(_destroy, self._engine, _LANES_SECONDS))
-                _renew_executor()
+            await ending
 
     async def _start(self) -> None:
         if self._engine is None:
@@ -147,6 +146,12 @@ class LaneCollector(Collector):
             _renew_executor()
             raise
         self._engine = engine
+
+    async def _end_dbos(self) -> None:
+        if self._engine is not None:
+            _renew_executor()
+            await _end_within(_STOP_SECONDS, partial(_destroy, self._engine, _LANES_SECONDS))
+            _renew_executor()
 
     def _goes_on(self) -> bool:
         # After a pause, as of a whole machine, others have taken over.
@@ -196,7 +201,7 @@ def _destroy(engine: Engine, seconds: int = 0) -> None:
 
 
 def _renew_executor() -> None:
-    """Replace the executor that DBOS has put into the loop, and shut down."""
+    """Replace the executor that DBOS has put into the loop, and shuts down."""
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor())
 
 
