@@ -4,7 +4,7 @@ import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import cache, partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import structlog
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -21,7 +21,7 @@ from factbook.facts.datasource import DataSource
 from factbook.http.admission import Admission, RateLimit
 from factbook.http.background_tasks import Tasks
 from factbook.http.context import State
-from factbook.http.pipeline import IncompleteAnswers, router
+from factbook.http.pipeline import IncompleteAnswers, made_late, router
 from factbook.http.refusals import Refusals
 from factbook.http.trusted_hosts import Hosts, Proxies
 from factbook.importers.importer import Importer
@@ -35,15 +35,12 @@ from factbook.settings.loader import load
 from factbook.storage import Database
 from factbook.storage.observation import observed
 from factbook.tools import TOOLS, Tool
-from factbook.web import LazyPages
 from factbook.webhooks import GuardedPost, adopt
 
 if TYPE_CHECKING:
     from factbook.auth.oidc.client import OpenID
 
 log = structlog.get_logger("factbook")
-
-T = TypeVar("T")
 
 # A thread that works on a push lets requests in after this long.
 _SWITCH_SECONDS = 0.0005
@@ -171,11 +168,12 @@ def _routed(state: State, openid: "OpenID | None", tracing: Tracing) -> ASGIApp:
     unknown = tracing.nowhere(api.nowhere(state))
 
     def made() -> ASGIApp:
-        from factbook.web import routes as web  # noqa: PLC0415 - see LazyPages
+        # To import them takes as long as all that machines ask for.
+        from factbook.web import routes as web  # noqa: PLC0415
 
         return web.application(state, openid, tracing, application, unknown)
 
-    pages = LazyPages(made)
+    pages = made_late(made)
 
     async def elsewhere(scope: Scope, receive: Receive, send: Send) -> None:
         is_page = not scope["path"].startswith("/api/")

@@ -107,6 +107,19 @@ def _pattern(path: str, set_id: str) -> Pattern[str]:
     return re.compile(f"^{_PARAMETER.sub(parameter, re.escape(path))}$")
 
 
+def made_late(make: Callable[[], ASGIApp]) -> ASGIApp:
+    """Application made on a thread for its first request, and kept."""
+    making, made = asyncio.Lock(), list[ASGIApp]()
+
+    async def dispatch(scope: Scope, receive: Receive, send: Send) -> None:
+        if not made:
+            async with making:
+                made[:] = made or [await asyncio.to_thread(make)]
+        await made[0](scope, receive, send)
+
+    return dispatch
+
+
 class Pipeline(ABC, Generic[R, V]):
     """ASGI application for all methods of one path: a row R for each, and V for a request.
 
