@@ -115,7 +115,8 @@ class Backend:
 
     def importer_registry(self, database: Database) -> ImporterRegistry:
         """Registry of all importers."""
-        return ImporterRegistry(database, self.importers)
+        accounts, key = self.settings.integrations, partial(token_key, self.settings)
+        return ImporterRegistry(database, self.importers, accounts, self._clock, key)
 
     def worker(
         self,

@@ -38,6 +38,8 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     "/sets/{set_id}/push": ("/sets/examples/push",),
     "/imports": ("/imports",),
     "/imports/{importer}/{part}": ("/imports/fake/none",),
+    "/importers/new": ("/importers/new", "/importers/new?kind=github"),
+    "/importers/{importer}/edit": ("/importers/none/edit",),
     "/data-sources": ("/data-sources", "/data-sources?show=problems", "/data-sources?q=nothing"),
     "/data-sources/new": ("/data-sources/new", "/data-sources/new?type=http&id=another"),
     "/data-sources/{id}": (

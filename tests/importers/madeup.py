@@ -54,6 +54,11 @@ class MadeUpSystem:
         return Importer(integration=integration, read=self.read, **given)
 
 
+def registry(database: Database, time: Time, *importers: Importer) -> ImporterRegistry:
+    """A registry of these importers, and of stored ones."""
+    return ImporterRegistry(database, importers, {}, time, lambda: b"a key of tests" * 5)
+
+
 class ImportingProcess:
     """A process that runs importers, as it says itself the only one."""
 
@@ -61,7 +66,7 @@ class ImportingProcess:
         self, database: Database, time: Time, *importers: Importer, name: str = "a"
     ) -> None:
         self.client = MadeUpClient()
-        known = ImporterRegistry(database, importers).current
+        known = registry(database, time, *importers).current
         self.runner = ImportRunner(
             database, Settings(), known, lambda integration: self.client, time, name
         )
@@ -74,7 +79,7 @@ class ImportingProcess:
 def known_to(service: Service, *importers: Importer) -> None:
     """Let a service know importers, by default that of a made-up system."""
     known = importers or (MadeUpSystem("a").importer(),)
-    service.state.importers = ImporterRegistry(service.state.database, known)
+    service.state.importers = registry(service.state.database, service.time, *known)
 
 
 class ImportWorld:

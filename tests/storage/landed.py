@@ -125,6 +125,11 @@ LANDED = (
         "0.1.0",
         "3748613e83e79c97737c7efa9312bed8cd091516187b3c87cb26a3c68b7ea1ff",
     ),
+    Landed(
+        "0022_stored_importers.sql",
+        "0.1.0",
+        "ccca2978595a55218a6f979a31f8d082b2db88b32b8d81022338bfdb379a741c",
+    ),
 )
 
 # Three of them had another form before, with which databases were made: their first texts.

@@ -21,6 +21,7 @@ from tests.web.generating import PATH as TOKENS
 from tests.web.generating import REQUEST, the_token
 from tests.web.test_connections_page import PATH as CONNECTIONS
 from tests.web.test_connections_page import fields
+from tests.web.test_importers import fields as of_importer
 from tests.web.test_people import path_of
 from tests.web.visiting import PASSWORD, Browser, add_person, browser, signed_in, with_password
 
@@ -44,7 +45,8 @@ async def every_form(service: Service) -> AsyncIterator[Sent]:
     """Each is to be sent before the next is asked for."""
     ada = await with_password(service)
     await add_person(service, "vic", "viewer")
-    for part in (_signing_in, _account, _people, _catalog, _imports, _connections, _webhooks):
+    catalog = (_catalog, _imports, _importers)
+    for part in (_signing_in, _account, _people, *catalog, _connections, _webhooks):
         async for sent in part(service, ada):
             yield sent
 
@@ -139,6 +141,16 @@ async def _imports(service: Service, ada: Browser) -> AsyncIterator[Sent]:
         await ada.open(f"/imports/fake/{key}")
         decided = ada.send(f"/imports/fake/{key}/{action}", seen=str(imports.now))
         yield Sent(f"/imports/{{importer}}/{{part}}/{action}", decided, (f"import.{action}",))
+
+
+async def _importers(service: Service, ada: Browser) -> AsyncIterator[Sent]:
+    made = ada.send("/importers/new", **of_importer())
+    yield Sent("/importers/new", made, ("importer.create",))
+    service.time.advance(1)
+    changed = ada.send("/importers/github-acme/edit", **of_importer(every="1d"))
+    yield Sent("/importers/{importer}/edit", changed, ("importer.replace",))
+    deleted = ada.send("/importers/github-acme/delete")
+    yield Sent("/importers/{importer}/delete", deleted, ("importer.delete",))
 
 
 async def _connections(service: Service, ada: Browser) -> AsyncIterator[Sent]:

@@ -20,6 +20,7 @@ from tests.importers.reading import item as imported_item
 from tests.importers.reading import part as imported
 from tests.service import Service, component
 from tests.web.markup import HOSTILE, HOSTILE_NAME, elements, is_harmless
+from tests.web.test_importers import fields as of_importer
 from tests.web.visiting import PASSWORD, Browser, browser, signed_in, with_password
 
 ON_SQLITE = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
@@ -44,7 +45,7 @@ _FIELDS = (
     *("name", "display_name", "password", "again", "current", "role", "session", "theme", "text"),
     *("seen", "entity", "do", "next", "base_url", "methods", "at_once", "header-0", "value-0"),
     *("invitation", "token", "preset", "permission", "expires", "other", "request", "take", "over"),
-    *("url", "types"),
+    *("url", "types", "kind", "every", "organizations", "account.host", "integration", "remove"),
 )
 
 
@@ -73,6 +74,7 @@ async def filled(service: Service) -> Browser:
     imports, problem = Imports(service.state.database), ReadingProblem(HOSTILE, HOSTILE, HOSTILE)
     await imports.write(imported(imported_item(f"{NAME} imported")))
     await imports.write(imported(problems=[problem]))
+    await ada.done("/importers/new", **of_importer(organizations=HOSTILE, files=HOSTILE))
     ada.http.headers["user-agent"] = NAME
     await ada.done(f"{ACCOUNT}/name", display_name=NAME)
     made = await ada.send(f"{ACCOUNT}/api-access/tokens", name=NAME, preset="ask", request="1")

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from factbook.datasources.connection_store import StoredConnection
     from factbook.datasources.definitions import StoredSource
     from factbook.facts.pushed_facts import FactItemResult
+    from factbook.importers.importer_store import StoredImporter
     from factbook.scheduling.run_queue import Begun
     from factbook.webhooks import StoredWebhook
 
@@ -135,6 +136,18 @@ def of_connection(*, deleted: bool = False) -> About:
         action = f"connection.{'delete' if deleted else 'create' if new else 'replace'}"
         detail = {"baseUrl": options.base_url, "headers": sorted(options.headers)}
         return AuditEntry(action, stored.name, detail)
+
+    return about
+
+
+def of_importer(*, deleted: bool = False) -> About:
+    """Entry for an importer that was made, changed or deleted: the names of its options."""
+
+    def about(stored: "StoredImporter") -> AuditEntry:
+        new = stored.created_at == stored.updated_at
+        action = f"importer.{'delete' if deleted else 'create' if new else 'replace'}"
+        names = sorted({*stored.options.values, *stored.options.secrets})
+        return AuditEntry(action, stored.id, {"kind": stored.kind, "options": names})
 
     return about
 

@@ -121,7 +121,8 @@ class ImporterKind(Generic[Options]):
     `options` is the type of its table in the settings. With a `vendor` it reads with the credential
     of an integration, and `options` are AccountImporterOptions; else `access` makes its own from
     the options. `completed` adds to the options what those of the account say; it raises
-    ConfigurationError for something that is missing.
+    ConfigurationError for something that is missing. People make importers of it in the browser if
+    it is `by_people`, which one that reads files or secrets of its machine must not be.
     """
 
     id: str
@@ -129,6 +130,7 @@ class ImporterKind(Generic[Options]):
     options: type[Options]
     read: Read[Options]
     vendor: str = ""
+    by_people: bool = False
     access: Callable[[Options], Access] = lambda options: Access()
     completed: Callable[[Options, Any], Options] = lambda options, account: options
 

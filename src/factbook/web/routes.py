@@ -23,6 +23,7 @@ from factbook.web.data_sources.editor import SOURCE_EDITOR
 from factbook.web.data_sources.list import DATA_SOURCES
 from factbook.web.data_sources.runs import SOURCE_RUNS
 from factbook.web.entity.fact_history import FACTS
+from factbook.web.entity.importers import IMPORTERS
 from factbook.web.entity.imports import IMPORTS
 from factbook.web.entity.list import CATALOG
 from factbook.web.entity.page import ENTITY
@@ -58,6 +59,7 @@ PAGES: Sequence[PageRoute] = (
     *FACTS,
     *SETS,
     *IMPORTS,
+    *IMPORTERS,
     *DATA_SOURCES,
     *SOURCE_EDITOR,
     *DATA_SOURCE,

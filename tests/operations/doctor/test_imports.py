@@ -6,7 +6,8 @@ from factbook.importers.run_store import RunOutcome
 from factbook.storage import Database
 from tests.importers.reading import Imports, item, part
 from tests.operations.doctor.conftest import Look, of
-from tests.service import NOON
+from tests.service import NOON, Service
+from tests.web.test_importers import made
 
 SETTINGS = {
     "integrations": {"github": {"default": {"token": "ghp_of_tests"}}},
@@ -42,6 +43,17 @@ async def test_an_importer_that_fails_is_a_problem_with_its_reason(
     assert await found(look) == [("problem", "github read nothing: github.com/acme: forbidden.")]
     await ended(database, "partial", "a page is missing")
     assert await found(look) == [("warning", "github did not read everything: a page is missing.")]
+
+
+async def test_an_importer_under_another_key_is_told(service: Service, look: Look) -> None:
+    await made(service)
+    fits = of(await look(quick=True), "key")
+    assert ("ok", "It opens the 1 sealed secrets of the database.") in fits
+    told = await look(quick=True, token_key="another key of tests, also long enough")
+    assert "importer github-acme" in str(of(told, "key"))
+    assert ("problem", "github-acme cannot be used") in [
+        (state, what.partition(":")[0]) for state, what in of(told, "importers")
+    ]
 
 
 async def test_removals_that_wait_are_told(database: Database, look: Look) -> None:

@@ -27,4 +27,5 @@ IMPORTER: Final = ImporterKind(
     options=CatalogImportOptions,
     read=_read,
     access=_access,
+    by_people=True,
 )

@@ -31,5 +31,6 @@ IMPORTER: Final = ImporterKind(
     options=GithubImportOptions,
     read=_read,
     vendor="github",
+    by_people=True,
     completed=_completed,
 )

@@ -15,7 +15,6 @@ from factbook.clock import now as system_clock
 from factbook.datasources.clients import ClientFactory, Clients, Connect
 from factbook.datasources.registry import Registry
 from factbook.errors import ConfigurationError, FactbookError, SignInError
-from factbook.importers.importer import Importer
 from factbook.operations.doctor import (
     configuration,
     imports,
@@ -160,7 +159,7 @@ class _Examination:
         for looked in (
             runtime.sources(database, collected, now),
             runtime.batches(database),
-            imports.importers(database, await self._importers(database), now),
+            imports.importers(database, self._service.importer_registry(database), now),
             runtime.hooks(database),
             runtime.housekeeping_parts(database, now),
         ):
@@ -170,9 +169,6 @@ class _Examination:
         yield await runtime.retention(database, now)
         async for finding in self._hosts(database, registry):
             yield finding
-
-    async def _importers(self, database: Database) -> list[Importer]:
-        return [*(await self._service.importer_registry(database).current()).values()]
 
     async def _hosts(self, database: Database, registry: Registry) -> AsyncIterator[Finding]:
         """Permissions of the integrations, and the offsets of other clocks."""

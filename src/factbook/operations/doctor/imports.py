@@ -1,11 +1,11 @@
 """State of the importers: runs that fail, readings that are old, and removals that wait."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from typing import Final
 
 from factbook.clock import ago
 from factbook.importers import status
-from factbook.importers.importer import Importer
+from factbook.importers.registry import ImporterRegistry
 from factbook.importers.status import ImporterStatus
 from factbook.operations.doctor.findings import Finding, ok, problem, warning
 from factbook.storage import Database
@@ -16,10 +16,12 @@ _LATE: Final = 3
 
 
 async def importers(
-    database: Database, known: Sequence[Importer], now: int
+    database: Database, registry: ImporterRegistry, now: int
 ) -> AsyncIterator[Finding]:
-    """Findings on importers that fail, are late, or hold removals."""
-    fine = 0
+    """Findings on importers that cannot be used, fail, are late, or hold removals."""
+    fine, known = 0, (await registry.current()).values()
+    for id_, why in sorted(registry.problems.items()):
+        yield problem(TOPIC, f"{id_} cannot be used: {why}", "Correct it on the page Imports.")
     for one in await status.statuses(database, known, now):
         found = list(_found(one, now))
         fine += not found

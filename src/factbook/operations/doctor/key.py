@@ -9,6 +9,7 @@ from factbook.auth.encryption import NotOpenedError
 from factbook.datasources import connection_store
 from factbook.datasources.custom import Unusable
 from factbook.errors import ConfigurationError
+from factbook.importers import importer_store
 from factbook.operations.doctor.findings import Finding, ok, problem
 from factbook.settings import Settings
 from factbook.storage import Database
@@ -49,10 +50,12 @@ async def fits(database: Database, key: bytes) -> Finding:
             await asyncio.to_thread(secrets.opened, key, id_, sealed)
         except NotOpenedError:
             shut.append(f"webhook {id_}")
+    rows = [row for row in await importer_store.rows(database) if row[4] is not None]
+    shut += [f"importer {row[0]}" for row in rows if not importer_store.fits(row, key)]
     if shut:
         what = f"Sealed under another key: {', '.join(shut)}. Tokens made then do not work either."
         return problem(TOPIC, what, _RESTORE)
-    count = len(kept) + len(hooks)
+    count = len(kept) + len(hooks) + len(rows)
     if count:
         return ok(TOPIC, f"It opens the {count} sealed secrets of the database.")
     return await _untried(database)

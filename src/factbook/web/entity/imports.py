@@ -12,6 +12,7 @@ from factbook.importers import held, part_store, run_store, status
 from factbook.importers.part_store import ImportPartRecord
 from factbook.importers.snapshot import set_name
 from factbook.importers.writer import ImportTarget
+from factbook.web.entity.importers import MAY_MAKE
 from factbook.web.site import formatting
 from factbook.web.site.endpoint import PageRoute
 from factbook.web.site.page_context import PageContext
@@ -28,7 +29,10 @@ async def listed(visit: PageContext) -> Reply:
         "imports.html",
         importers=await status.statuses(state.database, importers.values(), visit.now),
         parts_read=await part_store.part_records(state.database),
+        stored=state.importers.stored,
+        unusable=sorted(state.importers.problems.items()),
         can_run=visit.may(SET_WRITE),
+        can_make=all(map(visit.may, MAY_MAKE)),
     )
 
 

@@ -1,0 +1,230 @@
+"""The pages that make importers: their options, and secrets that nobody sees again."""
+
+from typing import Any
+
+import pytest
+
+from factbook.clock import SECOND
+from factbook.importers import importer_store
+from factbook.importers.importer import Importer
+from tests.conftest import StartService
+from tests.service import Service
+from tests.web.visiting import Browser, signed_in, words
+
+NEW = "/importers/new"
+EDIT = "/importers/github-acme/edit"
+SECRET = "ghp_s3cr3t_value"
+
+
+def fields(**more: str) -> dict[str, str]:
+    """The form of a sound importer."""
+    return {
+        "kind": "github",
+        "name": "acme",
+        "every": "6h",
+        "organizations": "acme\n umbrella ",
+        "archived": "yes",
+        "account.host": "github.com",
+        "account.token": SECRET,
+        **{name.replace("__", "."): value for name, value in more.items()},
+    }
+
+
+async def made(service: Service, **more: str) -> Browser:
+    """A person who has made an importer."""
+    visitor = await signed_in(service)
+    done = await visitor.done(NEW, **fields(**more))
+    assert "The importer github-acme was made." in done
+    return visitor
+
+
+async def known(service: Service) -> Importer:
+    return (await service.state.importers.latest())["github-acme"]
+
+
+async def sealed(service: Service) -> bytes:
+    [row] = await importer_store.rows(service.state.database)
+    return bytes(row[4] or b"")
+
+
+async def token_of(service: Service, importer: Importer) -> Any:
+    """The header that the importer's calls have."""
+    client = service.state.connect(importer.integration)
+    return await client._credential.authorize()
+
+
+async def test_an_importer_is_made_and_listed_without_its_secret(service: Service) -> None:
+    visitor = await made(service)
+    importer = await known(service)
+    assert (importer.title, importer.every) == ("GitHub (acme)", 6 * 3600 * SECOND)
+    assert "GitHub (acme)" in words(await visitor.text("/imports"))
+    page = await visitor.text(EDIT)
+    assert "acme\numbrella" in page
+    assert 'value="6h"' in page
+    assert SECRET not in page
+    assert SECRET.encode() not in await sealed(service)
+    assert SECRET in str(await token_of(service, importer))
+
+
+async def test_a_change_keeps_the_secret_that_is_not_given_again(service: Service) -> None:
+    visitor = await made(service)
+    service.time.advance(SECOND)
+    done = await visitor.done(EDIT, **fields(every="1d", account__token=""))
+    assert "The importer github-acme was changed." in done
+    importer = await known(service)
+    assert importer.every == 24 * 3600 * SECOND
+    assert SECRET in str(await token_of(service, importer))
+    service.time.advance(SECOND)
+    await visitor.done(EDIT, **fields(account__token="ghp_other"))
+    assert "ghp_other" in str(await token_of(service, await known(service)))
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"account__host": "evil.example.com"},
+        {"account__api_url": "https://evil.example.com"},
+        {"account__clone_url": "https://evil.example.com"},
+    ],
+)
+async def test_a_secret_is_never_sent_to_another_host(
+    service: Service, more: dict[str, str]
+) -> None:
+    visitor = await made(service)
+    answer = await visitor.send(EDIT, **fields(account__token="", **more))
+    assert answer.status_code == 400
+    assert "has to be given again, because the host is another one" in words(answer.text)
+    assert (await known(service)).integration.base_url == "https://api.github.com"
+
+
+async def test_a_secret_is_removed_when_another_takes_its_place(service: Service) -> None:
+    visitor = await made(service)
+    app = {"account__app_id": "7", "account__installation_id": "8", "account__private_key": "PEM"}
+    both = await visitor.send(EDIT, **fields(account__token="", **app))
+    assert (both.status_code, "either a token or an app" in words(both.text)) == (400, True)
+    assert "PEM" not in both.text.partition("<form class")[2].replace("in PEM", "")
+    await visitor.done(EDIT, remove="account.token", **fields(account__token="", **app))
+    stored = await importer_store.one(service.state.database, "github-acme")
+    assert stored is not None
+    assert set(stored.options.secrets) == {"account.private_key"}
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"name": "A b"}, "a name is of lower-case letters"),
+        ({"every": "soon"}, "every has to be between 1m and 30d"),
+        ({"organizations": ""}, "Name an organization"),
+        ({"account__host": "no host"}, "host has to be a host name"),
+        ({"account__token": ""}, "either a token or an app is needed"),
+        ({"account__token": "x" * 16_001}, "is longer than 16000"),
+    ],
+)
+async def test_a_mistake_is_told_and_nothing_is_saved(
+    service: Service, more: dict[str, str], said: str
+) -> None:
+    visitor = await signed_in(service)
+    answer = await visitor.send(NEW, **fields(**more))
+    assert (answer.status_code, said in words(answer.text)) == (400, True), words(answer.text)
+    assert SECRET not in answer.text
+    assert await importer_store.rows(service.state.database) == []
+
+
+async def test_a_name_that_is_taken_is_refused(service: Service) -> None:
+    visitor = await made(service)
+    answer = await visitor.send(NEW, **fields())
+    assert answer.status_code == 409
+    assert "is the name of an importer that there is already" in words(answer.text)
+
+
+async def test_an_importer_with_the_credential_of_the_settings_has_none_of_its_own(
+    start: StartService,
+) -> None:
+    table = {"token": "ghp_of_the_settings"}
+    service = await start(integrations={"github": {"default": table}})
+    visitor = await made(service, integration="default")
+    assert "[integrations.github.default]" in await visitor.text(NEW + "?kind=github")
+    assert await sealed(service) == b""
+    importer = await known(service)
+    assert importer.integration.credential == "github"
+    assert "ghp_of_the_settings" in str(await token_of(service, importer))
+
+
+async def test_an_importer_of_the_settings_is_not_changed_here(start: StartService) -> None:
+    service = await start(
+        integrations={"github": {"default": {"token": "ghp_of_the_settings"}}},
+        importers={"github": {"acme": {"organizations": ["acme"]}}},
+    )
+    visitor = await signed_in(service)
+    assert "GitHub (acme)" in words(await visitor.text("/imports"))
+    assert (await visitor.send(NEW, **fields())).status_code == 409
+    for path in (EDIT, "/importers/github-acme/delete"):
+        assert (await visitor.send(path, **fields())).status_code == 409
+
+
+async def test_an_importer_is_deleted_and_its_entities_stay(service: Service) -> None:
+    visitor = await made(service)
+    await visitor.done("/imports/github-acme/run")
+    assert "was deleted. Its entities stay." in await visitor.done("/importers/github-acme/delete")
+    assert await service.state.importers.latest() == {}
+    row = await service.state.database.one("SELECT COUNT(*) FROM import_runs")
+    assert row == (0,)
+    for path in (EDIT, "/importers/github-acme/delete"):
+        assert (await visitor.send(path, **fields())).status_code == 404
+
+
+async def test_who_may_not_write_sources_makes_none(service: Service) -> None:
+    visitor = await signed_in(service, role="viewer")
+    assert (await visitor.open(NEW)).status_code == 403
+    assert (await visitor.send(NEW, **fields())).status_code == 403
+    assert "New importer" not in await visitor.text("/imports")
+
+
+async def test_only_kinds_that_read_nothing_of_the_machine_are_made_here(service: Service) -> None:
+    visitor = await signed_in(service)
+    assert "GitHub" in words(await visitor.text(NEW))
+    for kind in ("ldif", "kubernetes", "none"):
+        assert (await visitor.open(f"{NEW}?kind={kind}")).status_code == 404
+        assert (await visitor.send(NEW, **fields(kind=kind))).status_code == 404
+
+
+async def test_secrets_under_another_key_are_told_and_given_again(
+    service: Service, start: StartService
+) -> None:
+    await made(service)
+    other = await start(token_key="another key of tests, also long enough")
+    assert await other.state.importers.latest() == {}
+    visitor = await signed_in(other, "grace")
+    assert "sealed under another token key" in words(await visitor.text("/imports"))
+    kept = await visitor.send(EDIT, **fields(account__token=""))
+    assert kept.status_code == 409
+    await visitor.done(EDIT, **fields())
+    assert "github-acme" in await other.state.importers.latest()
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        """UPDATE importers SET options = REPLACE(options, '"account.host":"github.com"',
+            '"account.host":"evil.example.com"')""",
+        "UPDATE importers SET options = REPLACE(options, 'github.com', 'evil.example.com')",
+    ],
+)
+async def test_a_host_changed_in_the_database_is_sent_no_secret(
+    service: Service, start: StartService, statement: str
+) -> None:
+    await made(service)
+    await service.state.database.write(lambda tx: tx.run(statement))
+    other = await start()
+    assert await other.state.importers.latest() == {}
+    assert "github-acme" in other.state.importers.problems
+
+
+async def test_what_another_process_made_is_known_within_a_second(
+    service: Service, start: StartService
+) -> None:
+    other = await start()
+    assert await other.state.importers.current() == {}
+    await made(service)
+    other.time.advance(SECOND)
+    assert "github-acme" in await other.state.importers.current()
