@@ -12,7 +12,7 @@ from factbook.cli.commands import app
 from tests.cli.conftest import Command
 
 # What each command that changes the database itself leaves; `collect` is in
-# tests/api/test_audit_writes.py, as it needs a catalog, and imports are in test_importing.py.
+# tests/api/test_audit_writes.py, as it needs a catalog, and imports are in test_importing*.py.
 WRITES = {
     ("token", "create"): (["laptop"], "token.create"),
     ("token", "revoke"): (["laptop"], "token.revoke"),
@@ -22,6 +22,9 @@ WRITES = {
     ("import", "github"): ([], "import.write"),
     ("import", "run"): ([], "import.write"),
     ("import", "catalog"): (["--address", "http://a.test"], "import.write"),
+    ("import", "aws"): ([], "import.write"),
+    ("import", "kubernetes"): (["--cluster", "eu-1"], "import.write"),
+    ("import", "ldif"): (["people.ldif"], "import.write"),
     ("import", "apply"): (["github/acme.repositories"], "import.apply"),
     ("import", "discard"): (["github/acme.repositories"], "import.discard"),
     ("confirm-clock",): ([datetime.now(UTC).strftime("%Y-%m-%d")], "clock.confirm"),

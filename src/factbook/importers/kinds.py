@@ -15,6 +15,9 @@ class KindSummary(NamedTuple):
 
 
 KINDS: Final = (
+    KindSummary("aws", "AWS Organizations", "Accounts of an organization, as resources."),
     KindSummary("catalog", "Catalog", "Entities of a Backstage, Roadie or other Factbook."),
     KindSummary("github", "GitHub", "Repositories, teams and members of organizations."),
+    KindSummary("kubernetes", "Kubernetes", "Workloads of a cluster, as components."),
+    KindSummary("ldif", "LDIF file", "People and groups that a directory exported."),
 )

@@ -20,6 +20,7 @@ from factbook.importers.candidates import CheckedPart, ImportMarks, checked
 from factbook.importers.merge import Candidate, Doubt, MergedPart, StoredMember, merged
 from factbook.importers.snapshot import ReadingProblem, Snapshot
 from factbook.schemas.push import Changes, Difference
+from factbook.settings import Settings
 
 _PAGE: Final = 1_000
 _ATTEMPTS: Final = 5
@@ -62,11 +63,16 @@ class _Refused:
         self.problems.append(ReadingProblem(candidate.origin, message))
 
 
+def rules() -> PushRules:
+    """Rules of a server with the default settings; another one refuses what it does not take."""
+    return PushRules.of(Settings())
+
+
 def push_snapshot(
     client: Client,
     importer: str,
     snapshot: Snapshot,
-    rules: PushRules,
+    known: PushRules,
     *,
     dry_run: bool = False,
     remove: bool = False,
@@ -76,10 +82,10 @@ def push_snapshot(
     Raises ApiError for what the server refuses as a whole, ConflictError if the set was changed
     again and again.
     """
-    push = _Push(client, ImportMarks(rules), dry_run=dry_run, remove=remove)
+    push = _Push(client, ImportMarks(known), dry_run=dry_run, remove=remove)
     return [
         push.part(f"{importer}.{part.part.key}", part)
-        for part in checked(importer, snapshot, rules)
+        for part in checked(importer, snapshot, known)
     ]
 
 

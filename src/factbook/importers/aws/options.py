@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 from typing import Annotated, Final, Literal
 
-from factbook.integrations.configuration import InstanceOptions
+from factbook.importers.importer import ImporterOptions
 from factbook.settings.option_tables import about, is_address
 
 _ROLE: Final = re.compile(r"arn:aws[a-z-]*:iam::\d{12}:role/[\w+=,.@/-]{1,576}", re.ASCII)
@@ -18,7 +18,7 @@ _PLACES: Final = {
 }
 
 
-class AwsImportOptions(InstanceOptions, frozen=True, kw_only=True):
+class AwsImportOptions(ImporterOptions, frozen=True, kw_only=True):
     """An organization, the credential to read it with, and what is imported of it."""
 
     access_key_id: Annotated[

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import Annotated, Final
 
 from factbook.catalog.validation import valid_namespace, valid_subdomain
-from factbook.integrations.configuration import InstanceOptions
+from factbook.importers.importer import ImporterOptions
 from factbook.settings.option_tables import about, is_address
 
 ACCOUNT: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
@@ -17,7 +17,7 @@ _VERSION: Final = re.compile(r"v\d{1,3}((alpha|beta)\d{1,3})?", re.ASCII)
 _PLURAL: Final = re.compile(r"[a-z][a-z0-9-]{0,62}", re.ASCII)
 
 
-class KubernetesImportOptions(InstanceOptions, frozen=True, kw_only=True):
+class KubernetesImportOptions(ImporterOptions, frozen=True, kw_only=True):
     """A cluster, the service account to read it with, and what is imported of it."""
 
     cluster: Annotated[str, about("Name of the cluster, which its resource and parts have.")]

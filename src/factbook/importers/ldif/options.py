@@ -5,11 +5,11 @@ from typing import Annotated
 
 from factbook.catalog.ref import DEFAULT_NAMESPACE
 from factbook.catalog.validation import valid_namespace
-from factbook.integrations.configuration import InstanceOptions
+from factbook.importers.importer import ImporterOptions
 from factbook.settings.option_tables import about
 
 
-class LdifImportOptions(InstanceOptions, frozen=True, kw_only=True):
+class LdifImportOptions(ImporterOptions, frozen=True, kw_only=True):
     """A file, and what is imported of it."""
 
     path: Annotated[str, about("Path of the file on the machine that imports.")]
