@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
@@ -80,6 +80,18 @@ class Application(Backend):
         self._metrics = Metrics()
         self._sent = self._metrics.posted
         self._router: ASGIApp | None = None
+        self._open: State | None = None
+        self._resources = AsyncExitStack()
+
+    async def open(self) -> State:
+        """Open all resources, which the lifespan does too unless it is done; for one server."""
+        if self._open is None:
+            self._open = await self._resources.enter_async_context(self.running())
+        return self._open
+
+    async def close(self) -> None:
+        """Close them, which the lifespan does too at its end."""
+        await self._resources.aclose()
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[State]:
@@ -109,7 +121,8 @@ class Application(Backend):
     async def _lifespan(self, scope: Scope, receive: Receive, send: Send) -> None:
         await receive()
         try:
-            async with self.running() as state:
+            state = await self.open()
+            async with self._resources:
                 self._tasks.spawn(self.worker(state.database, state.registry, "server").run())
                 self._tasks.spawn(self._metrics.load.watch())
                 process.settle_memory()
@@ -185,7 +198,12 @@ def _routed(state: State, openid: "OpenID | None", tracing: Tracing) -> ASGIApp:
 
 def create() -> Application:
     """Build the application of a server process, with settings from file and environment."""
+    return made(load())
+
+
+def made(settings: Settings) -> Application:
+    """The application of a server process."""
     sys.setswitchinterval(_SWITCH_SECONDS)
-    made = Application.traced(load())
-    made.stopping = shutdown.exit_within
-    return made
+    application = Application.traced(settings)
+    application.stopping = shutdown.exit_within
+    return application

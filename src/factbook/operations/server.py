@@ -13,8 +13,7 @@ import structlog
 import uvicorn
 from uvicorn.supervisors import Multiprocess
 
-from factbook import backend, clock, listeners, process
-from factbook.app import Application
+from factbook import app, backend, clock, listeners, process
 from factbook.auth.encryption import token_key
 from factbook.operations.database_session import on_database
 from factbook.settings import Settings
@@ -46,17 +45,48 @@ def serve(settings: Settings) -> None:
     # First of all: who cannot listen changes nothing in the database, and ends no earlier link.
     with listeners.bound(settings.host, settings.port) as sockets:
         token_key(settings)
-        sys.stderr.write(asyncio.run(_opened_once(settings)))
-        # Server processes read their settings from the environment, as they are made by name.
-        os.environ |= environment(settings)
-        # A process that is ended by the system, as when its file was cut off, says where it was.
-        os.environ["PYTHONFAULTHANDLER"] = "1"
         faulthandler.enable()
-        listeners.listen(sockets)
-        for each in sockets:
-            log.info("service.listening", address=listeners.shown(each))
-        if not _run(_config(settings), sockets):
+        serve_all = _serve_in_children if settings.workers > 1 else _serve_here
+        if not serve_all(settings, sockets):
             raise SystemExit(_FAILED)
+
+
+def _serve_here(settings: Settings, sockets: list[socket.socket]) -> bool:
+    """Serve from this process until told to stop; returns true if that started."""
+    application = app.made(settings)
+    config = _config(settings, application)
+    server = uvicorn.Server(config)
+
+    async def served() -> None:
+        # Opened here and not by the server, so that errors are raised as they are.
+        state = await application.open()
+        try:
+            sys.stderr.write(await first_start.words(state))
+            _listen(sockets)
+            await server.serve(sockets)
+        finally:
+            await application.close()
+
+    with (
+        suppress(KeyboardInterrupt),
+        asyncio.Runner(loop_factory=config.get_loop_factory()) as runner,
+    ):
+        runner.run(served())
+    return server.started
+
+
+def _serve_in_children(settings: Settings, sockets: list[socket.socket]) -> bool:
+    """Serve from several processes; returns true if all of them started and ended in order."""
+    sys.stderr.write(asyncio.run(_opened_once(settings)))
+    # They read their settings from the environment, as they are made by name.
+    os.environ |= environment(settings)
+    # A process that is ended by the system, as when its file was cut off, says where it was.
+    os.environ["PYTHONFAULTHANDLER"] = "1"
+    process.settle_memory()
+    _listen(sockets)
+    several = Multiprocess(_config(settings, "factbook.app:create"), sockets)
+    several.run()
+    return all(each.exitcode in _ORDERLY for each in several.processes)
 
 
 async def _opened_once(settings: Settings) -> str:
@@ -64,28 +94,22 @@ async def _opened_once(settings: Settings) -> str:
 
     Errors are thus raised before the invitation link of an earlier start expires.
     """
-    with Application.traced_meanwhile(settings) as application:
+    with app.Application.traced_meanwhile(settings) as application:
         async with application.running() as state:
             return await first_start.words(state)
 
 
-def _run(config: uvicorn.Config, sockets: list[socket.socket]) -> bool:
-    """Serve until told to stop; returns true if every process started and ended in order."""
-    if config.workers > 1:
-        process.settle_memory()
-        several = Multiprocess(config, sockets)
-        several.run()
-        return all(each.exitcode in _ORDERLY for each in several.processes)
-    server = uvicorn.Server(config)
-    with suppress(KeyboardInterrupt):
-        server.run(sockets)
-    return server.started
+def _listen(sockets: list[socket.socket]) -> None:
+    listeners.listen(sockets)
+    for each in sockets:
+        log.info("service.listening", address=listeners.shown(each))
 
 
-def _config(settings: Settings) -> uvicorn.Config:
+def _config(settings: Settings, application: app.Application | str) -> uvicorn.Config:
+    """Configuration of a server of the application, or of what makes it."""
     return uvicorn.Config(
-        "factbook.app:create",
-        factory=True,
+        application,
+        factory=isinstance(application, str),
         workers=settings.workers,
         loop="uvloop",
         http="factbook.http.uvicorn_protocol:HttpConnection",
