@@ -13,6 +13,8 @@ from factbook.datasources import catalog_samples, memory
 from factbook.events import store as events
 from factbook.facts import history_partitions, removal, retention
 from factbook.facts.datasource import DataSource
+from factbook.importers import run_store
+from factbook.importers.snapshot import PREFIX
 from factbook.scheduling import runs
 from factbook.settings import Settings
 from factbook.storage import Database, Transaction, partitions
@@ -98,7 +100,9 @@ async def _sweep_runs(given: Round) -> None:
 
 
 async def _sweep_memories(given: Round) -> None:
-    ids = [source.id for source in given.sources]
+    # What an importer remembers of what never changes is not written again.
+    imported = await run_store.begun_since(given.database, given.before(memory.KEPT_DAYS))
+    ids = [source.id for source in given.sources] + [f"{PREFIX}{id_}" for id_ in imported]
     await memory.sweep(given.database, ids, given.time)
     await given.pace.rest()
 

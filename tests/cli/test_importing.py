@@ -150,7 +150,7 @@ def test_the_importers_of_the_settings_run_by_their_ids(
         "github/acme.repositories",
         "github/acme.teams",
     ]
-    unknown = run("run", "gitlab")
+    unknown = run("run", "nothing")
     assert "There are: github, github-other." in unknown.stderr
 
 

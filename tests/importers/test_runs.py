@@ -7,6 +7,7 @@ from itertools import pairwise
 import pytest
 
 from factbook.clock import DAY, HOUR, MINUTE, SECOND
+from factbook.datasources.memory import DatabaseMemory
 from factbook.errors import ConfigurationError
 from factbook.importers import run_store
 from factbook.importers.cadence import next_start
@@ -15,7 +16,9 @@ from factbook.importers.runner import MOST_ATTEMPTS
 from factbook.importers.snapshot import ReadingProblem
 from factbook.outbound.rate_limits import Allowance
 from factbook.scheduling import leadership
+from factbook.settings import Settings
 from factbook.storage import Database
+from factbook.sweeps import sweep
 from tests.importers.madeup import ID, ImportingProcess, ImportWorld, MadeUpSystem
 from tests.importers.reading import item, part
 
@@ -257,3 +260,19 @@ def ended(**values: object) -> ImportRun:
 def test_the_next_start_follows_from_the_last_run(last: ImportRun | None, at: int | None) -> None:
     assert next_start(HOUR, last, 7) == at
     assert next_start(None, last, 7) is None
+
+
+async def test_what_an_importer_remembers_is_kept_while_it_runs(world: ImportWorld) -> None:
+    async def remembered() -> bytes | None:
+        await sweep(world.database, Settings(), (), world.time())
+        return await DatabaseMemory(world.database, f"import/{ID}", world.time()).get("etag")
+
+    await world.process.work()
+    world.time.advance(29 * DAY)
+    assert await remembered() == b"1"
+    world.system.fault = ConfigurationError("nothing is remembered of this")
+    await world.process.work()
+    world.time.advance(29 * DAY)
+    assert await remembered() == b"1"
+    world.time.advance(2 * DAY)
+    assert await remembered() is None

@@ -6,7 +6,8 @@ from factbook.clock import DAY
 from factbook.storage import Database, Transaction
 
 # What is left of an integration that is not configured any more.
-_KEPT_WITHOUT_SOURCE = 30 * DAY
+KEPT_DAYS = 30
+_KEPT_WITHOUT_SOURCE = KEPT_DAYS * DAY
 
 
 class DatabaseMemory:

@@ -70,6 +70,12 @@ async def latest_ended(database: Database) -> dict[str, ImportRun]:
     return {run.importer: run for run in map(ImportRun._make, rows)}
 
 
+async def begun_since(database: Database, time: int) -> list[str]:
+    """The importers of which a run was begun since then."""
+    rows = await database.all(_BEGUN_SINCE, (time,))
+    return [importer for (importer,) in rows]
+
+
 async def recent(database: Database, importer: str, limit: int = KEPT) -> list[ImportRun]:
     """The last runs of an importer, newest first."""
     return [ImportRun._make(row) for row in await database.all(_RECENT, (importer, limit))]
@@ -174,6 +180,8 @@ FROM import_runs WHERE id IN (SELECT MAX(id) FROM import_runs GROUP BY importer)
 """
 
 _LATEST_ENDED: Final = _LATEST.replace("GROUP BY", "WHERE ended_at IS NOT NULL GROUP BY")
+
+_BEGUN_SINCE: Final = "SELECT DISTINCT importer FROM import_runs WHERE started_at >= ?"
 
 _RECENT: Final = """
 SELECT id, importer, reason, asked_at, started_at, ended_at, state, holder, attempts, failures,

@@ -24,6 +24,8 @@ _WITHOUT: Final = (
     "{} has to hold a credential, or the settings a table [integrations.{}.{}] with one."
 )
 
+_NONE: Final = "Add a table [importers.KIND.NAME] to the settings, or make one on the page Imports."
+
 
 class ChosenImport(NamedTuple):
     """Import chosen at the command line: its kind, the name of its account, and options.
@@ -51,8 +53,10 @@ async def import_chosen(
 
     Raises ConfigurationError for a mistake in the options, and without a credential.
     """
-    [report] = await _run(backend, [_chosen(backend, chosen)], plan=plan, show=show, clock=clock)
-    return report
+    importer = _chosen(backend, chosen)
+    async with backend.opened() as database:
+        [report] = await _run(backend, database, [importer], plan=plan, show=show, clock=clock)
+        return report
 
 
 async def import_configured(
@@ -63,17 +67,18 @@ async def import_configured(
     show: Show = lambda text: None,
     clock: Clock = now,
 ) -> list[ImportReport]:
-    """The same for the importer of the settings with this id, or for all of them.
+    """The same for the importer with this id, of the settings or made in the browser, or for all.
 
     Raises NotFoundError if there is none.
     """
-    wanted = [one for one in backend.importers if name in (None, one.id)]
-    if not wanted:
-        there = ", ".join(one.id for one in backend.importers)
-        known = f"There are: {there}." if there else "Add a table [importers.KIND.NAME]."
-        what = "an importer" if name is None else f'an importer "{name}"'
-        raise NotFoundError(f"The settings do not have {what}. {known}")
-    return await _run(backend, wanted, plan=plan, show=show, clock=clock)
+    async with backend.opened() as database:
+        every = await backend.importer_registry(database).current()
+        wanted = [every[id_] for id_ in sorted(every) if name in (None, id_)]
+        if not wanted:
+            known = f"There are: {', '.join(sorted(every))}." if every else _NONE
+            what = "no importer" if name is None else f'no importer "{name}"'
+            raise NotFoundError(f"There is {what}. {known}")
+        return await _run(backend, database, wanted, plan=plan, show=show, clock=clock)
 
 
 def _chosen(backend: Backend, chosen: ChosenImport) -> Importer:
@@ -93,30 +98,36 @@ def _chosen(backend: Backend, chosen: ChosenImport) -> Importer:
 
 
 async def _run(
-    backend: Backend, importers: Sequence[Importer], *, plan: bool, show: Show, clock: Clock
+    backend: Backend,
+    database: Database,
+    importers: Sequence[Importer],
+    *,
+    plan: bool,
+    show: Show,
+    clock: Clock,
 ) -> list[ImportReport]:
     """One import after another."""
     found = []
-    async with backend.opened() as database:
-        try:
-            for one in importers:
-                client, at = backend.client(one.integration), clock()
-                target = _target(backend, database, written, at)
-                report = await importing.run(one, client, target, at, plan=plan, show=show)
-                found.append(report)
-                if not plan:
-                    outcome, end = outcome_of(report, client, clock()), clock()
-                    await database.write(
-                        partial(
-                            run_store.add_ended,
-                            importer=one.id,
-                            started_at=at,
-                            outcome=outcome,
-                            now=end,
-                        )
+    try:
+        for one in importers:
+            client, at = backend.client(one.integration), clock()
+            target = _target(backend, database, written, at)
+            report = await importing.run(one, client, target, at, plan=plan, show=show)
+            found.append(report)
+            if not plan:
+                end = clock()
+                outcome = outcome_of(report, client, end)
+                await database.write(
+                    partial(
+                        run_store.add_ended,
+                        importer=one.id,
+                        started_at=at,
+                        outcome=outcome,
+                        now=end,
                     )
-        finally:
-            await backend.disconnect()
+                )
+    finally:
+        await backend.disconnect()
     return found
 
 

@@ -1,4 +1,4 @@
-"""`factbook import run`: the importers of the settings."""
+"""`factbook import run`: the importers that the service runs by itself."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated
@@ -26,7 +26,7 @@ def run(
     database_url: DatabaseUrl = None,
     as_json: Json = False,
 ) -> None:
-    """Import with the importers of the settings, now: tables [importers.KIND.NAME].
+    """Import with the importers of the settings, and with those made in the browser, now.
 
     The table [importers.github.internal] has the id github-internal, and [importers.github.default]
     the id github.
