@@ -22,7 +22,7 @@ ID = IMPORTER
 
 
 class MadeUpSystem:
-    """What an importer reads; `fault` is raised, or called before it answers."""
+    """System that an importer reads; `fault` is raised, or called before it answers."""
 
     def __init__(self, *names: str) -> None:
         self.names = list(names)

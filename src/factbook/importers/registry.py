@@ -83,7 +83,7 @@ class ImporterRegistry:
         return found
 
     def maker(self, kind: str, name: str) -> Make:
-        """What makes the importer of a kind and a name from its options."""
+        """Maker of the importer of a kind and a name from its options."""
         return partial(_made, kind, name, self.accounts, self._clock)
 
     async def _ask(self) -> None:

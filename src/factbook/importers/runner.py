@@ -14,10 +14,10 @@ from factbook.catalog.store.stored_sets import PushResult
 from factbook.clock import HOUR, SECOND, Clock
 from factbook.datasources.clients import Connect
 from factbook.errors import FactbookError, UnavailableError
-from factbook.importers import cadence, importing, run_store
+from factbook.importers import cadence, run_store, single_import
 from factbook.importers.importer import Importer
-from factbook.importers.importing import ImportReport
 from factbook.importers.run_store import ImportRun, LostRunError, RunOutcome
+from factbook.importers.single_import import ImportReport
 from factbook.importers.writer import ImportTarget, actor
 from factbook.outbound import HttpClient
 from factbook.scheduling import leadership
@@ -160,7 +160,7 @@ class ImportRunner:
             calls = client.health.calls
             target = ImportTarget(self._database, self._rules, self._kept, self._writing(run, at))
             async with asyncio.timeout(_LONGEST / SECOND):
-                report = await importing.run(importer, client, target, at)
+                report = await single_import.run(importer, client, target, at)
             return outcome_of(report, client, self._clock())
         except UnavailableError:
             raise

@@ -25,7 +25,7 @@ class ImporterStatus(NamedTuple):
 
     @property
     def state(self) -> str:
-        """How it stands: `new`, waiting, running, or the state in which the last run ended."""
+        """`new`, waiting, running, or the state in which the last run ended."""
         if self.under_way is not None:
             return self.under_way.state
         return self.last.state if self.last else "new"

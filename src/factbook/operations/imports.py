@@ -10,11 +10,11 @@ from factbook.backend import Backend
 from factbook.catalog.push_rules import PushRules
 from factbook.clock import Clock, now
 from factbook.errors import ConfigurationError, NotFoundError
-from factbook.importers import configuration, held, importing, part_store, run_store
+from factbook.importers import configuration, held, part_store, run_store, single_import
 from factbook.importers.importer import Importer, Show
-from factbook.importers.importing import ImportReport
 from factbook.importers.part_store import ImportPartRecord
 from factbook.importers.runner import outcome_of, written
+from factbook.importers.single_import import ImportReport
 from factbook.importers.snapshot import PREFIX, set_name
 from factbook.importers.writer import ImportTarget, actor
 from factbook.settings.option_tables import DEFAULT
@@ -112,7 +112,7 @@ async def _run(
         for one in importers:
             client, at = backend.client(one.integration), clock()
             target = _target(backend, database, written, at)
-            report = await importing.run(one, client, target, at, plan=plan, show=show)
+            report = await single_import.run(one, client, target, at, plan=plan, show=show)
             found.append(report)
             if not plan:
                 end = clock()

@@ -1,4 +1,4 @@
-"""What the doctor says of importers."""
+"""Findings of the doctor about importers."""
 
 from factbook.clock import HOUR
 from factbook.importers import run_store

@@ -11,7 +11,7 @@ from factbook.cli.output import Json, print_json
 
 if TYPE_CHECKING:
     from factbook.backend import Backend
-    from factbook.importers.importing import ImportReport
+    from factbook.importers.single_import import ImportReport
 
 ImporterName = Annotated[
     str | None,

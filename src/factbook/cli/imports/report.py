@@ -14,7 +14,7 @@ from factbook.cli.output import note, note_each, print_json, print_table, progre
 
 if TYPE_CHECKING:
     from factbook.backend import Backend
-    from factbook.importers.importing import ImportReport
+    from factbook.importers.single_import import ImportReport
     from factbook.importers.writer import PartResult
 
 Plan = Annotated[bool, typer.Option("--plan", help="Write nothing; show what would change.")]
