@@ -1,8 +1,7 @@
-"""Import of a GitHub organization from the command line: `python -m bench.imports [REPOSITORIES]`.
+"""Import of a code host from the command line: `python -m bench.imports [REPOSITORIES] [KIND]`.
 
-The fake GitHub of the tests takes 50 ms for each answer, beside its making. Of the repositories
-30 % have a catalog file, a tenth of these a location with a pattern. Each import is a process of
-its own: first into an empty database, then with nothing changed, then after one commit.
+KIND is `github`, `gitlab` or `gitea`; `bench.import_hosts` says what they hold. Each import is a
+process of its own: first into an empty database, then with nothing changed, then after one commit.
 """
 
 import os
@@ -12,31 +11,10 @@ import tempfile
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
-from tests.fakes.github.app import FakeGitHub
-from tests.fakes.github.state import Member, Repository, Team, Token
+from bench.import_hosts import HOSTS, ImportedHost
 from tests.fakes.serving import served
-
-_CREDENTIAL: Final = "ghp_bench"
-_LATENCY: Final = 0.05
-_TEAMS: Final = 60
-_MEMBERS: Final = 400
-_TABLE: Final = "FACTBOOK_INTEGRATIONS__GITHUB__DEFAULT"
-_ENTITY: Final = """apiVersion: backstage.io/v1alpha1
-kind: Component
-metadata:
-  name: {name}
-  description: Sells what people need.
-  tags: [python, shop]
-spec: {{type: service, lifecycle: production, owner: team-{team:02}}}
-"""
-_LOCATION: Final = """---
-apiVersion: backstage.io/v1alpha1
-kind: Location
-metadata: {{name: {name}-all}}
-spec: {{targets: ['services/**/catalog-info.yaml']}}
-"""
 
 
 class Figures(NamedTuple):
@@ -49,49 +27,13 @@ class Figures(NamedTuple):
     points: int
 
 
-def organization(count: int) -> FakeGitHub:
-    """A fake with an organization of so many repositories."""
-    fake = FakeGitHub(map(_repository, range(count)), [Token(_CREDENTIAL)], seconds=_LATENCY)
-    fake.members = [Member(f"person-{n}", n + 1, f"Person {n}") for n in range(_MEMBERS)]
-    fake.teams = [_team(n, count) for n in range(_TEAMS)]
-    return fake
-
-
-def _repository(number: int) -> Repository:
-    name, texts = f"repository-{number:04}", {".github/CODEOWNERS": "* @acme/team-01\n"}
-    if number % 10 < 3:
-        texts["catalog-info.yaml"] = _ENTITY.format(name=name, team=number % _TEAMS)
-    if number % 100 < 3:
-        texts["catalog-info.yaml"] += _LOCATION.format(name=name)
-        for part in range(3):
-            text = _ENTITY.format(name=f"{name}-{part}", team=number % _TEAMS)
-            texts[f"services/{part}/catalog-info.yaml"] = text
-    if number % 2:
-        del texts[".github/CODEOWNERS"]
-    encoded = {path: text.encode() for path, text in texts.items()}
-    return Repository(
-        f"acme/{name}",
-        number=number + 1,
-        files=[*encoded],
-        texts=encoded,
-        languages=["Python"],
-        topics=["shop"],
-        description="Sells what people need.",
-    )
-
-
-def _team(number: int, count: int) -> Team:
-    owned = range(number, count, _TEAMS)
-    members = [f"person-{n}" for n in range(number, _MEMBERS, _TEAMS)]
-    permissions = {f"acme/repository-{n:04}": "ADMIN" for n in owned}
-    return Team(f"team-{number:02}", number + 1, members, permissions)  # type: ignore[arg-type]
-
-
-def measured(what: str, fake: FakeGitHub, folder: Path, environment: Mapping[str, str]) -> Figures:
+def measured(
+    what: str, host: ImportedHost, folder: Path, environment: Mapping[str, str]
+) -> Figures:
     """Run one import in a process of its own."""
-    token, before = fake.tokens[_CREDENTIAL], fake.requests.total()
-    token.used = dict.fromkeys(token.used, 0)
-    command = [str(Path(sys.executable).with_name("factbook")), "import", "github", "--org", "acme"]
+    points, before = host.points(), host.fake.requests.total()
+    program = str(Path(sys.executable).with_name("factbook"))
+    command = [program, "import", host.kind, *host.arguments]
     began = time.perf_counter()
     with (folder / "output").open("wb") as output:
         process = subprocess.Popen(
@@ -100,26 +42,27 @@ def measured(what: str, fake: FakeGitHub, folder: Path, environment: Mapping[str
         _, status, used = os.wait4(process.pid, 0)
     if status:
         raise RuntimeError((folder / "output").read_text())
-    seconds, requests = time.perf_counter() - began, fake.requests.total() - before
-    points = sum(token.used.values())
-    return Figures(what, seconds, used.ru_utime + used.ru_stime, requests, points)
+    seconds, requests = time.perf_counter() - began, host.fake.requests.total() - before
+    spent = used.ru_utime + used.ru_stime
+    return Figures(what, seconds, spent, requests, host.points() - points)
 
 
-def main(count: int = 1_000) -> None:
+def main(count: int = 1_000, kind: str = "github") -> None:
     """Print what the imports took."""
-    fake = organization(count)
-    with tempfile.TemporaryDirectory() as name, served(fake) as url:
+    host = HOSTS[kind](count)
+    with tempfile.TemporaryDirectory() as name, served(host.fake) as url:
         folder = Path(name)
+        account = {**host.table, "API_URL": f"{url}{host.api}"}
+        table = f"FACTBOOK_INTEGRATIONS__{kind.upper()}__DEFAULT"
         environment = {
             "FACTBOOK_DATABASE_URL": f"sqlite:///{folder}/factbook.db",
             "FACTBOOK_OUTGOING_NETWORKS": "127.0.0.0/8",
-            f"{_TABLE}__TOKEN": _CREDENTIAL,
-            f"{_TABLE}__API_URL": url,
+            **{f"{table}__{key}": value for key, value in account.items()},
         }
         for what in ("first", "unchanged", "one commit"):
             if what == "one commit":
-                fake.repositories[0].commits += 1
-            found = measured(what, fake, folder, environment)
+                host.commit()
+            found = measured(what, host, folder, environment)
             print(
                 f"{found.what}: {found.seconds:.1f} s, {found.cpu_seconds:.2f} s of CPU "
                 f"({found.cpu_seconds / count * 1000:.2f} ms a repository), "
@@ -129,4 +72,4 @@ def main(count: int = 1_000) -> None:
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:]))
+    main(int((sys.argv[1:] or ["1000"])[0]), (sys.argv[2:] or ["github"])[0])
