@@ -20,6 +20,8 @@ WRITES = {
     ("people", "reset"): (["kim", "--server", "http://a.test"], "person.change"),
     ("collect",): ([], "data-source.run"),
     ("import", "github"): ([], "import.write"),
+    ("import", "gitlab"): ([], "import.write"),
+    ("import", "gitea"): ([], "import.write"),
     ("import", "run"): ([], "import.write"),
     ("import", "catalog"): (["--address", "http://a.test"], "import.write"),
     ("import", "aws"): ([], "import.write"),

@@ -23,8 +23,8 @@ FAULTS: Sequence[Fault] = (
 )
 
 
-class Reading(Protocol):
-    """What reads a fake host."""
+class HostReader(Protocol):
+    """Reader of a fake host."""
 
     time: Time
 
@@ -41,7 +41,7 @@ class AnyHost(ABC):
     parts: ClassVar[tuple[str, str, str]]
     kinds: ClassVar[Sequence[str]]
     faults: ClassVar[Sequence[Fault]]
-    reading: Reading
+    reading: HostReader
     fake: Fake
 
     def __init__(self, imports: Imports, dice: random.Random) -> None:
@@ -109,7 +109,7 @@ class AnyHost(ABC):
 
 
 def refs_of(number: int, name: str) -> list[str]:
-    """What a repository of `texts_of` brings."""
+    """The references that a repository with such a number brings."""
     if number % 9 == 0:
         return [f"location:default/all-{number}", f"component:default/below-{number}"]
     return [f"component:default/{f'file-{number}' if number % 3 == 0 else name}"]

@@ -1,4 +1,4 @@
-"""What becomes of the repositories of a Gitea organization."""
+"""Repositories, teams and members of a Gitea organization, and the entities that they become."""
 
 from typing import Any
 

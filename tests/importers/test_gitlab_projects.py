@@ -1,4 +1,4 @@
-"""What becomes of the projects of a GitLab group."""
+"""Projects, groups and members of a GitLab group, and the entities that they become."""
 
 from typing import Any
 

@@ -24,7 +24,7 @@ _KINDS = {
 
 
 def kind(path: str) -> str:
-    """What is asked, as `requests` counts it."""
+    """The kind of a question, as `requests` counts it."""
     return next((name for name, one in _KINDS.items() if one.fullmatch(path)), "other")
 
 

@@ -1,4 +1,4 @@
-"""What the fake Gitea says: a status, and a body in Gitea's form."""
+"""Answers of the fake Gitea: a status, and a body in Gitea's form."""
 
 from typing import Any, NamedTuple
 

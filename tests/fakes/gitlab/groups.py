@@ -27,7 +27,7 @@ _NOT_FOUND = {"message": "404 Group Not Found"}
 
 
 def kind(path: str) -> str:
-    """What is asked, as `requests` counts it."""
+    """The kind of a question, as `requests` counts it."""
     if path == "/api/v4/user":
         return "user"
     match = _GROUP.fullmatch(path)

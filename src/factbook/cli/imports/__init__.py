@@ -7,23 +7,15 @@ from factbook.cli.imports import parts
 from factbook.cli.imports.aws import aws
 from factbook.cli.imports.catalog import catalog
 from factbook.cli.imports.configured import run
+from factbook.cli.imports.gitea import gitea
 from factbook.cli.imports.github import github
+from factbook.cli.imports.gitlab import gitlab
 from factbook.cli.imports.kubernetes import kubernetes
 from factbook.cli.imports.ldif import ldif
 
 # A command for each kind of importer, and one for those of the settings.
-COMMANDS = (
-    run,
-    aws,
-    catalog,
-    github,
-    kubernetes,
-    ldif,
-    parts.list_,
-    parts.show,
-    parts.apply,
-    parts.discard,
-)
+_KINDS = (aws, catalog, gitea, github, gitlab, kubernetes, ldif)
+COMMANDS = (run, *_KINDS, parts.list_, parts.show, parts.apply, parts.discard)
 
 app = typer.Typer(
     no_args_is_help=True,

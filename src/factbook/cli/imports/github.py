@@ -4,18 +4,11 @@ from typing import Annotated, Any
 
 import typer
 
+from factbook.cli.imports.code_hosts import Archived, Forks, Organizations, People
 from factbook.cli.imports.report import Chosen, Plan, import_chosen
 from factbook.cli.local import DatabaseUrl
 from factbook.cli.output import Json
 
-Organizations = Annotated[
-    list[str] | None,
-    typer.Option("--org", metavar="LOGIN", help="Organization; may be given several times."),
-]
-Archived = Annotated[
-    bool, typer.Option("--archived", help="Import archived repositories, as deprecated.")
-]
-People = Annotated[bool, typer.Option("--people/--no-people", help="Import teams and members.")]
 Instance = Annotated[
     str,
     typer.Option(metavar="NAME", help="Table [integrations.github.NAME] with the credential."),
@@ -37,7 +30,7 @@ def github(
     org: Organizations = None,
     plan: Plan = False,
     archived: Archived = False,
-    forks: Annotated[bool, typer.Option("--forks", help="Import forks.")] = False,
+    forks: Forks = False,
     people: People = True,
     instance: Instance = "default",
     token: GithubToken = None,

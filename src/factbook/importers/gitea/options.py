@@ -9,4 +9,7 @@ from factbook.settings.option_tables import about
 class GiteaImportOptions(CodeHostImportOptions, frozen=True, kw_only=True):
     """Organizations, and what is imported of them."""
 
-    organizations: Annotated[tuple[str, ...], about("Organizations to import.")]
+    organizations: Annotated[
+        tuple[str, ...],
+        about("Organizations to import. Empty: those of the integration."),
+    ] = ()

@@ -159,7 +159,7 @@ def _owner(one: _ReadOrganization, repository: HostedRepository, root: RootConte
 def _teams(one: _ReadOrganization) -> SnapshotPart:
     """The part of the teams."""
     items = [
-        parts.person(one.place, "team", team.id, entities.group(one.place, team))
+        parts.person(one.place, "team", team.id, entities.group(one.place, team), team)
         for team in one.teams.teams.values()
     ]
     return parts.people_part(one.place, "teams", items, one.teams.missing, one.teams.rights)
@@ -172,6 +172,6 @@ def _members(one: _ReadOrganization, members: RowListing[GiteaMember]) -> Snapsh
     for member in members.rows.values():
         teams = [] if some else one.teams.of_member(member)
         entity = entities.user(one.place, member, teams)
-        items.append(parts.person(one.place, "user", member.id, entity, tentative=some))
+        items.append(parts.person(one.place, "user", member.id, entity, member, tentative=some))
     missing = [members.missing] if members.missing else []
     return parts.people_part(one.place, "members", items, missing, one.teams.rights)

@@ -9,4 +9,7 @@ from factbook.settings.option_tables import about
 class GitlabImportOptions(CodeHostImportOptions, frozen=True, kw_only=True):
     """Groups, and what is imported of them."""
 
-    groups: Annotated[tuple[str, ...], about("Groups to import, each with its subgroups.")]
+    groups: Annotated[
+        tuple[str, ...],
+        about("Groups to import, each with its subgroups. Empty: those of the integration."),
+    ] = ()

@@ -10,7 +10,7 @@ from factbook.importers.gitlab.people import GroupMembers, GroupTree
 
 
 class ProjectOwners:
-    """What names the owners of the projects of a group; without `members`, no people are read."""
+    """Owners of the projects of a group; without `members`, no people are read."""
 
     def __init__(
         self,
