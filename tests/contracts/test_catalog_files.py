@@ -29,7 +29,7 @@ _ADDED = ("metadata", "relations", "status")
 
 
 class FileReading:
-    """What the npm packages make of a file, and what our reader makes of it."""
+    """Catalog file as the npm packages and our reader have read it."""
 
     def __init__(self, file: Path, results: list[dict[str, Any]]) -> None:
         self.file = file

@@ -56,7 +56,7 @@ class FakeBackstage(Fake):
         return "page" if request.url.path == _PATH else "other"
 
     async def answer(self, request: Request) -> Response:
-        """What Backstage says."""
+        """The answer of Backstage."""
         if request.headers.get("authorization") != f"Bearer {TOKEN}":
             return as_json({"error": {"name": "AuthenticationError", "message": "no"}}, 401)
         if request.url.path != _PATH:

@@ -27,7 +27,7 @@ _FAULTS = (
 )
 
 
-class Catalog:
+class ChangingPeer:
     """Another catalog that changes, and the one that it is imported into."""
 
     def __init__(self, imports: Imports, dice: random.Random) -> None:
@@ -74,7 +74,7 @@ async def test_no_fault_removes_what_is_still_there_and_a_good_reading_converges
     database: Database, seed: int
 ) -> None:
     dice = random.Random(seed)
-    catalog = Catalog(Imports(database), dice)
+    catalog = ChangingPeer(Imports(database), dice)
     await catalog.converges()
     for _ in range(8):
         if dice.random() < 0.5:

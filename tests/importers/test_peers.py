@@ -1,4 +1,4 @@
-"""What becomes of the entities of another catalog: Backstage, Roadie, or another Factbook."""
+"""Entities of another catalog: Backstage, Roadie, or another Factbook."""
 
 import shutil
 from collections.abc import AsyncIterator

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from factbook.importers.catalog import reading
+from factbook.importers.catalog import peer
 from factbook.importers.catalog.options import CatalogImportOptions
 from factbook.importers.importer import Access, ImporterKind, ReadingContext, Show
 from factbook.importers.snapshot import Snapshot
@@ -18,7 +18,7 @@ def _access(options: CatalogImportOptions) -> Access:
 
 
 async def _read(context: ReadingContext, options: CatalogImportOptions, show: Show) -> Snapshot:
-    return await reading.read(context.client, options, show)
+    return await peer.read(context.client, options, show)
 
 
 IMPORTER: Final = ImporterKind(

@@ -27,14 +27,14 @@ _TWICE: Final = Missing(Outcome.INCOMPLETE, "an entity was listed twice")
 Entity = dict[str, Any]
 
 
-class _Position(msgspec.Struct, rename="camel"):
+class _PagePosition(msgspec.Struct, rename="camel"):
     next_cursor: str | None = None
 
 
 class _EntityPage(msgspec.Struct, rename="camel"):
     items: list[Entity]
     total_items: int
-    page_info: _Position
+    page_info: _PagePosition
 
 
 @dataclass

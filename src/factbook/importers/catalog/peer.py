@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from factbook.importers.catalog.entities import marks, pushed
-from factbook.importers.catalog.listing import EntityListing, listing
+from factbook.importers.catalog.lists import EntityListing, listing
 from factbook.importers.catalog.options import CatalogImportOptions
 from factbook.importers.snapshot import ImportedItem, ReadingProblem, Snapshot, SnapshotPart
 from factbook.outbound import HttpClient
