@@ -15,7 +15,7 @@ from factbook import clock
 from factbook.importers.aws import organization
 from factbook.importers.aws.api import OrganizationsApi
 from factbook.importers.aws.options import AwsImportOptions
-from factbook.importers.aws.signing import AwsKeys
+from factbook.importers.aws.signatures import AwsKeys
 from factbook.outbound import HttpClient
 from factbook.outbound.transport import Network
 from factbook.settings import Settings

@@ -16,7 +16,7 @@ from tests.service import Time
 CLUSTER = "eu-1"
 
 
-class Cluster:
+class ImportedCluster:
     """A cluster, and the importer that reads it: all namespaces, unless the options say."""
 
     def __init__(self, **options: Any) -> None:

@@ -9,7 +9,7 @@ from factbook.importers.writer import write_snapshot
 from factbook.storage import Database
 from tests.fakes import faults
 from tests.fakes.kubernetes.app import DAEMON_SETS, DEPLOYMENTS, NAMESPACES, STATEFUL_SETS
-from tests.importers.clusters import CLUSTER, Cluster
+from tests.importers.clusters import CLUSTER, ImportedCluster
 from tests.importers.reading import Imports
 
 _FAULTS = (
@@ -36,7 +36,7 @@ class Workloads:
         self.imports = imports
         self.dice = dice
         self.count = 0
-        self.cluster = Cluster()
+        self.cluster = ImportedCluster()
         self.fake = self.cluster.fake
         for name in ("payments", "stock"):
             self.fake.add(NAMESPACES, name, annotations={"backstage.io/owner": f"{name}-team"})

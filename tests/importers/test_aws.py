@@ -8,7 +8,7 @@ import pytest
 
 from factbook.errors import ConfigurationError
 from factbook.importers.aws.options import AwsImportOptions
-from factbook.importers.aws.signing import AwsKeys, AwsRequest, Scope, canonical_query, signed
+from factbook.importers.aws.signatures import AwsKeys, AwsRequest, Scope, canonical_query, signed
 from tests.fakes import faults
 from tests.fakes.aws import faults as aws_faults
 from tests.fakes.aws.app import ASSUMED_ID, ORGANIZATION, ROOT, Account, Unit

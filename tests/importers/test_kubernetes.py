@@ -18,14 +18,14 @@ from tests.fakes.kubernetes.app import (
     STATEFUL_SETS,
     TOKEN,
 )
-from tests.importers.clusters import CLUSTER, Cluster
+from tests.importers.clusters import CLUSTER, ImportedCluster
 
 ID = "backstage.io/kubernetes-id"
 OWNER = "terasky.backstage.io/owner"
 
 
 async def test_a_workload_is_a_component_of_its_namespace() -> None:
-    cluster = Cluster()
+    cluster = ImportedCluster()
     labels = {
         "app.kubernetes.io/name": "web-shop",
         "app.kubernetes.io/instance": "web",
@@ -61,7 +61,7 @@ async def test_a_workload_is_a_component_of_its_namespace() -> None:
 
 
 async def test_the_cluster_is_a_resource_with_the_id_that_it_has_for_good() -> None:
-    cluster = Cluster()
+    cluster = ImportedCluster()
     [item] = (await cluster.part("cluster")).items
     assert item.entity["spec"] == {"type": "kubernetes-cluster"}
     system = cluster.fake.objects[NAMESPACES][1]
@@ -72,7 +72,7 @@ async def test_the_cluster_is_a_resource_with_the_id_that_it_has_for_good() -> N
 
 
 async def test_workloads_of_one_id_are_one_component() -> None:
-    cluster = Cluster()
+    cluster = ImportedCluster()
     cluster.fake.add(DEPLOYMENTS, "web", "b", {ID: "shop", "app.kubernetes.io/version": "1"})
     cluster.fake.add(STATEFUL_SETS, "db", "a", {ID: "shop", "app.kubernetes.io/version": "2"})
     found = await cluster.entities()
@@ -99,7 +99,7 @@ async def test_workloads_of_one_id_are_one_component() -> None:
 async def test_the_owner_is_that_of_the_workload_or_its_namespace_or_nobody(
     own: dict[str, str], above: dict[str, str], owner: str | None
 ) -> None:
-    cluster = Cluster()
+    cluster = ImportedCluster()
     cluster.fake.add(NAMESPACES, "payments", annotations=above)
     cluster.fake.add(DEPLOYMENTS, "web", "payments", annotations=own)
     found = (await cluster.entities())["payments/web"]
@@ -107,7 +107,7 @@ async def test_the_owner_is_that_of_the_workload_or_its_namespace_or_nobody(
 
 
 async def test_an_annotation_that_is_no_reference_is_a_problem_of_its_component() -> None:
-    cluster = Cluster()
+    cluster = ImportedCluster()
     cluster.fake.add(DEPLOYMENTS, "web", "payments", annotations={OWNER: "a:b:c/"})
     part = await cluster.part()
     assert (part.complete, [one.origin for one in part.problems]) == (
@@ -130,7 +130,7 @@ async def test_annotations_of_another_importer_are_understood() -> None:
         "source-code-repo-url": "https://git.example.com/shop/web/",
         "source-branch": "main",
     }
-    cluster = Cluster()
+    cluster = ImportedCluster()
     annotations = {f"terasky.backstage.io/{key}": value for key, value in given.items()}
     cluster.fake.add(DEPLOYMENTS, "web", "payments", annotations=annotations)
     found = (await cluster.entities())["shop/web"]
@@ -156,7 +156,7 @@ async def test_annotations_of_another_importer_are_understood() -> None:
 
 
 async def test_only_what_is_chosen_is_imported() -> None:
-    cluster = Cluster(namespaces=("payments",), labels=(ID, "team=core"))
+    cluster = ImportedCluster(namespaces=("payments",), labels=(ID, "team=core"))
     add, terasky = cluster.fake.add, "terasky.backstage.io"
     add(DEPLOYMENTS, "in-namespace", "payments")
     add(DEPLOYMENTS, "with-id", "other", {ID: "with-id"})
@@ -176,7 +176,7 @@ async def test_only_what_is_chosen_is_imported() -> None:
 
 
 async def test_other_resources_are_read_as_workloads() -> None:
-    cluster = Cluster(resources=("argoproj.io/v1alpha1/rollouts",), namespace="eu")
+    cluster = ImportedCluster(resources=("argoproj.io/v1alpha1/rollouts",), namespace="eu")
     cluster.fake.objects["/apis/argoproj.io/v1alpha1/rollouts"] = []
     cluster.fake.add("/apis/argoproj.io/v1alpha1/rollouts", "web", "payments")
     assert list(await cluster.entities()) == ["eu/web"]
@@ -184,7 +184,7 @@ async def test_other_resources_are_read_as_workloads() -> None:
 
 
 async def test_all_pages_are_read_and_every_object_once() -> None:
-    cluster = Cluster()
+    cluster = ImportedCluster()
     for number in range(1_100):
         cluster.fake.add(DEPLOYMENTS, f"web-{number}", "payments")
     assert len(await cluster.entities()) == 1_100
@@ -197,7 +197,7 @@ async def test_all_pages_are_read_and_every_object_once() -> None:
 
 
 async def test_a_list_that_was_forgotten_is_begun_again() -> None:
-    cluster = Cluster()
+    cluster = ImportedCluster()
     for number in range(600):
         cluster.fake.add(DEPLOYMENTS, f"web-{number}", "payments")
 
@@ -222,7 +222,7 @@ async def same_token(request: Request, answer: Answer) -> Response:
 
 
 async def test_a_token_that_leads_to_itself_ends_the_list() -> None:
-    cluster = Cluster()
+    cluster = ImportedCluster()
     for number in range(600):
         cluster.fake.add(DEPLOYMENTS, f"web-{number}", "payments")
     cluster.fake.fail(DEPLOYMENTS, same_token, after=1, times=9)
@@ -246,7 +246,7 @@ async def test_a_token_that_leads_to_itself_ends_the_list() -> None:
 async def test_a_page_that_fails_makes_the_cluster_incomplete_and_its_items_uncertain(
     fault: Fault, word: str
 ) -> None:
-    cluster = Cluster()
+    cluster = ImportedCluster()
     for number in range(600):
         cluster.fake.add(DEPLOYMENTS, f"web-{number}", "payments")
     cluster.fake.fail(DEPLOYMENTS, fault, after=1, times=9)
@@ -257,7 +257,7 @@ async def test_a_page_that_fails_makes_the_cluster_incomplete_and_its_items_unce
 
 
 async def test_what_may_not_be_listed_is_named_as_a_role_names_it() -> None:
-    cluster = Cluster()
+    cluster = ImportedCluster()
     cluster.fake.forbidden = {NAMESPACES, STATEFUL_SETS}
     part = await cluster.part()
     assert [one.message for one in part.problems] == [
@@ -268,13 +268,13 @@ async def test_what_may_not_be_listed_is_named_as_a_role_names_it() -> None:
 
 
 async def test_a_resource_that_the_cluster_does_not_have_makes_it_incomplete() -> None:
-    part = await Cluster(resources=("argoproj.io/v1alpha1/rollouts",)).part()
+    part = await ImportedCluster(resources=("argoproj.io/v1alpha1/rollouts",)).part()
     assert (part.complete, part.problems[0].message.split(":")[1].strip()) == (False, "not-found")
 
 
 async def test_the_token_is_read_from_its_file_for_each_request(tmp_path: Path) -> None:
     file = tmp_path / "token"
-    cluster = Cluster(token="", token_file=str(file))
+    cluster = ImportedCluster(token="", token_file=str(file))
     assert "cannot be read" in (await cluster.part()).problems[0].message
     file.write_text(f"{TOKEN}\n")
 

@@ -43,7 +43,7 @@ class Meddled(Bridge):
         return await super()._handle(request)
 
 
-class Pushes:
+class SnapshotPushes:
     """A service, and snapshots that are pushed to it."""
 
     def __init__(self, service: Service, token: str) -> None:
@@ -90,39 +90,39 @@ class Pushes:
 
 
 @pytest.fixture
-async def pushes(service: Service) -> Pushes:
-    return Pushes(service, await service.token())
+async def pushes(service: Service) -> SnapshotPushes:
+    return SnapshotPushes(service, await service.token())
 
 
 def items(*numbers: int) -> list[ImportedItem]:
     return [item(f"c{number:03}") for number in numbers]
 
 
-async def test_a_complete_reading_becomes_the_content_of_the_set(pushes: Pushes) -> None:
+async def test_a_complete_reading_becomes_the_content_of_the_set(pushes: SnapshotPushes) -> None:
     await pushes.push(*items(1, 2))
     result = await pushes.push(*items(2, 3))
     assert await pushes.names() == ["c002", "c003"]
     assert (result.set, result.changes.added, result.changes.removed) == (SET, 1, 1)
 
 
-async def test_the_same_reading_again_makes_no_revision(pushes: Pushes) -> None:
+async def test_the_same_reading_again_makes_no_revision(pushes: SnapshotPushes) -> None:
     await pushes.push(*items(1, 2))
     result = await pushes.push(*items(2, 1))
     assert (result.changes.unchanged, result.changes.updated) == (2, 0)
 
 
-async def test_a_plan_writes_nothing(pushes: Pushes) -> None:
+async def test_a_plan_writes_nothing(pushes: SnapshotPushes) -> None:
     result = await pushes.push(*items(1, 2), dry_run=True)
     assert (await pushes.names(), len(result.difference)) == ([], 2)
 
 
-async def test_an_incomplete_reading_adds_and_removes_nothing(pushes: Pushes) -> None:
+async def test_an_incomplete_reading_adds_and_removes_nothing(pushes: SnapshotPushes) -> None:
     await pushes.push(*items(1, 2))
     result = await pushes.push(*items(3), complete=False)
     assert (await pushes.names(), result.complete) == (["c001", "c002", "c003"], False)
 
 
-async def test_what_came_from_an_origin_that_cannot_be_read_stays(pushes: Pushes) -> None:
+async def test_what_came_from_an_origin_that_cannot_be_read_stays(pushes: SnapshotPushes) -> None:
     await pushes.push(*items(1, 2))
     await pushes.push_part(part(*items(2), unread=["repository c001"]))
     assert await pushes.names() == ["c001", "c002"]
@@ -130,7 +130,7 @@ async def test_what_came_from_an_origin_that_cannot_be_read_stays(pushes: Pushes
 
 @pytest.mark.parametrize("left", [[], [0]])
 async def test_too_many_removals_are_held_until_somebody_asks_for_them(
-    pushes: Pushes, left: list[int]
+    pushes: SnapshotPushes, left: list[int]
 ) -> None:
     await pushes.push(*items(*range(30)))
     result = await pushes.push(*items(*left))
@@ -142,7 +142,9 @@ async def test_too_many_removals_are_held_until_somebody_asks_for_them(
     assert await pushes.names() == ["c007", "c008"]
 
 
-async def test_an_entity_of_another_set_stays_there_and_its_owner_is_named(pushes: Pushes) -> None:
+async def test_an_entity_of_another_set_stays_there_and_its_owner_is_named(
+    pushes: SnapshotPushes,
+) -> None:
     await pushes.service.push("payments", component("c001"))
     result = await pushes.push(*items(1, 2))
     assert (await pushes.names(), await pushes.names("payments")) == (["c002"], ["c001"])
@@ -152,7 +154,9 @@ async def test_an_entity_of_another_set_stays_there_and_its_owner_is_named(pushe
     )
 
 
-async def test_an_entity_that_is_not_valid_is_a_problem_and_loses_nothing(pushes: Pushes) -> None:
+async def test_an_entity_that_is_not_valid_is_a_problem_and_loses_nothing(
+    pushes: SnapshotPushes,
+) -> None:
     await pushes.push(*items(1, 2))
     broken = item("c001", entity=component("c001") | {"kind": "Not a kind"})
     result = await pushes.push(broken, *items(2))
@@ -160,7 +164,7 @@ async def test_an_entity_that_is_not_valid_is_a_problem_and_loses_nothing(pushes
 
 
 @pytest.mark.parametrize("method", ["GET", "PUT"])
-async def test_what_is_pushed_meanwhile_counts(pushes: Pushes, method: str) -> None:
+async def test_what_is_pushed_meanwhile_counts(pushes: SnapshotPushes, method: str) -> None:
     await pushes.push(*items(1, 2))
 
     async def meanwhile() -> None:
@@ -172,7 +176,7 @@ async def test_what_is_pushed_meanwhile_counts(pushes: Pushes, method: str) -> N
 
 
 async def test_pages_of_two_revisions_are_read_again(
-    pushes: Pushes, monkeypatch: pytest.MonkeyPatch
+    pushes: SnapshotPushes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(import_push, "_PAGE", 2)
     await pushes.push(*items(1, 2, 3, 4, 5))
@@ -192,7 +196,7 @@ async def test_pages_of_two_revisions_are_read_again(
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 async def test_no_bad_reading_removes_what_is_still_there_and_a_good_one_converges(
-    pushes: Pushes, seed: int
+    pushes: SnapshotPushes, seed: int
 ) -> None:
     dice = random.Random(seed)
     there = set(range(40))

@@ -48,7 +48,7 @@ class _SetContent(NamedTuple):
 
 @dataclass
 class _Refused:
-    """What the server does not take: references that others own, and entities that are not valid.
+    """Refusals of the server: references that others own, and entities that are not valid.
 
     `origins` are those of the latter, whose entities stay as they are.
     """
@@ -82,14 +82,14 @@ def push_snapshot(
     Raises ApiError for what the server refuses as a whole, ConflictError if the set was changed
     again and again.
     """
-    push = _Push(client, ImportMarks(known), dry_run=dry_run, remove=remove)
+    push = _SnapshotPush(client, ImportMarks(known), dry_run=dry_run, remove=remove)
     return [
         push.part(f"{importer}.{part.part.key}", part)
         for part in checked(importer, snapshot, known)
     ]
 
 
-class _Push:
+class _SnapshotPush:
     def __init__(self, client: Client, marks: ImportMarks, *, dry_run: bool, remove: bool) -> None:
         self._client = client
         self._marks = marks

@@ -13,7 +13,7 @@ from factbook.cli.output import Json, note, note_each, print_json, print_table, 
 
 if TYPE_CHECKING:
     from factbook.operations.import_push import PushedPart
-    from factbook.operations.import_reading import OneReading
+    from factbook.operations.import_snapshot import OneReading
 
 Cluster = Annotated[str, typer.Option(metavar="NAME", help="Name of the cluster in the catalog.")]
 Push = Annotated[
@@ -100,7 +100,7 @@ def _reading(chosen: dict[str, Any]) -> "OneReading":
     import asyncio
     import os
 
-    from factbook.operations.import_reading import read_once, within_cluster
+    from factbook.operations.import_snapshot import read_once, within_cluster
 
     with progress("Reading") as show:
         settings = within_cluster(settings_from(None), os.environ)

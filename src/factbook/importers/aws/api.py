@@ -8,7 +8,7 @@ import msgspec
 import stamina
 
 from factbook.clock import Clock
-from factbook.importers.aws.signing import AwsKeys, AwsRequest, Scope, signed
+from factbook.importers.aws.signatures import AwsKeys, AwsRequest, Scope, signed
 from factbook.outbound import HttpClient
 from factbook.outbound.outcomes import REPEATED, UNUSABLE, Answer, Missing, Outcome, read_as
 

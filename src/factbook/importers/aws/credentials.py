@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 
 from factbook.importers.aws.options import AwsImportOptions
-from factbook.importers.aws.signing import AwsKeys, AwsRequest, Scope, canonical_query, signed
+from factbook.importers.aws.signatures import AwsKeys, AwsRequest, Scope, canonical_query, signed
 from factbook.outbound import HttpClient
 from factbook.outbound.outcomes import Answer, Missing, Outcome, read_as
 
@@ -36,7 +36,7 @@ class StsCredentials(msgspec.Struct, rename="pascal"):
         return "StsCredentials(…)"
 
 
-class _Result(msgspec.Struct, rename="pascal"):
+class _AssumedRole(msgspec.Struct, rename="pascal"):
     credentials: StsCredentials
 
 
@@ -104,8 +104,10 @@ async def _assumed(
     if not answer.ok:
         return _refused(answer)
     found = answer.data.get(f"{action}Response", {}) if isinstance(answer.data, dict) else {}
-    result = read_as(found.get(f"{action}Result"), _Result) if isinstance(found, dict) else None
-    if not isinstance(result, _Result):
+    result = (
+        read_as(found.get(f"{action}Result"), _AssumedRole) if isinstance(found, dict) else None
+    )
+    if not isinstance(result, _AssumedRole):
         return Missing(Outcome.TRANSIENT, f"{_NO_ROLE}: STS answered in an unknown form")
     temporary = result.credentials
     return AwsKeys(temporary.access_key_id, temporary.secret_access_key, temporary.session_token)

@@ -54,7 +54,7 @@ async def read(
     complete = listed.missing is None
     given = {id_: account.name for id_, account in every.items()}
     names = unique_names(await known_names(memory, _NAMES, given, complete=complete))
-    making = _Making(options, tree, await _systems(tree, memory), tags)
+    making = _OrganizationParts(options, tree, await _systems(tree, memory), tags)
     parts = [making.accounts(wanted, names, listed.missing)]
     if tree is not None:
         parts.append(making.units(tree))
@@ -92,7 +92,7 @@ async def _systems(tree: UnitTree | None, memory: Memory) -> dict[str, str]:
     return unique_names(await known_names(memory, _UNIT_NAMES, given, complete=complete))
 
 
-class _Making:
+class _OrganizationParts:
     """Maker of the parts of one organization."""
 
     def __init__(

@@ -7,7 +7,7 @@ from typing import Final
 
 from factbook.importers.ldif import people, records
 from factbook.importers.ldif.options import LdifImportOptions
-from factbook.importers.ldif.people import Directory, Entity
+from factbook.importers.ldif.people import Entity, LdifDirectory
 from factbook.importers.ldif.records import LdifContent, LdifProblem, LdifRecord
 from factbook.importers.snapshot import ImportedItem, ReadingProblem, Snapshot, SnapshotPart
 
@@ -42,9 +42,9 @@ def snapshot(content: LdifContent, options: LdifImportOptions) -> Snapshot:
 
     Where a group may be missing, nobody's groups are certain.
     """
-    directory = Directory.of(content.records, options.namespace)
+    directory = LdifDirectory.of(content.records, options.namespace)
     certain = content.complete and all(map(people.is_person, content.broken))
-    making = _Making(content, Path(options.path).name, certain)
+    making = _FileParts(content, Path(options.path).name, certain)
     parts = []
     if options.people:
         parts.append(making.part(PEOPLE, directory.people.values(), directory.user))
@@ -53,7 +53,7 @@ def snapshot(content: LdifContent, options: LdifImportOptions) -> Snapshot:
     return Snapshot(tuple(parts))
 
 
-class _Making:
+class _FileParts:
     """Maker of the parts of one file."""
 
     def __init__(self, content: LdifContent, file: str, certain: bool) -> None:

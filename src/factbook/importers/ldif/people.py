@@ -54,7 +54,7 @@ Entity = dict[str, Any]
 
 
 @dataclass
-class Directory:
+class LdifDirectory:
     """People and groups by the key of their names, and who is in which."""
 
     namespace: str
@@ -65,7 +65,7 @@ class Directory:
     below: dict[str, set[str]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, records: Iterable[LdifRecord], namespace: str) -> "Directory":
+    def of(cls, records: Iterable[LdifRecord], namespace: str) -> "LdifDirectory":
         """The people and groups among records."""
         found = cls(namespace)
         for record in records:
