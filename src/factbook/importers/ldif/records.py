@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from factbook.importers.ldif import distinguished_names
 from factbook.importers.ldif.distinguished_names import DistinguishedNameError
 
-LARGEST: Final = 256 * 1024 * 1024
+LARGEST: Final = 64 * 1024 * 1024
 _MOST_PROBLEMS: Final = 1_000
 
 _ATTRIBUTE: Final = re.compile(rb"([A-Za-z0-9.-]{1,128})((?:;[A-Za-z0-9-]{1,128}){0,16}):")
