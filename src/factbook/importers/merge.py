@@ -74,9 +74,10 @@ def merged(
     from an origin in `unread`. Removals above the limit, and those of all, are held.
     """
     here = {member.prepared.ref: member for member in stored}
-    new = {one.prepared.ref: one for one in found}
+    new = {one.prepared.ref: one for one in found if _may_change(part, here, one)}
     missing = [member for ref, member in here.items() if ref not in new]
     moves = _moves(missing, [one for ref, one in new.items() if ref not in here])
+    unread = {*unread, *(m.origin for m in missing if not _was_read(part, m))}
     absent = [m for m in missing if m.prepared.ref not in moves and m.origin not in unread]
     removable, held, reason = _sorted_out(part, absent, len(here), doubt)
     gone = {*removable, *moves}
@@ -99,6 +100,9 @@ def _sorted_out(
     refs = sorted({member.prepared.ref for member in absent} - doubt.spared)
     if not part.complete:
         return [], [], ""
+    if part.only is not None:
+        # Too many at once are left to a reading of everything, which holds them.
+        return (refs if len(refs) <= max(FEW, int(count * SHARE)) else []), [], ""
     lost = sorted(doubt.rights - part.rights)
     if refs and lost:
         return [], refs, NARROWER.format(rights=", ".join(lost))
@@ -107,6 +111,16 @@ def _sorted_out(
     if len(refs) > max(FEW, int(count * SHARE)):
         return [], refs, MANY
     return refs, [], ""
+
+
+def _was_read(part: SnapshotPart, member: StoredMember) -> bool:
+    return part.only is None or member.origin in part.only
+
+
+def _may_change(part: SnapshotPart, here: Mapping[str, StoredMember], one: Candidate) -> bool:
+    """False for what came from an origin that was not read."""
+    member = here.get(one.prepared.ref)
+    return member is None or _was_read(part, member)
 
 
 def _moves(missing: Sequence[StoredMember], new: Sequence[Candidate]) -> dict[str, str]:

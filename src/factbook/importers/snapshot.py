@@ -70,6 +70,7 @@ class SnapshotPart:
     origins that exist but could not be read whole: what came from them before stays. `rights` are
     what the credential could see; a reading with fewer of them than the last complete one is not
     believed to be complete. `former` are the origins that an origin had before it was renamed.
+    `only` are the origins that were read, None for all of them: nothing else changes.
     """
 
     key: str
@@ -79,6 +80,7 @@ class SnapshotPart:
     unread: frozenset[str] = frozenset()
     rights: frozenset[str] = frozenset()
     former: Mapping[str, frozenset[str]] = field(default_factory=dict, repr=False)
+    only: frozenset[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -157,6 +157,8 @@ class _Writer:
         before: ImportPartRecord | None,
         conflicts: Sequence[ReadingProblem],
     ) -> ImportPartRecord:
+        if part.part.only is not None and before is not None:
+            return _record_of_some(part, wanted, before, conflicts)
         doubt = before.doubt if before else Doubt()
         believed = part.part.complete and not wanted.held
         state = "held" if wanted.held else "complete" if believed else "partial"
@@ -177,6 +179,29 @@ class _Writer:
             rights=sorted(doubt.rights | part.part.rights if believed else doubt.rights),
             seen_rights=sorted(part.part.rights),
         )
+
+
+def _record_of_some(
+    part: CheckedPart,
+    wanted: MergedPart,
+    before: ImportPartRecord,
+    conflicts: Sequence[ReadingProblem],
+) -> ImportPartRecord:
+    """The record after a reading of some origins: what is known of the others stays."""
+    read = part.part.only or frozenset()
+    problems = [one for one in before.problems if one.origin not in read]
+    found = [*part.problems, *conflicts]
+    count = before.problem_count - len(before.problems) + len(problems) + len(found)
+    there = {one.ref for one in wanted.wanted}
+    held = [ref for ref in before.held if ref in there]
+    return before._replace(
+        items=len(wanted.wanted),
+        problem_count=count,
+        problems=[*problems, *found],
+        held=held,
+        reason=before.reason if held else "",
+        state="complete" if before.state == "held" and not held else before.state,
+    )
 
 
 async def stored_part(target: ImportTarget, name: str) -> StoredPart:
