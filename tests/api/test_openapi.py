@@ -95,6 +95,8 @@ def test_what_is_not_described_is_no_rest_interface_or_another_way_to_write_one(
         ("GET", "/api/tech-insights/v1/openapi.json"),
         ("GET", "/api/events/openapi.json"),
         ("GET", "/api/importers/v1/openapi.json"),
+        # Its body is what a system sends.
+        ("POST", "/api/importers/v1/importers/{importer}/events"),
         ("GET", "/api/catalog/locations/{id}"),
         ("GET", "/api/catalog/locations/by-entity/{kind}/{namespace}/{name}"),
         ("POST", "/api/catalog/locations"),

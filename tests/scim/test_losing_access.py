@@ -2,7 +2,7 @@
 
 import pytest
 
-from factbook.auth import provisioned, roles, users
+from factbook.auth import provider_accounts, roles, users
 from tests.auth.accounts import add, add_session, add_token, grant
 from tests.conftest import StartService
 from tests.scim.provisioning import Json, Provider, directory, place_of, problem
@@ -93,7 +93,7 @@ async def test_an_account_of_the_provider_is_known_by_its_subject_or_its_name_th
 
 async def note(service: Service, ref: str, login: str) -> None:
     """What the sign-in records of an account."""
-    await service.state.database.write(lambda tx: provisioned.note_login(tx, ref, login))
+    await service.state.database.write(lambda tx: provider_accounts.note_login(tx, ref, login))
 
 
 async def test_an_account_that_is_not_proved_to_be_theirs_is_left_alone(service: Service) -> None:

@@ -130,6 +130,11 @@ LANDED = (
         "0.1.0",
         "ccca2978595a55218a6f979a31f8d082b2db88b32b8d81022338bfdb379a741c",
     ),
+    Landed(
+        "0023_import_events.sql",
+        "0.1.0",
+        "689bf8b323aaf1bc5f86e8e745a68a0fc1ca640086b0e2546e83f28b0424df33",
+    ),
 )
 
 # Three of them had another form before, with which databases were made: their first texts.

@@ -17,7 +17,7 @@ OWNERS: Final = {
     "datasources": "connections data_source_versions data_sources memories",
     "events": "events",
     "facts": "collection_requests facts_history facts_latest history_trims",
-    "importers": "import_parts import_runs importers",
+    "importers": "import_deliveries import_hints import_parts import_runs importers",
     "scheduling": (
         "batches given_up_batches housekeeping leases queues retention_clock run_gaps runs "
         "source_health"

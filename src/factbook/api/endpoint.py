@@ -43,6 +43,8 @@ class Route(NamedTuple):
 
     `reading` has to be stated for whatever writes: the permissions that a token needs to be shown
     more than what it sent itself and counts. Empty: the answer never holds more.
+
+    Callers of one that is `signed` prove who they are by a signature in place of a token.
     """
 
     method: str
@@ -61,6 +63,7 @@ class Route(NamedTuple):
     errors: ErrorForm = error_responses.rest
     probe: bool = False
     reading: tuple[str, ...] | None = None
+    signed: bool = False
 
     @property
     def answers(self) -> tuple[Any, ...]:
@@ -71,7 +74,8 @@ class Route(NamedTuple):
     @property
     def writes(self) -> bool:
         """True if it changes something: some reads are POSTs, and a write needs a permission."""
-        return self.method != "GET" and not _READING.issuperset(self.permissions or ())
+        reads = self.method == "GET" or _READING.issuperset(self.permissions or ())
+        return self.signed or not reads
 
 
 class Endpoint(Pipeline[Route, Request]):
@@ -84,7 +88,12 @@ class Endpoint(Pipeline[Route, Request]):
         self._closed = all(route.permissions is not None for route in routes.values())
         writing = {method for method, route in routes.items() if route.writes}
         super().__init__(
-            first.path, routes, state, writing=writing, is_admitted=self._closed, probe=first.probe
+            first.path,
+            routes,
+            state,
+            writing=writing,
+            is_admitted=self._closed or first.signed,
+            probe=first.probe,
         )
 
     def begun(self, request: Request) -> Request:

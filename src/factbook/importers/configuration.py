@@ -1,7 +1,7 @@
 """From tables `[importers.<kind>.<name>]` of the settings to importers."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
@@ -78,6 +78,8 @@ def importer(
         every=options.interval,
         integration=_own(id_, title, integration or found.access(options).integration(id_, title)),
         read=partial(_read, found, options, account),
+        events=found.events(options),
+        reread=partial(_reread, found, options, account),
     )
 
 
@@ -107,6 +109,20 @@ def _own(id_: str, title: str, integration: Integration) -> Integration:
     return replace(integration, source=source, credential=integration.credential)
 
 
+async def _reread(
+    kind: ImporterKind[Any],
+    options: ImporterOptions,
+    account: Any,
+    client: HttpClient,
+    memory: Memory,
+    at: int,
+    hints: Sequence[str],
+) -> Snapshot:
+    assert kind.reread is not None, "what a kind that takes events has"
+    context = ReadingContext(client, memory, at, account)
+    return await _mapped(options, await kind.reread(context, options, hints))
+
+
 async def _read(
     kind: ImporterKind[Any],
     options: ImporterOptions,
@@ -117,7 +133,13 @@ async def _read(
     show: Show,
 ) -> Snapshot:
     snapshot = await kind.read(ReadingContext(client, memory, at, account), options, show)
+    if options.mapping:
+        show("Mapping")
+    return await _mapped(options, snapshot)
+
+
+async def _mapped(options: ImporterOptions, snapshot: Snapshot) -> Snapshot:
+    """The snapshot by the mapping of the options."""
     if not options.mapping:
         return snapshot
-    show("Mapping")
     return await asyncio.to_thread(mapping.mapped, snapshot, mapping.parsed(options.mapping))

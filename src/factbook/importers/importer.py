@@ -10,6 +10,7 @@ import msgspec
 from factbook.clock import DAY, HOUR, MINUTE
 from factbook.errors import ConfigurationError
 from factbook.facts.datasource import DataSource, Handler
+from factbook.importers.events import EventRules
 from factbook.importers.mapping import parsed
 from factbook.importers.snapshot import PREFIX, Snapshot
 from factbook.integrations.configuration import InstanceOptions
@@ -85,6 +86,7 @@ class ReadingContext(NamedTuple):
 
 Options = TypeVar("Options", bound=ImporterOptions)
 Read = Callable[[ReadingContext, Options, Show], Awaitable[Snapshot]]
+Reread = Callable[[ReadingContext, Options, Sequence[str]], Awaitable[Snapshot]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,7 +124,8 @@ class ImporterKind(Generic[Options]):
     of an integration, and `options` are AccountImporterOptions; else `access` makes its own from
     the options. `completed` adds to the options what those of the account say; it raises
     ConfigurationError for something that is missing. People make importers of it in the browser if
-    it is `by_people`, which one that reads files or secrets of its machine must not be.
+    it is `by_people`, which one that reads files or secrets of its machine must not be. One that
+    takes `events` reads again what they hint at, and nothing else, with `reread`.
     """
 
     id: str
@@ -133,6 +136,8 @@ class ImporterKind(Generic[Options]):
     by_people: bool = False
     access: Callable[[Options], Access] = lambda options: Access()
     completed: Callable[[Options, Any], Options] = lambda options, account: options
+    events: Callable[[Options], EventRules | None] = lambda options: None
+    reread: Reread[Options] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,7 +145,7 @@ class Importer:
     """Configured importer; `id` names its sets, `every` are milliseconds, None: only when asked.
 
     `integration` is what its client is made for. `read` takes the client, what was remembered, the
-    time of the reading, and what shows its progress.
+    time of the reading, and what shows its progress; `reread` the hints of `events` instead.
     """
 
     id: str
@@ -149,6 +154,10 @@ class Importer:
     every: int | None
     integration: Integration
     read: Callable[[HttpClient, Memory, int, Show], Awaitable[Snapshot]] = field(repr=False)
+    events: EventRules | None = field(default=None, repr=False)
+    reread: Callable[[HttpClient, Memory, int, Sequence[str]], Awaitable[Snapshot]] | None = field(
+        default=None, repr=False
+    )
 
     @property
     def memory(self) -> str:

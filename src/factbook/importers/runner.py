@@ -1,20 +1,22 @@
 """Runs of importers when they are due or asked for, by the process that collects."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import suppress
 from typing import Final, TypeVar
 
 import structlog
 
 from factbook import shutdown
+from factbook.audit import trail
 from factbook.audit.trail import AuditEntry, Caller, audited
 from factbook.catalog.push_rules import PushRules
 from factbook.catalog.store.stored_sets import PushResult
 from factbook.clock import HOUR, SECOND, Clock
 from factbook.datasources.clients import Connect
 from factbook.errors import FactbookError, UnavailableError
-from factbook.importers import cadence, run_store, single_import
+from factbook.importers import cadence, hint_store, hints, run_store, single_import
+from factbook.importers.hints import DueHints
 from factbook.importers.importer import Importer
 from factbook.importers.run_store import ImportRun, LostRunError, RunOutcome
 from factbook.importers.single_import import ImportReport
@@ -70,10 +72,11 @@ class ImportRunner:
     async def tick(self) -> None:
         """Begin the runs that are due or asked for, as far as there is room."""
         importers = await self._importers()
-        free = SLOTS - len(self._tasks)
-        if not importers or free <= 0:
+        if not importers or len(self._tasks) >= SLOTS:
             return
         known, now = await run_store.latest(self._database), self._clock()
+        await self._follow(importers, known, now)
+        free = max(SLOTS - len(self._tasks), 0)
         ready = [
             (due, id_)
             for id_, one in importers.items()
@@ -113,15 +116,48 @@ class ImportRunner:
         due = cadence.next_start(importer.every, last, now)
         return now + 1 if due is None else due
 
+    async def _follow(
+        self, importers: Mapping[str, Importer], known: Mapping[str, ImportRun], now: int
+    ) -> None:
+        """Begin to read again what events were about, of importers that do not run meanwhile."""
+        for due in await hints.due(self._database, importers, now):
+            run = known.get(due.importer)
+            is_under_way = run is not None and run.ended_at is None
+            if is_under_way or due.importer in self._tasks or len(self._tasks) >= SLOTS:
+                continue
+            self._keep(due.importer, self._reread(importers[due.importer], due, now))
+
+    async def _reread(self, importer: Importer, due: DueHints, at: int) -> None:
+        """Read again what hints are about; what cannot be read is tried again later."""
+        caller = Caller(actor(importer.id, at).ref, at)
+        write = trail.writing(self._database, caller, written)
+        target = ImportTarget(self._database, self._rules, self._kept, write)
+        try:
+            is_read = await hints.follow(importer, due, self._connect, target, at)
+        except FactbookError as error:
+            log.warning("import.hints_failed", importer=importer.id, reason=error.message)
+            is_read = False
+        except Exception as error:
+            log.error("import.hints_failed", importer=importer.id, exc_info=error)
+            is_read = False
+        after, now = hint_store.followed if is_read else hint_store.postpone, self._clock()
+        # Without it they are followed once more.
+        with suppress(UnavailableError):
+            await self._database.write(lambda transaction: after(transaction, due.hints, now))
+
+    def _keep(self, id_: str, work: Coroutine[None, None, None]) -> None:
+        """Do the work of an importer, which does no other meanwhile."""
+        task = asyncio.create_task(work)
+        self._tasks[id_] = task
+        task.add_done_callback(lambda _: self._tasks.pop(id_))
+
     async def _begin(self, importer: Importer, seen: ImportRun | None, now: int) -> None:
         run = await self._database.write(
             lambda tx: run_store.begin(tx, importer.id, seen, self._holder, now)
         )
         if run is None:
             return
-        task = asyncio.create_task(self._make(importer, run))
-        self._tasks[importer.id] = task
-        task.add_done_callback(lambda _: self._tasks.pop(importer.id))
+        self._keep(importer.id, self._make(importer, run))
 
     async def _make(self, importer: Importer, run: ImportRun) -> None:
         """One attempt at a run; one whose end cannot be stored is begun again later."""

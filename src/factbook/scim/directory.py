@@ -8,8 +8,8 @@ import uuid
 from collections.abc import Callable, Collection, Sequence
 from typing import Final, NamedTuple
 
-from factbook.auth import provisioned
-from factbook.auth.provisioned import ProvisionedPerson, Revocation
+from factbook.auth import provider_accounts
+from factbook.auth.provider_accounts import ProvisionedPerson, Revocation
 from factbook.catalog.push_rules import PushRules
 from factbook.catalog.store import set_changes
 from factbook.catalog.store.apply import Actor
@@ -170,7 +170,9 @@ class Directory:
             return change
         if row.active:
             ref = row.disabled_ref
-            is_back = provisioned.reactivate(transaction, ref, row.disabled_at) if ref else False
+            is_back = (
+                provider_accounts.reactivate(transaction, ref, row.disabled_at) if ref else False
+            )
             row = settlement.put(before, row._replace(disabled_ref="", disabled_at=0))
             return change._replace(row=row, enabled=ref if is_back else "")
         lost = self._revoked(transaction, row)
@@ -182,7 +184,7 @@ class Directory:
     def _revoked(self, transaction: Transaction, row: ScimRow) -> Revocation:
         user_name = str(row.resource["userName"])
         person = ProvisionedPerson(self._target.issuer, row.external_id, user_name, row.ref)
-        return provisioned.deactivate(transaction, person, self._now)
+        return provider_accounts.deactivate(transaction, person, self._now)
 
 
 def _with_active(resource: Resource, row: ScimRow) -> Resource:

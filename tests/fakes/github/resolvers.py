@@ -67,10 +67,19 @@ class Root:
             raise _error(f"Could not resolve to a node with the global id of '{id}'", "NOT_FOUND")
         return {"__typename": "Repository", **repository(found, self._token)}
 
-    def nodes(self, _: Info, ids: Sequence[str]) -> list[Value | None]:
-        """The rulesets of these ids."""
+    def nodes(self, info: Info, ids: Sequence[str]) -> list[Value | GraphQLError | None]:
+        """The rulesets and repositories of these ids, an error in the place of any other."""
         rulesets = {one.id: one for found in self._by_id.values() for one in found.rulesets}
-        return [self._ruleset(rulesets[id_]) if id_ in rulesets else None for id_ in ids]
+        return [
+            self._ruleset(rulesets[id_]) if id_ in rulesets else self._repository(info, id_)
+            for id_ in ids
+        ]
+
+    def _repository(self, info: Info, id_: str) -> Value | GraphQLError:
+        try:
+            return self.node(info, id_) or {}
+        except GraphQLError as error:
+            return error
 
     def _ruleset(self, ruleset: Ruleset) -> Value:
         actors = _pages([_bypassing(one) for one in ruleset.bypass])

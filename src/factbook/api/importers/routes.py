@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from factbook.api.endpoint import Route
-from factbook.api.importers import importers, parts
+from factbook.api.importers import events, importers, parts
 from factbook.auth.permissions import CATALOG_READ, SET_WRITE
 from factbook.errors import PreconditionFailedError
 
@@ -24,6 +24,16 @@ IMPORTER_ROUTES: Sequence[Route] = (
         (parts.IMPORTER,),
         status=202,
         reading=_READ,
+    ),
+    Route(
+        "POST",
+        "/importers/{importer}/events",
+        events.receive,
+        None,
+        (parts.IMPORTER,),
+        status=202,
+        described=False,
+        signed=True,
     ),
     Route("GET", "/parts", parts.list_parts, _READ),
     Route("GET", _ONE, parts.get_part, _READ, _WHICH, headers=(parts.ETAG,)),

@@ -1,11 +1,12 @@
 """Importer of GitHub organizations: repositories, teams and members."""
 
+from collections.abc import Sequence
 from typing import Final
 
 from msgspec.structs import replace
 
 from factbook.errors import ConfigurationError
-from factbook.importers.github import organization
+from factbook.importers.github import events, hinted_repositories, organization
 from factbook.importers.github.options import GithubImportOptions
 from factbook.importers.importer import ImporterKind, ReadingContext, Show
 from factbook.importers.snapshot import Snapshot
@@ -16,6 +17,13 @@ from factbook.integrations.github.options import GithubOptions
 async def _read(reading: ReadingContext, options: GithubImportOptions, show: Show) -> Snapshot:
     api = GithubApi(reading.client, reading.account, reading.memory, reading.now)
     return await organization.read(api, options, show)
+
+
+async def _reread(
+    reading: ReadingContext, options: GithubImportOptions, hints: Sequence[str]
+) -> Snapshot:
+    api = GithubApi(reading.client, reading.account, reading.memory, reading.now)
+    return await hinted_repositories.reread(api, options, hints)
 
 
 def _completed(options: GithubImportOptions, account: GithubOptions) -> GithubImportOptions:
@@ -33,4 +41,6 @@ IMPORTER: Final = ImporterKind(
     vendor="github",
     by_people=True,
     completed=_completed,
+    events=events.events,
+    reread=_reread,
 )

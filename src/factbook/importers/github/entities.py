@@ -1,7 +1,7 @@
 """Entities made of what GitHub says: groups of teams and users of members."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable
 from typing import Final
 
 from factbook.importers.code_host.entities import (
@@ -61,7 +61,7 @@ def user(place: Place, member: ListedMember, teams: Iterable[str]) -> Entity:
     return {"apiVersion": VERSION, "kind": "User", "metadata": made, "spec": spec}
 
 
-def codeowner(place: Place, text: str, teams: Mapping[str, object] | None) -> str | None:
+def codeowner(place: Place, text: str, teams: Container[str] | None) -> str | None:
     """The owner of everything by a CODEOWNERS file: of the last line for `*`, the first known one.
 
     A team of another organization, and one that is not among `teams`, is nobody's owner.

@@ -2,28 +2,25 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Final
 
 from factbook.importers.code_host import parts
 from factbook.importers.code_host.files import HEAD, FileAddresses, HostedFiles
 from factbook.importers.code_host.names import former_names
 from factbook.importers.code_host.parts import RepositoryPart
-from factbook.importers.code_host.repository import (
-    HostedRepository,
-    Ownership,
-    Place,
-    RootContent,
-    namespace,
-)
+from factbook.importers.code_host.repository import Place, RootContent, namespace
 from factbook.importers.github import entities, queries
 from factbook.importers.github.answers import ListedRepository
 from factbook.importers.github.files import ADDRESS, GithubFileCalls
 from factbook.importers.github.lists import Listing, ListingQuery, listing
 from factbook.importers.github.options import GithubImportOptions
-from factbook.importers.github.teams import People, owner_of, read_people
+from factbook.importers.github.owners import TeamOwners
+from factbook.importers.github.teams import People, read_people
 from factbook.importers.snapshot import Snapshot, SnapshotPart
 from factbook.integrations.github.graphql import GithubApi
 from factbook.outbound import Memory
+from factbook.outbound.outcomes import Missing
 
 _REPOSITORIES_IN_PAGE: Final = 50
 
@@ -39,11 +36,11 @@ async def read(
     listed = {
         login: await _repositories(api, login, options, show) for login in options.organizations
     }
-    files = _files(api, options, [one for each in listed.values() for one in each.nodes.values()])
+    every = [one for each in listed.values() for one in each.nodes.values()]
+    files = hosted_files(api, options, every)
     found: list[SnapshotPart] = []
     for login, repositories in listed.items():
-        several = len(options.organizations) > 1
-        place = Place(api.host, login, namespace(login, several=several))
+        place = place_of(api.host, login, several=len(options.organizations) > 1)
         show(f"Reading the people and files of {login}")
         people = await read_people(api, login) if options.people else None
         organization = _Organization(place, api.memory, options, people, left_out)
@@ -60,16 +57,27 @@ async def _repositories(
     def told(done: int, total: int) -> None:
         show(f"Read {done:,} of {total:,} repositories of {login}")
 
-    paths = {f"e{i}": f"{HEAD}:{path}" for i, path in enumerate(options.files)}
-    owners = {f"c{i}": f"{HEAD}:{path}" for i, path in enumerate(queries.CODEOWNERS)}
     document = queries.repositories(len(options.files))
-    query = ListingQuery(document, {**paths, **owners}, _REPOSITORIES_IN_PAGE)
+    query = ListingQuery(document, file_variables(options), _REPOSITORIES_IN_PAGE)
     return await listing(api, login, query, ListedRepository, told)
 
 
-def _files(
+def file_variables(options: GithubImportOptions) -> dict[str, str]:
+    """The expressions of the files that are read of each repository."""
+    paths = {f"e{i}": f"{HEAD}:{path}" for i, path in enumerate(options.files)}
+    owners = {f"c{i}": f"{HEAD}:{path}" for i, path in enumerate(queries.CODEOWNERS)}
+    return {**paths, **owners}
+
+
+def place_of(host: str, login: str, *, several: bool) -> Place:
+    """The place of an organization, with a namespace of its own if there are several."""
+    return Place(host, login, namespace(login, several=several))
+
+
+def hosted_files(
     api: GithubApi, options: GithubImportOptions, listed: Iterable[ListedRepository]
 ) -> HostedFiles:
+    """The files of listed repositories."""
     # Those whose commit could not be read are as those that are not listed.
     every = [one for one in listed if one.head is not None or one.is_empty]
     addresses = FileAddresses(api.host, ADDRESS, options.organizations)
@@ -101,9 +109,12 @@ class _Organization:
         nodes = listed.nodes.values()
         hosted = [entities.hosted(one) for one in nodes]
         wanted = parts.chosen(hosted, self._options, self._left_out, "repositories")
-        roots = {one.database_id: self._root(one, listed) for one in nodes}
+        roots = {one.database_id: root(one, self._options, _missing(listed, one)) for one in nodes}
         former = await former_names(self._memory, self._place, hosted)
-        part = RepositoryPart(self._place, "repository", "repositories", self._owner, former)
+        owners = TeamOwners.of(self._people, listed.nodes)
+        await owners.keep(self._memory, self._place)
+        owner_of = partial(owners.of_repository, self._place)
+        part = RepositoryPart(self._place, "repository", "repositories", owner_of, former)
         await part.read(wanted, roots, files)
         visible = {f"{one.visibility.lower()} repositories" for one in nodes}
         return part.part(listed.missing, visible | listed.rights)
@@ -135,24 +146,15 @@ class _Organization:
         missing = people.missing_members
         return parts.people_part(self._place, "members", items, missing, people.rights)
 
-    def _root(self, one: ListedRepository, listed: Listing[ListedRepository]) -> RootContent:
-        found = zip(self._options.files, one.catalog_files, strict=False)
-        catalog = next(((path, blob.content()) for path, blob in found if blob), None)
-        errors = [error.missing for error in listed.errors.get(one.database_id, ())]
-        owners = one.codeowners.text if one.codeowners else None
-        return RootContent(catalog, owners, errors)
 
-    def _owner(self, one: HostedRepository, root: RootContent) -> Ownership:
-        """The owner by CODEOWNERS, then the only team that administers or maintains it.
+def root(
+    one: ListedRepository, options: GithubImportOptions, missing: list[Missing]
+) -> RootContent:
+    """The files of a repository that its import begins with."""
+    found = zip(options.files, one.catalog_files, strict=False)
+    catalog = next(((path, blob.content()) for path, blob in found if blob), None)
+    return RootContent(catalog, one.codeowners.text if one.codeowners else None, missing)
 
-        While the teams are not known, an owner may be missing that was known before.
-        """
-        teams = self._people.teams if self._people and not self._people.missing else None
-        if root.codeowners is not None:
-            ref = entities.codeowner(self._place, root.codeowners, teams)
-            if ref is not None:
-                return Ownership(ref)
-        if teams is None:
-            return Ownership(None, certain=self._people is None)
-        slug = owner_of(one.number, teams)
-        return Ownership(slug and self._place.ref("group", slug))
+
+def _missing(listed: Listing[ListedRepository], one: ListedRepository) -> list[Missing]:
+    return [error.missing for error in listed.errors.get(one.database_id, ())]

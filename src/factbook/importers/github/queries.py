@@ -9,6 +9,9 @@ PAGE: Final = "page"
 _INFO: Final = "pageInfo { hasNextPage endCursor }"
 _LIMIT: Final = "rateLimit { cost remaining resetAt nodeCount }"
 _BLOB: Final = "{ ... on Blob { text isTruncated byteSize } }"
+_REPOSITORY: Final = (
+    "id databaseId nameWithOwner isArchived isFork isEmpty visibility description url"
+)
 _TEAM_MEMBERS: Final = f"nodes {{ login }} {_INFO}"
 _TEAM_REPOSITORIES: Final = f"edges {{ permission node {{ databaseId }} }} {_INFO}"
 
@@ -19,9 +22,7 @@ def repositories(files: int) -> str:
 
     Variables: login, size, after; e0, e1 … for the catalog files; c0, c1 and c2 for the others.
     """
-    names = [*(f"e{i}" for i in range(files)), *(f"c{i}" for i in range(len(CODEOWNERS)))]
-    given = " ".join(f"${name}: String!" for name in names)
-    blobs = "\n".join(f"        {name}: object(expression: ${name}) {_BLOB}" for name in names)
+    given, fields = _fields(files)
     return f"""query Repositories($login: String!, $size: Int!, $after: String, {given}) {{
   organization(login: $login) {{
     viewerIsAMember viewerCanAdminister
@@ -30,17 +31,43 @@ def repositories(files: int) -> str:
     ) {{
       totalCount {_INFO}
       nodes {{
-        id databaseId nameWithOwner isArchived isFork isEmpty visibility description url
-        primaryLanguage {{ name }}
-        repositoryTopics(first: 20) {{ nodes {{ topic {{ name }} }} }}
-        defaultBranchRef {{ name target {{ oid }} }}
-{blobs}
+{fields}
       }}
     }}
   }}
   {_LIMIT}
 }}
 """
+
+
+@lru_cache(maxsize=8)
+def some_repositories(files: int) -> str:
+    """Query for the same of single repositories. Variables: ids, and those for the files."""
+    given, fields = _fields(files)
+    return f"""query Nodes($ids: [ID!]!, {given}) {{
+  nodes(ids: $ids) {{
+    ... on Repository {{
+{fields}
+    }}
+  }}
+  {_LIMIT}
+}}
+"""
+
+
+def _fields(files: int) -> tuple[str, str]:
+    """The variables for the files of a repository, and its fields."""
+    names = [*(f"e{i}" for i in range(files)), *(f"c{i}" for i in range(len(CODEOWNERS)))]
+    given = " ".join(f"${name}: String!" for name in names)
+    blobs = "\n".join(f"        {name}: object(expression: ${name}) {_BLOB}" for name in names)
+    return (
+        given,
+        f"""        {_REPOSITORY}
+        primaryLanguage {{ name }}
+        repositoryTopics(first: 20) {{ nodes {{ topic {{ name }} }} }}
+        defaultBranchRef {{ name target {{ oid }} }}
+{blobs}""",
+    )
 
 
 TEAMS: Final = f"""query Teams($login: String!, $size: Int!, $after: String) {{

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from factbook.audit.trail import AuditEntry
-from factbook.auth import provisioned, roles, users
+from factbook.auth import provider_accounts, roles, users
 from factbook.auth.oidc import attempt as attempts
 from factbook.auth.oidc.identity import Identity, role_of
 from factbook.auth.users import Person
@@ -59,7 +59,7 @@ async def finish(visit: PageContext) -> Reply:
         person = await _person(visit, provider, identity)
         login = identity.login or ""
         await visit.state.database.write(
-            lambda transaction: provisioned.note_login(transaction, person.ref, login)
+            lambda transaction: provider_accounts.note_login(transaction, person.ref, login)
         )
         await session.start(visit, person.ref, "openid")
         guesses.know(visit, guesses.ELSEWHERE, "")

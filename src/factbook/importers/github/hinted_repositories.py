@@ -1,0 +1,148 @@
+"""Reading of single repositories again, after events about them."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Final, NamedTuple, Self
+
+import msgspec
+
+from factbook.importers.code_host import parts
+from factbook.importers.code_host.names import former_names
+from factbook.importers.code_host.parts import RepositoryPart
+from factbook.importers.code_host.repository import Place
+from factbook.importers.github import entities, organization, queries
+from factbook.importers.github.answers import ListedRepository
+from factbook.importers.github.options import GithubImportOptions
+from factbook.importers.github.owners import TeamOwners
+from factbook.importers.snapshot import ReadingProblem, Snapshot, SnapshotPart
+from factbook.integrations.github.answers import decoded
+from factbook.integrations.github.graphql import Error, GithubApi
+from factbook.outbound.outcomes import UNUSABLE, Missing, Outcome
+
+_AT_ONCE: Final = 25
+
+
+class RepositoryHint(NamedTuple):
+    """Repository that an event was about: its node id, and its path there."""
+
+    node: str
+    slug: str
+
+    def __str__(self) -> str:
+        return f"{self.node} {self.slug}"
+
+    @classmethod
+    def of(cls, text: str) -> Self:
+        """The hint that was written so."""
+        node, _, slug = text.partition(" ")
+        return cls(node, slug)
+
+    @property
+    def login(self) -> str:
+        """The owner of the repository."""
+        return self.slug.partition("/")[0]
+
+
+@dataclass
+class _Found:
+    """Answers about the hinted repositories of one organization."""
+
+    nodes: dict[int, ListedRepository] = field(default_factory=dict)
+    errors: dict[int, list[Error]] = field(default_factory=dict)
+    gone: set[str] = field(default_factory=set)
+    problems: list[ReadingProblem] = field(default_factory=list)
+
+
+async def reread(api: GithubApi, options: GithubImportOptions, hints: Sequence[str]) -> Snapshot:
+    """A snapshot of nothing but the hinted repositories, as GitHub shows them now.
+
+    A repository is gone when GitHub says that there is none; any other failure leaves it unread.
+    """
+    logins = {login.lower(): login for login in options.organizations}
+    found = {login: _Found() for login in logins.values()}
+    known = [RepositoryHint.of(text) for text in hints]
+    wanted = [hint for hint in known if hint.login.lower() in logins]
+    for start in range(0, len(wanted), _AT_ONCE):
+        await _ask(api, options, wanted[start : start + _AT_ONCE], logins, found)
+    several = len(options.organizations) > 1
+    made = [
+        await _part(api, options, organization.place_of(api.host, login, several=several), one)
+        for login, one in found.items()
+        if one.nodes or one.gone or one.problems
+    ]
+    return Snapshot(tuple(made))
+
+
+async def _ask(
+    api: GithubApi,
+    options: GithubImportOptions,
+    hints: Sequence[RepositoryHint],
+    logins: Mapping[str, str],
+    found: Mapping[str, _Found],
+) -> None:
+    """Ask for repositories, and sort the answers by the organizations of the hints."""
+    document = queries.some_repositories(len(options.files))
+    variables = {**organization.file_variables(options), "ids": [hint.node for hint in hints]}
+    told = await api.ask(document, variables)
+    nodes = decoded(told.data.get("nodes", b""), list[msgspec.Raw]) or []
+    by_place: dict[object, list[Error]] = {}
+    for error in told.errors:
+        place = error.path[1] if len(error.path) > 1 and error.path[0] == "nodes" else None
+        by_place.setdefault(place, []).append(error)
+    for place, hint in enumerate(hints):
+        node = decoded(nodes[place], ListedRepository) if place < len(nodes) else None
+        errors = by_place.get(place, [])
+        owner = node.name_with_owner.partition("/")[0].lower() if node else ""
+        of_hint = found[logins[hint.login.lower()]]
+        if node is not None and owner in logins:
+            one = found[logins[owner]]
+            one.nodes[node.database_id] = node
+            one.errors[node.database_id] = errors
+            continue
+        missing = told.failure or (errors[0].missing if errors else UNUSABLE)
+        if node is not None or missing.outcome is Outcome.NOT_FOUND:
+            # It is with an owner that is not imported, or nowhere.
+            of_hint.gone.add(hint.slug)
+        else:
+            text = f"it cannot be read again: {missing.reason}"
+            of_hint.problems.append(ReadingProblem(f"{api.host}/{hint.slug}", text))
+
+
+async def _part(
+    api: GithubApi, options: GithubImportOptions, place: Place, found: _Found
+) -> SnapshotPart:
+    nodes = list(found.nodes.values())
+    hosted = [entities.hosted(one) for one in nodes]
+    former = await former_names(api.memory, place, hosted)
+    owners = await TeamOwners.kept(api.memory, place, expected=options.people)
+    part = RepositoryPart(
+        place,
+        "repository",
+        "repositories",
+        partial(owners.of_repository, place),
+        former,
+    )
+    roots = {
+        one.database_id: organization.root(one, options, _missing(found, one)) for one in nodes
+    }
+    files = organization.hosted_files(api, options, nodes)
+    await part.read(parts.chosen(hosted, options, Counter(), "repositories"), roots, files)
+    await files.remember()
+    made = part.part(None, ())
+    read = {place.origin_of(slug) for slug in (*found.gone, *(one.slug for one in hosted))}
+    read.update(*(former.get(origin, ()) for origin in read.copy()))
+    return SnapshotPart(
+        made.key,
+        not found.problems,
+        made.items,
+        (*made.problems, *found.problems),
+        made.unread,
+        former=former,
+        only=frozenset(read),
+    )
+
+
+def _missing(found: _Found, one: ListedRepository) -> list[Missing]:
+    return [error.missing for error in found.errors[one.database_id]]

@@ -1,0 +1,282 @@
+"""Events of GitHub: hints about what is to be read again, and nothing more."""
+
+import hashlib
+import hmac
+import json
+from typing import Any
+
+import httpx2
+import pytest
+
+from factbook.clock import DAY, HOUR, SECOND
+from factbook.importers import configuration, part_store
+from factbook.importers.registry import ImporterRegistry
+from factbook.importers.runner import ImportRunner
+from factbook.settings import Settings
+from tests.fakes import faults
+from tests.fakes.github.app import FakeGitHub
+from tests.fakes.github.state import Repository, Token
+from tests.importers.organization import CATALOG, file, repository, team
+from tests.integrations.github.asking import TOKEN, Collector
+from tests.service import Service
+
+SECRET = "a secret of tests, long enough"
+EVENTS = "/api/importers/v1/importers/github/events"
+SHOP, OTHER = "component:default/shop", "component:default/other"
+
+
+class World:
+    """The organization `acme`, an importer that takes its events, and a service that receives."""
+
+    def __init__(self, service: Service, *repositories: Repository, **options: Any) -> None:
+        self.service = service
+        self.token = Token(TOKEN)
+        self.fake = FakeGitHub(repositories, [self.token], clock=service.time)
+        self.fake.teams.append(team("crew", 1, admin=["plain"]))
+        self.delivery = 0
+        table = {"organizations": ["acme"], "webhook_secret": SECRET, "every": "6h", **options}
+        accounts = {"github": {"default": {"token": TOKEN}}}
+        importer = configuration.importer("github", "default", table, accounts)
+        database, client = service.state.database, Collector(self.fake, service.time).client
+        service.state.importers = ImporterRegistry(
+            database, [importer], {}, service.time, lambda: b"a key of tests" * 5
+        )
+        self.runner = ImportRunner(
+            database,
+            Settings(),
+            service.state.importers.current,
+            lambda integration: client,
+            service.time,
+            "a",
+        )
+
+    async def work(self) -> int:
+        """Do what is due; returns the number of requests that it took."""
+        before = sum(self.fake.requests.values())
+        await self.runner.drain()
+        return sum(self.fake.requests.values()) - before
+
+    async def after(self, one: Repository, event: str = "push", **body: Any) -> int:
+        """Send an event, wait until it is due, and do what is due."""
+        answer = await self.send(one, event, **body)
+        assert answer.status_code == 202, answer.text
+        self.service.time.advance(5 * SECOND)
+        return await self.work()
+
+    async def send(
+        self,
+        one: Repository,
+        event: str = "push",
+        *,
+        secret: str = SECRET,
+        delivery: str = "",
+        **body: Any,
+    ) -> httpx2.Response:
+        """Send an event about a repository."""
+        about = {"node_id": one.id, "full_name": one.name, "default_branch": "main"}
+        return await self.post(
+            {"ref": "refs/heads/main", "repository": about, **body}, event, secret, delivery
+        )
+
+    async def post(
+        self, body: object, event: str, secret: str = SECRET, delivery: str = ""
+    ) -> httpx2.Response:
+        content = body if isinstance(body, bytes) else json.dumps(body).encode()
+        self.delivery += 1
+        signature = hmac.new(secret.encode(), content, hashlib.sha256).hexdigest()
+        headers = {
+            "content-type": "application/json",
+            "x-github-event": event,
+            "x-github-delivery": delivery or str(self.delivery),
+            "x-hub-signature-256": f"sha256={signature}",
+        }
+        async with self.service.client(None) as http:
+            return await http.post(EVENTS, content=content, headers=headers)
+
+    async def uid(self, ref: str) -> str:
+        entity = await self.service.catalog(ref)
+        assert entity is not None
+        return str(entity["metadata"]["uid"])
+
+
+@pytest.fixture
+def shop() -> Repository:
+    return repository("shop", 1, texts={CATALOG: file("shop")})
+
+
+@pytest.fixture
+async def world(service: Service, shop: Repository) -> World:
+    world = World(
+        service,
+        shop,
+        repository("other", 2, texts={CATALOG: file("other")}),
+        repository("plain", 3),
+    )
+    await world.work()
+    return world
+
+
+def edited(one: Repository, text: str) -> None:
+    one.texts[CATALOG] = text.encode()
+    one.commits += 1
+
+
+async def test_a_push_is_seen_within_ten_seconds_by_at_most_three_requests(
+    world: World, shop: Repository
+) -> None:
+    other = await world.service.catalog(OTHER)
+    edited(shop, file("shop") + "---\n" + file("cart"))
+    assert (await world.send(shop)).status_code == 202
+    assert await world.work() == 0
+    world.service.time.advance(6 * SECOND)
+    assert 1 <= await world.work() <= 3
+    assert await world.service.catalog("component:default/cart")
+    assert await world.service.catalog(OTHER) == other
+    edited(shop, file("cart"))
+    assert await world.after(shop) <= 3
+    assert await world.service.catalog(SHOP) is None
+    assert await world.service.catalog(OTHER) == other
+    assert await world.work() == 0
+
+
+async def test_many_events_at_once_are_one_reading(world: World, shop: Repository) -> None:
+    for _ in range(20):
+        assert (await world.send(shop)).status_code == 202
+    assert await world.after(shop) == 1
+
+
+@pytest.mark.parametrize("name", ["shop", "plain"])
+async def test_a_repository_with_another_name_keeps_its_id_and_its_owner(
+    world: World, name: str
+) -> None:
+    [one] = [one for one in world.fake.repositories if one.name == f"acme/{name}"]
+    ref, renamed = f"component:default/{name}", f"{name}-2"
+    before, uid = await world.service.catalog(ref), await world.uid(ref)
+    one.old_names.append(one.name)
+    one.name = f"acme/{renamed}"
+    if name == "shop":
+        edited(one, file(renamed))
+    assert await world.after(one, "repository", action="renamed") <= 3
+    assert await world.service.catalog(ref) is None
+    assert await world.uid(f"component:default/{renamed}") == uid
+    after = await world.service.catalog(f"component:default/{renamed}")
+    assert before is not None
+    assert after is not None
+    assert after["spec"]["owner"] == before["spec"]["owner"]
+
+
+async def test_a_repository_is_gone_when_github_says_so_and_not_when_an_event_does(
+    world: World, shop: Repository
+) -> None:
+    await world.after(shop, "repository", action="deleted")
+    assert await world.service.catalog(SHOP)
+    world.fake.repositories.remove(shop)
+    world.fake.fail("graphql", faults.bad_gateway, times=9)
+    await world.after(shop, "repository", action="deleted")
+    assert await world.service.catalog(SHOP)
+    world.fake.recover()
+    world.service.time.advance(DAY // 24)
+    await world.work()
+    assert await world.service.catalog(SHOP) is None
+    assert await world.service.catalog(OTHER)
+
+
+async def test_what_cannot_be_read_is_read_later(world: World, shop: Repository) -> None:
+    edited(shop, file("cart"))
+    world.fake.fail("graphql", faults.bad_gateway, times=9)
+    await world.after(shop)
+    assert await world.service.catalog(SHOP)
+    world.fake.recover()
+    world.service.time.advance(2 * 60 * SECOND)
+    assert 1 <= await world.work() <= 3
+    assert await world.service.catalog("component:default/cart")
+
+
+async def test_a_wrong_signature_is_refused_and_recorded(world: World, shop: Repository) -> None:
+    edited(shop, file("cart"))
+    for answer in (
+        await world.send(shop, secret="another secret, as long as it"),
+        await world.service.http.post(EVENTS, json={}),
+        await world.service.http.post(EVENTS.replace("github", "nobody"), json={}),
+    ):
+        assert answer.status_code == 403, answer.text
+    world.service.time.advance(HOUR)
+    assert await world.work() == 0
+    audit = await world.service.http.get("/api/access/v1/audit", params={"outcome": "refused"})
+    assert len(audit.json()["records"]) == 3
+
+
+async def test_who_guesses_signatures_is_slowed_down(world: World, shop: Repository) -> None:
+    statuses = [(await world.send(shop, secret="x" * 20)).status_code for _ in range(40)]
+    assert set(statuses) == {403, 429}
+    assert (await world.send(shop)).status_code == 202
+
+
+async def test_a_delivery_that_comes_again_has_no_effect_for_a_day(
+    world: World, shop: Repository
+) -> None:
+    assert (await world.send(shop, delivery="one")).status_code == 202
+    world.service.time.advance(5 * SECOND)
+    assert await world.work() > 0
+    assert (await world.send(shop, delivery="one")).status_code == 204
+    world.service.time.advance(5 * SECOND)
+    assert await world.work() == 0
+    world.service.time.advance(DAY)
+    await world.work()
+    assert (await world.send(shop, delivery="one")).status_code == 202
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+async def test_other_events_have_no_effect(world: World, shop: Repository) -> None:
+    for answer in (
+        await world.post({"zen": "Keep it logically awesome."}, "ping"),
+        await world.send(shop, "issues", action="opened"),
+        await world.send(shop, ref="refs/heads/main-2"),
+        await world.send(shop, ref="refs/tags/main"),
+    ):
+        assert answer.status_code == 204
+    world.service.time.advance(HOUR)
+    assert await world.work() == 0
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+async def test_a_body_that_is_none_is_refused_and_loses_nothing(
+    world: World, shop: Repository
+) -> None:
+    assert (await world.post(b"{", "push")).status_code == 400
+    assert (await world.post(b"[" * 100_000, "push")).status_code == 400
+    assert (await world.post(b" " * 26_000_000, "push")).status_code == 413
+    assert await world.service.catalog(SHOP)
+    assert (await world.send(shop)).status_code == 202
+
+
+async def test_events_are_kept_over_a_restart_and_wait_for_a_run(
+    world: World, shop: Repository
+) -> None:
+    edited(shop, file("cart"))
+    await world.send(shop)
+    again = World(world.service, *world.fake.repositories)
+    world.service.time.advance(6 * HOUR)
+    await again.work()
+    assert await world.service.catalog("component:default/cart")
+    assert await again.work() == 0
+
+
+async def test_what_was_known_of_the_others_stays(world: World, shop: Repository) -> None:
+    [other] = [one for one in world.fake.repositories if one.name == "acme/other"]
+    edited(other, "kind: [")
+    world.service.time.advance(6 * HOUR)
+    await world.work()
+    database = world.service.state.database
+    before = await part_store.part_record(database, "github", "acme.repositories")
+    assert before is not None
+    assert before.problem_count == 1
+    edited(shop, file("shop") + "---\n" + file("cart"))
+    await world.after(shop)
+    after = await part_store.part_record(database, "github", "acme.repositories")
+    assert after == before._replace(items=before.items + 1)
+    edited(other, file("other"))
+    await world.after(other)
+    after = await part_store.part_record(database, "github", "acme.repositories")
+    assert after is not None
+    assert (after.problem_count, after.problems) == (0, [])
