@@ -91,7 +91,9 @@ class SnapshotPushes:
 
 @pytest.fixture
 async def pushes(service: Service) -> SnapshotPushes:
-    return SnapshotPushes(service, await service.token())
+    """Pushes with the permissions that the guide names."""
+    token = await service.token("catalog.entity.read", "catalog.entity-set.write")
+    return SnapshotPushes(service, token)
 
 
 def items(*numbers: int) -> list[ImportedItem]:
