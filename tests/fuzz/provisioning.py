@@ -1,4 +1,4 @@
-"""What identity providers send: filters of lists, resources, and changes of them."""
+"""Filters of lists, resources and their changes, as identity providers send them."""
 
 import json
 from typing import Any

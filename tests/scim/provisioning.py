@@ -6,7 +6,7 @@ import httpx2
 
 from factbook.catalog.push_rules import PushRules
 from factbook.catalog.store.apply import Actor
-from factbook.scim.directory import Directory, DirectoryTarget
+from factbook.scim.directory import DirectoryTarget, ScimDirectory
 from factbook.settings import Settings
 from tests.service import NOON, Service
 
@@ -103,7 +103,7 @@ async def members_of(service: Service, ref: str) -> set[str]:
     return {one["targetRef"] for one in entity["relations"] if one["type"] == "hasMember"}
 
 
-def directory(service: Service, issuer: str | None) -> Directory:
+def directory(service: Service, issuer: str | None) -> ScimDirectory:
     """The directory of a service whose people sign in at this issuer."""
     rules, actor = PushRules.of(Settings()), Actor(OKTA, NOON)
-    return Directory(DirectoryTarget(service.state.database.write, rules, 50, issuer, actor))
+    return ScimDirectory(DirectoryTarget(service.state.database.write, rules, 50, issuer, actor))

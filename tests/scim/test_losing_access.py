@@ -1,4 +1,4 @@
-"""What becomes of the account and the tokens of a person whom the identity provider deactivates."""
+"""Accounts and tokens of people whom the identity provider deactivates."""
 
 import pytest
 
@@ -92,7 +92,7 @@ async def test_an_account_of_the_provider_is_known_by_its_subject_or_its_name_th
 
 
 async def note(service: Service, ref: str, login: str) -> None:
-    """What the sign-in records of an account."""
+    """Record the name of an account, as the sign-in does."""
     await service.state.database.write(lambda tx: provider_accounts.note_login(tx, ref, login))
 
 

@@ -25,7 +25,7 @@ class ProvisionedPerson(NamedTuple):
 
 
 class Revocation(NamedTuple):
-    """What a deactivation did: the account `disabled`, and the one `left` for want of proof."""
+    """Result of a deactivation: the account `disabled`, and the one `left` for want of proof."""
 
     disabled: str = ""
     left: str = ""

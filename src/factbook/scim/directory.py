@@ -20,7 +20,7 @@ from factbook.importers.part_store import ImportPartRecord
 from factbook.importers.snapshot import ReadingProblem
 from factbook.scim import entities, patch, store
 from factbook.scim.attributes import Resource, TypeName
-from factbook.scim.patch import Operation
+from factbook.scim.patch import PatchOperation
 from factbook.scim.settlement import IMPORTER, PART, SET, Settlement
 from factbook.scim.store import ScimRow
 from factbook.storage import Transaction, Write
@@ -53,7 +53,7 @@ class DirectoryChange(NamedTuple):
     left: str = ""
 
 
-class Directory:
+class ScimDirectory:
     """Writer of users and groups, for one call of the identity provider."""
 
     def __init__(self, target: DirectoryTarget) -> None:
@@ -87,7 +87,7 @@ class Directory:
         self,
         type_: TypeName,
         id_: str,
-        changes: list[Operation],
+        changes: list[PatchOperation],
         if_match: Collection[int] | None,
     ) -> DirectoryChange:
         """Change some attributes of a resource.
@@ -239,7 +239,7 @@ def _membership(
 
 
 def _part_record(transaction: Transaction, now: int) -> ImportPartRecord:
-    """What the page of imports tells of the directory."""
+    """The record of the directory for the page of imports."""
     rows = store.troubled(transaction, _MOST_PROBLEMS)
     problems = [ReadingProblem(entities.ORIGIN, row.problem) for row in rows]
     count = store.problem_count(transaction)

@@ -1,4 +1,4 @@
-"""What the service says of itself to identity providers (RFC 7643, 5 to 7)."""
+"""Descriptions of the service for identity providers (RFC 7643, 5 to 7)."""
 
 from collections.abc import Iterable
 from typing import Any, Final

@@ -28,30 +28,30 @@ class Equals(NamedTuple):
 class Both(NamedTuple):
     """Each of the conditions holds."""
 
-    conditions: tuple["Filter", ...]
+    conditions: tuple["ScimFilter", ...]
 
 
 class Either(NamedTuple):
     """Any of the conditions holds."""
 
-    conditions: tuple["Filter", ...]
+    conditions: tuple["ScimFilter", ...]
 
 
-Filter = Equals | Both | Either
+ScimFilter = Equals | Both | Either
 
 
-def parse(text: str) -> Filter:
+def parse(text: str) -> ScimFilter:
     """The filter; raises InputError with the type invalidFilter."""
     if len(text) > LONGEST:
         raise refused(f"A filter has at most {LONGEST} characters.")
-    parser = _Parser(list(_tokens(text)))
+    parser = _FilterParser(list(_tokens(text)))
     found = parser.either(0)
     if parser.peek():
         raise refused(f"The filter goes on after its end: {parser.peek()[:40]}")
     return found
 
 
-def holds(condition: Filter, equal: Callable[[str, Any], bool]) -> bool:
+def holds(condition: ScimFilter, equal: Callable[[str, Any], bool]) -> bool:
     """True if the filter holds, where `equal` compares an attribute with a value."""
     if isinstance(condition, Equals):
         return equal(condition.attribute, condition.value)
@@ -59,7 +59,7 @@ def holds(condition: Filter, equal: Callable[[str, Any], bool]) -> bool:
     return all(found) if isinstance(condition, Both) else any(found)
 
 
-def values(condition: Filter) -> Mapping[str, Any]:
+def values(condition: ScimFilter) -> Mapping[str, Any]:
     """The value of each attribute that a filter of nothing but `eq` and `and` names."""
     if isinstance(condition, Equals):
         return {condition.attribute: condition.value}
@@ -83,7 +83,7 @@ def _tokens(text: str) -> Iterator[str]:
         position = match.end()
 
 
-class _Parser:
+class _FilterParser:
     """Reader of the tokens of a filter, by descent; `and` binds before `or`."""
 
     def __init__(self, tokens: list[str]) -> None:
@@ -103,7 +103,7 @@ class _Parser:
         self._position += 1
         return token
 
-    def either(self, depth: int) -> Filter:
+    def either(self, depth: int) -> ScimFilter:
         """Conditions with `or` between them."""
         found = [self.both(depth)]
         while self.peek().lower() == "or":
@@ -111,7 +111,7 @@ class _Parser:
             found.append(self.both(depth))
         return found[0] if len(found) == 1 else Either(tuple(found))
 
-    def both(self, depth: int) -> Filter:
+    def both(self, depth: int) -> ScimFilter:
         """Conditions with `and` between them."""
         found = [self.one(depth)]
         while self.peek().lower() == "and":
@@ -119,7 +119,7 @@ class _Parser:
             found.append(self.one(depth))
         return found[0] if len(found) == 1 else Both(tuple(found))
 
-    def one(self, depth: int) -> Filter:
+    def one(self, depth: int) -> ScimFilter:
         """A comparison, or conditions in brackets."""
         if depth > _DEEPEST:
             raise refused(f"A filter is nested {_DEEPEST} deep at most.")
@@ -151,7 +151,7 @@ class _Parser:
             raise refused(f"A {mark} is missing in the filter.")
 
 
-def _within(attribute: str, condition: Filter) -> Filter:
+def _within(attribute: str, condition: ScimFilter) -> ScimFilter:
     """The conditions on the values of an attribute, such as `members[value eq "1"]`.
 
     Raises InputError for several: they would have to hold of the same value.

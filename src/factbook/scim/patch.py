@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 from factbook.errors import InputError
 from factbook.scim import attributes, filters
 from factbook.scim.attributes import Attribute, Resource, TypeName, converted, distinct
-from factbook.scim.filters import Filter
+from factbook.scim.filters import ScimFilter
 
 SCHEMA: Final = "urn:ietf:params:scim:api:messages:2.0:PatchOp"
 _MOST: Final = 1_000
@@ -18,7 +18,7 @@ _OPERATIONS: Final = ("add", "replace", "remove")
 _PATH: Final = re.compile(r"(?P<name>[^\[\]]+?)(?:\[(?P<filter>.*)\])?(?:\.(?P<part>[\w$]+))?")
 
 
-class Operation(NamedTuple):
+class PatchOperation(NamedTuple):
     """A change; `path` is empty where the value names the attributes itself."""
 
     op: str
@@ -26,15 +26,15 @@ class Operation(NamedTuple):
     value: Any
 
 
-class Target(NamedTuple):
+class PatchTarget(NamedTuple):
     """Attribute that a path leads to; `part` of it, and only values for which `where` holds."""
 
     attribute: Attribute
     part: Attribute | None
-    where: Filter | None
+    where: ScimFilter | None
 
 
-def operations(body: object) -> list[Operation]:
+def operations(body: object) -> list[PatchOperation]:
     """The changes in the body of a PATCH; raises InputError for another form."""
     given = _member(body, "operations")
     if not isinstance(given, list) or not given:
@@ -44,7 +44,7 @@ def operations(body: object) -> list[Operation]:
     return [_operation(one) for one in given]
 
 
-def changed(type_: TypeName, resource: Resource, changes: list[Operation]) -> Resource:
+def changed(type_: TypeName, resource: Resource, changes: list[PatchOperation]) -> Resource:
     """The resource after these changes; raises InputError for one that cannot be made."""
     patched = dict(resource)
     for change in changes:
@@ -62,16 +62,16 @@ def _member(body: object, name: str) -> object:
     return next((value for key, value in body.items() if key.lower() == name), None)
 
 
-def _operation(given: object) -> Operation:
+def _operation(given: object) -> PatchOperation:
     op, path = _member(given, "op"), _member(given, "path")
     if not isinstance(op, str) or op.lower() not in _OPERATIONS:
         raise InputError("op has to be add, replace or remove.", scimType="invalidSyntax")
     if path is not None and not isinstance(path, str):
         raise InputError("path has to be a text.", scimType="invalidPath")
-    return Operation(op.lower(), (path or "").strip(), _member(given, "value"))
+    return PatchOperation(op.lower(), (path or "").strip(), _member(given, "value"))
 
 
-def _with_paths(change: Operation) -> list[Operation]:
+def _with_paths(change: PatchOperation) -> list[PatchOperation]:
     """The change, or one for each attribute that its value names."""
     if change.path:
         return [change]
@@ -80,10 +80,10 @@ def _with_paths(change: Operation) -> list[Operation]:
     if not isinstance(change.value, dict):
         raise InputError("Without a path the value has to be an object.", scimType="invalidValue")
     # A complex extension is one member, and no attribute of it is kept.
-    return [Operation(change.op, name, value) for name, value in change.value.items()]
+    return [PatchOperation(change.op, name, value) for name, value in change.value.items()]
 
 
-def _target(type_: TypeName, path: str, *, is_named: bool) -> Target | None:
+def _target(type_: TypeName, path: str, *, is_named: bool) -> PatchTarget | None:
     """The attribute of a path, None for one that is not kept; raises InputError for no path.
 
     Of what a value without a path names, what cannot be changed is left alone.
@@ -112,7 +112,7 @@ def _target(type_: TypeName, path: str, *, is_named: bool) -> Target | None:
     where = filters.parse(match["filter"]) if match["filter"] is not None else None
     if where is not None and not attribute.many:
         raise InputError(f"{first} has one value only.", scimType="invalidPath")
-    return Target(attribute, part, where)
+    return PatchTarget(attribute, part, where)
 
 
 def _refuse(name: str, *, is_named: bool) -> None:
@@ -121,7 +121,7 @@ def _refuse(name: str, *, is_named: bool) -> None:
         raise InputError(f"{name[:80]} cannot be changed.", scimType="mutability")
 
 
-def _apply(resource: Resource, change: Operation, target: Target) -> None:
+def _apply(resource: Resource, change: PatchOperation, target: PatchTarget) -> None:
     attribute = target.attribute
     if change.op == "remove":
         kept = _without(resource.get(attribute.name), target, change.value)
@@ -137,7 +137,7 @@ def _apply(resource: Resource, change: Operation, target: Target) -> None:
         resource[attribute.name] = kept
 
 
-def _merged(before: Resource | None, value: object, target: Target) -> Resource:
+def _merged(before: Resource | None, value: object, target: PatchTarget) -> Resource:
     """A complex value with what is new in it; a part that becomes nothing is left out."""
     given = {target.part.name: value} if target.part else value
     new = converted(target.attribute._replace(many=False), given) or {}
@@ -147,7 +147,9 @@ def _merged(before: Resource | None, value: object, target: Target) -> Resource:
     return merged
 
 
-def _with_values(before: list[Resource], change: Operation, target: Target) -> list[Resource]:
+def _with_values(
+    before: list[Resource], change: PatchOperation, target: PatchTarget
+) -> list[Resource]:
     """The values of an attribute after an addition or a replacement."""
     if target.part is None and target.where is None:
         new = converted(target.attribute, change.value) or []
@@ -162,7 +164,7 @@ def _with_values(before: list[Resource], change: Operation, target: Target) -> l
     return distinct(target.attribute, [one for one in after if one])
 
 
-def _without(before: Any, target: Target, value: object) -> Any:
+def _without(before: Any, target: PatchTarget, value: object) -> Any:
     """The value of an attribute after a removal, None for none."""
     attribute = target.attribute
     if not isinstance(before, list):
@@ -181,7 +183,7 @@ def _without(before: Any, target: Target, value: object) -> Any:
     return [one for one in before if not is_meant(one)]
 
 
-def _matching(target: Target) -> Callable[[Resource], bool]:
+def _matching(target: PatchTarget) -> Callable[[Resource], bool]:
     """Tells the values that a change is about."""
     where, attribute = target.where, target.attribute
     if where is None:

@@ -4,11 +4,11 @@ from typing import Any, Final
 
 from factbook.scim import attributes, filters
 from factbook.scim.attributes import TypeName
-from factbook.scim.filters import Equals, Filter
-from factbook.scim.store import Condition, key
+from factbook.scim.filters import Equals, ScimFilter
+from factbook.scim.store import RowCondition, key
 
-EVERYTHING: Final = Condition("1 = 1")
-_NOTHING: Final = Condition("1 = 0")
+EVERYTHING: Final = RowCondition("1 = 1")
+_NOTHING: Final = RowCondition("1 = 0")
 _IN_GROUP: Final = "id IN (SELECT group_id FROM scim_members WHERE member_id = ?)"
 _HAS_GROUP: Final = "id IN (SELECT member_id FROM scim_members WHERE group_id = ?)"
 _OFFERED: Final = {
@@ -17,20 +17,20 @@ _OFFERED: Final = {
 }
 
 
-def condition(type_: TypeName, filter_: Filter) -> Condition:
+def condition(type_: TypeName, filter_: ScimFilter) -> RowCondition:
     """The condition; raises InputError for an attribute by which nothing can be found."""
     if isinstance(filter_, Equals):
         return _equals(type_, filter_)
     word = " AND " if isinstance(filter_, filters.Both) else " OR "
     found = [condition(type_, each) for each in filter_.conditions]
     text = word.join(f"({one.sql})" for one in found)
-    return Condition(text, tuple(value for one in found for value in one.parameters))
+    return RowCondition(text, tuple(value for one in found for value in one.parameters))
 
 
-def _equals(type_: TypeName, filter_: Equals) -> Condition:
+def _equals(type_: TypeName, filter_: Equals) -> RowCondition:
     name, value = attributes.plain(type_, filter_.attribute).lower(), filter_.value
     if name == "active" and type_ == "User":
-        return Condition("active = ?", (int(str(value).lower() == "true"),))
+        return RowCondition("active = ?", (int(str(value).lower() == "true"),))
     columns: dict[str, tuple[str, Any]] = {
         "id": ("id = ?", value),
         "externalid": ("external_id = ?", value),
@@ -49,4 +49,4 @@ def _equals(type_: TypeName, filter_: Equals) -> Condition:
         raise filters.refused(named)
     sql, wanted = columns[name]
     # An empty text stands for none in a column.
-    return Condition(sql, (wanted,)) if isinstance(wanted, str) and wanted else _NOTHING
+    return RowCondition(sql, (wanted,)) if isinstance(wanted, str) and wanted else _NOTHING

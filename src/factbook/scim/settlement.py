@@ -57,7 +57,7 @@ class Settlement:
         self._dirty |= {group, *come, *gone}
 
     def change(self) -> SetChange:
-        """What changes in the catalog; the rows are stored."""
+        """The change of the catalog that follows; stores the rows."""
         for troubled in store.troubled(self._transaction, _TRIED_AGAIN):
             if troubled.id not in self._rows:
                 self.put(troubled, troubled)
@@ -88,7 +88,7 @@ class Settlement:
         return row._replace(ref=ref, problem=problem)
 
     def _neighbours(self, id_: str) -> set[str]:
-        """Who shows the reference of this resource: members of a group, and groups around it."""
+        """Ids of those that show this reference: members of a group, and groups around it."""
         inside = {member for _, member in store.members_of(self._transaction, [id_])}
         return inside | {group for _, group in store.memberships(self._transaction, [id_])}
 

@@ -63,11 +63,11 @@ class ScimRow(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What it is called at the identity provider."""
+        """The name at the identity provider."""
         return str(self.resource["userName" if self.type == "User" else "displayName"])
 
 
-class Link(NamedTuple):
+class GroupLink(NamedTuple):
     """Member of a group, or group of a member, which is shown with its name."""
 
     id: str
@@ -75,8 +75,8 @@ class Link(NamedTuple):
     display: str
 
 
-class Condition(NamedTuple):
-    """Condition on rows, in SQL, with its parameters."""
+class RowCondition(NamedTuple):
+    """RowCondition on rows, in SQL, with its parameters."""
 
     sql: str
     parameters: tuple[Any, ...] = ()
@@ -106,7 +106,7 @@ async def find(database: Database, type_: TypeName, id_: str) -> ScimRow | None:
 
 
 async def page(
-    database: Database, type_: TypeName, where: Condition, offset: int, limit: int
+    database: Database, type_: TypeName, where: RowCondition, offset: int, limit: int
 ) -> tuple[list[ScimRow], int]:
     """Up to `limit` resources in the order of their creation, and the number of all."""
     condition, parameters = f"type = ? AND ({where.sql})", (type_, *where.parameters)
@@ -130,12 +130,12 @@ async def member_counts(database: Database, groups: Collection[str]) -> dict[str
     return dict(rows)
 
 
-async def members(database: Database, groups: Collection[str]) -> dict[str, list[Link]]:
+async def members(database: Database, groups: Collection[str]) -> dict[str, list[GroupLink]]:
     """The members of each of these groups that has any."""
     return _links(await database.all(_MEMBERS, (list(groups),)))
 
 
-async def groups_of(database: Database, ids: Collection[str]) -> dict[str, list[Link]]:
+async def groups_of(database: Database, ids: Collection[str]) -> dict[str, list[GroupLink]]:
     """The groups of each of these that is in any."""
     return _links(await database.all(_GROUPS, (list(ids),)))
 
@@ -233,15 +233,15 @@ def _ids(rows: Iterable[Row]) -> list[str]:
     return [row[0] for row in rows]
 
 
-def _links(rows: Iterable[Row]) -> dict[str, list[Link]]:
-    found: dict[str, list[Link]] = {}
+def _links(rows: Iterable[Row]) -> dict[str, list[GroupLink]]:
+    found: dict[str, list[GroupLink]] = {}
     for of, id_, type_, document in rows:
         display = msgspec.json.decode(document, type=_Named).display_name if document else ""
-        found.setdefault(of, []).append(Link(id_, type_, display))
+        found.setdefault(of, []).append(GroupLink(id_, type_, display))
     return found
 
 
 class _Named(msgspec.Struct, rename="camel"):
-    """What a group is called, of its document."""
+    """The name in the document of a group."""
 
     display_name: str

@@ -12,7 +12,7 @@ from factbook.http import error_responses
 from factbook.http.context import HandlerContext
 from factbook.http.requests import Reply, Request
 from factbook.scim.attributes import URN, Resource
-from factbook.scim.store import Link, ScimRow
+from factbook.scim.store import GroupLink, ScimRow
 
 PATH: Final = "/scim/v2"
 JSON: Final = b"application/scim+json; charset=utf-8"
@@ -54,7 +54,7 @@ def tag(row: ScimRow) -> str:
     return f'W/"{row.version}"'
 
 
-def resource(base: str, row: ScimRow, links: Sequence[Link]) -> Resource:
+def resource(base: str, row: ScimRow, links: Sequence[GroupLink]) -> Resource:
     """A resource with its members, or the groups that it is in."""
     location = f"{base}/{row.type}s/{row.id}"
     shown = {
@@ -76,11 +76,11 @@ def resource(base: str, row: ScimRow, links: Sequence[Link]) -> Resource:
     return shown
 
 
-def _link(base: str, link: Link) -> Resource:
+def _link(base: str, link: GroupLink) -> Resource:
     return {"value": link.id, "$ref": f"{base}/{link.type}s/{link.id}"}
 
 
-class Selection:
+class AttributeSelection:
     """The attributes that a caller wants of each resource, by the parameters of the query."""
 
     def __init__(self, query: Mapping[str, str]) -> None:

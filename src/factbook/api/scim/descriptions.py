@@ -1,4 +1,4 @@
-"""What the service says of itself, and what it does not offer."""
+"""Descriptions of the service, and addresses that it does not offer."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ _NOT_OFFERED = ("/Bulk", "/Me", "/.search")
 
 
 async def config(request: Request, state: HandlerContext) -> Reply:
-    """What is offered."""
+    """The configuration of the service."""
     _refuse_filter(request)
     return answers.reply(discovery.config(answers.base(request, state)))
 

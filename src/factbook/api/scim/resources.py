@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from factbook.api.scim import answers
-from factbook.api.scim.answers import Selection
+from factbook.api.scim.answers import AttributeSelection
 from factbook.audit.trail import About, AuditEntry
 from factbook.catalog.store.apply import Actor
 from factbook.errors import InputError
@@ -14,7 +14,7 @@ from factbook.http.context import HandlerContext
 from factbook.http.requests import Reply, Request, decode, offloaded
 from factbook.scim import attributes, directory, discovery, filters, patch, queries, store
 from factbook.scim.attributes import Resource, TypeName
-from factbook.scim.directory import Directory, DirectoryChange, DirectoryTarget
+from factbook.scim.directory import DirectoryChange, DirectoryTarget, ScimDirectory
 from factbook.scim.store import ScimRow
 
 _PAGE: Final = 100
@@ -49,7 +49,7 @@ async def get(request: Request, state: HandlerContext) -> Reply:
 async def list_all(request: Request, state: HandlerContext) -> Reply:
     """A page of users or groups, of those that the filter finds."""
     type_, query = _type(request), dict(request.query)
-    selection = Selection(query)
+    selection = AttributeSelection(query)
     start = max(_integer(query, "startIndex", 1), 1)
     count = min(max(_integer(query, "count", _PAGE), 0), discovery.MOST)
     text = query.get("filter", "").strip()
@@ -107,13 +107,13 @@ async def _body(request: Request) -> Any:
 
 def _directory(
     request: Request, state: HandlerContext, action: str, status: int = 200
-) -> Directory:
+) -> ScimDirectory:
     settings = state.settings
     issuer = settings.openid.get("issuer") if settings.openid else None
     write = audit.writing(request, state, _about(f"scim.{action}"), status)
     actor = Actor(request.actor, state.clock())
     kept = settings.revisions_kept
-    return Directory(DirectoryTarget(write, state.rules, kept, issuer, actor))
+    return ScimDirectory(DirectoryTarget(write, state.rules, kept, issuer, actor))
 
 
 def _about(action: str) -> About:
@@ -134,17 +134,17 @@ def _counts(done: DirectoryChange) -> dict[str, int]:
 
 
 async def _shown(request: Request, state: HandlerContext, row: ScimRow) -> Resource:
-    selection = Selection(dict(request.query))
+    selection = AttributeSelection(dict(request.query))
     [shown] = await _resources(request, state, [row], selection)
     return shown
 
 
 async def _resources(
-    request: Request, state: HandlerContext, rows: Sequence[ScimRow], selection: Selection
+    request: Request, state: HandlerContext, rows: Sequence[ScimRow], selection: AttributeSelection
 ) -> list[Resource]:
     """Resources as they are shown; fewer of them where they have very many members."""
     database, base = state.database, answers.base(request, state)
-    links: dict[str, list[store.Link]] = {}
+    links: dict[str, list[store.GroupLink]] = {}
     ids = [row.id for row in rows]
     if rows and rows[0].type == "User" and selection.has("groups"):
         links = await store.groups_of(database, ids)

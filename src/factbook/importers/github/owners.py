@@ -25,7 +25,7 @@ class _KeptOwners(msgspec.Struct, array_like=True):
 
 
 class TeamOwners(NamedTuple):
-    """What the teams say of owners: `slugs` are those of the teams, None if they are not known.
+    """Owners by the teams: `slugs` are those of the teams, None if they are not known.
 
     `owners` has the repositories that were read with them. Nothing is `expected` of the teams where
     people are not imported.
