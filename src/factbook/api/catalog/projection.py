@@ -5,7 +5,6 @@ from typing import Any, Self
 
 import msgspec
 
-from factbook.catalog.store.documents import StoredEntity
 from factbook.errors import InputError
 
 _MISSING = object()
@@ -45,11 +44,11 @@ class Projection:
         return msgspec.json.encode(kept)
 
 
-def array(items: Sequence[StoredEntity], projection: Projection) -> bytes:
-    """Entities as a JSON array."""
+def array(entities: Sequence[str], projection: Projection) -> bytes:
+    """Rendered entities as a JSON array."""
     if projection.keeps_all:
-        return f"[{','.join([item.render() for item in items])}]".encode()
-    return b"[" + b",".join([projection.apply(item.render()) for item in items]) + b"]"
+        return f"[{','.join(entities)}]".encode()
+    return b"[" + b",".join([projection.apply(entity) for entity in entities]) + b"]"
 
 
 def _copy(source: dict[str, Any], target: dict[str, Any], path: list[str]) -> None:

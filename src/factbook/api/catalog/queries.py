@@ -28,7 +28,6 @@ from factbook.api.openapi.parameters import (
 from factbook.catalog import filters, predicates
 from factbook.catalog.store import entity_query, totals, trigrams
 from factbook.catalog.store.conditions import AllOf, Condition, Contains
-from factbook.catalog.store.documents import StoredEntity
 from factbook.catalog.store.entity_query import Query, ResultPage
 from factbook.catalog.store.sort_order import SortField
 from factbook.errors import InputError
@@ -158,7 +157,7 @@ def _condition(question: QueryCursor) -> Condition:
 
 
 async def _total(
-    database: Database, asked: _QueryRequest, condition: Condition, found: ResultPage[StoredEntity]
+    database: Database, asked: _QueryRequest, condition: Condition, found: ResultPage[str]
 ) -> int:
     if asked.totals == "exclude":
         return 0
@@ -169,7 +168,7 @@ async def _total(
     return await count(database, condition)
 
 
-def _page_info(asked: _QueryRequest, found: ResultPage[StoredEntity]) -> PageInfo:
+def _page_info(asked: _QueryRequest, found: ResultPage[str]) -> PageInfo:
     if not found.items:
         return PageInfo()
     return PageInfo(

@@ -38,9 +38,14 @@ class StoredEntity(NamedTuple):
 # Of `entities e`.
 COLUMNS = ", ".join(f"e.{name}" for name in StoredEntity._fields)
 
-# The same as columns of `entities e` that follow a comma and only have to be joined.
-RENDERED = (
-    """',' || e.head || '"uid":"' || e.uid || '","etag":"' || e.etag || '",', e.body, """
+# The same, rendered, as parts that only have to be joined.
+_PARTS = (
+    """e.head || '"uid":"' || e.uid || '","etag":"' || e.etag || '",'""",
+    "e.body",
     """',"relations":' || e.relations || CASE WHEN e.problems IS NULL THEN '}' """
-    """ELSE ',"status":{"items":' || e.problems || '}}' END"""
+    """ELSE ',"status":{"items":' || e.problems || '}}' END""",
 )
+# As one column: quicker to read where the rows of a page are few.
+RENDERED = " || ".join(_PARTS)
+# As columns that follow a comma.
+JOINED = ", ".join([f"',' || {_PARTS[0]}", *_PARTS[1:]])

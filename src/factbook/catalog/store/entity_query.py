@@ -15,7 +15,7 @@ from factbook.catalog.store.conditions import (
     only_key,
     required_kind,
 )
-from factbook.catalog.store.documents import COLUMNS, RENDERED, StoredEntity
+from factbook.catalog.store.documents import COLUMNS, JOINED, RENDERED, StoredEntity
 from factbook.catalog.store.selectivity import frequent
 from factbook.catalog.store.sort_order import Place, SortField, SortOrder
 from factbook.storage import Database, Row
@@ -177,9 +177,9 @@ class ResultPage(NamedTuple, Generic[T]):
     after: bool
 
 
-async def page(database: Database, query: Query) -> ResultPage[StoredEntity]:
-    """Up to `query.limit` entities."""
-    return await page_of(database, query, COLUMNS, StoredEntity)
+async def page(database: Database, query: Query) -> ResultPage[str]:
+    """Up to `query.limit` entities, rendered."""
+    return await page_of(database, query, f"e.ref, {RENDERED}", lambda ref, rendered: rendered)
 
 
 async def page_of(
@@ -253,4 +253,4 @@ async def stream(database: Database, query: Query) -> AsyncIterator[list[StoredE
 def stream_text(database: Database, query: Query) -> AsyncIterator[bytes]:
     """The same as rendered JSON, each entity preceded by a comma, in chunks."""
     assert query.limit is None
-    return database.text(*query.sql(RENDERED))
+    return database.text(*query.sql(JOINED))
