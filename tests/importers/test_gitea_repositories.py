@@ -259,6 +259,23 @@ async def test_an_owner_sees_everything_and_anybody_else_what_teams_may() -> Non
     assert (await organization.part()).rights == {"team web"} | visible
 
 
+@pytest.mark.parametrize("kind", ["account", "permissions"])
+async def test_a_credential_whose_rights_are_not_told_now_reads_in_part(kind: str) -> None:
+    organization = GiteaOwner(own("a", 1))
+    organization.fake.fail(kind, faults.unavailable, times=9)
+    parts = (await organization.read()).parts
+    assert [(part.complete, len(part.items)) for part in parts] == [
+        (False, 1),
+        (False, 0),
+        (False, 0),
+    ]
+    organization.fake.recover()
+    organization.fake.fail(kind, faults.saying({"message": "no"}, 403))
+    part = await organization.part()
+    assert part.complete
+    assert part.rights == {"private repositories"}
+
+
 async def test_teams_and_members_are_groups_and_users() -> None:
     organization = GiteaOwner()
     organization.fake.accounts = [Account("alice", 11, "Alice A"), Account("bob", 12)]

@@ -10,11 +10,11 @@ from factbook.outbound.outcomes import Missing, Outcome, read_as
 _NO_TOTAL: Final = Missing(Outcome.INCOMPLETE, "no total in the answer")
 
 
-class _Numbered(Protocol):
+class _Identified(Protocol):
     id: int
 
 
-Row = TypeVar("Row", bound=_Numbered)
+Row = TypeVar("Row", bound=_Identified)
 
 
 @dataclass

@@ -109,7 +109,7 @@ async def _repositories(
     await part.read(wanted, roots, files)
     rows = one.listed.rows.values()
     visible = {f"{'private' if row.private else 'public'} repositories" for row in rows}
-    return part.part(one.listed.missing, visible | one.teams.rights)
+    return part.part(one.listed.missing or one.teams.doubt, visible | one.teams.rights)
 
 
 async def _roots(
@@ -173,5 +173,5 @@ def _members(one: _ReadOrganization, members: RowListing[GiteaMember]) -> Snapsh
         teams = [] if some else one.teams.of_member(member)
         entity = entities.user(one.place, member, teams)
         items.append(parts.person(one.place, "user", member.id, entity, member, tentative=some))
-    missing = [members.missing] if members.missing else []
+    missing = [each for each in (members.missing, one.teams.doubt) if each]
     return parts.people_part(one.place, "members", items, missing, one.teams.rights)

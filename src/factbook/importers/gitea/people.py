@@ -26,7 +26,8 @@ class Teams:
     """Teams by id, with the ids of their members and of their repositories.
 
     `missing` says what was not read. `rights` are those of the credential: an owner sees
-    everything, anybody else what some teams may see, each of which is a right.
+    everything, anybody else what some teams may see, each of which is a right. `doubt` is the
+    reason if they are not known.
     """
 
     teams: dict[int, GiteaTeam] = field(default_factory=dict)
@@ -34,6 +35,7 @@ class Teams:
     repositories: dict[int, set[int]] = field(default_factory=dict)
     missing: list[Missing] = field(default_factory=list)
     rights: set[str] = field(default_factory=set)
+    doubt: Missing | None = None
 
     def of_member(self, member: GiteaMember) -> list[GiteaTeam]:
         """The teams of a member."""
@@ -59,12 +61,16 @@ async def read_teams(api: GiteaApi, organization: str, *, whole: bool) -> Teams:
     """The teams of an organization; with their members and repositories if they are `whole`."""
     listed = await listing(api, path("orgs", organization, "teams"), GiteaTeam)
     found = Teams(listed.rows)
-    found.missing += [listed.missing] if listed.missing and whole else []
     owner = await _is_owner(api, organization)
     if isinstance(owner, Missing):
-        found.missing.append(owner)
-    teams = found.teams.values()
-    found.rights |= {"ownership"} if owner is True else {f"team {team.name}" for team in teams}
+        found.doubt = owner
+    elif owner:
+        found.rights = {"ownership"}
+    else:
+        found.rights = {f"team {team.name}" for team in found.teams.values()}
+        # One who may see no team at all sees what is public.
+        found.doubt = listed.missing if listed.missing and listed.missing.passing else None
+    found.missing += [one for one in (listed.missing, found.doubt) if one and whole]
     if whole:
         await _complete(api, found)
     return found

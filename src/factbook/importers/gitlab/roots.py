@@ -41,7 +41,7 @@ async def read_roots(
     """
     found = {one.id: GitlabRoot() for one in projects if _is_off(one)}
     asked = [one for one in projects if not _is_off(one)]
-    reader, size, start = _Reader(api, group, files), _AT_ONCE, 0
+    reader, size, start = _RootReader(api, group, files), _AT_ONCE, 0
     while start < len(asked):
         some = asked[start : start + size]
         read = await reader.read(some)
@@ -56,7 +56,7 @@ async def read_roots(
     return found
 
 
-class _Reader:
+class _RootReader:
     def __init__(self, api: GitlabApi, group: str, files: Sequence[str]) -> None:
         self._api = api
         self._group = group
