@@ -29,6 +29,7 @@ from factbook.catalog import filters, predicates
 from factbook.catalog.store import entity_query, totals, trigrams
 from factbook.catalog.store.conditions import AllOf, Condition, Contains
 from factbook.catalog.store.entity_query import Query, ResultPage
+from factbook.catalog.store.selectivity import Selectivity
 from factbook.catalog.store.sort_order import SortField
 from factbook.errors import InputError
 from factbook.http.context import HandlerContext
@@ -130,9 +131,10 @@ async def _answer(
         question.order_field_values if asked.continued else None,
         question.is_previous,
     )
-    found = await entity_query.page(state.database, query)
+    selectivity = Selectivity(state.database, condition)
+    found = await entity_query.page(state.database, query, selectivity)
     if not asked.continued:
-        question.total_items = await _total(state.database, asked, condition, found)
+        question.total_items = await _total(state.database, asked, selectivity, found)
     head = msgspec.json.encode(question.total_items)
     pages = msgspec.json.encode(_page_info(asked, found))
     items = array(found.items, projection)
@@ -157,7 +159,7 @@ def _condition(question: QueryCursor) -> Condition:
 
 
 async def _total(
-    database: Database, asked: _QueryRequest, condition: Condition, found: ResultPage[str]
+    database: Database, asked: _QueryRequest, selectivity: Selectivity, found: ResultPage[str]
 ) -> int:
     if asked.totals == "exclude":
         return 0
@@ -165,7 +167,7 @@ async def _total(
     if not found.after and (found.items or not asked.offset):
         return asked.offset + len(found.items)
     count = totals.bounded if asked.totals == "bounded" else totals.exact
-    return await count(database, condition)
+    return await count(database, selectivity.condition, selectivity)
 
 
 def _page_info(asked: _QueryRequest, found: ResultPage[str]) -> PageInfo:

@@ -16,7 +16,7 @@ from factbook.catalog.store.conditions import (
     required_kind,
 )
 from factbook.catalog.store.documents import COLUMNS, JOINED, RENDERED, StoredEntity
-from factbook.catalog.store.selectivity import frequent
+from factbook.catalog.store.selectivity import Selectivity
 from factbook.catalog.store.sort_order import Place, SortField, SortOrder
 from factbook.storage import Database, Row
 
@@ -177,9 +177,13 @@ class ResultPage(NamedTuple, Generic[T]):
     after: bool
 
 
-async def page(database: Database, query: Query) -> ResultPage[str]:
-    """Up to `query.limit` entities, rendered."""
-    return await page_of(database, query, f"e.ref, {RENDERED}", lambda ref, rendered: rendered)
+async def page(
+    database: Database, query: Query, selectivity: Selectivity | None = None
+) -> ResultPage[str]:
+    """Up to `query.limit` entities, rendered; `selectivity` is that of the query's condition."""
+    columns = f"e.ref, {RENDERED}"
+    rows = await _rows(database, _with_next(query), columns, selectivity)
+    return _paged(query, rows, lambda ref, rendered: rendered)
 
 
 async def page_of(
@@ -228,10 +232,12 @@ def _paged(query: Query, rows: Sequence[Row], item: Callable[..., T]) -> ResultP
     )
 
 
-async def _rows(database: Database, query: Query, columns: str) -> list[Row]:
+async def _rows(
+    database: Database, query: Query, columns: str, selectivity: Selectivity | None = None
+) -> list[Row]:
     if query.is_quick:
         return await database.all(*query.sql(columns))
-    found = await frequent(database, query.condition)
+    found = await (selectivity or Selectivity(database, query.condition)).frequent()
     if found is None:
         return await database.search(*query.sql(columns))
     assert query.limit is not None

@@ -44,6 +44,21 @@ class _Met(Struct, frozen=True):
         return _PROBE.format(marks), [self.key, self.value, *self.spellings]
 
 
+class Selectivity:
+    """Whether many entities meet a condition, looked up once for a page and its total."""
+
+    def __init__(self, database: Database, condition: Condition) -> None:
+        self._database = database
+        self.condition = condition
+        self._found: tuple[Frequent | None] | None = None
+
+    async def frequent(self) -> Frequent | None:
+        """The condition rewritten; None if few entities meet it."""
+        if self._found is None:
+            self._found = (await frequent(self._database, self.condition),)
+        return self._found[0]
+
+
 async def frequent(database: Database, condition: Condition) -> Frequent | None:
     """Rewrite a conjunction of conditions on keys; None if few entities meet it."""
     parts = list(_parts(condition))

@@ -11,7 +11,7 @@ from factbook.catalog.store.conditions import (
     only_key,
     required_kind,
 )
-from factbook.catalog.store.selectivity import frequent
+from factbook.catalog.store.selectivity import Selectivity
 from factbook.storage import Database
 
 # So many entities are counted in tens of milliseconds, whatever the size of the catalog.
@@ -21,13 +21,16 @@ MORE: Final = BOUND + 1
 _WINDOW: Final = 5 * BOUND
 
 
-async def exact(database: Database, condition: Condition) -> int:
-    """Count the entities that meet the condition."""
+async def exact(
+    database: Database, condition: Condition, selectivity: Selectivity | None = None
+) -> int:
+    """Count the entities that meet the condition, of which the selectivity may be known."""
+    selectivity = selectivity or Selectivity(database, condition)
     key = only_key(condition)
     if key in ("", "kind"):
         kinds, kind = await overview.by_kind(database), required_kind(condition)
         return sum(kinds.values()) if kind is None else kinds.get(kind, 0)
-    if key is None and (found := await frequent(database, condition)):
+    if key is None and (found := await selectivity.frequent()):
         condition = found.apart
     where, parameters = condition.sql()
     # The entries of one value stand side by side in an index: they are counted in no time.
@@ -37,14 +40,17 @@ async def exact(database: Database, condition: Condition) -> int:
     return count
 
 
-async def bounded(database: Database, condition: Condition) -> int:
+async def bounded(
+    database: Database, condition: Condition, selectivity: Selectivity | None = None
+) -> int:
     """Count the entities that meet the condition; `MORE` stands for any number above `BOUND`.
 
     What is known without counting is exact above it, too.
     """
     if only_key(condition) in ("", "kind"):
         return await exact(database, condition)
-    if found := await frequent(database, condition):
+    selectivity = selectivity or Selectivity(database, condition)
+    if found := await selectivity.frequent():
         if found.near and await _up_to_bound(database, _among_first(condition, found.near)) == MORE:
             return MORE
         condition = found.apart
