@@ -25,21 +25,6 @@ _BEFORE: Final[dict[Role, str]] = {
 }
 
 
-class DatabaseClock:
-    """The clock of the database: as far ahead of this process's own as it last was."""
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._ahead = 0
-
-    def __call__(self) -> int:
-        return self._clock() + self._ahead
-
-    def follow(self, now: int) -> None:
-        """Show this time from now on."""
-        self._ahead = now - self._clock()
-
-
 class Leadership:
     """The lease on collecting, as far as this process has it."""
 
@@ -47,19 +32,24 @@ class Leadership:
         self._database = database
         self._holder = holder
         self._role = role
-        self._given = clock
-        self.clock = DatabaseClock(clock)
+        self._clock = clock
+        self._ahead = 0  # the database's clock, of this process's own
         self._renewed_at: float | None = None
         self._leads = False
 
     async def held(self) -> bool:
         """Return true if this is the process that collects; renews the lease now and then."""
-        now = time.monotonic() * SECOND
-        if self._renewed_at is None or now - self._renewed_at >= RENEWED_EVERY:
-            self.clock.follow(await lease.time(self._database, self._given))
+        begun_at = time.monotonic() * SECOND
+        if self._renewed_at is None or begun_at - self._renewed_at >= RENEWED_EVERY:
+            now = await lease.time(self._database, self._clock)
+            self._ahead = now - self._clock()
             self._leads = await self._database.write(self._claim)
-            self._renewed_at = now
+            self._renewed_at = begun_at
         return self._leads
+
+    def clock(self) -> int:
+        """The time by the clock of the database, as it was when the lease was last renewed."""
+        return self._clock() + self._ahead
 
     @property
     def lapsed(self) -> bool:
