@@ -56,6 +56,15 @@ async def test_an_importer_under_another_key_is_told(service: Service, look: Loo
     ]
 
 
+async def test_a_mistake_in_the_settings_of_an_importer_is_a_problem(look: Look) -> None:
+    wrong = {"github": {"default": {"organizations": ["acme"], "every": "soon"}}}
+    told = of(await look(quick=True, **{**SETTINGS, "importers": wrong}), "configuration")
+    assert ("problem", True) in [
+        (state, what.startswith("importers.github.default: every has to be"))
+        for state, what in told
+    ]
+
+
 async def test_removals_that_wait_are_told(database: Database, look: Look) -> None:
     imports = Imports(database)
     await imports.write_as("github", part(item("a"), item("b")))
