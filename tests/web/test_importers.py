@@ -188,6 +188,17 @@ async def test_only_kinds_that_read_nothing_of_the_machine_are_made_here(service
         assert (await visitor.send(NEW, **fields(kind=kind))).status_code == 404
 
 
+@pytest.mark.parametrize("kind", ["catalog", "gitea", "github", "gitlab"])
+async def test_each_kind_that_is_made_here_has_a_form_of_its_options(
+    service: Service, kind: str
+) -> None:
+    visitor = await signed_in(service)
+    assert f"kind={kind}" in await visitor.text(NEW)
+    page = await visitor.text(f"{NEW}?kind={kind}")
+    assert 'name="every"' in page
+    assert 'type="password"' in page
+
+
 async def test_secrets_under_another_key_are_told_and_given_again(
     service: Service, start: StartService
 ) -> None:

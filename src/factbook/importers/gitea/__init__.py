@@ -31,5 +31,6 @@ IMPORTER: Final = ImporterKind(
     options=GiteaImportOptions,
     read=_read,
     vendor="gitea",
+    by_people=True,
     completed=_completed,
 )

@@ -31,5 +31,6 @@ IMPORTER: Final = ImporterKind(
     options=GitlabImportOptions,
     read=_read,
     vendor="gitlab",
+    by_people=True,
     completed=_completed,
 )
