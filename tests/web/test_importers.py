@@ -239,3 +239,21 @@ async def test_what_another_process_made_is_known_within_a_second(
     await made(service)
     other.time.advance(SECOND)
     assert "github-acme" in await other.state.importers.current()
+
+
+@pytest.mark.parametrize(
+    ("kind", "more"),
+    [
+        ("gitlab", {"groups": "acme\nother/web", "account.host": "gitlab.example.com"}),
+        ("gitea", {"organizations": "acme", "account.host": "git.example.com"}),
+    ],
+)
+async def test_importers_of_other_code_hosts_are_made_too(
+    service: Service, kind: str, more: dict[str, str]
+) -> None:
+    visitor = await signed_in(service)
+    form = {"kind": kind, "name": "acme", "every": "6h", "account.token": SECRET, **more}
+    assert f"The importer {kind}-acme was made." in await visitor.done(NEW, **form)
+    found = (await service.state.importers.latest())[f"{kind}-acme"]
+    assert found.integration.base_url == f"https://{more['account.host']}"
+    assert SECRET not in await visitor.text(f"/importers/{kind}-acme/edit")
