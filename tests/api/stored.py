@@ -19,6 +19,7 @@ from tests.service import PUSH, Service, component
 CANARY: Final = "canary7f3a"
 VAULT: Final = f"{CANARY}-vault"
 IMPORTERS: Final = "/api/importers/v1"
+SCIM: Final = "/scim/v2"
 EARLIER: Final = "2026-11-21T11:00:00+00:00"
 
 _SETS = f"{PUSH}/sets"
@@ -125,6 +126,8 @@ async def attempts(service: Service) -> AsyncIterator[Attempt]:
         yield part
     async for one in _of_ids(service):
         yield one
+    async for one in _of_people(service):
+        yield one
 
 
 def _of_sets() -> list[Attempt]:
@@ -164,10 +167,12 @@ def _of_sets() -> list[Attempt]:
 def _of_imports() -> list[Attempt]:
     one = f"POST {IMPORTERS}/parts/{{importer}}/{{part}}"
     run = f"{IMPORTERS}/importers/{{importer}}/run"
+    events = f"{IMPORTERS}/importers/{{importer}}/events"
     return [
         Attempt(f"POST {run}", run.replace("{importer}", "fake"), status=202),
         Attempt(f"{one}/apply", f"{IMPORTERS}/parts/fake/one/apply"),
         Attempt(f"{one}/discard", f"{IMPORTERS}/parts/fake/two/discard"),
+        Attempt(f"POST {events}", events.replace("{importer}", "fake"), {}, status=403),
     ]
 
 
@@ -229,6 +234,17 @@ async def _of_ids(service: Service) -> AsyncIterator[Attempt]:
     yield Attempt(f"DELETE {WEBHOOKS}/{{id}}", hook, status=204)
 
 
+async def _of_people(service: Service) -> AsyncIterator[Attempt]:
+    for place, name in ((f"{SCIM}/Users", "userName"), (f"{SCIM}/Groups", "displayName")):
+        yield Attempt(f"POST {place}", place, {name: "kim"}, status=201)
+        [made] = (await _json(service, place))["Resources"]
+        one, route = f"{place}/{made['id']}", f"{place}/{{id}}"
+        change = {"Operations": [{"op": "replace", "path": name, "value": "held"}]}
+        yield Attempt(f"PUT {route}", one, {name: "lee"})
+        yield Attempt(f"PATCH {route}", one, change)
+        yield Attempt(f"DELETE {route}", one, status=204)
+
+
 def _never_done() -> list[Attempt]:
     locations, slash = f"{CATALOG}/locations", "{set_id:path}"
     return [
@@ -238,6 +254,10 @@ def _never_done() -> list[Attempt]:
         *(
             Attempt(f"{method} {_SETS}/{slash}", f"{_SETS}/a/b", status=400)
             for method in ("PUT", "POST", "DELETE")
+        ),
+        *(
+            Attempt(f"{method} {SCIM}/{{rest:path}}", f"{SCIM}/Devices", {}, status=404)
+            for method in ("PUT", "POST", "PATCH", "DELETE")
         ),
     ]
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from factbook.api.endpoint import Route
+from factbook.api.endpoint import NOTHING_STORED, Route
 from factbook.api.importers import events, importers, parts
 from factbook.auth.permissions import CATALOG_READ, SET_WRITE
 from factbook.errors import PreconditionFailedError
@@ -33,6 +33,7 @@ IMPORTER_ROUTES: Sequence[Route] = (
         (parts.IMPORTER,),
         status=202,
         described=False,
+        reading=NOTHING_STORED,
         signed=True,
     ),
     Route("GET", "/parts", parts.list_parts, _READ),
