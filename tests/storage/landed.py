@@ -135,6 +135,11 @@ LANDED = (
         "0.1.0",
         "689bf8b323aaf1bc5f86e8e745a68a0fc1ca640086b0e2546e83f28b0424df33",
     ),
+    Landed(
+        "0024_long_values.sql",
+        "0.1.0",
+        "8b10a90e7c52f9b03701e931aeb6520c38c5e7c82dc24a1347e4dc54f81ad303",
+    ),
 )
 
 # Three of them had another form before, with which databases were made: their first texts.

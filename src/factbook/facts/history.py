@@ -6,11 +6,12 @@ the row that follows puts it down. A value that was out of sight for longer than
 new row even if it is the same: nobody knows what it was meanwhile.
 """
 
-from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import msgspec
 
+from factbook.facts import long_values
 from factbook.facts.changes import Before
 from factbook.facts.datasource import DataSource, milliseconds
 from factbook.facts.merge import Latest, expiry
@@ -43,13 +44,33 @@ def append(
     ends = [(one.entity_id, before[one.entity_id].written_at) for one in new if one[0] in before]
     close(transaction, source.id, [end for end in ends if 0 < end[1] < now])
     rows = [(source.id, one.entity_id, now, *one[1:], source.version) for one in new]
-    transaction.many(_APPEND, rows)
+    transaction.many(_APPEND, _shortened(transaction, source, rows, before, now))
 
 
 def close(transaction: Transaction, source_id: str, ends: Iterable[tuple[int, int]]) -> None:
     """Put the last confirmation, by entity, down in the row of history that holds until then."""
     rows = [(at, source_id, entity_id, source_id, entity_id, at, at) for entity_id, at in ends]
     transaction.many(_CLOSE, rows)
+
+
+def _shortened(
+    transaction: Transaction,
+    source: DataSource,
+    rows: Sequence[tuple[Any, ...]],
+    before: Mapping[int, Before],
+    now: int,
+) -> list[tuple[Any, ...]]:
+    """The rows without the long values that did not change, and with the time of what has them."""
+    short = dict[int, str]()
+    for _, entity_id, _, facts, *_ in rows:
+        was = before.get(entity_id)
+        if was is not None and (found := long_values.without(facts, _own(was))) is not None:
+            short[entity_id] = found
+    held_at = long_values.holders(transaction, source, short, now)
+    return [
+        (*row[:3], short[row[1]], *row[4:], held_at[row[1]]) if row[1] in held_at else (*row, None)
+        for row in rows
+    ]
 
 
 def _is_known(source: DataSource, found: FactObservation, before: Before | None, now: int) -> bool:
@@ -82,8 +103,8 @@ def _json(value: object) -> str:
 
 # A run repeated within the same millisecond leaves the row as it is.
 _APPEND = """
-INSERT INTO facts_history (source_id, entity_id, written_at, facts, reasons, version)
-VALUES (?, ?, ?, ?, ?, ?)
+INSERT INTO facts_history (source_id, entity_id, written_at, facts, reasons, version, held_at)
+VALUES (?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT DO NOTHING
 """
 

@@ -5,6 +5,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from factbook.facts import long_values
 from factbook.facts.merge import reason_of
 from factbook.storage import Database, Row
 
@@ -98,12 +99,24 @@ async def _change(
     database: Database, written_at: int, source_id: str, entity_id: int, ref: str, version: str
 ) -> FactChange:
     keys = (source_id, entity_id, written_at, _BEFORE + 1)
+    found = await database.all(_WINDOW, keys)
     rows = [
-        (msgspec.json.decode(facts), msgspec.json.decode(reasons))
-        for facts, reasons in await database.all(_WINDOW, keys)
+        (_facts(facts, holding), msgspec.json.decode(reasons))
+        for facts, reasons, _, holding in found
     ]
+    changed = differences(rows)
+    if any(held_at is not None and holding is None for *_, held_at, holding in found):
+        # Long values before it went with an old row: whether they are others now is not known.
+        changed = {name: changed[name] for name in changed if changed[name][0] is not None}
     place = ChangePosition(written_at, source_id, entity_id)
-    return FactChange(place, ref, version, differences(rows), rows[0][1])
+    return FactChange(place, ref, version, changed, rows[0][1])
+
+
+def _facts(facts: str, holding: str | None) -> dict[str, Any]:
+    """The facts of a row with the long values of the row that has them."""
+    whole = facts if holding is None else long_values.filled(facts, holding)
+    found: dict[str, Any] = msgspec.json.decode(whole)
+    return found
 
 
 Said = tuple[Mapping[str, Any], Mapping[str, str]]  # facts, and why others have no value
@@ -178,6 +191,9 @@ ORDER BY s.written_at, s.source_id, s.entity_id
 """
 
 _WINDOW = """
-SELECT facts, reasons FROM facts_history
-WHERE source_id = ? AND entity_id = ? AND written_at <= ? ORDER BY written_at DESC LIMIT ?
+SELECT h.facts, h.reasons, h.held_at, (
+    SELECT b.facts FROM facts_history b
+    WHERE b.source_id = h.source_id AND b.entity_id = h.entity_id AND b.written_at = h.held_at
+) FROM facts_history h
+WHERE h.source_id = ? AND h.entity_id = ? AND h.written_at <= ? ORDER BY h.written_at DESC LIMIT ?
 """

@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from factbook.facts import long_values
 from factbook.facts.merge import reason_of
 from factbook.storage import Database, Row
 from factbook.storage.database import Parameters
@@ -39,6 +40,8 @@ class HistoryEntry(NamedTuple):
     facts: msgspec.Raw
     reasons: msgspec.Raw
     confirmed_at: int | None = None
+    # Of the row with the long values that are stored there alone.
+    held_at: int | None = None
 
 
 class Excerpt(NamedTuple):
@@ -75,7 +78,7 @@ async def history_page(
     rows = await _long_read(database)(
         _HISTORY.replace("{}", among), (entity_id, *sources, start or 0, *last, limit)
     )
-    found = await _confirmed(database, entity_id, [_entry(row) for row in rows])
+    found = await _whole(database, entity_id, [_entry(row) for row in rows])
     if start is not None and len(found) < limit:
         earlier = await _held(database, among, (entity_id, *sources), entity_id, start, last)
         found += earlier[: limit - len(found)]
@@ -103,9 +106,28 @@ async def _held(
         if (written_at, source_id) < last
         and (row := await database.one(_ROW, (source_id, entity_id, written_at)))
     ]
-    found = await _confirmed(database, entity_id, [_entry(row) for row in rows])
+    found = await _whole(database, entity_id, [_entry(row) for row in rows])
     held = [row for row in found if row.confirmed_at is not None and row.confirmed_at >= start]
     return sorted(held, key=lambda row: (row.written_at, row.source_id), reverse=True)
+
+
+async def _whole(
+    database: Database, entity_id: int, rows: list[HistoryEntry]
+) -> list[HistoryEntry]:
+    """The rows with their last confirmations, and with the long values that others have."""
+    rows = await _confirmed(database, entity_id, rows)
+    held = {(row.source_id, row.held_at) for row in rows if row.held_at is not None}
+    if not held:
+        return rows
+    source_ids, times = (sorted(set(values)) for values in zip(*held, strict=True))
+    found = await database.all(_HOLDING, (entity_id, source_ids, times))
+    texts = {(source_id, at): facts for source_id, at, facts in found}
+    return [
+        row._replace(facts=long_values.filled(row.facts, texts[row.source_id, row.held_at]))
+        if (row.source_id, row.held_at) in texts
+        else row
+        for row in rows
+    ]
 
 
 async def _confirmed(
@@ -160,7 +182,7 @@ async def spread(
     found = await _long_read(database)(_SPREAD, (*keys, begin, end, *keys, step, end, *keys))
     rows = [_entry((source_id, *row)) for row in found]
     counted = await database.one(_COUNT, (*keys, begin, end, len(rows) + 1))
-    rows = await _confirmed(database, entity_id, rows)
+    rows = await _whole(database, entity_id, rows)
     if begin > first:
         last = HistoryPosition(_LAST, "")
         among, sources = _among([source_id])
@@ -197,9 +219,9 @@ def points(rows: Iterable[HistoryEntry], names: Sequence[str]) -> dict[str, list
 
 
 def _entry(row: Sequence[Any]) -> HistoryEntry:
-    source_id, written_at, version, facts, reasons, confirmed_at = row
+    source_id, written_at, version, facts, reasons, *times = row
     texts = msgspec.Raw(facts), msgspec.Raw(reasons)
-    return HistoryEntry(source_id, written_at, version, *texts, confirmed_at)
+    return HistoryEntry(source_id, written_at, version, *texts, *times)
 
 
 def _among(source_ids: Sequence[str] | None) -> tuple[str, tuple[Any, ...]]:
@@ -213,14 +235,19 @@ def _among(source_ids: Sequence[str] | None) -> tuple[str, tuple[Any, ...]]:
 _members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 _HISTORY = """
-SELECT source_id, written_at, version, facts, reasons, confirmed_at FROM facts_history
+SELECT source_id, written_at, version, facts, reasons, confirmed_at, held_at FROM facts_history
 WHERE entity_id = ?{} AND written_at >= ? AND (written_at, source_id) < (?, ?)
 ORDER BY written_at DESC, source_id DESC LIMIT ?
 """
 
 _ROW = """
-SELECT source_id, written_at, version, facts, reasons, confirmed_at FROM facts_history
+SELECT source_id, written_at, version, facts, reasons, confirmed_at, held_at FROM facts_history
 WHERE source_id = ? AND entity_id = ? AND written_at = ?
+"""
+
+_HOLDING = """
+SELECT source_id, written_at, facts FROM facts_history
+WHERE entity_id = ? AND source_id IN LIST(?) AND written_at IN LIST(?)
 """
 
 _NEWEST_BEFORE = """
@@ -250,7 +277,7 @@ WITH RECURSIVE steps (at) AS (
             AND h.written_at <= ?
     ) FROM steps s WHERE s.at IS NOT NULL
 )
-SELECT h.written_at, h.version, h.facts, h.reasons, h.confirmed_at FROM steps s
+SELECT h.written_at, h.version, h.facts, h.reasons, h.confirmed_at, h.held_at FROM steps s
 JOIN facts_history h ON h.source_id = ? AND h.entity_id = ? AND h.written_at = s.at
 WHERE s.at IS NOT NULL ORDER BY s.at
 """

@@ -1,0 +1,135 @@
+"""Long values, such as the files of a repository: stored seldom, and told with every row."""
+
+import random
+from collections.abc import Mapping
+from dataclasses import replace
+
+import msgspec
+import pytest
+
+from factbook.clock import DAY, HOUR
+from factbook.facts import history_queries, retention, store, time_series
+from factbook.facts.datasource import DataSource, Lifecycle
+from factbook.facts.merge import Observation
+from factbook.facts.schema import Fact
+from factbook.storage import Database
+from tests.facts.test_store import NOW, add_entities
+
+FACTS = (Fact("issues", "integer"), Fact("files", "set"), Fact("topics", "set"))
+MONTHS = Lifecycle(time_to_live={"days": 90})
+REPOSITORY = DataSource(id="a", title="A", cadence="0 * * * *", lifecycle=MONTHS, schema=FACTS)
+# Rows that are counted may go at any time, so each of them has all of its values.
+COUNTED = replace(REPOSITORY, id="b", lifecycle=Lifecycle(max_items=10_000))
+FILES = [f"src/package_{number % 40}/module_{number}.py" for number in range(200)]
+MORE = [*FILES, "src/new.py"]
+TOPICS = [f"a topic of some length, number {number}" for number in range(20)]
+DOWN = "upstream-error"
+WEB = "component:default/web"
+
+pytestmark = pytest.mark.spec("facts.history-tells-changes-once")
+
+
+async def record(
+    database: Database,
+    hour: int,
+    values: Mapping[str, object],
+    missing: Mapping[str, str] | None = None,
+    source: DataSource = REPOSITORY,
+) -> None:
+    """Store what a collection brings; what is missing could not be asked for."""
+    observed = Observation(1, values, missing or {}, frozenset(missing or {}))
+    await database.write(lambda tx: store.record(tx, source, [observed], NOW + hour * HOUR))
+
+
+async def told(database: Database, source: DataSource = REPOSITORY) -> list[tuple[int, str]]:
+    """The hour and facts of each row, newest first."""
+    rows = await time_series.history_page(database, [source.id], 1, None, None, None, 10_000)
+    return [((row.written_at - NOW) // HOUR, bytes(row.facts).decode()) for row in rows]
+
+
+async def changes(database: Database, source: DataSource = REPOSITORY) -> list[tuple[int, object]]:
+    """The hour of each change, and the values before and after."""
+    page = await history_queries.changes_page(database, NOW, source.id, None, None, 10_000)
+    return [((one.written_at - NOW) // HOUR, one.facts) for one in page.changes]
+
+
+async def stored(database: Database) -> int:
+    """Characters of all rows."""
+    row = await database.one("SELECT SUM(LENGTH(facts)) FROM facts_history")
+    assert row is not None
+    return int(row[0])
+
+
+async def test_files_that_stay_the_same_are_stored_once_a_day(database: Database) -> None:
+    await add_entities(database, WEB)
+    for hour in range(72):
+        await record(database, hour, {"issues": hour, "files": FILES})
+    assert await stored(database) < 4 * len(msgspec.json.encode(FILES)) + 72 * 30
+    assert await told(database) == [
+        (hour, msgspec.json.encode({"issues": hour, "files": FILES}).decode())
+        for hour in reversed(range(72))
+    ]
+    assert await changes(database) == [
+        (hour, {"issues": (hour - 1, hour)}) for hour in range(1, 72)
+    ]
+
+
+async def test_a_change_of_files_tells_those_before_however_long_they_stayed(
+    database: Database,
+) -> None:
+    await add_entities(database, WEB)
+    for hour in range(20):
+        await record(database, hour, {"issues": hour, "files": FILES})
+    await record(database, 20, {"issues": 19, "files": MORE})
+    await record(database, 21, {"issues": 19, "files": FILES})
+    assert (await changes(database))[-2:] == [
+        (20, {"files": (FILES, MORE)}),
+        (21, {"files": (MORE, FILES)}),
+    ]
+
+
+async def test_a_chart_of_files_begins_with_those_of_its_first_row(database: Database) -> None:
+    await add_entities(database, WEB)
+    for hour in range(12):
+        await record(database, hour, {"issues": hour, "files": FILES})
+    excerpt = await time_series.spread(
+        database, "a", 1, NOW + 6 * HOUR, NOW + 12 * HOUR, {"files": FILES}, 100
+    )
+    points = time_series.points(excerpt.rows, ["files"])["files"]
+    assert {at for at, _ in points} >= {NOW + hour * HOUR for hour in range(6, 12)}
+    assert all(value == FILES for _, value in points)
+
+
+async def test_history_tells_the_same_however_it_is_stored(database: Database) -> None:
+    await add_entities(database, WEB)
+    chance, hour = random.Random(4), 0
+    for _ in range(300):
+        hour += chance.choice([1, 1, 1, 5, 30])
+        values: dict[str, object] = {"issues": chance.randrange(3)}
+        values["files"] = chance.choice([FILES, FILES, FILES, MORE, ["README.md"]])
+        values["topics"] = chance.choice([TOPICS, TOPICS, TOPICS[1:]])
+        lost = chance.choice([*[None] * 8, "files", "topics"])
+        if lost is not None:
+            del values[lost]
+        missing = {} if lost is None else {lost: chance.choice([DOWN, "not-applicable"])}
+        for source in (REPOSITORY, COUNTED):
+            await record(database, hour, values, missing, source)
+    assert await told(database) == await told(database, COUNTED)
+    assert await changes(database) == await changes(database, COUNTED)
+    lengths = "SELECT SUM(LENGTH(facts)) FROM facts_history GROUP BY source_id ORDER BY source_id"
+    [(few,), (many,)] = await database.all(lengths)
+    assert few < 0.9 * many
+
+
+async def test_values_that_went_with_the_oldest_row_are_no_change_later(database: Database) -> None:
+    await add_entities(database, WEB)
+    short = replace(REPOSITORY, lifecycle=Lifecycle(time_to_live={"days": 10}))
+    for hour in range(60):
+        await record(database, hour, {"issues": hour, "files": FILES}, source=short)
+    # The first of the rows, which has the files of those of the day after it, is gone.
+    assert await retention.sweep(database, [short], NOW + 10 * DAY + HOUR) == 1
+    [(_, oldest), *_] = (await told(database))[::-1]
+    assert msgspec.json.decode(oldest) == {"issues": 1}
+    assert await changes(database) == [
+        (hour, {"issues": (hour - 1, hour)}) for hour in range(2, 60)
+    ]
