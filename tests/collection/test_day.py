@@ -11,6 +11,7 @@ from factbook.clock import DAY, HOUR, MINUTE
 from factbook.facts.datasource import Lifecycle
 from factbook.scheduling import runs
 from factbook.worker import Worker
+from tests.collection.dispatchers import ALONE_AND_SHARING, dispatcher
 from tests.collection.madeup import (
     DENIED,
     DOWN,
@@ -20,7 +21,6 @@ from tests.collection.madeup import (
     integration,
     repository,
 )
-from tests.collection.sharing import ALONE_AND_SHARING, dispatcher
 from tests.collection.tools import Dispatcher
 from tests.no_rest import NoRest
 from tests.service import NOON, Service, registry

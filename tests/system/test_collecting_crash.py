@@ -18,9 +18,9 @@ from factbook.collection.run_start import UnderWayError
 from factbook.integrations.integration import Integration
 from factbook.scheduling import runs
 from factbook.storage import Database
+from tests.collection.dispatchers import ALONE_AND_SHARING
 from tests.collection.madeup import Vendor, repository
 from tests.collection.process import SIZE, made_up
-from tests.collection.sharing import ALONE_AND_SHARING
 from tests.conftest import StartService
 from tests.processes import clean_environment
 from tests.service import Service

@@ -19,9 +19,9 @@ from factbook.collection import batches, run_start
 from factbook.collection.run_start import UnderWayError
 from factbook.scheduling import given_up, runs
 from factbook.scheduling.runs import RunRecord
+from tests.collection.dispatchers import ALONE_AND_SHARING
 from tests.collection.madeup import Vendor, repository
 from tests.collection.process import KILLER, SIZE, made_up
-from tests.collection.sharing import ALONE_AND_SHARING
 from tests.conftest import StartService
 from tests.service import Service
 from tests.system.test_collecting_crash import TAKEN_OVER_SECONDS, worker

@@ -13,7 +13,7 @@ from factbook.clock import DAY, HOUR, MINUTE
 from factbook.integrations import SOURCES
 from factbook.scheduling import runs
 from factbook.worker import Worker
-from tests.collection.sharing import ALONE_AND_SHARING, dispatcher
+from tests.collection.dispatchers import ALONE_AND_SHARING, dispatcher
 from tests.collection.tools import ToolWorld
 from tests.conftest import StartService
 from tests.fakes.fake import Fake
