@@ -32,7 +32,7 @@ ISSUER = "https://id.example.com"
 CLIENT, SECRET = "factbook", "a secret: with +, % and ü in it"
 REDIRECT = "https://factbook.example.com/sign-in/openid/callback"
 ACCESS_TOKEN = "an-access-token"
-JANE = Identity(ISSUER, "subject-7", "jane", "Jane Doe", "jane@example.com", ())
+JANE = Identity(ISSUER, "subject-7", "jane", "Jane Doe", "jane@example.com", (), "jane")
 DISCOVERY = "/.well-known/openid-configuration"
 
 KEYS: dict[str, Callable[[], Key]] = {

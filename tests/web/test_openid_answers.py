@@ -221,4 +221,6 @@ async def test_what_is_signed_outweighs_the_user_information(provider: OpenIDPro
 
 async def test_a_provider_without_user_information_may_say_less(provider: OpenIDProvider) -> None:
     provider.document["userinfo_endpoint"] = None
-    assert await sign_in(provider) == Identity(ISSUER, "subject-7", "jane", "jane", None, ())
+    assert await sign_in(provider) == Identity(
+        ISSUER, "subject-7", "jane", "jane", None, (), "jane"
+    )

@@ -100,7 +100,7 @@ def test_the_name_is_the_first_that_can_be_one(claims: dict[str, Any], name: str
 
 def test_the_claim_of_the_name_is_an_option() -> None:
     assert identified({"nickname": "jj", "preferred_username": "jane"}, name_claim="nickname") == (
-        Identity("https://id.example.com", "subject-7", "jj", "jj", None, ())
+        Identity("https://id.example.com", "subject-7", "jj", "jj", None, (), "jj")
     )
 
 
