@@ -1,4 +1,4 @@
-"""What Prometheus gets from a process: its own metrics, and those of what is stored."""
+"""Metrics of a process and of what is stored, as Prometheus scrapes them."""
 
 from contextlib import suppress
 

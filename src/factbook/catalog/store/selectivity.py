@@ -45,7 +45,7 @@ class _Met(Struct, frozen=True):
 
 
 class Selectivity:
-    """Whether many entities meet a condition, looked up once for a page and its total."""
+    """Selectivity of a condition, looked up once for a page and its total."""
 
     def __init__(self, database: Database, condition: Condition) -> None:
         self._database = database
