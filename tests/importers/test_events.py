@@ -3,26 +3,44 @@
 import hashlib
 import hmac
 import json
+import time
 from typing import Any
 
 import httpx2
 import pytest
 
+from factbook.app import Application
 from factbook.clock import DAY, HOUR, SECOND
-from factbook.importers import configuration, part_store
+from factbook.importers import configuration, hint_store, part_store
 from factbook.importers.registry import ImporterRegistry
 from factbook.importers.runner import ImportRunner
+from factbook.scheduling import lease
 from factbook.settings import Settings
+from tests.conftest import TOKEN_KEY
 from tests.fakes import faults
 from tests.fakes.github.app import FakeGitHub
 from tests.fakes.github.state import Repository, Token
 from tests.importers.organization import CATALOG, file, repository, team
 from tests.integrations.github.asking import TOKEN, Collector
-from tests.service import Service
+from tests.service import Service, Time
 
 SECRET = "a secret of tests, long enough"
 EVENTS = "/api/importers/v1/importers/github/events"
+ABOUT = {"node_id": "R_1", "full_name": "acme/shop", "default_branch": "main"}
 SHOP, OTHER = "component:default/shop", "component:default/other"
+
+
+def signed(
+    content: bytes, event: str = "push", secret: str = SECRET, delivery: str = "1"
+) -> dict[str, str]:
+    """The headers with which GitHub sends an event."""
+    signature = hmac.new(secret.encode(), content, hashlib.sha256).hexdigest()
+    return {
+        "content-type": "application/json",
+        "x-github-event": event,
+        "x-github-delivery": delivery,
+        "x-hub-signature-256": f"sha256={signature}",
+    }
 
 
 class World:
@@ -83,13 +101,7 @@ class World:
     ) -> httpx2.Response:
         content = body if isinstance(body, bytes) else json.dumps(body).encode()
         self.delivery += 1
-        signature = hmac.new(secret.encode(), content, hashlib.sha256).hexdigest()
-        headers = {
-            "content-type": "application/json",
-            "x-github-event": event,
-            "x-github-delivery": delivery or str(self.delivery),
-            "x-hub-signature-256": f"sha256={signature}",
-        }
+        headers = signed(content, event, secret, delivery or str(self.delivery))
         async with self.service.client(None) as http:
             return await http.post(EVENTS, content=content, headers=headers)
 
@@ -280,3 +292,23 @@ async def test_what_was_known_of_the_others_stays(world: World, shop: Repository
     after = await part_store.part_record(database, "github", "acme.repositories")
     assert after is not None
     assert (after.problem_count, after.problems) == (0, [])
+
+
+@pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
+async def test_a_server_whose_clock_is_ahead_delays_no_hint(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = {"organizations": ["acme"], "webhook_secret": SECRET}
+    accounts = {"github": {"default": {"token": TOKEN}}}
+    importer = configuration.importer("github", "default", table, accounts)
+    settings = Settings(database_url=database_url, token_key=TOKEN_KEY, collect=False)
+    right = time.time_ns
+    monkeypatch.setattr(time, "time_ns", lambda: right() + HOUR * 1_000_000)
+    application = Application(settings, importers=(importer,))
+    async with application.running() as state:
+        body = json.dumps({"ref": "refs/heads/main", "repository": ABOUT}).encode()
+        async with Service(application, state, Time()).client(None) as http:
+            answer = await http.post(EVENTS, content=body, headers=signed(body))
+        assert answer.status_code == 202, answer.text
+        soon = await lease.time(state.database) + 6 * SECOND
+        assert [one.hint for one in await hint_store.due(state.database, soon)] != []

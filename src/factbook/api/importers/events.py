@@ -9,6 +9,7 @@ from factbook.http.context import State
 from factbook.http.requests import Reply, Request, offloaded
 from factbook.http.trusted_hosts import client_address
 from factbook.importers import hint_store
+from factbook.scheduling import lease
 from factbook.storage import Transaction
 
 # No system sends a larger one.
@@ -36,7 +37,8 @@ async def receive(request: Request, state: State) -> Reply:
     hints = await offloaded(rules.hints, request.headers, body)
     if not hints:
         return Reply(status=HTTPStatus.NO_CONTENT, content_type=_NO_BODY)
-    id_, now = importer.id, state.clock()
+    # A process with another clock follows the hint.
+    id_, now = importer.id, await lease.time(state.database, state.clock)
 
     def work(transaction: Transaction) -> bool:
         is_new = hint_store.is_new(transaction, id_, delivery, now)
