@@ -6,7 +6,7 @@ of the search index, and every reference becomes a relation that is rendered at 
 
 import re
 from collections.abc import Iterator
-from typing import Any, NamedTuple, Self
+from typing import Any, Final, NamedTuple, Self
 from urllib.parse import quote
 
 from msgspec import Struct
@@ -20,6 +20,8 @@ Entity = dict[str, Any]
 MANAGED_BY_LOCATION = "backstage.io/managed-by-location"
 MANAGED_BY_ORIGIN_LOCATION = "backstage.io/managed-by-origin-location"
 
+# Of a set, where the settings say nothing else.
+MOST_ITEMS: Final = 100_000
 _PLAIN = re.compile(r"[a-z0-9._/:-]*")
 # The parts of `metadata` that have a limit each.
 _PARTS = ("labels", "annotations", "tags", "links")
@@ -109,7 +111,7 @@ class PushRules(Struct, frozen=True):
 
     annotator: Annotator
     strict_names: bool = False
-    max_items: int = 100_000
+    max_items: int = MOST_ITEMS
     max_depth: int = 64
     limits: EntityLimits = DEFAULT_LIMITS
 

@@ -11,7 +11,7 @@ import msgspec
 
 from factbook.catalog import advice, kinds, validation
 from factbook.catalog.checks import Problem
-from factbook.catalog.push_rules import PushRules
+from factbook.catalog.push_rules import MOST_ITEMS, PushRules
 from factbook.catalog.ref import DEFAULT_NAMESPACE, EntityRef
 from factbook.errors import InputError, InvalidItemsError, PayloadTooLargeError
 from factbook.schemas.push import Notice
@@ -96,7 +96,7 @@ def check_size(count: int, rules: PushRules) -> None:
     if count > rules.max_items:
         raise PayloadTooLargeError(
             f"{count} items are more than a set may hold: "
-            f"max_set_items is {rules.max_items}, by default {PushRules.max_items}."
+            f"max_set_items is {rules.max_items}, by default {MOST_ITEMS}."
         )
 
 
