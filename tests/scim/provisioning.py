@@ -73,6 +73,16 @@ class Provider:
         return [one["id"] for one in answer.json()["Resources"]]
 
 
+def person(name: str) -> dict[str, object]:
+    """A user as somebody else pushes it."""
+    return {
+        "apiVersion": "backstage.io/v1alpha1",
+        "kind": "User",
+        "metadata": {"name": name},
+        "spec": {"memberOf": []},
+    }
+
+
 def place_of(resource: Json) -> str:
     return f"/scim/v2/{resource['meta']['resourceType']}s/{resource['id']}"
 

@@ -5,7 +5,17 @@ import asyncio
 import pytest
 
 from tests.conftest import StartService
-from tests.scim.provisioning import GROUPS, USERS, Json, Provider, ids, members_of, problem, values
+from tests.scim.provisioning import (
+    GROUPS,
+    USERS,
+    Json,
+    Provider,
+    ids,
+    members_of,
+    person,
+    problem,
+    values,
+)
 from tests.service import PUSH, Service
 
 PART = "/api/importers/v1/parts/scim/people"
@@ -17,16 +27,6 @@ TEAM = "group:default/platform team"
 @pytest.fixture
 async def provider(service: Service) -> Provider:
     return await Provider.at(service)
-
-
-def person(name: str) -> dict[str, object]:
-    """A user as somebody else pushes it."""
-    return {
-        "apiVersion": "backstage.io/v1alpha1",
-        "kind": "User",
-        "metadata": {"name": name},
-        "spec": {"memberOf": []},
-    }
 
 
 async def problems(service: Service) -> list[str]:

@@ -5,7 +5,7 @@ import pytest
 from factbook.auth import provider_accounts, roles, users
 from tests.auth.accounts import add, add_session, add_token, grant
 from tests.conftest import StartService
-from tests.scim.provisioning import Json, Provider, directory, place_of, problem
+from tests.scim.provisioning import Json, Provider, directory, person, place_of, problem
 from tests.service import NOON, Service
 from tests.web.openid_provider import OpenIDProvider, at
 from tests.web.visiting import browser
@@ -206,3 +206,42 @@ async def test_what_an_administrator_disabled_stays_disabled(
     await provider.patched(kim, OFF)
     await provider.patched(kim, ON)
     assert not await is_enabled(service, KIM)
+
+
+MACHINE = "user:default/ci"
+
+
+@pytest.mark.parametrize("how", ["made inactive", "deactivated", "deleted", "renamed"])
+async def test_tokens_of_an_entity_that_others_own_are_not_revoked(
+    service: Service, provider: Provider, how: str
+) -> None:
+    await service.push("theirs", person("ci"))
+    await add_token(service.state.database, "of a machine", MACHINE)
+    if how == "made inactive":
+        await provider.user("ci@example.com", active=False)
+    elif how == "renamed":
+        other = await provider.user("other@example.com")
+        rename = {"op": "replace", "path": "userName", "value": "ci@example.com"}
+        await provider.patched(other, rename, OFF)
+    else:
+        made = await provider.user("ci@example.com")
+        await (provider.patched(made, OFF) if how == "deactivated" else provider.delete(made))
+    assert (await grant(service.state.database, "of a machine")).revoked_at is None
+
+
+async def test_tokens_are_left_whose_entity_a_push_has_taken(
+    service: Service, provider: Provider
+) -> None:
+    made = await provider.user("ci@example.com")
+    await service.push("theirs", person("ci"), onConflict="take")
+    await add_token(service.state.database, "of a machine", MACHINE)
+    await provider.patched(made, OFF)
+    assert (await grant(service.state.database, "of a machine")).revoked_at is None
+
+
+async def test_tokens_without_an_entity_are_not_those_of_who_is_made_inactive(
+    service: Service, provider: Provider
+) -> None:
+    await add_token(service.state.database, "of a machine", MACHINE)
+    await provider.user("ci@example.com", active=False)
+    assert (await grant(service.state.database, "of a machine")).revoked_at is None

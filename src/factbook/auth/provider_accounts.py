@@ -15,13 +15,15 @@ from factbook.storage import Transaction
 class ProvisionedPerson(NamedTuple):
     """Person at the identity provider; `issuer` is that of the sign-in, None without one.
 
-    `ref` is the person's entity, empty if there is none.
+    `ref` is the reference of the person's entity, which may be somebody else's, empty if there is
+    none; `is_own` says that the entity is the person's.
     """
 
     issuer: str | None
     external_id: str
     user_name: str
     ref: str
+    is_own: bool = False
 
 
 class Revocation(NamedTuple):
@@ -41,7 +43,7 @@ def note_login(transaction: Transaction, ref: str, name: str) -> None:
 
 
 def deactivate(transaction: Transaction, person: ProvisionedPerson, now: int) -> Revocation:
-    """Disable the person's account, and revoke the tokens: those of the person's entity, too.
+    """Disable the person's account, and revoke the tokens: those of the person's own entity, too.
 
     Raises ConflictError if no administrator would be left.
     """
@@ -54,8 +56,9 @@ def deactivate(transaction: Transaction, person: ProvisionedPerson, now: int) ->
         return Revocation(disabled)
     if transaction.one("SELECT 1 FROM people WHERE ref = ?", (person.ref,)):
         return Revocation(disabled, left=person.ref)
-    # Tokens for somebody without an account, as the command line makes them.
-    tokens.trim(transaction, person.ref, frozenset(), now)
+    if person.is_own:
+        # Tokens for somebody without an account, as the command line makes them.
+        tokens.trim(transaction, person.ref, frozenset(), now)
     return Revocation(disabled)
 
 

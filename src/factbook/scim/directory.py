@@ -114,7 +114,7 @@ class ScimDirectory:
 
         def work(transaction: Transaction, settlement: Settlement) -> DirectoryChange:
             row = _existing(transaction, type_, id_, if_match)
-            lost = self._revoked(transaction, row) if type_ == "User" else Revocation()
+            lost = self._revoked(transaction, row, row) if type_ == "User" else Revocation()
             settlement.remove(row)
             return DirectoryChange(row, disabled=lost.disabled, left=lost.left)
 
@@ -175,15 +175,20 @@ class ScimDirectory:
             )
             row = settlement.put(before, row._replace(disabled_ref="", disabled_at=0))
             return change._replace(row=row, enabled=ref if is_back else "")
-        lost = self._revoked(transaction, row)
+        lost = self._revoked(transaction, before, row)
         if lost.disabled:
             marked = row._replace(disabled_ref=lost.disabled, disabled_at=self._now)
             row = settlement.put(before, marked)
         return change._replace(row=row, disabled=lost.disabled, left=lost.left)
 
-    def _revoked(self, transaction: Transaction, row: ScimRow) -> Revocation:
-        user_name = str(row.resource["userName"])
-        person = ProvisionedPerson(self._target.issuer, row.external_id, user_name, row.ref)
+    def _revoked(
+        self, transaction: Transaction, before: ScimRow | None, row: ScimRow
+    ) -> Revocation:
+        # The name that a row is only about to get may turn out to be somebody else's.
+        held = before.ref if before else ""
+        is_own = held in set_changes.owned(transaction, SET, [held])
+        ref = held if is_own else row.ref
+        person = ProvisionedPerson(self._target.issuer, row.external_id, row.name, ref, is_own)
         return provider_accounts.deactivate(transaction, person, self._now)
 
 

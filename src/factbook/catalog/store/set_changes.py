@@ -57,3 +57,9 @@ def foreign_owners(transaction: Transaction, name: str, refs: Collection[str]) -
     """The references that belong to others than this set, each with its owner."""
     found = diff.owners(transaction, list(refs))
     return {ref: owner or diff.OUTSIDE for ref, (_, owner) in found.items() if owner != name}
+
+
+def owned(transaction: Transaction, name: str, refs: Collection[str]) -> set[str]:
+    """The references of entities that are in this set."""
+    found = diff.owners(transaction, list(refs))
+    return {ref for ref, (_, owner) in found.items() if owner == name}
