@@ -245,3 +245,66 @@ async def test_tokens_without_an_entity_are_not_those_of_who_is_made_inactive(
     await add_token(service.state.database, "of a machine", MACHINE)
     await provider.user("ci@example.com", active=False)
     assert (await grant(service.state.database, "of a machine")).revoked_at is None
+
+
+def renamed(name: str) -> Json:
+    return {"op": "replace", "path": "userName", "value": name}
+
+
+@pytest.mark.parametrize("calls", [1, 2])
+async def test_another_name_does_not_hide_a_local_account(
+    service: Service, provider: Provider, calls: int
+) -> None:
+    database = service.state.database
+    await add(database, LOU)
+    await add(database, KIM)
+    await add_token(database, "of kim", KIM)
+    kim = await provider.user("kim")
+    if calls == 1:
+        await provider.patched(kim, renamed("kim@example.com"), OFF)
+    else:
+        await provider.patched(kim, renamed("kim@example.com"))
+        await provider.patched(kim, OFF)
+    assert not await is_enabled(service, KIM)
+    assert (await grant(database, "of kim")).revoked_at is not None
+    assert (await audited(service))["detail"]["disabled"] == KIM
+
+
+async def test_another_name_does_not_hide_an_account_of_the_provider(service: Service) -> None:
+    database = service.state.database
+    await add(database, LOU)
+    await add(database, KIM, issuer=ISSUER, subject="7")
+    await note(service, KIM, "kim@example.com")
+    people = directory(service, ISSUER)
+    made = await people.create("User", {"userName": "kim@example.com"})
+    await people.replace("User", made.row.id, {"userName": "kl@example.com"}, None)
+    gone = {"userName": "kl@example.com", "active": False}
+    assert (await people.replace("User", made.row.id, gone, None)).disabled == KIM
+
+
+@pytest.mark.parametrize("issuer", [None, ISSUER])
+async def test_who_gets_the_old_name_of_somebody_does_not_get_the_account(
+    service: Service, issuer: str | None
+) -> None:
+    database = service.state.database
+    await add(database, LOU)
+    await add(database, KIM, issuer=issuer, subject="7" if issuer else None)
+    if issuer:
+        await note(service, KIM, "kim")
+    people = directory(service, issuer)
+    made = await people.create("User", {"userName": "kim"})
+    await people.replace("User", made.row.id, {"userName": "kl@example.com"}, None)
+    other = await people.create("User", {"userName": "kim"})
+    gone = await people.replace("User", other.row.id, {"userName": "kim", "active": False}, None)
+    assert (gone.disabled, gone.left) == ("", KIM)
+    assert await is_enabled(service, KIM)
+
+
+async def test_a_new_name_that_is_another_account_too_proves_neither(service: Service) -> None:
+    await add(service.state.database, KIM)
+    await add(service.state.database, LOU)
+    people = directory(service, None)
+    made = await people.create("User", {"userName": "kim"})
+    await people.replace("User", made.row.id, {"userName": "lou"}, None)
+    gone = await people.replace("User", made.row.id, {"userName": "lou", "active": False}, None)
+    assert (gone.disabled, gone.left) == ("", LOU)

@@ -1,7 +1,8 @@
 """Accounts of people whom an identity provider gives and takes access.
 
 An account is somebody's only by proof: the subject or the name by which the OpenID Connect provider
-knows it, or a local account whose name is the whole user name. A name that merely begins alike, and
+knows it, or a local account whose name is the whole user name. What is proved follows the person to
+another user name, and is nothing to whoever gets the old one. A name that merely begins alike, and
 an address of e-mail, prove nothing: they may be another person's.
 """
 
@@ -13,17 +14,18 @@ from factbook.storage import Transaction
 
 
 class ProvisionedPerson(NamedTuple):
-    """Person at the identity provider; `issuer` is that of the sign-in, None without one.
-
-    `ref` is the reference of the person's entity, which may be somebody else's, empty if there is
-    none; `is_own` says that the entity is the person's.
-    """
+    """Person at the identity provider; `issuer` is that of the sign-in, None without one."""
 
     issuer: str | None
     external_id: str
     user_name: str
+
+
+class ProvisionedEntity(NamedTuple):
+    """Entity under a person's name, empty for none; `is_own` if it is not somebody else's."""
+
     ref: str
-    is_own: bool = False
+    is_own: bool
 
 
 class Revocation(NamedTuple):
@@ -42,23 +44,49 @@ def note_login(transaction: Transaction, ref: str, name: str) -> None:
     )
 
 
-def deactivate(transaction: Transaction, person: ProvisionedPerson, now: int) -> Revocation:
-    """Disable the person's account, and revoke the tokens: those of the person's own entity, too.
+def account(transaction: Transaction, person: ProvisionedPerson) -> str:
+    """The account that is proved to be the person's, empty if none is."""
+    login = _login_key(person.user_name)
+    if person.issuer is not None:
+        of_subject = "SELECT ref FROM people WHERE issuer = ? AND subject = ?"
+        row = transaction.one(of_subject, (person.issuer, person.external_id))
+        if row and person.external_id:
+            return str(row[0])
+        of_login = "SELECT ref FROM people WHERE issuer = ? AND login = ?"
+        rows = transaction.all(of_login, (person.issuer, login))
+        if len(rows) == 1:
+            return str(rows[0][0])
+    return _local_account(transaction, person.user_name)
+
+
+def rename(transaction: Transaction, account: str, old: str, new: str) -> None:
+    """Let another name prove an account which the old one has proved."""
+    transaction.run(
+        "UPDATE people SET login = ? "
+        "WHERE ref = ? AND (login = ? OR (login IS NULL AND issuer IS NULL))",
+        (_login_key(new), account, _login_key(old)),
+    )
+
+
+def deactivate(
+    transaction: Transaction, account: str, entity: ProvisionedEntity, now: int
+) -> Revocation:
+    """Disable a person's account, if any, and revoke the tokens: those of the own entity, too.
 
     Raises ConflictError if no administrator would be left.
     """
-    account, disabled = _account(transaction, person), ""
+    disabled = ""
     if account:
         if _is_enabled(transaction, account):
             disabled = account
         users.disable(transaction, account, now)
-    if not person.ref or person.ref == account:
+    if not entity.ref or entity.ref == account:
         return Revocation(disabled)
-    if transaction.one("SELECT 1 FROM people WHERE ref = ?", (person.ref,)):
-        return Revocation(disabled, left=person.ref)
-    if person.is_own:
+    if transaction.one("SELECT 1 FROM people WHERE ref = ?", (entity.ref,)):
+        return Revocation(disabled, left=entity.ref)
+    if entity.is_own:
         # Tokens for somebody without an account, as the command line makes them.
-        tokens.trim(transaction, person.ref, frozenset(), now)
+        tokens.trim(transaction, entity.ref, frozenset(), now)
     return Revocation(disabled)
 
 
@@ -72,25 +100,18 @@ def reactivate(transaction: Transaction, ref: str, disabled_at: int) -> bool:
     )
 
 
-def _account(transaction: Transaction, person: ProvisionedPerson) -> str:
-    """The account that is proved to be the person's, empty if none is."""
-    if person.issuer is not None:
-        of_subject = "SELECT ref FROM people WHERE issuer = ? AND subject = ?"
-        row = transaction.one(of_subject, (person.issuer, person.external_id))
-        if row and person.external_id:
-            return str(row[0])
-        rows = transaction.all(
-            "SELECT ref FROM people WHERE issuer = ? AND login = ?",
-            (person.issuer, _login_key(person.user_name)),
-        )
-        if len(rows) == 1:
-            return str(rows[0][0])
+def _local_account(transaction: Transaction, user_name: str) -> str:
+    """The local account of this name, or that a renaming has left with it; empty for several."""
     try:
-        ref = users.reference(person.user_name)
+        ref = users.reference(user_name)
     except InputError:
-        return ""
-    row = transaction.one("SELECT ref FROM people WHERE ref = ? AND issuer IS NULL", (ref,))
-    return str(row[0]) if row else ""
+        ref = ""
+    rows = transaction.all(
+        "SELECT ref FROM people "
+        "WHERE issuer IS NULL AND (login = ? OR (ref = ? AND login IS NULL))",
+        (_login_key(user_name), ref),
+    )
+    return str(rows[0][0]) if len(rows) == 1 else ""
 
 
 def _is_enabled(transaction: Transaction, ref: str) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Final, NamedTuple
 
 from factbook.auth import provider_accounts
-from factbook.auth.provider_accounts import ProvisionedPerson, Revocation
+from factbook.auth.provider_accounts import ProvisionedEntity, ProvisionedPerson, Revocation
 from factbook.catalog.push_rules import PushRules
 from factbook.catalog.store import set_changes
 from factbook.catalog.store.apply import Actor
@@ -114,7 +114,7 @@ class ScimDirectory:
 
         def work(transaction: Transaction, settlement: Settlement) -> DirectoryChange:
             row = _existing(transaction, type_, id_, if_match)
-            lost = self._revoked(transaction, row, row) if type_ == "User" else Revocation()
+            lost = self._revoked(transaction, "", row, row) if type_ == "User" else Revocation()
             settlement.remove(row)
             return DirectoryChange(row, disabled=lost.disabled, left=lost.left)
 
@@ -166,7 +166,10 @@ class ScimDirectory:
     ) -> DirectoryChange:
         """The change with what it means for the person's account."""
         row, was_active = change.row, before is None or before.active
-        if row.type != "User" or (row.active and was_active):
+        if row.type != "User":
+            return change
+        account = self._renamed(transaction, before, row)
+        if row.active and was_active:
             return change
         if row.active:
             ref = row.disabled_ref
@@ -175,21 +178,32 @@ class ScimDirectory:
             )
             row = settlement.put(before, row._replace(disabled_ref="", disabled_at=0))
             return change._replace(row=row, enabled=ref if is_back else "")
-        lost = self._revoked(transaction, before, row)
+        lost = self._revoked(transaction, account, before, row)
         if lost.disabled:
             marked = row._replace(disabled_ref=lost.disabled, disabled_at=self._now)
             row = settlement.put(before, marked)
         return change._replace(row=row, disabled=lost.disabled, left=lost.left)
 
+    def _renamed(self, transaction: Transaction, before: ScimRow | None, row: ScimRow) -> str:
+        """The account that the row proved before the change, which follows to another name."""
+        account = self._account(transaction, before) if before and before != row else ""
+        if before and account and before.name_key != row.name_key:
+            provider_accounts.rename(transaction, account, before.name, row.name)
+        return account
+
     def _revoked(
-        self, transaction: Transaction, before: ScimRow | None, row: ScimRow
+        self, transaction: Transaction, account: str, before: ScimRow | None, row: ScimRow
     ) -> Revocation:
+        account = account or self._account(transaction, row)
         # The name that a row is only about to get may turn out to be somebody else's.
         held = before.ref if before else ""
         is_own = held in set_changes.owned(transaction, SET, [held])
-        ref = held if is_own else row.ref
-        person = ProvisionedPerson(self._target.issuer, row.external_id, row.name, ref, is_own)
-        return provider_accounts.deactivate(transaction, person, self._now)
+        entity = ProvisionedEntity(held if is_own else row.ref, is_own)
+        return provider_accounts.deactivate(transaction, account, entity, self._now)
+
+    def _account(self, transaction: Transaction, row: ScimRow) -> str:
+        person = ProvisionedPerson(self._target.issuer, row.external_id, row.name)
+        return provider_accounts.account(transaction, person)
 
 
 def _with_active(resource: Resource, row: ScimRow) -> Resource:
