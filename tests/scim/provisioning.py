@@ -83,6 +83,18 @@ def person(name: str) -> dict[str, object]:
     }
 
 
+def crew(name: str) -> Json:
+    """A group as somebody else pushes it."""
+    spec = {"type": "team", "children": []}
+    metadata = {"name": name}
+    return {
+        "apiVersion": "backstage.io/v1alpha1",
+        "kind": "Group",
+        "metadata": metadata,
+        "spec": spec,
+    }
+
+
 def place_of(resource: Json) -> str:
     return f"/scim/v2/{resource['meta']['resourceType']}s/{resource['id']}"
 

@@ -10,6 +10,7 @@ from tests.scim.provisioning import (
     USERS,
     Json,
     Provider,
+    crew,
     ids,
     members_of,
     person,
@@ -146,6 +147,39 @@ async def test_what_a_push_takes_is_told_and_left(service: Service, provider: Pr
     assert len(await problems(service)) == 1
     await provider.delete(kim)
     assert await service.catalog(KIM) is not None
+
+
+async def test_a_group_that_a_push_takes_does_not_hold_up_its_members(
+    service: Service, provider: Provider
+) -> None:
+    kim = await provider.user("kim@example.com")
+    inner = await provider.group("Inner", kim)
+    await provider.group("Crew", kim, inner)
+    await service.push("theirs", crew("crew"), crew("inner"), onConflict="take")
+    await provider.patched(kim, {"op": "replace", "path": "userName", "value": "kl@example.com"})
+    entity = await service.catalog("user:default/kl")
+    assert entity is not None
+    assert entity["spec"]["memberOf"] == []
+    assert sorted(told.partition(":")[0] for told in await problems(service)) == [
+        'Group "Crew"',
+        'Group "Inner"',
+    ]
+
+
+async def test_a_taken_group_with_a_person_who_comes_back_holds_up_nobody(
+    service: Service, provider: Provider
+) -> None:
+    await service.push("people", person("kim"))
+    kim = await provider.user("kim@example.com")
+    bob = await provider.user("bob@example.com")
+    await provider.group("Crew", kim)
+    await service.push("theirs", crew("crew"), onConflict="take")
+    await service.push("people")
+    await provider.patched(bob, {"op": "replace", "path": "active", "value": False})
+    assert await service.catalog("user:default/bob") is None
+    assert await service.catalog(KIM) is not None
+    [told] = await problems(service)
+    assert "owned by theirs" in told
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)

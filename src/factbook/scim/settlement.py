@@ -61,11 +61,7 @@ class Settlement:
         for troubled in store.troubled(self._transaction, _TRIED_AGAIN):
             if troubled.id not in self._rows:
                 self.put(troubled, troubled)
-        self._yield_to_others("Group")
-        for id_, row in list(self._rows.items()):
-            if _ref(row) != _ref(self._before[id_]):
-                self._dirty |= self._neighbours(id_)
-        self._yield_to_others("User")
+        self._yield_to_others()
         changed = [row for id_, row in self._rows.items() if row and row != self._before[id_]]
         store.save(self._transaction, changed)
         return self._set_change()
@@ -92,18 +88,28 @@ class Settlement:
         inside = {member for _, member in store.members_of(self._transaction, [id_])}
         return inside | {group for _, group in store.memberships(self._transaction, [id_])}
 
-    def _yield_to_others(self, type_: str) -> None:
-        """Leave references alone that belong to others than the set."""
-        missing = self._dirty - self._rows.keys()
-        for id_, row in store.rows_of(self._transaction, missing).items():
-            self._note(id_, row, row)
-        mine = {
-            row.ref: row for row in self._rows.values() if row and row.type == type_ and row.ref
-        }
+    def _yield_to_others(self) -> None:
+        """Leave references alone that belong to others than the set.
+
+        Whoever shows a reference that changes is looked at in turn, each of them once.
+        """
+        seen = set[str]()
+        while fresh := self._dirty - seen:
+            seen |= fresh
+            for id_, row in store.rows_of(self._transaction, fresh - self._rows.keys()).items():
+                self._note(id_, row, row)
+            self._give_up(fresh)
+            for id_ in fresh & self._rows.keys():
+                if _ref(self._rows[id_]) != _ref(self._before[id_]):
+                    self._dirty |= self._neighbours(id_)
+
+    def _give_up(self, ids: Iterable[str]) -> None:
+        """Take the references away that others own."""
+        mine = {row.ref: row for id_ in ids if (row := self._rows.get(id_)) and row.ref}
         owners = set_changes.foreign_owners(self._transaction, SET, mine)
         for ref, owner in owners.items():
             row = mine[ref]
-            told = f'{type_} "{row.name}": {ref} is owned by {owner}, and stays as it is there'
+            told = f'{row.type} "{row.name}": {ref} is owned by {owner}, and stays as it is there'
             self._rows[row.id] = row._replace(ref="", problem=told)
 
     def _set_change(self) -> SetChange:
