@@ -308,3 +308,23 @@ async def test_a_new_name_that_is_another_account_too_proves_neither(service: Se
     await people.replace("User", made.row.id, {"userName": "lou"}, None)
     gone = await people.replace("User", made.row.id, {"userName": "lou", "active": False}, None)
     assert (gone.disabled, gone.left) == ("", LOU)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"op": "remove", "path": "active"},
+        {"op": "replace", "path": "active", "value": None},
+        {"op": "replace", "value": {"active": None}},
+    ],
+)
+async def test_what_is_not_said_of_access_does_not_give_it_back(
+    service: Service, provider: Provider, change: Json
+) -> None:
+    await add(service.state.database, LOU)
+    await add(service.state.database, KIM)
+    kim = await provider.user("kim")
+    await provider.patched(kim, OFF)
+    assert (await provider.patched(kim, change))["active"] is False
+    assert not await is_enabled(service, KIM)
+    assert await service.catalog(KIM) is None
