@@ -49,9 +49,29 @@ async def test_a_resource_is_found_by_its_names_and_ids(service: Service) -> Non
         'members[value eq "1" and type eq "User"]',
         "(" * 50 + 'id eq "1"' + ")" * 50,
         'id eq "' + "1" * 2000 + '"',
+        r'id eq "\u12"',
+        r'id eq "\ud800"',
     ],
 )
 async def test_any_other_filter_is_refused_by_its_type(service: Service, text: str) -> None:
     provider = await Provider.at(service)
     answer = await provider.http.get(USERS, params={"filter": text})
     assert problem(answer)[:2] == (400, "invalidFilter")
+
+
+async def test_a_value_has_the_escapes_of_json(service: Service) -> None:
+    provider = await Provider.at(service)
+    kim = await provider.user(
+        "j\u00fcrgen@x", displayName='a "b" \\ c/d', externalId="one\ttwo \U0001f600"
+    )
+    for text in (
+        r'userName eq "j\u00fcrgen@x"',
+        r'userName eq "J\u00FCRGEN@x"',
+        r'displayName eq "a \"b\" \\ c\/d"',
+        r'externalId eq "one\ttwo \ud83d\ude00"',
+    ):
+        assert await provider.found(USERS, text) == [kim["id"]], text
+    emails = [{"value": "j\u00fc@x", "type": "work"}, {"value": "other@x", "type": "home"}]
+    lee = await provider.user("lee@x", emails=emails)
+    removal = {"op": "remove", "path": r'emails[value eq "j\u00fc@x"]'}
+    assert (await provider.patched(lee, removal))["emails"] == emails[1:]

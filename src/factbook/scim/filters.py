@@ -3,6 +3,7 @@
 Other operators are refused: what an identity provider asks for is one resource by its name or id.
 """
 
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
@@ -163,7 +164,17 @@ def _within(attribute: str, condition: ScimFilter) -> ScimFilter:
 
 def _value(token: str) -> Any:
     if token.startswith('"'):
-        return re.sub(r"\\(.)", r"\1", token[1:-1])
+        return _text(token)
     if token.lower() in _WORDS:
         return _WORDS[token.lower()]
     raise refused(f"{token[:40]} is no value: write texts between quotes, true or false.")
+
+
+def _text(token: str) -> str:
+    """The text between quotes, with the escapes of JSON."""
+    try:
+        text: str = json.loads(token, strict=False)
+        text.encode()
+    except ValueError:
+        raise refused(f"{token[:40]} is no text of JSON.") from None
+    return text
