@@ -105,6 +105,14 @@ class World:
         async with self.service.client(None) as http:
             return await http.post(EVENTS, content=content, headers=headers)
 
+    async def state(self) -> tuple[str, int]:
+        """The state of the part of the repositories, and how many removals it holds."""
+        found = await part_store.part_record(
+            self.service.state.database, "github", "acme.repositories"
+        )
+        assert found is not None
+        return found.state, len(found.held)
+
     async def uid(self, ref: str) -> str:
         entity = await self.service.catalog(ref)
         assert entity is not None
@@ -191,6 +199,37 @@ async def test_a_repository_is_gone_when_github_says_so_and_not_when_an_event_do
     await world.work()
     assert await world.service.catalog(SHOP) is None
     assert await world.service.catalog(OTHER)
+
+
+async def test_a_credential_that_sees_less_empties_nothing_by_many_events(
+    world: World, shop: Repository
+) -> None:
+    many = [repository(f"r{n}", 10 + n, texts={CATALOG: file(f"r{n}")}) for n in range(12)]
+    world.fake.repositories.extend(many)
+    world.service.time.advance(6 * HOUR)
+    await world.work()
+    world.token.hidden |= {one.name for one in many}
+    for one in many[:6]:
+        await world.send(one)
+    await world.after(shop)
+    assert await world.state() == ("held", 12)
+    # They wait for a person, and another run would tell nothing new.
+    for one in many[6:]:
+        await world.send(one)
+    assert await world.after(shop) <= 3
+    assert await world.state() == ("held", 12)
+    for one in many:
+        assert await world.service.catalog(f"component:default/{one.name.partition('/')[2]}")
+
+
+async def test_what_an_event_leads_to_is_decided_by_a_run_at_once(
+    world: World, shop: Repository
+) -> None:
+    world.fake.repositories.remove(shop)
+    await world.after(shop, "repository", action="deleted")
+    assert await world.service.catalog(SHOP) is None
+    assert await world.service.catalog(OTHER)
+    assert await world.after(shop, "repository", action="deleted") == 1
 
 
 async def test_what_cannot_be_read_is_read_later(world: World, shop: Repository) -> None:

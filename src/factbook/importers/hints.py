@@ -28,6 +28,19 @@ class DueHints(NamedTuple):
     hints: Sequence[GivenHint]
 
 
+class HintedReading(NamedTuple):
+    """Reading of what hints were about; not `whole` if something could not be read.
+
+    With `undecided` something was not found, and a run has to tell whether it is gone.
+    """
+
+    whole: bool
+    undecided: bool
+
+
+UNREAD: Final = HintedReading(whole=False, undecided=False)
+
+
 async def due(database: Database, importers: Mapping[str, Importer], now: int) -> list[DueHints]:
     """The hints that are due, by importer; those of importers that take no events are left."""
     if not any(one.events for one in importers.values()):
@@ -39,8 +52,8 @@ async def due(database: Database, importers: Mapping[str, Importer], now: int) -
 
 async def follow(
     importer: Importer, due: DueHints, connect: Connect, target: ImportTarget, now: int
-) -> bool:
-    """Read and write what hints are about; returns false if something could not be read."""
+) -> HintedReading:
+    """Read and write what hints are about."""
     assert importer.reread is not None, "what an importer that takes events has"
     client = connect(importer.integration)
     calls = client.health.calls
@@ -49,8 +62,11 @@ async def follow(
     # Before the first reading of everything there is nothing to merge it into.
     known = {one.part for one in await part_store.part_records(target.database, importer.id)}
     parts = tuple(part for part in snapshot.parts if part.key in known)
-    await write_snapshot(target, importer.id, Snapshot(parts), now)
+    results = await write_snapshot(target, importer.id, Snapshot(parts), now)
     await target.write(memory.flush)
     made = client.health.calls - calls
     log.info("import.hints_followed", importer=importer.id, hints=len(due.hints), calls=made)
-    return all(part.complete and not part.unread for part in parts)
+    return HintedReading(
+        whole=all(part.complete and not part.unread for part in parts),
+        undecided=any(one.undecided for one in results),
+    )

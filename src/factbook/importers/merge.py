@@ -46,7 +46,10 @@ class Doubt(NamedTuple):
 
 @dataclass(frozen=True)
 class MergedPart:
-    """The wanted content of a set, in order; `held` are the removals that wait, and the reason."""
+    """The wanted content of a set, in order; `held` are the removals that wait, and the reason.
+
+    `undecided` may be gone, too: a reading of everything decides about them.
+    """
 
     wanted: list[Prepared]
     removed: list[str] = field(default_factory=list)
@@ -54,6 +57,7 @@ class MergedPart:
     reason: str = ""
     spared: frozenset[str] = frozenset()
     moves: Mapping[str, str] = field(default_factory=dict)
+    undecided: frozenset[str] = frozenset()
 
     def changes(self, stored: Sequence[StoredMember]) -> bool:
         """True if the stored set has another content."""
@@ -90,6 +94,7 @@ def merged(
         reason,
         doubt.spared & {member.prepared.ref for member in missing},
         moves,
+        _undecided(part, missing, absent) - gone - doubt.spared,
     )
 
 
@@ -111,6 +116,16 @@ def _sorted_out(
     if len(refs) > max(FEW, int(count * SHARE)):
         return [], refs, MANY
     return refs, [], ""
+
+
+def _undecided(
+    part: SnapshotPart, missing: Sequence[StoredMember], absent: Sequence[StoredMember]
+) -> frozenset[str]:
+    """The references that a reading of some origins did not find, and may not remove."""
+    if part.only is None:
+        return frozenset()
+    lost = [member for member in missing if member.origin in part.lost]
+    return frozenset(m.prepared.ref for m in (*lost, *(absent if part.complete else ())))
 
 
 def _was_read(part: SnapshotPart, member: StoredMember) -> bool:

@@ -16,7 +16,7 @@ from factbook.clock import HOUR, SECOND, Clock
 from factbook.datasources.clients import Connect
 from factbook.errors import FactbookError, UnavailableError
 from factbook.importers import cadence, hint_store, hints, run_store, single_import
-from factbook.importers.hints import DueHints
+from factbook.importers.hints import DueHints, HintedReading
 from factbook.importers.importer import Importer
 from factbook.importers.run_store import ImportRun, LostRunError, RunOutcome
 from factbook.importers.single_import import ImportReport
@@ -133,17 +133,17 @@ class ImportRunner:
         write = trail.writing(self._database, caller, written)
         target = ImportTarget(self._database, self._rules, self._kept, write)
         try:
-            is_read = await hints.follow(importer, due, self._connect, target, at)
+            reading = await hints.follow(importer, due, self._connect, target, at)
         except FactbookError as error:
             log.warning("import.hints_failed", importer=importer.id, reason=error.message)
-            is_read = False
+            reading = hints.UNREAD
         except Exception as error:
             log.error("import.hints_failed", importer=importer.id, exc_info=error)
-            is_read = False
-        after, now = hint_store.followed if is_read else hint_store.postpone, self._clock()
+            reading = hints.UNREAD
+        now = self._clock()
         # Without it they are followed once more.
         with suppress(UnavailableError):
-            await self._database.write(lambda transaction: after(transaction, due.hints, now))
+            await self._database.write(lambda transaction: _settle(transaction, due, reading, now))
 
     def _keep(self, id_: str, work: Coroutine[None, None, None]) -> None:
         """Do the work of an importer, which does no other meanwhile."""
@@ -224,6 +224,14 @@ class ImportRunner:
             return await self._database.write(audited(work, caller, written))
 
         return write
+
+
+def _settle(transaction: Transaction, due: DueHints, reading: HintedReading, now: int) -> None:
+    """End the following of hints; the guards of a run decide about what was not found."""
+    after = hint_store.followed if reading.whole else hint_store.postpone
+    after(transaction, due.hints, now)
+    if reading.undecided:
+        run_store.ask(transaction, due.importer, now)
 
 
 def written(outcome: object) -> AuditEntry | None:

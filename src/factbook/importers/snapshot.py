@@ -70,7 +70,8 @@ class SnapshotPart:
     origins that exist but could not be read whole: what came from them before stays. `rights` are
     what the credential could see; a reading with fewer of them than the last complete one is not
     believed to be complete. `former` are the origins that an origin had before it was renamed.
-    `only` are the origins that were read, None for all of them: nothing else changes.
+    `only` are the origins that were read, None for all of them: nothing else changes. `lost` are
+    further ones that were not found: whether they are gone, a reading of everything tells.
     """
 
     key: str
@@ -81,6 +82,7 @@ class SnapshotPart:
     rights: frozenset[str] = frozenset()
     former: Mapping[str, frozenset[str]] = field(default_factory=dict, repr=False)
     only: frozenset[str] | None = None
+    lost: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,13 +60,17 @@ class _Saving:
 
 
 class PartResult(NamedTuple):
-    """Result of writing a part, or of planning that."""
+    """Result of writing a part, or of planning that.
+
+    `undecided` may be gone, and no removal of them waits: a reading of everything decides.
+    """
 
     record: ImportPartRecord
     set: str
     changes: Mapping[str, int]
     difference: Sequence[Difference]
     conflicts: Sequence[ReadingProblem]
+    undecided: frozenset[str]
 
 
 class StoredPart(NamedTuple):
@@ -244,8 +248,9 @@ def _result(
     outcome: PushResult | None,
     conflicts: Sequence[ReadingProblem],
 ) -> PartResult:
+    undecided = wanted.undecided - {*record.held}
     if outcome is None:
         unchanged = {"added": 0, "updated": 0, "removed": 0, "unchanged": len(wanted.wanted)}
-        return PartResult(record, name, unchanged, [], conflicts)
+        return PartResult(record, name, unchanged, [], conflicts, undecided)
     plan = outcome.plan
-    return PartResult(record, name, plan.changes, plan.difference(), conflicts)
+    return PartResult(record, name, plan.changes, plan.difference(), conflicts, undecided)

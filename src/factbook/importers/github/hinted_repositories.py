@@ -51,14 +51,15 @@ class _Found:
 
     nodes: dict[int, ListedRepository] = field(default_factory=dict)
     errors: dict[int, list[Error]] = field(default_factory=dict)
-    gone: set[str] = field(default_factory=set)
+    lost: set[str] = field(default_factory=set)
     problems: list[ReadingProblem] = field(default_factory=list)
 
 
 async def reread(api: GithubApi, options: GithubImportOptions, hints: Sequence[str]) -> Snapshot:
     """A snapshot of nothing but the hinted repositories, as GitHub shows them now.
 
-    A repository is gone when GitHub says that there is none; any other failure leaves it unread.
+    One that GitHub does not know is lost, as are those that the credential may not see any more:
+    they look the same. Any other failure leaves it unread.
     """
     logins = {login.lower(): login for login in options.organizations}
     found = {login: _Found() for login in logins.values()}
@@ -70,7 +71,7 @@ async def reread(api: GithubApi, options: GithubImportOptions, hints: Sequence[s
     made = [
         await _part(api, options, organization.place_of(api.host, login, several=several), one)
         for login, one in found.items()
-        if one.nodes or one.gone or one.problems
+        if one.nodes or one.lost or one.problems
     ]
     return Snapshot(tuple(made))
 
@@ -104,7 +105,7 @@ async def _ask(
         missing = told.failure or (errors[0].missing if errors else UNUSABLE)
         if node is not None or missing.outcome is Outcome.NOT_FOUND:
             # It is with an owner that is not imported, or nowhere.
-            of_hint.gone.add(hint.slug)
+            of_hint.lost.add(hint.slug)
         else:
             text = f"it cannot be read again: {missing.reason}"
             of_hint.problems.append(ReadingProblem(f"{api.host}/{hint.slug}", text))
@@ -131,7 +132,7 @@ async def _part(
     await part.read(parts.chosen(hosted, options, Counter(), "repositories"), roots, files)
     await files.remember()
     made = part.part(None, ())
-    read = {place.origin_of(slug) for slug in (*found.gone, *(one.slug for one in hosted))}
+    read = {place.origin_of(one.slug) for one in hosted}
     read.update(*(former.get(origin, ()) for origin in read.copy()))
     return SnapshotPart(
         made.key,
@@ -141,6 +142,7 @@ async def _part(
         made.unread,
         former=former,
         only=frozenset(read),
+        lost=frozenset(map(place.origin_of, found.lost)) - read,
     )
 
 
