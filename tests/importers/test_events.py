@@ -222,6 +222,33 @@ async def test_a_credential_that_sees_less_empties_nothing_by_many_events(
         assert await world.service.catalog(f"component:default/{one.name.partition('/')[2]}")
 
 
+@pytest.mark.parametrize("event", ["push", "deleted"])
+async def test_a_repository_that_took_a_former_name_stays(
+    world: World, shop: Repository, event: str
+) -> None:
+    shop.old_names.append(shop.name)
+    shop.name = "acme/shop-old"
+    edited(shop, file("shop-old"))
+    await world.after(shop, "repository", action="renamed")
+    successor = Repository(
+        "acme/shop", number=9, files=[CATALOG], texts={CATALOG: file("shop").encode()}
+    )
+    successor.old_names.append("acme/another")
+    world.fake.repositories.append(successor)
+    await world.after(successor, "repository", action="created")
+    before = await world.service.catalog(SHOP)
+    assert before is not None
+    if event == "deleted":
+        world.fake.repositories.remove(shop)
+        about = {"node_id": shop.id, "full_name": "acme/shop"}
+        await world.after(shop, "repository", action="deleted", repository=about)
+    else:
+        edited(shop, file("older"))
+        await world.after(shop)
+        assert await world.service.catalog("component:default/older")
+    assert await world.service.catalog(SHOP) == before
+
+
 async def test_what_an_event_leads_to_is_decided_by_a_run_at_once(
     world: World, shop: Repository
 ) -> None:

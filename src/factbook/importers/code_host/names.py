@@ -25,7 +25,7 @@ async def former_names(
 
     Those of a repository that is not listed are kept too: it may only be hidden for now.
     """
-    key = f"names:{place.origin}"
+    key = _key(place)
     stored = await stored_entry(memory, key, _KeptNames)
     slugs = dict(stored.slugs) if stored else {}
     former: dict[str, frozenset[str]] = {}
@@ -37,3 +37,14 @@ async def former_names(
     if stored is None or slugs != stored.slugs:
         await store_entry(memory, key, _KeptNames(slugs))
     return former
+
+
+async def present_origins(memory: Memory, place: Place) -> frozenset[str]:
+    """The origins that repositories have by their latest names."""
+    stored = await stored_entry(memory, _key(place), _KeptNames)
+    slugs = stored.slugs.values() if stored else ()
+    return frozenset(place.origin_of(names[-1]) for names in slugs if names)
+
+
+def _key(place: Place) -> str:
+    return f"names:{place.origin}"

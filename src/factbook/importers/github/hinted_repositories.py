@@ -9,7 +9,7 @@ from typing import Final, NamedTuple, Self
 import msgspec
 
 from factbook.importers.code_host import parts
-from factbook.importers.code_host.names import former_names
+from factbook.importers.code_host.names import former_names, present_origins
 from factbook.importers.code_host.parts import RepositoryPart
 from factbook.importers.code_host.repository import Place
 from factbook.importers.github import entities, organization, queries
@@ -133,7 +133,9 @@ async def _part(
     await files.remember()
     made = part.part(None, ())
     read = {place.origin_of(one.slug) for one in hosted}
-    read.update(*(former.get(origin, ()) for origin in read.copy()))
+    # A former name may be that of another repository by now.
+    present = await present_origins(api.memory, place)
+    read.update(*(former.get(origin, frozenset()) - present for origin in read.copy()))
     return SnapshotPart(
         made.key,
         not found.problems,
