@@ -10,19 +10,20 @@ import httpx2
 import pytest
 
 from factbook.app import Application
-from factbook.clock import DAY, HOUR, SECOND
+from factbook.clock import DAY, HOUR, MINUTE, SECOND
 from factbook.importers import configuration, hint_store, part_store
 from factbook.importers.registry import ImporterRegistry
 from factbook.importers.runner import ImportRunner
 from factbook.scheduling import lease
 from factbook.settings import Settings
+from tests.api.test_overload import Slow
 from tests.conftest import TOKEN_KEY
 from tests.fakes import faults
 from tests.fakes.github.app import FakeGitHub
 from tests.fakes.github.state import Repository, Token
 from tests.importers.organization import CATALOG, file, repository, team
 from tests.integrations.github.asking import TOKEN, Collector
-from tests.service import Service, Time
+from tests.service import PUSH, Service, Time, component
 
 SECRET = "a secret of tests, long enough"
 EVENTS = "/api/importers/v1/importers/github/events"
@@ -287,7 +288,37 @@ async def test_a_wrong_signature_is_refused_and_recorded(world: World, shop: Rep
 async def test_who_guesses_signatures_is_slowed_down(world: World, shop: Repository) -> None:
     statuses = [(await world.send(shop, secret="x" * 20)).status_code for _ in range(40)]
     assert set(statuses) == {403, 429}
+    # Nor is anything read of what comes from there.
+    assert (await world.post(b" " * 26_000_000, "push")).status_code == 429
+    assert (await world.send(shop)).status_code == 429
+    world.service.time.advance(MINUTE)
     assert (await world.send(shop)).status_code == 202
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+async def test_large_bodies_of_anybody_wait_for_room_of_their_own(
+    world: World, shop: Repository
+) -> None:
+    bodies = [Slow(world.service, "POST", EVENTS, "x" * 20_000_000) for _ in range(5)]
+    await bodies[0].asked_for.wait()
+    # Many turns of the loop, in which the others could have begun.
+    for _ in range(3):
+        assert (await world.send(shop)).status_code == 202
+        assert (await world.service.push("all", component("pushed"))).status_code == 200
+    large = {"items": [component("large")], "filler": "x" * 2_000_000}
+    assert (await world.service.http.put(f"{PUSH}/sets/large", json=large)).status_code == 400
+    assert [one.asked_for.is_set() for one in bodies] == [True, *[False] * 4]
+    for one in bodies:
+        assert (await one.finish()).status_code == 403
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+async def test_nothing_is_read_for_an_importer_that_takes_no_events(world: World) -> None:
+    nobody = EVENTS.replace("github", "nobody")
+    wrong = await world.service.http.post(EVENTS, json={})
+    answer = await world.service.http.post(nobody, content=b" " * 26_000_000)
+    assert answer.status_code == 403
+    assert answer.json()["error"]["message"] == wrong.json()["error"]["message"]
 
 
 async def test_a_delivery_that_comes_again_has_no_effect_for_a_day(

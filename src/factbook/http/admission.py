@@ -44,6 +44,10 @@ _ANSWERS: Final = 4
 _ALWAYS_REFUSED: Final = 20
 # Bodies up to this many bytes are not counted.
 _SMALL: Final = 1024 * 1024
+# Bytes for bodies that anybody may send, and up to how many of them one is not counted. They have
+# no part in the room of the others, which nobody without a token can fill.
+_UNPROVED: Final = 32 * 1024 * 1024
+_UNPROVED_SMALL: Final = 64 * 1024
 # Seconds for which a large body waits for room.
 _LONGEST_WAIT: Final = 30.0
 # Seconds between two lines in the log that say so.
@@ -59,6 +63,7 @@ class Admission:
         self._reads = WaitQueue(most)
         self._writes = WaitQueue(most)
         self._room = _Room(room)
+        self._unproved = _Room(_UNPROVED)
         self._metrics = metrics
         self._turn: float | None = None  # when the first request of this turn came
         self._admitted = 0  # in this turn
@@ -85,26 +90,29 @@ class Admission:
         request.gate.release()
 
     @asynccontextmanager
-    async def room_for_body(self, request: Request, limit: int) -> AsyncIterator[None]:
+    async def room_for_body(
+        self, request: Request, limit: int, *, proved: bool = True
+    ) -> AsyncIterator[None]:
         """Reserve memory for the body and what is made of it; raises OverloadedError.
 
         The body is not read before: until then it stays with the client. A body of unknown length
-        counts as `limit`.
+        counts as `limit`. One that is not `proved` may come from anybody until it was read.
         """
+        room, small = (self._room, _SMALL) if proved else (self._unproved, _UNPROVED_SMALL)
         length = request.headers.get(b"content-length", b"")
         size = min(int(length), limit) if length.isdigit() else limit
-        if size <= _SMALL:
+        if size <= small:
             yield
             return
         try:
             async with request.aside(), asyncio.timeout(_LONGEST_WAIT):
-                await self._room.take(size)
+                await room.take(size)
         except TimeoutError:
             raise self._refusal("body") from None
         try:
             yield
         finally:
-            self._room.give_back(size)
+            room.give_back(size)
 
     def _is_late(self, now: float) -> bool:
         if self._turn is None:

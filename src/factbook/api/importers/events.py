@@ -9,6 +9,7 @@ from factbook.http.context import State
 from factbook.http.requests import Reply, Request, offloaded
 from factbook.http.trusted_hosts import client_address
 from factbook.importers import hint_store
+from factbook.importers.events import EventRules
 from factbook.scheduling import lease
 from factbook.storage import Transaction
 
@@ -23,18 +24,15 @@ async def receive(request: Request, state: State) -> Reply:
 
     An event without an effect, and a delivery that was seen before, are answered alike.
     """
+    if seconds := state.failures.waits(client_address(request.scope, state.proxies)):
+        raise _slowed_down(state, seconds)
     importer = (await state.importers.current()).get(IMPORTER.of(request))
-    body = await request.body(_LARGEST, "the body of an event")
     rules = importer.events if importer else None
     # Whoever asks is not told which importers there are.
     if importer is None or rules is None:
         raise _refused(request, state)
-    if not await offloaded(rules.is_signed, request.headers, body):
-        raise _refused(request, state)
-    delivery = rules.delivery(request.headers)
-    if not 1 <= len(delivery) <= _LONGEST_ID:
-        raise InputError("The event has no id of its delivery.")
-    hints = await offloaded(rules.hints, request.headers, body)
+    async with state.admission.room_for_body(request, _LARGEST, proved=False):
+        delivery, hints = await _proved(request, state, rules)
     if not hints:
         return Reply(status=HTTPStatus.NO_CONTENT, content_type=_NO_BODY)
     # A process with another clock follows the hint.
@@ -51,15 +49,29 @@ async def receive(request: Request, state: State) -> Reply:
     return Reply(status=status, content_type=_NO_BODY)
 
 
+async def _proved(request: Request, state: State, rules: EventRules) -> tuple[str, frozenset[str]]:
+    """The id of the delivery, and the hints of an event that is signed."""
+    body = await request.body(_LARGEST, "the body of an event")
+    if not await offloaded(rules.is_signed, request.headers, body):
+        raise _refused(request, state)
+    delivery = rules.delivery(request.headers)
+    if not 1 <= len(delivery) <= _LONGEST_ID:
+        raise InputError("The event has no id of its delivery.")
+    return delivery, await offloaded(rules.hints, request.headers, body)
+
+
 def _refused(request: Request, state: State) -> NotAllowedError | TooManyRequestsError:
     """The error for an event that nobody is known to have sent, which is counted."""
-    address = client_address(request.scope, state.proxies)
-    if seconds := state.failures.take(address):
-        return TooManyRequestsError(
-            "Too many failed authentications from this address "
-            f"(failed_logins is {state.settings.failed_logins} a minute).",
-            retry_after=seconds,
-        )
+    if seconds := state.failures.take(client_address(request.scope, state.proxies)):
+        return _slowed_down(state, seconds)
     return NotAllowedError(
         "The signature is not that of this importer's secret, or it takes no events."
+    )
+
+
+def _slowed_down(state: State, seconds: int) -> TooManyRequestsError:
+    return TooManyRequestsError(
+        "Too many failed authentications from this address "
+        f"(failed_logins is {state.settings.failed_logins} a minute).",
+        retry_after=seconds,
     )
