@@ -136,7 +136,9 @@ class _OrganizationParts:
         ]
         missing = tree.missing
         problems = [ReadingProblem(_ORIGIN, f"units: {missing.reason}")] if missing else []
-        return SnapshotPart(UNITS, missing is None, tuple(items), tuple(problems))
+        return SnapshotPart(
+            UNITS, missing is None, tuple(items), tuple(problems), rights=tree.rights
+        )
 
     def _account(self, account: AwsAccount, name: str) -> ImportedItem:
         """The item of an account; without its tags or its unit it changes nothing."""

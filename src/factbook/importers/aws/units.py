@@ -17,6 +17,12 @@ class UnitTree:
     units: dict[str, AwsUnit] = field(default_factory=dict)
     paths: dict[str, list[str]] = field(default_factory=dict)
     missing: Missing | None = None
+    parents: set[str] = field(default_factory=set)
+
+    @property
+    def rights(self) -> frozenset[str]:
+        """The units with others below them: a list that is suddenly empty is not believed."""
+        return frozenset(f"units below {parent}" for parent in self.parents)
 
 
 async def read_units(api: OrganizationsApi) -> UnitTree:
@@ -31,6 +37,7 @@ async def read_units(api: OrganizationsApi) -> UnitTree:
             "ListOrganizationalUnitsForParent", "OrganizationalUnits", AwsUnit, ParentId=parent
         )
         tree.missing = tree.missing or found.missing
+        tree.parents |= {parent} if found.items else set()
         for unit in found.items:
             if unit.id in tree.units:
                 tree.missing = tree.missing or REPEATED

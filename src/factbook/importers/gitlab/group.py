@@ -126,7 +126,7 @@ def _groups(one: _ReadGroup) -> SnapshotPart:
         items.append(
             parts.person(one.at.place, "group", each.id, entities.group(one.at, each, parent), each)
         )
-    return parts.people_part(one.at.place, "groups", items, one.tree.missing, one.tree.rights)
+    return parts.people_part(one.at.place, "groups", items, one.tree.missing, one.tree.seen)
 
 
 def _members(one: _ReadGroup, members: GroupMembers, left_out: Counter[str]) -> SnapshotPart:
@@ -141,4 +141,5 @@ def _members(one: _ReadGroup, members: GroupMembers, left_out: Counter[str]) -> 
         entity = entities.user(one.at, each, (paths[id_] for id_ in members.groups_of(each)))
         some = bool(missing)
         items.append(parts.person(one.at.place, "user", each.id, entity, each, tentative=some))
-    return parts.people_part(one.at.place, "members", items, missing, one.tree.rights)
+    rights = one.tree.seen | members.seen
+    return parts.people_part(one.at.place, "members", items, missing, rights)

@@ -18,6 +18,7 @@ from factbook.outbound import path
 from factbook.outbound.outcomes import Missing
 
 MEMBERSHIP: Final = "membership"
+SUBGROUPS: Final = "subgroups"
 
 
 @dataclass
@@ -33,6 +34,11 @@ class GroupTree:
     missing: list[Missing] = field(default_factory=list)
     rights: set[str] = field(default_factory=set)
 
+    @property
+    def seen(self) -> set[str]:
+        """The rights, and that there are groups below: a list that is suddenly empty is none."""
+        return self.rights | ({SUBGROUPS} if len(self.groups) > 1 else set())
+
 
 @dataclass
 class GroupMembers:
@@ -45,6 +51,11 @@ class GroupMembers:
     def groups_of(self, member: GroupMember) -> set[int]:
         """The ids of the groups that somebody is a direct member of."""
         return {group for group, ids in self.of_group.items() if member.id in ids}
+
+    @property
+    def seen(self) -> set[str]:
+        """The groups with members, as rights: a list that is suddenly empty is not believed."""
+        return {f"members of group {group}" for group, ids in self.of_group.items() if ids}
 
 
 async def read_groups(api: GitlabApi, name: str) -> GroupTree:

@@ -60,10 +60,15 @@ async def read(api: KubernetesApi, options: KubernetesImportOptions, show: Show)
         certain,
         tuple(items),
         tuple(problems),
-        rights=frozenset(resource for resource, found in lists.items() if not found.missing),
+        rights=_rights(lists),
     )
     own = SnapshotPart(f"{options.cluster}.{ITSELF}", True, (_cluster(options, by_name),))
     return Snapshot((part, own), {"workloads that are not chosen": left_out} if left_out else {})
+
+
+def _rights(lists: Mapping[str, ObjectList]) -> frozenset[str]:
+    """The lists with something in them: one that is suddenly empty is not believed."""
+    return frozenset(name for name, found in lists.items() if found.objects and not found.missing)
 
 
 def _grouped(
