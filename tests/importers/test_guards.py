@@ -1,5 +1,7 @@
 """What readings may do to a set: incomplete, empty, narrower and contested ones."""
 
+from dataclasses import replace
+
 import msgspec
 import pytest
 
@@ -10,6 +12,7 @@ from factbook.catalog.store.diff import Guards
 from factbook.errors import NotFoundError, PreconditionFailedError
 from factbook.importers import held
 from factbook.importers.snapshot import ImportedItem, ReadingProblem
+from factbook.importers.writer import stored_part
 from factbook.storage import Database
 from tests.importers.reading import IMPORTER, PART, SET, Imports, item, part
 from tests.service import component
@@ -183,6 +186,18 @@ async def test_a_broken_origin_keeps_its_last_good_entities(imports: Imports) ->
     assert await imports.names() == ["c001", "c002"]
     await imports.write(part(*items(2)))
     assert await imports.names() == ["c002"]
+
+
+async def test_a_namesake_does_not_replace_what_could_not_be_read(imports: Imports) -> None:
+    first = item("shop", origin="web/shop")
+    await imports.write(part(first))
+    other = replace(item("shop", origin="web-shop"), entity=component("shop", owner="others"))
+    await imports.write(part(other, unread=["web/shop"]))
+    [stored] = (await stored_part(imports.target, SET)).members
+    assert (stored.origin, "others" in stored.prepared.document) == ("web/shop", False)
+    await imports.write(part(other))
+    [stored] = (await stored_part(imports.target, SET)).members
+    assert stored.origin == "web-shop"
 
 
 async def test_an_invalid_entity_is_a_problem_with_file_and_line_and_loses_nothing(

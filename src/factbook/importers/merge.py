@@ -85,7 +85,7 @@ def merged(
     absent = [m for m in missing if m.prepared.ref not in moves and m.origin not in unread]
     removable, held, reason = _sorted_out(part, absent, len(here), doubt)
     gone = {*removable, *moves}
-    kept = [_next(member, new) for ref, member in here.items() if ref not in gone]
+    kept = [_next(member, new, unread) for ref, member in here.items() if ref not in gone]
     added = sorted(ref for ref in new if ref not in here)
     return MergedPart(
         [*kept, *(new[ref].prepared for ref in added)],
@@ -152,7 +152,9 @@ def _moves(missing: Sequence[StoredMember], new: Sequence[Candidate]) -> dict[st
     return found
 
 
-def _next(member: StoredMember, new: Mapping[str, Candidate]) -> Prepared:
-    """The next form of an entity that stays."""
+def _next(member: StoredMember, new: Mapping[str, Candidate], unread: Collection[str]) -> Prepared:
+    """The next form of an entity that stays; a namesake is none of what could not be read."""
     one = new.get(member.prepared.ref)
-    return member.prepared if one is None or one.tentative else one.prepared
+    if one is None or one.tentative or (member.origin in unread and one.origin != member.origin):
+        return member.prepared
+    return one.prepared
