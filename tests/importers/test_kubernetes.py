@@ -71,6 +71,15 @@ async def test_the_cluster_is_a_resource_with_the_id_that_it_has_for_good() -> N
     )
 
 
+async def test_a_cluster_whose_namespaces_cannot_be_read_is_not_certain() -> None:
+    cluster = ImportedCluster()
+    cluster.fake.fail(NAMESPACES, faults.unavailable, times=9)
+    part = await cluster.part("cluster")
+    [item] = part.items
+    assert (part.complete, item.tentative, item.external_id) == (False, True, "")
+    assert part.problems[0].message.startswith("namespaces: ")
+
+
 async def test_workloads_of_one_id_are_one_component() -> None:
     cluster = ImportedCluster()
     cluster.fake.add(DEPLOYMENTS, "web", "b", {ID: "shop", "app.kubernetes.io/version": "1"})

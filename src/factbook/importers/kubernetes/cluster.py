@@ -62,7 +62,9 @@ async def read(api: KubernetesApi, options: KubernetesImportOptions, show: Show)
         tuple(problems),
         rights=_rights(lists),
     )
-    own = SnapshotPart(f"{options.cluster}.{ITSELF}", True, (_cluster(options, by_name),))
+    itself = (_cluster(options, by_name),)
+    unread = tuple(problems[:1]) if namespaces.missing else ()
+    own = SnapshotPart(f"{options.cluster}.{ITSELF}", not unread, itself, unread)
     return Snapshot((part, own), {"workloads that are not chosen": left_out} if left_out else {})
 
 
@@ -94,5 +96,6 @@ def _cluster(
 ) -> ImportedItem:
     found = namespaces.get(_SYSTEM)
     external_id = f"kubernetes/{found.uid}" if found else ""
-    raw = {"name": options.cluster}
-    return ImportedItem(workloads.cluster(options), options.cluster, external_id, raw=raw)
+    raw, entity = {"name": options.cluster}, workloads.cluster(options)
+    # Without its id it changes nothing: it may be another cluster at the same address.
+    return ImportedItem(entity, options.cluster, external_id, tentative=found is None, raw=raw)
