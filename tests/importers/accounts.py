@@ -28,7 +28,7 @@ class AwsOrganization:
         **options: Any,
     ) -> None:
         self.time = Time()
-        self.fake = FakeAws(*accounts, units=units)
+        self.fake = FakeAws(*accounts, clock=self.time, units=units)
         self.memory = Memory()
         self.environment: dict[str, str] = {}
         given: dict[str, Any] = {

@@ -5,6 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from starlette.requests import Request
+from starlette.responses import Response
 
 from factbook.errors import ConfigurationError
 from factbook.importers.aws.options import AwsImportOptions
@@ -12,7 +14,7 @@ from factbook.importers.aws.signatures import AwsKeys, AwsRequest, Scope, canoni
 from tests.fakes import faults
 from tests.fakes.aws import faults as aws_faults
 from tests.fakes.aws.app import ASSUMED_ID, ORGANIZATION, ROOT, Account, Unit
-from tests.fakes.faults import Fault
+from tests.fakes.faults import Answer, Fault
 from tests.importers.accounts import AwsOrganization
 
 PAYMENTS, LEDGER = "ou-exam-payments1", "ou-exam-ledger123"
@@ -177,6 +179,18 @@ async def test_without_the_right_to_read_tags_one_call_is_spent_and_nothing_chan
         "amazonaws.com: tags: forbidden: needs organizations:ListTagsForResource"
     ]
     assert accounts.fake.requests["ListTagsForResource"] == 1
+
+
+async def test_tags_of_many_accounts_are_asked_for_with_signatures_that_are_still_valid() -> None:
+    accounts = AwsOrganization(*many(400))
+
+    async def a_second_later(request: Request, answer: Answer) -> Response:
+        accounts.time.advance(1_000)
+        return await answer(request)
+
+    accounts.fake.fail("ListTagsForResource", a_second_later, times=400)
+    part = await accounts.part()
+    assert (part.problems, {item.tentative for item in part.items}) == ((), {False})
 
 
 async def test_another_organization_has_other_rights() -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -9,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from tests.fakes.aws.faults import error
+from factbook.clock import Clock, now
 from tests.fakes.fake import Fake
 
 ORGANIZATION = "o-exampleorgid"
@@ -16,6 +18,7 @@ ROOT = "r-examplerootid111"
 MANAGEMENT = "111111111111"
 KEY_ID = "AKIDEXAMPLE"
 ASSUMED_ID = "ASIAEXAMPLE"
+_LONGEST_AGE = 5 * 60
 
 
 @dataclass
@@ -64,8 +67,15 @@ class Unit:
 class FakeAws(Fake):
     """An organization; pages hold `size` things. Its kinds of requests are the actions."""
 
-    def __init__(self, *accounts: Account, units: tuple[Unit, ...] = (), size: int = 20) -> None:
+    def __init__(
+        self,
+        *accounts: Account,
+        clock: Clock = now,
+        units: tuple[Unit, ...] = (),
+        size: int = 20,
+    ) -> None:
         super().__init__()
+        self.clock = clock
         self.accounts = list(accounts)
         self.units = list(units)
         self.size = size
@@ -87,12 +97,19 @@ class FakeAws(Fake):
             f"Credential={id_}/" in request.headers["authorization"] for id_ in self.key_ids
         ):
             return error("UnrecognizedClientException")
+        if self._age(request) > _LONGEST_AGE:
+            return error("InvalidSignatureException")
         arguments = msgspec.json.decode(await request.body())
         member, every = self._listed(action, arguments)
         start = int(arguments.get("NextToken", 0))
         end = start + self.size
         more = {"NextToken": str(end)} if end < len(every) else {}
         return _json({member: every[start:end], **more})
+
+    def _age(self, request: Request) -> float:
+        """The seconds since the request was signed."""
+        signed = datetime.strptime(request.headers["x-amz-date"], "%Y%m%dT%H%M%SZ")
+        return self.clock() / 1_000 - signed.replace(tzinfo=UTC).timestamp()
 
     def _listed(self, action: str, arguments: Mapping[str, Any]) -> tuple[str, list[Any]]:
         if action == "ListAccounts":

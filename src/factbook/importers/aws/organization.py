@@ -25,6 +25,9 @@ _ORIGIN: Final = "amazonaws.com"
 _NAMES: Final = "names of accounts"
 _UNIT_NAMES: Final = "names of units"
 
+# A call is signed before it waits for its turn, and a signature is valid for five minutes.
+_AT_ONCE: Final = 4
+
 # Without rights there is no use in asking for each of a thousand accounts.
 _FUTILE: Final = frozenset({Outcome.DENIED, Outcome.REFUSED})
 
@@ -67,9 +70,11 @@ async def _tags(
     """The tags of each account, or the reason that they are not known."""
     waiting = [account.id for account in wanted] if options.owner_tags else []
     found: dict[str, list[AwsTag] | Missing] = {}
+    turns = asyncio.Semaphore(_AT_ONCE)
 
     async def one(id_: str) -> None:
-        tags = await api.listing("ListTagsForResource", "Tags", AwsTag, ResourceId=id_)
+        async with turns:
+            tags = await api.listing("ListTagsForResource", "Tags", AwsTag, ResourceId=id_)
         found[id_] = tags.missing or tags.items
 
     if waiting:
