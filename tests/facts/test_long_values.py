@@ -121,6 +121,18 @@ async def test_history_tells_the_same_however_it_is_stored(database: Database) -
     assert few < 0.9 * many
 
 
+async def test_a_clock_that_was_set_back_leaves_every_row_its_own_files(database: Database) -> None:
+    await add_entities(database, WEB)
+    for source in (REPOSITORY, COUNTED):
+        await record(database, 10, {"issues": 1, "files": FILES}, source=source)
+        await record(database, 14, {"issues": 2, "files": FILES}, source=source)
+        for hour, issues in ((12, 2), (13, 3), (15, 3), (16, 4)):
+            await record(database, hour, {"issues": issues, "files": MORE}, source=source)
+    assert await told(database) == await told(database, COUNTED)
+    assert await changes(database) == await changes(database, COUNTED)
+    assert dict(await told(database))[16] == dict(await told(database, COUNTED))[16]
+
+
 async def test_values_that_went_with_the_oldest_row_are_no_change_later(database: Database) -> None:
     await add_entities(database, WEB)
     short = replace(REPOSITORY, lifecycle=Lifecycle(time_to_live={"days": 10}))

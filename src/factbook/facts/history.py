@@ -61,14 +61,18 @@ def _shortened(
     now: int,
 ) -> list[tuple[Any, ...]]:
     """The rows without the long values that did not change, and with the time of what has them."""
-    short = dict[int, str]()
-    for _, entity_id, _, facts, *_ in rows:
-        was = before.get(entity_id)
-        if was is not None and (found := long_values.without(facts, _own(was))) is not None:
-            short[entity_id] = found
-    held_at = long_values.holders(transaction, source, short, now)
+    facts = {row[1]: row[3] for row in rows if row[1] in before}
+    same = [id_ for id_ in facts if long_values.without(facts[id_], _own(before[id_])) is not None]
+    short = dict[int, tuple[str, int]]()
+    for id_, holder in long_values.holders(transaction, source, same, now).items():
+        # By its time alone it may be another one than that of the latest facts: a clock set back
+        # leaves rows of a time to come, and what follows them confirms these.
+        if (found := long_values.without(facts[id_], holder.facts)) is not None:
+            short[id_] = found, holder.written_at
     return [
-        (*row[:3], short[row[1]], *row[4:], held_at[row[1]]) if row[1] in held_at else (*row, None)
+        (*row[:3], short[row[1]][0], *row[4:], short[row[1]][1])
+        if row[1] in short
+        else (*row, None)
         for row in rows
     ]
 

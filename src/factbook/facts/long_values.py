@@ -6,7 +6,7 @@ the time of that row. It has all of them or none, so one row is enough to read a
 """
 
 from collections.abc import Iterable
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -41,18 +41,25 @@ def filled(facts: str | msgspec.Raw, holding: str) -> msgspec.Raw:
     return msgspec.Raw(msgspec.json.encode({name: own.get(name, held[name]) for name in held}))
 
 
+class Holder(NamedTuple):
+    """The row with the long values that the newest row of an entity has or leaves out."""
+
+    written_at: int
+    facts: str
+
+
 def holders(
     transaction: Transaction, source: DataSource, entity_ids: Iterable[int], now: int
-) -> dict[int, int]:
-    """The time of the row that has the long values of the entity's newest row, by entity.
+) -> dict[int, Holder]:
+    """The rows that have the long values of the entities' newest rows, by entity.
 
     Without those that are too old to be referred to.
     """
     since = _since(source, now)
     if since is None or not (ids := list(entity_ids)):
         return {}
-    rows = transaction.all(_HOLDERS, (source.id, ids))
-    return {entity_id: at for entity_id, at in rows if at is not None and since < at < now}
+    rows = transaction.all(_HOLDERS, (source.id, ids, since, now))
+    return {entity_id: Holder(*holder) for entity_id, *holder in rows}
 
 
 def _since(source: DataSource, now: int) -> int | None:
@@ -65,10 +72,16 @@ def _since(source: DataSource, now: int) -> int | None:
     return now - min(DAY, milliseconds(lifecycle.time_to_live) // _PART)
 
 
+# The newest row is the last one until the latest facts: a clock that was set back left later ones.
 _HOLDERS: Final = """
-SELECT l.entity_id, (
-    SELECT COALESCE(h.held_at, h.written_at) FROM facts_history h
-    WHERE h.source_id = l.source_id AND h.entity_id = l.entity_id
-    ORDER BY h.written_at DESC LIMIT 1
-) FROM facts_latest l WHERE l.source_id = ? AND l.entity_id IN LIST(?)
+SELECT b.entity_id, b.written_at, b.facts FROM (
+    SELECT l.source_id, l.entity_id, (
+        SELECT COALESCE(h.held_at, h.written_at) AS time FROM facts_history h
+        WHERE h.source_id = l.source_id AND h.entity_id = l.entity_id
+            AND h.written_at <= l.written_at
+        ORDER BY h.written_at DESC LIMIT 1
+    ) AS held_at FROM facts_latest l WHERE l.source_id = ? AND l.entity_id IN LIST(?)
+) s JOIN facts_history b
+    ON b.source_id = s.source_id AND b.entity_id = s.entity_id AND b.written_at = s.held_at
+WHERE b.written_at > ? AND b.written_at < ?
 """
