@@ -129,3 +129,41 @@ async def test_too_many_changes_in_one_call_are_refused(provider: Provider) -> N
     change = {"op": "replace", "path": "title", "value": "Chief"}
     assert problem(await provider.patch(kim, *[change] * 1001))[:2] == (400, "tooMany")
     assert problem(await provider.patch(kim))[:2] == (400, "invalidSyntax")
+
+
+async def test_values_are_limited_together_over_changes_and_calls(provider: Provider) -> None:
+    def more(first: int) -> Json:
+        mails = [{"value": f"{number}@example.com"} for number in range(first, first + 60)]
+        return {"op": "add", "path": "emails", "value": mails}
+
+    kim = await provider.user("kim")
+    assert problem(await provider.patch(kim, more(0), more(100)))[:2] == (400, "invalidValue")
+    await provider.patched(kim, more(0))
+    status, kind, told = problem(await provider.patch(kim, more(100)))
+    assert (status, kind, told) == (400, "invalidValue", "emails has more than 100 values.")
+    assert len((await provider.read(kim))["emails"]) == 60
+
+
+async def test_names_in_a_value_are_counted_as_changes(provider: Provider) -> None:
+    kim = await provider.user("kim")
+    named = {"op": "add", "value": {f"a{number}": 1 for number in range(600)}}
+    assert (await provider.patched(kim, named))["id"] == kim["id"]
+    assert problem(await provider.patch(kim, named, named, named))[:2] == (400, "tooMany")
+
+
+@pytest.mark.parametrize(
+    ("op", "path", "kind"),
+    [
+        ("remove", 'members[type eq "User"]', "invalidFilter"),
+        ("remove", 'members[value eq "1" or value eq "2"]', "invalidFilter"),
+        ("add", 'members[value eq "1"]', "invalidPath"),
+        ("replace", 'members[value eq "1"].value', "mutability"),
+    ],
+)
+async def test_members_are_chosen_by_nothing_but_one_id(
+    provider: Provider, op: str, path: str, kind: str
+) -> None:
+    team = await provider.group("Team", await provider.user("kim"))
+    change = {"op": op, "path": path, "value": "x"}
+    assert problem(await provider.patch(team, change))[:2] == (400, kind)
+    assert len((await provider.read(team))["members"]) == 1

@@ -1,6 +1,6 @@
 """The attributes of users and groups that are kept (RFC 7643), and values of them as they came."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, Literal, NamedTuple
 
 from factbook.errors import InputError
@@ -148,14 +148,23 @@ def read(type_: TypeName, given: object) -> Resource:
 
 
 def checked(type_: TypeName, resource: Resource) -> Resource:
-    """The resource; raises InputError without a required attribute, or with two primary values."""
+    """The resource; raises InputError without a required attribute, or with too many values."""
     for attribute in ATTRIBUTES[type_]:
         value = resource.get(attribute.name)
+        if attribute.many and value:
+            few_enough(attribute, value)
         if attribute.required and (not isinstance(value, str) or not value.strip()):
             raise InputError(f"{attribute.name} is required.", scimType="invalidValue")
     if sum(one.get("primary") is True for one in resource.get("emails", ())) > 1:
         raise InputError("Only one of the emails can be primary.", scimType="invalidValue")
     return resource
+
+
+def few_enough(attribute: Attribute, values: Sequence[object]) -> None:
+    """Raise InputError for more values than an attribute may have."""
+    most = _MOST_MEMBERS if attribute.name == "members" else _MOST_VALUES
+    if len(values) > most:
+        raise InputError(f"{attribute.name} has more than {most} values.", scimType="invalidValue")
 
 
 def converted(attribute: Attribute, value: object) -> Any:
@@ -165,9 +174,7 @@ def converted(attribute: Attribute, value: object) -> Any:
     if value is None:
         return None
     values = value if isinstance(value, list) else [value]
-    most = _MOST_MEMBERS if attribute.name == "members" else _MOST_VALUES
-    if len(values) > most:
-        raise InputError(f"{attribute.name} has more than {most} values.", scimType="invalidValue")
+    few_enough(attribute, values)
     kept = [one for one in (_single(attribute, each) for each in values) if one]
     return distinct(attribute, kept) or None
 

@@ -4,26 +4,29 @@ Pure functions: they give the resource after the changes.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final, NamedTuple
 
 from factbook.errors import InputError
 from factbook.scim import attributes, filters
 from factbook.scim.attributes import Attribute, Resource, TypeName, converted, distinct
-from factbook.scim.filters import ScimFilter
+from factbook.scim.filters import Equals, ScimFilter
 
 SCHEMA: Final = "urn:ietf:params:scim:api:messages:2.0:PatchOp"
 _MOST: Final = 1_000
+# A path with a value of the longest text, and few comparisons.
+_LONGEST_PATH: Final = 500
 _OPERATIONS: Final = ("add", "replace", "remove")
 _PATH: Final = re.compile(r"(?P<name>[^\[\]]+?)(?:\[(?P<filter>.*)\])?(?:\.(?P<part>[\w$]+))?")
 
 
 class PatchOperation(NamedTuple):
-    """A change; `path` is empty where the value names the attributes itself."""
+    """A change; `is_named` is false where the path comes from the value of one without a path."""
 
     op: str
     path: str
     value: Any
+    is_named: bool = True
 
 
 class PatchTarget(NamedTuple):
@@ -39,20 +42,62 @@ def operations(body: object) -> list[PatchOperation]:
     given = _member(body, "operations")
     if not isinstance(given, list) or not given:
         raise InputError("Operations has to be a list of changes.", scimType="invalidSyntax")
-    if len(given) > _MOST:
-        raise InputError(f"A call takes {_MOST} changes at most.", scimType="tooMany")
-    return [_operation(one) for one in given]
+    found: list[PatchOperation] = []
+    for one in given:
+        if len(given) > _MOST or len(found) >= _MOST:
+            raise InputError(f"A call takes {_MOST} changes at most.", scimType="tooMany")
+        found += _with_paths(_operation(one))
+    return found
 
 
 def changed(type_: TypeName, resource: Resource, changes: list[PatchOperation]) -> Resource:
     """The resource after these changes; raises InputError for one that cannot be made."""
     patched = dict(resource)
+    members = _by_id(patched.pop("members", ()))
     for change in changes:
-        for one in _with_paths(change):
-            target = _target(type_, one.path, is_named=bool(change.path))
-            if target is not None:
-                _apply(patched, one, target)
+        target = _target(type_, change.path, is_named=change.is_named)
+        if target is None:
+            continue
+        if target.attribute.name == "members":
+            _change_members(members, change, target)
+        else:
+            _apply(patched, change, target)
+    if members:
+        patched["members"] = list(members.values())
     return attributes.checked(type_, patched)
+
+
+def _by_id(members: Iterable[Resource]) -> dict[str, Resource]:
+    return {str(one.get("value", "")): one for one in members}
+
+
+def _change_members(
+    members: dict[str, Resource], change: PatchOperation, target: PatchTarget
+) -> None:
+    """Change members by their ids: a group has so many that none is to be searched for."""
+    if target.part is not None:
+        raise InputError("A member cannot be changed.", scimType="mutability")
+    given = change.value
+    if target.where is not None:
+        given = [{"value": _member_id(target.where)}]
+        if change.op != "remove":
+            raise InputError("members[…] can only be removed.", scimType="invalidPath")
+    named = _by_id(converted(target.attribute, given) or ())
+    if change.op == "remove" and given is not None:
+        # Entra names the members to remove in the value.
+        for id_ in named:
+            members.pop(id_, None)
+        return
+    if change.op != "add":
+        members.clear()
+    members.update(named)
+
+
+def _member_id(where: ScimFilter) -> str:
+    """The id in `members[value eq "…"]`; raises InputError for another filter."""
+    if isinstance(where, Equals) and where.attribute.lower() == "value":
+        return str(where.value)
+    raise filters.refused('Members are chosen by members[value eq "…"].')
 
 
 def _member(body: object, name: str) -> object:
@@ -77,10 +122,13 @@ def _with_paths(change: PatchOperation) -> list[PatchOperation]:
         return [change]
     if change.op == "remove":
         raise InputError("A removal needs a path.", scimType="noTarget")
-    if not isinstance(change.value, dict):
+    value = change.value
+    if not isinstance(value, dict):
         raise InputError("Without a path the value has to be an object.", scimType="invalidValue")
+    if len(value) > _MOST:
+        raise InputError(f"A value names {_MOST} attributes at most.", scimType="tooMany")
     # A complex extension is one member, and no attribute of it is kept.
-    return [PatchOperation(change.op, name, value) for name, value in change.value.items()]
+    return [PatchOperation(change.op, name, one, is_named=False) for name, one in value.items()]
 
 
 def _target(type_: TypeName, path: str, *, is_named: bool) -> PatchTarget | None:
@@ -92,7 +140,7 @@ def _target(type_: TypeName, path: str, *, is_named: bool) -> PatchTarget | None
     if attributes.is_not_kept(name):
         return None
     match = _PATH.fullmatch(name)
-    if match is None or len(path) > filters.LONGEST:
+    if match is None or len(path) > _LONGEST_PATH:
         raise InputError(f"{path[:80]} is no path.", scimType="invalidPath")
     first, part_name = match["name"], match["part"]
     if part_name is None and match["filter"] is None:
@@ -131,6 +179,8 @@ def _apply(resource: Resource, change: PatchOperation, target: PatchTarget) -> N
         kept = _merged(resource.get(attribute.name), change.value, target)
     else:
         kept = converted(attribute, change.value)
+    if isinstance(kept, list):
+        attributes.few_enough(attribute, kept)
     if kept is None or kept in ({}, []):
         resource.pop(attribute.name, None)
     else:
@@ -177,7 +227,6 @@ def _without(before: Any, target: PatchTarget, value: object) -> Any:
         cut = [{k: v for k, v in one.items() if k != name} for one in before if is_meant(one)]
         return [*(one for one in before if not is_meant(one)), *filter(None, cut)]
     if target.where is None and value is not None:
-        # Entra names the members to remove in the value.
         going = {one.get("value") for one in converted(attribute, value) or []}
         return [one for one in before if one.get("value") not in going]
     return [one for one in before if not is_meant(one)]
