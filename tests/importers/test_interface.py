@@ -1,5 +1,6 @@
 """The interface of importers, and their sets beside those of pushes."""
 
+from dataclasses import replace
 from urllib.parse import quote
 
 import pytest
@@ -81,6 +82,23 @@ async def test_a_decision_is_refused_when_another_reading_came_since(
     assert wrong.status_code == 400
     tag = await etag(service, quotes)
     assert (await service.http.post(path, headers={"if-match": tag})).status_code == 200
+
+
+@pytest.mark.parametrize("action", ["apply", "discard"])
+async def test_a_decision_is_refused_when_an_event_found_some_of_it_again(
+    service: Service, imports: Imports, action: str
+) -> None:
+    await imports.write(part(item("a"), item("b"), item("c")))
+    await imports.write(part())
+    seen = await etag(service, '"')
+    await imports.write(replace(part(item("a")), only=frozenset({"repository a"})))
+    path = f"{PARTS}/fake/{PART}/{action}"
+    late = await service.http.post(path, headers={"if-match": seen})
+    assert (late.status_code, await imports.names()) == (412, ["a", "b", "c"])
+    tag = await etag(service, '"')
+    assert (await service.http.post(path, headers={"if-match": tag})).status_code == 200
+    assert await imports.names() == (["a"] if action == "apply" else ["a", "b", "c"])
+    assert "component:default/a" not in (await imports.record()).spared
 
 
 async def etag(service: Service, quotes: str) -> str:

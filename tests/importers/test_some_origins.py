@@ -52,6 +52,20 @@ async def test_many_removals_are_left_to_a_reading_of_everything(imports: Import
     assert (record.state, len(record.held), record.items) == ("held", 11, 13)
 
 
+async def test_what_is_found_again_is_not_held_any_more(imports: Imports) -> None:
+    await imports.write(part(*(item(name) for name in "abc")))
+    await imports.write(part())
+    await imports.write(some(item("a"), origins={"repository a"}))
+    assert list((await imports.record()).held) == ["component:default/b", "component:default/c"]
+    broken = some(origins={"repository b"})
+    await imports.write(replace(broken, unread=broken.only or frozenset()))
+    assert list((await imports.record()).held) == ["component:default/c"]
+    await imports.write(some(item("c"), origins={"repository c"}))
+    record = await imports.record()
+    assert (record.state, record.held, record.reason) == ("complete", [], "")
+    assert await imports.names() == ["a", "b", "c"]
+
+
 async def test_problems_of_others_stay(imports: Imports) -> None:
     told = [ReadingProblem("one", "is broken"), ReadingProblem("two", "is broken, too")]
     await imports.write(part(item("a", origin="one"), problems=told))

@@ -139,7 +139,7 @@ async def _imports(service: Service, ada: Browser) -> AsyncIterator[Sent]:
         await imports.write(imported(imported_item(key), key=key))
         await imports.write(imported(key=key))
         await ada.open(f"/imports/fake/{key}")
-        decided = ada.send(f"/imports/fake/{key}/{action}", seen=str(imports.now))
+        decided = ada.send(f"/imports/fake/{key}/{action}", seen=f"{imports.now}-1")
         yield Sent(f"/imports/{{importer}}/{{part}}/{action}", decided, (f"import.{action}",))
 
 

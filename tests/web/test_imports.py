@@ -81,7 +81,7 @@ async def test_held_removals_are_shown_and_applied(service: Service, imports: Im
     page = await visitor.text(PATH)
     assert 'href="/catalog/component/default/a"' in page
     assert "nothing was found where there was something" in words(page)
-    answer = await visitor.send(f"{PATH}/apply", seen=str(imports.now))
+    answer = await visitor.send(f"{PATH}/apply", seen=f"{imports.now}-1")
     assert (answer.status_code, await imports.names()) == (303, [])
 
 
@@ -90,7 +90,7 @@ async def test_held_removals_are_discarded(service: Service, imports: Imports) -
     await imports.write(part())
     visitor = await signed_in(service)
     await visitor.open(PATH)
-    await visitor.send(f"{PATH}/discard", seen=str(imports.now))
+    await visitor.send(f"{PATH}/discard", seen=f"{imports.now}-1")
     assert (await imports.record()).held == []
     assert await imports.names() == ["a"]
 
@@ -101,11 +101,11 @@ async def test_what_was_read_again_is_not_decided_unseen(
 ) -> None:
     await imports.write(part(item("a"), item("b")))
     await imports.write(part())
-    seen = imports.now
+    seen = f"{imports.now}-2"
     visitor = await signed_in(service)
     await visitor.open(PATH)
     await imports.write(part())
-    answer = await visitor.send(f"{PATH}/{action}", seen=str(seen))
+    answer = await visitor.send(f"{PATH}/{action}", seen=seen)
     assert (answer.status_code, "was read again" in answer.text) == (409, True)
     assert await imports.names() == ["a", "b"]
 

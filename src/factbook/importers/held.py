@@ -16,11 +16,11 @@ _READ_AGAIN: Final = "{name} was read again since it was shown; nothing was writ
 
 
 async def apply(
-    target: ImportTarget, importer: str, part: str, actor: Actor, seen: int | None = None
+    target: ImportTarget, importer: str, part: str, actor: Actor, seen: str | None = None
 ) -> ImportPartRecord:
     """Remove what is held, and believe the reading that did not find it.
 
-    `seen` is the time of the reading whose removals were shown. Raises NotFoundError if nothing is
+    `seen` is the tag of the part whose removals were shown. Raises NotFoundError if nothing is
     held, PreconditionFailedError if there was another reading or the set has changed meanwhile.
     """
     record = await _held(target, importer, part, seen)
@@ -48,7 +48,7 @@ async def apply(
 
 
 async def discard(
-    target: ImportTarget, importer: str, part: str, seen: int | None = None
+    target: ImportTarget, importer: str, part: str, seen: str | None = None
 ) -> ImportPartRecord:
     """Keep what is held until it is found again and missing once more.
 
@@ -65,10 +65,10 @@ async def discard(
 
 
 async def _held(
-    target: ImportTarget, importer: str, part: str, seen: int | None
+    target: ImportTarget, importer: str, part: str, seen: str | None
 ) -> ImportPartRecord:
     record = await part_store.part_record(target.database, importer, part)
-    if record is not None and seen not in (None, record.read_at):
+    if record is not None and seen not in (None, record.tag):
         raise PreconditionFailedError(_READ_AGAIN.format(name=set_name(importer, part)))
     if record is None or not record.held:
         raise NotFoundError(_NOTHING.format(name=set_name(importer, part)))

@@ -48,7 +48,8 @@ class Doubt(NamedTuple):
 class MergedPart:
     """The wanted content of a set, in order; `held` are the removals that wait, and the reason.
 
-    `undecided` may be gone, too: a reading of everything decides about them.
+    `undecided` may be gone, too: a reading of everything decides about them. What is `there` was
+    found, or came from an origin that exists but could not be read whole.
     """
 
     wanted: list[Prepared]
@@ -58,6 +59,7 @@ class MergedPart:
     spared: frozenset[str] = frozenset()
     moves: Mapping[str, str] = field(default_factory=dict)
     undecided: frozenset[str] = frozenset()
+    there: frozenset[str] = frozenset()
 
     def changes(self, stored: Sequence[StoredMember]) -> bool:
         """True if the stored set has another content."""
@@ -80,6 +82,8 @@ def merged(
     here = {member.prepared.ref: member for member in stored}
     new = {one.prepared.ref: one for one in found if _may_change(part, here, one)}
     missing = [member for ref, member in here.items() if ref not in new]
+    there = {m.prepared.ref for m in missing if m.origin in unread}
+    there.update(one.prepared.ref for one in found)
     moves = _moves(missing, [one for ref, one in new.items() if ref not in here])
     unread = {*unread, *(m.origin for m in missing if not _was_read(part, m))}
     absent = [m for m in missing if m.prepared.ref not in moves and m.origin not in unread]
@@ -95,6 +99,7 @@ def merged(
         doubt.spared & {member.prepared.ref for member in missing},
         moves,
         _undecided(part, missing, absent) - gone - doubt.spared,
+        frozenset(there),
     )
 
 

@@ -56,6 +56,11 @@ class ImportPartRecord(NamedTuple):
     seen_rights: Sequence[str] = ()
 
     @property
+    def tag(self) -> str:
+        """Tag that differs after each reading of everything, and when less is held."""
+        return f"{self.read_at}-{len(self.held)}"
+
+    @property
     def doubt(self) -> Doubt:
         """Knowledge of this part for the guards of the next reading."""
         return Doubt(frozenset(self.rights), frozenset(self.spared))

@@ -196,8 +196,8 @@ def _record_of_some(
     problems = [one for one in before.problems if one.origin not in read]
     found = [*part.problems, *conflicts]
     count = before.problem_count - len(before.problems) + len(problems) + len(found)
-    there = {one.ref for one in wanted.wanted}
-    held = [ref for ref in before.held if ref in there]
+    stored = {one.ref for one in wanted.wanted}
+    held = [ref for ref in before.held if ref in stored - wanted.there]
     return before._replace(
         items=len(wanted.wanted),
         problem_count=count,

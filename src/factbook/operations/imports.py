@@ -138,9 +138,9 @@ async def import_parts(backend: Backend) -> list[ImportPartRecord]:
 
 
 async def apply_held(
-    backend: Backend, name: str, seen: int, clock: Clock = now
+    backend: Backend, name: str, seen: str, clock: Clock = now
 ) -> ImportPartRecord:
-    """Remove what is held of a part, named by its set, if its last reading was at `seen`.
+    """Remove what is held of a part, named by its set, if it still has the tag `seen`.
 
     Raises the errors of `held.apply`.
     """
@@ -152,9 +152,9 @@ async def apply_held(
 
 
 async def discard_held(
-    backend: Backend, name: str, seen: int, clock: Clock = now
+    backend: Backend, name: str, seen: str, clock: Clock = now
 ) -> ImportPartRecord:
-    """Keep what is held of a part, named by its set, if its last reading was at `seen`.
+    """Keep what is held of a part, named by its set, if it still has the tag `seen`.
 
     Raises the errors of `held.discard`.
     """

@@ -50,7 +50,8 @@ LIFETIME: Final = "never|(?=0*[1-9])[0-9]{1,5}[dhm]"
 # Clients that take a header for JSON leave the quotes of a tag out.
 _TAG: Final = r'(?:W/)?(?:"[!#-~]*"|[0-9]+)'
 IF_MATCH: Final = rf"\*|{_TAG}(?:[ \t]*,[ \t]*{_TAG})*"
-TIME_TAG: Final = r'(?:W/)?(?:"[0-9]{1,15}"|[0-9]{1,15})'
+_READING: Final = "[0-9]{1,15}(?:-[0-9]{1,9})?"
+PART_TAG: Final = f'(?:W/)?(?:"{_READING}"|{_READING})'
 
 
 def of(pattern: str | None, format: str | None = None, **more: Any) -> Meta:

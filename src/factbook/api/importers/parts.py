@@ -22,12 +22,14 @@ from factbook.schemas.imports import ImportPart, ImportParts, ImportPartSummary,
 IMPORTER: Final = PathPart(name="importer", description="The importer's id.", example="github")
 PART: Final = PathPart(name="part", description="The part's name.", example="acme.repositories")
 
-ETAG: Final = AnswerHeader(name="ETag", description="The last reading, between quotes.")
+ETAG: Final = AnswerHeader(
+    name="ETag", description="The last reading and what it holds, between quotes."
+)
 IF_MATCH: Final = Header(
     name="If-Match",
     description="The `ETag` of the part as it was looked at. Refuses with 412 when it was read "
     "again since.",
-    pattern=patterns.TIME_TAG,
+    pattern=patterns.PART_TAG,
     wrong="has to be the ETag of the part",
 )
 
@@ -62,14 +64,14 @@ async def discard_held(request: Request, state: HandlerContext) -> JsonReply[Imp
     return _answer(await held.discard(target, importer, part, _seen(request)))
 
 
-def _seen(request: Request) -> int | None:
-    """The time of the reading that If-Match names."""
+def _seen(request: Request) -> str | None:
+    """The tag that If-Match names."""
     tag = IF_MATCH.of(request)
-    return None if tag is None else int(tag.removeprefix("W/").strip('"'))
+    return None if tag is None else tag.removeprefix("W/").strip('"')
 
 
 def _answer(record: ImportPartRecord) -> JsonReply[ImportPart]:
-    return reply(_shown(record))._replace(headers={"etag": f'"{record.read_at}"'})
+    return reply(_shown(record))._replace(headers={"etag": f'"{record.tag}"'})
 
 
 def _target(request: Request, state: HandlerContext, about: About) -> ImportTarget:

@@ -77,7 +77,7 @@ def discard(name: PartName, database_url: DatabaseUrl = None) -> None:
 
 
 def _decide(
-    decision: "Callable[[Backend, str, int], Coroutine[Any, Any, ImportPartRecord]]",
+    decision: "Callable[[Backend, str, str], Coroutine[Any, Any, ImportPartRecord]]",
     name: str,
     database_url: str | None,
     result: str,
@@ -85,7 +85,7 @@ def _decide(
     """List the held removals of a part, and decide on just these."""
     part = _shown(name, database_url)
     _show_held(part)
-    record = on_database(database_url, decision, name, part.read_at)
+    record = on_database(database_url, decision, name, part.tag)
     say(f"{part_name(record)}: {record.items:,} entities {result}.")
 
 

@@ -67,7 +67,7 @@ async def apply(visit: PageContext) -> Reply:
         _check_seen(visit, found)
         target = _target(visit, found, "import.apply")
         actor = Actor(visit.person.ref, visit.now)
-        await held.apply(target, found.importer, found.part, actor, found.read_at)
+        await held.apply(target, found.importer, found.part, actor, found.tag)
     except FactbookError as error:
         return await part(visit, error.status, error.message)
     return visit.redirect(_path(found), f"Removed: {len(found.held):,}.")
@@ -79,7 +79,7 @@ async def discard(visit: PageContext) -> Reply:
     try:
         _check_seen(visit, found)
         target = _target(visit, found, "import.discard")
-        await held.discard(target, found.importer, found.part, found.read_at)
+        await held.discard(target, found.importer, found.part, found.tag)
     except FactbookError as error:
         return await part(visit, error.status, error.message)
     return visit.redirect(_path(found), f"Kept: {len(found.held):,}.")
@@ -87,7 +87,7 @@ async def discard(visit: PageContext) -> Reply:
 
 def _check_seen(visit: PageContext, found: ImportPartRecord) -> None:
     """Raise ConflictError if the part was read after the page was shown."""
-    if visit.sent.one("seen") != str(found.read_at):
+    if visit.sent.one("seen") != found.tag:
         raise ConflictError(_READ_AGAIN)
 
 
