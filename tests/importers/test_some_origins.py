@@ -74,3 +74,16 @@ async def test_problems_of_others_stay(imports: Imports) -> None:
     after = await imports.record()
     assert after.problems == told[1:]
     assert (after.problem_count, after.read_at) == (1, before.read_at)
+
+
+async def test_a_problem_that_stays_is_told_once(imports: Imports) -> None:
+    await imports.write(part(item("a"), item("b"), item("c")))
+    failed = [ReadingProblem("repository b", "cannot be read again")]
+    for _ in range(3):
+        again = some(item("a"), origins={"repository a"}, complete=False)
+        await imports.write(replace(again, problems=tuple(failed)))
+    record = await imports.record()
+    assert (record.problem_count, record.problems) == (1, failed)
+    broken = some(origins={"repository b"})
+    await imports.write(replace(broken, unread=broken.only or frozenset()))
+    assert (await imports.record()).problem_count == 0

@@ -192,9 +192,10 @@ def _record_of_some(
     conflicts: Sequence[ReadingProblem],
 ) -> ImportPartRecord:
     """The record after a reading of some origins: what is known of the others stays."""
-    read = part.part.only or frozenset()
-    problems = [one for one in before.problems if one.origin not in read]
     found = [*part.problems, *conflicts]
+    # One that could not be read has its earlier problem again.
+    told = {*(part.part.only or ()), *part.unread, *(one.origin for one in found)}
+    problems = [one for one in before.problems if one.origin not in told]
     count = before.problem_count - len(before.problems) + len(problems) + len(found)
     stored = {one.ref for one in wanted.wanted}
     held = [ref for ref in before.held if ref in stored - wanted.there]
