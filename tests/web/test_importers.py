@@ -150,6 +150,31 @@ async def test_an_importer_with_the_credential_of_the_settings_has_none_of_its_o
     assert "ghp_of_the_settings" in str(await token_of(service, importer))
 
 
+async def test_importers_with_one_credential_share_its_limits(start: StartService) -> None:
+    service = await start(
+        integrations={"github": {"default": {"token": "ghp_of_the_settings"}}},
+        importers={"github": {"default": {"organizations": ["acme"]}}},
+    )
+    await made(service, integration="default")
+    importers = await service.state.importers.latest()
+    first, second, third = (
+        service.state.connect(importers[id_].integration)._governor
+        for id_ in ("github", "github-acme", "github")
+    )
+    assert first is second is third
+
+
+async def test_another_secret_of_an_importer_begins_with_limits_of_its_own(
+    service: Service,
+) -> None:
+    visitor = await made(service)
+    before = service.state.connect((await known(service)).integration)._governor
+    assert service.state.connect((await known(service)).integration)._governor is before
+    service.time.advance(SECOND)
+    await visitor.done(EDIT, **fields(account__token="ghp_another_secret"))
+    assert service.state.connect((await known(service)).integration)._governor is not before
+
+
 async def test_an_importer_of_the_settings_is_not_changed_here(start: StartService) -> None:
     service = await start(
         integrations={"github": {"default": {"token": "ghp_of_the_settings"}}},

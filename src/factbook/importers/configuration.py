@@ -56,9 +56,18 @@ def configured(tables: Tables, accounts: Tables, *, clock: Clock = now) -> tuple
 
 
 def importer(
-    kind_id: str, name: str, values: Mapping[str, Any], accounts: Tables, *, clock: Clock = now
+    kind_id: str,
+    name: str,
+    values: Mapping[str, Any],
+    accounts: Tables,
+    *,
+    clock: Clock = now,
+    edition: str = "",
 ) -> Importer:
-    """The importer that a table describes; raises ConfigurationError naming the table."""
+    """The importer that a table describes; raises ConfigurationError naming the table.
+
+    `edition` is that of a credential of its own, and of no other.
+    """
     found = kind(kind_id)
     where = f"importers.{kind_id}.{name}"
     options = option_tables.read_table(where, name, values, found.options)
@@ -71,12 +80,16 @@ def importer(
         options = found.completed(options, account)
     except ConfigurationError as error:
         raise ConfigurationError(f"{where}: {error.message}") from None
+    if integration is None:
+        integration = replace(found.access(options).integration(id_, title), edition=edition)
+    elif integration.credential == where:
+        integration = replace(integration, edition=edition)
     return Importer(
         id=id_,
         kind=kind_id,
         title=title,
         every=options.interval,
-        integration=_own(id_, title, integration or found.access(options).integration(id_, title)),
+        integration=_own(id_, title, integration),
         read=partial(_read, found, options, account),
         events=found.events(options),
         reread=partial(_reread, found, options, account),

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -82,9 +81,9 @@ class ImporterRegistry:
             raise NotFoundError(f'There is no importer "{id_}".')
         return found
 
-    def maker(self, kind: str, name: str) -> Make:
+    def maker(self, kind: str, name: str, edition: str = "") -> Make:
         """Maker of the importer of a kind and a name from its options."""
-        return partial(_made, kind, name, self.accounts, self._clock)
+        return partial(_made, kind, name, self.accounts, self._clock, edition)
 
     async def _ask(self) -> None:
         # What is written from here on may be missed, and `forget` then tells.
@@ -105,19 +104,21 @@ class ImporterRegistry:
         self._stored = {row[0]: importer_store.stored(row) for row in rows}
         for id_, stored in self._stored.items():
             [row] = (row for row in rows if row[0] == id_)
+            make = self.maker(stored.kind, stored.name, str(stored.updated_at))
             try:
-                made = importer_store.opened(row, self._key(), self.maker(stored.kind, stored.name))
+                found[id_] = importer_store.opened(row, self._key(), make)
             except ConfigurationError as error:
                 log.error("importer.unusable", importer=id_, reason=error.message)
                 problems[id_] = error.message
-                continue
-            # Which makes it another client.
-            edition = replace(made.integration, edition=str(stored.updated_at))
-            found[id_] = replace(made, integration=edition)
         self._known, self._problems = {**found, **self.configured}, problems
 
 
 def _made(
-    kind: str, name: str, accounts: Tables, clock: Clock, options: Mapping[str, Any]
+    kind: str,
+    name: str,
+    accounts: Tables,
+    clock: Clock,
+    edition: str,
+    options: Mapping[str, Any],
 ) -> Importer:
-    return configuration.importer(kind, name, options, accounts, clock=clock)
+    return configuration.importer(kind, name, options, accounts, clock=clock, edition=edition)
