@@ -1,11 +1,12 @@
 """The pages that make importers: their options, and secrets that nobody sees again."""
 
+from functools import partial
 from typing import Any
 
 import pytest
 
 from factbook.clock import SECOND
-from factbook.importers import importer_store
+from factbook.importers import hint_store, importer_store
 from factbook.importers.importer import Importer
 from tests.conftest import StartService
 from tests.service import Service
@@ -190,10 +191,20 @@ async def test_an_importer_of_the_settings_is_not_changed_here(start: StartServi
 async def test_an_importer_is_deleted_and_its_entities_stay(service: Service) -> None:
     visitor = await made(service)
     await visitor.done("/imports/github-acme/run")
+    for id_ in ("github-acme", "github-other"):
+        await service.state.database.write(
+            partial(hint_store.is_new, importer=id_, delivery="1", now=service.time())
+        )
+        await service.state.database.write(
+            partial(hint_store.give, importer=id_, hints=["R_1 acme/shop"], now=service.time())
+        )
     assert "was deleted. Its entities stay." in await visitor.done("/importers/github-acme/delete")
     assert await service.state.importers.latest() == {}
     row = await service.state.database.one("SELECT COUNT(*) FROM import_runs")
     assert row == (0,)
+    database = service.state.database
+    assert await database.all("SELECT importer FROM import_hints") == [("github-other",)]
+    assert await database.all("SELECT importer FROM import_deliveries") == [("github-other",)]
     for path in (EDIT, "/importers/github-acme/delete"):
         assert (await visitor.send(path, **fields())).status_code == 404
 

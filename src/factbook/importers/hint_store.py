@@ -60,6 +60,12 @@ def postpone(transaction: Transaction, hints: Sequence[GivenHint], now: int) -> 
             transaction.run(_POSTPONE, (now + pause, *which))
 
 
+def forget(transaction: Transaction, importer: str) -> None:
+    """Delete every hint and delivery of an importer."""
+    transaction.run("DELETE FROM import_hints WHERE importer = ?", (importer,))
+    transaction.run("DELETE FROM import_deliveries WHERE importer = ?", (importer,))
+
+
 _DELIVER: Final = """
 INSERT INTO import_deliveries (importer, delivery, received_at) VALUES (?, ?, ?)
 ON CONFLICT DO NOTHING

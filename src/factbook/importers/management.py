@@ -7,7 +7,7 @@ import structlog
 
 from factbook.datasources import memory
 from factbook.errors import ConfigurationError, ConflictError, InvalidItemsError, NotFoundError
-from factbook.importers import configuration, importer_store, run_store
+from factbook.importers import configuration, hint_store, importer_store, run_store
 from factbook.importers.importer import ImporterKind
 from factbook.importers.importer_store import ImporterInput, StoredImporter
 from factbook.importers.kinds import KINDS, KindSummary
@@ -66,7 +66,7 @@ async def put(
 
 
 async def delete(registry: ImporterRegistry, id_: str, *, actor: str, write: Write) -> None:
-    """Delete an importer, its runs and what it remembers; its entities stay.
+    """Delete an importer, its runs, its hints and what it remembers; its entities stay.
 
     Raises NotFoundError, and ConflictError if it comes from the settings.
     """
@@ -78,6 +78,7 @@ async def delete(registry: ImporterRegistry, id_: str, *, actor: str, write: Wri
         if found is None:
             raise NotFoundError(f'There is no importer "{id_}".')
         run_store.forget(transaction, id_)
+        hint_store.forget(transaction, id_)
         memory.forget_source(transaction, f"{PREFIX}{id_}")
         return found
 
