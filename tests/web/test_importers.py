@@ -1,5 +1,6 @@
 """The pages that make importers: their options, and secrets that nobody sees again."""
 
+import asyncio
 from functools import partial
 from typing import Any
 
@@ -136,6 +137,20 @@ async def test_a_name_that_is_taken_is_refused(service: Service) -> None:
     answer = await visitor.send(NEW, **fields())
     assert answer.status_code == 409
     assert "is the name of an importer that there is already" in words(answer.text)
+
+
+async def test_of_two_that_make_one_name_at_once_the_second_is_refused(service: Service) -> None:
+    visitor = await signed_in(service)
+    answers = await asyncio.gather(
+        *(visitor.send(NEW, **fields(organizations=login)) for login in ("one", "two"))
+    )
+    assert sorted(answer.status_code for answer in answers) == [303, 409]
+    page = await visitor.text(EDIT)
+    first = "one" if answers[0].status_code == 303 else "two"
+    assert f">{first}</textarea>" in page
+    [refused] = [one.text for one in answers if one.status_code == 409]
+    assert "is the name of an importer that there is already" in words(refused)
+    assert SECRET not in refused
 
 
 async def test_an_importer_with_the_credential_of_the_settings_has_none_of_its_own(

@@ -31,10 +31,14 @@ Make = Callable[[Mapping[str, Any]], Importer]
 
 @dataclass(frozen=True, kw_only=True)
 class ImporterInput:
-    """The requested form of an importer, options by path; a secret of None keeps its value."""
+    """The requested form of an importer, options by path; a secret of None keeps its value.
+
+    One that `is_new` changes none that there is already.
+    """
 
     kind: str
     name: str
+    is_new: bool = False
     values: Mapping[str, Any]
     secrets: Mapping[str, str | None] = field(default_factory=dict, repr=False)
 
@@ -86,10 +90,12 @@ def put(
 ) -> StoredImporter:
     """Create or change an importer; a secret that is not named is removed.
 
-    Raises InvalidItemsError, which contains no value, and ConflictError if values to keep cannot be
-    decrypted, or if there are too many importers.
+    Raises InvalidItemsError, which contains no value, and ConflictError if there is a new one
+    already, if values to keep cannot be decrypted, or if there are too many importers.
     """
     row = _row(transaction, wanted.id)
+    if wanted.is_new and row is not None:
+        raise ConflictError(f'"{wanted.id}" is the name of an importer that there is already.')
     if row is None and transaction.all(_IDS)[MOST - 1 :]:
         raise ConflictError(f"There are already {MOST} importers, the maximum.")
     before = None if row is None else stored(row)

@@ -48,8 +48,8 @@ async def put(
     """Create or change an importer; its secrets are encrypted with the key of the tokens.
 
     Raises NotFoundError for a kind that there is not, InvalidItemsError, which contains no value,
-    and ConflictError if it comes from the settings, if values to keep cannot be decrypted, or if
-    there are too many.
+    and ConflictError if it comes from the settings, if a new one is there already, if values to
+    keep cannot be decrypted, or if there are too many.
     """
     kind(wanted.kind)
     if wanted.id in registry.configured:

@@ -4,6 +4,7 @@ Secrets are accepted and never shown again, not even beside a problem with them.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from factbook.auth.permissions import SET_WRITE, SOURCE_WRITE
@@ -37,11 +38,7 @@ async def begin(visit: PageContext) -> Reply:
 async def create(visit: PageContext) -> Reply:
     """Create an importer."""
     form = ImporterForm.of(management.kind(visit.sent.one("kind")), visit.sent)
-    registry = visit.state.importers
-    await registry.latest()
-    if form.wanted().id in registry.stored:
-        message = "is the name of an importer that there is already"
-        return _form(visit, None, form, 409, [{"path": "name", "message": message}])
+    await visit.state.importers.latest()
     return await _put(visit, None, form)
 
 
@@ -73,7 +70,7 @@ async def _put(visit: PageContext, found: StoredImporter | None, form: ImporterF
     try:
         stored = await management.put(
             state.importers,
-            form.wanted(),
+            replace(form.wanted(), is_new=found is None),
             state.token_key,
             actor=visit.person.ref,
             now=visit.now,
