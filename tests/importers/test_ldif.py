@@ -208,6 +208,15 @@ async def test_people_or_groups_alone_are_read_as_chosen(tmp_path: Path) -> None
     assert (only, other) == ([directory.PEOPLE], [directory.GROUPS])
 
 
+async def test_an_entry_that_is_written_as_an_addition_is_read(tmp_path: Path) -> None:
+    given = person("alice").replace("\n", "\r\nchangetype: add\r\n", 1)
+    file = LdifFile(tmp_path, given, person("bob").replace("\n", "\nchangetype: delete\n", 1))
+    part = await file.part()
+    assert [item.entity["metadata"]["name"] for item in part.items] == ["alice"]
+    [problem] = part.problems
+    assert "is a change" in problem.message
+
+
 def test_passwords_are_not_kept(tmp_path: Path) -> None:
     given = person("alice", userPassword="{SSHA}secret")
     assert "secret" not in repr(records.parsed(given.encode(), WANTED))

@@ -23,6 +23,8 @@ _RESULT: Final = re.compile(rb"(\d{1,6})(?: |$)")
 # What ldapsearch writes first, and after it the number of entries at the end.
 _SEARCH: Final = b"# extended LDIF"
 _CHANGES: Final = frozenset({"changetype", "control"})
+# How ldifde writes an entry.
+_ADDED: Final = b"add"
 # Options that say how a value was sent, and not what it is.
 _FORMS: Final = frozenset({"binary"})
 
@@ -164,7 +166,7 @@ def _add_entry(
     for line in block[1:]:
         try:
             attribute, options, raw = _split(line)
-            if attribute in _CHANGES:
+            if attribute in _CHANGES and (attribute, _value(raw)) != ("changetype", _ADDED):
                 raise _BadLineError("is a change, where entries are read")
             if attribute in wanted:
                 kept = f"{attribute};" if options - _FORMS else attribute
