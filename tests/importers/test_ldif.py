@@ -201,6 +201,18 @@ async def test_a_file_that_is_too_large_is_not_read(
     assert (part.complete, part.items) == (False, ())
 
 
+async def test_a_record_with_too_many_lines_is_a_problem_and_leaves_the_others_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(records, "MOST_LINES", 20)
+    long = group("all", *(f"u{number}" for number in range(40)))
+    file = LdifFile(tmp_path, person("alice"), long, group("core", "alice"))
+    part = await file.part(directory.GROUPS)
+    assert [item.entity["metadata"]["name"] for item in part.items] == ["core"]
+    [problem] = part.problems
+    assert (problem.line, problem.message) == (9, "has more than 20 lines")
+
+
 async def test_people_or_groups_alone_are_read_as_chosen(tmp_path: Path) -> None:
     given = person("alice"), group("core")
     only = [part.key for part in (await LdifFile(tmp_path, *given, groups=False).read()).parts]

@@ -6,6 +6,7 @@ leaves the others alone.
 
 import base64
 import binascii
+import io
 import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ from factbook.importers.ldif import distinguished_names
 from factbook.importers.ldif.distinguished_names import DistinguishedNameError
 
 LARGEST: Final = 64 * 1024 * 1024
+MOST_LINES: Final = 500_000
 _MOST_PROBLEMS: Final = 1_000
 
 _ATTRIBUTE: Final = re.compile(rb"([A-Za-z0-9.-]{1,128})((?:;[A-Za-z0-9-]{1,128}){0,16}):")
@@ -105,25 +107,25 @@ def parsed(data: bytes, wanted: Collection[str]) -> LdifContent:
 
 
 def _blocks(data: bytes) -> Iterator[list[_Line]]:
-    """The lines of each record, unfolded, without comments."""
+    """The lines of each record, unfolded, without comments; of a long one, one too many."""
     block: list[_Line] = []
-    parts: list[bytes] = []
+    text = bytearray()
     first = 0
 
     def ended() -> None:
-        if parts and not parts[0].startswith(b"#"):
-            block.append(_Line(first, b"".join(parts)))
-        parts.clear()
+        if text and not text.startswith(b"#") and len(block) <= MOST_LINES:
+            block.append(_Line(first, bytes(text)))
+        text.clear()
 
-    for number, raw in enumerate(data.split(b"\n"), 1):
-        line = raw.removesuffix(b"\r")
-        if line.startswith(b" ") and parts:
-            parts.append(line[1:])
+    for number, raw in enumerate(io.BytesIO(data), 1):
+        line = raw.removesuffix(b"\n").removesuffix(b"\r")
+        if line.startswith(b" ") and text:
+            text.extend(line[1:])
             continue
         ended()
         if line:
             first = number
-            parts.append(line)
+            text.extend(line)
         elif block:
             yield block
             block = []
@@ -162,7 +164,10 @@ def _add_entry(
     except (UnicodeDecodeError, DistinguishedNameError):
         content.fault(block[0].number, "dn is not a distinguished name")
         return
-    record, mistakes = LdifRecord(dn, key, block[0].number, {}), list[LdifProblem]()
+    record, mistake = LdifRecord(dn, key, block[0].number, {}), ""
+    if len(block) > MOST_LINES:
+        mistake = f"has more than {MOST_LINES:,} lines"
+        content.fault(block[0].number, mistake, key)
     for line in block[1:]:
         try:
             attribute, options, raw = _split(line)
@@ -172,10 +177,10 @@ def _add_entry(
                 kept = f"{attribute};" if options - _FORMS else attribute
                 record.values.setdefault(kept, []).append(_value(raw))
         except _BadLineError as error:
-            mistakes.append(LdifProblem(line.number, str(error), key))
-    for one in mistakes[:1]:
-        content.fault(*one)
-    (content.broken if mistakes else content.records).append(record)
+            if not mistake:
+                mistake = str(error)
+                content.fault(line.number, mistake, key)
+    (content.broken if mistake else content.records).append(record)
 
 
 def _attribute(line: _Line) -> tuple[str, bytes]:
