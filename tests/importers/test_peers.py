@@ -9,6 +9,7 @@ import pytest
 
 from factbook.errors import ConfigurationError
 from factbook.importers import configuration, held, part_store
+from factbook.importers.catalog import lists
 from factbook.importers.writer import write_snapshot
 from factbook.storage import Database
 from factbook.storage.database_url import open_database
@@ -157,6 +158,20 @@ async def test_a_page_without_an_answer_is_asked_for_in_smaller_pieces() -> None
     fake.fail("page", too_large, times=20)
     assert len(await Peer(fake).items()) == 120
     assert 100 in fake.sizes
+
+
+@pytest.mark.parametrize(
+    ("limit", "most", "reason"),
+    [("MOST_ENTITIES", 700, "more than 700 entities"), ("MOST_BYTES", 9_000, "9,000 bytes")],
+)
+async def test_a_catalog_that_is_too_large_is_not_read_to_its_end(
+    monkeypatch: pytest.MonkeyPatch, limit: str, most: int, reason: str
+) -> None:
+    monkeypatch.setattr(lists, limit, most)
+    fake = FakeBackstage(component(f"c{n:04}") for n in range(1_201))
+    part = await Peer(fake).part()
+    assert (part.complete, reason in part.problems[0].message) == (False, True)
+    assert fake.requests["page"] < 3
 
 
 async def test_nothing_of_a_catalog_that_answers_badly_is_removed(database: Database) -> None:

@@ -21,6 +21,9 @@ _FIELDS: Final = "apiVersion,kind,metadata,spec"
 # A page of large entities may be too much to answer, or to take.
 _SIZES: Final = (500, 100, 20)
 _MOST_PAGES: Final = 4_000
+# Everything is in memory until it is written.
+MOST_ENTITIES: Final = 500_000
+MOST_BYTES: Final = 256 * 1024 * 1024
 _CHANGED: Final = Missing(Outcome.INCOMPLETE, "the catalog changed while it was read")
 _TWICE: Final = Missing(Outcome.INCOMPLETE, "an entity was listed twice")
 
@@ -44,9 +47,11 @@ class EntityListing:
     entities: dict[str, Entity] = field(default_factory=dict)
     missing: Missing | None = None
     total: int | None = None
+    size: int = 0
 
-    def take(self, page: _EntityPage) -> None:
-        """Add the entities of a page."""
+    def take(self, page: _EntityPage, size: int) -> None:
+        """Add the entities of a page of so many bytes."""
+        self.size += size
         if self.total not in (None, page.total_items):
             self.missing = self.missing or _CHANGED
         self.total = page.total_items
@@ -58,6 +63,13 @@ class EntityListing:
                 self.missing = self.missing or _TWICE
             else:
                 self.entities[ref] = entity
+
+    @property
+    def excess(self) -> Missing | None:
+        """The reason to stop, if the list is larger than fits here."""
+        if len(self.entities) > MOST_ENTITIES:
+            return too_many(MOST_ENTITIES, "entities")
+        return too_many(MOST_BYTES, "bytes of entities") if self.size > MOST_BYTES else None
 
     def ended(self) -> "EntityListing":
         """The listing after its last page."""
@@ -88,11 +100,14 @@ async def listing(
             found.missing = page
             return found
         before = len(found.entities)
-        found.take(page)
+        found.take(page, len(answer.body))
         show(f"Read {len(found.entities):,} of {page.total_items:,} entities")
         cursor = page.page_info.next_cursor or ""
         if not cursor:
             return found.ended()
+        if excess := found.excess:
+            found.missing = excess
+            return found
         if len(found.entities) == before:
             found.missing = REPEATED
             return found
