@@ -54,7 +54,7 @@ def said(fake: "FakeGitea", token: Token, path: str, query: Mapping[str, str]) -
 
 
 def _search(fake: "FakeGitea", token: Token, query: Mapping[str, str]) -> Said:
-    assert (query["exclusive"], query["sort"], query["order"]) == ("true", "id", "asc")
+    assert (query["exclusive"], query["sort"]) == ("true", "id")
     if "repository" not in token.scopes:
         return refusal(403, "token does not have at least one of [read:repository]")
     several = [
@@ -64,7 +64,7 @@ def _search(fake: "FakeGitea", token: Token, query: Mapping[str, str]) -> Said:
         and one.name not in token.hidden
         and query["uid"] == str(NUMBER)
     ]
-    several.sort(key=lambda one: one.number)
+    several.sort(key=lambda one: one.number, reverse=query["order"] == "desc")
     status, rows, total = fake.page(several, query, _repository)
     return Said(status, {"ok": True, "data": rows}, total)
 

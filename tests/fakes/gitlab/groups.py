@@ -71,10 +71,14 @@ def _rows(
     if kind == "subgroups":
         below = [one for one in fake.groups if _is_below(one.path, found.path)]
         shown = [_group(fake, one) for one in below if not _hidden(one.path, token)]
-        return sorted(shown, key=lambda one: str(one["name"]))
+        if "order_by" not in query:
+            return sorted(shown, key=lambda one: str(one["name"]))
+        assert query["order_by"] == "id"
+        return sorted(shown, key=lambda one: int(one["id"]), reverse=query["sort"] == "desc")
     if kind == "group_projects":
-        assert (query["order_by"], query["sort"]) == ("id", "asc")
-        several = sorted(projects_of(fake, found, token), key=lambda one: one.number)
+        assert query["order_by"] == "id"
+        several = projects_of(fake, found, token)
+        several.sort(key=lambda one: one.number, reverse=query["sort"] == "desc")
         return [_project(fake, one) for one in several]
     return list(_members(fake, found))
 

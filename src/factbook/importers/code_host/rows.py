@@ -48,6 +48,10 @@ class RowListing(Generic[Row]):
         if text.isascii() and text.isdigit() and len(text) < 12:
             self.total = max(self.total or 0, int(text))
 
+    def sort(self) -> None:
+        """Order the rows by their ids."""
+        self.rows = dict(sorted(self.rows.items()))
+
     def end(self, most_uncounted: int = 0) -> None:
         """Compare the rows with their total; lists that are longer than this may have none."""
         read = len(self.rows)

@@ -34,7 +34,9 @@ Show = Callable[[str], None]
 _CODEOWNERS: Final = (
     "CODEOWNERS", "docs/CODEOWNERS", ".gitea/CODEOWNERS", ".forgejo/CODEOWNERS",
 )  # fmt: skip
-_ALL: Final = {"exclusive": "true", "sort": "id", "order": "asc"}
+# The newest first: behind the last, a new one would make up the total for another that a removal
+# moved to a page that was read.
+_ALL: Final = {"exclusive": "true", "sort": "id", "order": "desc"}
 
 
 @dataclass
@@ -84,6 +86,7 @@ async def _organization(api: GiteaApi, place: Place, *, people: bool) -> _ReadOr
         members = RowListing[GiteaMember](missing=found) if people else None
         return _ReadOrganization(place, nothing, [], Teams(missing=[found]), members)
     listed = await listing(api, "/repos/search", OwnRepository, found_rows, uid=found.id, **_ALL)
+    listed.sort()
     hosted = [entities.hosted(api, one) for one in listed.rows.values()]
     teams = await read_teams(api, place.login, whole=people)
     members = await read_organization_members(api, place.login) if people else None

@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final
 
 from factbook.importers.code_host import parts
 from factbook.importers.code_host.files import FileAddresses, HostedFiles
@@ -15,7 +14,7 @@ from factbook.importers.gitlab import entities
 from factbook.importers.gitlab.answers import ListedProject
 from factbook.importers.gitlab.entities import GroupPlace
 from factbook.importers.gitlab.files import ADDRESS, GitlabFileCalls
-from factbook.importers.gitlab.lists import listing
+from factbook.importers.gitlab.lists import NEWEST_FIRST, listing
 from factbook.importers.gitlab.options import GitlabImportOptions
 from factbook.importers.gitlab.owners import ProjectOwners
 from factbook.importers.gitlab.people import GroupMembers, GroupTree, read_groups, read_members
@@ -25,8 +24,6 @@ from factbook.integrations.gitlab.api import GitlabApi
 from factbook.outbound import path
 
 Show = Callable[[str], None]
-
-_BY_AGE: Final = {"order_by": "id", "sort": "asc"}
 
 
 @dataclass
@@ -81,8 +78,9 @@ async def _group(
         nothing = RowListing[ListedProject](missing=tree.missing[0])
         return _ReadGroup(at, tree, nothing, {}, GroupMembers() if options.people else None)
     target = path("groups", str(root.id), "projects")
-    query = {**_BY_AGE, "include_subgroups": "true", "with_shared": "false"}
+    query = {**NEWEST_FIRST, "include_subgroups": "true", "with_shared": "false"}
     listed = await listing(api, target, ListedProject, **query)
+    listed.sort()
     show(f"Reading {len(listed.rows):,} projects of {name}")
     projects = list(listed.rows.values())
     roots = await read_roots(api, root.full_path, projects, options.files)

@@ -6,6 +6,10 @@ from factbook.importers.code_host.rows import Row, RowListing
 from factbook.integrations.gitlab.api import PER_PAGE, GitlabApi, next_page
 from factbook.outbound.outcomes import REPEATED
 
+# What is made while a list is read comes before its first page. Behind the last it would make up
+# the total for another that a removal moved to a page that was read.
+NEWEST_FIRST: Final = {"order_by": "id", "sort": "desc"}
+
 # GitLab counts no longer lists.
 _MOST_COUNTED: Final = 10_000
 _MOST_PAGES: Final = 1_000

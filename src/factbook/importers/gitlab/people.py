@@ -11,7 +11,7 @@ from factbook.importers.gitlab.answers import (
     ListedGroup,
     Membership,
 )
-from factbook.importers.gitlab.lists import listing
+from factbook.importers.gitlab.lists import NEWEST_FIRST, listing
 from factbook.integrations.gitlab.api import GitlabApi
 from factbook.integrations.integration import each
 from factbook.outbound import path
@@ -64,7 +64,9 @@ async def read_groups(api: GitlabApi, name: str) -> GroupTree:
     if isinstance(root, Missing):
         return GroupTree(missing=[root])
     number = str(root.id)
-    below = await listing(api, path("groups", number, "descendant_groups"), ListedGroup)
+    target = path("groups", number, "descendant_groups")
+    below = await listing(api, target, ListedGroup, **NEWEST_FIRST)
+    below.sort()
     groups = [root, *below.rows.values()]
     tree = GroupTree(root, {one.full_path.lower(): one for one in groups})
     tree.missing += [below.missing] if below.missing else []
