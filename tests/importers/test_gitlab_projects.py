@@ -254,6 +254,18 @@ async def test_a_member_sees_everything_and_anybody_else_some_groups() -> None:
     assert (await group.part()).rights == {"group acme", "group acme/web"} | visible
 
 
+async def test_a_public_group_that_shows_less_is_no_right_of_one_who_left_it() -> None:
+    group = GitlabGroup(project("web/a", 1), project("shop/b", 2))
+    group.fake.groups += [Group("acme/web", 10, visibility="public"), Group("acme/shop", 11)]
+    group.token.is_member = False
+    before = (await group.part()).rights
+    group.token.hidden = {"acme/web"}
+    part = await group.part()
+    assert part.complete
+    assert before - part.rights == {"group acme/web"}
+    assert len((await group.part("groups")).items) == 3
+
+
 async def test_groups_and_members_are_groups_and_users() -> None:
     group = GitlabGroup()
     alice, bob = Account("alice", 11, "Alice A"), Account("bob", 12)

@@ -37,7 +37,7 @@ def kind(path: str) -> str:
 def find(fake: "FakeGitLab", name: str, token: Token) -> Group | None:
     """The group of this number or path, if the token sees it."""
     for one in fake.groups:
-        if name.lower() in {str(one.number), one.path.lower()} and not _hidden(one.path, token):
+        if name.lower() in {str(one.number), one.path.lower()} and _is_shown(one, token):
             return one
     return None
 
@@ -70,7 +70,9 @@ def _rows(
     """The rows of a list of a group."""
     if kind == "subgroups":
         below = [one for one in fake.groups if _is_below(one.path, found.path)]
-        shown = [_group(fake, one) for one in below if not _hidden(one.path, token)]
+        if "min_access_level" in query:
+            below = [one for one in below if not _hidden(one.path, token)]
+        shown = [_group(fake, one) for one in below if _is_shown(one, token)]
         if "order_by" not in query:
             return sorted(shown, key=lambda one: str(one["name"]))
         assert query["order_by"] == "id"
@@ -85,6 +87,10 @@ def _rows(
 
 def _is_below(path: str, group: str) -> bool:
     return path.startswith(f"{group}/")
+
+
+def _is_shown(group: Group, token: Token) -> bool:
+    return group.visibility == "public" or not _hidden(group.path, token)
 
 
 def _hidden(path: str, token: Token) -> bool:

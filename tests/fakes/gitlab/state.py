@@ -103,8 +103,8 @@ class Group:
 class Token:
     """A credential; `limit` calls until `reset_at`.
 
-    What is `hidden` are projects and groups, by their paths. The token is of an account with the
-    number one.
+    What is `hidden` are projects and groups, by their paths; of a public group, what is in it. The
+    token is of an account with the number one.
     """
 
     value: str

@@ -26,7 +26,8 @@ class GroupTree:
     """A group and those below it, by path in lower case, the group itself first.
 
     `missing` says what was not read. `rights` are those of the credential: a member of the group
-    sees everything below it, anybody else only some groups, each of which is a right.
+    sees everything below it, anybody else what is in the groups that it is a member of, each of
+    which is a right.
     """
 
     root: ListedGroup | None = None
@@ -73,7 +74,13 @@ async def read_groups(api: GitlabApi, name: str) -> GroupTree:
     member = await _is_member(api, number)
     if isinstance(member, Missing):
         tree.missing.append(member)
-    tree.rights |= {MEMBERSHIP} if member is True else {f"group {one.full_path}" for one in groups}
+    if member is True:
+        tree.rights = {MEMBERSHIP}
+        return tree
+    # A public group is shown to everybody, without what is private in it.
+    joined = await listing(api, target, ListedGroup, min_access_level=GUEST, **NEWEST_FIRST)
+    tree.missing += [joined.missing] if joined.missing else []
+    tree.rights = {f"group {one.full_path}" for one in (root, *joined.rows.values())}
     return tree
 
 
