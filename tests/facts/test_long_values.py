@@ -133,13 +133,73 @@ async def test_a_clock_that_was_set_back_leaves_every_row_its_own_files(database
     assert dict(await told(database))[16] == dict(await told(database, COUNTED))[16]
 
 
-async def test_values_that_went_with_the_oldest_row_are_no_change_later(database: Database) -> None:
+async def test_a_quiet_repository_keeps_its_files_for_as_long_as_it_is_confirmed(
+    database: Database,
+) -> None:
+    daily = replace(REPOSITORY, cadence="0 0 * * *")
     await add_entities(database, WEB)
-    short = replace(REPOSITORY, lifecycle=Lifecycle(time_to_live={"days": 10}))
+    for hour in (0, 1, *range(24, 100 * 24, 24)):
+        await record(database, hour, {"issues": min(hour, 1), "files": FILES}, source=daily)
+        await retention.sweep(database, [daily], NOW + hour * HOUR)
+    last = 100 * 24
+    await retention.sweep(database, [daily], NOW + last * HOUR)
+    assert [hour for hour, _ in await told(database)] == [1, 0]
+    excerpt = await time_series.spread(
+        database, "a", 1, NOW + 50 * DAY, NOW + 99 * DAY, {"files": FILES}, 100
+    )
+    points = time_series.points(excerpt.rows, ["files"])["files"]
+    assert [value for _, value in points] == [FILES] * 2
+    await record(database, last, {"issues": 1, "files": MORE}, source=daily)
+    assert (await changes(database))[-1] == (last, {"files": (FILES, MORE)})
+    # Both go once the second was last found so long ago.
+    assert await retention.sweep(database, [daily], NOW + last * HOUR + 90 * DAY) == 2
+    assert await changes(database) == []
+
+
+async def test_rows_that_share_long_values_go_at_once(database: Database) -> None:
+    await add_entities(database, WEB)
     for hour in range(60):
-        await record(database, hour, {"issues": hour, "files": FILES}, source=short)
-    # The first of the rows, which has the files of those of the day after it, is gone.
-    assert await retention.sweep(database, [short], NOW + 10 * DAY + HOUR) == 1
+        await record(database, hour, {"issues": hour, "files": FILES})
+    shared: list[int] = []
+    for hour in range(0, 61, 4):
+        shared.append(await retention.sweep(database, [REPOSITORY], NOW + hour * HOUR + 90 * DAY))
+        rows = await told(database)
+        assert all("files" in facts for _, facts in rows)
+        told_since = [(one, {"issues": (one - 1, one)}) for one, _ in reversed(rows)]
+        assert await changes(database) == told_since[1:]
+    assert sum(shared) == 60
+    assert [number for number in shared if number] == [24, 24, 12]
+
+
+@pytest.mark.parametrize("swept_before", [False, True])
+async def test_a_source_that_is_to_keep_a_number_keeps_the_values_of_those_rows(
+    database: Database, swept_before: bool
+) -> None:
+    await add_entities(database, WEB)
+    for hour in range(30):
+        await record(database, hour, {"issues": hour, "files": FILES})
+    two = replace(REPOSITORY, lifecycle=Lifecycle(max_items=2))
+    if swept_before:
+        many = replace(REPOSITORY, lifecycle=Lifecycle(max_items=1000))
+        await retention.sweep(database, [many], NOW + 24 * HOUR)
+        await database.write(lambda tx: tx.run("UPDATE history_trims SET max_items = 2"))
+    await retention.sweep(database, [two], NOW + 30 * HOUR)
+    assert [hour for hour, _ in await told(database)] == [29, 28, 27, 26, 25, 24]
+    assert all("files" in facts for _, facts in await told(database))
+    for hour in range(30, 34):
+        await record(database, hour, {"issues": hour, "files": FILES}, source=two)
+    await retention.sweep(database, [two], NOW + 34 * HOUR)
+    assert [hour for hour, _ in await told(database)] == [33, 32]
+
+
+async def test_values_that_went_with_an_older_row_are_no_change_later(database: Database) -> None:
+    await add_entities(database, WEB)
+    for hour in range(60):
+        await record(database, hour, {"issues": hour, "files": FILES})
+    # An earlier release deletes by the age of each row.
+    await database.write(
+        lambda tx: tx.run("DELETE FROM facts_history WHERE written_at = ?", (NOW,))
+    )
     [(_, oldest), *_] = (await told(database))[::-1]
     assert msgspec.json.decode(oldest) == {"issues": 1}
     assert await changes(database) == [

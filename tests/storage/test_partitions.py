@@ -4,7 +4,9 @@ import asyncio
 import secrets
 import subprocess
 from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import psycopg
@@ -13,7 +15,7 @@ import pytest
 from factbook import sweeps
 from factbook.audit import retention, trail
 from factbook.audit.trail import AuditEntry, Caller
-from factbook.clock import DAY, Throttle
+from factbook.clock import DAY, HOUR, Throttle
 from factbook.errors import ConflictError
 from factbook.facts import history_partitions, store
 from factbook.facts.datasource import DataSource, Lifecycle
@@ -355,6 +357,27 @@ async def test_an_old_row_that_is_confirmed_again_and_again_keeps_its_month(
     assert await count(database, "facts_history") == 1
     await keep(database, BOUND + 100 * DAY, hourly)
     assert dict(await places(database))["facts_history_2027_01"] == 1
+
+
+async def test_a_row_that_is_confirmed_keeps_the_month_with_its_long_values(
+    database: Database,
+) -> None:
+    await divide(database)
+    schema = (*MONTH_KEPT.schema, Fact("files", "set"))
+    files = [f"src/module_{number}.py" for number in range(100)]
+    of = replace(MONTH_KEPT, schema=schema)
+    begin = ms(2027, 1, 31, 23)
+    for day in range(101):
+        facts = {"lines": min(day, 1), "files": files}
+        at = begin + max(0, day * DAY - 20 * HOUR)
+        await database.write(
+            partial(store.record, source=of, observations=[Observation(1, facts)], now=at)
+        )
+    assert await count(database, "facts_history") == 2
+    await keep(database, begin + 100 * DAY, of)
+    assert dict(await places(database))["facts_history_2027_01"] == 1
+    await keep(database, begin + 131 * DAY, of)
+    assert await count(database, "facts_history") == 0
 
 
 async def test_old_facts_can_be_written_after_their_month_was_dropped(database: Database) -> None:

@@ -9,6 +9,7 @@ from typing import Final
 
 from factbook.errors import UnavailableError
 from factbook.facts.datasource import DataSource, milliseconds
+from factbook.facts.row_age import FOUND_UNTIL
 from factbook.storage import Database, Transaction
 from factbook.storage.partitions import MonthlyTable, Partition, replace_gone
 
@@ -65,16 +66,9 @@ async def _next(database: Database, one: Partition, source_id: str) -> str:
 
 _NEXT: Final = "SELECT source_id FROM {} WHERE source_id > ? ORDER BY source_id LIMIT 1"
 
-# An old row is kept while it is the newest one and still confirmed, as in facts.retention.
+# An old row is kept while it is confirmed, or one that needs it, as in facts.retention.
 _KEPT: Final = """
 SELECT 1 FROM facts_history h
-WHERE h.source_id = ? AND h.written_at >= ? AND h.written_at < ?
-    AND COALESCE(h.confirmed_at, CASE WHEN NOT EXISTS (
-        SELECT 1 FROM facts_history n WHERE n.source_id = h.source_id
-            AND n.entity_id = h.entity_id AND n.written_at > h.written_at
-    ) THEN (
-        SELECT l.written_at FROM facts_latest l
-        WHERE l.source_id = h.source_id AND l.entity_id = h.entity_id
-    ) END, h.written_at) >= ?
+WHERE h.source_id = ? AND h.written_at >= ? AND h.written_at < ? AND {until} >= ?
 LIMIT 1
-"""
+""".replace("{until}", FOUND_UNTIL)

@@ -1,8 +1,8 @@
 """Trimming of history to the lifecycle of each source, in time proportional to the deleted rows.
 
-A row is as old as its last confirmation. Old rows that are still confirmed would be found in every
-sweep, so a sweep looks only at those that have become old since the one before, and at all of them
-once a day.
+A row is as old as its last confirmation, or that of a row that needs it (facts.row_age). Old rows
+that are still confirmed would be found in every sweep, so a sweep looks only at those that have
+become old since the one before, and at all of them once a day.
 """
 
 from collections.abc import AsyncIterator, Sequence
@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from factbook.clock import DAY, HOUR, MINUTE, Throttle
 from factbook.facts.datasource import DataSource, milliseconds
+from factbook.facts.row_age import FOUND_UNTIL
 from factbook.storage import Database, Transaction
 
 # Rows that are looked at in one go.
@@ -106,13 +107,25 @@ class _Sweep:
         place: tuple[int, int] | None = (since - 1, _BEYOND)
         while place is not None:
             rows = await self._database.all(_OLDER, (source_id, before, *place, _AT_ONCE))
+            gone = [row[:3] for row in rows if row[3] < before]
             yield [
-                (source_id, id_, written_at) for written_at, id_, until in rows if until < before
+                *(await self._sharing(source_id, gone) if since else ()),
+                *((source_id, id_, written_at) for written_at, id_, _ in gone),
             ]
             found = found or bool(rows)
             place = rows[-1][:2] if len(rows) == _AT_ONCE else None
         if found or not since or before - since > HOUR:
             self._trimmed.append(_Progress(before, passed_at, source_id))
+
+    async def _sharing(
+        self, source_id: str, rows: Sequence[tuple[int, int, int | None]]
+    ) -> list[_Key]:
+        """The earlier rows that share long values with these, and were kept for their sake."""
+        ends = {(id_, held_at): at for at, id_, held_at in rows if held_at is not None}
+        found: list[_Key] = []
+        for (id_, held_at), at in ends.items():
+            found += await self._database.all(_SHARING, (source_id, id_, held_at, at, held_at))
+        return found
 
     async def _since(self, source_id: str, most: int, mark: _Mark | None) -> int:
         """The time from which rows must be examined; 0: all of them."""
@@ -142,7 +155,7 @@ class _Sweep:
             if not rows:
                 return
             until = self._now + _DELAY
-            among = (source_id, until, most, source_id, *place, *rows[-1], source_id)
+            among = (source_id, until, most - 1, source_id, *place, *rows[-1], source_id)
             async for keys in self._database.pages(_MORE, among, _AT_ONCE):
                 yield [(source_id, entity_id, written_at) for entity_id, written_at in keys]
             yield []
@@ -150,18 +163,20 @@ class _Sweep:
 
     async def _every(self, source_id: str, most: int) -> AsyncIterator[list[_Key]]:
         """The surplus rows of all entities."""
-        place, last, count = (_BEYOND, _BEYOND), -1, 0
+        place, last, count, needed = (_BEYOND, _BEYOND), -1, 0, 0
         while rows := await self._database.search(_NEWEST_FIRST, (source_id, *place, _AT_ONCE)):
             keys: list[_Key] = []
-            for entity_id, written_at in rows:
+            for entity_id, written_at, held_at in rows:
                 count = count if entity_id == last else 0
                 last = entity_id
                 # One whose time is to come is left until then, and takes no other's place.
                 count += written_at <= self._now + _DELAY
-                if count > most:
+                if count == most:
+                    needed = written_at if held_at is None else held_at
+                if count > most and written_at < needed:
                     keys.append((source_id, entity_id, written_at))
             yield keys
-            place = rows[-1]
+            place = rows[-1][:2]
 
     async def _flush(self) -> None:
         """Delete the first of the keys, and record the trimmed sources once none is left."""
@@ -216,16 +231,17 @@ RETURNING trimmed_to
 _END = "UPDATE history_trims SET trimmed_to = ?, passed_at = ? WHERE source_id = ?"
 
 _OLDER = """
-SELECT h.written_at, h.entity_id, COALESCE(h.confirmed_at, CASE WHEN NOT EXISTS (
-        SELECT 1 FROM facts_history n WHERE n.source_id = h.source_id
-            AND n.entity_id = h.entity_id AND n.written_at > h.written_at
-    ) THEN (
-        SELECT l.written_at FROM facts_latest l
-        WHERE l.source_id = h.source_id AND l.entity_id = h.entity_id
-    ) END, h.written_at)
+SELECT h.written_at, h.entity_id, h.held_at, {until}
 FROM facts_history h
 WHERE h.source_id = ? AND h.written_at < ? AND (h.written_at, h.entity_id) > (?, ?)
 ORDER BY h.written_at, h.entity_id LIMIT ?
+""".replace("{until}", FOUND_UNTIL)
+
+_SHARING = """
+SELECT source_id, entity_id, written_at FROM facts_history
+WHERE source_id = ? AND entity_id = ? AND written_at >= ? AND written_at < ?
+    AND COALESCE(held_at, written_at) = ?
+ORDER BY written_at
 """
 
 _SINCE = """
@@ -234,24 +250,25 @@ WHERE source_id = ? AND (written_at, entity_id) > (?, ?)
 ORDER BY written_at, entity_id LIMIT ?
 """
 
-# Of the entities of a portion, the rows from the first one that is too much.
+# Of the entities of a portion, the rows before the last one that is kept, and before the one that
+# has its long values, from when the source kept a time.
 _MORE = """
 SELECT h.entity_id, h.written_at FROM (
     SELECT t.entity_id, (
-        SELECT n.written_at FROM facts_history n
+        SELECT COALESCE(n.held_at, n.written_at) AS needed FROM facts_history n
         WHERE n.source_id = ? AND n.entity_id = t.entity_id AND n.written_at <= ?
         ORDER BY n.written_at DESC LIMIT 1 OFFSET ?
-    ) AS written_at FROM (
+    ) AS needed FROM (
         SELECT DISTINCT entity_id FROM facts_history
         WHERE source_id = ? AND (written_at, entity_id) > (?, ?)
             AND (written_at, entity_id) <= (?, ?)
     ) t
-) first CROSS JOIN facts_history h
-WHERE h.source_id = ? AND h.entity_id = first.entity_id AND h.written_at <= first.written_at
+) kept CROSS JOIN facts_history h
+WHERE h.source_id = ? AND h.entity_id = kept.entity_id AND h.written_at < kept.needed
 """
 
 _NEWEST_FIRST = """
-SELECT entity_id, written_at FROM facts_history
+SELECT entity_id, written_at, held_at FROM facts_history
 WHERE source_id = ? AND (entity_id, written_at) < (?, ?)
 ORDER BY entity_id DESC, written_at DESC LIMIT ?
 """
