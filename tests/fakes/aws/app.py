@@ -2,15 +2,15 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from tests.fakes.aws.faults import error
 from factbook.clock import Clock, now
+from tests.fakes.aws.faults import error
 from tests.fakes.fake import Fake
 
 ORGANIZATION = "o-exampleorgid"
@@ -108,8 +108,8 @@ class FakeAws(Fake):
 
     def _age(self, request: Request) -> float:
         """The seconds since the request was signed."""
-        signed = datetime.strptime(request.headers["x-amz-date"], "%Y%m%dT%H%M%SZ")
-        return self.clock() / 1_000 - signed.replace(tzinfo=UTC).timestamp()
+        signed = datetime.strptime(request.headers["x-amz-date"], "%Y%m%dT%H%M%S%z")
+        return self.clock() / 1_000 - signed.timestamp()
 
     def _listed(self, action: str, arguments: Mapping[str, Any]) -> tuple[str, list[Any]]:
         if action == "ListAccounts":
