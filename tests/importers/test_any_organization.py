@@ -145,7 +145,7 @@ class AnyGiteaOrganization(AnyHost):
     parts = ("acme.repositories", "acme.teams", "acme.members")
     kinds = (
         "search", "tree", "contents", "organization", "teams", "team_members", "team_repositories",
-        "members", "account", "permissions",
+        "members", "account", "account_teams", "permissions",
     )  # fmt: skip
     faults = (
         *FAULTS,

@@ -259,6 +259,19 @@ async def test_an_owner_sees_everything_and_anybody_else_what_teams_may() -> Non
     assert (await organization.part()).rights == {"team web"} | visible
 
 
+async def test_a_team_that_is_shown_is_no_right_of_one_who_left_it() -> None:
+    organization = GiteaOwner(own("a", 1), own("b", 2))
+    organization.fake.teams = [OWNERS, team("core", 2), team("web", 3)]
+    organization.token.is_owner, organization.token.teams = False, frozenset({"core", "web"})
+    before = (await organization.part()).rights
+    organization.token.teams = frozenset({"core"})
+    organization.token.hidden = frozenset({"acme/b"})
+    part = await organization.part()
+    assert part.complete
+    assert before - part.rights == {"team web"}
+    assert len((await organization.part("teams")).items) == 3
+
+
 @pytest.mark.parametrize("kind", ["account", "permissions"])
 async def test_a_credential_whose_rights_are_not_told_now_reads_in_part(kind: str) -> None:
     organization = GiteaOwner(own("a", 1))

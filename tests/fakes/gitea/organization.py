@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from tests.fakes.gitea.app import FakeGitea
 
 NAME, NUMBER = "acme", 500
+_ELSEWHERE = Team("core", 9_999)
 _KINDS = {
     "search": re.compile(r"/repos/search"),
     "organization": re.compile(r"/orgs/([^/]+)"),
@@ -18,6 +19,7 @@ _KINDS = {
     "members": re.compile(r"/orgs/([^/]+)/members"),
     "team_members": re.compile(r"/teams/(\d+)/members"),
     "team_repositories": re.compile(r"/teams/(\d+)/repos"),
+    "account_teams": re.compile(r"/user/teams"),
     "account": re.compile(r"/user"),
     "permissions": re.compile(r"/users/factbook/orgs/([^/]+)/permissions"),
 }
@@ -47,10 +49,17 @@ def said(fake: "FakeGitea", token: Token, path: str, query: Mapping[str, str]) -
         return NOT_FOUND
     if name in bodies:
         return Said(200, bodies[name])
+    return _page(fake, token, name, query)
+
+
+def _page(fake: "FakeGitea", token: Token, name: str, query: Mapping[str, str]) -> Said:
+    """A page of people or teams."""
     if name == "members":
         return fake.page(fake.accounts, query, _account)
-    teams = [one for one in fake.teams if token.is_owner or one.name in token.teams]
-    return fake.page(teams, query, _team)
+    if name == "account_teams":
+        teams = [one for one in fake.teams if one.name in token.teams]
+        return fake.page([*teams, _ELSEWHERE], query, _own_team)
+    return fake.page(fake.teams, query, _team)
 
 
 def _search(fake: "FakeGitea", token: Token, query: Mapping[str, str]) -> Said:
@@ -106,6 +115,11 @@ def _team(one: Team) -> dict[str, Any]:
         "permission": one.permission,
         "includes_all_repositories": one.has_all,
     }
+
+
+def _own_team(one: Team) -> dict[str, Any]:
+    number = NUMBER + 1 if one is _ELSEWHERE else NUMBER
+    return {**_team(one), "organization": {"id": number}}
 
 
 def _account(one: Account) -> dict[str, Any]:

@@ -70,6 +70,14 @@ class GiteaTeam(msgspec.Struct):
     includes_all_repositories: bool = False
 
 
+class JoinedTeam(msgspec.Struct):
+    """Team that an account is a member of, in one of its organizations."""
+
+    id: int
+    name: _Name
+    organization: GiteaOrganization
+
+
 class TeamRepository(msgspec.Struct):
     """Repository of a team."""
 

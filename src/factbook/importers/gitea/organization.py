@@ -88,7 +88,7 @@ async def _organization(api: GiteaApi, place: Place, *, people: bool) -> _ReadOr
     listed = await listing(api, "/repos/search", OwnRepository, found_rows, uid=found.id, **_ALL)
     listed.sort()
     hosted = [entities.hosted(api, one) for one in listed.rows.values()]
-    teams = await read_teams(api, place.login, whole=people)
+    teams = await read_teams(api, place.login, found.id, whole=people)
     members = await read_organization_members(api, place.login) if people else None
     return _ReadOrganization(place, listed, hosted, teams, members)
 

@@ -9,6 +9,7 @@ from factbook.importers.gitea.answers import (
     GiteaMember,
     GiteaPermissions,
     GiteaTeam,
+    JoinedTeam,
     TeamRepository,
 )
 from factbook.importers.gitea.lists import listing
@@ -26,8 +27,8 @@ class Teams:
     """Teams by id, with the ids of their members and of their repositories.
 
     `missing` says what was not read. `rights` are those of the credential: an owner sees
-    everything, anybody else what some teams may see, each of which is a right. `doubt` is the
-    reason if they are not known.
+    everything, anybody else what its teams may see, each of which is a right. `doubt` is the reason
+    if they are not known.
     """
 
     teams: dict[int, GiteaTeam] = field(default_factory=dict)
@@ -57,8 +58,11 @@ class Teams:
         return None
 
 
-async def read_teams(api: GiteaApi, organization: str, *, whole: bool) -> Teams:
-    """The teams of an organization; with their members and repositories if they are `whole`."""
+async def read_teams(api: GiteaApi, organization: str, number: int, *, whole: bool) -> Teams:
+    """The teams of an organization with this number.
+
+    With their members and repositories if they are `whole`.
+    """
     listed = await listing(api, path("orgs", organization, "teams"), GiteaTeam)
     found = Teams(listed.rows)
     owner = await _is_owner(api, organization)
@@ -67,9 +71,12 @@ async def read_teams(api: GiteaApi, organization: str, *, whole: bool) -> Teams:
     elif owner:
         found.rights = {"ownership"}
     else:
-        found.rights = {f"team {team.name}" for team in found.teams.values()}
-        # One who may see no team at all sees what is public.
-        found.doubt = listed.missing if listed.missing and listed.missing.passing else None
+        # Teams that are listed may be shown to everybody, without what is theirs.
+        joined = await listing(api, "/user/teams", JoinedTeam)
+        own = (one for one in joined.rows.values() if one.organization.id == number)
+        found.rights = {f"team {team.name}" for team in own}
+        # One who may not ask for them has none, and sees what is public.
+        found.doubt = joined.missing if joined.missing and joined.missing.passing else None
     found.missing += [one for one in (listed.missing, found.doubt) if one and whole]
     if whole:
         await _complete(api, found)
