@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from factbook.clock import DAY, HOUR
-from factbook.facts import history_queries, retention, store, time_series
+from factbook.facts import history_queries, removal, retention, store, time_series
 from factbook.facts.datasource import DataSource, Lifecycle
 from factbook.facts.merge import Observation
 from factbook.facts.schema import Fact
@@ -169,6 +169,32 @@ async def test_rows_that_share_long_values_go_at_once(database: Database) -> Non
         assert await changes(database) == told_since[1:]
     assert sum(shared) == 60
     assert [number for number in shared if number] == [24, 24, 12]
+
+
+async def test_a_fact_that_is_dropped_from_the_schema_does_not_come_back(
+    database: Database,
+) -> None:
+    await add_entities(database, WEB)
+    await record(database, 0, {"issues": 0, "files": FILES, "topics": TOPICS})
+    await database.write(lambda tx: removal.drop_facts(tx, "a", ["topics"]))
+    fewer = replace(REPOSITORY, version="2.0.0", schema=FACTS[:2])
+    for hour in (1, 2):
+        await record(database, hour, {"issues": hour, "files": FILES}, source=fewer)
+    found = [msgspec.json.decode(facts).keys() for _, facts in await told(database)]
+    assert found == [{"issues", "files"}, {"issues", "files"}, {"issues", "files", "topics"}]
+
+
+async def test_what_follows_a_row_that_lost_its_long_values_has_them(database: Database) -> None:
+    await add_entities(database, WEB)
+    for hour in range(2):
+        await record(database, hour, {"issues": hour, "files": FILES})
+    await database.write(
+        lambda tx: tx.run("DELETE FROM facts_history WHERE written_at = ?", (NOW,))
+    )
+    await record(database, 2, {"issues": 2, "files": FILES})
+    await record(database, 3, {"issues": 2, "files": MORE})
+    assert ["files" in facts for _, facts in await told(database)] == [True, True, False]
+    assert (await changes(database))[-1] == (3, {"files": (FILES, MORE)})
 
 
 @pytest.mark.parametrize("swept_before", [False, True])
