@@ -102,7 +102,7 @@ class ScimDirectory:
             if type_ == "Group":
                 members = store.members_of(transaction, [id_])
                 resource["members"] = [{"value": member} for _, member in members]
-            resource = _with_active(patch.changed(type_, resource, changes), row)
+            resource = patch.changed(type_, resource, changes)
             return self._put(transaction, settlement, row, row, resource)
 
         return await self._change(work)

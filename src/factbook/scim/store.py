@@ -88,13 +88,13 @@ def key(text: object) -> str:
 
 
 def with_resource(row: ScimRow, resource: Resource) -> ScimRow:
-    """The row with other attributes."""
+    """The row with other attributes; who was inactive stays so until they say otherwise."""
     display = key(resource.get("displayName"))
     return row._replace(
         name_key=key(resource["userName"]) if row.type == "User" else display,
         display_key=display,
         external_id=resource.get("externalId", ""),
-        active=resource.get("active", True) is True,
+        active=resource.get("active", row.active) is True,
         document=msgspec.json.encode(resource).decode(),
     )
 
