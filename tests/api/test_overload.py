@@ -191,6 +191,24 @@ async def test_other_large_bodies_wait_for_room_as_well(start: StartService, pat
 
 
 @on_sqlite
+@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH"])
+async def test_large_calls_of_identity_providers_wait_for_room_as_well(
+    start: StartService, method: str
+) -> None:
+    service = await start(max_body_bytes=2 * MIB)
+    pushes = [slow_push(service, f"push-{number}", 3 * MIB // 2) for number in range(2)]
+    for push in pushes:
+        await push.asked_for.wait()
+    path = "/scim/v2/Groups" if method == "POST" else "/scim/v2/Groups/1"
+    other = Slow(service, method, path, {"filler": "x" * (3 * MIB // 2)})
+    assert (await service.push("small", component("small"))).status_code == 200
+    assert not other.asked_for.is_set()
+    assert (await pushes[0].finish()).status_code == 200
+    assert (await other.finish()).status_code == 400
+    assert (await pushes[1].finish()).status_code == 200
+
+
+@on_sqlite
 async def test_large_bodies_wait_for_room_and_none_is_lost(start: StartService) -> None:
     service = await start(max_body_bytes=2 * MIB)
     first, second, third = (

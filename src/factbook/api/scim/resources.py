@@ -28,8 +28,9 @@ _TAG: Final = re.compile(r'(?:W/)?"(\d{1,15})"')
 async def create(request: Request, state: HandlerContext) -> Reply:
     """Make a user or a group."""
     type_ = _type(request)
-    resource = attributes.read(type_, await _body(request))
-    made = await _directory(request, state, "create", 201).create(type_, resource)
+    async with state.admission.room_for_body(request, _LARGEST):
+        resource = attributes.read(type_, await _body(request))
+        made = await _directory(request, state, "create", 201).create(type_, resource)
     location = f"{answers.base(request, state)}/{type_}s/{made.row.id}"
     return answers.created(await _shown(request, state, made.row), made.row, location)
 
@@ -70,18 +71,20 @@ async def list_all(request: Request, state: HandlerContext) -> Reply:
 async def replace(request: Request, state: HandlerContext) -> Reply:
     """Replace the attributes of a user or a group."""
     type_, id_ = _type(request), request.parameter("id")
-    resource = attributes.read(type_, await _body(request))
-    writer = _directory(request, state, "replace")
-    made = await writer.replace(type_, id_, resource, _if_match(request))
+    async with state.admission.room_for_body(request, _LARGEST):
+        resource = attributes.read(type_, await _body(request))
+        writer = _directory(request, state, "replace")
+        made = await writer.replace(type_, id_, resource, _if_match(request))
     return answers.reply(await _shown(request, state, made.row), etag=answers.tag(made.row))
 
 
 async def change(request: Request, state: HandlerContext) -> Reply:
     """Change some attributes of a user or a group."""
     type_, id_ = _type(request), request.parameter("id")
-    changes = patch.operations(await _body(request))
-    writer = _directory(request, state, "patch")
-    made = await writer.patch(type_, id_, changes, _if_match(request))
+    async with state.admission.room_for_body(request, _LARGEST):
+        changes = patch.operations(await _body(request))
+        writer = _directory(request, state, "patch")
+        made = await writer.patch(type_, id_, changes, _if_match(request))
     return answers.reply(await _shown(request, state, made.row), etag=answers.tag(made.row))
 
 
