@@ -1,6 +1,7 @@
 """People and groups of SCIM in the catalog."""
 
 import asyncio
+import uuid
 
 import pytest
 
@@ -180,6 +181,52 @@ async def test_a_taken_group_with_a_person_who_comes_back_holds_up_nobody(
     assert await service.catalog(KIM) is not None
     [told] = await problems(service)
     assert "owned by theirs" in told
+
+
+async def test_people_whose_set_was_deleted_come_back_with_the_next_change(
+    service: Service, provider: Provider
+) -> None:
+    kim, lou = await provider.user("kim@example.com"), await provider.user("lou@example.com")
+    await provider.group("Platform Team", kim)
+    before = await uid(service, KIM)
+    deleted = await service.http.delete(f"{PUSH}/sets/import%2Fscim%2Fpeople")
+    assert deleted.status_code == 200, deleted.text
+    assert await service.catalog(KIM) is None
+    await provider.delete(lou)
+    assert await uid(service, KIM) == before
+    assert await members_of(service, TEAM) == {KIM}
+    assert await service.catalog("user:default/lou") is None
+
+
+async def test_somebody_whom_a_push_took_and_gave_up_comes_back(
+    service: Service, provider: Provider
+) -> None:
+    await provider.user("kim@example.com")
+    await service.push("theirs", person("kim"), onConflict="take")
+    await service.push("theirs")
+    assert await service.catalog(KIM) is None
+    await provider.user("lou@example.com")
+    assert await service.catalog(KIM)
+
+
+async def test_many_in_lasting_trouble_keep_nobody_from_their_turn(
+    service: Service, provider: Provider
+) -> None:
+    await service.push("theirs", *(person(f"free-{number}") for number in range(5)))
+    for number in range(5):
+        await provider.user(f"free-{number}@one.example")
+    for number in range(51):
+        await provider.user(f"one-{number}@one.example")
+        await provider.user(f"one-{number}@two.example")
+        await provider.group(f"crew {number}")
+        await provider.group(f"Crew {number}")
+    await service.push("theirs")
+    kim = await provider.user("kim@one.example")
+    while any("free" in told for told in await problems(service)):
+        replace = {"op": "replace", "path": "title", "value": str(uuid.uuid4())}
+        await provider.patched(kim, replace)
+    for number in range(5):
+        assert await service.catalog(f"user:default/free-{number}")
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)

@@ -3,6 +3,7 @@
 It works inside the transaction of the change, while nobody else changes what was pushed.
 """
 
+import uuid
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final
 
@@ -26,6 +27,9 @@ SET: Final = set_name(IMPORTER, PART)
 _Read = Callable[[Transaction, Collection[str]], list[tuple[str, str]]]
 # Of names that were taken, so many are tried again with each change.
 _TRIED_AGAIN: Final = 100
+# Of entities that are missing from the set, about so many are brought back with each change.
+_BROUGHT_BACK: Final = 1_000
+_PAGE: Final = 1_000
 
 
 class Settlement:
@@ -58,13 +62,29 @@ class Settlement:
 
     def change(self) -> SetChange:
         """The change of the catalog that follows; stores the rows."""
-        for troubled in store.troubled(self._transaction, _TRIED_AGAIN):
+        self._miss()
+        # Anywhere, since those that stay in trouble would keep others from their turn.
+        start = str(uuid.uuid4())
+        for troubled in store.troubled(self._transaction, _TRIED_AGAIN, start):
             if troubled.id not in self._rows:
                 self.put(troubled, troubled)
         self._yield_to_others()
         changed = [row for id_, row in self._rows.items() if row and row != self._before[id_]]
         store.save(self._transaction, changed)
         return self._set_change()
+
+    def _miss(self) -> None:
+        """Find entities that left the set by a deletion, restore or push, to bring them back."""
+        if set_changes.size(self._transaction, SET) >= store.shown_count(self._transaction):
+            return
+        after, missing = "", set[str]()
+        while len(missing) < _BROUGHT_BACK and (
+            page := store.shown(self._transaction, after, _PAGE)
+        ):
+            there = set_changes.owned(self._transaction, SET, [ref for _, ref in page])
+            missing |= {id_ for id_, ref in page if ref not in there}
+            after = page[-1][0]
+        self._dirty |= missing
 
     def _note(self, id_: str, before: ScimRow | None, row: ScimRow | None) -> None:
         self._before.setdefault(id_, before)

@@ -161,9 +161,12 @@ def holders(transaction: Transaction, refs: Collection[str]) -> dict[str, str]:
     return dict(rows)
 
 
-def troubled(transaction: Transaction, limit: int) -> list[ScimRow]:
-    """Resources with a problem."""
-    rows = transaction.all(f"{_READ} WHERE is_troubled = 1 ORDER BY id LIMIT ?", (limit,))
+def troubled(transaction: Transaction, limit: int, start: str = "") -> list[ScimRow]:
+    """Resources with a problem, from an id on and then from the first."""
+    after = f"{_READ} WHERE is_troubled = 1 AND id >= ? ORDER BY id LIMIT ?"
+    before = f"{_READ} WHERE is_troubled = 1 AND id < ? ORDER BY id LIMIT ?"
+    rows = transaction.all(after, (start, limit))
+    rows += transaction.all(before, (start, limit - len(rows)))
     return [_row(row) for row in rows]
 
 
@@ -179,6 +182,16 @@ def shown_count(transaction: Transaction) -> int:
         "SELECT count(*) FROM scim_resources WHERE active = 1 AND ref <> ''"
     ) or (0,)
     return int(count)
+
+
+def shown(transaction: Transaction, after: str, limit: int) -> list[tuple[str, str]]:
+    """Ids and references of resources that are in the catalog, after an id."""
+    rows = transaction.all(
+        "SELECT id, ref FROM scim_resources WHERE active = 1 AND ref <> '' AND id > ? "
+        "ORDER BY id LIMIT ?",
+        (after, limit),
+    )
+    return [(str(id_), str(ref)) for id_, ref in rows]
 
 
 def members_of(transaction: Transaction, groups: Collection[str]) -> list[tuple[str, str]]:

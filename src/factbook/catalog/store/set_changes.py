@@ -63,3 +63,8 @@ def owned(transaction: Transaction, name: str, refs: Collection[str]) -> set[str
     """The references of entities that are in this set."""
     found = diff.owners(transaction, list(refs))
     return {ref for ref, (_, owner) in found.items() if owner == name}
+
+
+def size(transaction: Transaction, name: str) -> int:
+    """The number of entities in a set."""
+    return diff.set_row(transaction, name).item_count
