@@ -3,6 +3,8 @@
 import gc
 import os
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 
 def start_quickly() -> None:
@@ -20,3 +22,19 @@ def settle_memory() -> None:
 def holder() -> str:
     """Unique name under which this process holds leases and batches."""
     return f"{os.getpid()}-{secrets.token_hex(4)}"
+
+
+@contextmanager
+def without_variables() -> Iterator[None]:
+    """Hide the variables of the environment, but the path, from programs that are started within.
+
+    Some libraries start one when they are imported, and variables may hold secrets.
+    """
+    kept = dict(os.environ)
+    os.environ.clear()
+    os.environ["PATH"] = kept.get("PATH", os.defpath)
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(kept)

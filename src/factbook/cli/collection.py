@@ -55,7 +55,11 @@ def _sharing(database_url: str) -> "type[LaneCollector] | None":
     """The collector of workers that share the work, where that is possible and installed."""
     if database_url.startswith("sqlite") or find_spec("dbos") is None:
         return None
-    from factbook.collection.lanes import LaneCollector
+    from factbook import process
+
+    # Among what DBOS imports, croniter asks the program `file` about the interpreter.
+    with process.without_variables():
+        from factbook.collection.lanes import LaneCollector
 
     return LaneCollector
 
