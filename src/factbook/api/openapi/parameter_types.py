@@ -1,9 +1,10 @@
 """Kinds of parameters of a request, each of which reads and describes its parameter."""
 
 import re
+from abc import ABCMeta, abstractmethod
 from typing import Any, ClassVar, Generic, TypeVar
 
-from msgspec import Struct
+from msgspec import Struct, StructMeta
 
 from factbook import invisible
 from factbook.clock import milliseconds
@@ -15,7 +16,11 @@ Schema = dict[str, Any]
 T = TypeVar("T")
 
 
-class Parameter(Struct, Generic[T], frozen=True, kw_only=True):
+class _AbstractStructMeta(StructMeta, ABCMeta):
+    """Metaclass of structs that cannot be made without what is abstract in them."""
+
+
+class Parameter(Struct, Generic[T], metaclass=_AbstractStructMeta, frozen=True, kw_only=True):
     """A parameter of the query, read from a request as a T."""
 
     place: ClassVar[str] = "query"
@@ -25,14 +30,14 @@ class Parameter(Struct, Generic[T], frozen=True, kw_only=True):
     required: bool = False
     example: Any = None
 
+    @abstractmethod
     def of(self, request: Request) -> T:
         """Its value in a request; raises InputError for one that it cannot have."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def schema(self) -> Schema:
         """The JSON Schema of its values."""
-        raise NotImplementedError
 
     def text(self, request: Request) -> str | None:
         """The one value, as it was sent; raises InputError for more than one."""
