@@ -1,8 +1,9 @@
 """Real catalog files mean the same here as to Backstage: what it reads is what comes back.
 
-FACTBOOK_CATALOG_FILES names a folder of such files, all of which are compared; those of the test
-data are without it. Differences that stay
-are in docs/decisions/0028-yaml.md: files with a placeholder without quotes are left out.
+FACTBOOK_CATALOG_FILES names a directory that `python -m tests.contracts.catalog_files` has filled:
+every file of its manifest is compared, and has to be there. Without it, those of the test data are.
+Differences that stay are in docs/decisions/0028-yaml.md: files with a placeholder without quotes
+are left out.
 """
 
 import json
@@ -16,6 +17,7 @@ import pytest
 
 from factbook.importers.catalog_info.documents import parsed
 from tests.api.oracle import ref
+from tests.contracts.catalog_files import differing, manifest
 from tests.contracts.node import HERE, NODE
 from tests.processes import serving
 from tests.service import PUSH
@@ -57,10 +59,7 @@ class FileReading:
 def readings(test_data: Path) -> list[FileReading]:
     """Every file, read by both."""
     assert NODE.exists(), "tests/contracts has no node_modules: make contracts installs them"
-    named = os.environ.get("FACTBOOK_CATALOG_FILES")
-    folder = Path(named) if named else test_data / "catalogs"
-    files = sorted(file for file in folder.rglob("*.y*ml") if file.is_file())
-    assert len(files) >= (200 if named else 1), f"there are {len(files)} catalog files in {folder}"
+    files = _files(test_data)
     texts = [json.dumps(file.read_bytes().decode(errors="replace")) for file in files]
     done = subprocess.run(
         [NODE, HERE / "catalog-file.mjs"],
@@ -73,6 +72,18 @@ def readings(test_data: Path) -> list[FileReading]:
     results = map(json.loads, done.stdout.splitlines())
     found = [FileReading(file, one) for file, one in zip(files, results, strict=True)]
     return [one for one in found if not one.has_keys_that_are_none]
+
+
+def _files(test_data: Path) -> list[Path]:
+    """The files to compare; those of a manifest have to be what they were."""
+    if named := os.environ.get("FACTBOOK_CATALOG_FILES"):
+        listed = manifest()
+        others = [str(one.within(Path(named))) for one in differing(Path(named), listed)]
+        assert not others, f"missing or not those of the manifest: {others}"
+        return [one.within(Path(named)) for one in listed]
+    files = sorted((test_data / "catalogs").rglob("*.y*ml"))
+    assert files, f"there are no catalog files in {test_data}"
+    return files
 
 
 def test_a_file_has_the_documents_and_the_mistakes_that_backstage_finds(
