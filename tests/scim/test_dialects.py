@@ -131,6 +131,22 @@ async def test_too_many_changes_in_one_call_are_refused(provider: Provider) -> N
     assert problem(await provider.patch(kim))[:2] == (400, "invalidSyntax")
 
 
+async def test_changes_that_look_at_every_value_are_few(provider: Provider) -> None:
+    mails = [{"value": f"{number}@example.com", "type": "home"} for number in range(100)]
+    kim = await provider.user("kim", emails=mails)
+    for path in (f"{WORK}.type", "emails.primary", WORK):
+        change = {"op": "remove", "path": path}
+        assert (await provider.patched(kim, *[change] * 100))["id"] == kim["id"]
+        assert problem(await provider.patch(kim, *[change] * 101))[:2] == (400, "tooMany")
+    comparison = 'type eq "work"'
+    for count, status in ((10, 200), (11, 400)):
+        several = f"emails[{' or '.join([comparison] * count)}]"
+        answer = await provider.patch(kim, {"op": "remove", "path": several})
+        assert answer.status_code == status
+    assert problem(answer)[1] == "invalidFilter"
+    assert (await provider.read(kim))["emails"] == mails
+
+
 async def test_values_are_limited_together_over_changes_and_calls(provider: Provider) -> None:
     def more(first: int) -> Json:
         mails = [{"value": f"{number}@example.com"} for number in range(first, first + 60)]

@@ -69,6 +69,13 @@ def values(condition: ScimFilter) -> Mapping[str, Any]:
     return {name: value for each in condition.conditions for name, value in values(each).items()}
 
 
+def comparisons(condition: ScimFilter) -> int:
+    """The number of comparisons in a filter."""
+    if isinstance(condition, Equals):
+        return 1
+    return sum(map(comparisons, condition.conditions))
+
+
 def refused(message: str) -> InputError:
     """The error for a filter that is not understood or not offered."""
     return InputError(message, scimType="invalidFilter")

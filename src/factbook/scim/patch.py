@@ -14,6 +14,9 @@ from factbook.scim.filters import Equals, ScimFilter
 
 SCHEMA: Final = "urn:ietf:params:scim:api:messages:2.0:PatchOp"
 _MOST: Final = 1_000
+# Each looks at every value of an attribute, once for each comparison: as many as it has values.
+_MOST_CHOICES: Final = 100
+_MOST_COMPARISONS: Final = 10
 # A path with a value of the longest text, and few comparisons.
 _LONGEST_PATH: Final = 500
 _OPERATIONS: Final = ("add", "replace", "remove")
@@ -36,6 +39,11 @@ class PatchTarget(NamedTuple):
     part: Attribute | None
     where: ScimFilter | None
 
+    @property
+    def is_choice(self) -> bool:
+        """True if every value is looked at, for whether it is meant."""
+        return self.attribute.many and (self.part is not None or self.where is not None)
+
 
 def operations(body: object) -> list[PatchOperation]:
     """The changes in the body of a PATCH; raises InputError for another form."""
@@ -54,14 +62,20 @@ def changed(type_: TypeName, resource: Resource, changes: list[PatchOperation]) 
     """The resource after these changes; raises InputError for one that cannot be made."""
     patched = dict(resource)
     members = _by_id(patched.pop("members", ()))
+    choices = 0
     for change in changes:
         target = _target(type_, change.path, is_named=change.is_named)
         if target is None:
             continue
         if target.attribute.name == "members":
             _change_members(members, change, target)
-        else:
-            _apply(patched, change, target)
+            continue
+        choices += target.is_choice
+        if choices > _MOST_CHOICES:
+            raise InputError(
+                f"A call chooses values {_MOST_CHOICES} times at most.", scimType="tooMany"
+            )
+        _apply(patched, change, target)
     if members:
         patched["members"] = list(members.values())
     return attributes.checked(type_, patched)
@@ -160,6 +174,8 @@ def _target(type_: TypeName, path: str, *, is_named: bool) -> PatchTarget | None
     where = filters.parse(match["filter"]) if match["filter"] is not None else None
     if where is not None and not attribute.many:
         raise InputError(f"{first} has one value only.", scimType="invalidPath")
+    if where is not None and filters.comparisons(where) > _MOST_COMPARISONS:
+        raise filters.refused(f"A path has {_MOST_COMPARISONS} comparisons at most.")
     return PatchTarget(attribute, part, where)
 
 
