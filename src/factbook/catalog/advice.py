@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from factbook.catalog import kinds
-from factbook.catalog.checks import Problem
+from factbook.catalog.validators import Problem
 
 _METADATA: Final = frozenset(
     {"name", "namespace", "title", "description", "labels", "annotations", "tags", "links"}

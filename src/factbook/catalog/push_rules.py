@@ -12,7 +12,7 @@ from urllib.parse import quote
 from msgspec import Struct
 
 from factbook.catalog import kinds
-from factbook.catalog.checks import Problem
+from factbook.catalog.validators import Problem
 from factbook.settings import Settings
 
 Entity = dict[str, Any]

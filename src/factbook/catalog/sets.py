@@ -10,9 +10,9 @@ from typing import Any
 import msgspec
 
 from factbook.catalog import advice, kinds, validation
-from factbook.catalog.checks import Problem
 from factbook.catalog.push_rules import MOST_ITEMS, PushRules
 from factbook.catalog.ref import DEFAULT_NAMESPACE, EntityRef
+from factbook.catalog.validators import Problem
 from factbook.errors import InputError, InvalidItemsError, PayloadTooLargeError
 from factbook.schemas.push import Notice
 

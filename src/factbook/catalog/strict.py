@@ -10,8 +10,8 @@ from typing import Any
 
 from factbook.catalog import advice, location, strict_kinds, url, validation
 from factbook.catalog import ref as refs
-from factbook.catalog.checks import Problem, array, form, mapping, record, string, text, visible
 from factbook.catalog.push_rules import MANAGED_BY_LOCATION, MANAGED_BY_ORIGIN_LOCATION
+from factbook.catalog.validators import Problem, array, form, mapping, record, string, text, visible
 from factbook.errors import InputError
 
 _NAME = "1-63 letters, digits and inner hyphens, underscores and dots"

@@ -6,7 +6,15 @@ Source: the catalog API's descriptor format.
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from factbook.catalog.checks import (
+from factbook.catalog.kinds import (
+    API_VERSIONS,
+    KINDS,
+    OPTIONAL,
+    RELATIONS,
+    REQUIRED,
+    TEMPLATE_API_VERSION,
+)
+from factbook.catalog.validators import (
     Check,
     Problem,
     anything,
@@ -17,14 +25,6 @@ from factbook.catalog.checks import (
     string_or_boolean,
     text,
     word,
-)
-from factbook.catalog.kinds import (
-    API_VERSIONS,
-    KINDS,
-    OPTIONAL,
-    RELATIONS,
-    REQUIRED,
-    TEMPLATE_API_VERSION,
 )
 
 

@@ -13,7 +13,16 @@ from typing import Any
 
 from factbook import invisible
 from factbook.catalog import advice
-from factbook.catalog.checks import Check, Problem, anything, array, mapping, record, string, text
+from factbook.catalog.validators import (
+    Check,
+    Problem,
+    anything,
+    array,
+    mapping,
+    record,
+    string,
+    text,
+)
 
 MANIFEST = "this is an object of Kubernetes and no entity: leave it out"
 
