@@ -15,8 +15,8 @@ from factbook.catalog.kinds import (
     TEMPLATE_API_VERSION,
 )
 from factbook.catalog.validators import (
-    Check,
     Problem,
+    Validator,
     anything,
     array,
     form,
@@ -32,7 +32,7 @@ class Schema(NamedTuple):
     """The strict form of a kind: its API versions, its spec and the fields that hold references."""
 
     api_versions: tuple[str, ...]
-    spec: Check
+    spec: Validator
     references: Mapping[str, str | None]  # field → the kind of a reference that has none
 
 
@@ -43,10 +43,10 @@ def schema(kind: str, spec: object) -> Schema | None:
     return sub_type or SCHEMAS.get((kind, ""))
 
 
-_CHECKS: dict[type, Check] = {str: text, list: array(text), dict: record()}
+_CHECKS: dict[type, Validator] = {str: text, list: array(text), dict: record()}
 
 
-def _checks(fields: Mapping[str, type]) -> dict[str, Check]:
+def _checks(fields: Mapping[str, type]) -> dict[str, Validator]:
     return {field: _CHECKS[type_] for field, type_ in fields.items()}
 
 
@@ -75,7 +75,7 @@ _OUTPUT = record(
 )
 
 # What the strict form of a field asks beside its type.
-_REFINED: dict[str, dict[str, Check]] = {
+_REFINED: dict[str, dict[str, Validator]] = {
     "resource": {"dependencyOf": anything},
     "group": {"profile": _PROFILE},
     "user": {"profile": _PROFILE},
@@ -109,8 +109,8 @@ def _strict(kind: str, *api_versions: str) -> Schema:
 
 def _sub_type(
     base: Schema,
-    required: Mapping[str, Check],
-    optional: Mapping[str, Check] | None = None,
+    required: Mapping[str, Validator],
+    optional: Mapping[str, Validator] | None = None,
     references: Mapping[str, str | None] | None = None,
 ) -> Schema:
     common = _checks({"type": str, "lifecycle": str, "owner": str})

@@ -14,8 +14,8 @@ from typing import Any
 from factbook import invisible
 from factbook.catalog import advice
 from factbook.catalog.validators import (
-    Check,
     Problem,
+    Validator,
     anything,
     array,
     mapping,
@@ -157,7 +157,7 @@ def _link(path: str, link: Any) -> Iterator[Problem]:
 
 _TEXTS_BY_KEY = mapping(anything, string)
 _LINK_TEXTS = record(None, dict.fromkeys(("url", "title", "icon", "type"), text))
-_PARTS: Mapping[str, Check] = {
+_PARTS: Mapping[str, Validator] = {
     "title": text,
     "description": string,
     "labels": _TEXTS_BY_KEY,

@@ -1,13 +1,13 @@
 """Combinators for validating the structure of JSON; each reports every problem as (path, message).
 
-A check takes the path of a value and the value, and yields the problems found.
+A validator takes the path of a value and the value, and yields the problems found.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 Problem = tuple[str, str]  # where (a path below the entity) and what
-Check = Callable[[str, Any], Iterable[Problem]]
+Validator = Callable[[str, Any], Iterable[Problem]]
 
 # What JavaScript's trim() takes off, which differs from what strip() does.
 BLANKS = (
@@ -46,7 +46,7 @@ def string_or_boolean(path: str, value: Any) -> Iterator[Problem]:
         yield path, "has to be a string or a boolean"
 
 
-def form(valid: Callable[[str], bool], message: str, *, most: int | None = None) -> Check:
+def form(valid: Callable[[str], bool], message: str, *, most: int | None = None) -> Validator:
     """A string of at most `most` characters that satisfies `valid`."""
 
     def check(path: str, value: Any) -> Iterator[Problem]:
@@ -56,13 +56,13 @@ def form(valid: Callable[[str], bool], message: str, *, most: int | None = None)
     return check
 
 
-def word(*words: str) -> Check:
+def word(*words: str) -> Validator:
     """One of the given strings."""
     return form(words.__contains__, f"has to be {' or '.join(words)}")
 
 
-def array(items: Check, *, least: int = 0) -> Check:
-    """An array of at least `least` items, each of which passes the check."""
+def array(items: Validator, *, least: int = 0) -> Validator:
+    """An array of at least `least` items, each of which passes the validator."""
 
     def check(path: str, value: Any) -> Iterator[Problem]:
         if not isinstance(value, list):
@@ -76,8 +76,8 @@ def array(items: Check, *, least: int = 0) -> Check:
     return check
 
 
-def mapping(keys: Check, values: Check) -> Check:
-    """An object whose keys and values each pass a check."""
+def mapping(keys: Validator, values: Validator) -> Validator:
+    """An object whose keys and values each pass a validator."""
 
     def check(path: str, value: Any) -> Iterator[Problem]:
         if not isinstance(value, dict):
@@ -92,11 +92,11 @@ def mapping(keys: Check, values: Check) -> Check:
 
 
 def record(
-    required: Mapping[str, Check] | None = None,
-    optional: Mapping[str, Check] | None = None,
+    required: Mapping[str, Validator] | None = None,
+    optional: Mapping[str, Validator] | None = None,
     *,
-    others: Check = anything,
-) -> Check:
+    others: Validator = anything,
+) -> Validator:
     """An object with the given fields; any other field is checked with `others`."""
     required, optional = required or {}, optional or {}
     known = {**required, **optional}

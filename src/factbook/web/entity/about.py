@@ -108,7 +108,7 @@ class SpecField(NamedTuple):
         return any(part.folded for part in self.parts)
 
 
-class Check(NamedTuple):
+class CompliancePoint(NamedTuple):
     """A point of the catalog's own compliance; `fix` is the advice where it is not met.
 
     It is moot where entities of the kind cannot meet it.
@@ -131,13 +131,13 @@ class About(NamedTuple):
     annotations: list[tuple[str, str, str | None]]
     fields: list[SpecField]
     long_fields: list[SpecField]
-    checks: list[Check]
+    points: list[CompliancePoint]
     problems: list[str]
 
     @property
     def met(self) -> int:
         """Number of compliance points met."""
-        return sum(check.met is True for check in self.checks)
+        return sum(check.met is True for check in self.points)
 
 
 def about(shown: EntityDetail, entity: Mapping[str, Any]) -> About:
@@ -158,7 +158,7 @@ def about(shown: EntityDetail, entity: Mapping[str, Any]) -> About:
         ],
         fields=[field for field in fields if not field.is_long],
         long_fields=[field for field in fields if field.is_long],
-        checks=_checks(shown, kind),
+        points=_points(shown, kind),
         problems=[item["message"] for item in (entity.get("status") or {}).get("items", ())],
     )
 
@@ -194,7 +194,7 @@ def _part(value: Any, href: str | None, room: int) -> Part:
     return Part(text[:room], href or formatting.external(text), folded=folded, cut=len(text) > room)
 
 
-def _checks(shown: EntityDetail, kind: str) -> list[Check]:
+def _points(shown: EntityDetail, kind: str) -> list[CompliancePoint]:
     path = formatting.entity_path(shown.stored.ref)
     owned = any(field.type == "ownedBy" for field in RELATIONS.get(kind, ()))
     found = []
@@ -202,5 +202,7 @@ def _checks(shown: EntityDetail, kind: str) -> list[Check]:
         moot = not owned and "wner" in point.fact and point.source == "entity-ownership"
         advice = "The catalog derives no owner for entities of this kind." if moot else point.fix
         where = f"{path}/facts/{point.source}/{point.fact}"
-        found.append(Check(point.title, point.is_met(shown.compliance), advice, where, moot))
+        found.append(
+            CompliancePoint(point.title, point.is_met(shown.compliance), advice, where, moot)
+        )
     return found
