@@ -4,6 +4,7 @@ import hashlib
 import hmac
 import json
 import time
+from functools import partial
 from typing import Any
 
 import httpx2
@@ -321,6 +322,32 @@ async def test_nothing_is_read_for_an_importer_that_takes_no_events(world: World
     assert answer.json()["error"]["message"] == wrong.json()["error"]["message"]
 
 
+async def test_hints_of_an_importer_that_is_gone_are_not_followed_and_are_forgotten(
+    world: World, shop: Repository
+) -> None:
+    database, now = world.service.state.database, world.service.time()
+    await database.write(partial(hint_store.give, importer="gone", hints=["R_1"], now=now))
+    assert await world.after(shop) > 0
+    assert await database.all("SELECT importer FROM import_hints") == [("gone",)]
+    world.service.time.advance(7 * DAY)
+    await world.after(shop)
+    assert await database.all("SELECT importer FROM import_hints") == []
+
+
+async def test_hints_are_kept_while_an_importer_takes_no_events(
+    world: World, shop: Repository
+) -> None:
+    edited(shop, file("cart"))
+    await world.send(shop)
+    world.service.time.advance(5 * SECOND)
+    without = World(world.service, *world.fake.repositories, webhook_secret="")
+    await without.work()
+    assert await world.service.catalog("component:default/cart") is None
+    again = World(world.service, *world.fake.repositories)
+    assert await again.work() > 0
+    assert await world.service.catalog("component:default/cart")
+
+
 async def test_a_delivery_that_comes_again_has_no_effect_for_a_day(
     world: World, shop: Repository
 ) -> None:
@@ -408,4 +435,4 @@ async def test_a_server_whose_clock_is_ahead_delays_no_hint(
             answer = await http.post(EVENTS, content=body, headers=signed(body))
         assert answer.status_code == 202, answer.text
         soon = await lease.time(state.database) + 6 * SECOND
-        assert [one.hint for one in await hint_store.due(state.database, soon)] != []
+        assert [one.hint for one in await hint_store.due(state.database, ["github"], soon)] != []

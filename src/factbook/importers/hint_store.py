@@ -10,6 +10,8 @@ from factbook.storage import Database, Transaction
 COALESCED: Final = 5 * SECOND
 # How long a delivery that comes again is known by its id.
 _REMEMBERED: Final = DAY
+# How long a hint stays after its time: that of an importer which is not there any more.
+_ABANDONED: Final = 7 * DAY
 _MOST_ATTEMPTS: Final = 5
 
 
@@ -26,6 +28,7 @@ class GivenHint(NamedTuple):
 def is_new(transaction: Transaction, importer: str, delivery: str, now: int) -> bool:
     """Remember a delivery; returns false for one that was seen before."""
     transaction.run("DELETE FROM import_deliveries WHERE received_at <= ?", (now - _REMEMBERED,))
+    transaction.run("DELETE FROM import_hints WHERE due_at <= ?", (now - _ABANDONED,))
     return bool(transaction.run(_DELIVER, (importer, delivery, now)))
 
 
@@ -35,9 +38,9 @@ def give(transaction: Transaction, importer: str, hints: Iterable[str], now: int
         transaction.run(_GIVE, (importer, hint, now + COALESCED))
 
 
-async def due(database: Database, now: int) -> list[GivenHint]:
-    """The hints whose time has come."""
-    rows = await database.all(_DUE, (now,))
+async def due(database: Database, importers: Iterable[str], now: int) -> list[GivenHint]:
+    """The hints of these importers whose time has come."""
+    rows = await database.all(_DUE, (list(importers), now))
     return [GivenHint(*row) for row in rows]
 
 
@@ -77,8 +80,8 @@ ON CONFLICT (importer, hint) DO UPDATE SET given = import_hints.given + 1, attem
         THEN excluded.due_at ELSE import_hints.due_at END
 """
 _DUE: Final = """
-SELECT importer, hint, due_at, given, attempts FROM import_hints WHERE due_at <= ?
-ORDER BY importer, hint
+SELECT importer, hint, due_at, given, attempts FROM import_hints
+WHERE importer IN LIST(?) AND due_at <= ? ORDER BY importer, hint
 """
 _FOLLOWED: Final = "DELETE FROM import_hints WHERE importer = ? AND hint = ? AND given = ?"
 _AGAIN: Final = "UPDATE import_hints SET due_at = ? WHERE importer = ? AND hint = ?"

@@ -42,12 +42,13 @@ UNREAD: Final = HintedReading(whole=False, undecided=False)
 
 
 async def due(database: Database, importers: Mapping[str, Importer], now: int) -> list[DueHints]:
-    """The hints that are due, by importer; those of importers that take no events are left."""
-    if not any(one.events for one in importers.values()):
+    """The hints that are due, by importer; those of others than take events are not read."""
+    taking = [id_ for id_, one in importers.items() if one.events]
+    if not taking:
         return []
-    found = await hint_store.due(database, now)
+    found = await hint_store.due(database, taking, now)
     by_importer = groupby(found, lambda hint: hint.importer)
-    return [DueHints(id_, list(hints)[:_MOST]) for id_, hints in by_importer if id_ in importers]
+    return [DueHints(id_, list(hints)[:_MOST]) for id_, hints in by_importer]
 
 
 async def follow(
