@@ -14,9 +14,11 @@ import structlog
 from factbook import collection, shutdown
 from factbook.clock import SECOND, Clock, Throttle, iso
 from factbook.collection import Collector
-from factbook.datasources.registry import Registry
+from factbook.collection.arrivals import Arrivals
+from factbook.datasources.registry import Registry, SourceSnapshot
 from factbook.errors import OutdatedError, UnavailableError
 from factbook.importers.runner import ImportRunner
+from factbook.integrations.integration import Integration
 from factbook.scheduling import housekeeping, lease, retention_clock
 from factbook.scheduling.leadership import Leadership
 from factbook.scheduling.retention_clock import RetentionClock
@@ -61,6 +63,7 @@ class Worker:
         self._clock = clock
         self._holder = holder
         self._collector = collector
+        self._arrivals = Arrivals(database, clock)
         self._courier = courier
         self._runner = runner
         self._leadership = leadership
@@ -91,6 +94,7 @@ class Worker:
         yield self._repeat("requests", self.collect, _SOON)
         if self._collector is not None:
             yield self._repeat("collecting", self.tick, 0)
+            yield self._repeat("arrivals", self.collect_new, _SOON)
             # A round that plans much takes longer than the lease lasts.
             yield self._repeat("leading", self._is_leading, _SOON)
         if self._runner is not None:
@@ -121,11 +125,15 @@ class Worker:
     async def collect(self) -> int:
         """Serve the refresh requests; returns their number."""
         known = await self._registry.current()
-        live = [one for one in known.integrations.values() if not one.source.draft]
         sources = tuple(known.sources.values())
-        return await collection.collect_requested(
-            self._database, sources, self._clock, live if self._collector else ()
-        )
+        live = _live(known) if self._collector else ()
+        return await collection.collect_requested(self._database, sources, self._clock, live)
+
+    async def collect_new(self) -> int:
+        """Begin to collect new entities if this process is the one that collects."""
+        if not await self._is_leading():
+            return 0
+        return await self._arrivals.collect(_live(await self._registry.current()))
 
     async def tick(self) -> None:
         """Do one round of collecting if this process is the one that collects."""
@@ -219,3 +227,8 @@ class Worker:
                     log.info("worker.recovered", work=name)
                 failing = False
             await asyncio.sleep(max(interval, _SOON if failing else 0) / SECOND)
+
+
+def _live(known: SourceSnapshot) -> list[Integration]:
+    """The integrations that are collected by themselves."""
+    return [one for one in known.integrations.values() if not one.source.draft]

@@ -140,6 +140,11 @@ LANDED = (
         "0.1.0",
         "8b10a90e7c52f9b03701e931aeb6520c38c5e7c82dc24a1347e4dc54f81ad303",
     ),
+    Landed(
+        "0025_arrivals.sql",
+        "0.1.0",
+        "e318f6bca7cd52bce8513797aa86e767c6aa98995399714b800cfbf7b3e56e46",
+    ),
 )
 
 # Three of them had another form before, with which databases were made: their first texts.

@@ -130,6 +130,11 @@ async def last(database: Database, source_id: str) -> dict[int, Last]:
     return {id_: Last(at, None if reasons is None else read(reasons)) for id_, at, reasons in rows}
 
 
+def collected(transaction: Transaction, source_id: str, ids: list[int]) -> set[int]:
+    """The given ids of entities that the source knows something of, or why it does not."""
+    return {row[0] for row in transaction.all(_COLLECTED, (source_id, ids))}
+
+
 async def latest(database: Database, source_id: str, entity_id: int) -> Latest | None:
     """The latest facts of one source about one entity; None if it was never collected."""
     row = await database.one(_LATEST, (source_id, entity_id))
@@ -237,6 +242,8 @@ _LAST = """
 SELECT entity_id, written_at, CASE WHEN facts = '{}' THEN reasons END FROM facts_latest
 WHERE source_id = ?
 """
+
+_COLLECTED = "SELECT entity_id FROM facts_latest WHERE source_id = ? AND entity_id IN LIST(?)"
 
 _LATEST = f"""
 SELECT {_COLUMNS} FROM facts_latest WHERE source_id = ? AND entity_id = ?

@@ -1,0 +1,88 @@
+"""First collection of entities that have come into the catalog, soon after the events tell of them.
+
+However they came: by a push, an import or an identity provider. A source collects those that it
+knows nothing of yet, and no other, so that entities that come and go are not collected each time.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from factbook.catalog.store import collectable
+from factbook.clock import SECOND, Clock
+from factbook.collection import run_start
+from factbook.errors import GoneError
+from factbook.events import store as events
+from factbook.events.event import FeedPosition
+from factbook.events.store import EventFilter, FeedPage
+from factbook.facts import store
+from factbook.integrations.integration import Integration
+from factbook.scheduling import lease
+from factbook.storage import Database, Transaction, counters
+
+# Counter of the first position in the feed that was not looked at.
+_PLACE: Final = "collected_event"
+_ADDED: Final = EventFilter(types=("entity.added",))
+# Entities of one look: more than a row of the feed tells of.
+_AT_ONCE: Final = 2_000
+# Between two looks of which the first began runs: entities that come one by one share them.
+PAUSE: Final = 10 * SECOND
+
+
+class Arrivals:
+    """The follower of the feed; of all processes, one at a time has it."""
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database = database
+        self._clock = clock
+        self._place = 0
+        self._begun_at: int | None = None
+
+    async def collect(self, integrations: Sequence[Integration]) -> int:
+        """Begin runs of entities that are new; returns how many were looked at."""
+        if self._begun_at is not None and 0 <= self._clock() - self._begun_at < PAUSE:
+            return 0
+        stored = await counters.value(self._database, _PLACE)
+        place = max(stored, self._place)
+        end = await events.end(self._database)
+        while place < end.position:
+            refs, place = await self._page(place, end)
+            if refs:
+                return await self._begin(integrations, refs, stored, place)
+            # Kept in memory alone: most events are of facts, and would each be a write.
+            self._place = place
+        return 0
+
+    async def _page(self, place: int, end: FeedPosition) -> tuple[list[str], int]:
+        """The references of new entities in the next rows, and the place behind these."""
+        try:
+            page = await events.page(self._database, FeedPosition(place, 0), _ADDED, _AT_ONCE)
+        except GoneError:
+            # Forgotten, or of a backup: the sources' next runs find what is new.
+            return [], end.position
+        return _whole(page), page.next.position
+
+    async def _begin(
+        self, integrations: Sequence[Integration], refs: list[str], stored: int, place: int
+    ) -> int:
+        now = await lease.time(self._database, self._clock)
+
+        def work(transaction: Transaction) -> int:
+            transaction.lock("arrivals")
+            if counters.value_within(transaction, _PLACE) != stored:
+                return 0  # another process looked at them
+            counters.put(transaction, _PLACE, place)
+            ids = set(collectable.ids_of(transaction, refs).values())
+            for integration in integrations:
+                new = ids - store.collected(transaction, integration.source.id, sorted(ids))
+                run_start.begin_some(transaction, integration, sorted(new), now)
+            return len(ids)
+
+        looked_at = await self._database.write(work)
+        self._place, self._begun_at = place, self._clock()
+        return looked_at
+
+
+def _whole(page: FeedPage) -> list[str]:
+    """The references of a page without those of a row that goes on behind it."""
+    cut = page.next.position if page.next.item else None
+    return [event.subject for event in page.events if event.place.position != cut]

@@ -1,0 +1,165 @@
+"""New entities: each source collects them soon, and each of them once."""
+
+import asyncio
+from functools import partial
+
+import pytest
+
+from factbook.clock import DAY, MINUTE, SECOND, Throttle
+from factbook.collection.arrivals import PAUSE
+from factbook.events import store as events
+from factbook.integrations import SOURCES
+from factbook.worker import Worker
+from tests.collection.madeup import repository
+from tests.collection.world import OPEN, World
+from tests.importers.reading import Imports, item, part
+from tests.service import Service, component, registry
+
+
+def worker(world: World) -> Worker:
+    """A process that collects."""
+    state, time = world.service.state, world.service.time
+    known = registry(world.service, SOURCES, [world.integration])
+    return Worker(state.database, state.settings, known, time, "a", world.collector)
+
+
+@pytest.fixture
+async def process(world: World) -> Worker:
+    """A process whose source has collected the empty catalog just now."""
+    await world.collector.drain()
+    world.service.time.advance(MINUTE)
+    return worker(world)
+
+
+async def after_pause(world: World, process: Worker) -> int:
+    """The number of new entities that are looked at when the next look is due."""
+    world.service.time.advance(PAUSE)
+    looked_at = await process.collect_new()
+    await world.collector.drain()
+    return looked_at
+
+
+async def test_entities_that_are_pushed_are_collected_at_once(
+    world: World, process: Worker
+) -> None:
+    world.vendor.open["acme/web"] = 5
+    await world.push("web", "shop")
+    assert await process.collect_new() == 2
+    await world.collector.drain()
+    assert (await world.values("web"))[OPEN] == 5
+    assert world.vendor.asked == {"acme/web": 1, "acme/shop": 1}
+    assert await after_pause(world, process) == 0
+
+
+async def test_entities_that_are_imported_are_collected_at_once(
+    world: World, process: Worker
+) -> None:
+    imports = Imports(world.database)
+    await imports.write(part(*(item(name, entity=repository(name)) for name in ("web", "shop"))))
+    assert await process.collect_new() == 2
+    await world.collector.drain()
+    assert world.vendor.asked == {"acme/web": 1, "acme/shop": 1}
+
+
+async def test_entities_that_a_source_knows_are_not_asked_for_again(
+    world: World, process: Worker
+) -> None:
+    await world.push("web", "shop")
+    await process.collect_new()
+    await world.collector.drain()
+    await world.push("web")
+    await world.push("web", "shop", "new")
+    assert await after_pause(world, process) == 2
+    assert world.vendor.asked == {"acme/web": 1, "acme/shop": 1, "acme/new": 1}
+
+
+async def test_an_entity_that_another_owner_has_now_is_not_new(
+    world: World, process: Worker
+) -> None:
+    await world.push("web")
+    await process.collect_new()
+    taken = await world.service.push("other", repository("web"), onConflict="take")
+    assert taken.status_code == 200
+    assert await after_pause(world, process) == 0
+
+
+async def test_a_source_is_not_asked_for_what_it_is_not_about(
+    world: World, process: Worker
+) -> None:
+    await world.service.push("all", component("plain"))
+    assert await process.collect_new() == 1
+    await world.collector.drain()
+    assert world.vendor.asked == {}
+    assert await world.count("runs") == 1
+
+
+async def test_a_draft_is_not_collected(service: Service) -> None:
+    world = World(service, draft=True)
+    await world.push("web")
+    await worker(world).collect_new()
+    await world.collector.drain()
+    assert world.vendor.asked == {}
+
+
+async def test_entities_that_come_one_by_one_share_runs(world: World, process: Worker) -> None:
+    names = list[str]()
+    for name in "abcdefghij":
+        names.append(name)
+        await world.push(*names)
+        await process.collect_new()
+        world.service.time.advance(SECOND)
+    await process.collect_new()
+    await world.collector.drain()
+    assert world.vendor.asked == {f"acme/{name}": 1 for name in names}
+    assert await world.count("runs") == 3
+
+
+async def test_many_entities_are_collected_in_several_looks(world: World, process: Worker) -> None:
+    await world.push(*(f"a{number}" for number in range(2_100)))
+    assert await process.collect_new() == 2_000
+    assert await process.collect_new() == 0
+    assert await after_pause(world, process) == 100
+    assert len(world.vendor.asked) == 2_100
+    assert set(world.vendor.asked.values()) == {1}
+
+
+async def test_of_two_processes_one_begins_to_collect(world: World, process: Worker) -> None:
+    other = worker(world)
+    await world.push("web", "shop")
+    looked_at = await asyncio.gather(process.collect_new(), other.collect_new())
+    await world.collector.drain()
+    assert sorted(looked_at) == [0, 2]
+    assert world.vendor.asked == {"acme/web": 1, "acme/shop": 1}
+
+
+async def test_another_process_goes_on_where_one_ended(world: World, process: Worker) -> None:
+    await world.push("web")
+    await process.collect_new()
+    await world.push("web", "shop")
+    assert await worker(world).collect_new() == 1
+    await world.collector.drain()
+    assert world.vendor.asked == {"acme/web": 1, "acme/shop": 1}
+
+
+async def test_after_events_were_forgotten_those_since_count(world: World, process: Worker) -> None:
+    await world.push("web")
+    await events.sweep(world.database, world.service.time() + DAY, Throttle())
+    assert await process.collect_new() == 0
+    await world.push("web", "shop")
+    assert await process.collect_new() == 1
+    await world.collector.drain()
+    assert world.vendor.asked == {"acme/shop": 1}
+
+
+async def test_events_of_a_restored_database_are_not_waited_for(
+    world: World, process: Worker
+) -> None:
+    await world.push("web")
+    await process.collect_new()
+    await world.database.write(partial(events.restart, above=5_000))
+    await world.push("web", "shop")
+    world.service.time.advance(PAUSE)
+    await process.collect_new()
+    await world.push("web", "shop", "cart")
+    await after_pause(world, process)
+    assert world.vendor.asked["acme/cart"] == 1
