@@ -13,7 +13,7 @@ from factbook.collection import Collector
 from factbook.collection.lanes import LaneCollector
 from factbook.datasources.clients import Connect
 from factbook.integrations.integration import Integration
-from factbook.scheduling import run_queue
+from factbook.scheduling import backlog, run_queue
 from factbook.scheduling.leadership import Leadership
 from tests.collection.tools import Dispatcher
 from tests.service import Service
@@ -58,7 +58,7 @@ class SharingWorker:
     async def _left(self) -> bool:
         """Whether a batch is ready, or one has been begun and has not ended."""
         now = self._clock()
-        found = await run_queue.backlog(self._database, now)
+        found = await backlog.measure(self._database, now)
         return bool(found.under_way or await run_queue.lanes(self._database, self._sources, now))
 
     async def stop(self) -> None:

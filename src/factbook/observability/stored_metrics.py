@@ -11,7 +11,8 @@ from factbook.clock import SECOND
 from factbook.events import store as events
 from factbook.facts.datasource import DataSource
 from factbook.facts.health import STATES, condition, interval, next_run
-from factbook.scheduling import housekeeping, retention_clock, run_queue
+from factbook.scheduling import backlog, housekeeping, retention_clock
+from factbook.scheduling.backlog import Backlog
 from factbook.scheduling.housekeeping import PartRecord
 from factbook.scheduling.retention_clock import RetentionClock
 from factbook.scheduling.runs import SourceHealth
@@ -30,7 +31,7 @@ async def metrics(database: Database, now: int) -> list[Metric]:
         _gauge("factbook_entities", "Entities in sets and outside any.", size.entities),
         *_of_events(await events.newest(database)),
         *_of_webhooks(await webhooks.figures(database)),
-        *_of_batches(await run_queue.backlog(database, now)),
+        *_of_batches(await backlog.measure(database, now)),
         *_of_housekeeping(
             await housekeeping.records(database), await retention_clock.read(database)
         ),
@@ -72,15 +73,15 @@ def _of_webhooks(found: webhooks.WebhookCounts) -> Iterator[Metric]:
     )
 
 
-def _of_batches(backlog: run_queue.Backlog) -> Iterator[Metric]:
-    states = backlog._asdict()
+def _of_batches(found: Backlog) -> Iterator[Metric]:
+    states = found._asdict()
     del states["oldest_at"]
     about = "Batches of collections, by whether they were begun, or given up."
     yield _states("factbook_collection_batches", about, states)
     yield _time(
         "factbook_collection_oldest_timestamp_seconds",
         "Since when the oldest batch waits for a worker.",
-        backlog.oldest_at,
+        found.oldest_at,
     )
 
 

@@ -122,22 +122,6 @@ def enqueue(
     return Begun(run_id, None if count else end(transaction, run_id, now), order.deadline)
 
 
-class Backlog(NamedTuple):
-    """Batches begun, those given up, and those ready, with the time since the oldest waits."""
-
-    under_way: int
-    given_up: int
-    waiting: int
-    oldest_at: int | None
-
-
-async def backlog(database: Database, now: int) -> Backlog:
-    """The work there is; batches of a paused queue are not counted as waiting."""
-    row = await database.one(_BACKLOG, (now, now))
-    assert row is not None
-    return Backlog(*row)
-
-
 async def lanes(database: Database, source_ids: Sequence[str], now: int) -> list[Lane]:
     """The lanes in which a batch of these sources is ready."""
     return [Lane(*row) for row in await database.all(_LANES, (list(source_ids), now, now, now))]
@@ -243,13 +227,6 @@ _ADD_QUEUE = """
 INSERT INTO queues (name, at_once, not_before, served_at) VALUES (?, ?, 0, 0)
 ON CONFLICT (name) DO UPDATE SET at_once = excluded.at_once
 WHERE queues.at_once <> excluded.at_once
-"""
-
-_BACKLOG = """
-SELECT (SELECT COUNT(*) FROM batches WHERE holder <> ''),
-    (SELECT COUNT(*) FROM given_up_batches), COUNT(*), MIN(b.next_at)
-FROM batches b JOIN queues q ON q.name = b.queue AND q.not_before <= ?
-WHERE b.next_at <= ? AND b.holder = ''
 """
 
 # In the order of the fields of Batch. Suspects come last; then what somebody asked for comes before
