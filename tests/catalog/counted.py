@@ -47,6 +47,7 @@ class _CountedTransaction:
         self.lock, self.relax = inner.lock, inner.relax
         self.lock_each, self.try_lock_each = inner.lock_each, inner.try_lock_each
         self.outwait, self.is_alone = inner.outwait, inner.is_alone
+        self.touch, self.touched = inner.touch, inner.touched
 
     @contextmanager
     def aside(self) -> Iterator[Transaction]:

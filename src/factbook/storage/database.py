@@ -13,6 +13,7 @@ from contextlib import AbstractAsyncContextManager, AbstractContextManager, asyn
 from typing import Any, Final, Literal, NamedTuple, Protocol, TypeVar
 
 from factbook.errors import UnavailableError
+from factbook.storage.touching import BeforeCommit, Topic, Touched
 
 T = TypeVar("T")
 
@@ -39,8 +40,11 @@ class RestartError(Exception):
 class Transaction(Protocol):
     """An open transaction, committed when the function that received it returns, or rolled back.
 
-    `is_alone` if no other one writes meanwhile, so that locks do nothing.
+    `is_alone` if no other one writes meanwhile, so that locks do nothing. `touched` has the ids
+    that it has touched, by topic: see `before_commit`.
     """
+
+    touched: Touched
 
     @property
     def is_alone(self) -> bool: ...
@@ -86,7 +90,11 @@ class Transaction(Protocol):
         """A short transaction that commits at the end of the block, whatever becomes of this one.
 
         Its rows are not locked until this one ends. SQLite has no such thing: there it is this one.
+        What it touches is touched by this one.
         """
+
+    def touch(self, topic: Topic, ids: Iterable[int]) -> None:
+        """Tell the functions that run before the commit what was written."""
 
     def relax(self) -> None:
         """Let the commit return before it is durable, if the database supports that."""
@@ -211,6 +219,14 @@ class Database(Protocol):
 
     async def close(self) -> None:
         """Finish pending writes and close every connection."""
+
+
+def before_commit(database: Database, function: Callable[[Transaction], object]) -> None:
+    """Run a function within every transaction of this process that touches something, at its end.
+
+    A transaction that begins anew has touched nothing. What the function raises rolls it back.
+    """
+    database.remembered.of(BeforeCommit).add(function)
 
 
 @asynccontextmanager

@@ -98,6 +98,7 @@ class _ObservedTransaction:
     def __init__(self, inner: Transaction, around: Around) -> None:
         self._inner, self._around = inner, around
         self.relax, self.is_alone = inner.relax, inner.is_alone
+        self.touch, self.touched = inner.touch, inner.touched
         self.one, self.all = self._watched(inner.one), self._watched(inner.all)
         self.run, self.many = self._watched(inner.run), self._watched(inner.many)
 

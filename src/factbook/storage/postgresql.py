@@ -46,6 +46,7 @@ from factbook.storage.postgresql_connections import (
 from factbook.storage.postgresql_errors import is_lost
 from factbook.storage.postgresql_replica import Replica, ReplicaReadError
 from factbook.storage.postgresql_writer import PostgreSQLWriter
+from factbook.storage.touching import BeforeCommit
 
 T = TypeVar("T")
 
@@ -73,7 +74,7 @@ class PostgreSQL:
         if pools.replica is not None:
             self._replica = Replica(*pools.replica, self._primary, longest_lag)
         self._longest_search = longest_search
-        self._writer = PostgreSQLWriter(pools, longest_commit)
+        self._writer = PostgreSQLWriter(pools, longest_commit, self.remembered.of(BeforeCommit))
         # However slowly clients take long answers, a connection is left for short ones.
         self._long_reads = asyncio.Semaphore(pools.reads.max_size - 1)
         self._finders: dict[str, Finder] = {}

@@ -10,6 +10,7 @@ import psycopg
 
 from factbook.storage import dialects
 from factbook.storage.database import Parameters, Row, Transaction
+from factbook.storage.touching import Touching
 
 _LOCK_SPACE: Final = 0x0FAC
 _PIECE: Final = 10_000  # rows that are made at once
@@ -17,7 +18,7 @@ _PIECE: Final = 10_000  # rows that are made at once
 Spare = Callable[[], AbstractContextManager[psycopg.Connection[Row]]]
 
 
-class PostgreSQLTransaction:
+class PostgreSQLTransaction(Touching):
     """The one transaction of a connection for writes; `spare` lends another connection."""
 
     is_alone = False
@@ -25,6 +26,7 @@ class PostgreSQLTransaction:
     def __init__(self, connection: psycopg.Connection[Row], spare: Spare) -> None:
         self._connection = connection
         self._spare = spare
+        self.touched = {}
 
     def one(self, sql: str, parameters: Parameters = ()) -> Row | None:
         return self._connection.execute(dialects.postgresql(sql), parameters).fetchone()
@@ -83,7 +85,10 @@ class PostgreSQLTransaction:
     @contextmanager
     def aside(self) -> Iterator[Transaction]:
         with self._spare() as connection, connection.transaction():
-            yield PostgreSQLTransaction(connection, self._spare)
+            aside = PostgreSQLTransaction(connection, self._spare)
+            # Its own commit takes no locks that this transaction, on the same thread, may hold.
+            aside.touched = self.touched
+            yield aside
 
     def relax(self) -> None:
         self._connection.execute("SET LOCAL synchronous_commit TO off")

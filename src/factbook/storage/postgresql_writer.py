@@ -16,6 +16,7 @@ from factbook.storage.postgresql_commits import Commits, PendingCommit
 from factbook.storage.postgresql_connections import WAIT_SECONDS, WRITERS, Pools
 from factbook.storage.postgresql_errors import AGAIN
 from factbook.storage.postgresql_transaction import PostgreSQLTransaction, lock_key
+from factbook.storage.touching import BeforeCommit
 
 log = structlog.get_logger("factbook.storage")
 
@@ -29,8 +30,9 @@ _PAUSES: Final = (0.1, 0.3, 1.0)
 class PostgreSQLWriter:
     """Writer threads, each with a connection of its own while it writes."""
 
-    def __init__(self, pools: Pools, longest_commit: float) -> None:
+    def __init__(self, pools: Pools, longest_commit: float, before_commit: BeforeCommit) -> None:
         self._pools = pools
+        self._before_commit = before_commit
         self._commits = Commits(longest_commit)
         self._threads = ThreadPoolExecutor(WRITERS, thread_name_prefix="postgresql-writer")
 
@@ -72,7 +74,7 @@ class PostgreSQLWriter:
             try:
                 with connection.transaction():
                     transaction = PostgreSQLTransaction(connection, self._pools.spare.connection)
-                    result = function(transaction)
+                    result = self._before_commit.complete(function, transaction)
                     commit.begin(connection)
             except errors.ReadOnlySqlTransaction:
                 # New connections find the primary, where the address names several hosts.

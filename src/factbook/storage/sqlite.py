@@ -38,6 +38,7 @@ from factbook.storage.sqlite_connection import (
 )
 from factbook.storage.sqlite_file import DatabaseFile, SQLiteError, is_full
 from factbook.storage.sqlite_readers import Readers
+from factbook.storage.touching import BeforeCommit
 
 T = TypeVar("T")
 
@@ -67,6 +68,7 @@ class SQLite:
         """
         self._file = DatabaseFile(path)
         self.remembered = Remembered()
+        self._before_commit = self.remembered.of(BeforeCommit)
         self._longest_search = longest_search
         self._busy_seconds = busy_seconds
         self._writer: SQLiteConnection | None = None
@@ -228,7 +230,7 @@ class SQLite:
         self._begin(connection, asked_at)
         changes = connection.total_changes
         try:
-            result = function(SQLiteTransaction(connection))
+            result = self._before_commit.complete(function, SQLiteTransaction(connection))
             # Written elsewhere it would be lost.
             self._file.verify()
             connection.execute("COMMIT")

@@ -14,6 +14,7 @@ from factbook.errors import UnavailableError
 from factbook.storage import dialects
 from factbook.storage.database import Parameters, Row, Transaction
 from factbook.storage.sqlite_file import DatabaseFile
+from factbook.storage.touching import Touching
 
 # KiB of pages that a connection keeps.
 CACHE = 16384
@@ -200,13 +201,14 @@ class SQLiteSnapshot:
         return [msgspec.json.decode(text) for text in row or ()]
 
 
-class SQLiteTransaction:
+class SQLiteTransaction(Touching):
     """The one transaction of the connection for writes."""
 
     is_alone = True
 
     def __init__(self, connection: SQLiteConnection) -> None:
         self._connection = connection
+        self.touched = {}
         self.one, self.all = connection.one, connection.all
 
     def run(self, sql: str, parameters: Parameters = ()) -> int:
