@@ -1,0 +1,120 @@
+"""One entity as an evaluation sees it: its document, its latest facts, the states of its checks."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from factbook.catalog.ref import DEFAULT_NAMESPACE
+from factbook.checks import state
+from factbook.checks.fact_reference import CHECKS, ENTITY, FactReference
+from factbook.facts.merge import Latest, reason_of
+from factbook.facts.reasons import NEVER_COLLECTED, NOT_APPLICABLE
+
+Document = Mapping[str, Any]
+
+# The reason of a leaf on a check whose own state is unknown.
+CHECK_UNKNOWN: Final = "check-unknown"
+# A state that says nothing about the entity.
+_SILENT: Final = frozenset({state.NONE, state.UNKNOWN})
+
+
+class CheckedEntity:
+    """One entity with what checks read of it; the document may be a function that decodes it."""
+
+    __slots__ = ("_document", "_read_document", "facts", "ref", "states", "values")
+
+    def __init__(
+        self,
+        ref: str,
+        document: Document | Callable[[], Document],
+        facts: Mapping[str, Latest],
+        states: Mapping[str, int] | None = None,
+    ) -> None:
+        """`facts` are the latest of each source, `states` those of other checks by their id."""
+        self.ref = ref
+        self.facts = facts
+        self.states: Mapping[str, int] = {} if states is None else states
+        # What a comparison reads, without the rest of what is stored.
+        self.values: dict[str, Mapping[str, Any]] = {
+            source: latest.facts for source, latest in facts.items()
+        }
+        self._document = None if callable(document) else document
+        self._read_document = document if callable(document) else None
+
+    @property
+    def document(self) -> Document:
+        """The entity as the catalog shows it."""
+        if self._document is None and self._read_document is not None:
+            self._document = self._read_document()
+        return self._document or {}
+
+    def value(self, fact: FactReference) -> Any | None:
+        """The value before `path` is applied; None if it is unknown."""
+        if fact.source == ENTITY:
+            return at(self.document, fact.fact)
+        if fact.source == CHECKS:
+            return self.state_word(fact.fact)
+        return self.values.get(fact.source, {}).get(fact.fact)
+
+    def state_word(self, check_id: str) -> str | None:
+        """The state of another check as a word; None if it is unknown."""
+        found = self.states.get(check_id, state.NONE)
+        return None if found in _SILENT else state.word(found)
+
+    def reason(self, fact: FactReference) -> str:
+        """The reason for a value that is unknown, which may be followed by details."""
+        if fact.source == ENTITY:
+            return f"{NOT_APPLICABLE}: the entity has no {fact.fact}"
+        if fact.source == CHECKS:
+            is_evaluated = self.states.get(fact.fact, state.NONE) != state.NONE
+            return CHECK_UNKNOWN if is_evaluated else NEVER_COLLECTED
+        latest = self.facts.get(fact.source)
+        found = None if latest is None else reason_of(fact.fact, latest.reasons)
+        return found or NEVER_COLLECTED
+
+    def time(self, fact: FactReference) -> int | None:
+        """The time at which the value was collected; None where there is no such time."""
+        latest = self.facts.get(fact.source)
+        if latest is None or fact.fact not in latest.facts:
+            return None
+        return latest.kept.get(fact.fact, latest.written_at)
+
+    def is_kept(self, fact: FactReference) -> bool:
+        """Return true if the value is an older one, which the last collections could not renew."""
+        latest = self.facts.get(fact.source)
+        return latest is not None and fact.fact in latest.facts and fact.fact in latest.kept
+
+
+def at(document: Document, path: str) -> Any | None:
+    """The value of an entity at a dotted path, in any case, as the catalog's filters read paths.
+
+    Keys may hold dots. A path through a list gives a list, as does `relations.TYPE`, whose values
+    are the targets. None if there is no value.
+    """
+    if path == "metadata.namespace":
+        return document.get("metadata", {}).get("namespace") or DEFAULT_NAMESPACE
+    head, _, type_ = path.lower().partition(".")
+    if head == "relations" and type_:
+        listed = document.get("relations", ())
+        targets = [one["targetRef"] for one in listed if one["type"].lower() == type_]
+        return targets or None
+    return _at(document, path.lower())
+
+
+def _at(value: Any, path: str) -> Any | None:
+    if not path:
+        return value
+    if isinstance(value, list):
+        found = [_at(one, path) for one in value]
+        known = [one for one in found if one is not None]
+        return known or None
+    if not isinstance(value, Mapping):
+        return None
+    for key, child in value.items():
+        name = key.lower()
+        if path == name:
+            return child
+        if path.startswith(f"{name}."):
+            below = _at(child, path[len(name) + 1 :])
+            if below is not None:
+                return below
+    return None

@@ -1,0 +1,180 @@
+"""Tests of one value against what is wanted of it.
+
+Each function takes what is wanted and returns the test. A test raises TypeError for a value of
+another kind than it compares, so that a value that cannot be compared never passes nor fails.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from factbook.checks import versions
+from factbook.checks.versions import Version
+from factbook.datasources.custom import extraction
+
+Test = Callable[[Any], bool]
+
+# A pattern is tried on 100,000 entities in one evaluation of all.
+PATTERN_SECONDS: Final = 0.02
+
+
+def equal(wanted: Any) -> Test:
+    kind = _kind(wanted)
+
+    def test(value: Any) -> bool:
+        return bool(value == wanted) if type(value) is kind else _equal(value, wanted)
+
+    return test
+
+
+def not_equal(wanted: Any) -> Test:
+    return _negated(equal(wanted))
+
+
+def is_in(wanted: Sequence[Any]) -> Test:
+    items = frozenset(wanted)
+    kinds = set(map(_kind, items))
+
+    def test(value: Any) -> bool:
+        if _kind(value) not in kinds:
+            raise TypeError
+        return value in items
+
+    return test
+
+
+def is_not_in(wanted: Sequence[Any]) -> Test:
+    return _negated(is_in(wanted))
+
+
+def contains(wanted: Any) -> Test:
+    def test(value: Any) -> bool:
+        if isinstance(value, str):
+            return wanted in value
+        return any(one == wanted and type(one) is not bool for one in _listed(value))
+
+    return test
+
+
+def lacks(wanted: Any) -> Test:
+    return _negated(contains(wanted))
+
+
+def less(wanted: float) -> Test:
+    bound = _number(wanted)
+    return lambda value: _number(value) < bound
+
+
+def at_most(wanted: float) -> Test:
+    bound = _number(wanted)
+    return lambda value: _number(value) <= bound
+
+
+def more(wanted: float) -> Test:
+    bound = _number(wanted)
+    return lambda value: _number(value) > bound
+
+
+def at_least(wanted: float) -> Test:
+    bound = _number(wanted)
+    return lambda value: _number(value) >= bound
+
+
+def starts(wanted: str) -> Test:
+    return lambda value: _text(value).startswith(wanted)
+
+
+def ends(wanted: str) -> Test:
+    return lambda value: _text(value).endswith(wanted)
+
+
+def matches(wanted: str) -> Test:
+    """Anywhere in the text, unless the pattern has ^ and $; raises TimeoutError."""
+    found = extraction.pattern(wanted, "boolean").pattern
+
+    def test(value: Any) -> bool:
+        text = _text(value)
+        return found.search(text, timeout=PATTERN_SECONDS, concurrent=True) is not None
+
+    return test
+
+
+def any_of(wanted: Sequence[Any]) -> Test:
+    items = frozenset(wanted)
+    return lambda value: not items.isdisjoint(_listed(value))
+
+
+def all_of(wanted: Sequence[Any]) -> Test:
+    items = frozenset(wanted)
+    return lambda value: items.issubset(_listed(value))
+
+
+def empty(_: None) -> Test:
+    return lambda value: _size(value) == 0
+
+
+def not_empty(_: None) -> Test:
+    return lambda value: _size(value) > 0
+
+
+def large(wanted: int) -> Test:
+    return lambda value: _size(value) >= wanted
+
+
+def small(wanted: int) -> Test:
+    return lambda value: _size(value) <= wanted
+
+
+def version(wanted: str) -> Test:
+    least = _version(wanted)
+    return lambda value: _version(value) >= least
+
+
+def older_version(wanted: str) -> Test:
+    return _negated(version(wanted))
+
+
+def _negated(test: Test) -> Test:
+    return lambda value: not test(value)
+
+
+def _kind(value: Any) -> type:
+    """The kind of a JSON value; all numbers are of one, and true is no number."""
+    kind = type(value)
+    return float if kind is int else kind
+
+
+def _equal(value: Any, wanted: Any) -> bool:
+    if _kind(value) is not _kind(wanted):
+        raise TypeError
+    return bool(value == wanted)
+
+
+def _number(value: Any) -> float:
+    if type(value) is int or type(value) is float:
+        return value
+    raise TypeError
+
+
+def _text(value: Any) -> str:
+    if type(value) is not str:
+        raise TypeError
+    return value
+
+
+def _listed(value: Any) -> list[Any]:
+    if type(value) is not list:
+        raise TypeError
+    return value
+
+
+def _size(value: Any) -> int:
+    if not isinstance(value, str | list | dict):
+        raise TypeError
+    return len(value)
+
+
+def _version(value: Any) -> Version:
+    found = versions.parse(_text(value))
+    if found is None:
+        raise ValueError(value)
+    return found

@@ -1,0 +1,58 @@
+"""The name of one fact in a condition: its source, its name, and for an object a path inside."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from msgspec import Struct
+
+from factbook.datasources.custom import extraction
+from factbook.errors import InputError
+
+# The catalog document of the entity.
+ENTITY: Final = "entity"
+# The states of other checks.
+CHECKS: Final = "checks"
+
+_LONGEST: Final = 300
+
+
+class FactReference(Struct, frozen=True):
+    """A fact; `path` is the JMESPath expression of the part of an object that is meant."""
+
+    source: str
+    fact: str
+    path: str | None = None
+
+    def __str__(self) -> str:
+        inside = f" at {self.path}" if self.path else ""
+        return f"{self.source} {self.fact}{inside}"
+
+
+def read_reference(
+    document: Mapping[str, Any], path: str, report: Callable[[str, str], None]
+) -> FactReference:
+    """Parse the members `source`, `fact` and `path`; reports every mistake with its path."""
+    for name in ("source", "fact"):
+        value = document.get(name)
+        if name not in document:
+            report(f"{path}.{name}", "is required")
+        elif not isinstance(value, str) or not 0 < len(value.strip()) <= _LONGEST:
+            report(f"{path}.{name}", f"has to be a string of 1 to {_LONGEST} characters")
+    inside = document.get("path")
+    if inside is not None:
+        _check_path(inside, document.get("source"), f"{path}.path", report)
+    return FactReference(str(document.get("source")), str(document.get("fact")), inside)
+
+
+def _check_path(
+    text: object, source: object, path: str, report: Callable[[str, str], None]
+) -> None:
+    if not isinstance(text, str) or not text.strip():
+        report(path, "has to be a JMESPath expression")
+    elif source in (ENTITY, CHECKS):
+        report(path, f"is for facts of type object; the source `{source}` has none")
+    else:
+        try:
+            extraction.expression(text)
+        except InputError as error:
+            report(path, error.message)

@@ -1,0 +1,128 @@
+"""The operators of conditions: which facts each takes, which value it wants, and its test."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple
+
+from factbook.checks import comparisons, wanted_values
+from factbook.checks.fact_reference import FactReference, read_reference
+from factbook.checks.wanted_values import Form
+from factbook.facts.schema import FactType
+
+Report = Callable[[str, str], None]
+# A test of a value; raises TypeError or ValueError for a value that it does not fit.
+Test = Callable[[Any], bool]
+
+_ORDERED: Final = frozenset[FactType]({"integer", "float"})
+_SCALARS: Final = frozenset[FactType]({"integer", "float", "string", "boolean"})
+_LISTED: Final = frozenset[FactType]({"integer", "float", "string"})
+_TEXT: Final = frozenset[FactType]({"string"})
+_TEXT_OR_SET: Final = frozenset[FactType]({"string", "set"})
+_SETS: Final = frozenset[FactType]({"set"})
+_SIZED: Final = frozenset[FactType]({"string", "set", "object"})
+_TIMES: Final = frozenset[FactType]({"datetime"})
+_ALL: Final = _SCALARS | _TIMES | _SIZED
+
+
+class Operator(NamedTuple):
+    """An operator; `words` is how a sentence tells it, with `{}` for the value.
+
+    `test` makes the test of a value from what is wanted; it is None where the test needs more than
+    the value: the time of the evaluation, or what is known of the fact. `takes_fact` tells if the
+    value may be another fact.
+    """
+
+    name: str
+    types: frozenset[FactType]
+    form: Form
+    words: str
+    test: Callable[[Any], Test] | None = None
+    takes_fact: bool = False
+
+
+_TABLE: Final = (
+    Operator("equal", _SCALARS, Form.SCALAR, "is {}", comparisons.equal, True),
+    Operator("notEqual", _SCALARS, Form.SCALAR, "is not {}", comparisons.not_equal, True),
+    Operator("in", _LISTED, Form.LIST, "is one of {}", comparisons.is_in, True),
+    Operator("notIn", _LISTED, Form.LIST, "is none of {}", comparisons.is_not_in, True),
+    Operator("contains", _TEXT_OR_SET, Form.ITEM, "contains {}", comparisons.contains, True),
+    Operator(
+        "doesNotContain",
+        _TEXT_OR_SET,
+        Form.ITEM,
+        "does not contain {}",
+        comparisons.lacks,
+        True,
+    ),
+    Operator("lessThan", _ORDERED, Form.NUMBER, "is less than {}", comparisons.less, True),
+    Operator(
+        "lessThanInclusive", _ORDERED, Form.NUMBER, "is at most {}", comparisons.at_most, True
+    ),
+    Operator("greaterThan", _ORDERED, Form.NUMBER, "is more than {}", comparisons.more, True),
+    Operator(
+        "greaterThanInclusive", _ORDERED, Form.NUMBER, "is at least {}", comparisons.at_least, True
+    ),
+    Operator("startsWith", _TEXT, Form.TEXT, "starts with {}", comparisons.starts, True),
+    Operator("endsWith", _TEXT, Form.TEXT, "ends with {}", comparisons.ends, True),
+    Operator("matches", _TEXT, Form.PATTERN, "matches {}", comparisons.matches),
+    Operator("containsAny", _SETS, Form.LIST, "contains any of {}", comparisons.any_of, True),
+    Operator("containsAll", _SETS, Form.LIST, "contains all of {}", comparisons.all_of, True),
+    Operator("isEmpty", _SIZED, Form.NOTHING, "is empty", comparisons.empty),
+    Operator("isNotEmpty", _SIZED, Form.NOTHING, "is not empty", comparisons.not_empty),
+    Operator("sizeAtLeast", _SIZED, Form.COUNT, "has a size of at least {}", comparisons.large),
+    Operator("sizeAtMost", _SIZED, Form.COUNT, "has a size of at most {}", comparisons.small),
+    Operator("before", _TIMES, Form.TIME, "is before {}", None, True),
+    Operator("after", _TIMES, Form.TIME, "is after {}", None, True),
+    Operator("olderThan", _TIMES, Form.DURATION, "is more than {} ago"),
+    Operator("newerThan", _TIMES, Form.DURATION, "is less than {} ago"),
+    Operator(
+        "versionAtLeast", _TEXT, Form.VERSION, "is version {} or later", comparisons.version, True
+    ),
+    Operator(
+        "versionBelow", _TEXT, Form.VERSION, "is before version {}", comparisons.older_version, True
+    ),
+    Operator("isKnown", _ALL, Form.NOTHING, "is known"),
+    Operator("isUnknown", _ALL, Form.NOTHING, "is unknown"),
+    Operator("reasonIs", _ALL, Form.REASON, "is unknown because of {}"),
+    Operator("freshWithin", _ALL, Form.DURATION, "was collected within the last {}"),
+)
+
+OPERATORS: Final[Mapping[str, Operator]] = {one.name: one for one in _TABLE}
+
+# They ask about the knowledge of a fact, and are never unknown themselves.
+KNOWLEDGE: Final = frozenset({"isKnown", "isUnknown", "reasonIs"})
+
+
+def read_value(operator: object, document: Mapping[str, Any], path: str, report: Report) -> Any:
+    """Parse the members `operator` and `value` of a condition; reports mistakes with their path."""
+    if "operator" not in document:
+        report(f"{path}.operator", "is required")
+        return None
+    found = OPERATORS.get(operator) if isinstance(operator, str) else None
+    if found is None:
+        report(f"{path}.operator", f"has to be one of {', '.join(OPERATORS)}")
+        return None
+    if found.form is Form.NOTHING:
+        if document.get("value") is not None:
+            report(f"{path}.value", f"is not for the operator {found.name}, which takes none")
+        return None
+    if "value" not in document:
+        report(f"{path}.value", f"is required by the operator {found.name}")
+        return None
+    value = document["value"]
+    if _is_reference(value):
+        return _read_other(found, value, f"{path}.value", report)
+    return wanted_values.read(found.form, value, f"{path}.value", report)
+
+
+def _is_reference(value: object) -> bool:
+    return isinstance(value, dict) and "source" in value and "fact" in value
+
+
+def _read_other(
+    operator: Operator, value: Mapping[str, Any], path: str, report: Report
+) -> FactReference:
+    if not operator.takes_fact:
+        report(path, f"cannot be another fact for the operator {operator.name}")
+    for name in value.keys() - {"source", "fact", "path"}:
+        report(f"{path}.{name}", "is not a member of the name of a fact")
+    return read_reference(value, path, report)
