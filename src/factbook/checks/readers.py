@@ -1,0 +1,188 @@
+"""Readers of members of documents; each calls `report` with a path for what it cannot take."""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, date, datetime, time
+from typing import Any, Final, NamedTuple
+
+from factbook import invisible
+from factbook.catalog import ref
+from factbook.errors import InputError, InvalidItemsError
+
+Report = Callable[[str, str], None]
+MemberReader = Callable[[object, str, Report], Any]
+
+LONGEST_TITLE: Final = 200
+LONGEST_TEXT: Final = 10_000
+LONGEST_ADDRESS: Final = 2_000
+_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+# Also those that no XML may have, such as that of a badge.
+_CONTROL: Final = re.compile("[\\x00-\\x1f\\x7f-\\x9f\\ud800-\\udfff\\ufffe\\uffff]")
+_DAY: Final = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
+_ADDRESS: Final = re.compile(r"https?://[!-~]+", re.IGNORECASE)
+
+
+class DocumentMember(NamedTuple):
+    """A member of a document: its key, the attribute it becomes, and its reader."""
+
+    key: str
+    attribute: str
+    read: MemberReader
+    required: bool = False
+
+
+def members(
+    document: object,
+    wanted: Sequence[DocumentMember],
+    name: str,
+    further: Callable[[Mapping[str, Any], Report], None] = lambda values, report: None,
+) -> dict[str, Any]:
+    """The attributes of a whole document; `further` reports what does not fit between them.
+
+    Raises InvalidItemsError with every problem.
+    """
+    problems: list[dict[str, str]] = []
+
+    def report(path: str, message: str) -> None:
+        problems.append({"path": path, "message": message})
+
+    values = read(document, "", report, wanted, name)
+    if isinstance(document, dict):
+        further(values, report)
+    if problems:
+        raise InvalidItemsError(problems)
+    return values
+
+
+def read(
+    value: object, path: str, report: Report, wanted: Sequence[DocumentMember], name: str
+) -> dict[str, Any]:
+    """The attributes of an object; null is the same as not given."""
+    if not isinstance(value, dict):
+        report(path, f"a {name} has to be an object")
+        return {}
+    start = f"{path}." if path else ""
+    for key in value.keys() - {member.key for member in wanted}:
+        report(f"{start}{key}", f"is not a member of a {name}")
+    values = {}
+    for key, attribute, reader, required in wanted:
+        if value.get(key) is not None:
+            values[attribute] = reader(value[key], f"{start}{key}", report)
+        elif required:
+            report(f"{start}{key}", "is required")
+    return values
+
+
+def array(value: object, path: str, report: Report, most: int) -> list[Any]:
+    """A list of `most` items at most; empty if it is not one."""
+    if not isinstance(value, list):
+        report(path, "has to be a list")
+        return []
+    if len(value) > most:
+        report(path, f"can have {most} items at most")
+        return []
+    return value
+
+
+def distinct(names: Iterable[str], path: str, report: Report, what: str) -> None:
+    """Report each name that is in a list more than once."""
+    for name, count in Counter(names).items():
+        if name and count > 1:
+            report(path, f'has the {what} "{name}" {count} times')
+
+
+def identifier(value: object, path: str, report: Report) -> str:
+    """An id."""
+    if isinstance(value, str) and _ID.fullmatch(value):
+        return value
+    report(path, "has to be 1 to 100 letters, digits, dots, dashes or underscores")
+    return ""
+
+
+def title(value: object, path: str, report: Report) -> str:
+    """A line of text."""
+    if isinstance(value, str) and value.strip() and len(value) <= LONGEST_TITLE:
+        if not (invisible.has(value) or _CONTROL.search(value)):
+            return value
+        report(path, "has an invisible character")
+        return ""
+    report(path, f"has to be a string of 1 to {LONGEST_TITLE} characters that is not blank")
+    return ""
+
+
+def text(value: object, path: str, report: Report) -> str:
+    """A text of any number of lines."""
+    if isinstance(value, str) and len(value) <= LONGEST_TEXT and "\0" not in value:
+        return value
+    report(path, f"has to be a string of {LONGEST_TEXT} characters at most")
+    return ""
+
+
+def words(value: object, path: str, report: Report) -> str:
+    """A text that is not blank."""
+    found = text(value, path, report)
+    if isinstance(value, str) and not value.strip():
+        report(path, "has to say something")
+    return found
+
+
+def boolean(value: object, path: str, report: Report) -> bool:
+    """True or false."""
+    if not isinstance(value, bool):
+        report(path, "has to be true or false")
+    return value is True
+
+
+def number(
+    value: object, path: str, report: Report, least: float, most: float, *, above: bool = False
+) -> float:
+    """A number from `least` to `most`, or above `least`."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        is_enough = value > least if above else value >= least
+        if is_enough and value <= most:
+            return value
+    start = "above" if above else "from"
+    report(path, f"has to be a number {start} {least} to {most}")
+    return most
+
+
+def whole(value: object, path: str, report: Report, least: int, most: int) -> int:
+    """A whole number from `least` to `most`."""
+    if type(value) is int and least <= value <= most:
+        return value
+    report(path, f"has to be a whole number from {least} to {most}")
+    return least
+
+
+def day(value: object, path: str, report: Report) -> int:
+    """The start of a day in UTC, in milliseconds since the epoch."""
+    try:
+        if isinstance(value, str) and _DAY.fullmatch(value):
+            found = datetime.combine(date.fromisoformat(value), time(), UTC)
+            if found.timestamp() >= 0:
+                return int(found.timestamp()) * 1000
+    except ValueError:
+        pass
+    report(path, "has to be a date from 1970 on, such as 2027-03-31")
+    return 0
+
+
+def reference(value: object, path: str, report: Report, kind: str | None = None) -> str:
+    """A canonical reference; a `kind` is that of references that leave it out."""
+    try:
+        if isinstance(value, str):
+            return ref.canonical(value, kind=kind)
+    except InputError as error:
+        report(path, error.message)
+        return ""
+    report(path, "has to be a reference such as group:default/platform")
+    return ""
+
+
+def address(value: object, path: str, report: Report) -> str:
+    """An address of the web."""
+    if isinstance(value, str) and len(value) <= LONGEST_ADDRESS and _ADDRESS.fullmatch(value):
+        return value
+    report(path, "has to be an address that begins with https:// or http://")
+    return ""

@@ -1,0 +1,252 @@
+"""Scorecards: ordered levels over checks, and parsing of the document that defines one.
+
+{"id": "readiness", "title": "Readiness", "levels": ["bronze", "silver"],
+ "entries": [{"check": "has-owner", "level": "bronze"}, {"check": "slo", "weight": 2}]}
+"""
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+from factbook.checks import readers
+from factbook.checks.readers import DocumentMember, Report
+from factbook.clock import DAY, iso
+from factbook.facts import entity_filter
+from factbook.facts.entity_filter import EntityFilter
+
+MOST_LEVELS: Final = 20
+MOST_ENTRIES: Final = 1_000
+MOST_APPROVERS: Final = 50
+MOST_DAYS: Final = 3_650
+MOST_WEIGHT: Final = 1_000
+MINIMUM_COVERAGE: Final = 0.5
+
+
+class ScorecardLevel(NamedTuple):
+    """A level; its place in the list of its scorecard is its rank."""
+
+    id: str
+    title: str
+
+
+class ScorecardEntry(NamedTuple):
+    """A check in a scorecard. Without a level it counts for the score alone.
+
+    An advisory entry is shown and never counts. `effort` compares what fixing it takes.
+    """
+
+    check: str
+    level: str | None = None
+    weight: float = 1
+    advisory: bool = False
+    effort: float = 1
+
+
+class ExemptionRules(NamedTuple):
+    """Rules for exemptions from the checks of a scorecard; without approvers a permission decides.
+
+    An exemption has an end unless it may be `permanent`.
+    """
+
+    enabled: bool = True
+    max_days: int | None = None
+    approvers: tuple[str, ...] = ()
+    permanent: bool = False
+
+
+# The rules of a scorecard that says nothing, and for a check outside every scorecard.
+NO_RULES: Final = ExemptionRules()
+
+
+class ScorecardTarget(NamedTuple):
+    """A level that every entity should have by the end of a day, its start in milliseconds."""
+
+    level: str
+    by: int
+
+    @property
+    def ends_at(self) -> int:
+        """The end of that day."""
+        return self.by + DAY
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scorecard:
+    """A scorecard; None means not given."""
+
+    id: str
+    title: str
+    description: str | None = None
+    owner: str | None = None
+    applies_to: EntityFilter | None = None
+    levels: tuple[ScorecardLevel, ...] = ()
+    entries: tuple[ScorecardEntry, ...]
+    exemptions: ExemptionRules = NO_RULES
+    public: bool = False
+    target: ScorecardTarget | None = None
+    effective_from: int | None = None
+    minimum_coverage: float = MINIMUM_COVERAGE
+
+    @property
+    def checks(self) -> frozenset[str]:
+        """The ids of its checks."""
+        return frozenset(entry.check for entry in self.entries)
+
+    def rank(self, level: str | None) -> int:
+        """The rank of a level, from 1; 0 for None."""
+        return 0 if level is None else self.ranks[level]
+
+    @property
+    def ranks(self) -> dict[str, int]:
+        """The ranks of the levels, from 1."""
+        return {level.id: rank for rank, level in enumerate(self.levels, 1)}
+
+    def is_effective(self, now: int) -> bool:
+        """Return true if it counts by now."""
+        return self.effective_from is None or self.effective_from <= now
+
+
+def parse(document: object, checks: Collection[str] | None = None) -> Scorecard:
+    """The scorecard in a document; `checks` are the ids that it may name, None for any.
+
+    Raises InvalidItemsError with every problem and its path.
+    """
+    return Scorecard(**readers.members(document, _MEMBERS, "scorecard", _relations(checks)))
+
+
+def shown_day(moment: int) -> str:
+    """The date of a moment, as documents write it."""
+    return iso(moment)[:10]
+
+
+def _relations(checks: Collection[str] | None) -> Callable[[Mapping[str, Any], Report], None]:
+    """A report of what does not fit between the members of a document."""
+
+    def report_all(values: Mapping[str, Any], report: Report) -> None:
+        levels = {level.id for level in values.get("levels", ())}
+        for place, entry in enumerate(values.get("entries", ())):
+            _check_entry(entry, f"entries[{place}]", levels, checks, report)
+        target: ScorecardTarget | None = values.get("target")
+        if target is not None and target.level and target.level not in levels:
+            report("target.level", _no_level(levels))
+
+    return report_all
+
+
+def _check_entry(
+    entry: ScorecardEntry,
+    path: str,
+    levels: Collection[str],
+    checks: Collection[str] | None,
+    report: Report,
+) -> None:
+    if checks is not None and entry.check and entry.check not in checks:
+        report(f"{path}.check", f'there is no check "{entry.check}"')
+    if entry.level and entry.level not in levels:
+        report(f"{path}.level", _no_level(levels))
+
+
+def _no_level(levels: Collection[str]) -> str:
+    if not levels:
+        return "names a level, but the scorecard has no levels"
+    return f"has to be one of the levels: {', '.join(levels)}"
+
+
+def _levels(value: object, path: str, report: Report) -> tuple[ScorecardLevel, ...]:
+    given = readers.array(value, path, report, MOST_LEVELS)
+    found = tuple(_level(one, f"{path}[{place}]", report) for place, one in enumerate(given))
+    readers.distinct([level.id for level in found], path, report, "level")
+    return found
+
+
+def _level(value: object, path: str, report: Report) -> ScorecardLevel:
+    if isinstance(value, str):
+        return ScorecardLevel(readers.identifier(value, path, report), value)
+    given = readers.read(value, path, report, _LEVEL, "level")
+    return ScorecardLevel(given.get("id", ""), given.get("title") or given.get("id", ""))
+
+
+def _entries(value: object, path: str, report: Report) -> tuple[ScorecardEntry, ...]:
+    given = readers.array(value, path, report, MOST_ENTRIES)
+    if isinstance(value, list) and not value:
+        report(path, "has to name a check at least")
+    found = tuple(_entry(one, f"{path}[{place}]", report) for place, one in enumerate(given))
+    readers.distinct([entry.check for entry in found], path, report, "check")
+    return found
+
+
+def _entry(value: object, path: str, report: Report) -> ScorecardEntry:
+    if isinstance(value, str):
+        return ScorecardEntry(readers.identifier(value, path, report))
+    given = readers.read(value, path, report, _ENTRY, "entry of a scorecard")
+    return ScorecardEntry(**{"check": "", **given})
+
+
+def _weight(value: object, path: str, report: Report) -> float:
+    return readers.number(value, path, report, 0, MOST_WEIGHT, above=True)
+
+
+def _exemptions(value: object, path: str, report: Report) -> ExemptionRules:
+    return ExemptionRules(**readers.read(value, path, report, _RULES, "rule of exemptions"))
+
+
+def _max_days(value: object, path: str, report: Report) -> int:
+    return readers.whole(value, path, report, 1, MOST_DAYS)
+
+
+def _approvers(value: object, path: str, report: Report) -> tuple[str, ...]:
+    given = readers.array(value, path, report, MOST_APPROVERS)
+    return tuple(
+        readers.reference(one, f"{path}[{place}]", report, kind="group")
+        for place, one in enumerate(given)
+    )
+
+
+def _target(value: object, path: str, report: Report) -> ScorecardTarget:
+    given = readers.read(value, path, report, _TARGET, "target")
+    return ScorecardTarget(**{"level": "", "by": 0, **given})
+
+
+def _share(value: object, path: str, report: Report) -> float:
+    return readers.number(value, path, report, 0, 1)
+
+
+def _applies_to(value: object, path: str, report: Report) -> EntityFilter:
+    return entity_filter.read([value] if isinstance(value, dict) else value, path, report)
+
+
+_LEVEL: Final = (
+    DocumentMember("id", "id", readers.identifier, required=True),
+    DocumentMember("title", "title", readers.title),
+)
+_ENTRY: Final = (
+    DocumentMember("check", "check", readers.identifier, required=True),
+    DocumentMember("level", "level", readers.identifier),
+    DocumentMember("weight", "weight", _weight),
+    DocumentMember("advisory", "advisory", readers.boolean),
+    DocumentMember("effort", "effort", _weight),
+)
+_RULES: Final = (
+    DocumentMember("enabled", "enabled", readers.boolean),
+    DocumentMember("maxDays", "max_days", _max_days),
+    DocumentMember("approvers", "approvers", _approvers),
+    DocumentMember("permanent", "permanent", readers.boolean),
+)
+_TARGET: Final = (
+    DocumentMember("level", "level", readers.identifier, required=True),
+    DocumentMember("by", "by", readers.day, required=True),
+)
+_MEMBERS: Final = (
+    DocumentMember("id", "id", readers.identifier, required=True),
+    DocumentMember("title", "title", readers.title, required=True),
+    DocumentMember("description", "description", readers.text),
+    DocumentMember("owner", "owner", readers.reference),
+    DocumentMember("appliesTo", "applies_to", _applies_to),
+    DocumentMember("levels", "levels", _levels),
+    DocumentMember("entries", "entries", _entries, required=True),
+    DocumentMember("exemptions", "exemptions", _exemptions),
+    DocumentMember("public", "public", readers.boolean),
+    DocumentMember("target", "target", _target),
+    DocumentMember("effectiveFrom", "effective_from", readers.day),
+    DocumentMember("minimumCoverage", "minimum_coverage", _share),
+)
