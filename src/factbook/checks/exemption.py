@@ -1,0 +1,231 @@
+"""Exemptions of an entity from a check or a scorecard: what may be asked, and by whom decided.
+
+requested ──→ approved ──→ revoked
+    │             └──────→ expired
+    ├──→ denied
+    └──→ expired, where its end passes undecided
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, Final, Literal, NamedTuple, get_args
+
+from factbook import clock
+from factbook.checks import readers
+from factbook.checks.readers import DocumentMember, Report
+from factbook.checks.scorecard import NO_RULES, ExemptionRules
+from factbook.clock import DAY, iso_or_none
+from factbook.errors import ConflictError, InputError, InvalidItemsError, NotAllowedError
+
+ExemptionState = Literal["requested", "approved", "denied", "revoked", "expired"]
+Decision = Literal["approve", "deny", "revoke"]
+
+STATES: Final[tuple[ExemptionState, ...]] = get_args(ExemptionState)
+# What becomes of an exemption, by its state and the decision.
+_AFTER: Final[Mapping[tuple[str, str], ExemptionState]] = {
+    ("requested", "approve"): "approved",
+    ("requested", "deny"): "denied",
+    ("approved", "revoke"): "revoked",
+}
+_LONGEST_COMMENT: Final = 2_000
+
+
+class ExemptionRequest(NamedTuple):
+    """A wish to exempt an entity; times are milliseconds, `until` None of one without an end."""
+
+    check: str | None
+    scorecard: str | None
+    entity: str
+    reason: str
+    starts_at: int
+    until: int | None
+    link: str | None = None
+
+    @property
+    def subject(self) -> str:
+        """The check or scorecard that it is about, in words."""
+        return f"check {self.check}" if self.check else f"scorecard {self.scorecard}"
+
+
+class Exemption(NamedTuple):
+    """A stored exemption."""
+
+    id: str
+    check: str | None
+    scorecard: str | None
+    entity: str
+    reason: str
+    link: str | None
+    starts_at: int
+    until: int | None
+    state: ExemptionState
+    requested_by: str
+    requested_at: int
+    decided_by: str | None = None
+    decided_at: int | None = None
+    comment: str | None = None
+
+    def holds(self, now: int) -> bool:
+        """Return true if it exempts the entity by now."""
+        has_begun = self.state == "approved" and self.starts_at <= now
+        return has_begun and (self.until is None or now < self.until)
+
+    def due(self, now: int) -> int | None:
+        """The next time at which `holds` answers otherwise; None if never."""
+        if self.state != "approved":
+            return None
+        return self.starts_at if now < self.starts_at else self.until
+
+    def render(self) -> dict[str, Any]:
+        """The exemption as every interface shows it, without what is not given."""
+        shown = {
+            "id": self.id,
+            "check": self.check,
+            "scorecard": self.scorecard,
+            "entity": self.entity,
+            "reason": self.reason,
+            "link": self.link,
+            "from": iso_or_none(self.starts_at),
+            "until": iso_or_none(self.until),
+            "state": self.state,
+            "requestedBy": self.requested_by,
+            "requestedAt": iso_or_none(self.requested_at),
+            "decidedBy": self.decided_by,
+            "decidedAt": iso_or_none(self.decided_at),
+            "comment": self.comment,
+        }
+        return {name: value for name, value in shown.items() if value is not None}
+
+
+class ExemptionActor(NamedTuple):
+    """An actor: a user reference, the groups it is a member of, and what its permissions allow."""
+
+    ref: str
+    groups: frozenset[str] = frozenset()
+    may_request: bool = False
+    may_decide: bool = False
+
+
+def parse(document: object, now: int) -> ExemptionRequest:
+    """The request in a document; `from` and `until` are times, or days that are part of it.
+
+    Raises InvalidItemsError with every problem and its path.
+    """
+
+    def further(values: Mapping[str, Any], report: Report) -> None:
+        if len(values.keys() & {"check", "scorecard"}) != 1:
+            report("check", "has to be given, or `scorecard`, and not both")
+        until = values.get("until")
+        if until and until < max(now, values.get("starts_at", 0)):
+            report("until", "has to be after the start, and not over")
+
+    values = readers.members(document, _MEMBERS, "exemption", further)
+    blank = {"check": None, "scorecard": None, "starts_at": now, "until": None}
+    return ExemptionRequest(**{**blank, **values})
+
+
+def check_rules(request: ExemptionRequest, rules: Iterable[ExemptionRules]) -> None:
+    """Raise InvalidItemsError unless each of the scorecards with the check allows the request."""
+    problems = [
+        {"path": path, "message": message}
+        for one in tuple(rules) or (NO_RULES,)
+        for path, message in _broken(request, one)
+    ]
+    if problems:
+        raise InvalidItemsError(_distinct(problems))
+
+
+def check_requester(actor: ExemptionActor, owners: Collection[str]) -> None:
+    """Raise NotAllowedError unless the person may ask for an exemption of an entity of `owners`."""
+    if not (actor.may_request or _is_owner(actor, owners)):
+        raise NotAllowedError(
+            "Asking for an exemption needs the permission to request exemptions, or to be a "
+            "member of the group that owns the entity."
+        )
+
+
+def decided(
+    exemption: Exemption,
+    decision: Decision,
+    actor: ExemptionActor,
+    rules: Iterable[ExemptionRules],
+    now: int,
+    *,
+    comment: str | None = None,
+    own: bool = False,
+) -> Exemption:
+    """The exemption after a decision; with `own` people may approve what they asked for.
+
+    Raises ConflictError if it is not to be decided so any more, NotAllowedError unless the person
+    is an approver, and InputError for a comment that is too long.
+    """
+    if comment is not None and len(comment) > _LONGEST_COMMENT:
+        raise InputError(f"comment: can have {_LONGEST_COMMENT} characters at most.")
+    _check_approver(actor, rules)
+    if decision == "approve" and not own and actor.ref == exemption.requested_by:
+        raise NotAllowedError("An exemption is approved by somebody else than who asked for it.")
+    after = _AFTER.get((exemption.state, decision))
+    if after is None:
+        raise ConflictError(
+            f"This exemption is {exemption.state}; it is too late to {decision} it."
+            if exemption.state != "requested"
+            else f"This exemption is not decided yet; deny it rather than {decision} it."
+        )
+    if decision == "approve" and exemption.until is not None and exemption.until <= now:
+        raise ConflictError("The end of this exemption has passed; ask for a new one.")
+    return exemption._replace(
+        state=after, decided_by=actor.ref, decided_at=now, comment=comment or None
+    )
+
+
+def _broken(request: ExemptionRequest, rules: ExemptionRules) -> Iterable[tuple[str, str]]:
+    """The rules that a request does not keep."""
+    if not rules.enabled:
+        yield "check", "a scorecard of it allows no exemptions"
+    if request.until is None:
+        if not rules.permanent:
+            yield "until", "is required; an exemption without an end is not allowed here"
+    elif rules.max_days and request.until - request.starts_at > rules.max_days * DAY:
+        yield "until", f"can be {rules.max_days} days after the start at most"
+
+
+def _check_approver(actor: ExemptionActor, rules: Iterable[ExemptionRules]) -> None:
+    """Raise NotAllowedError unless each scorecard accepts the person."""
+    for one in tuple(rules) or (NO_RULES,):
+        if one.approvers and not actor.groups & set(one.approvers):
+            names = ", ".join(one.approvers)
+            raise NotAllowedError(f"Only members of {names} decide on exemptions here.")
+        if not one.approvers and not actor.may_decide:
+            raise NotAllowedError("Deciding on exemptions needs the permission to do so.")
+
+
+def _is_owner(actor: ExemptionActor, owners: Collection[str]) -> bool:
+    return actor.ref in owners or not actor.groups.isdisjoint(owners)
+
+
+def _distinct(problems: list[dict[str, str]]) -> list[dict[str, str]]:
+    return [one for place, one in enumerate(problems) if one not in problems[:place]]
+
+
+def _start(value: object, path: str, report: Report) -> int:
+    """A time, or the start of a day."""
+    return _time(value) or readers.day(value, path, report)
+
+
+def _end(value: object, path: str, report: Report) -> int:
+    """A time, or the end of a day."""
+    return _time(value) or readers.day(value, path, report) + DAY
+
+
+def _time(value: object) -> int | None:
+    return clock.milliseconds(value) if isinstance(value, str) else None
+
+
+_MEMBERS: Final = (
+    DocumentMember("check", "check", readers.identifier),
+    DocumentMember("scorecard", "scorecard", readers.identifier),
+    DocumentMember("entity", "entity", readers.reference, required=True),
+    DocumentMember("reason", "reason", readers.words, required=True),
+    DocumentMember("link", "link", readers.address),
+    DocumentMember("from", "starts_at", _start),
+    DocumentMember("until", "until", _end),
+)
