@@ -1,11 +1,11 @@
 """Deletion of stored facts: of entities, of a source, of single facts; retention is apart."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import partial
 
 import msgspec
 
-from factbook.facts import changes, entity_filter, history
+from factbook.facts import changes, entity_filter, history, touched
 from factbook.facts.datasource import DataSource
 from factbook.storage import Database, Transaction
 
@@ -20,12 +20,16 @@ def forget(
     """Delete what is stored about these entities, from all sources or from one."""
     only, parameters = ("", ()) if source_id is None else (" AND source_id = ?", (source_id,))
     ids = list(entity_ids)
+    if source_id is not None:
+        touched.values(transaction, source_id, ids)
     for statement in (_FORGET_LATEST, _FORGET_HISTORY):
         transaction.run(statement + only, (ids, *parameters))
 
 
 def forget_source(transaction: Transaction, source_id: str) -> None:
     """Delete everything that a source has stored."""
+    for entity_ids in _portions(transaction, source_id):
+        touched.values(transaction, source_id, entity_ids)
     for statement in _FORGET_SOURCE:
         transaction.run(statement, (source_id,))
 
@@ -53,6 +57,7 @@ def drop_facts(transaction: Transaction, source_id: str, names: Iterable[str]) -
             ],
         )
         after = rows[-1][0]
+        touched.values(transaction, source_id, [row[0] for row in rows])
 
 
 def drop_untracked(transaction: Transaction, source: DataSource) -> int:
@@ -65,11 +70,21 @@ def drop_untracked(transaction: Transaction, source: DataSource) -> int:
     if not gone:
         return 0
     history.close(transaction, source.id, gone)
-    return transaction.run(_DROP_LATEST, (source.id, [entity_id for entity_id, _ in gone]))
+    ids = [entity_id for entity_id, _ in gone]
+    touched.values(transaction, source.id, ids)
+    return transaction.run(_DROP_LATEST, (source.id, ids))
 
 
 def _drop_history(transaction: Transaction, keys: tuple[str, int, int]) -> int:
     return transaction.run(_DROP, keys)
+
+
+def _portions(transaction: Transaction, source_id: str) -> Iterator[list[int]]:
+    """The entities about which a source has latest facts."""
+    after = 0
+    while rows := transaction.all(_LATEST_IDS, (source_id, after, _AT_ONCE)):
+        yield [entity_id for (entity_id,) in rows]
+        after = rows[-1][0]
 
 
 def _without(text: str, names: frozenset[str]) -> str:
@@ -98,6 +113,11 @@ _DROP = "DELETE FROM facts_history WHERE source_id = ? AND (entity_id, written_a
 _LATEST = """
 SELECT entity_id, facts, reasons, kept FROM facts_latest
 WHERE source_id = ? AND entity_id > ? ORDER BY entity_id LIMIT ?
+"""
+
+_LATEST_IDS = """
+SELECT entity_id FROM facts_latest WHERE source_id = ? AND entity_id > ?
+ORDER BY entity_id LIMIT ?
 """
 
 _WRITE_LATEST = """

@@ -5,7 +5,7 @@ What other writes may change at the same time is changed last (catalog/store/loc
 
 import uuid
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from factbook.catalog import compliance, relations
 from factbook.catalog.piecewise import ordered, slices
@@ -32,6 +32,9 @@ _ENTITY_COLUMNS = (
 )  # fmt: skip
 
 _RELATION_COLUMNS = ("source_id", "type", "target_ref")
+
+# Told of entities that were added, changed or removed, or whose relations changed.
+TOUCHED: Final = ("entities",)
 
 Edge = tuple[int, str, str]  # source, type, target reference
 
@@ -87,6 +90,8 @@ def apply(
         _write_membership(transaction, target.id, plan, changed.ids)
     events.append(transaction, set_events.of_plan(target, plan, actor.ref, restored), actor.now)
     changed.rendering.others(added)
+    gone = (item.id for item in plan.removed)
+    transaction.touch(TOUCHED, {*changed.ids.values(), *changed.rendering.rendered, *gone})
     items |= {ref: (uid, actor.ref, actor.now) for ref, uid in changed.uids.items()}
     return WriteResult(target.revision if target else 0, items)
 

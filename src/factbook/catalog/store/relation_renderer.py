@@ -28,13 +28,15 @@ _FEW = 1_000
 class RelationRenderer:
     """Renderer of the relations that one write changes.
 
-    `touched` are the references at an end of a changed edge.
+    `touched` are the references at an end of a changed edge, `rendered` the ids of entities whose
+    relations were written.
     """
 
     def __init__(self, transaction: Transaction, held: WriteLocks) -> None:
         self._transaction = transaction
         self._held = held
         self.touched: set[str] = set()
+        self.rendered: set[int] = set()
         # The relations that may have come or gone, by what shows them; None: too many.
         self._asked: dict[str, set[Relation]] | None = {}
         self._noted = 0
@@ -78,10 +80,11 @@ class RelationRenderer:
             self._render({ref: id_ for ref, (id_, _) in found.items()})
 
     def _render(self, ids: dict[str, int]) -> None:
+        rows = list(_rendered(self._transaction, ids, self._asked or {}))
         self._transaction.many(
-            "UPDATE entities SET relations = ?, compliance = ? WHERE id = ?",
-            list(_rendered(self._transaction, ids, self._asked or {})),
+            "UPDATE entities SET relations = ?, compliance = ? WHERE id = ?", rows
         )
+        self.rendered.update(row[2] for row in rows)
 
     def _owned(self, refs: list[str]) -> dict[str, tuple[int, str]]:
         """Ids and owners of those of these entities that exist."""
