@@ -107,6 +107,7 @@ async def test_no_fault_removes_what_is_still_there_and_a_good_reading_converges
         await workloads.read()
         workloads.fake.recover()
         assert known & before & workloads.wanted() <= await workloads.refs()
+        assert owners <= await workloads.owners()
         if dice.random() < 0.4:
             await workloads.converges()
             assert await workloads.owners() == owners

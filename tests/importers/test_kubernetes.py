@@ -15,6 +15,7 @@ from tests.fakes.kubernetes.app import (
     DAEMON_SETS,
     DEPLOYMENTS,
     NAMESPACES,
+    REVIEWS,
     STATEFUL_SETS,
     TOKEN,
 )
@@ -78,6 +79,19 @@ async def test_a_cluster_whose_namespaces_cannot_be_read_is_not_certain() -> Non
     [item] = part.items
     assert (part.complete, item.tentative, item.external_id) == (False, True, "")
     assert part.problems[0].message.startswith("namespaces: ")
+
+
+async def test_a_workload_whose_namespace_is_not_listed_has_no_certain_owner() -> None:
+    cluster = ImportedCluster()
+    cluster.fake.add(NAMESPACES, "stock")
+    cluster.fake.add(DEPLOYMENTS, "web", "payments")
+    cluster.fake.add(DEPLOYMENTS, "till", "stock")
+    part = await cluster.part()
+    assert part.complete
+    assert [(item.entity["metadata"]["name"], item.tentative) for item in part.items] == [
+        ("web", True),
+        ("till", False),
+    ]
 
 
 async def test_workloads_of_one_id_are_one_component() -> None:
@@ -202,6 +216,7 @@ async def test_all_pages_are_read_and_every_object_once() -> None:
         DEPLOYMENTS: 3,
         STATEFUL_SETS: 1,
         DAEMON_SETS: 1,
+        REVIEWS: 3,
     }
 
 
@@ -274,6 +289,31 @@ async def test_what_may_not_be_listed_is_named_as_a_role_names_it() -> None:
         "apps/v1/statefulsets: forbidden: needs the verb list on statefulsets.apps",
     ]
     assert not part.complete
+
+
+async def test_of_lists_that_may_leave_namespaces_out_each_namespace_is_a_right() -> None:
+    cluster = ImportedCluster(resources=("apps/v1/deployments", "apps/v1/statefulsets"))
+    cluster.fake.add(DEPLOYMENTS, "web", "payments")
+    cluster.fake.add(DEPLOYMENTS, "till", "stock")
+    part = await cluster.part()
+    assert part.rights == {"namespaces", "apps/v1/deployments"}
+    assert [item.rights for item in part.items] == [{"apps/v1/deployments"}] * 2
+    cluster.fake.shown = {"payments"}
+    part = await cluster.part()
+    assert part.complete
+    assert part.rights == {"apps/v1/deployments in payments"}
+    cluster.fake.shown = None
+    cluster.fake.fail(REVIEWS, faults.saying({"kind": "Status"}, 403), times=2)
+    rights = {f"apps/v1/deployments in {name}" for name in ("payments", "stock")}
+    assert (await cluster.part()).rights == {"namespaces", *rights}
+
+
+async def test_a_review_that_fails_makes_the_cluster_incomplete() -> None:
+    cluster = ImportedCluster()
+    cluster.fake.add(DEPLOYMENTS, "web", "payments")
+    cluster.fake.fail(REVIEWS, faults.unavailable, times=9)
+    part = await cluster.part()
+    assert (part.complete, [item.tentative for item in part.items]) == (False, [True])
 
 
 async def test_a_resource_that_the_cluster_does_not_have_makes_it_incomplete() -> None:

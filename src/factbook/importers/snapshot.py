@@ -42,7 +42,8 @@ class ImportedItem:
     made without all that it depends on: it is added, but never changes what is there. `lines` gives
     the line of a field in `file` by its path: `metadata.name`. `marks` are annotations of the
     product's own domain, by their names without it. `raw` is the thing as the system describes it,
-    for the mapping of the settings; None for an entity that somebody wrote in a file.
+    for the mapping of the settings; None for an entity that somebody wrote in a file. `rights` are
+    those of the part without which it would not have been found.
     """
 
     entity: Mapping[str, Any]
@@ -54,6 +55,7 @@ class ImportedItem:
     tentative: bool = False
     marks: Mapping[str, str] = field(default_factory=dict, repr=False)
     raw: Any = field(default=None, repr=False)
+    rights: frozenset[str] = frozenset()
 
     def problem(self, message: str, path: str = "") -> ReadingProblem:
         """A problem of this item, or of the field with this path."""

@@ -4,7 +4,7 @@ Whoever reads a system from within, such as a cluster, needs no access to the da
 credential away. Each part replaces a set, `<importer>.<part>`, built on the revision that was read.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -18,7 +18,8 @@ from factbook.client import ApiError, Client, Item
 from factbook.errors import ConflictError
 from factbook.importers.candidates import CheckedPart, ImportMarks, checked
 from factbook.importers.merge import Candidate, Doubt, MergedPart, StoredMember, merged
-from factbook.importers.snapshot import ReadingProblem, Snapshot
+from factbook.importers.snapshot import ReadingProblem, Snapshot, SnapshotPart
+from factbook.operations.pushed_rights import RememberedRights, marked
 from factbook.schemas.push import Changes, Difference
 from factbook.settings import Settings
 
@@ -82,17 +83,18 @@ def push_snapshot(
     Raises ApiError for what the server refuses as a whole, ConflictError if the set was changed
     again and again.
     """
-    push = _SnapshotPush(client, ImportMarks(known), dry_run=dry_run, remove=remove)
+    push = _SnapshotPush(client, known, dry_run=dry_run, remove=remove)
     return [
         push.part(f"{importer}.{part.part.key}", part)
-        for part in checked(importer, snapshot, known)
+        for part in checked(importer, marked(snapshot), known)
     ]
 
 
 class _SnapshotPush:
-    def __init__(self, client: Client, marks: ImportMarks, *, dry_run: bool, remove: bool) -> None:
+    def __init__(self, client: Client, known: PushRules, *, dry_run: bool, remove: bool) -> None:
         self._client = client
-        self._marks = marks
+        self._rules = known
+        self._marks = ImportMarks(known)
         self._dry_run = dry_run
         self._remove = remove
 
@@ -103,9 +105,7 @@ class _SnapshotPush:
             content = self._content(name)
             found = [one for one in part.found if one.prepared.ref not in refused.refs]
             unread = part.unread | refused.origins
-            wanted = merged(part.part, content.members, found, unread, Doubt())
-            if self._remove and wanted.held:
-                wanted = _without(wanted, wanted.held)
+            wanted = self._merged(part.part, content, found, unread)
             try:
                 changes, difference = self._replaced(name, content, wanted)
             except ApiError as error:
@@ -123,6 +123,21 @@ class _SnapshotPush:
                 wanted.reason,
             )
         raise ConflictError(f"The set {name} was changed again and again; nothing was written.")
+
+    def _merged(
+        self,
+        part: SnapshotPart,
+        content: _SetContent,
+        found: Sequence[Candidate],
+        unread: Collection[str],
+    ) -> MergedPart:
+        """The wanted content of the set; whoever asks for removals believes the reading."""
+        if self._remove:
+            wanted = merged(part, content.members, found, unread, Doubt())
+            return _without(wanted, wanted.held) if wanted.held else wanted
+        remembered = RememberedRights(self._rules, content.members, part.rights)
+        doubt = Doubt(remembered.rights)
+        return merged(part, content.members, remembered.kept(found), unread, doubt)
 
     def _content(self, name: str) -> _SetContent:
         """The set of one revision: pages of two are read again, as another push came between."""

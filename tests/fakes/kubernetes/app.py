@@ -14,14 +14,16 @@ NAMESPACES = "/api/v1/namespaces"
 DEPLOYMENTS = "/apis/apps/v1/deployments"
 STATEFUL_SETS = "/apis/apps/v1/statefulsets"
 DAEMON_SETS = "/apis/apps/v1/daemonsets"
+REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 TOKEN = "a.token.of-tests"
 
 
 class FakeKubernetes(Fake):
     """A cluster: objects by the path that lists them. Its kinds of requests are these paths.
 
-    `forbidden` are paths that the service account may not list. `forget` makes every token to go on
-    with one of a list that is not kept any more.
+    `forbidden` are paths that the service account may not list. `shown` are the namespaces that a
+    proxy in front of the server leaves in its answers, None without one. `forget` makes every token
+    to go on with one of a list that is not kept any more.
     """
 
     def __init__(self) -> None:
@@ -31,6 +33,7 @@ class FakeKubernetes(Fake):
         }
         self.tokens = {TOKEN}
         self.forbidden: set[str] = set()
+        self.shown: set[str] | None = None
         self._edition = 0
         self._numbers = 0
         for name in ("default", "kube-system"):
@@ -71,10 +74,16 @@ class FakeKubernetes(Fake):
         token = request.headers.get("authorization", "").removeprefix("Bearer ")
         if token not in self.tokens:
             return status(401, "Unauthorized")
+        if path == REVIEWS and request.method == "POST":
+            return self._review(await request.json())
         if path not in self.objects:
             return Response("404 page not found\n", 404)
         if path in self.forbidden:
             return status(403, "Forbidden")
+        return self._list(request, path)
+
+    def _list(self, request: Request, path: str) -> Response:
+        """A page of objects."""
         if request.headers["accept"] != METADATA:
             return status(406, "NotAcceptable")
         limit = int(request.query_params["limit"])
@@ -83,7 +92,7 @@ class FakeKubernetes(Fake):
             edition, start = map(int, token.split("."))
         if edition != self._edition:
             return status(410, "Expired")
-        every = self.objects[path]
+        every = [one for one in self.objects[path] if self._shows(path, one)]
         end = start + limit
         metadata: dict[str, Any] = {"resourceVersion": "7"}
         if end < len(every):
@@ -97,6 +106,17 @@ class FakeKubernetes(Fake):
                 "items": [{"metadata": one} for one in every[start:end]],
             }
         )
+
+    def _shows(self, path: str, one: Mapping[str, Any]) -> bool:
+        namespace = one["name"] if path == NAMESPACES else one.get("namespace")
+        return self.shown is None or namespace in self.shown
+
+    def _review(self, review: dict[str, Any]) -> Response:
+        """What the service account may do in all namespaces."""
+        asked = review["spec"]["resourceAttributes"]
+        path = f"/apis/{asked['group']}/{asked['version']}/{asked['resource']}"
+        allowed = self.shown is None and path in self.objects and path not in self.forbidden
+        return as_json(review | {"metadata": {}, "status": {"allowed": allowed}}, 201)
 
 
 def status(code: int, reason: str) -> Response:

@@ -13,12 +13,14 @@ from factbook.outbound import Answer, Credential, HttpClient
 from factbook.outbound.outcomes import REPEATED, UNUSABLE, Missing, Outcome, read_as
 
 NAMESPACES: Final = "/api/v1/namespaces"
+REVIEWS: Final = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 _METADATA: Final = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 _PAGE: Final = 500
 _MOST_PAGES: Final = 2_000
 # A list whose beginning was forgotten, which takes minutes, is read anew so often.
 _BEGINNINGS: Final = 3
 _GONE: Final = 410
+_NO_REVIEWS: Final = frozenset({403, 404, 405})
 _CHANGED: Final = Missing(Outcome.TRANSIENT, "the list was forgotten while it was read")
 
 
@@ -59,12 +61,28 @@ class ObjectPage(msgspec.Struct):
     items: list[Any] | None
 
 
+class ReviewStatus(msgspec.Struct):
+    """Result of a review."""
+
+    allowed: bool
+
+
+class AccessReview(msgspec.Struct):
+    """Review of what the account itself may do."""
+
+    status: ReviewStatus
+
+
 @dataclass
 class ObjectList:
-    """Objects by uid, and the reason if there are others that were not read."""
+    """Objects by uid, and the reason if there are others that were not read.
+
+    `everywhere` is false if those of some namespaces may have been left out of the answers.
+    """
 
     objects: dict[str, ObjectMetadata] = field(default_factory=dict)
     missing: Missing | None = None
+    everywhere: bool = True
 
 
 class KubernetesApi:
@@ -80,6 +98,36 @@ class KubernetesApi:
             if found.missing is not _CHANGED:
                 break
         return found
+
+    async def workloads(self, resource: str) -> ObjectList:
+        """The metadata of every object of a resource such as `apps/v1/deployments`."""
+        found = await self.objects(path_of(resource))
+        if found.missing:
+            return found
+        allowed = await self._lists_everywhere(resource)
+        if isinstance(allowed, Missing):
+            found.missing = allowed
+        else:
+            found.everywhere = allowed
+        return found
+
+    async def _lists_everywhere(self, resource: str) -> bool | Missing:
+        """True if the account may list a resource in every namespace.
+
+        An API server answers nobody else. A proxy in front of it may, with some of the namespaces.
+        """
+        group, version, plural = resource.split("/")
+        asked = {"group": group, "version": version, "resource": plural, "verb": "list"}
+        review = {
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SelfSubjectAccessReview",
+            "spec": {"resourceAttributes": asked},
+        }
+        answer = await self._client.post(REVIEWS, review)
+        if answer.status in _NO_REVIEWS:
+            return False
+        found = answer.read_as(AccessReview)
+        return found if isinstance(found, Missing) else found.status.allowed
 
     async def _pages(self, path: str) -> ObjectList:
         found, seen = ObjectList(), set[str]()

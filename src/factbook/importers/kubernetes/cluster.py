@@ -1,7 +1,8 @@
 """Reading of a Kubernetes cluster: its namespaces and workloads."""
 
-from collections.abc import Callable, Mapping
-from typing import Final
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
 
 from factbook.importers.kubernetes import workloads
 from factbook.importers.kubernetes.api import (
@@ -9,7 +10,6 @@ from factbook.importers.kubernetes.api import (
     KubernetesApi,
     ObjectList,
     ObjectMetadata,
-    path_of,
 )
 from factbook.importers.kubernetes.options import KubernetesImportOptions
 from factbook.importers.kubernetes.workloads import ComponentKey, Workload
@@ -35,7 +35,7 @@ async def read(api: KubernetesApi, options: KubernetesImportOptions, show: Show)
     lists: dict[str, ObjectList] = {"namespaces": namespaces}
     for resource in dict.fromkeys(options.resources):
         show(f"Reading {resource}")
-        lists[resource] = await api.objects(path_of(resource))
+        lists[resource] = await api.workloads(resource)
     problems = [
         ReadingProblem(options.cluster, f"{resource}: {found.missing.reason}")
         for resource, found in lists.items()
@@ -48,12 +48,8 @@ async def read(api: KubernetesApi, options: KubernetesImportOptions, show: Show)
     for key, members in sorted(grouped.items()):
         made = workloads.component(options, key, members, by_name)
         origin = f"{options.cluster} {key.namespace}/{key.name}"
-        uid = f"kubernetes/{members[0].metadata.uid}" if len(members) == 1 else ""
-        raw = {
-            "workloads": [one._asdict() for one in members],
-            "namespace": by_name.get(members[0].metadata.namespace),
-        }
-        items.append(ImportedItem(made.entity, origin, uid, tentative=not certain, raw=raw))
+        item = _item(made.entity, origin, members, lists, by_name)
+        items.append(item if certain else replace(item, tentative=True))
         problems += [ReadingProblem(origin, text) for text in made.problems]
     part = SnapshotPart(
         f"{options.cluster}.{WORKLOADS}",
@@ -68,9 +64,44 @@ async def read(api: KubernetesApi, options: KubernetesImportOptions, show: Show)
     return Snapshot((part, own), {"workloads that are not chosen": left_out} if left_out else {})
 
 
+def _item(
+    entity: Mapping[str, Any],
+    origin: str,
+    members: Sequence[Workload],
+    lists: Mapping[str, ObjectList],
+    namespaces: Mapping[str, ObjectMetadata],
+) -> ImportedItem:
+    """The item of a component, which is uncertain without its namespaces, as its owner is."""
+    found = [one.metadata for one in members]
+    return ImportedItem(
+        entity,
+        origin,
+        f"kubernetes/{found[0].uid}" if len(found) == 1 else "",
+        tentative=not all(one.namespace in namespaces for one in found),
+        raw={
+            "workloads": [one._asdict() for one in members],
+            "namespace": namespaces.get(found[0].namespace),
+        },
+        rights=frozenset(_right(one.resource, lists, one.metadata) for one in members),
+    )
+
+
 def _rights(lists: Mapping[str, ObjectList]) -> frozenset[str]:
-    """The lists with something in them: one that is suddenly empty is not believed."""
-    return frozenset(name for name, found in lists.items() if found.objects and not found.missing)
+    """The lists with something in them: one that is suddenly empty is not believed.
+
+    Of a list that may be of some namespaces alone, each of them is a right.
+    """
+    return frozenset(
+        _right(name, lists, one)
+        for name, found in lists.items()
+        if not found.missing
+        for one in found.objects.values()
+    )
+
+
+def _right(name: str, lists: Mapping[str, ObjectList], found: ObjectMetadata) -> str:
+    """The right that an object of a list was found by."""
+    return name if lists[name].everywhere else f"{name} in {found.namespace}"
 
 
 def _grouped(
