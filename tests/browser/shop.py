@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from playwright.sync_api import Browser
 from tests.browser.builds import BuildServer
 from tests.browser.driving import Window, window
 from tests.fakes.serving import served
+from tests.importers.directories import LdifFile, person
 from tests.processes import ServerProcess, serving
 from tests.service import PUSH
 from tests.waiting import until
@@ -20,9 +22,13 @@ from tests.waiting import until
 ADMINISTRATOR, VIEWER = "ada", "vic"
 PASSWORD = "correct horse battery"
 CHECKOUT = "component:default/checkout"
+IMPORTERS = "/api/importers/v1/importers"
 SOURCES = "/api/tech-insights/v1/data-sources"
 FACTS = "/api/tech-insights/v1/facts"
 CONNECTIONS = "/api/tech-insights/v1/connections"
+
+# A name that no entity may have.
+BROKEN = person("not/a/name", 99)
 
 _EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 
@@ -83,10 +89,13 @@ def example_entities() -> list[dict[str, Any]]:
 class Shop:
     """A running service with something on every page, and people who can sign in."""
 
-    def __init__(self, browser: Browser, server: ServerProcess, builds: BuildServer) -> None:
+    def __init__(
+        self, browser: Browser, server: ServerProcess, builds: BuildServer, directory: LdifFile
+    ) -> None:
         self.browser = browser
         self.server = server
         self.builds = builds
+        self.directory = directory
         self.http = server.client(server.token())
         self.states: dict[str, Any] = {}
         self.run = 0
@@ -137,6 +146,19 @@ class Shop:
         self.run = self.post(f"{SOURCES}/builds/run")["id"]
         self.wait_for_run("builds")
         self.wait_for_run("runbooks")
+        self.import_people()
+
+    def import_people(self) -> None:
+        """Import a directory, and then one that has lost most people and has a broken one."""
+        everybody = [person(f"user{number}", number + 1) for number in range(30)]
+        for records, state in ((everybody, "complete"), ([*everybody[:4], BROKEN], "held")):
+            self.directory.write(*records)
+            self.post(f"{IMPORTERS}/ldif/run")
+            until(partial(self._has_imported, state))
+
+    def _has_imported(self, state: str) -> bool:
+        [found] = _answered(self.http.get(IMPORTERS))["importers"]
+        return bool(found["state"] == state)
 
     def push(self, name: str, items: list[dict[str, Any]]) -> None:
         """Push a set."""
@@ -162,11 +184,17 @@ class Shop:
 def opened(browser: Browser, folder: Path) -> Iterator[Shop]:
     """A service with people and contents on a new database."""
     builds = BuildServer({"checkout": b'{"ok": true, "seconds": 312}'})
+    directory = LdifFile(folder)
+    environment = {
+        "FACTBOOK_OUTGOING_NETWORKS": "127.0.0.0/8",
+        "FACTBOOK_IMPORTERS__LDIF__DEFAULT__PATH": str(directory.path),
+        "FACTBOOK_IMPORTERS__LDIF__DEFAULT__EVERY": "never",
+    }
     with (
         served(builds) as build_server,
-        serving(_database(folder), folder, FACTBOOK_OUTGOING_NETWORKS="127.0.0.0/8") as server,
+        serving(_database(folder), folder, **environment) as server,
     ):
-        shop = Shop(browser, server, builds)
+        shop = Shop(browser, server, builds, directory)
         with shop.http:
             shop.add_people()
             shop.fill(build_server)

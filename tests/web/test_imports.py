@@ -2,14 +2,17 @@
 
 import pytest
 
+from factbook.clock import HOUR
 from factbook.errors import ConfigurationError
 from factbook.importers.snapshot import ReadingProblem
 from tests.importers.madeup import ImportWorld, known_to
 from tests.importers.reading import PART, Imports, item, part
-from tests.service import Service
+from tests.service import Service, component
+from tests.web.markup import is_harmless
 from tests.web.visiting import signed_in, words
 
-PATH = f"/imports/fake/{PART}"
+IMPORTER = "/imports/fake"
+PATH = f"{IMPORTER}/{PART}"
 
 
 @pytest.fixture
@@ -110,6 +113,121 @@ async def test_what_was_read_again_is_not_decided_unseen(
     assert await imports.names() == ["a", "b"]
 
 
+async def test_an_importer_has_a_page_with_all_that_is_known_of_it(service: Service) -> None:
+    world = ImportWorld(service.state.database)
+    known_to(service, world.system.importer(every=6 * HOUR))
+    world.time.now = service.time.now
+    broken = ReadingProblem("github.com/acme/shop", "is <b>not</b> YAML", "catalog-info.yaml", 7)
+    world.system.parts = [part(item("a"), problems=[broken]), part(key="more")]
+    await world.process.work()
+    visitor = await signed_in(service)
+    assert f'href="{IMPORTER}"' in await visitor.text("/imports")
+    page = await visitor.text(IMPORTER)
+    shown = words(page)
+    assert "Cadence every 6 hours" in shown
+    assert "Calls of the last run 1" in shown
+    assert "github.com/acme/shop catalog-info.yaml:7 is <b>not</b> YAML" in shown
+    assert "Runs Started State Took Calls Left now by cadence complete" in shown
+    assert "Made in the settings" in shown
+    assert f'href="{PATH}"' in page
+    assert f'action="{IMPORTER}/run"' in page
+    assert 'href="/sets/import%2Ffake%2Fall"' in page
+
+
+async def test_the_page_of_an_importer_is_linked_from_what_it_brought(
+    service: Service, imports: Imports
+) -> None:
+    await imports.write(part(item("a")))
+    visitor = await signed_in(service)
+    for path in ("/sets/import%2Ffake%2Fall", "/catalog/component/default/a", PATH):
+        assert f'href="{IMPORTER}"' in await visitor.text(path)
+    await service.push("own", component("b"))
+    assert "/imports/" not in await visitor.text("/catalog/component/default/b")
+
+
+@pytest.mark.parametrize(
+    ("importer", "page"),
+    [
+        ("github", "https://github.com/acme/shop/blob/HEAD/docs/catalog%3F.yaml#L7"),
+        ("gitlab-own", "https://github.com/acme/shop/-/blob/HEAD/docs/catalog%3F.yaml#L7"),
+        ("gitea", "https://github.com/acme/shop/src/branch/HEAD/docs/catalog%3F.yaml#L7"),
+        ("aws", None),
+        ("githubs", None),
+    ],
+)
+async def test_a_problem_of_a_file_leads_to_the_file(
+    service: Service, imports: Imports, importer: str, page: str | None
+) -> None:
+    problem = ReadingProblem("github.com/acme/shop", "broken", "docs/catalog?.yaml", 7)
+    elsewhere = ReadingProblem("github.com/acme/shop", "broken", "acme/other/a.yaml", 1)
+    whole = ReadingProblem("github.com/acme/shop", "not found")
+    await imports.write_as(importer, part(problems=[problem, elsewhere, whole]))
+    visitor = await signed_in(service)
+    for path in (f"/imports/{importer}", f"/imports/{importer}/all"):
+        found = await visitor.text(path)
+        assert found.count('href="https://github.com') == (page is not None)
+        assert page is None or f'href="{page}"' in found
+
+
+@pytest.mark.parametrize(
+    "origin", ["javascript:alert(1)/a/b", "a@evil.test/a/b", '"><script>/a/b', "//evil.test/a"]
+)
+async def test_what_others_name_an_origin_leads_nowhere_else(
+    service: Service, imports: Imports, origin: str
+) -> None:
+    await imports.write_as("github", part(problems=[ReadingProblem(origin, "x", '"><b>/f', 1)]))
+    visitor = await signed_in(service)
+    page = await visitor.text("/imports/github")
+    assert is_harmless(page)
+    assert "evil.test/a/b/blob" not in page.replace("a%40evil.test", "")
+    assert "<script>/a" not in page
+
+
+async def test_held_removals_are_decided_on_the_page_of_the_importer(
+    service: Service, imports: Imports
+) -> None:
+    await imports.write(part(*(item(f"a{number}") for number in range(25))))
+    await imports.write(part())
+    visitor = await signed_in(service)
+    page = await visitor.text(IMPORTER)
+    assert "25 entities of 25 would be removed" in words(page)
+    assert page.count('href="/catalog/component/default/a') == 20
+    assert "And 5 more" in words(page)
+    answer = await visitor.done(f"{PATH}/apply", seen=f"{imports.now}-25")
+    assert "Removed: 25." in words(answer)
+    assert await imports.names() == []
+    viewer = await signed_in(service, "grace", role="viewer")
+    await imports.write(part(item("b")))
+    await imports.write(part())
+    page = words(await viewer.text(IMPORTER))
+    assert "1 entity of 1 would be removed, and stays until" in page
+    assert "Keep it" not in page
+
+
+async def test_a_part_that_is_not_read_any_more_is_told_as_such(service: Service) -> None:
+    world = ImportWorld(service.state.database)
+    known_to(service, world.system.importer())
+    gone = ReadingProblem("", "gone with its part")
+    world.system.parts = [part(item("a")), part(item("b"), key="old", problems=[gone])]
+    await world.process.work()
+    world.system.parts = [part(item("a"))]
+    world.time.advance(HOUR)
+    await world.process.work()
+    page = words(await (await signed_in(service)).text(IMPORTER))
+    assert "old complete not read any more" in page
+    assert "gone with its part" not in page
+
+
+async def test_what_no_importer_of_the_service_reads_has_a_page_too(
+    service: Service, imports: Imports
+) -> None:
+    await imports.write(part(item("a")))
+    page = await (await signed_in(service)).text(IMPORTER)
+    assert "The service runs no importer of this name" in words(page)
+    assert "Run now" not in page
+
+
 async def test_a_part_that_there_is_not_is_not_found(service: Service) -> None:
     visitor = await signed_in(service)
-    assert (await visitor.open("/imports/fake/none")).status_code == 404
+    for path in ("/imports/fake/none", "/imports/fake"):
+        assert (await visitor.open(path)).status_code == 404

@@ -125,7 +125,8 @@ class ImporterKind(Generic[Options]):
     the options. `completed` adds to the options what those of the account say; it raises
     ConfigurationError for something that is missing. People make importers of it in the browser if
     it is `by_people`, which one that reads files or secrets of its machine must not be. One that
-    takes `events` reads again what they hint at, and nothing else, with `reread`.
+    takes `events` reads again what they hint at, and nothing else, with `reread`. `file_page` is
+    the path of a file's page behind the address of its repository, with the file as `{}`.
     """
 
     id: str
@@ -134,6 +135,7 @@ class ImporterKind(Generic[Options]):
     read: Read[Options]
     vendor: str = ""
     by_people: bool = False
+    file_page: str = ""
     access: Callable[[Options], Access] = lambda options: Access()
     completed: Callable[[Options, Any], Options] = lambda options, account: options
     events: Callable[[Options], EventRules | None] = lambda options: None

@@ -3,9 +3,12 @@
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from factbook.errors import NotFoundError
 from factbook.importers import cadence, part_store, run_store
 from factbook.importers.importer import Importer
+from factbook.importers.importer_store import StoredImporter
 from factbook.importers.part_store import ImportPartRecord
+from factbook.importers.registry import ImporterRegistry
 from factbook.importers.run_store import ImportRun
 from factbook.storage import Database
 
@@ -45,6 +48,42 @@ class ImporterStatus(NamedTuple):
     def held(self) -> int:
         """Removals that wait for a decision."""
         return sum(len(part.held) for part in self.parts)
+
+
+class ImporterDetail(NamedTuple):
+    """All that is known of an importer: every part that it ever read, and its runs, newest first.
+
+    `status` is None for one that is not there any more or cannot be used, `problem` says why not;
+    it is `stored` if people made it.
+    """
+
+    id: str
+    status: ImporterStatus | None
+    stored: StoredImporter | None
+    problem: str
+    parts: Sequence[ImportPartRecord]
+    runs: Sequence[ImportRun]
+
+    def reads(self, part: ImportPartRecord) -> bool:
+        """False for a part that the last reading had no more."""
+        return self.status is None or part in self.status.parts
+
+
+async def detail(
+    database: Database, registry: ImporterRegistry, id_: str, now: int
+) -> ImporterDetail:
+    """The importer with this id, or what one left behind; raises NotFoundError without either."""
+    importer = (await registry.current()).get(id_)
+    stored, problem = registry.stored.get(id_), registry.problems.get(id_, "")
+    parts = await part_store.part_records(database, id_)
+    runs = await run_store.recent(database, id_)
+    if importer is None and stored is None and not parts and not runs:
+        raise NotFoundError(f'There is no importer "{id_}".')
+    status = None
+    if importer is not None:
+        ended = next((run for run in runs if run.ended_at is not None), None)
+        status = _status(importer, runs[0] if runs else None, ended, parts, now)
+    return ImporterDetail(id_, status, stored, problem, parts, runs)
 
 
 async def statuses(

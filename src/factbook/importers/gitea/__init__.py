@@ -32,5 +32,6 @@ IMPORTER: Final = ImporterKind(
     read=_read,
     vendor="gitea",
     by_people=True,
+    file_page="src/branch/HEAD/{}",
     completed=_completed,
 )

@@ -40,6 +40,7 @@ IMPORTER: Final = ImporterKind(
     read=_read,
     vendor="github",
     by_people=True,
+    file_page="blob/HEAD/{}",
     completed=_completed,
     events=events.events,
     reread=_reread,

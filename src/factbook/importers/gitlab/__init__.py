@@ -32,5 +32,6 @@ IMPORTER: Final = ImporterKind(
     read=_read,
     vendor="gitlab",
     by_people=True,
+    file_page="-/blob/HEAD/{}",
     completed=_completed,
 )

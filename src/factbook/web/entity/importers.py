@@ -81,7 +81,7 @@ async def _put(visit: PageContext, found: StoredImporter | None, form: ImporterF
     except ConflictError as error:
         return _form(visit, found, form, error.status, [{"path": "", "message": error.message}])
     done = "made" if found is None else "changed"
-    return visit.redirect(LIST, f"The importer {stored.id} was {done}.")
+    return visit.redirect(f"{LIST}/{segment(stored.id)}", f"The importer {stored.id} was {done}.")
 
 
 async def _stored(visit: PageContext) -> StoredImporter:

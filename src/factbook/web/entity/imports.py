@@ -1,4 +1,4 @@
-"""Imports: the parts that importers read, their problems, and decisions on held removals."""
+"""Imports: importers and the parts that they read, and decisions on held removals."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -9,8 +9,9 @@ from factbook.errors import ConflictError, FactbookError, NotFoundError
 from factbook.http import audit
 from factbook.http.requests import Reply
 from factbook.importers import held, part_store, run_store, status
+from factbook.importers.file_pages import file_page
 from factbook.importers.part_store import ImportPartRecord
-from factbook.importers.snapshot import set_name
+from factbook.importers.snapshot import ReadingProblem, set_name
 from factbook.importers.writer import ImportTarget
 from factbook.web.entity.importers import MAY_MAKE
 from factbook.web.site import formatting
@@ -18,6 +19,8 @@ from factbook.web.site.endpoint import PageRoute
 from factbook.web.site.page_context import PageContext
 
 _SHOWN = 200
+# On the page of an importer, beside all else that it shows.
+_FEW = 20
 _READ_AGAIN = "The part was read again since this page was shown. Look at it once more."
 
 
@@ -29,7 +32,6 @@ async def listed(visit: PageContext) -> Reply:
         "imports.html",
         importers=await status.statuses(state.database, importers.values(), visit.now),
         parts_read=await part_store.part_records(state.database),
-        stored=state.importers.stored,
         unusable=sorted(state.importers.problems.items()),
         can_run=visit.may(SET_WRITE),
         can_make=all(map(visit.may, MAY_MAKE)),
@@ -38,10 +40,32 @@ async def listed(visit: PageContext) -> Reply:
 
 async def run(visit: PageContext) -> Reply:
     """Ask for a run of an importer."""
-    importer = await visit.state.importers.one(visit.request.parameter("importer"))
-    write = visit.writing(audit.of_import("import.run", importer.id))
-    await write(partial(run_store.ask, importer=importer.id, now=visit.now))
-    return visit.redirect("/imports", f"{importer.title} is imported now.")
+    asked = await visit.state.importers.one(visit.request.parameter("importer"))
+    write = visit.writing(audit.of_import("import.run", asked.id))
+    await write(partial(run_store.ask, importer=asked.id, now=visit.now))
+    return visit.redirect(_importer_path(asked.id), f"{asked.title} is imported now.")
+
+
+async def importer(visit: PageContext) -> Reply:
+    """Page of an importer: its runs, and all that is known of its parts."""
+    state = visit.state
+    id_ = visit.request.parameter("importer")
+    found = await status.detail(state.database, state.importers, id_, visit.now)
+    current = [part for part in found.parts if found.reads(part)]
+    stored = found.stored
+    return visit.page(
+        "importer.html",
+        found=found,
+        paths={part.part: _path(part) for part in found.parts},
+        problems=_linked([(part, one) for part in current for one in part.problems][:_SHOWN]),
+        problem_count=sum(part.problem_count for part in current),
+        most_held=_FEW,
+        most_runs=_FEW,
+        known=await visit.known([stored.created_by, stored.updated_by] if stored else []),
+        can_run=visit.may(SET_WRITE),
+        can_decide=visit.may(SET_WRITE),
+        can_make=all(map(visit.may, MAY_MAKE)),
+    )
 
 
 async def part(visit: PageContext, status: int = 200, problem: str | None = None) -> Reply:
@@ -53,7 +77,8 @@ async def part(visit: PageContext, status: int = 200, problem: str | None = None
         part=found,
         set_path=f"/sets/{formatting.segment(set_name(found.importer, found.part))}",
         path=_path(found),
-        problems=found.problems[:_SHOWN],
+        importer_path=_importer_path(found.importer),
+        problems=_linked([(found, one) for one in found.problems[:_SHOWN]]),
         held=found.held[:_SHOWN],
         problem=problem,
         can_decide=visit.may(SET_WRITE) and bool(found.held),
@@ -70,7 +95,7 @@ async def apply(visit: PageContext) -> Reply:
         await held.apply(target, found.importer, found.part, actor, found.tag)
     except FactbookError as error:
         return await part(visit, error.status, error.message)
-    return visit.redirect(_path(found), f"Removed: {len(found.held):,}.")
+    return visit.redirect(_importer_path(found.importer), f"Removed: {len(found.held):,}.")
 
 
 async def discard(visit: PageContext) -> Reply:
@@ -82,7 +107,7 @@ async def discard(visit: PageContext) -> Reply:
         await held.discard(target, found.importer, found.part, found.tag)
     except FactbookError as error:
         return await part(visit, error.status, error.message)
-    return visit.redirect(_path(found), f"Kept: {len(found.held):,}.")
+    return visit.redirect(_importer_path(found.importer), f"Kept: {len(found.held):,}.")
 
 
 def _check_seen(visit: PageContext, found: ImportPartRecord) -> None:
@@ -105,12 +130,24 @@ async def _part(visit: PageContext) -> ImportPartRecord:
     return found
 
 
+def _linked(
+    found: Sequence[tuple[ImportPartRecord, ReadingProblem]],
+) -> list[tuple[ReadingProblem, str | None]]:
+    """Problems of parts, each with the address of its file's page."""
+    return [(problem, file_page(part.importer, problem)) for part, problem in found]
+
+
+def _importer_path(id_: str) -> str:
+    return f"/imports/{formatting.segment(id_)}"
+
+
 def _path(found: ImportPartRecord) -> str:
-    return f"/imports/{formatting.segment(found.importer)}/{formatting.segment(found.part)}"
+    return f"{_importer_path(found.importer)}/{formatting.segment(found.part)}"
 
 
 IMPORTS: Sequence[PageRoute] = (
     PageRoute("GET", "/imports", listed, (CATALOG_READ,)),
+    PageRoute("GET", "/imports/{importer}", importer, (CATALOG_READ,)),
     PageRoute("POST", "/imports/{importer}/run", run, (SET_WRITE,)),
     PageRoute("GET", "/imports/{importer}/{part}", part, (CATALOG_READ,)),
     PageRoute("POST", "/imports/{importer}/{part}/apply", apply, (SET_WRITE,)),
