@@ -1,14 +1,17 @@
 """The durable queue: the result of each batch is stored once, whoever works on it."""
 
 import asyncio
+import threading
+from functools import partial
 
 import pytest
 
 from factbook.clock import HOUR, MINUTE
 from factbook.scheduling import run_queue
 from factbook.scheduling.gaps import RunGap
-from factbook.scheduling.run_queue import BatchFigures, Lane, LostBatchError, Queue
+from factbook.scheduling.run_queue import Batch, BatchFigures, Lane, LostBatchError, Queue
 from factbook.storage import Database, Transaction
+from factbook.storage.database_url import open_database
 from tests.scheduling.work import LANE, NOW, begin, finish, rows, take, taken, the_run
 
 REFUSED = {RunGap("", "forbidden", "final"): 2}
@@ -61,6 +64,61 @@ async def test_what_a_process_does_not_know_is_left_to_others(database: Database
     await begin(database, 1, source="new-in-the-next-release")
     assert await taken(database) is None
     assert await taken(database, sources=("new-in-the-next-release",)) is not None
+
+
+async def test_what_somebody_asks_for_comes_before_what_is_left_of_a_run_of_everything(
+    database: Database,
+) -> None:
+    await begin(database, 1)
+    batch = await take(database)
+    await database.write(
+        lambda tx: run_queue.finish(tx, batch, BatchFigures(1), NOW, left=["x"], next_at=NOW)
+    )
+    asked = await begin(database, 1, whole=False)
+    assert (await take(database)).run_id == asked
+
+
+async def test_the_next_batch_is_begun_with_the_end_of_the_one_before_or_not_at_all(
+    database: Database,
+) -> None:
+    await begin(database, 3)
+    first = await take(database)
+    second = await database.write(partial(ended_with_next, first))
+    assert second is not None
+    assert (second.number, second.attempts) == (1, 1)
+    with pytest.raises(LostBatchError):
+        await database.write(partial(ended_with_next, first))
+    third = await take(database)
+    assert (third.number, third.attempts) == (2, 1)
+
+
+@pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
+async def test_a_batch_that_is_being_deleted_is_passed_over(
+    database: Database, database_url: str
+) -> None:
+    await begin(database, 3)
+    first = await take(database)
+    other = await open_database(database_url, connections=3)
+    ends, deleted, loop = threading.Event(), asyncio.Event(), asyncio.get_running_loop()
+
+    def delete(transaction: Transaction) -> None:
+        transaction.run("DELETE FROM batches WHERE number = 1")
+        loop.call_soon_threadsafe(deleted.set)
+        assert ends.wait(60)
+
+    deleting = asyncio.create_task(other.write(delete))
+    await deleted.wait()
+    following = await database.write(partial(ended_with_next, first))
+    ends.set()
+    await deleting
+    await other.close()
+    assert following is not None
+    assert following.number == 2
+
+
+def ended_with_next(batch: Batch, transaction: Transaction) -> Batch | None:
+    run_queue.finish(transaction, batch, BatchFigures(1), NOW)
+    return run_queue.take(transaction, "a", ["github"], LANE, NOW, suspects=False, alone=False)
 
 
 # Ends of processes

@@ -145,6 +145,16 @@ LANDED = (
         "0.1.0",
         "e318f6bca7cd52bce8513797aa86e767c6aa98995399714b800cfbf7b3e56e46",
     ),
+    Landed(
+        "0026_whole_batches.sql",
+        "0.1.0",
+        "3d8a046de26b4e23c1dc803a3737c8946dc06004dc95586deacacece310c341d",
+    ),
+    Landed(
+        "0027_order_of_batches.sql",
+        "0.1.0",
+        "147d311ca69c2be9b0236b4ba6558fa5b1c478d945b38b84cda153c1b2040aed",
+    ),
 )
 
 # Three of them had another form before, with which databases were made: their first texts.

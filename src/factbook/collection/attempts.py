@@ -1,5 +1,6 @@
 """Attempts at batches: each is collected, and stored with its end; runs that end are told."""
 
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from weakref import WeakKeyDictionary
@@ -16,10 +17,14 @@ from factbook.outbound import AnswerCaches, HttpClient
 from factbook.scheduling import run_queue
 from factbook.scheduling.run_queue import Batch, BatchFigures, LostBatchError
 from factbook.scheduling.runs import EndedRun
-from factbook.storage import Database
+from factbook.storage import Database, Transaction
 from factbook.telemetry.spans import Attributes, Span, Tracer
 
 log = structlog.get_logger("factbook.collecting")
+
+# Begins another batch, if there is one, in the transaction that ends one.
+Take = Callable[[Transaction], Batch | None]
+Finish = Callable[[Transaction], EndedRun | None]
 
 # After an attempt that failed unexpectedly.
 _REST = 40 * SECOND
@@ -38,11 +43,15 @@ class Attempts:
         # Whose results are being stored.
         self.finishing: set[Batch] = set()
 
-    async def make(self, batch: Batch, integration: Integration) -> None:
-        """Work on a batch; one whose result cannot be stored is begun again later."""
+    async def make(
+        self, batch: Batch, integration: Integration, following: Callable[[], Take]
+    ) -> Batch | None:
+        """Work on a batch; returns the one that was begun with its end.
+
+        A batch whose result cannot be stored is begun again later.
+        """
         try:
-            await self._traced(batch, integration)
-            return
+            return await self._traced(batch, integration, following)
         except UnavailableError as error:
             log.warning("batch.unavailable", source=batch.source_id, cause=error.cause)
         except Exception as error:
@@ -50,8 +59,11 @@ class Attempts:
         with suppress(UnavailableError):
             until = self._clock() + _REST
             await self._database.write(lambda tx: run_queue.postpone(tx, batch, until))
+        return None
 
-    async def _traced(self, batch: Batch, integration: Integration) -> None:
+    async def _traced(
+        self, batch: Batch, integration: Integration, following: Callable[[], Take]
+    ) -> Batch | None:
         trace = run_start.trace_of(batch.source_id, batch.run_id, batch.deadline)
         about: Attributes = {
             "factbook.source.id": batch.source_id,
@@ -59,9 +71,11 @@ class Attempts:
             "factbook.attempt": batch.attempts,
         }
         with self._tracer.span("batch", about, within=trace) as span:
-            await self._work(batch, integration, span)
+            return await self._work(batch, integration, span, following)
 
-    async def _work(self, batch: Batch, integration: Integration, span: Span) -> None:
+    async def _work(
+        self, batch: Batch, integration: Integration, span: Span, following: Callable[[], Take]
+    ) -> Batch | None:
         client, now = self._clients.of(integration), self._clock()
         memory = DatabaseMemory(self._database, batch.source_id, now)
         cache = self._caches.open(batches.key(batch), now)
@@ -78,19 +92,26 @@ class Attempts:
             expires_at=client.health.credential_expires_at,
             now=self._clock(),
         )
-        self.finishing.add(batch)
-        try:
-            ended = await self._database.write(finish)
-        except LostBatchError:
-            log.warning("batch.lost", source=batch.source_id)
-            self._caches.close(batches.key(batch))
-            return
-        finally:
-            self.finishing.discard(batch)
+        ended, next_batch = await self._end(batch, finish, following())
         if not result.left:
             self._caches.close(batches.key(batch))
         if ended is not None:
             tell(ended, self._tracer)
+        return next_batch
+
+    async def _end(
+        self, batch: Batch, finish: Finish, take: Take
+    ) -> tuple[EndedRun | None, Batch | None]:
+        """Store the result, and begin the next batch with it."""
+        self.finishing.add(batch)
+        try:
+            return await self._database.write(lambda tx: (finish(tx), take(tx)))
+        except LostBatchError:
+            log.warning("batch.lost", source=batch.source_id)
+            self._caches.close(batches.key(batch))
+            return None, None
+        finally:
+            self.finishing.discard(batch)
 
     def _figures(self, client: HttpClient, result: batches.Result) -> BatchFigures:
         health = client.health

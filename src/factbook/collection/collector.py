@@ -12,14 +12,14 @@ import structlog
 from factbook import shutdown
 from factbook.clock import SECOND, Clock
 from factbook.collection import run_start
-from factbook.collection.attempts import Attempts, tell
+from factbook.collection.attempts import Attempts, Take, tell
 from factbook.collection.run_start import UnderWayError
 from factbook.datasources.clients import Clients, Connect
 from factbook.errors import UnavailableError
 from factbook.integrations.integration import Integration
 from factbook.scheduling import clock_repair, run_queue, runs, schedule
 from factbook.scheduling.run_queue import Batch, Lane
-from factbook.storage import Database
+from factbook.storage import Database, Transaction
 from factbook.telemetry.spans import NO_TRACER, Tracer
 
 log = structlog.get_logger("factbook.collecting")
@@ -69,7 +69,7 @@ class Collector:
         self._serving = 0
         self._served_at: dict[Lane, float] = {}
         self._suspects = asyncio.Lock()
-        self._held: dict[asyncio.Task[None], Batch] = {}
+        self._held: dict[asyncio.Task[Batch | None], Batch] = {}
         self._looked_at = 0
         self._further_now: Mapping[str, Integration] | None = None
         self._nothing_before = 0
@@ -108,11 +108,13 @@ class Collector:
 
     async def let_go(self) -> None:
         """Store finished work, and leave the rest to others at once."""
+        has_begun = self._serving > 0
         await shutdown.cancel(list(self._lanes))
         held = dict(self._held)
         await shutdown.cancel(task for task in held if held[task] not in self._attempts.finishing)
         if held:
             await asyncio.wait(held, timeout=_STORE_SECONDS)
+        if has_begun:
             # Without it each counts an attempt.
             with suppress(UnavailableError, TimeoutError):
                 async with asyncio.timeout(shutdown.RELEASE_SECONDS):
@@ -192,44 +194,67 @@ class Collector:
         self._serving += 1
         end = time.monotonic() + self.TURN
         try:
-            while await self._one(lane):
-                if self._serving >= self._slots and time.monotonic() > end:
+            while await self._stretch(lane, end):
+                if not self._may_go_on(end):
                     break
         except UnavailableError as error:
             log.warning("lane.unavailable", cause=error.cause)
         finally:
             self._serving -= 1
 
-    async def _one(self, lane: Lane) -> bool:
-        """Work on the next batch of the lane; returns false if there is none.
+    async def _stretch(self, lane: Lane, end: float) -> bool:
+        """Work on batches of the lane that follow one another; returns false if there is none.
 
         Of suspects one is begun at a time: of several, one may be what kills the process.
         """
-        if await self._next(lane, suspects=False):
+        if batch := await self._begin_next(lane, suspects=False):
+            while batch and self._goes_on():
+                batch = await self._attempt(batch, partial(self._following, lane, end))
             return True
         async with self._suspects:
-            return await self._next(lane, suspects=True)
+            batch = await self._begin_next(lane, suspects=True)
+            if batch:
+                await self._attempt(batch, lambda: _nothing)
+        return batch is not None
 
-    async def _next(self, lane: Lane, *, suspects: bool) -> bool:
+    async def _begin_next(self, lane: Lane, *, suspects: bool) -> Batch | None:
         if not self._goes_on():
-            return False
-        take = partial(
+            return None
+        return await self._database.write(self._take(lane, suspects=suspects))
+
+    def _following(self, lane: Lane, end: float) -> Take:
+        """What begins the next batch of the lane, with the end of the one before."""
+        if not self._may_go_on(end):
+            return _nothing
+        return self._take(lane, suspects=False, alone=False)
+
+    def _take(self, lane: Lane, *, suspects: bool, alone: bool = True) -> Take:
+        return partial(
             run_queue.take,
             holder=self._holder,
             source_ids=list(self._integrations),
             lane=lane,
             now=self._clock(),
             suspects=suspects,
+            alone=alone,
         )
-        batch = await self._database.write(take)
-        if batch is None:
-            return False
-        task = asyncio.create_task(self._attempts.make(batch, self._integrations[batch.source_id]))
+
+    async def _attempt(self, batch: Batch, following: Callable[[], Take]) -> Batch | None:
+        integration = self._integrations[batch.source_id]
+        task = asyncio.create_task(self._attempts.make(batch, integration, following))
         self._held[task] = batch
         task.add_done_callback(self._held.pop)
         await asyncio.wait([task])
-        return True
+        return None if task.cancelled() else task.result()
+
+    def _may_go_on(self, end: float) -> bool:
+        """Return true if a lane whose turn is until then may have another batch."""
+        return self._goes_on() and (self._serving < self._slots or time.monotonic() <= end)
 
     def _goes_on(self) -> bool:
         """Return true if this process may begin another batch."""
         return True
+
+
+def _nothing(transaction: Transaction) -> None:
+    """Begin no batch."""

@@ -118,7 +118,8 @@ def enqueue(
     transaction.run(_ADD_RUN, (run_id, *names, *times, *numbers, order.error))
     gaps.add(transaction, run_id, order.gaps)
     transaction.run(_ADD_QUEUE, order.queue)
-    _add(transaction, run_id, order.queue.name, 0, [(work, 0, now) for work in order.works])
+    kind = order.queue.name, int(order.whole)
+    _add(transaction, run_id, kind, 0, [(work, 0, now) for work in order.works])
     return Begun(run_id, None if count else end(transaction, run_id, now), order.deadline)
 
 
@@ -135,16 +136,22 @@ def take(
     now: int,
     *,
     suspects: bool = True,
+    alone: bool = True,
 ) -> Batch | None:
     """Begin the next batch of the lane; None if none is ready, or only suspects are.
 
     Batches past their run's deadline are taken even while a rate limit pauses the queue, in order
-    to give them up. Suspects come last.
+    to give them up. Suspects come last. This waits for nobody else's batches, so it can follow
+    other writes of the transaction, which is not `alone` then.
     """
-    # One that is lost in a crash only loses the count of an attempt; nobody waits for the disk.
-    transaction.relax()
-    row = transaction.one(_NEXT, (now, *lane, list(source_ids), now, now, now))
-    if row is None or (row[-1] and not suspects):
+    if alone:
+        # One that is lost in a crash only loses the count of an attempt; nobody waits for the disk.
+        transaction.relax()
+    values = now, *lane, list(source_ids), now, now, now
+    row = transaction.one(_NEXT, values)
+    if row is None and suspects:
+        row = transaction.one(_NEXT_SUSPECT, values)
+    if row is None:
         return None
     batch = Batch._make((*row[:-2], bool(row[-2]), bool(row[-1])))
     transaction.run(_BEGIN, (holder, batch.attempts, batch.run_id, batch.number))
@@ -182,9 +189,10 @@ def finish(
     row = transaction.one(_COUNT, (figures.skipped, *figures[:-1], len(left), batch.run_id))
     if row is None:
         raise LostBatchError(batch)
+    made, whole = row
     gaps.add(transaction, batch.run_id, figures.gaps)
     rest = [(work, batch.attempts if attempts is None else attempts, next_at) for work in left]
-    _add(transaction, batch.run_id, batch.queue, row[0] - len(left), rest)
+    _add(transaction, batch.run_id, (batch.queue, whole), made - len(left), rest)
     return end(transaction, batch.run_id, now)
 
 
@@ -196,16 +204,27 @@ def pause(transaction: Transaction, queue: str, until: int) -> None:
 def _add(
     transaction: Transaction,
     run_id: int,
-    queue: str,
+    kind: tuple[str, int],
     first: int,
     works: Sequence[tuple[str, int, int]],
 ) -> None:
+    """Queue works, as (work, attempts, time), for a run of this queue that is whole or not."""
     if works:
-        rows = ((run_id, number, queue, *work, "", 0) for number, work in enumerate(works, first))
+        rows = ((run_id, number, *kind, *work, "", 0) for number, work in enumerate(works, first))
         transaction.insert("batches", _COLUMNS, rows)
 
 
-_COLUMNS = "run_id", "number", "queue", "work", "attempts", "next_at", "holder", "held_until"
+_COLUMNS = (
+    "run_id",
+    "number",
+    "queue",
+    "whole",
+    "work",
+    "attempts",
+    "next_at",
+    "holder",
+    "held_until",
+)
 
 _IN_THE_WAY = """
 SELECT 1 FROM runs WHERE source_id = ? AND whole = 1 AND finished_at IS NULL
@@ -229,15 +248,24 @@ ON CONFLICT (name) DO UPDATE SET at_once = excluded.at_once
 WHERE queues.at_once <> excluded.at_once
 """
 
-# In the order of the fields of Batch. Suspects come last; then what somebody asked for comes before
-# what only a cadence wants.
-_NEXT = """
+# In the order of the fields of Batch.
+_READY = """
 SELECT b.run_id, b.number, r.source_id, b.queue, b.work, b.attempts + 1, r.deadline,
     CASE WHEN q.not_before > ? THEN 1 ELSE 0 END, CASE WHEN b.holder = '' THEN 0 ELSE 1 END
 FROM queues q JOIN batches b ON b.queue = q.name JOIN runs r ON r.id = b.run_id
 WHERE q.name = ? AND b.number % ? = ? AND r.source_id IN LIST(?)
     AND (b.next_at <= ? AND q.not_before <= ? OR r.deadline <= ?)
-ORDER BY CASE WHEN b.holder = '' THEN 0 ELSE b.attempts END, r.whole, b.run_id, b.number LIMIT 1
+"""
+
+# What somebody asked for comes before what only a cadence wants. An index has them in this order.
+_NEXT = f"""
+{_READY} AND b.holder = '' ORDER BY b.whole, b.run_id, b.number LIMIT 1
+FOR UPDATE OF b SKIP LOCKED
+"""
+
+_NEXT_SUSPECT = f"""
+{_READY} AND b.holder <> '' ORDER BY b.attempts, b.whole, b.run_id, b.number LIMIT 1
+FOR UPDATE OF b SKIP LOCKED
 """
 
 _LANES = """
@@ -260,7 +288,7 @@ _COUNT = """
 UPDATE runs SET entities = entities - ?, covered = covered + ?, failed = failed + ?,
     incomplete = incomplete + ?, skipped = skipped + ?, calls = calls + ?,
     rate_limit_left = COALESCE(?, rate_limit_left), batches = batches + ?
-WHERE id = ? RETURNING batches
+WHERE id = ? RETURNING batches, whole
 """
 
 _PAUSE = "UPDATE queues SET not_before = ? WHERE name = ? AND not_before < ?"

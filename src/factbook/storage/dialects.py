@@ -72,6 +72,8 @@ def drop_index(statement: str) -> str:
     return f"DROP INDEX {found[1] or ''}IF EXISTS {found[2]}"
 
 
+_FOR_UPDATE = re.compile(r"\sFOR UPDATE( OF \w+ SKIP LOCKED)?")
+
 # Milliseconds since the epoch, by the clock of the database's machine.
 _SQLITE_TIME = "CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)"
 _POSTGRESQL_TIME = "CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)"
@@ -83,7 +85,7 @@ def sqlite(sql: str) -> tuple[str, bool]:
     listed = "IN LIST(?)" in sql
     sql = sql.replace("LIST_OF(", "json_group_array(")
     # Whoever writes to SQLite is alone.
-    sql = sql.replace(" FOR UPDATE", "").replace("DATABASE_TIME()", _SQLITE_TIME)
+    sql = _FOR_UPDATE.sub("", sql).replace("DATABASE_TIME()", _SQLITE_TIME)
     return sql.replace("IN LIST(?)", "IN (SELECT value FROM json_each(?))"), listed
 
 
