@@ -1,0 +1,68 @@
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from factbook.checks.condition import leaves, read
+from factbook.checks.operators import KNOWLEDGE
+from factbook.checks.state import FAIL, PASS, UNKNOWN
+from factbook.clock import DAY
+from tests.checks import random_rules
+from tests.checks.brute_force import truth
+from tests.checks.making import NOW, check, entity, evaluated
+
+STATES = {True: PASS, False: FAIL, None: UNKNOWN}
+
+
+@settings(max_examples=400)
+@given(random_rules.rules(), random_rules.facts(), random_rules.reasons())
+def test_a_rule_is_evaluated_as_its_description_says(rule: Any, facts: Any, reasons: Any) -> None:
+    found = evaluated(check(rule), entity(facts, reasons))
+
+    assert found.state == STATES[truth(rule, facts, reasons, NOW)]
+
+
+@settings(max_examples=100)
+@given(random_rules.rules(), random_rules.reasons())
+def test_without_facts_only_questions_about_knowledge_are_answered(rule: Any, reasons: Any) -> None:
+    operators = {leaf.operator for _, leaf in leaves(check(rule).rule)}
+
+    found = evaluated(check(rule), entity({}, reasons))
+
+    if not operators & KNOWLEDGE:
+        assert found.state == UNKNOWN
+
+
+@settings(max_examples=150)
+@given(random_rules.rules(), random_rules.facts(), st.data())
+def test_one_fact_more_turns_no_pass_into_a_fail(rule: Any, facts: Any, data: Any) -> None:
+    """What is known already decides: a value that is found later changes only what was unknown."""
+    operators = {leaf.operator for _, leaf in leaves(check(rule).rule)}
+    later = data.draw(random_rules.facts())
+    more = {source: later.get(source, {}) | facts.get(source, {}) for source in {*facts, *later}}
+
+    before, after = (evaluated(check(rule), entity(one)).state for one in (facts, more))
+
+    assert before in (UNKNOWN, after) or operators & KNOWLEDGE
+
+
+@settings(max_examples=150)
+@given(random_rules.rules(), random_rules.facts(), st.integers(0, 70 * DAY))
+def test_nothing_changes_before_it_is_due(rule: Any, facts: Any, later: int) -> None:
+    one, subject = check(rule), entity(facts)
+    found = evaluated(one, subject)
+    then = NOW + later if found.due is None else min(NOW + later, found.due - 1)
+
+    assert then >= NOW
+    assert evaluated(one, subject, then).state == found.state
+    assert truth(rule, facts, {}, then) == truth(rule, facts, {}, NOW)
+
+
+@settings(max_examples=50)
+@given(random_rules.rules())
+def test_every_rule_is_read_without_a_mistake(rule: Any) -> None:
+    mistakes = list[tuple[str, str]]()
+
+    read(rule, "rule", lambda path, message: mistakes.append((path, message)))
+
+    assert mistakes == []
