@@ -1,14 +1,14 @@
 """Definitions of checks: parsing of the document that defines one."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import date
 from typing import Any, Final, NamedTuple
 
 from msgspec import Struct
 
 from factbook.catalog import ref
-from factbook.checks import condition
+from factbook.checks import condition, templates
 from factbook.checks.condition import Rule
 from factbook.checks.state import FAIL, PASS, UNKNOWN
 from factbook.errors import InputError, InvalidItemsError
@@ -62,6 +62,19 @@ class Check(Struct, frozen=True, kw_only=True):
     effective_from: date | None = None
     labels: tuple[str, ...] = ()
     tests: tuple[Mapping[str, Any], ...] = ()
+
+    def templates(self) -> Iterator[tuple[str, str]]:
+        """The texts with values of an entity, with the path where each stands."""
+        texts = {
+            "messages.pass": self.messages.passing,
+            "messages.fail": self.messages.failing,
+            "messages.unknown": self.messages.unknown,
+            "fix.link": self.fix.link,
+            "fix.instructions": self.fix.instructions,
+        }
+        for path, text in texts.items():
+            if text is not None:
+                yield path, text
 
 
 def parse(document: object) -> Check:
@@ -141,13 +154,29 @@ def _texts(
     }
 
 
+def _template(
+    text: str | None, path: str, parse_text: Callable[[str], object], report: Report
+) -> None:
+    try:
+        if text:
+            parse_text(text)
+    except InputError as error:
+        report(path, error.message)
+
+
 def _messages(value: object, path: str, report: Report) -> Messages:
     names = {"pass": "passing", "fail": "failing", "unknown": "unknown"}
-    return Messages(**_texts(value, names, path, report))
+    texts = _texts(value, names, path, report)
+    for name, attribute in names.items():
+        _template(texts.get(attribute), f"{path}.{name}", templates.parse, report)
+    return Messages(**texts)
 
 
 def _fix(value: object, path: str, report: Report) -> Fix:
-    return Fix(**_texts(value, {"link": "link", "instructions": "instructions"}, path, report))
+    texts = _texts(value, {"link": "link", "instructions": "instructions"}, path, report)
+    _template(texts.get("link"), f"{path}.link", templates.parse_link, report)
+    _template(texts.get("instructions"), f"{path}.instructions", templates.parse, report)
+    return Fix(**texts)
 
 
 def _severity(value: object, path: str, report: Report) -> str:

@@ -1,0 +1,127 @@
+"""The explanation of a result: what each comparison of a check saw, and what is said about it."""
+
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from factbook.checks import condition, operators, templates
+from factbook.checks.checked_entity import CheckedEntity
+from factbook.checks.compiled_check import compiled
+from factbook.checks.condition import FactCondition, Rule
+from factbook.checks.definition import Check
+from factbook.checks.evaluation import compiled_rule, reader
+from factbook.checks.fact_reference import FactReference
+from factbook.checks.state import FAIL, INAPPLICABLE, PASS, UNKNOWN
+from factbook.facts.reasons import NOT_APPLICABLE
+
+# The reason of a comparison that cannot be made, for instance since a fact has another type now.
+CHECK_ERROR: Final = "check-error"
+
+_LONGEST_TEXT: Final = 500
+_MOST_ITEMS: Final = 20
+
+
+class Evidence(NamedTuple):
+    """What a comparison saw: `value` and its time, `wanted`, and the reason if it is unknown.
+
+    `path` is the place of the comparison in the check. `stale` is true for a value that the last
+    collections could not renew. If the fact is compared with another, `wanted` is its value.
+    """
+
+    path: str
+    leaf: FactCondition
+    state: int
+    value: Any | None
+    wanted: Any | None
+    collected_at: int | None
+    reason: str | None
+    stale: bool
+
+
+class Explanation(NamedTuple):
+    """A result with its message, the way to make it pass, and what each comparison saw."""
+
+    state: int
+    message: str | None
+    fix_link: str | None
+    fix_instructions: str | None
+    because: list[Evidence]
+
+    @property
+    def stale(self) -> bool:
+        """True if a value was used that the last collections could not renew."""
+        return any(one.stale for one in self.because)
+
+    @property
+    def reasons(self) -> list[str]:
+        """The distinct reasons for which comparisons are unknown."""
+        return list(dict.fromkeys(one.reason for one in self.because if one.reason))
+
+
+def explain(check: Check, entity: CheckedEntity, now: int) -> Explanation:
+    """The result for an entity that the check applies to, explained."""
+    state = compiled(check, 0).evaluate(entity, now).state
+    message = {
+        PASS: check.messages.passing,
+        FAIL: check.messages.failing,
+        UNKNOWN: check.messages.unknown,
+    }.get(state)
+    fix = check.fix if state in (FAIL, UNKNOWN) else None
+    return Explanation(
+        state,
+        templates.parse(message).text(entity) if message else None,
+        templates.parse_link(fix.link).link(entity) if fix and fix.link else None,
+        templates.parse(fix.instructions).text(entity) if fix and fix.instructions else None,
+        [_evidence(leaf, path, entity, now) for path, leaf in _leaves(check, state)],
+    )
+
+
+def _leaves(check: Check, state: int) -> Iterator[tuple[str, FactCondition]]:
+    """The comparisons that the state rests on: those of `applicableWhen` too, where it decided."""
+    rules: list[tuple[str, Rule]] = [] if state == INAPPLICABLE else [("rule", check.rule)]
+    if check.applicable_when is not None:
+        rules.insert(0, ("applicableWhen", check.applicable_when))
+    for path, rule in rules:
+        yield from condition.leaves(rule, path)
+
+
+def _evidence(leaf: FactCondition, path: str, entity: CheckedEntity, now: int) -> Evidence:
+    state = compiled_rule(leaf).evaluate(entity, now)
+    value = reader(leaf.fact)(entity)
+    other = leaf.value if isinstance(leaf.value, FactReference) else None
+    wanted = leaf.value if other is None else reader(other)(entity)
+    asks_why = state == UNKNOWN or (value is None and leaf.operator in operators.KNOWLEDGE)
+    facts = [leaf.fact] if other is None else [leaf.fact, other]
+    return Evidence(
+        path,
+        leaf,
+        state,
+        _brief(value),
+        _brief(wanted),
+        entity.time(leaf.fact),
+        _reason(leaf, facts, entity) if asks_why else None,
+        any(map(entity.is_kept, facts)),
+    )
+
+
+def _reason(leaf: FactCondition, facts: list[FactReference], entity: CheckedEntity) -> str:
+    """The reason for which a comparison is unknown: of the first fact that is, or an error."""
+    for fact in facts:
+        if entity.value(fact) is None:
+            return entity.reason(fact)
+        if reader(fact)(entity) is None:
+            return f"{NOT_APPLICABLE}: {fact.fact} has nothing at {fact.path}"
+    return f"{CHECK_ERROR}: {leaf.operator} cannot be asked of this value"
+
+
+def _brief(value: Any) -> Any:
+    """A value as it is, or its beginning if it is long."""
+    if isinstance(value, str) and len(value) > _LONGEST_TEXT:
+        return f"{value[:_LONGEST_TEXT]}…"
+    if isinstance(value, list) and len(value) > _MOST_ITEMS:
+        return [*map(_brief, value[:_MOST_ITEMS]), f"… of {len(value)}"]
+    if isinstance(value, dict | list):
+        text = msgspec.json.encode(value).decode()
+        return value if len(text) <= _LONGEST_TEXT else f"{text[:_LONGEST_TEXT]}…"
+    return value

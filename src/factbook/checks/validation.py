@@ -1,0 +1,221 @@
+"""Validation of a check against what it refers to: data sources, their facts, and other checks."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
+from typing import Any, Final, NamedTuple
+
+from factbook.checks import condition, state, templates
+from factbook.checks.condition import FactCondition, Report, Rule
+from factbook.checks.contradictions import report_constant
+from factbook.checks.definition import Check
+from factbook.checks.fact_reference import CHECKS, ENTITY, FactReference
+from factbook.checks.operators import OPERATORS, Operator
+from factbook.checks.wanted_values import Form
+from factbook.facts.datasource import DataSource
+from factbook.facts.schema import TYPES, Fact, FactType
+
+_STATES: Final = tuple(word for word in state.WORDS if word != "unknown")
+_STATE_OPERATORS: Final = ("equal", "notEqual", "in", "notIn", "isKnown", "isUnknown")
+_COLLECTED: Final = ("freshWithin", "reasonIs")
+_NUMBERS: Final = frozenset[FactType]({"integer", "float"})
+# Forms of values whose kind has to be that of the fact.
+_OF_THE_FACT: Final = (Form.SCALAR, Form.ITEM, Form.LIST)
+
+
+class CheckContext(NamedTuple):
+    """What a check may refer to: data sources and other checks, by id."""
+
+    sources: Mapping[str, DataSource]
+    checks: Mapping[str, Check]
+
+
+def problems(check: Check, context: CheckContext) -> list[dict[str, str]]:
+    """Every mistake in what the check refers to, with its path; empty if it can be used."""
+    found: list[dict[str, str]] = []
+
+    def report(path: str, message: str) -> None:
+        found.append({"path": path, "message": message})
+
+    for path, rule in _rules(check):
+        _check_rule(rule, path, context, report)
+    _check_cycle(check, context, report)
+    for path, fact in _shown_facts(check):
+        _fact(fact, path, context, report)
+    return found
+
+
+def _rules(check: Check) -> Iterator[tuple[str, Rule]]:
+    yield "rule", check.rule
+    if check.applicable_when is not None:
+        yield "applicableWhen", check.applicable_when
+
+
+def _shown_facts(check: Check) -> Iterator[tuple[str, FactReference]]:
+    for path, text in check.templates():
+        for fact in templates.parse(text).facts():
+            yield path, fact
+
+
+def _check_rule(rule: Rule, path: str, context: CheckContext, report: Report) -> None:
+    mistakes = 0
+
+    def told(where: str, message: str) -> None:
+        nonlocal mistakes
+        mistakes += 1
+        report(where, message)
+
+    for where, leaf in condition.leaves(rule, path):
+        _check_leaf(leaf, where, context, told)
+    if not mistakes:
+        report_constant(rule, path, lambda fact: _type(fact, context), report)
+
+
+def _check_leaf(leaf: FactCondition, path: str, context: CheckContext, report: Report) -> None:
+    operator = OPERATORS[leaf.operator]
+    if leaf.fact.source == CHECKS:
+        _check_state(leaf, path, context, report)
+        return
+    if leaf.fact.source == ENTITY and operator.name in _COLLECTED:
+        report(f"{path}.operator", f"{operator.name} is for facts of data sources")
+        return
+    fact = _fact(leaf.fact, path, context, report)
+    if fact is not None:
+        _check_type(leaf, operator, fact, path, report)
+    if isinstance(leaf.value, FactReference):
+        _check_other(leaf, leaf.value, fact, f"{path}.value", context, report)
+    elif fact is not None and leaf.fact.path is None:
+        _check_kind(leaf.value, operator, fact, f"{path}.value", report)
+
+
+def _check_state(leaf: FactCondition, path: str, context: CheckContext, report: Report) -> None:
+    if leaf.operator not in _STATE_OPERATORS:
+        words = ", ".join(_STATE_OPERATORS)
+        report(f"{path}.operator", f"has to be one of {words} for the state of a check")
+    elif leaf.value is not None:
+        for one in leaf.value if isinstance(leaf.value, list) else [leaf.value]:
+            if one not in _STATES:
+                hint = "; ask with isUnknown if it is unknown"
+                report(f"{path}.value", f"has to be one of {', '.join(_STATES)}{hint}")
+    if leaf.fact.fact not in context.checks:
+        known = _near(leaf.fact.fact, list(context.checks))
+        report(f"{path}.fact", f"names no check{known}")
+
+
+def _fact(
+    reference: FactReference, path: str, context: CheckContext, report: Report
+) -> Fact | None:
+    """The fact of a data source; None for the entity's document, and for what does not exist."""
+    if reference.source == ENTITY:
+        return None
+    source = context.sources.get(reference.source)
+    if source is None:
+        known = _near(reference.source, [*context.sources, ENTITY, CHECKS])
+        report(f"{path}.source", f"names no data source{known}")
+        return None
+    facts = {fact.name: fact for fact in source.schema}
+    if reference.fact not in facts:
+        known = _near(reference.fact, list(facts))
+        report(f"{path}.fact", f"names no fact of {source.id}{known}")
+        return None
+    return facts[reference.fact]
+
+
+def _check_type(
+    leaf: FactCondition, operator: Operator, fact: Fact, path: str, report: Report
+) -> None:
+    if leaf.fact.path is not None:
+        if fact.type != "object":
+            report(f"{path}.path", f"is for facts of type object; {fact.name} is {fact.type}")
+        return
+    if fact.type not in operator.types:
+        others = [one.name for one in OPERATORS.values() if fact.type in one.types]
+        hint = "; give a path into it" if fact.type == "object" else ""
+        report(
+            f"{path}.operator",
+            f"{operator.name} does not take facts of type {fact.type}, as {fact.name} is{hint}; "
+            f"these do: {', '.join(others)}",
+        )
+
+
+def _check_kind(value: Any, operator: Operator, fact: Fact, path: str, report: Report) -> None:
+    if operator.form not in _OF_THE_FACT or fact.type not in operator.types or fact.type == "set":
+        return
+    for one in value if isinstance(value, list) else [value]:
+        fits = TYPES["float" if fact.type == "integer" else fact.type].holds(one)
+        if not fits:
+            wanted = TYPES[fact.type].words
+            report(path, f"has to be {wanted}, as {fact.name} is")
+            return
+
+
+def _check_other(
+    leaf: FactCondition,
+    other: FactReference,
+    fact: Fact | None,
+    path: str,
+    context: CheckContext,
+    report: Report,
+) -> None:
+    if other == leaf.fact:
+        report(path, "is the fact itself, which it is compared with")
+        return
+    if other.source == CHECKS:
+        report(f"{path}.source", "cannot be the state of a check")
+        return
+    found = _fact(other, path, context, report)
+    if found is None or fact is None or leaf.fact.path or other.path:
+        return
+    if not _comparable(OPERATORS[leaf.operator], fact.type, found.type):
+        report(path, f"is of type {found.type}, which {fact.type} is not compared with")
+    elif fact.unit != found.unit and {fact.type, found.type} <= _NUMBERS:
+        report(path, f"is in {found.unit or 'no unit'}, and {fact.name} in {fact.unit or 'none'}")
+
+
+def _comparable(operator: Operator, type_: FactType, other: FactType) -> bool:
+    if operator.form is Form.LIST:
+        return other == "set"
+    if type_ == "set":
+        return other in _NUMBERS or other == "string"
+    return type_ == other or {type_, other} <= _NUMBERS
+
+
+def _type(reference: FactReference, context: CheckContext) -> FactType | None:
+    source = context.sources.get(reference.source)
+    if source is None or reference.path is not None:
+        return None
+    return next((fact.type for fact in source.schema if fact.name == reference.fact), None)
+
+
+def _check_cycle(check: Check, context: CheckContext, report: Report) -> None:
+    checks = {**context.checks, check.id: check}
+    for path, rule in _rules(check):
+        for where, leaf in condition.leaves(rule, path):
+            if leaf.fact.source == CHECKS:
+                way = _way(leaf.fact.fact, check.id, checks)
+                if way:
+                    report(f"{where}.fact", f"makes a cycle: {' → '.join([check.id, *way])}")
+
+
+def _way(start: str, end: str, checks: Mapping[str, Check]) -> Sequence[str]:
+    """The ids of checks from one to another that it depends on; empty if it does not."""
+    ways, waiting = {start: [start]}, [start]
+    while waiting:
+        id_ = waiting.pop(0)
+        if id_ == end:
+            return ways[id_]
+        for other in dependencies(checks[id_]) if id_ in checks else ():
+            if other not in ways:
+                ways[other] = [*ways[id_], other]
+                waiting.append(other)
+    return []
+
+
+def dependencies(check: Check) -> frozenset[str]:
+    """The ids of the checks whose states the check reads."""
+    facts = (fact for _, rule in _rules(check) for fact in condition.references(rule))
+    return frozenset(fact.fact for fact in facts if fact.source == CHECKS)
+
+
+def _near(name: str, names: Sequence[str]) -> str:
+    found = get_close_matches(name, names, 3)
+    return f"; is {' or '.join(found)} meant?" if found else ""
