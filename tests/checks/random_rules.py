@@ -7,6 +7,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from factbook.facts.reasons import REASONS
+from factbook.facts.schema import FactType
 from tests.checks.making import NOW
 
 TEXTS = ("", "a", "ab", "b", "main", "1.4")
@@ -17,7 +18,7 @@ MOMENT = datetime.fromtimestamp(NOW / 1000, UTC)
 TIMES = tuple((MOMENT + timedelta(days=days)).isoformat() for days in (-31, -30, -7, 0, 1, 29, 30))
 
 # The facts of each of the sources, by type, and the values that they take.
-VALUES: Mapping[str, st.SearchStrategy[Any]] = {
+VALUES: Mapping[FactType, st.SearchStrategy[Any]] = {
     "boolean": st.booleans(),
     "integer": st.sampled_from((-1, 0, 1, 2, 10)),
     "float": st.sampled_from(NUMBERS),
@@ -115,6 +116,12 @@ def facts() -> st.SearchStrategy[dict[str, dict[str, Any]]]:
     names = {f"{group}.{type_}": VALUES[type_] for group in GROUPS for type_ in VALUES}
     one = st.fixed_dictionaries({}, optional=names)
     return st.fixed_dictionaries({}, optional=dict.fromkeys(SOURCES, one))
+
+
+def every_fact() -> st.SearchStrategy[dict[str, dict[str, Any]]]:
+    """Values of all facts of both sources."""
+    names = {f"{group}.{type_}": VALUES[type_] for group in GROUPS for type_ in VALUES}
+    return st.fixed_dictionaries(dict.fromkeys(SOURCES, st.fixed_dictionaries(names)))
 
 
 def reasons() -> st.SearchStrategy[dict[str, dict[str, str]]]:

@@ -10,6 +10,7 @@ from factbook.clock import DAY
 from tests.checks import random_rules
 from tests.checks.brute_force import truth
 from tests.checks.making import NOW, check, entity, evaluated
+from tests.checks.sources import mistakes
 
 STATES = {True: PASS, False: FAIL, None: UNKNOWN}
 
@@ -66,3 +67,16 @@ def test_every_rule_is_read_without_a_mistake(rule: Any) -> None:
     read(rule, "rule", lambda path, message: mistakes.append((path, message)))
 
     assert mistakes == []
+
+
+@settings(max_examples=200)
+@given(random_rules.rules(), random_rules.every_fact())
+def test_a_rule_is_only_refused_as_constant_if_it_is(rule: Any, facts: Any) -> None:
+    message = mistakes(check(rule)).get("rule", "")
+
+    found = truth(rule, facts, {}, NOW)
+
+    if message.startswith("holds for every value"):
+        assert found is not False
+    if message.startswith("holds for no value"):
+        assert found is not True

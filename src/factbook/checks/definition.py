@@ -8,7 +8,8 @@ from typing import Any, Final, NamedTuple
 from msgspec import Struct
 
 from factbook.catalog import ref
-from factbook.checks import condition, templates
+from factbook.checks import check_test, condition, templates
+from factbook.checks.check_test import CheckTest
 from factbook.checks.condition import Rule
 from factbook.checks.state import FAIL, PASS, UNKNOWN
 from factbook.errors import InputError, InvalidItemsError
@@ -61,7 +62,7 @@ class Check(Struct, frozen=True, kw_only=True):
     severity: str = "required"
     effective_from: date | None = None
     labels: tuple[str, ...] = ()
-    tests: tuple[Mapping[str, Any], ...] = ()
+    tests: tuple[CheckTest, ...] = ()
 
     def templates(self) -> Iterator[tuple[str, str]]:
         """The texts with values of an entity, with the path where each stands."""
@@ -203,14 +204,11 @@ def _labels(value: object, path: str, report: Report) -> tuple[str, ...]:
     return tuple(_string(one, f"{path}[{i}]", report) for i, one in enumerate(value))
 
 
-def _tests(value: object, path: str, report: Report) -> tuple[Mapping[str, Any], ...]:
+def _tests(value: object, path: str, report: Report) -> tuple[CheckTest, ...]:
     if not isinstance(value, list) or len(value) > MOST_TESTS:
         report(path, f"has to be a list of {MOST_TESTS} tests at most")
         return ()
-    for position, one in enumerate(value):
-        if not isinstance(one, dict):
-            report(f"{path}[{position}]", "has to be an object")
-    return tuple(value)
+    return tuple(check_test.read(one, f"{path}[{i}]", report) for i, one in enumerate(value))
 
 
 class _CheckField(NamedTuple):

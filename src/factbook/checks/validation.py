@@ -40,7 +40,7 @@ def problems(check: Check, context: CheckContext) -> list[dict[str, str]]:
         _check_rule(rule, path, context, report)
     _check_cycle(check, context, report)
     for path, fact in _shown_facts(check):
-        _fact(fact, path, context, report)
+        _fact(fact, context, _at(path, report))
     return found
 
 
@@ -78,7 +78,7 @@ def _check_leaf(leaf: FactCondition, path: str, context: CheckContext, report: R
     if leaf.fact.source == ENTITY and operator.name in _COLLECTED:
         report(f"{path}.operator", f"{operator.name} is for facts of data sources")
         return
-    fact = _fact(leaf.fact, path, context, report)
+    fact = _fact(leaf.fact, context, _below(path, report))
     if fact is not None:
         _check_type(leaf, operator, fact, path, report)
     if isinstance(leaf.value, FactReference):
@@ -101,21 +101,22 @@ def _check_state(leaf: FactCondition, path: str, context: CheckContext, report: 
         report(f"{path}.fact", f"names no check{known}")
 
 
-def _fact(
-    reference: FactReference, path: str, context: CheckContext, report: Report
-) -> Fact | None:
-    """The fact of a data source; None for the entity's document, and for what does not exist."""
+def _fact(reference: FactReference, context: CheckContext, report: Report) -> Fact | None:
+    """The fact of a data source; None for the entity's document, and for what does not exist.
+
+    Mistakes are reported for the members `source` and `fact`.
+    """
     if reference.source == ENTITY:
         return None
     source = context.sources.get(reference.source)
     if source is None:
         known = _near(reference.source, [*context.sources, ENTITY, CHECKS])
-        report(f"{path}.source", f"names no data source{known}")
+        report("source", f"names no data source{known}")
         return None
     facts = {fact.name: fact for fact in source.schema}
     if reference.fact not in facts:
         known = _near(reference.fact, list(facts))
-        report(f"{path}.fact", f"names no fact of {source.id}{known}")
+        report("fact", f"names no fact of {source.id}{known}")
         return None
     return facts[reference.fact]
 
@@ -162,7 +163,7 @@ def _check_other(
     if other.source == CHECKS:
         report(f"{path}.source", "cannot be the state of a check")
         return
-    found = _fact(other, path, context, report)
+    found = _fact(other, context, _below(path, report))
     if found is None or fact is None or leaf.fact.path or other.path:
         return
     if not _comparable(OPERATORS[leaf.operator], fact.type, found.type):
@@ -216,6 +217,14 @@ def dependencies(check: Check) -> frozenset[str]:
     return frozenset(fact.fact for fact in facts if fact.source == CHECKS)
 
 
+def _at(path: str, report: Report) -> Report:
+    return lambda _, message: report(path, message)
+
+
+def _below(path: str, report: Report) -> Report:
+    return lambda member, message: report(f"{path}.{member}", message)
+
+
 def _near(name: str, names: Sequence[str]) -> str:
     found = get_close_matches(name, names, 3)
-    return f"; is {' or '.join(found)} meant?" if found else ""
+    return f"; is {', '.join(found)} meant?" if found else ""
