@@ -1,0 +1,197 @@
+from typing import Any
+
+import pytest
+
+from factbook.checks.operators import OPERATORS
+from factbook.checks.state import FAIL, PASS, UNKNOWN
+from tests.checks.making import NOW, check, entity, evaluated
+
+P, F, U = PASS, FAIL, UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("value", "operator", "wanted", "state"),
+    [
+        (1, "equal", 1.0, P),
+        (True, "equal", 1, U),
+        (0, "equal", False, U),
+        ("1", "equal", 1, U),
+        ("a", "equal", "A", F),
+        ("1", "notEqual", 1, U),
+        (False, "notEqual", True, P),
+        (2, "in", [1, 2], P),
+        ("2", "in", [1, 2], U),
+        (True, "in", [1, 2], U),
+        (3, "notIn", [1, 2], P),
+        ("main", "contains", "ai", P),
+        ("main", "contains", 1, U),
+        ([1, "a"], "contains", "a", P),
+        ([True], "contains", 1, F),
+        ([], "doesNotContain", "a", P),
+        (3, "contains", 3, U),
+        (3, "lessThan", 3, F),
+        (3, "lessThanInclusive", 3, P),
+        (3, "greaterThan", 3, F),
+        (3, "greaterThanInclusive", 3, P),
+        (True, "lessThan", 3, U),
+        ("2", "lessThan", 3, U),
+        ("main", "startsWith", "ma", P),
+        ("main", "endsWith", "ma", F),
+        (["main"], "startsWith", "ma", U),
+        ("release-1", "matches", "e-[0-9]", P),
+        ("release-1", "matches", "^[0-9]", F),
+        (12, "matches", "1", U),
+        ([1, 2], "containsAny", [2, 3], P),
+        ([1, 2], "containsAll", [2, 3], F),
+        ([1, 2, 3], "containsAll", [2, 3], P),
+        ("abc", "containsAll", ["a"], U),
+        ([], "isEmpty", None, P),
+        ("", "isNotEmpty", None, F),
+        ({}, "isEmpty", None, P),
+        (0, "isEmpty", None, U),
+        ([1], "sizeAtLeast", 2, F),
+        ({"a": 1}, "sizeAtMost", 1, P),
+        ("1.10.0", "versionAtLeast", "1.9", P),
+        ("v2", "versionAtLeast", "2.0.0", P),
+        ("2.0.0-rc.1", "versionAtLeast", "2.0.0", F),
+        ("1.0rc1", "versionBelow", "1.0", P),
+        ("latest", "versionAtLeast", "1.0", U),
+        ("latest", "versionBelow", "1.0", U),
+        (3, "versionAtLeast", "1.0", U),
+        ("2026-11-01T00:00:00Z", "before", "2026-11-02", P),
+        ("2026-11-01T01:00:00+02:00", "before", "2026-11-01T00:00:00Z", P),
+        ("2026-11-01T00:00:00Z", "after", "2026-11-01", F),
+        ("yesterday", "before", "2026-11-02", U),
+        (3, "olderThan", {"days": 1}, U),
+    ],
+)
+def test_an_operator_compares_values_of_its_kind_only(
+    value: Any, operator: str, wanted: Any, state: int
+) -> None:
+    given = {} if wanted is None else {"value": wanted}
+    rule = {"source": "s", "fact": "f", "operator": operator, **given}
+
+    assert evaluated(check(rule), entity({"s": {"f": value}})).state == state
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_no_operator_but_those_about_knowledge_answers_without_a_fact(operator: str) -> None:
+    wanted = WANTED.get(OPERATORS[operator].form.name)
+    given = {} if wanted is None else {"value": wanted}
+    rule = {"source": "s", "fact": "f", "operator": operator, **given}
+
+    found = evaluated(check(rule), entity({"s": {"other": 1}}, {"s": {"f": "forbidden"}})).state
+
+    assert found == {"isKnown": F, "isUnknown": P, "reasonIs": P}.get(operator, U)
+
+
+WANTED: dict[str, Any] = {
+    "SCALAR": "a",
+    "ITEM": "a",
+    "LIST": ["a"],
+    "NUMBER": 1,
+    "COUNT": 1,
+    "TEXT": "a",
+    "PATTERN": "a",
+    "TIME": "2026-01-01",
+    "DURATION": {"days": 1},
+    "VERSION": "1.0",
+    "REASON": "forbidden",
+}
+
+
+def test_a_fact_is_fresh_until_it_is_too_old() -> None:
+    one = check({"source": "s", "fact": "f", "operator": "freshWithin", "value": {"hours": 1}})
+    hour = 3_600_000
+
+    fresh = evaluated(one, entity({"s": {"f": 1}}), NOW + hour)
+    old = evaluated(one, entity({"s": {"f": 1}}), NOW + hour + 1)
+    kept = evaluated(one, entity({"s": {"f": 1}}, kept={"s": {"f": NOW - 2 * hour}}))
+
+    assert (fresh.state, fresh.due) == (PASS, NOW + hour + 1)
+    assert (old.state, old.due) == (FAIL, None)
+    assert kept.state == FAIL
+
+
+@pytest.mark.parametrize(
+    ("operator", "days", "state", "due_in"),
+    [
+        ("olderThan", 10, PASS, None),
+        ("olderThan", 30, FAIL, 10),
+        ("newerThan", 30, PASS, 10),
+        ("newerThan", 20, FAIL, None),
+    ],
+)
+def test_a_comparison_with_the_time_tells_when_it_turns(
+    operator: str, days: int, state: int, due_in: int | None
+) -> None:
+    day = 86_400_000
+    rule = {"source": "s", "fact": "f", "operator": operator, "value": {"days": days}}
+    pushed = "2025-11-04T16:00:00.000Z"
+    now = 1_762_272_000_000 + 20 * day
+
+    found = evaluated(check(rule), entity({"s": {"f": pushed}}), now)
+
+    assert found.state == state
+    late = None if found.due is None else round((found.due - now) / day, 6)
+    assert late == due_in
+
+
+def test_a_time_ahead_is_compared_with_a_moment_that_moves_on() -> None:
+    rule = {"source": "s", "fact": "f", "operator": "after", "value": {"days": 30}}
+    day = 86_400_000
+    end = 1_762_272_000_000 + 31 * day
+    subject = entity({"s": {"f": "2025-12-05T16:00:00Z"}})
+
+    found = evaluated(check(rule), subject, end - 31 * day)
+
+    assert (found.state, found.due) == (PASS, end - 30 * day)
+    assert evaluated(check(rule), subject, end - 30 * day).state == FAIL
+
+
+def test_a_pattern_that_takes_too_long_fails_nobody() -> None:
+    rule = {"source": "s", "fact": "f", "operator": "matches", "value": "^(a|a?)+$"}
+
+    assert evaluated(check(rule), entity({"s": {"f": "a" * 5_000 + "!"}})).state == UNKNOWN
+
+
+def test_a_value_inside_an_object_is_read_by_its_path() -> None:
+    rule = {"source": "s", "fact": "f", "path": "jobs[0].name", "operator": "equal", "value": "ci"}
+    one = check(rule)
+
+    assert evaluated(one, entity({"s": {"f": {"jobs": [{"name": "ci"}]}}})).state == PASS
+    assert evaluated(one, entity({"s": {"f": {"jobs": []}}})).state == UNKNOWN
+    assert evaluated(one, entity({"s": {"f": 3}})).state == UNKNOWN
+
+
+def test_facts_are_compared_with_each_other() -> None:
+    other = {"source": "t", "fact": "most"}
+    one = check({"source": "s", "fact": "n", "operator": "lessThan", "value": other})
+
+    assert evaluated(one, entity({"s": {"n": 1}, "t": {"most": 2}})).state == PASS
+    assert evaluated(one, entity({"s": {"n": 2}, "t": {"most": 2}})).state == FAIL
+    assert evaluated(one, entity({"s": {"n": 2}})).state == UNKNOWN
+    assert evaluated(one, entity({"s": {"n": 2}, "t": {"most": "2"}})).state == UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("operator", "value", "state", "expected"),
+    [
+        ("equal", "pass", 1, PASS),
+        ("equal", "pass", 2, FAIL),
+        ("equal", "pass", 3, UNKNOWN),
+        ("equal", "pass", 0, UNKNOWN),
+        ("equal", "exempt", 16 | 2, PASS),
+        ("equal", "not-applicable", 4, PASS),
+        ("equal", "not-applicable", 5, PASS),
+        ("in", ["pass", "exempt"], 16 | 3, PASS),
+        ("isUnknown", None, 3, PASS),
+    ],
+)
+def test_a_check_reads_the_state_of_another(
+    operator: str, value: object, state: int, expected: int
+) -> None:
+    given = {} if value is None else {"value": value}
+    one = check({"source": "checks", "fact": "two", "operator": operator, **given})
+
+    assert evaluated(one, entity(states={"two": state})).state == expected

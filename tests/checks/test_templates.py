@@ -1,0 +1,97 @@
+from typing import Any
+
+import pytest
+
+from factbook.checks import templates
+from factbook.errors import InputError
+from tests.checks.making import entity
+
+DOCUMENT = {
+    "metadata": {
+        "name": "shop",
+        "annotations": {
+            "github.com/project-slug": "acme/shop",
+            "runbook": "https://wiki.example/shop",
+            "script": "javascript:alert(1)",
+            "evil": "@evil.example/",
+        },
+        "tags": ["java", "web"],
+    },
+    "spec": {"owner": "web@acme.example", "size": 3, "live": True, "deep": {"a": 1}},
+}
+FACTS = {"code": {"issues.open": 7, "protected": False, "languages": ["go", "c"]}}
+
+
+@pytest.mark.parametrize(
+    ("template", "text"),
+    [
+        ("plain", "plain"),
+        ("{{ metadata.name }} has {{facts.code['issues.open']}} issues", "shop has 7 issues"),
+        ('{{ facts.code["protected"] }}', "false"),
+        ("{{ facts.code.languages }}", "go, c"),
+        ("{{ facts['code']['languages'] }}", "go, c"),
+        ("{{ metadata.annotations['github.com/project-slug'] }}", "acme/shop"),
+        ("{{ metadata.tags }}, {{ spec.size }}, {{ spec.live }}", "java, web, 3, true"),
+        ("{{ facts.code.approvals }} of {{ facts.other.x }}", "unknown of unknown"),
+        ("{{ metadata.title }} {{ metadata.name.x }} {{ spec.deep }}", "unknown unknown unknown"),
+    ],
+)
+def test_a_message_shows_values_of_the_entity(template: str, text: str) -> None:
+    assert templates.parse(template).text(entity(FACTS, document=DOCUMENT)) == text
+
+
+@pytest.mark.parametrize(
+    ("template", "link"),
+    [
+        ("https://x.example/{{ metadata.name }}", "https://x.example/shop"),
+        (
+            "https://github.com/{{ metadata.annotations['github.com/project-slug'] }}/settings",
+            "https://github.com/acme/shop/settings",
+        ),
+        ("{{ metadata.annotations.runbook }}", "https://wiki.example/shop"),
+        (
+            "{{ metadata.annotations.runbook }}#{{ metadata.name }}",
+            "https://wiki.example/shop#shop",
+        ),
+        ("mailto:{{ spec.owner }}", "mailto:web@acme.example"),
+        ("{{ metadata.annotations.script }}", None),
+        ("{{ metadata.name }}", None),
+        ("https://x.example/{{ metadata.title }}", None),
+        (
+            "https://x.example{{ metadata.annotations.evil }}",
+            None,
+        ),
+    ],
+)
+def test_a_link_is_an_address_or_none(template: str, link: str | None) -> None:
+    assert templates.parse_link(template).link(entity(FACTS, document=DOCUMENT)) == link
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("{{ a", "without"),
+        ("a }} b", "without"),
+        ("{{ }}", "is no path"),
+        ("{{ a. }}", "is no path"),
+        ("{{ a | upper }}", "is no path"),
+        ("{{ a[0] }}", "is no path"),
+        ("{{ a[''] }}", "is no path"),
+        ("{{ facts }}", "facts.SOURCE"),
+        ("{{ facts.code.a.b }}", "facts.SOURCE"),
+        ("x" * 5_001, "longer"),
+        ("{{a}}" * 51, "50 values"),
+    ],
+)
+def test_a_template_that_breaks_is_refused(text: str, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        templates.parse(text)
+
+
+def test_a_long_value_is_cut() -> None:
+    long: dict[str, Any] = {"metadata": {"name": "x" * 5_000, "tags": ["y" * 100] * 1_000}}
+
+    for path in ("name", "tags"):
+        assert (
+            len(templates.parse(f"{{{{ metadata.{path} }}}}").text(entity(document=long))) == 1000
+        )
