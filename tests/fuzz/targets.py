@@ -3,6 +3,7 @@
 from typing import Final
 
 from tests.fuzz import (
+    checks,
     connections,
     documents,
     headers,
@@ -28,5 +29,6 @@ TARGETS: Final[dict[str, Target]] = named(
         *connections.TARGETS,
         *importers.TARGETS,
         *provisioning.TARGETS,
+        *checks.TARGETS,
     ]
 )

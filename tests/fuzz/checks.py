@@ -1,0 +1,83 @@
+"""Parsers of checks: their documents, the templates of their texts, and versions."""
+
+from typing import Any
+
+import msgspec
+
+from factbook.checks import definition, sentence, state, templates, validation, versions
+from factbook.checks.checked_entity import CheckedEntity
+from factbook.checks.compiled_check import compiled
+from factbook.checks.explanation import explain
+from factbook.checks.validation import CheckContext
+from factbook.facts.merge import Latest
+from tests.checks.sources import SOURCES
+from tests.fuzz.promises import json, lines, text, tried
+from tests.fuzz.target import Target
+from tests.service import NOON
+
+_FACTS: dict[str, Any] = {
+    "protected": True,
+    "approvals": 2,
+    "age": 1.5,
+    "language": "go 1.4",
+    "languages": ["go", "c", 1],
+    "pushedAt": "2026-11-01T00:00:00Z",
+    "manifest": {"type": "module", "jobs": [{"name": "ci"}]},
+}
+_ENTITY = CheckedEntity(
+    "component:default/web",
+    {"kind": "Component", "metadata": {"name": "web", "tags": ["a"]}, "spec": {"a.b": [1]}},
+    {"code": Latest(_FACTS, {"open": "forbidden"}, "1.0.0", NOON)},
+)
+
+
+def check(data: bytes) -> None:
+    """What is taken as a check has a state, a sentence and an explanation for any entity."""
+    found = tried(definition.parse, json(data))
+    if found is None:
+        return
+    outcome = compiled(found, 1).evaluate(_ENTITY, NOON)
+    assert outcome.state in (state.PASS, state.FAIL, state.UNKNOWN, state.INAPPLICABLE)
+    assert outcome.due is None or outcome.due > NOON
+    explanation = explain(found, _ENTITY, NOON)
+    assert explanation.state == outcome.state
+    assert msgspec.json.encode([(one.value, one.wanted) for one in explanation.because])
+    assert sentence.of(found.rule).endswith(".")
+    for problem in validation.problems(found, CheckContext(SOURCES, {})):
+        assert problem["message"]
+
+
+def template(data: bytes) -> None:
+    """A message is text; a link is an address that a browser opens without running anything."""
+    for given in lines(data, 2):
+        found = tried(templates.parse, given)
+        assert found is None or isinstance(found.text(_ENTITY), str)
+        address = tried(templates.parse_link, given)
+        link = address.link(_ENTITY) if address else None
+        assert link is None or link.lower().startswith(("http:", "https:", "mailto:"))
+
+
+def version(data: bytes) -> None:
+    """Two versions are in one order, whichever is asked about first."""
+    first, second = map(versions.parse, lines(data, 2))
+    if first is not None and second is not None:
+        assert (first < second) + (first == second) + (first > second) == 1
+    versions.parse(text(data))
+
+
+TARGETS = [
+    Target(
+        "check",
+        check,
+        (
+            "checks.check_test.read",
+            "checks.condition.read",
+            "checks.definition.parse",
+            "checks.fact_reference.read_reference",
+            "checks.operators.read_value",
+            "checks.wanted_values.read",
+        ),
+    ),
+    Target("check-template", template, ("checks.templates.parse", "checks.templates.parse_link")),
+    Target("version", version, ("checks.versions.parse",)),
+]
