@@ -79,6 +79,10 @@ class _CountedTransaction:
         self._counts.count(table, len(given))
         self._inner.insert(table, columns, given)
 
+    def update(self, table: str, columns: Sequence[str], rows: Sequence[Parameters]) -> None:
+        self._counts.count(table, len(rows))
+        self._inner.update(table, columns, rows)
+
     def delete(self, table: str, columns: Sequence[str], rows: Sequence[Parameters]) -> None:
         self._counts.count(table, len(rows))
         self._inner.delete(table, columns, rows)

@@ -74,6 +74,10 @@ async def test_a_write_returns_what_its_function_returns_and_is_seen_at_once(
         tx.insert("notes", ("size", "name"), [(4, "d"), (5, "e")])
         tx.insert("notes", ("size", "name"), [])
         assert tx.run("UPDATE notes SET size = size + ? WHERE size < ?", (10, 3)) == 2
+        tx.update("notes", ("name", "size"), [("d", 40), ("nope", 1), ("e", 5)])
+        assert tx.one("SELECT size FROM notes WHERE name = ?", ("d",)) == (40,)
+        tx.update("notes", ("name", "size"), [("d", 4)])
+        tx.update("notes", ("name", "size"), [])
         tx.delete("notes", ("name", "size"), [("c", 3), ("d", 99)])
         tx.delete("notes", ("size",), [(5,)])
         tx.delete("notes", ("size",), [])

@@ -64,6 +64,9 @@ class Transaction(Protocol):
     def insert(self, table: str, columns: Sequence[str], rows: Iterable[Parameters]) -> None:
         """Insert many rows with the database's fastest method; presorted rows insert fastest."""
 
+    def update(self, table: str, columns: Sequence[str], rows: Sequence[Parameters]) -> None:
+        """Give many rows new values; the first column is their key, and stays."""
+
     def delete(self, table: str, columns: Sequence[str], rows: Sequence[Parameters]) -> None:
         """Delete the rows with these values in these columns."""
 

@@ -113,6 +113,10 @@ class _ObservedTransaction:
         with self._around("INSERT", table):
             self._inner.insert(table, columns, rows)
 
+    def update(self, table: str, columns: Sequence[str], rows: Sequence[Parameters]) -> None:
+        with self._around("UPDATE", table):
+            self._inner.update(table, columns, rows)
+
     def delete(self, table: str, columns: Sequence[str], rows: Sequence[Parameters]) -> None:
         with self._around("DELETE", table):
             self._inner.delete(table, columns, rows)

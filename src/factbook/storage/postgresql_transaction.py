@@ -52,6 +52,18 @@ class PostgreSQLTransaction(Touching):
             for row in rows:
                 copy.write_row(row)
 
+    def update(self, table: str, columns: Sequence[str], rows: Sequence[Parameters]) -> None:
+        key, *others = columns
+        values = ", ".join(f"{column} = new.{column}" for column in others)
+        for start in range(0, len(rows), _PIECE):
+            given = [list(column) for column in zip(*rows[start : start + _PIECE], strict=True)]
+            arrays = ", ".join(f"%s::{_array_type(column)}" for column in given)
+            self._connection.execute(
+                f"UPDATE {table} SET {values} FROM unnest({arrays}) AS new ({', '.join(columns)}) "
+                f"WHERE {table}.{key} = new.{key}",
+                given,
+            )
+
     def delete(self, table: str, columns: Sequence[str], rows: Sequence[Parameters]) -> None:
         if not rows:
             return
@@ -92,6 +104,12 @@ class PostgreSQLTransaction(Touching):
 
     def relax(self) -> None:
         self._connection.execute("SET LOCAL synchronous_commit TO off")
+
+
+def _array_type(values: Iterable[object]) -> str:
+    """The type of an array of values, some of which may be missing."""
+    known = next((value for value in values if value is not None), 0)
+    return {int: "bigint[]", bytes: "bytea[]"}.get(type(known), "text[]")
 
 
 def lock_key(name: str) -> tuple[int, int]:

@@ -221,6 +221,13 @@ class SQLiteTransaction(Touching):
         places = ", ".join("?" * len(columns))
         self.many(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({places})", rows)
 
+    def update(self, table: str, columns: Sequence[str], rows: Sequence[Parameters]) -> None:
+        key, *others = columns
+        values = ", ".join(f"{column} = ?" for column in others)
+        self.many(
+            f"UPDATE {table} SET {values} WHERE {key} = ?", ((*row[1:], row[0]) for row in rows)
+        )
+
     def delete(self, table: str, columns: Sequence[str], rows: Sequence[Parameters]) -> None:
         where = " AND ".join(f"{column} = ?" for column in columns)
         self.many(f"DELETE FROM {table} WHERE {where}", rows)
