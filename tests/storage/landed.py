@@ -155,6 +155,11 @@ LANDED = (
         "0.1.0",
         "147d311ca69c2be9b0236b4ba6558fa5b1c478d945b38b84cda153c1b2040aed",
     ),
+    Landed(
+        "0028_checks.sql",
+        "0.1.0",
+        "28538f0898d12b1087ccb1d6784dce14ce3fb572dbe3ba09ce6ac4efb479b402",
+    ),
 )
 
 # Three of them had another form before, with which databases were made: their first texts.

@@ -14,6 +14,9 @@ OWNERS: Final = {
     "auth": "invitations people sessions tokens",
     "catalog": "entities relations removed_entities revision_changes revisions search search_keys "
     "set_items sets",
+    "checks": (
+        "check_changes check_counts check_days check_states check_versions checks retired_slots"
+    ),
     "datasources": "connections data_source_versions data_sources memories",
     "events": "events",
     "facts": "collection_requests facts_history facts_latest history_trims",

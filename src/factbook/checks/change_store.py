@@ -1,0 +1,110 @@
+"""The store of changes: each time at which a check of an entity went from one state to another."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from factbook.clock import Throttle
+from factbook.storage import Database, Row, Transaction
+
+_DELETED: Final = 1_000  # rows at once, so that no other write waits long
+_BEYOND: Final = 2**63 - 1
+_COLUMNS: Final = ("check_id", "entity_id", "at", "before", "after", "why")
+
+
+class Change(NamedTuple):
+    """A change of state; `why` is JSON and says what was written, `id` grows with time."""
+
+    id: int
+    check_id: str
+    entity_id: int
+    at: int
+    before: int
+    after: int
+    why: dict[str, Any]
+
+
+def append(
+    transaction: Transaction, changes: Iterable[tuple[str, int, int, int, str]], now: int
+) -> None:
+    """Append changes: check, entity, state before, state after, JSON of the reason."""
+    rows = ((check, entity, now, *rest) for check, entity, *rest in changes)
+    transaction.insert("check_changes", _COLUMNS, rows)
+
+
+async def of_entity(
+    database: Database,
+    entity_id: int,
+    check_id: str,
+    limit: int,
+    before: tuple[int, int] = (_BEYOND, _BEYOND),
+) -> list[Change]:
+    """The changes of one check for an entity before a place, newest first."""
+    return _read(await database.all(_OF_ENTITY, (entity_id, check_id, *before, limit)))
+
+
+async def since(
+    database: Database, place: tuple[int, int], limit: int, check_ids: Sequence[str] = ()
+) -> list[Change]:
+    """The changes after a place, oldest first; a place is the time and the id of a change."""
+    if check_ids:
+        return _read(await database.search(_SINCE_OF, (list(check_ids), *place, limit)))
+    return _read(await database.search(_SINCE, (*place, limit)))
+
+
+async def last_times(database: Database, entity_id: int) -> dict[str, int]:
+    """The time of the last change of each check for an entity."""
+    return dict(await database.all(_LAST_TIMES, (entity_id,)))
+
+
+async def flips(database: Database, entity_id: int, at: int) -> dict[str, int]:
+    """The number of changes of each check for an entity from a time on."""
+    return dict(await database.all(_FLIPS, (entity_id, at)))
+
+
+async def sweep(database: Database, before: int, pace: Throttle) -> int:
+    """Delete the changes from before a time; returns their number."""
+    gone = 0
+    while True:
+        deleted = await database.write(lambda tx: _forget(tx, before))
+        gone += deleted
+        await pace.rest()
+        if deleted < _DELETED:
+            return gone
+
+
+def _forget(transaction: Transaction, before: int) -> int:
+    transaction.relax()
+    return transaction.run(_FORGET, (before, _DELETED))
+
+
+def _read(rows: Sequence[Row]) -> list[Change]:
+    return [Change._make((*row[:-1], msgspec.json.decode(row[-1]))) for row in rows]
+
+
+_OF_ENTITY = """
+SELECT id, check_id, entity_id, at, before, after, why FROM check_changes
+WHERE entity_id = ? AND check_id = ? AND (at, id) < (?, ?) ORDER BY at DESC, id DESC LIMIT ?
+"""
+
+_SINCE = """
+SELECT id, check_id, entity_id, at, before, after, why FROM check_changes
+WHERE (at, id) > (?, ?) ORDER BY at, id LIMIT ?
+"""
+
+_SINCE_OF = _SINCE.replace("WHERE", "WHERE check_id IN LIST(?) AND")
+
+_LAST_TIMES = """
+SELECT check_id, MAX(at) FROM check_changes WHERE entity_id = ? GROUP BY check_id
+"""
+
+_FLIPS = """
+SELECT check_id, COUNT(*) FROM check_changes WHERE entity_id = ? AND at >= ? GROUP BY check_id
+"""
+
+_FORGET = """
+DELETE FROM check_changes WHERE id IN (
+    SELECT id FROM check_changes WHERE at < ? ORDER BY at LIMIT ?
+)
+"""

@@ -1,0 +1,176 @@
+"""The store of counts: entities by slot, owner and state, changed with the states themselves."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from factbook.checks import state
+from factbook.checks.state_store import EntityStates
+from factbook.storage import Database, Row, Transaction
+
+
+class StateCounts(NamedTuple):
+    """Numbers of entities by the state of a check; those that it is not about are not counted."""
+
+    passing: int = 0
+    failing: int = 0
+    undecided: int = 0
+    exempt: int = 0
+    inapplicable: int = 0
+
+    def plus(self, other: "StateCounts") -> "StateCounts":
+        """The sums."""
+        return StateCounts(*(one + more for one, more in zip(self, other, strict=True)))
+
+
+# The place of a state in the counts.
+_PLACES: Final = {state.PASS: 0, state.FAIL: 1, state.UNKNOWN: 2, state.INAPPLICABLE: 4}
+_EXEMPT_PLACE: Final = 3
+_NO_PLACE: Final = -1
+PLACES: Final = tuple(
+    _EXEMPT_PLACE if value & state.EXEMPT else _PLACES.get(value, _NO_PLACE) for value in range(256)
+)
+_COLUMNS: Final = ("slot", "owner", *StateCounts._fields)
+# Bytes of states that are put together at once.
+_PIECE: Final = 5_000
+
+
+class CountDeltas:
+    """Changes of counts, gathered over a transaction and written at its end."""
+
+    def __init__(self) -> None:
+        self._deltas: dict[tuple[int, str], list[int]] = {}
+
+    def change(self, owner: str, slot: int, before: int, after: int) -> None:
+        """Count an entity of the owner under another state of the slot."""
+        self._add(owner, slot, PLACES[before], -1)
+        self._add(owner, slot, PLACES[after], 1)
+
+    def leave(self, owner: str, states: bytearray, slots: Iterable[int]) -> None:
+        """Count an entity with these states no more."""
+        for slot in slots:
+            self._add(owner, slot, PLACES[states[slot]], -1)
+
+    def come(self, owner: str, states: bytearray, slots: Iterable[int]) -> None:
+        """Count an entity with these states."""
+        for slot in slots:
+            self._add(owner, slot, PLACES[states[slot]], 1)
+
+    def write(self, transaction: Transaction) -> None:
+        """Write the changes, in an order that is the same for every transaction."""
+        rows = [
+            (slot, owner, *numbers)
+            for (slot, owner), numbers in sorted(self._deltas.items())
+            if any(numbers)
+        ]
+        transaction.many(_ADD, rows)
+
+    def _add(self, owner: str, slot: int, place: int, number: int) -> None:
+        if place == _NO_PLACE:
+            return
+        numbers = self._deltas.get((slot, owner))
+        if numbers is None:
+            numbers = self._deltas[slot, owner] = [0, 0, 0, 0, 0]
+        numbers[place] += number
+
+
+def counted(
+    pages: Iterable[Sequence[EntityStates]], slots: Sequence[int]
+) -> Iterator[tuple[int, str, StateCounts]]:
+    """(slot, owner, counts) of entities that come by owner, for these slots."""
+    gathered: list[bytes] = []
+    owner, width = "", max(slots, default=0)
+    for page in pages:
+        for one in page:
+            if one.owner != owner:
+                yield from _columns(owner, gathered, slots, width)
+                owner, gathered = one.owner, []
+            gathered.append(one.states[:width].ljust(width, b"\0"))
+    yield from _columns(owner, gathered, slots, width)
+
+
+def _columns(
+    owner: str, vectors: list[bytes], slots: Sequence[int], width: int
+) -> Iterator[tuple[int, str, StateCounts]]:
+    joined = b"".join(vectors)
+    for slot in slots:
+        column = joined[slot - 1 :: width]
+        numbers = [0, 0, 0, 0, 0]
+        for value in set(column):
+            if PLACES[value] != _NO_PLACE:
+                numbers[PLACES[value]] += column.count(value)
+        if any(numbers):
+            yield slot, owner, StateCounts(*numbers)
+
+
+def replace(
+    transaction: Transaction, slots: list[int], found: Iterable[tuple[int, str, StateCounts]]
+) -> None:
+    """Make these the counts of the slots."""
+    transaction.run("DELETE FROM check_counts WHERE slot IN LIST(?)", (slots,))
+    rows = sorted((slot, owner, *numbers) for slot, owner, numbers in found)
+    transaction.insert("check_counts", _COLUMNS, rows)
+
+
+def forget_zeros(transaction: Transaction, slot: int) -> None:
+    """Delete the rows of owners that have nothing to count any more."""
+    transaction.run(_FORGET_ZEROS, (slot,))
+
+
+async def by_owner(database: Database, check_id: str) -> dict[str, StateCounts]:
+    """The counts of a check by the owner of the entities, '' for those without one."""
+    return dict(map(_counts, await database.all(_BY_OWNER, (check_id,))))
+
+
+async def totals(database: Database) -> dict[str, StateCounts]:
+    """The counts of every check in effect, by its id."""
+    return dict(map(_counts, await database.all(_TOTALS)))
+
+
+async def of_owners(database: Database, owners: Sequence[str]) -> dict[str, StateCounts]:
+    """The counts of every check over the entities of these owners, by its id."""
+    return dict(map(_counts, await database.all(_OF_OWNERS, (list(owners),))))
+
+
+def within(transaction: Transaction, slot: int) -> Mapping[str, StateCounts]:
+    """The counts of a slot by owner, within a transaction."""
+    return dict(map(_counts, transaction.all(_WITHIN, (slot,))))
+
+
+def _counts(row: Row) -> tuple[str, StateCounts]:
+    return row[0], StateCounts(*map(int, row[1:]))
+
+
+_ADD = """
+INSERT INTO check_counts (slot, owner, passing, failing, undecided, exempt, inapplicable)
+VALUES (?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (slot, owner) DO UPDATE SET passing = check_counts.passing + excluded.passing,
+    failing = check_counts.failing + excluded.failing,
+    undecided = check_counts.undecided + excluded.undecided,
+    exempt = check_counts.exempt + excluded.exempt,
+    inapplicable = check_counts.inapplicable + excluded.inapplicable
+"""
+
+_FORGET_ZEROS = """
+DELETE FROM check_counts
+WHERE slot = ? AND passing = 0 AND failing = 0 AND undecided = 0 AND exempt = 0
+    AND inapplicable = 0
+"""
+
+_WITHIN = """
+SELECT owner, passing, failing, undecided, exempt, inapplicable FROM check_counts
+WHERE slot = ? ORDER BY owner
+"""
+
+_BY_OWNER = """
+SELECT n.owner, n.passing, n.failing, n.undecided, n.exempt, n.inapplicable
+FROM checks c JOIN check_counts n ON n.slot = c.slot WHERE c.id = ? ORDER BY n.owner
+"""
+
+_TOTALS = """
+SELECT c.id, COALESCE(SUM(n.passing), 0), COALESCE(SUM(n.failing), 0),
+    COALESCE(SUM(n.undecided), 0), COALESCE(SUM(n.exempt), 0), COALESCE(SUM(n.inapplicable), 0)
+FROM checks c LEFT JOIN check_counts n ON n.slot = c.slot WHERE c.slot IS NOT NULL
+GROUP BY c.id ORDER BY c.id
+"""
+
+_OF_OWNERS = _TOTALS.replace("n.slot = c.slot", "n.slot = c.slot AND n.owner IN LIST(?)")

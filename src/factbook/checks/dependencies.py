@@ -1,0 +1,83 @@
+"""Checks that read the states of other checks: which, and that none reads itself in the end."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from factbook.checks.fact_reference import CHECKS
+from factbook.errors import InvalidItemsError
+from factbook.storage import Transaction
+
+Document = Mapping[str, Any]
+
+
+def referenced(document: Document) -> dict[str, str]:
+    """The ids of the checks that a document reads, each with the path of its first mention."""
+    found: dict[str, str] = {}
+    for name in ("applicableWhen", "rule"):
+        for path, check_id in _mentions(document.get(name), name):
+            found.setdefault(check_id, path)
+    return found
+
+
+def verify(document: Document, others: Mapping[str, Document], known: set[str]) -> None:
+    """Raise InvalidItemsError if a document reads checks that do not exist, or itself in the end.
+
+    `others` has at least the documents that read checks, by id; `known` are all ids.
+    """
+    own = document["id"]
+    problems = []
+    for check_id, path in referenced(document).items():
+        if check_id != own and check_id not in known:
+            problems.append({"path": path, "message": f"there is no check {check_id}"})
+        elif circle := _circle(own, check_id, others):
+            words = " → ".join(circle)
+            problems.append({"path": path, "message": f"the check would read itself: {words}"})
+    if problems:
+        raise InvalidItemsError(problems)
+
+
+def readers(transaction: Transaction, check_id: str, *, drafts: bool = False) -> list[str]:
+    """The ids of the checks that read this one, directly or not; with `drafts` in drafts, too."""
+    reads: dict[str, set[str]] = {}
+    for id_, *texts in transaction.all(_READING):
+        documents = [msgspec.json.decode(text) for text in texts[: 3 if drafts else 2] if text]
+        reads[id_] = {read for document in documents for read in referenced(document)}
+    found, new = set[str](), {check_id}
+    while new:
+        found |= new
+        new = {id_ for id_, read in reads.items() if id_ not in found and read & found}
+    return sorted(found - {check_id})
+
+
+def _circle(own: str, first: str, others: Mapping[str, Document]) -> list[str]:
+    """The way from a check back to itself by way of `first`; empty if there is none."""
+    ways, seen = [[own, first]], set[str]()
+    while ways:
+        way = ways.pop()
+        if way[-1] == own:
+            return way
+        if way[-1] not in seen:
+            seen.add(way[-1])
+            ways += [[*way, id_] for id_ in referenced(others.get(way[-1], {}))]
+    return []
+
+
+def _mentions(condition: Any, path: str) -> Iterator[tuple[str, str]]:
+    if isinstance(condition, list):
+        for position, one in enumerate(condition):
+            yield from _mentions(one, f"{path}[{position}]")
+    elif isinstance(condition, Mapping):
+        if condition.get("source") == CHECKS:
+            yield f"{path}.fact", str(condition.get("fact"))
+        for name in ("all", "any", "not", "value"):
+            if name in condition:
+                yield from _mentions(condition[name], f"{path}.{name}")
+
+
+# The documents that can name another check hold the word.
+_READING = """
+SELECT id, published, pending, draft FROM checks
+WHERE published LIKE '%"checks"%' OR pending LIKE '%"checks"%' OR draft LIKE '%"checks"%'
+"""

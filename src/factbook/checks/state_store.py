@@ -1,0 +1,91 @@
+"""The store of states: a row for each entity, with a byte for each slot of a check."""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from factbook.storage import Transaction
+
+_COLUMNS = ("entity_id", "owner", "states", "due_at")
+
+
+class EntityStates(NamedTuple):
+    """The states of one entity by slot; `due_at` is when one of them may change without a write.
+
+    Slots beyond the end have no state. `owner` is '' without one.
+    """
+
+    entity_id: int
+    owner: str
+    states: bytes
+    due_at: int | None
+
+    def padded(self, width: int) -> bytearray:
+        """The states, with room for so many slots; the place 0 is none."""
+        return bytearray(b"\0" + self.states).ljust(width + 1, b"\0")
+
+
+def locked(transaction: Transaction, entity_ids: Sequence[int]) -> dict[int, EntityStates]:
+    """The states of these entities, in ascending order, which no other transaction changes now.
+
+    Entities without states have empty ones where somebody else could add them meanwhile.
+    """
+    if not transaction.is_alone:
+        transaction.run(_CLAIM, (sorted(entity_ids),))
+    rows = transaction.all(_READ, (list(entity_ids),))
+    return {row[0]: EntityStates(*row) for row in rows}
+
+
+def write(transaction: Transaction, rows: Iterable[EntityStates], stored: Iterable[int]) -> None:
+    """Write the states of entities; `stored` are those that have some already."""
+    known, new, changed = frozenset(stored), list[EntityStates](), list[EntityStates]()
+    for row in rows:
+        (changed if row.entity_id in known else new).append(row)
+    transaction.insert("check_states", _COLUMNS, new)
+    transaction.update("check_states", _COLUMNS, changed)
+
+
+def remove(transaction: Transaction, entity_ids: Sequence[int]) -> None:
+    """Remove the states of entities."""
+    if entity_ids:
+        transaction.run("DELETE FROM check_states WHERE entity_id IN LIST(?)", (list(entity_ids),))
+
+
+def due(transaction: Transaction, now: int, limit: int) -> list[int]:
+    """The entities with a state that may have changed by now, those due first."""
+    return [entity_id for (entity_id,) in transaction.all(_DUE, (now, limit))]
+
+
+def page(transaction: Transaction, after: int, limit: int) -> list[EntityStates]:
+    """Up to `limit` entities with ids above `after`."""
+    return [EntityStates(*row) for row in transaction.all(_PAGE, (after, limit))]
+
+
+def by_owner(transaction: Transaction, after: tuple[str, int], limit: int) -> list[EntityStates]:
+    """Up to `limit` entities by owner, after an owner and entity."""
+    return [EntityStates(*row) for row in transaction.all(_BY_OWNER, (*after, limit))]
+
+
+# Locks each row in turn, whether it is there or not: what comes later in the same transaction reads
+# what is committed by then.
+_CLAIM = """
+INSERT INTO check_states (entity_id, owner, states)
+SELECT id, '', ''::bytea FROM unnest(?::bigint[]) AS wanted (id) ORDER BY id
+ON CONFLICT (entity_id) DO UPDATE SET owner = check_states.owner WHERE FALSE
+"""
+
+_READ = """
+SELECT entity_id, owner, states, due_at FROM check_states WHERE entity_id IN LIST(?)
+ORDER BY entity_id
+"""
+
+_DUE = "SELECT entity_id FROM check_states WHERE due_at <= ? ORDER BY due_at LIMIT ?"
+
+_PAGE = """
+SELECT entity_id, owner, states, due_at FROM check_states WHERE entity_id > ?
+ORDER BY entity_id LIMIT ?
+"""
+
+_BY_OWNER = """
+SELECT entity_id, owner, states, due_at FROM check_states WHERE (owner, entity_id) > (?, ?)
+ORDER BY owner, entity_id LIMIT ?
+"""
