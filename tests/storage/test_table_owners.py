@@ -33,6 +33,7 @@ OWNER: Final = {table: room for room, tables in OWNERS.items() for table in tabl
 # Reads of another room's table that are one statement with the reader's own rows: two would read
 # every reference, or find the rows of a page only after all of them.
 JOINS: Final = {
+    "facts/across.py": "entities",  # a fact of all of them, known or not: an outer join
     "facts/history_queries.py": "entities",  # each change with the reference of its entity
     "facts/removal.py": "entities",  # what the filter of a source leaves out, deleted unread
     "facts/source_overview.py": "entities",  # pushed facts and failures with references

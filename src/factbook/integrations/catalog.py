@@ -101,6 +101,12 @@ def answers(source_id: str) -> bool:
     return source_id in _BY_ID
 
 
+def bit(source_id: str, fact_name: str) -> int | None:
+    """The bit of `catalog.compliance` that holds a fact; None for a fact of another source."""
+    known = _BY_ID[source_id].facts if answers(source_id) else ()
+    return next((fact.bit for fact in known if fact.name == fact_name), None)
+
+
 @lru_cache
 def looks_for_owners(source_id: str) -> bool:
     """True if facts of the source need the bit of the owner, which is not stored."""

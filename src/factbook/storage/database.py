@@ -1,8 +1,9 @@
 """Database interface used by the rooms above.
 
 One SQL text serves SQLite and PostgreSQL. Parameters are written `?`; `IN LIST(?)` takes a list of
-strings or integers as one parameter. Reads are single statements, each of which sees the latest
-commit. Writes are synchronous functions that run in one transaction, off the event loop.
+strings or integers as one parameter; `JSON_MEMBER(column, ?)` is the JSON text of a member. Reads
+are single statements, each of which sees the latest commit. Writes are synchronous functions that
+run in one transaction, off the event loop.
 
 Searches and waits for locks are limited in time, so that no query monopolizes the database.
 """

@@ -78,6 +78,12 @@ _FOR_UPDATE = re.compile(r"\sFOR UPDATE( OF \w+ SKIP LOCKED)?")
 _SQLITE_TIME = "CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)"
 _POSTGRESQL_TIME = "CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)"
 
+# A member of a JSON object as JSON text, ordered by its bytes; NULL without one. SQLite takes no
+# name with a quote, a backslash or a control character.
+_MEMBER = re.compile(r"JSON_MEMBER\(([\w.]+), \?\)")
+_SQLITE_MEMBER = r"""(\1 -> ('$."' || ? || '"'))"""
+_POSTGRESQL_MEMBER = r"""(CAST(CAST(\1 AS JSON) -> ? AS TEXT) COLLATE "C")"""
+
 
 @lru_cache(maxsize=1024)
 def sqlite(sql: str) -> tuple[str, bool]:
@@ -86,6 +92,7 @@ def sqlite(sql: str) -> tuple[str, bool]:
     sql = sql.replace("LIST_OF(", "json_group_array(")
     # Whoever writes to SQLite is alone.
     sql = _FOR_UPDATE.sub("", sql).replace("DATABASE_TIME()", _SQLITE_TIME)
+    sql = _MEMBER.sub(_SQLITE_MEMBER, sql)
     return sql.replace("IN LIST(?)", "IN (SELECT value FROM json_each(?))"), listed
 
 
@@ -99,5 +106,5 @@ def sqlite_find(sql: str) -> str:
 def postgresql(sql: str) -> str:
     """The statement for psycopg."""
     sql = sql.replace("%", "%%").replace("LIST_OF(", "array_agg(")
-    sql = sql.replace("DATABASE_TIME()", _POSTGRESQL_TIME)
+    sql = _MEMBER.sub(_POSTGRESQL_MEMBER, sql.replace("DATABASE_TIME()", _POSTGRESQL_TIME))
     return sql.replace("IN LIST(?)", "= ANY(?)").replace("?", "%s")
