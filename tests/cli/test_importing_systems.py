@@ -10,7 +10,8 @@ from tests.cli.bridge import Run
 from tests.cli.conftest import Command
 from tests.fakes.aws.app import KEY_ID, Account, FakeAws
 from tests.fakes.faults import saying
-from tests.fakes.kubernetes.app import DEPLOYMENTS, STATEFUL_SETS, TOKEN, FakeKubernetes
+from tests.fakes.kubernetes.app import TOKEN, FakeKubernetes
+from tests.fakes.kubernetes.objects import DEPLOYMENTS, STATEFUL_SETS
 from tests.fakes.serving import served as serving
 from tests.importers.directories import LdifFile, group, person
 from tests.service import Service

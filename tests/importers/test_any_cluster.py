@@ -8,7 +8,7 @@ from factbook.importers import held
 from factbook.importers.writer import write_snapshot
 from factbook.storage import Database
 from tests.fakes import faults
-from tests.fakes.kubernetes.app import DAEMON_SETS, DEPLOYMENTS, NAMESPACES, STATEFUL_SETS
+from tests.fakes.kubernetes.objects import DAEMON_SETS, DEPLOYMENTS, NAMESPACES, STATEFUL_SETS
 from tests.importers.clusters import CLUSTER, ImportedCluster
 from tests.importers.reading import Imports
 

@@ -10,7 +10,7 @@ from factbook.storage import Database
 from tests.fakes import faults
 from tests.fakes.aws.app import ROOT, Unit
 from tests.fakes.gitlab.state import Account
-from tests.fakes.kubernetes.app import DEPLOYMENTS, STATEFUL_SETS
+from tests.fakes.kubernetes.objects import DEPLOYMENTS, STATEFUL_SETS
 from tests.importers.accounts import AwsOrganization
 from tests.importers.clusters import CLUSTER, ImportedCluster
 from tests.importers.gitlab_group import GitlabGroup

@@ -11,13 +11,13 @@ from factbook.errors import ConfigurationError
 from factbook.importers.kubernetes.options import KubernetesImportOptions
 from tests.fakes import faults
 from tests.fakes.faults import Answer, Fault
-from tests.fakes.kubernetes.app import (
+from tests.fakes.kubernetes.app import TOKEN
+from tests.fakes.kubernetes.objects import (
     DAEMON_SETS,
     DEPLOYMENTS,
     NAMESPACES,
     REVIEWS,
     STATEFUL_SETS,
-    TOKEN,
 )
 from tests.importers.clusters import CLUSTER, ImportedCluster
 

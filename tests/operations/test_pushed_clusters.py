@@ -11,7 +11,8 @@ from factbook.client import Client
 from factbook.operations.import_push import PushedPart, push_snapshot, rules
 from tests.cli.bridge import Bridge
 from tests.fakes import faults
-from tests.fakes.kubernetes.app import DEPLOYMENTS, NAMESPACES, STATEFUL_SETS, FakeKubernetes
+from tests.fakes.kubernetes.app import FakeKubernetes
+from tests.fakes.kubernetes.objects import DEPLOYMENTS, NAMESPACES, STATEFUL_SETS
 from tests.importers.clusters import ImportedCluster
 from tests.service import Service
 

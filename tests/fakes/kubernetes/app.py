@@ -8,13 +8,20 @@ from starlette.responses import Response
 
 from tests.fakes.fake import Fake
 from tests.fakes.faults import as_json
+from tests.fakes.kubernetes.objects import (
+    DAEMON_SETS,
+    DEPLOYMENTS,
+    NAMESPACES,
+    REVIEWS,
+    STATEFUL_SETS,
+    listed,
+    listed_partially,
+    partial,
+    whole,
+)
 
-METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
-NAMESPACES = "/api/v1/namespaces"
-DEPLOYMENTS = "/apis/apps/v1/deployments"
-STATEFUL_SETS = "/apis/apps/v1/statefulsets"
-DAEMON_SETS = "/apis/apps/v1/daemonsets"
-REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+_JSON = {"application/json"}
+_METADATA = _JSON | {"as=PartialObjectMetadataList", "g=meta.k8s.io", "v=v1"}
 TOKEN = "a.token.of-tests"
 
 
@@ -84,9 +91,10 @@ class FakeKubernetes(Fake):
 
     def _list(self, request: Request, path: str) -> Response:
         """A page of objects."""
-        if request.headers["accept"] != METADATA:
+        form = set(request.headers.get("accept", "").split(";"))
+        if form not in (_JSON, _METADATA):
             return status(406, "NotAcceptable")
-        limit = int(request.query_params["limit"])
+        limit = int(request.query_params.get("limit", "0")) or len(self.objects[path])
         edition, start = self._edition, 0
         if token := request.query_params.get("continue", ""):
             edition, start = map(int, token.split("."))
@@ -98,14 +106,9 @@ class FakeKubernetes(Fake):
         if end < len(every):
             left = len(every) - end
             metadata |= {"continue": f"{edition}.{end}", "remainingItemCount": left}
-        return as_json(
-            {
-                "kind": "PartialObjectMetadataList",
-                "apiVersion": "meta.k8s.io/v1",
-                "metadata": metadata,
-                "items": [{"metadata": one} for one in every[start:end]],
-            }
-        )
+        if form == _METADATA:
+            return as_json(listed_partially(metadata, [partial(one) for one in every[start:end]]))
+        return as_json(listed(path, metadata, [whole(path, one) for one in every[start:end]]))
 
     def _shows(self, path: str, one: Mapping[str, Any]) -> bool:
         namespace = one["name"] if path == NAMESPACES else one.get("namespace")
