@@ -1,5 +1,6 @@
 """Lists of code hosts that change between two of their pages."""
 
+import random
 from collections.abc import Callable
 
 import pytest
@@ -7,8 +8,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from factbook.importers.snapshot import SnapshotPart
-from tests.fakes.faults import Answer, Fault
-from tests.fakes.gitlab.state import Group
+from tests.fakes.fake import Fake
+from tests.fakes.faults import Answer, Fault, well
+from tests.fakes.gitea import state as gitea
+from tests.fakes.gitlab.state import Account, Group
 from tests.importers.gitea_organization import GiteaOwner, own
 from tests.importers.gitlab_group import GitlabGroup, project
 
@@ -75,3 +78,118 @@ async def test_a_repository_that_goes_while_another_comes_hides_no_third(deleted
     part = await organization.part()
     hidden = set(range(1, 81)) - {deleted} - numbers(part)
     assert not (part.complete and hidden)
+
+
+class Crowd:
+    """People in an order that nobody has chosen, some of whom come and go."""
+
+    def __init__(self, count: int, dice: random.Random) -> None:
+        self.dice = dice
+        self.count = count
+        self.names = [f"u{number}" for number in range(count)]
+
+    @staticmethod
+    def number(name: str) -> int:
+        """The id of somebody."""
+        return int(name[1:]) + 10
+
+    def change(self) -> None:
+        """Somebody goes, or comes to some place, or both."""
+        if self.dice.random() < 0.7:
+            self.names.pop(self.dice.randrange(len(self.names)))
+        if self.dice.random() < 0.7:
+            self.count += 1
+            place = self.dice.choice([len(self.names), self.dice.randrange(len(self.names))])
+            self.names.insert(place, f"u{self.count}")
+
+
+def changing(
+    fake: Fake, kind: str, crowd: Crowd, change: Callable[[], None], always: set[str]
+) -> None:
+    """Let some answers of a kind have a change behind them; `always` are those who stay."""
+
+    def changed() -> None:
+        crowd.change()
+        always.intersection_update(crowd.names)
+        change()
+
+    for _ in range(8):
+        behind = after(changed)
+        if crowd.dice.random() < 0.5:
+            fake.fail(kind, behind)
+        else:
+            fake.fail(kind, well)
+
+
+@pytest.mark.parametrize("seed", range(12))
+async def test_members_that_come_and_go_between_pages_hide_nobody_who_stays(seed: int) -> None:
+    crowd = Crowd(150, random.Random(seed))
+    group = GitlabGroup()
+
+    def change() -> None:
+        group.fake.groups[0].members = list(crowd.names)
+
+    every = range(400)
+    group.fake.accounts = [Account(f"u{n}", Crowd.number(f"u{n}")) for n in every]
+    change()
+    always = set(crowd.names)
+    changing(group.fake, "group_members", crowd, change, always)
+    part = await group.part("members")
+    group.fake.recover()
+    assert not part.complete or {Crowd.number(name) for name in always} <= numbers(part)
+    part = await group.part("members")
+    assert part.complete
+    assert {Crowd.number(name) for name in crowd.names} == numbers(part)
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize(("kind", "word"), [("members", "members"), ("teams", "teams")])
+async def test_people_and_teams_that_come_and_go_between_pages_hide_none_that_stays(
+    kind: str, word: str, seed: int
+) -> None:
+    crowd = Crowd(90, random.Random(seed))
+    organization = GiteaOwner()
+
+    def change() -> None:
+        if kind == "teams":
+            organization.fake.teams = [gitea.Team(n, Crowd.number(n)) for n in crowd.names]
+        else:
+            organization.fake.accounts = [gitea.Account(n, Crowd.number(n)) for n in crowd.names]
+
+    change()
+    always = set(crowd.names)
+    changing(organization.fake, kind, crowd, change, always)
+    part = await organization.part(word)
+    organization.fake.recover()
+    assert not part.complete or {Crowd.number(name) for name in always} <= numbers(part)
+    part = await organization.part(word)
+    assert part.complete
+    assert {Crowd.number(name) for name in crowd.names} == numbers(part)
+
+
+async def test_a_list_that_changes_once_is_whole_by_the_third_reading() -> None:
+    group = GitlabGroup()
+    names = [f"u{number}" for number in range(150)]
+    group.fake.accounts = [Account(name, Crowd.number(name)) for name in [*names, "u150"]]
+    group.fake.groups[0].members = names
+
+    def change() -> None:
+        names.pop(0)
+        names.append("u150")
+
+    group.fake.fail("group_members", after(change))
+    part = await group.part("members")
+    assert part.complete
+    assert numbers(part) == {Crowd.number(name) for name in names}
+    assert group.fake.requests["group_members"] == 6
+
+
+async def test_a_list_of_one_page_is_read_once_and_one_of_two_pages_twice() -> None:
+    group = GitlabGroup()
+    for count, requests in ((100, 1), (101, 4)):
+        names = [f"u{number}" for number in range(count)]
+        group.fake.accounts = [Account(name, Crowd.number(name)) for name in names]
+        group.fake.groups[0].members = names
+        group.fake.requests.clear()
+        assert (await group.part("members")).complete
+        assert group.fake.requests["group_members"] == requests

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Final
 
-from factbook.importers.code_host.rows import RowListing
+from factbook.importers.code_host.rows import RowListing, agreed
 from factbook.importers.gitea.answers import (
     GiteaAccount,
     GiteaMember,
@@ -63,6 +63,7 @@ async def read_teams(api: GiteaApi, organization: str, number: int, *, whole: bo
 
     With their members and repositories if they are `whole`.
     """
+    # One that went while the list was read is not found by its members.
     listed = await listing(api, path("orgs", organization, "teams"), GiteaTeam)
     found = Teams(listed.rows)
     owner = await _is_owner(api, organization)
@@ -85,19 +86,22 @@ async def read_teams(api: GiteaApi, organization: str, number: int, *, whole: bo
 
 async def read_organization_members(api: GiteaApi, organization: str) -> RowListing[GiteaMember]:
     """The members of an organization."""
-    return await listing(api, path("orgs", organization, "members"), GiteaMember)
+    target = path("orgs", organization, "members")
+    return await agreed(lambda: listing(api, target, GiteaMember))
 
 
 async def _complete(api: GiteaApi, found: Teams) -> None:
     """Add the members and repositories of every team."""
 
     async def members(id_: int) -> RowListing[GiteaMember]:
-        return await listing(api, path("teams", str(id_), "members"), GiteaMember)
+        target = path("teams", str(id_), "members")
+        return await agreed(lambda: listing(api, target, GiteaMember))
 
     async def repositories(id_: int) -> RowListing[TeamRepository]:
         if found.teams[id_].includes_all_repositories:
             return RowListing()
-        return await listing(api, path("teams", str(id_), "repos"), TeamRepository)
+        target = path("teams", str(id_), "repos")
+        return await agreed(lambda: listing(api, target, TeamRepository))
 
     for id_, people in (await each(found.teams, members)).items():
         found.members[id_] = set(people.rows)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Final
 
-from factbook.importers.code_host.rows import RowListing
+from factbook.importers.code_host.rows import RowListing, agreed
 from factbook.importers.gitlab.answers import (
     GUEST,
     CurrentUser,
@@ -88,7 +88,8 @@ async def read_members(api: GitlabApi, tree: GroupTree) -> GroupMembers:
     """The direct members of each group."""
 
     async def of(group: int) -> RowListing[GroupMember]:
-        return await listing(api, path("groups", str(group), "members"), GroupMember)
+        target = path("groups", str(group), "members")
+        return await agreed(lambda: listing(api, target, GroupMember))
 
     listed = await each((one.id for one in tree.groups.values()), of)
     found = GroupMembers()
