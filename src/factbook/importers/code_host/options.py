@@ -1,7 +1,10 @@
 """Options of an import from any code host."""
 
-from typing import Annotated, Final
+from typing import Annotated, Any, Final, TypeVar
 
+from msgspec.structs import replace
+
+from factbook.errors import ConfigurationError
 from factbook.importers.importer import AccountImporterOptions
 from factbook.settings.option_tables import about
 
@@ -17,3 +20,18 @@ class CodeHostImportOptions(AccountImporterOptions, frozen=True, kw_only=True):
     archived: Annotated[bool, about("Import archived repositories, as deprecated.")] = False
     forks: Annotated[bool, about("Import forks.")] = False
     people: Annotated[bool, about("Import teams and members.")] = True
+
+
+Options = TypeVar("Options", bound=CodeHostImportOptions)
+
+
+def completed(options: Options, account: Any, *, name: str, flag: str) -> Options:
+    """The options with the owners of the account where they name none.
+
+    `name` is the option of both that names owners, `flag` that of the command line. Raises
+    ConfigurationError if neither names one.
+    """
+    owners = getattr(options, name) or tuple(getattr(account, name))
+    if not owners:
+        raise ConfigurationError(f"{name} ({flag}) has to name at least one, such as acme.")
+    return replace(options, **{name: owners})
