@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from factbook.clock import SECOND
-from factbook.importers import hint_store, importer_store
+from factbook.importers import hint_store, importer_store, management
 from factbook.importers.importer import Importer
 from tests.conftest import StartService
 from tests.service import Service
+from tests.web.markup import elements
 from tests.web.visiting import Browser, signed_in, words
 
 NEW = "/importers/new"
@@ -86,7 +87,6 @@ async def test_a_change_keeps_the_secret_that_is_not_given_again(service: Servic
     [
         {"account__host": "evil.example.com"},
         {"account__api_url": "https://evil.example.com"},
-        {"account__clone_url": "https://evil.example.com"},
     ],
 )
 async def test_a_secret_is_never_sent_to_another_host(
@@ -130,6 +130,59 @@ async def test_a_mistake_is_told_and_nothing_is_saved(
     assert (answer.status_code, said in words(answer.text)) == (400, True), words(answer.text)
     assert SECRET not in answer.text
     assert await importer_store.rows(service.state.database) == []
+
+
+@pytest.mark.parametrize(
+    ("more", "field"),
+    [
+        ({"name": "A b"}, "name"),
+        ({"every": "soon"}, "every"),
+        ({"organizations": ""}, "organizations"),
+        ({"account__host": "no host"}, "account.host"),
+        ({"account__token": ""}, "account.token"),
+    ],
+)
+async def test_a_mistake_is_told_beside_its_field_and_other_values_are_kept(
+    service: Service, more: dict[str, str], field: str
+) -> None:
+    visitor = await signed_in(service)
+    page = (await visitor.send(NEW, **fields(files="a.yaml\nb.yaml", **more))).text
+    [wrong] = [one for _, one in elements(page) if one.get("aria-invalid") == "true"]
+    assert wrong["id"] == field
+    assert f'href="#{field}"' in page
+    beside = {one["id"] for _, one in elements(page) if one.get("id", "").startswith(field)}
+    assert set(wrong["aria-describedby"].split()) <= beside
+    assert "a.yaml\nb.yaml" in page
+    assert f'value="{more.get("every", "6h")}"' in page
+
+
+async def test_every_field_that_is_needed_is_told_at_once(service: Service) -> None:
+    visitor = await signed_in(service)
+    form = {"kind": "gitea", "name": "acme", "organizations": "acme"}
+    answer = await visitor.send(NEW, **form)
+    assert "Host : is needed Token : is needed" in words(answer.text)
+    done = await visitor.done(NEW, **form, **{"account.host": "g.test", "account.token": SECRET})
+    assert "The importer gitea-acme was made." in done
+    kept = {"account.host": "g.test", "account.token": "", "every": "2h"}
+    edit = "/importers/gitea-acme/edit"
+    assert "The importer gitea-acme was changed." in await visitor.done(edit, **form, **kept)
+    removed = await visitor.send(edit, remove="account.token", **form, **kept)
+    assert "Token : is needed" in words(removed.text)
+
+
+async def test_a_form_has_what_an_import_of_its_kind_needs_and_no_more(service: Service) -> None:
+    visitor = await signed_in(service)
+    found = {}
+    for kind in management.kinds():
+        page = await visitor.text(f"{NEW}?kind={kind.id}")
+        found[kind.id] = [one["name"] for _, one in elements(page) if "name" in one]
+    accounts = {id_: {n for n in names if "." in n} for id_, names in found.items()}
+    assert accounts["catalog"] == set()
+    assert accounts["gitlab"] == accounts["gitea"] == {
+        "account.host", "account.token", "account.api_url"
+    }  # fmt: skip
+    assert "account.exclude_bots" not in accounts["github"]
+    assert found["catalog"].index("address") < found["catalog"].index("every")
 
 
 async def test_a_name_that_is_taken_is_refused(service: Service) -> None:

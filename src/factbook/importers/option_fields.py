@@ -34,13 +34,16 @@ class OptionField(NamedTuple):
 
 
 def fields(kind: ImporterKind[Any]) -> list[OptionField]:
-    """The options of a kind, then those of the account that it reads with.
+    """The options of a kind, its own before those of every kind, then those of the account.
 
-    Options of other types than text, numbers, switches and lists of text are left to the settings.
+    Of the account they are what an import needs. Options of other types than text, numbers,
+    switches and lists of text are left to the settings.
     """
     found = [one for one in _of(kind.options, "") if one.path != INTEGRATION]
+    found.sort(key=lambda one: _generality(kind.options, one.path))
     if kind.vendor:
-        found += _of(vendor(kind.vendor).options, f"{ACCOUNT}.")
+        own = {one.path: one for one in _of(vendor(kind.vendor).options, f"{ACCOUNT}.")}
+        found += (own[f"{ACCOUNT}.{name}"] for name in kind.account_options)
     return found
 
 
@@ -67,6 +70,12 @@ def _of(options: type[msgspec.Struct], prefix: str) -> list[OptionField]:
             path = f"{prefix}{one.name}"
             found.append(OptionField(path, about, _TYPES[type_], default, secret))
     return found
+
+
+def _generality(options: type[msgspec.Struct], name: str) -> int:
+    """The distance from a type of options up to the one that declares an option."""
+    declaring = (at for at, one in enumerate(options.__mro__) if name in one.__annotations__)
+    return next(declaring)
 
 
 def _described(hint: Any) -> tuple[Any, str]:

@@ -16,6 +16,7 @@ IMPORTER: Final = ImporterKind(
     options=GiteaImportOptions,
     read=with_api(GiteaApi, organization.read),
     vendor="gitea",
+    account_options=("host", "token", "api_url"),
     by_people=True,
     file_page="src/branch/HEAD/{}",
     completed=partial(completed, name="organizations", flag="--org"),

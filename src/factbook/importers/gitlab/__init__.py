@@ -16,6 +16,7 @@ IMPORTER: Final = ImporterKind(
     options=GitlabImportOptions,
     read=with_api(GitlabApi, group.read),
     vendor="gitlab",
+    account_options=("host", "token", "api_url"),
     by_people=True,
     file_page="-/blob/HEAD/{}",
     completed=partial(completed, name="groups", flag="--group"),

@@ -1,8 +1,9 @@
 """Form of an importer: a field for each option of its kind; secrets are taken and never shown."""
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Self
+from typing import Any, Final, NamedTuple, Self
 
 from factbook.importers import option_fields
 from factbook.importers.importer import ImporterKind
@@ -13,6 +14,16 @@ from factbook.web.site.forms import Form
 
 # What a select has for credentials of its own.
 OWN: Final = ""
+_NEEDED: Final = re.compile(r"(Secret\. )?Needed\.")
+_NAMES: Final = re.compile(r"[a-z_]+")
+_SPELLINGS: Final = {"Api": "API", "Graphql": "GraphQL", "url": "URL", "Id": "ID", "id": "ID"}
+
+
+class FormProblem(NamedTuple):
+    """Problem with a field, by the path of its option; "" if no field has it."""
+
+    path: str
+    message: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,6 +71,31 @@ class ImporterForm:
     def fields(self) -> list[OptionField]:
         """The fields, those of the account last."""
         return option_fields.fields(self.kind)
+
+    def label(self, path: str) -> str:
+        """The label of a field."""
+        words = path.rpartition(".")[2].replace("_", " ").capitalize().split()
+        return " ".join(_SPELLINGS.get(word, word) for word in words)
+
+    def lacking(self, kept: Iterable[str] = ()) -> list[FormProblem]:
+        """The fields that have to have a value and have none; `kept` secrets have one."""
+        stays = set(kept) - self.removed
+        return [
+            FormProblem(one.path, "is needed")
+            for one in self.fields
+            if self._counts(one) and _NEEDED.match(one.about) and one.path not in stays
+            if not (self.secrets if one.is_secret else self.values).get(one.path, "").strip()
+        ]
+
+    def placed(self, problems: Iterable[Mapping[str, str]]) -> list[FormProblem]:
+        """Problems at their fields: one without a path is that of the first option it names."""
+        paths = {one.path.rpartition(".")[2]: one.path for one in self.fields} | {"name": "name"}
+        found = []
+        for one in problems:
+            words = _NAMES.findall(one["message"])
+            path = one["path"] or next((paths[word] for word in words if word in paths), "")
+            found.append(FormProblem(path, one["message"]))
+        return found
 
     def wanted(self) -> ImporterInput:
         """Importer from the form; an empty secret keeps the stored one."""

@@ -5,6 +5,7 @@ Secrets are accepted and never shown again, not even beside a problem with them.
 
 from collections.abc import Sequence
 from dataclasses import replace
+from http import HTTPStatus
 from typing import Final
 
 from factbook.auth.permissions import SET_WRITE, SOURCE_WRITE
@@ -13,7 +14,7 @@ from factbook.http import audit
 from factbook.http.requests import Reply
 from factbook.importers import importer_store, management
 from factbook.importers.importer_store import StoredImporter
-from factbook.web.entity.importer_form import OWN, ImporterForm
+from factbook.web.entity.importer_form import OWN, FormProblem, ImporterForm
 from factbook.web.site.endpoint import PageRoute
 from factbook.web.site.formatting import segment
 from factbook.web.site.page_context import PageContext
@@ -67,6 +68,8 @@ async def delete(visit: PageContext) -> Reply:
 
 async def _put(visit: PageContext, found: StoredImporter | None, form: ImporterForm) -> Reply:
     state = visit.state
+    if lacking := form.lacking(found.options.secrets if found else ()):
+        return _form(visit, found, form, HTTPStatus.BAD_REQUEST, lacking)
     try:
         stored = await management.put(
             state.importers,
@@ -77,9 +80,10 @@ async def _put(visit: PageContext, found: StoredImporter | None, form: ImporterF
             write=visit.writing(audit.of_importer()),
         )
     except InvalidItemsError as error:
-        return _form(visit, found, form, error.status, error.details["problems"])
+        placed = form.placed(error.details["problems"])
+        return _form(visit, found, form, error.status, placed)
     except ConflictError as error:
-        return _form(visit, found, form, error.status, [{"path": "", "message": error.message}])
+        return _form(visit, found, form, error.status, [FormProblem("", error.message)])
     done = "made" if found is None else "changed"
     return visit.redirect(f"{LIST}/{segment(stored.id)}", f"The importer {stored.id} was {done}.")
 
@@ -100,7 +104,7 @@ def _form(
     found: StoredImporter | None,
     form: ImporterForm,
     status: int = 200,
-    problems: Sequence[dict[str, str]] = (),
+    problems: Sequence[FormProblem] = (),
 ) -> Reply:
     return visit.page(
         "importer-edit.html",
@@ -112,9 +116,10 @@ def _form(
         integrations=_integrations(visit, form.kind.vendor),
         problem=visit.state.importers.problems.get(found.id, "") if found else "",
         problems=problems,
+        wrong=dict(reversed(problems)),
         action=f"{PATH}/new" if found is None else f"{PATH}/{segment(found.id)}/edit",
         delete_path=f"{PATH}/{segment(found.id)}/delete" if found else "",
-        list_path=LIST,
+        back_path=f"{LIST}/{segment(found.id)}" if found else LIST,
     )
 
 
