@@ -261,6 +261,8 @@ async def _imports(service: Service) -> AsyncIterator[Call]:
     assert begun is not None
     await service.state.database.write(lambda tx: run_store.end(tx, begun, outcome, now))
     yield "importersListAll", 200, await http.get(f"{IMPORTERS}/importers")
+    yield "importersGetOne", 200, await http.get(f"{IMPORTERS}/importers/fake")
+    yield "importersGetOne", 404, await http.get(f"{IMPORTERS}/importers/none")
     yield "partsListParts", 200, await http.get(f"{IMPORTERS}/parts")
     one, two = (f"{IMPORTERS}/parts/fake/{part}" for part in ("one", "two"))
     yield "partsGetPart", 200, await http.get(one)

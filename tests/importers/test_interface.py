@@ -5,10 +5,15 @@ from urllib.parse import quote
 
 import pytest
 
+from factbook.clock import HOUR
+from factbook.importers.snapshot import ReadingProblem
+from tests.conftest import StartService
 from tests.events.feed import events
 from tests.importers.madeup import ImportWorld, known_to
 from tests.importers.reading import PART, SET, Imports, item, part
 from tests.service import PUSH, Service, component
+from tests.web.test_importers import fields as of_importer
+from tests.web.visiting import signed_in
 
 PARTS = "/api/importers/v1/parts"
 IMPORTERS = "/api/importers/v1/importers"
@@ -47,6 +52,58 @@ async def test_an_importer_is_listed_and_runs_when_it_is_asked(service: Service)
     assert (listed["state"], listed["completeAt"]) == ("complete", listed["lastRun"]["startedAt"])
     assert (listed["lastRun"]["reason"], listed["lastRun"]["calls"]) == ("asked", 1)
     assert len(await world.runs()) == 1
+
+
+async def test_an_importer_is_shown_with_its_runs_parts_and_problems(service: Service) -> None:
+    world = ImportWorld(service.state.database)
+    known_to(service, world.system.importer())
+    problem = ReadingProblem("github.com/acme/shop", "is no YAML", "catalog-info.yaml", 7)
+    world.system.parts = [part(item("a"), problems=[problem]), part(item("b"), key="old")]
+    await world.process.work()
+    world.time.advance(HOUR)
+    world.system.parts = [part()]
+    await world.process.work()
+    shown = (await service.http.get(f"{IMPORTERS}/fake")).json()
+    assert (shown["state"], shown["intervalSeconds"], shown["made"]) == ("held", 3600, None)
+    assert [one["state"] for one in shown["runs"]] == ["held", "complete"]
+    assert [one["part"] for one in shown["parts"]] == [PART]
+    assert shown["parts"][0]["held"] == ["component:default/a"]
+    assert (await service.http.get(f"{IMPORTERS}/none")).status_code == 404
+
+
+async def test_problems_name_the_page_of_their_file(service: Service, imports: Imports) -> None:
+    problem = ReadingProblem("github.com/acme/shop", "is no YAML", "catalog-info.yaml", 7)
+    await imports.write_as("github", part(problems=[problem]))
+    await imports.write_as("aws", part(problems=[problem]))
+    urls = [
+        (await service.http.get(f"{PARTS}/{importer}/{PART}")).json()["problems"][0]["url"]
+        for importer in ("github", "aws")
+    ]
+    assert urls == ["https://github.com/acme/shop/blob/HEAD/catalog-info.yaml#L7", None]
+
+
+async def test_an_importer_that_cannot_be_used_is_listed_with_the_reason(
+    service: Service, start: StartService
+) -> None:
+    visitor = await signed_in(service)
+    await visitor.done("/importers/new", **of_importer())
+    made = (await service.http.get(f"{IMPORTERS}/github-acme")).json()["made"]
+    assert (made["createdBy"], made["updatedBy"]) == ("user:default/ada", "user:default/ada")
+    other = await start(token_key="another key of tests, also long enough")
+    async with other.client(await other.token("catalog.entity.read")) as reader:
+        [listed] = (await reader.get(IMPORTERS)).json()["importers"]
+        shown = (await reader.get(f"{IMPORTERS}/github-acme")).json()
+    assert (listed["state"], listed["kind"], listed["nextRunAt"]) == ("unusable", "github", None)
+    assert "sealed under another token key" in listed["problem"]
+    assert (shown["state"], shown["parts"]) == ("unusable", [])
+
+
+async def test_what_an_importer_left_behind_is_found_by_its_parts(
+    service: Service, imports: Imports
+) -> None:
+    await imports.write(part(item("a")))
+    answer = await service.http.get(f"{IMPORTERS}/fake")
+    assert (answer.status_code, "/parts" in answer.json()["error"]["message"]) == (404, True)
 
 
 async def test_an_importer_is_asked_to_run_by_who_may_write_sets(service: Service) -> None:

@@ -64,9 +64,10 @@ class ImporterDetail(NamedTuple):
     parts: Sequence[ImportPartRecord]
     runs: Sequence[ImportRun]
 
-    def reads(self, part: ImportPartRecord) -> bool:
-        """False for a part that the last reading had no more."""
-        return self.status is None or part in self.status.parts
+    @property
+    def current(self) -> Sequence[ImportPartRecord]:
+        """The parts but those that the last reading had no more."""
+        return self.parts if self.status is None else self.status.parts
 
 
 async def detail(

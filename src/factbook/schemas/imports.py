@@ -38,8 +38,11 @@ class ShownImporter(WireAnswer):
     title: str
     state: Annotated[
         str,
-        known("new", "waiting", "running", "complete", "partial", "held", "failed"),
-        Meta(description="`waiting` and `running` are of a run that has not ended."),
+        known("new", "waiting", "running", "complete", "partial", "held", "failed", "unusable"),
+        Meta(
+            description="`waiting` and `running` are of a run that has not ended. An importer that "
+            "is `unusable` does not run; `problem` has the reason."
+        ),
     ]
     complete_at: Annotated[
         Time | None, Meta(description="Of the last complete reading of every part.")
@@ -50,6 +53,7 @@ class ShownImporter(WireAnswer):
     problem_count: Count
     held_count: Annotated[Count, Meta(description="Removals that wait for a decision.")]
     last_run: Annotated[ImportRunSummary | None, Meta(description="Null before the first.")]
+    problem: Annotated[str | None, Meta(description="Why it cannot be used.")]
 
 
 class ShownImporters(WireAnswer):
@@ -65,6 +69,7 @@ class ImportProblem(WireAnswer):
     message: str
     file: Annotated[str | None, Meta(description="The path of a file in it.")]
     line: Annotated[int | None, Meta(description="The line in that file.")]
+    url: Annotated[str | None, Meta(description="The file's page at its host, where it is known.")]
 
 
 class ImportPartSummary(WireAnswer):
@@ -97,3 +102,25 @@ class ImportParts(WireAnswer):
     """Every part of every importer."""
 
     parts: list[ImportPartSummary]
+
+
+class ImporterMaker(WireAnswer):
+    """People who made and changed an importer."""
+
+    created_at: Time
+    created_by: str
+    updated_at: Time
+    updated_by: str
+
+
+class ImporterAnswer(ShownImporter):
+    """An importer with its runs, newest first, and the parts that it reads."""
+
+    interval_seconds: Annotated[
+        int | None, Meta(description="From one run to the next; null if it only runs when asked.")
+    ]
+    made: Annotated[ImporterMaker | None, Meta(description="Null for an importer of the settings.")]
+    runs: Annotated[list[ImportRunSummary], Meta(description="Those that have ended, at most 50.")]
+    parts: Annotated[
+        list[ImportPart], Meta(description="Of the last reading, each with what it holds.")
+    ]

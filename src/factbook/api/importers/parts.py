@@ -13,6 +13,7 @@ from factbook.http import audit
 from factbook.http.context import HandlerContext
 from factbook.http.requests import JsonReply, Request, reply
 from factbook.importers import held, part_store
+from factbook.importers.file_pages import file_page
 from factbook.importers.part_store import ImportPartRecord
 from factbook.importers.snapshot import set_name
 from factbook.importers.writer import ImportTarget
@@ -71,7 +72,7 @@ def _seen(request: Request) -> str | None:
 
 
 def _answer(record: ImportPartRecord) -> JsonReply[ImportPart]:
-    return reply(_shown(record))._replace(headers={"etag": f'"{record.tag}"'})
+    return reply(shown(record))._replace(headers={"etag": f'"{record.tag}"'})
 
 
 def _target(request: Request, state: HandlerContext, about: About) -> ImportTarget:
@@ -93,9 +94,16 @@ def _summary(record: ImportPartRecord) -> ImportPartSummary:
     )
 
 
-def _shown(record: ImportPartRecord) -> ImportPart:
+def shown(record: ImportPartRecord) -> ImportPart:
+    """A part with its problems and what it holds."""
     problems = [
-        ImportProblem(one.origin, one.message, one.file or None, one.line or None)
+        ImportProblem(
+            one.origin,
+            one.message,
+            one.file or None,
+            one.line or None,
+            file_page(record.importer, one),
+        )
         for one in record.problems
     ]
     return ImportPart(

@@ -16,6 +16,7 @@ _SEEN = (*_WHICH, parts.IF_MATCH)
 
 IMPORTER_ROUTES: Sequence[Route] = (
     Route("GET", "/importers", importers.list_all, _READ),
+    Route("GET", "/importers/{importer}", importers.get_one, _READ, (parts.IMPORTER,)),
     Route(
         "POST",
         "/importers/{importer}/run",

@@ -51,14 +51,13 @@ async def importer(visit: PageContext) -> Reply:
     state = visit.state
     id_ = visit.request.parameter("importer")
     found = await status.detail(state.database, state.importers, id_, visit.now)
-    current = [part for part in found.parts if found.reads(part)]
     stored = found.stored
     return visit.page(
         "importer.html",
         found=found,
         paths={part.part: _path(part) for part in found.parts},
-        problems=_linked([(part, one) for part in current for one in part.problems][:_SHOWN]),
-        problem_count=sum(part.problem_count for part in current),
+        problems=_linked([(part, one) for part in found.current for one in part.problems][:_SHOWN]),
+        problem_count=sum(part.problem_count for part in found.current),
         most_held=_FEW,
         most_runs=_FEW,
         known=await visit.known([stored.created_by, stored.updated_by] if stored else []),
