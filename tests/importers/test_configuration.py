@@ -76,7 +76,7 @@ def test_the_time_between_two_imports_is_a_number_and_a_unit(
         ({"every": "31d"}, "every has to be between 1m and 30d"),
         ({"every": "\u0663h"}, "every has to be between 1m and 30d"),
         ({"organisations": ["acme"]}, "organisations"),
-        ({"organizations": []}, "organizations (--org) has to name at least one"),
+        ({"organizations": []}, "organizations has to name at least one"),
         ({"archived": "perhaps"}, "archived"),
         ({"integration": "other"}, "[integrations.github.other]"),
         ({"account": {"token": TOKEN, "host": "no host"}}, "host has to be"),

@@ -116,7 +116,7 @@ async def test_a_secret_is_removed_when_another_takes_its_place(service: Service
     [
         ({"name": "A b"}, "a name is of lower-case letters"),
         ({"every": "soon"}, "every has to be between 1m and 30d"),
-        ({"organizations": ""}, "organizations (--org) has to name at least one"),
+        ({"organizations": ""}, "organizations has to name at least one"),
         ({"account__host": "no host"}, "host has to be a host name"),
         ({"account__token": ""}, "either a token or an app is needed"),
         ({"account__token": "x" * 16_001}, "is longer than 16000"),

@@ -33,5 +33,5 @@ def completed(options: Options, account: Any, *, name: str, flag: str) -> Option
     """
     owners = getattr(options, name) or tuple(getattr(account, name))
     if not owners:
-        raise ConfigurationError(f"{name} ({flag}) has to name at least one, such as acme.")
+        raise ConfigurationError(f"{name} has to name at least one, such as acme ({flag} acme).")
     return replace(options, **{name: owners})
