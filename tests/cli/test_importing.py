@@ -120,6 +120,26 @@ def test_many_removals_are_held_shown_and_applied(run: Import, fake: FakeGitHub)
     assert "No removal of import/github/acme.repositories waits" in refused.stderr
 
 
+def test_an_importer_is_shown_with_its_runs_and_problems(
+    run: Import, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unknown = run("show", "github")
+    assert (unknown.exit_code, 'There is no importer "github"' in unknown.stderr) == (1, True)
+    run("github", "--org", "acme")
+    shown = run("show", "github").stdout
+    assert "github: not run by the service" in shown
+    assert "github/acme.teams" in shown
+    monkeypatch.setenv("FACTBOOK_IMPORTERS__GITHUB__DEFAULT__ORGANIZATIONS", "acme")
+    shown = run("show", "github").stdout
+    assert "github: complete, last complete run" in shown
+    assert "github.com/acme/broken catalog-info.yaml:2: is not valid YAML" in shown
+    found = read(run, "show", "github")
+    assert (found["intervalSeconds"], found["createdBy"]) == (3600, None)
+    [made] = found["runs"]
+    assert (made["reason"], made["state"], made["calls"]) == ("command", "complete", 3)
+    assert len(found["parts"]) == 3
+
+
 def test_what_cannot_be_read_whole_ends_with_1_and_removes_nothing(
     run: Import, fake: FakeGitHub
 ) -> None:

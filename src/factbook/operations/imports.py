@@ -10,12 +10,13 @@ from factbook.backend import Backend
 from factbook.catalog.push_rules import PushRules
 from factbook.clock import Clock, now
 from factbook.errors import ConfigurationError, NotFoundError
-from factbook.importers import configuration, held, part_store, run_store, single_import
+from factbook.importers import configuration, held, part_store, run_store, single_import, status
 from factbook.importers.importer import Importer, Show
 from factbook.importers.part_store import ImportPartRecord
 from factbook.importers.runner import outcome_of, written
 from factbook.importers.single_import import ImportReport
 from factbook.importers.snapshot import PREFIX, set_name
+from factbook.importers.status import ImporterDetail
 from factbook.importers.writer import ImportTarget, actor
 from factbook.settings.option_tables import DEFAULT
 from factbook.storage import Database
@@ -135,6 +136,12 @@ async def import_parts(backend: Backend) -> list[ImportPartRecord]:
     """Every part that was imported, with its last reading."""
     async with backend.opened() as database:
         return await part_store.part_records(database)
+
+
+async def importer_detail(backend: Backend, id_: str, clock: Clock = now) -> ImporterDetail:
+    """All that is known of the importer with this id; raises NotFoundError if nothing is."""
+    async with backend.opened() as database:
+        return await status.detail(database, backend.importer_registry(database), id_, clock())
 
 
 async def apply_held(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from factbook.cli.failures import CommandError
-from factbook.cli.imports.part_lines import part_json, part_name
+from factbook.cli.imports.part_lines import PART_COLUMNS, part_json, part_name, part_row
 from factbook.cli.local import DatabaseUrl, on_database
 from factbook.cli.output import Json, age, print_answer, print_json, print_table, say
 
@@ -16,6 +16,11 @@ if TYPE_CHECKING:
 
 PartName = Annotated[
     str, typer.Argument(metavar="PART", help="As listed, e.g. github/acme.repositories.")
+]
+
+ShownName = Annotated[
+    str,
+    typer.Argument(metavar="NAME", help="A part as listed, or the id of an importer, e.g. github."),
 ]
 
 
@@ -30,18 +35,21 @@ def list_(database_url: DatabaseUrl = None, as_json: Json = False) -> None:
     from factbook.operations import imports
 
     found = on_database(database_url, imports.import_parts)
-    columns = ["Part", "State", "Read", "Last complete", "Entities", "Problems", "Held"]
-    print_answer(list(map(part_json, found)), columns, map(_row, found), as_json=as_json)
+    rows = map(part_row, found)
+    print_answer(list(map(part_json, found)), PART_COLUMNS, rows, as_json=as_json)
 
 
-def show(name: PartName, database_url: DatabaseUrl = None, as_json: Json = False) -> None:
-    """Show the problems and the held removals of a part.
+def show(name: ShownName, database_url: DatabaseUrl = None, as_json: Json = False) -> None:
+    """Show an importer with its runs, or the problems and the held removals of a part.
 
     \b
     Examples:
-      factbook import show github/acme.repositories
+      factbook import show github
       factbook import show github/acme.repositories --json
     """
+    if "/" not in name:
+        _show_importer(name, database_url, as_json=as_json)
+        return
     part = _shown(name, database_url)
     if as_json:
         print_json(part_json(part))
@@ -89,6 +97,17 @@ def _decide(
     say(f"{part_name(record)}: {record.items:,} entities {result}.")
 
 
+def _show_importer(name: str, database_url: str | None, *, as_json: bool) -> None:
+    from factbook.cli.imports.importer_lines import importer_json, print_importer
+    from factbook.operations import imports
+
+    found = on_database(database_url, imports.importer_detail, name)
+    if as_json:
+        print_json(importer_json(found))
+    else:
+        print_importer(found)
+
+
 def _shown(name: str, database_url: str | None) -> "ImportPartRecord":
     """The part of this name; raises CommandError if there is none."""
     from factbook.operations import imports
@@ -103,9 +122,3 @@ def _show_held(part: "ImportPartRecord") -> None:
     if part.held:
         say(f"Held, because {part.reason}:")
         print_table(["Entity"], ((ref,) for ref in part.held))
-
-
-def _row(record: "ImportPartRecord") -> tuple[object, ...]:
-    times = age(record.read_at), age(record.complete_at)
-    counts = record.items, record.problem_count, len(record.held)
-    return (part_name(record), record.state, *times, *counts)
