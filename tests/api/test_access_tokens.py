@@ -137,9 +137,14 @@ async def test_exactly_the_permissions_that_there_are_can_be_given(service: Serv
         "catalog.entity.read",
         "events.read",
         "scim.write",
+        "tech-insights.check.read",
+        "tech-insights.check.write",
         "tech-insights.data-source.read",
         "tech-insights.data-source.write",
+        "tech-insights.exemption.decide",
+        "tech-insights.exemption.request",
         "tech-insights.fact.write",
+        "tech-insights.scorecard.write",
         "tech-insights.source.run",
     ]
     for name in ("catalog.entity.write", "CATALOG.ENTITY.READ", "*", ""):

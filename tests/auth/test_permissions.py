@@ -1,13 +1,22 @@
-"""The nine permissions of the decisions, and that of identity providers."""
+"""The nine permissions of the decisions, that of identity providers, and those of checks."""
 
 import pytest
 
-from factbook.auth.permissions import NAMES, PERMISSIONS, TITLES, checked
+from factbook.auth.permissions import (
+    CHECK_READ,
+    NAMES,
+    PERMISSIONS,
+    SOURCE_READ,
+    SOURCE_WRITE,
+    TITLES,
+    checked,
+    with_included,
+)
 from factbook.errors import InputError
 
 
 @pytest.mark.spec("permissions.the-nine-names")
-def test_there_are_exactly_the_nine_and_that_of_identity_providers() -> None:
+def test_there_are_exactly_the_nine_that_of_identity_providers_and_those_of_checks() -> None:
     assert [permission.name for permission in PERMISSIONS] == [
         "catalog.entity.read",
         "catalog.entity-set.write",
@@ -19,6 +28,11 @@ def test_there_are_exactly_the_nine_and_that_of_identity_providers() -> None:
         "events.read",
         "audit.read",
         "scim.write",
+        "tech-insights.check.read",
+        "tech-insights.check.write",
+        "tech-insights.scorecard.write",
+        "tech-insights.exemption.request",
+        "tech-insights.exemption.decide",
     ]
 
 
@@ -33,6 +47,11 @@ def test_two_have_the_titles_of_the_seed_and_each_has_one_of_its_own() -> None:
 def test_another_name_is_refused_with_those_there_are() -> None:
     with pytest.raises(InputError, match=r"no permission a\.b, c\. There are: access\.token"):
         checked(["c", "catalog.entity.read", "a.b"])
+
+
+def test_who_reads_data_sources_reads_checks() -> None:
+    assert with_included(frozenset({SOURCE_READ})) == {SOURCE_READ, CHECK_READ}
+    assert with_included(frozenset({SOURCE_WRITE})) == {SOURCE_WRITE}
 
 
 def test_no_name_means_all_of_them() -> None:

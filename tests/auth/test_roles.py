@@ -10,6 +10,7 @@ def test_an_administrator_may_do_everything_and_a_viewer_only_read() -> None:
     assert roles.ROLES[roles.ADMINISTRATOR] == permissions.NAMES
     assert roles.ROLES[roles.VIEWER] == {
         "catalog.entity.read",
+        "tech-insights.check.read",
         "tech-insights.data-source.read",
     }
 

@@ -87,7 +87,8 @@ REQUIREMENTS: dict[str, Requirement] = {
     # Permissions
     "permissions.the-nine-names": Requirement(
         "decisions §6.2",
-        "The nine listed permissions exist, and `scim.write`; any other name is refused.",
+        "The nine listed permissions exist, `scim.write` and those of checks; any other name is "
+        "refused.",
     ),
     "permissions.titles-of-the-seed": Requirement(
         "decisions §6.2; seed §5",

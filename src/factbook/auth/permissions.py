@@ -24,6 +24,11 @@ TOKEN_MANAGE: Final = "access.token.manage"  # noqa: S105 - the name of a permis
 EVENTS_READ: Final = "events.read"
 AUDIT_READ: Final = "audit.read"
 SCIM_WRITE: Final = "scim.write"
+CHECK_READ: Final = "tech-insights.check.read"
+CHECK_WRITE: Final = "tech-insights.check.write"
+SCORECARD_WRITE: Final = "tech-insights.scorecard.write"
+EXEMPTION_REQUEST: Final = "tech-insights.exemption.request"
+EXEMPTION_DECIDE: Final = "tech-insights.exemption.decide"
 
 PERMISSIONS = (
     Permission(CATALOG_READ, "Catalog entity read (*)", "Read every entity of the catalog."),
@@ -52,9 +57,36 @@ PERMISSIONS = (
         "SCIM write",
         "Push people and groups as an identity provider, and take away the access of people.",
     ),
+    Permission(
+        CHECK_READ,
+        "Tech Insights Check Read",
+        "Read checks and scorecards, their results and exemptions; the one that reads data sources "
+        "includes it.",
+    ),
+    Permission(CHECK_WRITE, "Tech Insights Check Write", "Define, change and publish checks."),
+    Permission(
+        SCORECARD_WRITE, "Tech Insights Scorecard Write", "Define, change and publish scorecards."
+    ),
+    Permission(
+        EXEMPTION_REQUEST,
+        "Tech Insights Exemption Request",
+        "Ask for an exemption of any entity; without it, of those that one's own groups own.",
+    ),
+    Permission(
+        EXEMPTION_DECIDE,
+        "Tech Insights Exemption Decide",
+        "Approve, deny and revoke exemptions where no group is named to do so.",
+    ),
 )
 NAMES = frozenset(permission.name for permission in PERMISSIONS)
 TITLES = {permission.name: permission.title for permission in PERMISSIONS}
+# What a permission includes. Clients that read data sources read checks with the same token.
+_INCLUDED: Final = {SOURCE_READ: frozenset({CHECK_READ})}
+
+
+def with_included(names: frozenset[str]) -> frozenset[str]:
+    """The permissions with those that they include."""
+    return names.union(*(more for name, more in _INCLUDED.items() if name in names))
 
 
 def checked(names: Iterable[str]) -> frozenset[str]:

@@ -11,12 +11,15 @@ VIEWER: Final = "viewer"
 
 ROLES: Mapping[str, frozenset[str]] = {
     ADMINISTRATOR: permissions.NAMES,
-    VIEWER: frozenset({permissions.CATALOG_READ, permissions.SOURCE_READ}),
+    VIEWER: permissions.with_included(
+        frozenset({permissions.CATALOG_READ, permissions.SOURCE_READ})
+    ),
 }
 TITLES: Mapping[str, str] = {ADMINISTRATOR: "Administrator", VIEWER: "Viewer"}
 DESCRIPTIONS: Mapping[str, str] = {
     ADMINISTRATOR: "Reads everything, changes everything and manages people and tokens.",
-    VIEWER: "Reads the catalog, the data sources and their facts, and changes nothing.",
+    VIEWER: "Reads the catalog, the data sources with their facts, and the checks with their "
+    "results, and changes nothing.",
 }
 
 

@@ -13,9 +13,14 @@ PERMISSIONS = (
     "catalog.entity.read",
     "events.read",
     "scim.write",
+    "tech-insights.check.read",
+    "tech-insights.check.write",
     "tech-insights.data-source.read",
     "tech-insights.data-source.write",
+    "tech-insights.exemption.decide",
+    "tech-insights.exemption.request",
     "tech-insights.fact.write",
+    "tech-insights.scorecard.write",
     "tech-insights.source.run",
 )
 PermissionName = Annotated[str, Meta(extra_json_schema={"enum": [*PERMISSIONS]})]
