@@ -1,0 +1,1 @@
+"""Taking over checks of other products: their documents, rewritten as those of this one."""

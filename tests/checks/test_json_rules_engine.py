@@ -1,0 +1,114 @@
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from factbook.checks.takeover.json_rules_engine import Translation, jmespath_of
+from factbook.checks.takeover.remarks import Remarks
+from tests.checks.making import problems
+from tests.checks.public_rules import RULES, PublicRule
+
+
+def resolve(fact: str) -> Mapping[str, str]:
+    if fact == "ambiguous":
+        raise LookupError("is a fact of several sources")
+    return {"source": "s", "fact": fact}
+
+
+def translated(
+    condition: object, shared: Mapping[str, Any] | None = None
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """The rule, and the remarks by their path."""
+    remarks = Remarks()
+    found = Translation(resolve, remarks, shared).of(condition, "c")
+    return found, {one.path: f"{one.kind}: {one.message}" for one in remarks.found}
+
+
+def leaf(operator: str = "equal", value: Any = 1, **members: Any) -> dict[str, Any]:
+    return {"fact": "f", "operator": operator, "value": value, **members}
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.place)
+def test_every_public_rule_becomes_one_that_is_taken(rule: PublicRule) -> None:
+    found, remarks = translated(rule.conditions, rule.shared)
+
+    assert remarks == {}
+    assert problems(found) == {}
+
+
+@pytest.mark.parametrize(
+    ("operator", "ours"),
+    [
+        ("someFact:in", {"operator": "containsAny"}),
+        ("everyValue:contains", {"operator": "containsAll"}),
+        ("swap:contains", {"operator": "in"}),
+        ("not:equal", {"not": "equal"}),
+        ("not:everyFact:notIn", {"not": {"not": "containsAny"}}),
+    ],
+)
+def test_decorated_operators_are_told_with_others(operator: str, ours: Any) -> None:
+    found, remarks = translated(leaf(operator, ["a"]))
+
+    assert remarks == {}
+    while "not" in found:
+        found, ours = found["not"], ours["not"]
+    assert found["operator"] == (ours["operator"] if isinstance(ours, dict) else ours)
+
+
+@pytest.mark.parametrize(
+    ("condition", "path", "words"),
+    [
+        (None, "c", "refused: is not a condition"),
+        ({"all": []}, "c.all", "refused: has no conditions"),
+        ({"any": {}}, "c.any", "refused"),
+        (leaf("startsWith"), "c.operator", "refused: startsWith is not one of the engine's own"),
+        (leaf("caseInsensitive:equal"), "c.operator", "refused"),
+        (leaf("not:semver"), "c.operator", "refused: semver"),
+        (leaf(params={"id": 1}), "c.params", "refused: are arguments of a program"),
+        (leaf(path="$..price"), "c.path", "refused: has more than names"),
+        (leaf(path=".price"), "c.path", "refused"),
+        (leaf(path="$.a[?(@.b)]"), "c.path", "refused"),
+        (leaf(value={"a": 1}), "c.value", "refused: is an object"),
+        (leaf(value={"fact": "ambiguous"}), "c.value.fact", "refused: is a fact of several"),
+        (leaf(value={"fact": "g", "params": {"a": 1}}), "c.value.params", "refused"),
+        (leaf("in", "active"), "c.value", "refused: is a text"),
+        (leaf("in", [True, "a"]), "c.value", "refused: has more than"),
+        (leaf("lessThan", None), "c.value", "refused: is null"),
+        (leaf(value=None), "c", "changed: compares with null; it asks with isUnknown now"),
+        ({"fact": "f", "operator": "equal"}, "c.value", "refused: is missing"),
+        ({"fact": "", "operator": "equal", "value": 1}, "c.fact", "refused: is not the name"),
+        ({**leaf(), "fact": "ambiguous"}, "c.fact", "refused: is a fact of several sources"),
+        (leaf(priority=5), "c.priority", "changed: is left out"),
+        (leaf(weight=5), "c.weight", "refused: is not known here"),
+        ({"condition": "other"}, "c.condition", "refused: names a condition that is not there"),
+    ],
+)
+def test_what_cannot_be_taken_over_is_remarked_with_its_path(
+    condition: Any, path: str, words: str
+) -> None:
+    assert translated(condition)[1][path].startswith(words)
+
+
+def test_a_condition_that_names_itself_is_refused() -> None:
+    _, remarks = translated({"condition": "a"}, {"a": {"all": [{"condition": "a"}]}})
+
+    assert list(remarks.values()) == ["refused: is nested too deeply, or names itself"]
+
+
+@pytest.mark.parametrize(
+    ("path", "ours"),
+    [
+        ("$", ""),
+        ("$.price", "price"),
+        ("$.a.b[0]", "a.b[0]"),
+        ("$['a b'][\"c\"].d", '"a b".c.d'),
+        ("$[0].a", "[0].a"),
+        ("$.a[*].b", "a[*].b"),
+        ("price", None),
+        ("$.a[1:2]", None),
+        ("$.a-b", None),
+        (3, None),
+    ],
+)
+def test_a_simple_path_is_told_in_the_other_language(path: object, ours: str | None) -> None:
+    assert jmespath_of(path) == ours

@@ -1,0 +1,121 @@
+"""Checks that are taken over from json-rules-engine have its results where every fact is known.
+
+Where a fact is missing the engine throws, or guesses if it may. Ours is unknown then, or has the
+result that the engine gives for every value that the fact could have.
+"""
+
+import json
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations, product
+from typing import Any
+
+import pytest
+
+from factbook.checks.state import UNKNOWN, word
+from factbook.checks.takeover.json_rules_engine import Translation
+from factbook.checks.takeover.remarks import Remarks
+from tests.checks.making import check, entity, evaluated
+from tests.checks.public_rules import RULES, PublicRule
+from tests.contracts.node import HERE, NODE
+
+pytestmark = pytest.mark.system
+
+Facts = Mapping[str, Any]
+
+
+class RulesEngine:
+    """The npm package in a process that answers one question after another."""
+
+    def __init__(self) -> None:
+        assert NODE.exists(), "tests/contracts has no node_modules: make contracts installs them"
+        self.process = subprocess.Popen(
+            [NODE, HERE / "rules-engine.mjs"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def ask(self, rule: PublicRule, facts: Sequence[Facts], *, guess: bool = False) -> list[str]:
+        """What it says of each of the facts: pass, fail or throws."""
+        question = {
+            "conditions": rule.conditions,
+            "shared": rule.shared,
+            "facts": facts,
+            "guess": guess,
+        }
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.write(json.dumps(question) + "\n")
+        self.process.stdin.flush()
+        found: list[str] = json.loads(self.process.stdout.readline())
+        return found
+
+
+@pytest.fixture(scope="module")
+def engine() -> Iterator[RulesEngine]:
+    """The npm package, asked by every test of this module."""
+    asked = RulesEngine()
+    yield asked
+    asked.process.communicate(timeout=30)
+
+
+def ours(rule: PublicRule, facts: Sequence[Facts]) -> list[str]:
+    """What a check that is taken over says of each of the facts."""
+    remarks = Remarks()
+    translation = Translation(lambda fact: {"source": "s", "fact": fact}, remarks, rule.shared)
+    one = check(translation.of(rule.conditions, "conditions"))
+    assert not remarks.found
+    return [word(evaluated(one, entity({"s": known})).state) for known in facts]
+
+
+def every_value(facts: Mapping[str, Sequence[Any]]) -> list[Facts]:
+    """Every combination of values of all facts."""
+    return [dict(zip(facts, values, strict=True)) for values in product(*facts.values())]
+
+
+def lacking(rule: PublicRule) -> Iterator[tuple[Facts, list[Facts]]]:
+    """Facts of which some are missing, with each way in which these could be known."""
+    names = list(rule.facts)
+    for missing in {*combinations(names, 1), *combinations(names, 2), tuple(names)}:
+        unknown = {name: rule.facts[name] for name in missing}
+        known = {name: rule.facts[name] for name in names if name not in missing}
+        for facts in every_value(known):
+            yield facts, [{**facts, **more} for more in every_value(unknown)]
+
+
+def test_forty_rules_are_compared() -> None:
+    assert len(RULES) >= 40
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.place)
+def test_a_rule_has_the_results_of_the_engine(engine: RulesEngine, rule: PublicRule) -> None:
+    facts = every_value(rule.facts)
+
+    assert ours(rule, facts) == engine.ask(rule, facts)
+    assert {"pass", "fail"} == set(ours(rule, facts))
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.place)
+def test_a_rule_is_unknown_where_the_engine_throws_or_guesses(
+    engine: RulesEngine, rule: PublicRule
+) -> None:
+    cases = list(lacking(rule))
+    facts = [known for known, _ in cases]
+    found = ours(rule, facts)
+    thrown, guessed = engine.ask(rule, facts), engine.ask(rule, facts, guess=True)
+
+    assert "throws" in thrown
+    assert word(UNKNOWN) in found
+    assert "throws" not in guessed
+    for (_, known), state in zip(cases, found, strict=True):
+        if state != word(UNKNOWN):
+            assert set(engine.ask(rule, known)) == {state}
+
+
+def test_the_engine_guesses_that_a_missing_fact_is_not_equal(engine: RulesEngine) -> None:
+    conditions = {"all": [{"fact": "isArchived", "operator": "notEqual", "value": True}]}
+    rule = PublicRule("", conditions, {"isArchived": [True]})
+
+    assert engine.ask(rule, [{}], guess=True) == ["pass"]
+    assert ours(rule, [{}]) == ["unknown"]
