@@ -6,6 +6,7 @@ import msgspec
 
 _FORMS = {
     "x": "{:.3f} x",
+    "µs": "{:.3f} µs",
     "ms": "{:.3f} ms",
     "s": "{:.2f} s",
     "MB": "{:.0f} MB",

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from bench import (
+    check_rules,
     collection,
     history,
     large_entities,
@@ -267,6 +268,16 @@ MEASURES = (
                 Goal(f"{dialect}-after", "failures right after it", 0, ""),
                 Goal(f"{dialect}-recovered", "p99 right after it", 50.0, "ms"),
             )
+        ),
+    ),
+    Measure(
+        "check-rules",
+        check_rules.check_rules,
+        (
+            Goal("two", "a check of two comparisons for one entity, CPU", 1.0, "µs"),
+            Goal("two-engine", "the same ÷ json-rules-engine, made once", 0.1, "x"),
+            Goal("three", "a check of three comparisons for one entity, CPU", 1.0, "µs"),
+            Goal("three-engine", "the same ÷ json-rules-engine, made once", 0.1, "x"),
         ),
     ),
     Measure(

@@ -61,22 +61,46 @@ def lacks(wanted: Any) -> Test:
 
 def less(wanted: float) -> Test:
     bound = _number(wanted)
-    return lambda value: _number(value) < bound
+
+    def test(value: Any) -> bool:
+        if type(value) is int or type(value) is float:
+            return value < bound
+        raise TypeError
+
+    return test
 
 
 def at_most(wanted: float) -> Test:
     bound = _number(wanted)
-    return lambda value: _number(value) <= bound
+
+    def test(value: Any) -> bool:
+        if type(value) is int or type(value) is float:
+            return value <= bound
+        raise TypeError
+
+    return test
 
 
 def more(wanted: float) -> Test:
     bound = _number(wanted)
-    return lambda value: _number(value) > bound
+
+    def test(value: Any) -> bool:
+        if type(value) is int or type(value) is float:
+            return value > bound
+        raise TypeError
+
+    return test
 
 
 def at_least(wanted: float) -> Test:
     bound = _number(wanted)
-    return lambda value: _number(value) >= bound
+
+    def test(value: Any) -> bool:
+        if type(value) is int or type(value) is float:
+            return value >= bound
+        raise TypeError
+
+    return test
 
 
 def starts(wanted: str) -> Test:

@@ -1,6 +1,6 @@
 """A check ready to be evaluated for many entities."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from graphlib import CycleError, TopologicalSorter
 from typing import Final, NamedTuple
 
@@ -8,7 +8,7 @@ from factbook.checks import condition
 from factbook.checks.checked_entity import CheckedEntity
 from factbook.checks.condition import Rule
 from factbook.checks.definition import Check
-from factbook.checks.evaluation import compiled_rule
+from factbook.checks.evaluation import Evaluate, compiled_rule
 from factbook.checks.fact_reference import CHECKS, ENTITY
 from factbook.checks.state import FAIL, INAPPLICABLE, PASS, UNKNOWN
 from factbook.facts.entity_filter import Matcher
@@ -36,17 +36,7 @@ class CompiledCheck:
     `reads_entity` tells if it reads the document for more than `appliesTo`.
     """
 
-    __slots__ = (
-        "_applicable",
-        "_dues",
-        "_on_unknown",
-        "_rule",
-        "check",
-        "checks",
-        "reads_entity",
-        "slot",
-        "sources",
-    )
+    __slots__ = ("check", "checks", "evaluate", "reads_entity", "slot", "sources")
 
     def __init__(self, check: Check, slot: int) -> None:
         self.check = check
@@ -55,29 +45,44 @@ class CompiledCheck:
         self.sources = frozenset(fact.source for fact in facts) - {ENTITY, CHECKS}
         self.checks = frozenset(fact.fact for fact in facts if fact.source == CHECKS)
         self.reads_entity = any(fact.source == ENTITY for fact in facts)
-        rules = [compiled_rule(rule) for rule in _rules(check)]
-        self._rule = rules[0].evaluate
-        self._applicable = rules[1].evaluate if len(rules) > 1 else None
-        self._dues = tuple(due for rule in rules for due in rule.dues)
-        self._on_unknown = check.on_unknown
+        # The outcome for an entity that the check applies to, at a time.
+        self.evaluate = _evaluation(check)
 
     def applies(self, matcher: Matcher) -> bool:
         """Return true if the check is about the entity."""
         return matcher.lets_through(self.check.applies_to)
 
-    def evaluate(self, entity: CheckedEntity, now: int) -> CheckOutcome:
-        """The outcome for an entity that the check applies to."""
-        state = PASS if self._applicable is None else self._applicable(entity, now)
+
+def _evaluation(check: Check) -> Callable[[CheckedEntity, int], CheckOutcome]:
+    """The evaluation for an entity, with as few steps as the check allows."""
+    rule = compiled_rule(check.rule)
+    if check.applicable_when is None and check.on_unknown == UNKNOWN and not rule.dues:
+        return _plain(rule.evaluate)
+    condition_rule = check.applicable_when and compiled_rule(check.applicable_when)
+    dues = (*rule.dues, *(condition_rule.dues if condition_rule else ()))
+    applicable = condition_rule.evaluate if condition_rule else None
+
+    def evaluate(entity: CheckedEntity, now: int) -> CheckOutcome:
+        state = PASS if applicable is None else applicable(entity, now)
         if state == PASS:
-            state = self._rule(entity, now)
+            state = rule.evaluate(entity, now)
         elif state == FAIL:
             state = INAPPLICABLE
         if state == UNKNOWN:
-            state = self._on_unknown
-        if not self._dues:
-            return _OUTCOMES[state]
-        times = [time for due in self._dues if (time := due(entity, now)) is not None]
-        return CheckOutcome(state, min(times, default=None))
+            state = check.on_unknown
+        times = [time for due in dues if (time := due(entity, now)) is not None]
+        return CheckOutcome(state, min(times)) if times else _OUTCOMES[state]
+
+    return evaluate
+
+
+def _plain(evaluate_rule: Evaluate) -> Callable[[CheckedEntity, int], CheckOutcome]:
+    outcomes = _OUTCOMES
+
+    def evaluate(entity: CheckedEntity, now: int) -> CheckOutcome:
+        return outcomes[evaluate_rule(entity, now)]
+
+    return evaluate
 
 
 def compiled(check: Check, slot: int) -> CompiledCheck:

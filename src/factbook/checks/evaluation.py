@@ -54,6 +54,9 @@ def compiled_rule(rule: Rule) -> CompiledRule:
 
 
 def _every(parts: tuple[Evaluate, ...]) -> Evaluate:
+    if len(parts) == 2:
+        return _both(*parts)
+
     def evaluate(entity: CheckedEntity, now: int) -> int:
         state = PASS
         for part in parts:
@@ -63,6 +66,19 @@ def _every(parts: tuple[Evaluate, ...]) -> Evaluate:
                     return FAIL
                 state = UNKNOWN
         return state
+
+    return evaluate
+
+
+def _both(first: Evaluate, second: Evaluate) -> Evaluate:
+    """The same for two, as most rules are, without a loop."""
+
+    def evaluate(entity: CheckedEntity, now: int) -> int:
+        state = first(entity, now)
+        if state == FAIL:
+            return FAIL
+        other = second(entity, now)
+        return other if other == FAIL or state == PASS else UNKNOWN
 
     return evaluate
 
