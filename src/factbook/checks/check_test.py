@@ -1,13 +1,12 @@
 """Tests that a check carries: facts, perhaps an entity and a time, and the state that they give."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 from msgspec import Struct
 
 from factbook.checks import state, wanted_values
-
-Report = Callable[[str, str], None]
+from factbook.checks.readers import Report
 
 _MEMBERS: Final = frozenset({"title", "facts", "reasons", "checks", "entity", "at", "expect"})
 

@@ -9,19 +9,18 @@ The source `entity` is the catalog document, by dotted path, and `checks` the st
 check, by its id.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, Final
 
 from msgspec import Struct
 
 from factbook.checks import operators
 from factbook.checks.fact_reference import FactReference, read_reference
+from factbook.checks.readers import Report
 
 # More than any rule that people can follow.
 MOST_CONDITIONS: Final = 200
 DEEPEST: Final = 10
-
-Report = Callable[[str, str], None]
 
 _NODES: Final = ("all", "any", "not")
 _LEAF: Final = frozenset({"source", "fact", "path", "operator", "value"})

@@ -10,9 +10,10 @@ from math import prod
 from typing import Any, Final
 
 from factbook.checks import samples
-from factbook.checks.condition import Every, FactCondition, Negation, Report, Rule, Some
+from factbook.checks.condition import Every, FactCondition, Negation, Rule, Some
 from factbook.checks.fact_reference import FactReference
 from factbook.checks.operators import KNOWLEDGE
+from factbook.checks.readers import Report
 from factbook.checks.samples import Facet
 from factbook.checks.state import FAIL, PASS, UNKNOWN
 from factbook.facts.schema import FactType

@@ -1,29 +1,23 @@
 """Definitions of checks: parsing of the document that defines one."""
 
-import re
 from collections.abc import Callable, Iterator, Mapping
-from datetime import date
-from typing import Any, Final, NamedTuple
+from typing import Final
 
 from msgspec import Struct
 
-from factbook.catalog import ref
-from factbook.checks import check_test, condition, templates
+from factbook.checks import check_test, condition, readers, templates
 from factbook.checks.check_test import CheckTest
 from factbook.checks.condition import Rule
+from factbook.checks.readers import DocumentMember, Report
 from factbook.checks.state import FAIL, PASS, UNKNOWN
-from factbook.errors import InputError, InvalidItemsError
+from factbook.errors import InputError
 from factbook.facts import entity_filter
 from factbook.facts.entity_filter import EntityFilter
-
-Report = Callable[[str, str], None]
 
 SEVERITIES: Final = ("required", "advisory")
 MOST_LABELS: Final = 50
 MOST_TESTS: Final = 100
 
-_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-_LONGEST: Final = 5_000
 _ON_UNKNOWN: Final = {"unknown": UNKNOWN, "fail": FAIL, "pass": PASS}
 
 
@@ -46,7 +40,8 @@ class Check(Struct, frozen=True, kw_only=True):
     """A rule over the facts of entities.
 
     `applies_to` selects the entities by what the catalog says, `applicable_when` by their facts.
-    `on_unknown` is the state of an unknown result. Results before `effective_from` do not count.
+    `on_unknown` is the state of an unknown result. Results before `effective_from`, the start of a
+    day in milliseconds, do not count.
     """
 
     id: str
@@ -60,7 +55,7 @@ class Check(Struct, frozen=True, kw_only=True):
     messages: Messages = Messages()
     fix: Fix = Fix()
     severity: str = "required"
-    effective_from: date | None = None
+    effective_from: int | None = None
     labels: tuple[str, ...] = ()
     tests: tuple[CheckTest, ...] = ()
 
@@ -77,56 +72,18 @@ class Check(Struct, frozen=True, kw_only=True):
             if text is not None:
                 yield path, text
 
+    def is_effective(self, now: int) -> bool:
+        """Return true if its results count by now."""
+        return self.effective_from is None or self.effective_from <= now
+
 
 def parse(document: object) -> Check:
     """Parse a document; raises InvalidItemsError with every mistake and its path."""
-    problems: list[dict[str, str]] = []
-
-    def report(path: str, message: str) -> None:
-        problems.append({"path": path, "message": message})
-
-    if not isinstance(document, dict):
-        raise InvalidItemsError([{"path": "", "message": "a check has to be an object"}])
-    values = _read_fields(document, report)
-    if problems:
-        raise InvalidItemsError(problems)
-    return Check(**values)
-
-
-def _read_fields(given: dict[str, Any], report: Report) -> dict[str, Any]:
-    known = {field.key for field in _FIELDS}
-    for key in given:
-        if key not in known:
-            report(key, "is not a field of a check")
-    values = {}
-    for key, attribute, read, required in _FIELDS:
-        if given.get(key) is not None:
-            values[attribute] = read(given[key], key, report)
-        elif required:
-            report(key, "is required")
-    return values
-
-
-def _id(value: object, path: str, report: Report) -> str:
-    if isinstance(value, str) and _ID.fullmatch(value):
-        return value
-    report(path, "has to be 1 to 100 letters, digits, dots, dashes or underscores")
-    return ""
-
-
-def _string(value: object, path: str, report: Report) -> str:
-    if isinstance(value, str) and value.strip() and len(value) <= _LONGEST:
-        return value
-    report(path, f"has to be a string of 1 to {_LONGEST} characters that is not blank")
-    return ""
+    return Check(**readers.members(document, _MEMBERS, "check"))
 
 
 def _owner(value: object, path: str, report: Report) -> str:
-    try:
-        return ref.canonical(_string(value, path, report), kind="group")
-    except InputError as error:
-        report(path, error.message)
-    return ""
+    return readers.reference(value, path, report, kind="group")
 
 
 def _applies_to(value: object, path: str, report: Report) -> EntityFilter:
@@ -149,7 +106,7 @@ def _texts(
     for name in value.keys() - names.keys():
         report(f"{path}.{name}", f"is not one of {', '.join(names)}")
     return {
-        attribute: _string(value[name], f"{path}.{name}", report)
+        attribute: readers.words(value[name], f"{path}.{name}", report)
         for name, attribute in names.items()
         if value.get(name) is not None
     }
@@ -187,50 +144,29 @@ def _severity(value: object, path: str, report: Report) -> str:
     return ""
 
 
-def _date(value: object, path: str, report: Report) -> date | None:
-    if isinstance(value, date):
-        return value
-    try:
-        return date.fromisoformat(value if isinstance(value, str) else "")
-    except ValueError:
-        report(path, "has to be a date such as 2027-01-31")
-    return None
-
-
 def _labels(value: object, path: str, report: Report) -> tuple[str, ...]:
-    if not isinstance(value, list) or len(value) > MOST_LABELS:
-        report(path, f"has to be a list of {MOST_LABELS} strings at most")
-        return ()
-    return tuple(_string(one, f"{path}[{i}]", report) for i, one in enumerate(value))
+    listed = readers.array(value, path, report, MOST_LABELS)
+    return tuple(readers.title(one, f"{path}[{i}]", report) for i, one in enumerate(listed))
 
 
 def _tests(value: object, path: str, report: Report) -> tuple[CheckTest, ...]:
-    if not isinstance(value, list) or len(value) > MOST_TESTS:
-        report(path, f"has to be a list of {MOST_TESTS} tests at most")
-        return ()
-    return tuple(check_test.read(one, f"{path}[{i}]", report) for i, one in enumerate(value))
+    listed = readers.array(value, path, report, MOST_TESTS)
+    return tuple(check_test.read(one, f"{path}[{i}]", report) for i, one in enumerate(listed))
 
 
-class _CheckField(NamedTuple):
-    key: str
-    attribute: str
-    read: Callable[[object, str, Report], Any]
-    required: bool = False
-
-
-_FIELDS: Final = (
-    _CheckField("id", "id", _id, required=True),
-    _CheckField("title", "title", _string, required=True),
-    _CheckField("rule", "rule", condition.read, required=True),
-    _CheckField("description", "description", _string),
-    _CheckField("owner", "owner", _owner),
-    _CheckField("appliesTo", "applies_to", _applies_to),
-    _CheckField("applicableWhen", "applicable_when", condition.read),
-    _CheckField("onUnknown", "on_unknown", _on_unknown),
-    _CheckField("messages", "messages", _messages),
-    _CheckField("fix", "fix", _fix),
-    _CheckField("severity", "severity", _severity),
-    _CheckField("effectiveFrom", "effective_from", _date),
-    _CheckField("labels", "labels", _labels),
-    _CheckField("tests", "tests", _tests),
+_MEMBERS: Final = (
+    DocumentMember("id", "id", readers.identifier, required=True),
+    DocumentMember("title", "title", readers.title, required=True),
+    DocumentMember("rule", "rule", condition.read, required=True),
+    DocumentMember("description", "description", readers.text),
+    DocumentMember("owner", "owner", _owner),
+    DocumentMember("appliesTo", "applies_to", _applies_to),
+    DocumentMember("applicableWhen", "applicable_when", condition.read),
+    DocumentMember("onUnknown", "on_unknown", _on_unknown),
+    DocumentMember("messages", "messages", _messages),
+    DocumentMember("fix", "fix", _fix),
+    DocumentMember("severity", "severity", _severity),
+    DocumentMember("effectiveFrom", "effective_from", readers.day),
+    DocumentMember("labels", "labels", _labels),
+    DocumentMember("tests", "tests", _tests),
 )

@@ -1,10 +1,11 @@
 """The name of one fact in a condition: its source, its name, and for an object a path inside."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 from msgspec import Struct
 
+from factbook.checks.readers import Report
 from factbook.datasources.custom import extraction
 from factbook.errors import InputError
 
@@ -28,9 +29,7 @@ class FactReference(Struct, frozen=True):
         return f"{self.source} {self.fact}{inside}"
 
 
-def read_reference(
-    document: Mapping[str, Any], path: str, report: Callable[[str, str], None]
-) -> FactReference:
+def read_reference(document: Mapping[str, Any], path: str, report: Report) -> FactReference:
     """Parse the members `source`, `fact` and `path`; reports every mistake with its path."""
     for name in ("source", "fact"):
         value = document.get(name)
@@ -44,9 +43,7 @@ def read_reference(
     return FactReference(str(document.get("source")), str(document.get("fact")), inside)
 
 
-def _check_path(
-    text: object, source: object, path: str, report: Callable[[str, str], None]
-) -> None:
+def _check_path(text: object, source: object, path: str, report: Report) -> None:
     if not isinstance(text, str) or not text.strip():
         report(path, "has to be a JMESPath expression")
     elif source in (ENTITY, CHECKS):

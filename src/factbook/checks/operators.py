@@ -5,10 +5,10 @@ from typing import Any, Final, NamedTuple
 
 from factbook.checks import comparisons, wanted_values
 from factbook.checks.fact_reference import FactReference, read_reference
+from factbook.checks.readers import Report
 from factbook.checks.wanted_values import Form
 from factbook.facts.schema import FactType
 
-Report = Callable[[str, str], None]
 # A test of a value; raises TypeError or ValueError for a value that it does not fit.
 Test = Callable[[Any], bool]
 

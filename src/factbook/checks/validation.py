@@ -5,11 +5,12 @@ from difflib import get_close_matches
 from typing import Any, Final, NamedTuple
 
 from factbook.checks import condition, state, templates
-from factbook.checks.condition import FactCondition, Report, Rule
+from factbook.checks.condition import FactCondition, Rule
 from factbook.checks.contradictions import report_constant
 from factbook.checks.definition import Check
 from factbook.checks.fact_reference import CHECKS, ENTITY, FactReference
 from factbook.checks.operators import OPERATORS, Operator
+from factbook.checks.readers import Report
 from factbook.checks.wanted_values import Form
 from factbook.facts.datasource import DataSource
 from factbook.facts.schema import TYPES, Fact, FactType

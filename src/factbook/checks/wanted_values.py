@@ -8,14 +8,13 @@ from typing import Any, Final
 
 from factbook import clock
 from factbook.checks import versions
+from factbook.checks.readers import Report
 from factbook.clock import DAY
 from factbook.datasources.custom import extraction
 from factbook.errors import InputError
 from factbook.facts import datasource
 from factbook.facts.datasource import LIFETIME_UNITS, TIMEOUT_UNITS, Duration
 from factbook.facts.reasons import REASONS
-
-Report = Callable[[str, str], None]
 
 MOST_ITEMS: Final = 500
 LONGEST: Final = 1_000
