@@ -1,27 +1,20 @@
 """Definitions of sources from files and directories, with all problems of all of them."""
 
-import os
-import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 import yaml
 
 from factbook.cli.connection import count
+from factbook.cli.definition_files import content, every_file
 from factbook.cli.documents import STDIN, DocumentsError, parse
 from factbook.cli.failures import USAGE, CommandError
 from factbook.datasources import custom, definitions
 from factbook.datasources.custom import CustomSourceDefinition, yaml_text
 from factbook.datasources.custom.documents import UnreadableDocumentError
 from factbook.errors import InputError, InvalidItemsError
-
-LARGEST: Final = 1024 * 1024
-# What `factbook sources test` records; it may lie beside the definitions.
-RECORDING: Final = ".recording.json"
-_SUFFIXES: Final = (".yaml", ".yml", ".json")
 
 
 class Read(NamedTuple):
@@ -43,7 +36,7 @@ def read(places: Sequence[str]) -> list[Read]:
     InputError when there is no definition at all.
     """
     problems: list[str] = []
-    found = [one for file in _files(places, problems) for one in _read_file(file, problems)]
+    found = [one for file in every_file(places, problems) for one in _read_file(file, problems)]
     first: dict[str, str] = {}
     for one in found:
         if one.id in first:
@@ -55,34 +48,6 @@ def read(places: Sequence[str]) -> list[Read]:
         # What made the files may have failed, and pruning would remove everything.
         raise InputError(f"No definition of a source in {', '.join(places)}.")
     return found
-
-
-def _files(places: Sequence[str], problems: list[str]) -> Iterator[str]:
-    """Every file to read, each once."""
-    seen = set()
-    for place in places:
-        for file in _files_below(place, problems) if Path(place).is_dir() else [place]:
-            key = os.path.realpath(file)
-            if key not in seen:
-                seen.add(key)
-                yield file
-
-
-def _files_below(directory: str, problems: list[str]) -> Iterator[str]:
-    """Definition files below a directory; links to directories are not followed."""
-
-    def unreadable(error: OSError) -> None:
-        problems.append(f"{error.filename} cannot be read: {error.strerror}.")
-
-    for folder, below, files in os.walk(directory, onerror=unreadable):
-        below[:] = sorted(name for name in below if not name.startswith("."))
-        for name in sorted(files):
-            lower = name.lower()
-            wanted = lower.endswith(_SUFFIXES) and not lower.endswith(RECORDING)
-            path = Path(folder, name)
-            # A pipe would never end; a link to nowhere is a mistake to be told.
-            if wanted and not name.startswith(".") and (path.is_file() or path.is_symlink()):
-                yield str(path)
 
 
 def _read_file(file: str, problems: list[str]) -> list[Read]:
@@ -125,15 +90,3 @@ def _definition(document: dict[str, Any]) -> CustomSourceDefinition:
     if problems := definitions.service_set(document):
         raise InvalidItemsError(problems)
     return custom.parse(document)
-
-
-def content(file: str) -> bytes:
-    """Content of a file; raises OSError, and InputError for one that is too large."""
-    if file == STDIN:
-        data = sys.stdin.buffer.read(LARGEST + 1)
-    else:
-        with Path(file).open("rb") as stream:
-            data = stream.read(LARGEST + 1)
-    if len(data) > LARGEST:
-        raise InputError(f"{file} is larger than {LARGEST // 1024} KiB.")
-    return data

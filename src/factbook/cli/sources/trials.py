@@ -9,8 +9,8 @@ from urllib.parse import quote
 import msgspec
 
 from factbook.catalog.ref import EntityRef
+from factbook.cli import definition_files
 from factbook.cli.output import note, print_table, say
-from factbook.cli.sources import files
 from factbook.cli.sources.files import Read
 from factbook.client import Client, Tried, TriedAnswer
 from factbook.datasources.custom import (
@@ -128,13 +128,13 @@ def _rows(definition: CustomSourceDefinition, trial: Tried) -> list[tuple[object
 def _file_of(folder: str, source_id: str, ref: EntityRef) -> Path:
     """Path of the recording for a source and an entity."""
     name = ".".join(quote(part, safe="") for part in (ref.kind, ref.namespace, ref.name))
-    return Path(folder, source_id, f"{name}{files.RECORDING}")
+    return Path(folder, source_id, f"{name}{definition_files.RECORDING}")
 
 
 def load(file: Path) -> Recording | None:
     """Recording in a file; None when there is no file. Raises InputError for an invalid one."""
     try:
-        return msgspec.json.decode(files.content(str(file)), type=Recording)
+        return msgspec.json.decode(definition_files.content(str(file)), type=Recording)
     except FileNotFoundError:
         return None
     except OSError as error:
