@@ -28,6 +28,7 @@ def forget(
 
 def forget_source(transaction: Transaction, source_id: str) -> None:
     """Delete everything that a source has stored."""
+    changes.lock(transaction, source_id)
     for entity_ids in _portions(transaction, source_id):
         touched.values(transaction, source_id, entity_ids)
     for statement in _FORGET_SOURCE:
@@ -48,6 +49,7 @@ async def drop_history(database: Database, source_id: str) -> int:
 def drop_facts(transaction: Transaction, source_id: str, names: Iterable[str]) -> None:
     """Remove facts from the latest ones of a source, whose types must match its schema."""
     gone, after = frozenset(names), 0
+    changes.lock(transaction, source_id)
     while gone and (rows := transaction.all(_LATEST, (source_id, after, _AT_ONCE))):
         transaction.many(
             _WRITE_LATEST,
