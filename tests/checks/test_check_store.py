@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from factbook.checks import check_store
-from factbook.checks.check_store import StoredCheck
+from factbook.checks.stored_check import StoredCheck
 from factbook.errors import ConflictError, InvalidItemsError, NotFoundError
 from factbook.storage import Database, Transaction
 from tests.service import NOON

@@ -13,6 +13,10 @@ _BEYOND: Final = 2**63 - 1
 _COLUMNS: Final = ("check_id", "entity_id", "at", "before", "after", "why")
 
 
+# Check, entity, state before and after, JSON of the reason.
+ChangeRow = tuple[str, int, int, int, str]
+
+
 class Change(NamedTuple):
     """A change of state; `why` is JSON and says what was written, `id` grows with time."""
 
@@ -25,10 +29,8 @@ class Change(NamedTuple):
     why: dict[str, Any]
 
 
-def append(
-    transaction: Transaction, changes: Iterable[tuple[str, int, int, int, str]], now: int
-) -> None:
-    """Append changes: check, entity, state before, state after, JSON of the reason."""
+def append(transaction: Transaction, changes: Iterable[ChangeRow], now: int) -> None:
+    """Append changes."""
     rows = ((check, entity, now, *rest) for check, entity, *rest in changes)
     transaction.insert("check_changes", _COLUMNS, rows)
 

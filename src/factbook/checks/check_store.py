@@ -4,12 +4,13 @@ Readers see the published version of a check. A version that was published is pe
 entity is evaluated (checks/publishing.py), in a slot of its own.
 """
 
-from collections.abc import Iterable, Mapping
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterable
+from typing import Any, Final
 
 import msgspec
 
-from factbook.checks import dependencies, slots
+from factbook.checks import dependencies, slots, stored_check
+from factbook.checks.stored_check import StoredCheck
 from factbook.datasources.definitions import UNPUBLISHED, DefinitionVersion, Document, same
 from factbook.errors import ConflictError, NotFoundError
 from factbook.storage import Database, Transaction, counters
@@ -19,35 +20,6 @@ LOCK: Final = "check definitions"
 REVISION: Final = "checks"
 MOST: Final = 2_000
 
-# What decides about results; all else is text.
-_EVALUATED: Final = ("appliesTo", "applicableWhen", "rule", "onUnknown")
-
-
-class StoredCheck(NamedTuple):
-    """A stored check; `draft` is None if everything is published, `slot` before it is in effect."""
-
-    id: str
-    draft: dict[str, Any] | None
-    published: dict[str, Any] | None
-    pending: dict[str, Any] | None
-    version: str
-    pending_version: str | None
-    slot: int | None
-    pending_slot: int | None
-    evaluated_up_to: int | None
-    created_at: int
-    created_by: str
-    updated_at: int
-    updated_by: str
-    published_at: int | None
-    published_by: str | None
-    in_effect_at: int | None
-
-    @property
-    def current(self) -> dict[str, Any]:
-        """The document in effect, or what comes closest to it before the first publication."""
-        return self.published or self.pending or self.draft or {}
-
 
 async def revision(database: Database) -> int:
     """A number that increases with every change of a check or of its publication."""
@@ -56,19 +28,19 @@ async def revision(database: Database) -> int:
 
 async def everything(database: Database) -> list[StoredCheck]:
     """Every check, by its id."""
-    return [_stored(row) for row in await database.all(_EVERY)]
+    return [stored_check.read(row) for row in await database.all(_EVERY)]
 
 
 async def one(database: Database, check_id: str) -> StoredCheck | None:
     """The check with this id."""
     row = await database.one(_ONE, (check_id,))
-    return _stored(row) if row else None
+    return stored_check.read(row) if row else None
 
 
 async def versions(database: Database, check_id: str) -> list[DefinitionVersion]:
     """The published versions, newest first."""
     found = [DefinitionVersion(*row) for row in await database.all(_VERSIONS, (check_id,))]
-    return sorted(found, key=lambda one: _numbers(one.version), reverse=True)
+    return sorted(found, key=lambda one: stored_check.numbers(one.version), reverse=True)
 
 
 async def version(database: Database, check_id: str, number: str) -> dict[str, Any] | None:
@@ -81,12 +53,12 @@ def read(transaction: Transaction, check_id: str) -> StoredCheck | None:
     """The check with this id, locked against changes until the end of the transaction."""
     transaction.lock(f"check {check_id}")
     row = transaction.one(_ONE, (check_id,))
-    return _stored(row) if row else None
+    return stored_check.read(row) if row else None
 
 
 def all_within(transaction: Transaction) -> list[StoredCheck]:
     """Every check, by its id, within a transaction."""
-    return [_stored(row) for row in transaction.all(_EVERY)]
+    return [stored_check.read(row) for row in transaction.all(_EVERY)]
 
 
 def create(transaction: Transaction, document: Document, actor: str, now: int) -> StoredCheck:
@@ -132,8 +104,8 @@ def publish(transaction: Transaction, check_id: str, actor: str, now: int) -> St
         return before
     _verify(transaction, before.draft)
     newest = before.pending or before.published
-    is_text = newest is not None and _evaluated(newest) == _evaluated(before.draft)
-    number, text = _next(before, is_text=is_text), _json(before.draft)
+    is_text = newest is not None and stored_check.is_text(newest, before.draft)
+    number, text = before.next_version(is_text=is_text), _json(before.draft)
     transaction.run(_ADD_VERSION, (check_id, number, text, now, actor))
     if is_text and before.pending is None:
         transaction.run(_PUBLISH_TEXT, (text, number, now, actor, check_id))
@@ -179,6 +151,11 @@ def delete(transaction: Transaction, check_id: str) -> bool:
     return True
 
 
+def progress(transaction: Transaction) -> dict[str, int]:
+    """The last entity for which each pending version was evaluated, by the id of the check."""
+    return dict(transaction.all(_PLACES))
+
+
 def note_progress(transaction: Transaction, ids: list[str], evaluated_up_to: int) -> None:
     """Record the last entity for which pending versions were evaluated."""
     transaction.run(_PROGRESS, (evaluated_up_to, ids))
@@ -216,32 +193,8 @@ def _again(transaction: Transaction, check_id: str) -> StoredCheck:
     return _existing(transaction, check_id)
 
 
-def _evaluated(document: Mapping[str, Any]) -> list[Any]:
-    return [document.get(name) for name in _EVALUATED]
-
-
-def _next(before: StoredCheck, *, is_text: bool) -> str:
-    """The version for the next publication."""
-    if before.published is None and before.pending is None:
-        return "1.0.0"
-    major, minor, patch = _numbers(before.pending_version or before.version)
-    return f"{major}.{minor}.{patch + 1}" if is_text else f"{major}.{minor + 1}.0"
-
-
-def _numbers(version: str) -> tuple[int, int, int]:
-    major, minor, patch = map(int, version.split("."))
-    return major, minor, patch
-
-
 def _json(value: object) -> str:
     return msgspec.json.encode(value).decode()
-
-
-def _stored(row: tuple[Any, ...]) -> StoredCheck:
-    draft, published, pending = (
-        None if text is None else msgspec.json.decode(text) for text in row[1:4]
-    )
-    return StoredCheck(row[0], draft, published, pending, *row[4:])
 
 
 _EVERY = """
@@ -293,6 +246,8 @@ UPDATE checks SET published = pending, version = pending_version, slot = pending
     evaluated_up_to = NULL
 WHERE id = ?
 """
+
+_PLACES = "SELECT id, evaluated_up_to FROM checks WHERE pending_slot IS NOT NULL"
 
 _PROGRESS = "UPDATE checks SET evaluated_up_to = ? WHERE id IN LIST(?)"
 

@@ -1,10 +1,9 @@
 """The store of counts: entities by slot, owner and state, changed with the states themselves."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from factbook.checks import state
-from factbook.checks.state_store import EntityStates
 from factbook.storage import Database, Row, Transaction
 
 
@@ -25,13 +24,14 @@ class StateCounts(NamedTuple):
 # The place of a state in the counts.
 _PLACES: Final = {state.PASS: 0, state.FAIL: 1, state.UNKNOWN: 2, state.INAPPLICABLE: 4}
 _EXEMPT_PLACE: Final = 3
-_NO_PLACE: Final = -1
+NO_PLACE: Final = -1
 PLACES: Final = tuple(
-    _EXEMPT_PLACE if value & state.EXEMPT else _PLACES.get(value, _NO_PLACE) for value in range(256)
+    _EXEMPT_PLACE if value & state.EXEMPT else _PLACES.get(value, NO_PLACE) for value in range(256)
 )
+# Slot, owner and the numbers of StateCounts.
+CountRow = tuple[int, str, int, int, int, int, int]
+
 _COLUMNS: Final = ("slot", "owner", *StateCounts._fields)
-# Bytes of states that are put together at once.
-_PIECE: Final = 5_000
 
 
 class CountDeltas:
@@ -65,7 +65,7 @@ class CountDeltas:
         transaction.many(_ADD, rows)
 
     def _add(self, owner: str, slot: int, place: int, number: int) -> None:
-        if place == _NO_PLACE:
+        if place == NO_PLACE:
             return
         numbers = self._deltas.get((slot, owner))
         if numbers is None:
@@ -73,41 +73,8 @@ class CountDeltas:
         numbers[place] += number
 
 
-def counted(
-    pages: Iterable[Sequence[EntityStates]], slots: Sequence[int]
-) -> Iterator[tuple[int, str, StateCounts]]:
-    """(slot, owner, counts) of entities that come by owner, for these slots."""
-    gathered: list[bytes] = []
-    owner, width = "", max(slots, default=0)
-    for page in pages:
-        for one in page:
-            if one.owner != owner:
-                yield from _columns(owner, gathered, slots, width)
-                owner, gathered = one.owner, []
-            gathered.append(one.states[:width].ljust(width, b"\0"))
-    yield from _columns(owner, gathered, slots, width)
-
-
-def _columns(
-    owner: str, vectors: list[bytes], slots: Sequence[int], width: int
-) -> Iterator[tuple[int, str, StateCounts]]:
-    joined = b"".join(vectors)
-    for slot in slots:
-        column = joined[slot - 1 :: width]
-        numbers = [0, 0, 0, 0, 0]
-        for value in set(column):
-            if PLACES[value] != _NO_PLACE:
-                numbers[PLACES[value]] += column.count(value)
-        if any(numbers):
-            yield slot, owner, StateCounts(*numbers)
-
-
-def replace(
-    transaction: Transaction, slots: list[int], found: Iterable[tuple[int, str, StateCounts]]
-) -> None:
-    """Make these the counts of the slots."""
-    transaction.run("DELETE FROM check_counts WHERE slot IN LIST(?)", (slots,))
-    rows = sorted((slot, owner, *numbers) for slot, owner, numbers in found)
+def add(transaction: Transaction, rows: Iterable[CountRow]) -> None:
+    """Add the counts of slots that have none yet for these owners."""
     transaction.insert("check_counts", _COLUMNS, rows)
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from factbook.checks.state import NONE
 from factbook.storage import Transaction
 
 _COLUMNS = ("entity_id", "owner", "states", "due_at")
@@ -24,13 +25,17 @@ class EntityStates(NamedTuple):
         return bytearray(b"\0" + self.states).ljust(width + 1, b"\0")
 
 
-def locked(transaction: Transaction, entity_ids: Sequence[int]) -> dict[int, EntityStates]:
-    """The states of these entities, in ascending order, which no other transaction changes now.
+def lock(transaction: Transaction, entity_ids: Iterable[int]) -> None:
+    """Keep other transactions from the states of these entities, which are locked in order.
 
-    Entities without states have empty ones where somebody else could add them meanwhile.
+    Entities without states get empty ones where somebody else could add them meanwhile.
     """
     if not transaction.is_alone:
         transaction.run(_CLAIM, (sorted(entity_ids),))
+
+
+def read(transaction: Transaction, entity_ids: Sequence[int]) -> dict[int, EntityStates]:
+    """The states of these entities."""
     rows = transaction.all(_READ, (list(entity_ids),))
     return {row[0]: EntityStates(*row) for row in rows}
 
@@ -55,9 +60,24 @@ def due(transaction: Transaction, now: int, limit: int) -> list[int]:
     return [entity_id for (entity_id,) in transaction.all(_DUE, (now, limit))]
 
 
-def page(transaction: Transaction, after: int, limit: int) -> list[EntityStates]:
-    """Up to `limit` entities with ids above `after`."""
-    return [EntityStates(*row) for row in transaction.all(_PAGE, (after, limit))]
+def ids_after(transaction: Transaction, after: int, limit: int) -> list[int]:
+    """Up to `limit` entities with ids above `after`, in order."""
+    return [entity_id for (entity_id,) in transaction.all(_IDS, (after, limit))]
+
+
+def clear(transaction: Transaction, entity_ids: Sequence[int], slots: Iterable[int]) -> None:
+    """Clear the bytes of slots for entities, whose states are locked."""
+    stored = read(transaction, entity_ids)
+    chosen = list(slots)
+    cleared: list[EntityStates] = []
+    for one in stored.values():
+        states = one.padded(max(chosen))
+        for slot in chosen:
+            states[slot] = NONE
+        left = bytes(states[1:]).rstrip(b"\0")
+        if left != one.states:
+            cleared.append(one._replace(states=left))
+    write(transaction, cleared, stored)
 
 
 def by_owner(transaction: Transaction, after: tuple[str, int], limit: int) -> list[EntityStates]:
@@ -75,15 +95,11 @@ ON CONFLICT (entity_id) DO UPDATE SET owner = check_states.owner WHERE FALSE
 
 _READ = """
 SELECT entity_id, owner, states, due_at FROM check_states WHERE entity_id IN LIST(?)
-ORDER BY entity_id
 """
 
 _DUE = "SELECT entity_id FROM check_states WHERE due_at <= ? ORDER BY due_at LIMIT ?"
 
-_PAGE = """
-SELECT entity_id, owner, states, due_at FROM check_states WHERE entity_id > ?
-ORDER BY entity_id LIMIT ?
-"""
+_IDS = "SELECT entity_id FROM check_states WHERE entity_id > ? ORDER BY entity_id LIMIT ?"
 
 _BY_OWNER = """
 SELECT entity_id, owner, states, due_at FROM check_states WHERE (owner, entity_id) > (?, ?)

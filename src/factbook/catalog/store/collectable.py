@@ -67,10 +67,27 @@ async def some(database: Database, where: SQL, limit: int) -> list[str]:
     return [ref for (ref,) in await database.search(sql, (*values, limit))]
 
 
+def ids_after(transaction: Transaction, after: int, limit: int) -> list[int]:
+    """Up to `limit` ids of entities above `after`, in order."""
+    sql = "SELECT id FROM entities WHERE id > ? ORDER BY id LIMIT ?"
+    return [id_ for (id_,) in transaction.all(sql, (after, limit))]
+
+
+def owners(transaction: Transaction, ids: list[int]) -> dict[int, str]:
+    """The first owner of each of the given entities that are in the catalog; '' without one."""
+    return dict(transaction.all(_OWNERS, (ids,)))
+
+
 def existing(transaction: Transaction, ids: list[int]) -> set[int]:
     """The given ids that belong to entities in the catalog."""
     rows = transaction.all("SELECT id FROM entities WHERE id IN LIST(?)", (ids,))
     return {row[0] for row in rows}
 
+
+_OWNERS = """
+SELECT e.id, COALESCE(MIN(r.target_ref), '') FROM entities e
+LEFT JOIN relations r ON r.source_id = e.id AND r.type = 'ownedBy'
+WHERE e.id IN LIST(?) GROUP BY e.id
+"""
 
 _SELECT = f"SELECT e.id, {COLUMNS} FROM entities e"

@@ -1,0 +1,220 @@
+"""The checks that are evaluated: those in effect and those pending, compiled and in order."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Final, NamedTuple
+
+import msgspec
+import structlog
+
+from factbook.checks import check_store, condition, definition, slots
+from factbook.checks.compiled_check import CompiledCheck, compiled, in_order
+from factbook.checks.stored_check import StoredCheck
+from factbook.errors import FactbookError
+from factbook.facts.entity_filter import EntityFilter, Matcher
+from factbook.storage import Transaction, counters
+
+log = structlog.get_logger("factbook.checks")
+
+# Operators whose answer changes as time passes, and those that look at the time of a collection.
+_TIMED: Final = frozenset({"olderThan", "newerThan", "freshWithin", "before", "after"})
+_FRESH: Final = frozenset({"freshWithin"})
+
+
+class EvaluatedCheck(NamedTuple):
+    """A compiled version of a check, and what decides when it is evaluated.
+
+    `fresh` are the sources of which it reads the time of collection. A pending version has nobody
+    who reads it yet: its states are neither counted nor told.
+    """
+
+    id: str
+    slot: int
+    compiled: CompiledCheck
+    is_pending: bool
+    is_timed: bool
+    fresh: frozenset[str]
+
+
+class CheckSelection:
+    """Some of the checks of a set, in an order in which each comes after those that it reads."""
+
+    def __init__(self, checks: Iterable[EvaluatedCheck]) -> None:
+        self.checks = tuple(checks)
+        every = [one.compiled for one in self.checks]
+        self.sources = sorted(set[str]().union(*(one.sources for one in every)))
+        self.reads_entity = any(one.reads_entity for one in every)
+        self.has_pending = any(one.is_pending for one in self.checks)
+        # Of those in effect, whose states are counted and told.
+        self.in_effect = tuple((one.slot, one.id) for one in self.checks if not one.is_pending)
+        self._texts = [_json(one.check.applies_to) for one in every]
+        # Many checks are about the same entities.
+        self.filters: dict[bytes, EntityFilter | None] = {
+            text: one.check.applies_to for text, one in zip(self._texts, every, strict=True)
+        }
+        self._by_matches: dict[tuple[bool, ...], MatchingChecks] = {}
+
+    def matching(self, matcher: Matcher) -> "MatchingChecks":
+        """The checks that are about an entity, and the others."""
+        found = self.filters.values()
+        return self.by_matches(tuple(matcher.lets_through(one) for one in found))
+
+    def by_matches(self, matches: tuple[bool, ...]) -> "MatchingChecks":
+        """The same, where `matches` tells for each of the filters if it matches the entity."""
+        known = self._by_matches.get(matches)
+        if known is None:
+            holds = dict(zip(self.filters, matches, strict=True))
+            chosen = [holds[text] for text in self._texts]
+            pairs = list(zip(self.checks, chosen, strict=True))
+            known = MatchingChecks(
+                tuple(one for one, is_in in pairs if is_in),
+                tuple(one for one, is_in in pairs if not is_in),
+            )
+            self._by_matches[matches] = known
+        return known
+
+
+class MatchingChecks(NamedTuple):
+    """Checks that are about an entity, and those that are not."""
+
+    inside: tuple[EvaluatedCheck, ...]
+    outside: tuple[EvaluatedCheck, ...]
+
+
+class CheckSet:
+    """All checks of a revision.
+
+    `counted` are the slots of the versions in effect, those too that this release cannot evaluate.
+    It `is_empty` if no entity has states.
+    """
+
+    def __init__(
+        self,
+        revision: int,
+        checks: Iterable[EvaluatedCheck],
+        counted: Sequence[int],
+        *,
+        has_retired: bool = False,
+    ) -> None:
+        found = list(checks)
+        self.is_empty = not found and not counted and not has_retired
+        self.revision = revision
+        published = [one for one in found if not one.is_pending]
+        pending = [one for one in found if one.is_pending]
+        self.checks = (*_ordered(published), *_ordered(pending))
+        self.width = max((*(one.slot for one in found), *counted), default=0)
+        self.counted = tuple(sorted(counted))
+        self.by_slot: Mapping[int, EvaluatedCheck] = {one.slot: one for one in found}
+        self.slots: Mapping[str, int] = {one.id: one.slot for one in published}
+        # A pending version reads those that come into effect with it.
+        self.slots_pending = {**self.slots, **{one.id: one.slot for one in pending}}
+        self.sources = frozenset[str]().union(*(one.compiled.sources for one in found))
+        self.fresh = frozenset[str]().union(*(one.fresh for one in found))
+        self._pending: dict[frozenset[str], CheckSelection] = {}
+        self._selections: dict[tuple[frozenset[str], frozenset[str]], CheckSelection] = {}
+
+    @cached_property
+    def everything(self) -> CheckSelection:
+        """Every check."""
+        return CheckSelection(self.checks)
+
+    def pending_of(self, ids: frozenset[str]) -> CheckSelection:
+        """The pending versions of some checks."""
+        found = self._pending.get(ids)
+        if found is None:
+            chosen = [one for one in self.checks if one.is_pending and one.id in ids]
+            found = self._pending[ids] = CheckSelection(chosen)
+        return found
+
+    @cached_property
+    def timed(self) -> CheckSelection:
+        """The checks whose states change as time passes, and those that read them."""
+        return self._with_readers(one for one in self.checks if one.is_timed)
+
+    def reading(self, sources: frozenset[str], confirmed: frozenset[str]) -> CheckSelection:
+        """The checks that read these sources or the times of those `confirmed`, and their readers.
+
+        A selection is kept, as the same sources are written again and again.
+        """
+        key = sources, confirmed
+        found = self._selections.get(key)
+        if found is None:
+            found = self._selections[key] = self._with_readers(
+                one
+                for one in self.checks
+                if one.compiled.sources & sources or one.fresh & confirmed
+            )
+        return found
+
+    def _with_readers(self, checks: Iterable[EvaluatedCheck]) -> CheckSelection:
+        chosen = {one.id for one in checks}
+        size = -1
+        while size < len(chosen):
+            size = len(chosen)
+            chosen |= {one.id for one in self.checks if one.compiled.checks & chosen}
+        return CheckSelection(one for one in self.checks if one.id in chosen)
+
+
+class CheckCache:
+    """The compiled checks of the last revision that this process has seen of a database."""
+
+    def __init__(self) -> None:
+        self.known = CheckSet(-1, (), ())
+        self._made: dict[tuple[int, bytes], EvaluatedCheck] = {}
+
+    def current(self, transaction: Transaction) -> CheckSet:
+        """The checks in effect and pending; the transaction holds the lock of the definitions."""
+        revision = counters.value_within(transaction, check_store.REVISION)
+        known = self.known
+        if known.revision != revision:
+            stored = check_store.all_within(transaction)
+            counted = [one.slot for one in stored if one.slot is not None]
+            known = self.known = CheckSet(
+                revision,
+                self._compiled(stored),
+                counted,
+                has_retired=bool(slots.retired(transaction)),
+            )
+        return known
+
+    def _compiled(self, stored: Iterable[StoredCheck]) -> Iterator[EvaluatedCheck]:
+        before, self._made = self._made, {}
+        for one in stored:
+            for slot, document, is_pending in (
+                (one.slot, one.published, False),
+                (one.pending_slot, one.pending, True),
+            ):
+                if slot is None or document is None:
+                    continue
+                key = slot, _json([document, is_pending])
+                found = before.get(key) or evaluated(document, slot, is_pending=is_pending)
+                if found is not None:
+                    self._made[key] = found
+                    yield found
+
+
+def evaluated(document: object, slot: int, *, is_pending: bool) -> EvaluatedCheck | None:
+    """The check of a stored document; None if this release cannot read it."""
+    try:
+        check = definition.parse(document)
+    except FactbookError as error:
+        log.error("check.unusable", slot=slot, reason=error.message)
+        return None
+    rules = [check.rule, *([check.applicable_when] if check.applicable_when else [])]
+    leaves = [leaf for rule in rules for _, leaf in condition.leaves(rule)]
+    return EvaluatedCheck(
+        check.id,
+        slot,
+        compiled(check, slot),
+        is_pending,
+        any(leaf.operator in _TIMED for leaf in leaves),
+        frozenset(leaf.fact.source for leaf in leaves if leaf.operator in _FRESH),
+    )
+
+
+def _ordered(checks: list[EvaluatedCheck]) -> list[EvaluatedCheck]:
+    by_id = {one.id: one for one in checks}
+    return [by_id[one.check.id] for one in in_order(one.compiled for one in checks)]
+
+
+_json = msgspec.json.Encoder(order="deterministic").encode

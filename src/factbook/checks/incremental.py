@@ -1,0 +1,219 @@
+"""Evaluation in the transaction that writes: of what it touched, before it commits.
+
+The locks are taken in an order that suits all others: the definitions, shared; the states of the
+entities, in ascending order; the counts, in order, when all else is done. Only then are facts and
+documents read: what others wrote about the same entities is committed by then, or they wait for
+these locks and see what was written here.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import islice
+from typing import Final, NamedTuple
+
+import msgspec
+
+from factbook.catalog.store import apply
+from factbook.checks import change_store, check_store, state_store, subjects
+from factbook.checks.change_store import ChangeRow
+from factbook.checks.check_set import CheckCache, CheckSelection, CheckSet
+from factbook.checks.count_store import CountDeltas
+from factbook.checks.state import NONE
+from factbook.checks.state_store import EntityStates
+from factbook.checks.state_update import Evaluated, evaluate
+from factbook.checks.subjects import Subject
+from factbook.clock import Clock
+from factbook.facts import touched as facts_touched
+from factbook.storage import Database, Transaction, before_commit
+from factbook.storage.touching import Touched
+
+# Entities whose facts and documents are read at once.
+AT_ONCE: Final = 500
+
+_NO_STATES: Final = EntityStates(0, "", b"", None)
+_BY_ENTITY: Final = msgspec.json.encode({"entity": True}).decode()
+_BY_TIME: Final = msgspec.json.encode({"time": True}).decode()
+
+
+class Task(NamedTuple):
+    """A selection of checks to evaluate for some entities; `why` is told with what changes.
+
+    `reads` brings the entities; if it is None, their documents are as they were, but for new ones.
+    `has_dues` if the selection has every check whose state changes with time.
+    """
+
+    selection: CheckSelection
+    entity_ids: Sequence[int]
+    why: str
+    reads: subjects.Read | None = None
+    has_dues: bool = False
+
+
+def attach(database: Database, clock: Clock) -> None:
+    """Evaluate the checks in every transaction of this process that touches what they read."""
+    cache = database.remembered.of(CheckCache)
+    before_commit(database, partial(_evaluate_touched, cache=cache, clock=clock))
+
+
+def _evaluate_touched(transaction: Transaction, cache: CheckCache, clock: Clock) -> None:
+    entity_ids = transaction.touched.get(apply.TOUCHED, set())
+    sources = list(facts_touched.changed(transaction.touched))
+    if not entity_ids and not sources:
+        return
+    transaction.lock(check_store.LOCK, shared=True)
+    known = cache.current(transaction)
+    if known.is_empty:
+        return
+    update(transaction, known, _tasks(known, entity_ids, transaction.touched), clock())
+
+
+def _tasks(known: CheckSet, entity_ids: set[int], touched: Touched) -> Iterator[Task]:
+    """What the transaction has to evaluate: for entities themselves every check."""
+    if entity_ids:
+        ids = sorted(entity_ids)
+        yield Task(known.everything, ids, _BY_ENTITY, reads=subjects.with_documents, has_dues=True)
+    changed: dict[int, set[str]] = {}
+    confirmed: dict[int, set[str]] = {}
+    for source_id, is_changed, written in facts_touched.changed(touched):
+        if source_id in (known.sources if is_changed else known.fresh):
+            for id_ in written - entity_ids:
+                (changed if is_changed else confirmed).setdefault(id_, set()).add(source_id)
+    grouped: dict[tuple[frozenset[str], frozenset[str]], list[int]] = {}
+    for id_ in sorted(changed.keys() | confirmed.keys()):
+        key = frozenset(changed.get(id_, ())), frozenset(confirmed.get(id_, ()))
+        grouped.setdefault(key, []).append(id_)
+    for (some, others), ids in grouped.items():
+        selection = known.reading(some, others)
+        why = msgspec.json.encode({"sources": sorted(some | others)}).decode()
+        yield Task(selection, ids, why, reads=_reads(selection))
+
+
+def time_task(known: CheckSet, entity_ids: Sequence[int]) -> Task:
+    """The evaluation of checks that read the time, for entities with states that are due."""
+    selection = known.timed
+    return Task(selection, entity_ids, _BY_TIME, reads=_reads(selection), has_dues=True)
+
+
+def _reads(selection: CheckSelection) -> subjects.Read | None:
+    # The states of what is pending need not have been written for the document that there is.
+    return subjects.with_documents if selection.has_pending else None
+
+
+def update(transaction: Transaction, known: CheckSet, tasks: Iterable[Task], now: int) -> int:
+    """Evaluate tasks, of which each entity is in one; returns the number of changed entities.
+
+    The transaction holds the lock of the definitions at least shared, and `known` was read since.
+    """
+    found = list(tasks)
+    ids = {id_ for task in found for id_ in task.entity_ids}
+    if not ids:
+        return 0
+    state_store.lock(transaction, ids)
+    work = _Update(transaction, known, now)
+    for task in found:
+        remaining = iter(task.entity_ids)
+        while some := list(islice(remaining, AT_ONCE)):
+            work.evaluate(task, some)
+    work.deltas.write(transaction)
+    return work.changed
+
+
+class _Update:
+    """The evaluation of one transaction, over entities whose states are locked."""
+
+    def __init__(self, transaction: Transaction, known: CheckSet, now: int) -> None:
+        self._transaction = transaction
+        self._known = known
+        self._now = now
+        self.deltas = CountDeltas()
+        self._changes: list[ChangeRow] = []
+        self.changed = 0
+
+    def evaluate(self, task: Task, entity_ids: Sequence[int]) -> None:
+        """Evaluate some of the entities of a task, and write what changed."""
+        stored = state_store.read(self._transaction, entity_ids)
+        found = dict(self._subjects(task, entity_ids, stored))
+        rows: list[EntityStates] = []
+        for id_, (selection, subject) in found.items():
+            before = stored.get(id_)
+            states = (before or _NO_STATES).padded(self._known.width)
+            given = evaluate(self._known, selection, subject, states, self._now)
+            row = _row(task, id_, subject, given, before)
+            if row != before:
+                rows.append(row)
+                self._compare(selection, before, row, (states, given.states), task.why)
+        state_store.write(self._transaction, (row for row in rows if row.states), stored)
+        change_store.append(self._transaction, self._changes, self._now)
+        self._changes.clear()
+        gone = [id_ for id_ in entity_ids if id_ not in found]
+        for id_ in gone:
+            self._leave(stored.get(id_))
+        state_store.remove(
+            self._transaction, [*gone, *(row.entity_id for row in rows if not row.states)]
+        )
+        self.changed += len(rows)
+
+    def _compare(
+        self,
+        selection: CheckSelection,
+        before: EntityStates | None,
+        row: EntityStates,
+        states: tuple[bytearray, bytearray],
+        why: str,
+    ) -> None:
+        """Note what differs in an entity: its changes, and what they do to the counts."""
+        old, new = states
+        differing = [(slot, id_) for slot, id_ in selection.in_effect if old[slot] != new[slot]]
+        self._changes += (
+            (id_, row.entity_id, old[slot], new[slot], why)
+            for slot, id_ in differing
+            if old[slot] != NONE
+        )
+        if before is None or before.owner != row.owner:
+            self._leave(before)
+            self.deltas.come(row.owner, new, self._known.counted)
+        else:
+            for slot, _ in differing:
+                self.deltas.change(row.owner, slot, old[slot], new[slot])
+
+    def _subjects(
+        self, task: Task, entity_ids: Sequence[int], stored: Mapping[int, EntityStates]
+    ) -> Iterator[tuple[int, tuple[CheckSelection, Subject]]]:
+        """What exists of the entities, each with the checks to evaluate."""
+        everything, some = self._known.everything, task.selection
+        if task.reads is not None:
+            new, found = [], task.reads(self._transaction, some, entity_ids)
+        else:
+            new = [id_ for id_ in entity_ids if self._is_new(some, stored.get(id_))]
+            old = sorted(set(entity_ids).difference(new))
+            found = subjects.without_documents(self._transaction, some, old)
+        yield from ((id_, (some, subject)) for id_, subject in found.items())
+        if new:
+            found = subjects.with_documents(self._transaction, everything, new)
+            yield from ((id_, (everything, subject)) for id_, subject in found.items())
+
+    def _is_new(self, selection: CheckSelection, before: EntityStates | None) -> bool:
+        """Return true if there are no states yet of what is to be evaluated."""
+        if before is None or not before.states:
+            return True
+        states = before.padded(self._known.width)
+        return any(states[slot] == NONE for slot, _ in selection.in_effect)
+
+    def _leave(self, before: EntityStates | None) -> None:
+        """Count an entity no more under its owner and states."""
+        if before is not None:
+            states = before.padded(self._known.width)
+            self.deltas.leave(before.owner, states, self._known.counted)
+
+
+def _row(
+    task: Task, id_: int, subject: Subject, given: Evaluated, before: EntityStates | None
+) -> EntityStates:
+    due, owner = given.due, subject.owner
+    if before is not None and before.due_at is not None and not task.has_dues:
+        # The others of its states are due as they were.
+        due = before.due_at if due is None else min(due, before.due_at)
+    if owner is None:
+        owner = before.owner if before else ""
+    states = bytes(given.states[1:]).rstrip(b"\0")
+    return EntityStates(id_, owner, states, due)

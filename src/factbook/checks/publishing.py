@@ -1,0 +1,173 @@
+"""Publications under way: evaluation of pending versions for every entity, in batches.
+
+Several publications share their batches. Readers see the versions before until all entities are
+evaluated; then the pending ones come into effect in one transaction. A batch and its progress are
+committed together, so another process goes on where one was killed. Whoever writes meanwhile
+evaluates what is pending, too: an entity is either read by a batch, or was written after the
+publication was known.
+"""
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Final
+
+import msgspec
+import structlog
+
+from factbook.catalog.store import collectable
+from factbook.checks import (
+    change_store,
+    check_store,
+    count_store,
+    dependencies,
+    incremental,
+    slots,
+    state_store,
+    subjects,
+)
+from factbook.checks.change_store import ChangeRow
+from factbook.checks.check_set import CheckCache, CheckSelection
+from factbook.checks.count_store import CountRow
+from factbook.checks.incremental import Task
+from factbook.checks.state_columns import StatePair, by_owner
+from factbook.checks.state_store import EntityStates
+from factbook.checks.stored_check import StoredCheck
+from factbook.clock import Clock
+from factbook.storage import Database, Transaction
+
+log = structlog.get_logger("factbook.checks")
+
+# Held by the process that does a piece of the work, for one transaction.
+_LOCK: Final = {"check publication": False}
+# Evaluations in a batch, so that no other write waits long.
+_EVALUATIONS: Final = 100_000
+_LEAST: Final = 200
+_MOST: Final = 5_000
+# With more filters than that, reading the documents is quicker than asking for each filter.
+_FEW_FILTERS: Final = 4
+_CLEARED: Final = 5_000
+_PAGE: Final = 5_000
+# The last entity, of a version that is evaluated for all.
+_ALL: Final = 2**63 - 1
+
+
+async def work(database: Database, clock: Clock) -> bool:
+    """Do a piece of the work that is left; returns false if there is none to do here."""
+    cache = database.remembered.of(CheckCache)
+    if await database.write(partial(_batch, cache=cache, clock=clock)):
+        return True
+    if await database.write(partial(_put_into_effect, clock=clock)):
+        return True
+    return await database.write(partial(_clear, cache=cache))
+
+
+async def finish(database: Database, clock: Clock) -> None:
+    """Do all the work that is left and that no other process does."""
+    while await work(database, clock):
+        pass
+
+
+def _batch(transaction: Transaction, cache: CheckCache, clock: Clock) -> bool:
+    """Evaluate what is pending for the next entities; returns false if nothing is left."""
+    if not transaction.try_lock_each(_LOCK):
+        return False
+    transaction.lock(check_store.LOCK, shared=True)
+    places = check_store.progress(transaction)
+    begun = {id_: place for id_, place in places.items() if place < _ALL}
+    if not begun:
+        return False
+    known = cache.current(transaction)
+    after = min(begun.values())
+    chosen = frozenset(id_ for id_, place in begun.items() if place == after)
+    # Those that are further on go along from where they are.
+    end = min((place for place in begun.values() if place > after), default=_ALL)
+    selection = known.pending_of(chosen)
+    size = max(_LEAST, min(_MOST, _EVALUATIONS // max(1, len(selection.checks))))
+    found = collectable.ids_after(transaction, after, size)
+    ids = [id_ for id_ in found if id_ <= end]
+    task = Task(selection, ids, "", reads=_reads(selection))
+    incremental.update(transaction, known, [task], clock())
+    is_end = len(ids) < len(found) or len(found) < size
+    check_store.note_progress(transaction, sorted(chosen), end if is_end else ids[-1])
+    return True
+
+
+def _reads(selection: CheckSelection) -> subjects.Read:
+    if selection.reads_entity or len(selection.filters) > _FEW_FILTERS:
+        return subjects.with_documents
+    return subjects.by_filters
+
+
+def _put_into_effect(transaction: Transaction, clock: Clock) -> bool:
+    """Put what is evaluated for every entity into effect; returns false if nothing is."""
+    if not transaction.try_lock_each(_LOCK):
+        return False
+    if _ALL not in check_store.progress(transaction).values():
+        return False
+    transaction.lock(check_store.LOCK)
+    ready = _ready([one for one in check_store.all_within(transaction) if one.pending])
+    now = clock()
+    _take_stock(transaction, ready, now)
+    check_store.put_into_effect(transaction, ready, now)
+    log.info("check.published", checks=[one.id for one in ready])
+    return bool(ready)
+
+
+def _ready(pending: Sequence[StoredCheck]) -> list[StoredCheck]:
+    """Those that are evaluated, and so are all that they read, and all that read them."""
+    reads = {one.id: set(dependencies.referenced(one.pending or {})) for one in pending}
+    open_ = {one.id for one in pending if one.evaluated_up_to != _ALL}
+    more = open_
+    while more:
+        more = {
+            id_
+            for id_, others in reads.items()
+            if id_ not in open_ and (others & open_ or any(id_ in reads[one] for one in open_))
+        }
+        open_ = open_ | more
+    return [one for one in pending if one.id not in open_]
+
+
+def _take_stock(transaction: Transaction, ready: Sequence[StoredCheck], now: int) -> None:
+    """Count the states of versions that come into effect, and tell what they change."""
+    pairs = [StatePair(one.id, one.slot, one.pending_slot or 0) for one in ready]
+    whys = {one.id: msgspec.json.encode({"version": one.pending_version}).decode() for one in ready}
+    width = max((slot for pair in pairs for slot in (pair.before or 0, pair.after)), default=0)
+    for group in by_owner(_pages(transaction), width):
+        counts, changes = list[CountRow](), list[ChangeRow]()
+        for pair in pairs:
+            counts += group.counts(pair)
+            changes += group.changes(pair, whys[pair.check_id])
+        count_store.add(transaction, counts)
+        change_store.append(transaction, changes, now)
+
+
+def _pages(transaction: Transaction) -> Iterator[list[EntityStates]]:
+    place = ("", -1)
+    while page := state_store.by_owner(transaction, place, _PAGE):
+        yield page
+        place = page[-1].owner, page[-1].entity_id
+
+
+def _clear(transaction: Transaction, cache: CheckCache) -> bool:
+    """Clear the next bytes of slots that are not used any more; returns false if there are none."""
+    if not transaction.try_lock_each(_LOCK):
+        return False
+    places = slots.retired(transaction)
+    if not places:
+        return False
+    transaction.lock(check_store.LOCK, shared=True)
+    after, retired = min(places.values()), list(places)
+    ids = state_store.ids_after(transaction, after, _CLEARED)
+    state_store.lock(transaction, ids)
+    known = cache.current(transaction)
+    if known.checks or known.counted:
+        state_store.clear(transaction, ids, retired)
+    else:
+        state_store.remove(transaction, ids)
+    if len(ids) < _CLEARED:
+        slots.release(transaction, retired)
+        check_store.raise_revision(transaction)
+    else:
+        slots.note_cleared(transaction, retired, ids[-1])
+    return True

@@ -1,0 +1,80 @@
+"""Evaluation of a selection of checks for one entity: its next states and when they are due."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final, NamedTuple
+
+from factbook.checks.check_set import CheckSelection, CheckSet, EvaluatedCheck
+from factbook.checks.state import EXEMPT, FAIL, OUT, PASS, UNKNOWN
+from factbook.checks.subjects import Subject
+
+# Without the flag of an exemption.
+_STATE: Final = EXEMPT - 1
+# What an exemption is from.
+_EXEMPTED: Final = frozenset({PASS, FAIL, UNKNOWN})
+
+
+class _States(Mapping[str, int]):
+    """The states of an entity by the id of a check, as an evaluation reads them."""
+
+    __slots__ = ("_slots", "_states")
+
+    def __init__(self, slots: Mapping[str, int], states: bytearray) -> None:
+        self._slots = slots
+        self._states = states
+
+    def __getitem__(self, check_id: str) -> int:
+        return self._states[self._slots[check_id]]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._slots)
+
+    def __len__(self) -> int:
+        return len(self._slots)
+
+
+class ActiveExemptions(NamedTuple):
+    """The checks from which an entity is exempt now; `due` is when that may change by itself."""
+
+    checks: frozenset[str]
+    due: int | None
+
+
+NO_EXEMPTIONS: Final = ActiveExemptions(frozenset(), None)
+
+
+class Evaluated(NamedTuple):
+    """The next states of an entity; `due` is when the first of them may change without a write."""
+
+    states: bytearray
+    due: int | None
+
+
+def evaluate(
+    known: CheckSet,
+    selection: CheckSelection,
+    subject: Subject,
+    before: bytearray,
+    now: int,
+    exempt: ActiveExemptions = NO_EXEMPTIONS,
+) -> Evaluated:
+    """Evaluate the selection for an entity with these states."""
+    states, due = bytearray(before), exempt.due
+    if subject.matching is None:
+        inside: Iterable[EvaluatedCheck] = (
+            one for one in selection.checks if before[one.slot] & _STATE != OUT
+        )
+    else:
+        inside = subject.matching.inside
+        for one in subject.matching.outside:
+            states[one.slot] = OUT
+    entity = subject.entity
+    entity.states = published = _States(known.slots, states)
+    pending = _States(known.slots_pending, states)
+    for one in inside:
+        entity.states = pending if one.is_pending else published
+        outcome = one.compiled.evaluate(entity, now)
+        is_exempt = one.id in exempt.checks and outcome.state in _EXEMPTED
+        states[one.slot] = outcome.state | EXEMPT if is_exempt else outcome.state
+        if outcome.due is not None and (due is None or outcome.due < due):
+            due = outcome.due
+    return Evaluated(states, due)

@@ -1,0 +1,117 @@
+"""Entities to evaluate: their documents and facts, read for many at a time."""
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from factbook.catalog.store import collectable
+from factbook.checks.check_set import CheckSelection, MatchingChecks
+from factbook.checks.checked_entity import CheckedEntity
+from factbook.facts import entity_filter, store
+from factbook.facts.entity_filter import EntityFilter, Matcher
+from factbook.storage import Transaction
+
+_NOTHING: Mapping[str, Any] = {}
+
+
+class Subject(NamedTuple):
+    """An entity with what a selection of checks reads; `matching` are those that are about it.
+
+    `matching` and `owner` are None where the document was not read.
+    """
+
+    entity: CheckedEntity
+    owner: str | None
+    matching: MatchingChecks | None
+
+
+# Brings those of the entities that exist.
+Read = Callable[[Transaction, CheckSelection, Sequence[int]], dict[int, Subject]]
+
+
+def with_documents(
+    transaction: Transaction, selection: CheckSelection, entity_ids: Sequence[int]
+) -> dict[int, Subject]:
+    """Those of the entities that exist, by id, whatever is known of them so far."""
+    rows = transaction.all(*collectable.among(collectable.EVERYTHING, list(entity_ids)))
+    facts = _facts(transaction, selection, entity_ids)
+    return {
+        id_: _with_document(selection, ref, document, facts.get(id_, {}))
+        for id_, ref, document in collectable.read(rows)
+    }
+
+
+def without_documents(
+    transaction: Transaction, selection: CheckSelection, entity_ids: Sequence[int]
+) -> dict[int, Subject]:
+    """Entities of which the documents are as they were when their states were written.
+
+    Documents are read where checks of the selection read more than which entities they are about.
+    """
+    facts = _facts(transaction, selection, entity_ids)
+    documents: Mapping[int, Mapping[str, Any]] = {}
+    if selection.reads_entity:
+        rows = transaction.all(*collectable.among(collectable.EVERYTHING, list(entity_ids)))
+        documents = {id_: document for id_, _, document in collectable.read(rows)}
+    return {
+        id_: Subject(
+            CheckedEntity("", documents.get(id_, _NOTHING), facts.get(id_, {})), None, None
+        )
+        for id_ in entity_ids
+    }
+
+
+def by_filters(
+    transaction: Transaction, selection: CheckSelection, entity_ids: Sequence[int]
+) -> dict[int, Subject]:
+    """Those of the entities that exist, without a look at their documents.
+
+    The catalog's index tells which checks are about which: quicker where few filters do.
+    """
+    ids = list(entity_ids)
+    owners = collectable.owners(transaction, ids)
+    matching = [_matching(transaction, one, ids) for one in selection.filters.values()]
+    facts = _facts(transaction, selection, ids)
+    return {
+        id_: Subject(
+            CheckedEntity("", _NOTHING, facts.get(id_, {})),
+            owner,
+            selection.by_matches(tuple(id_ in found for found in matching)),
+        )
+        for id_, owner in owners.items()
+    }
+
+
+def _matching(
+    transaction: Transaction, filter_: EntityFilter | None, ids: list[int]
+) -> Collection[int]:
+    if filter_ is None:
+        return frozenset(ids)
+    return collectable.meeting(transaction, entity_filter.where(filter_), ids)
+
+
+def owner_of(document: Mapping[str, Any]) -> str:
+    """The first owner of an entity in the form that the catalog shows; '' without one."""
+    owners = _owners(document.get("relations", ()))
+    return next(iter(owners), "")
+
+
+def _owners(relations: Iterable[Mapping[str, str]]) -> Iterable[str]:
+    return (one["targetRef"] for one in relations if one["type"] == "ownedBy")
+
+
+def _with_document(
+    selection: CheckSelection,
+    ref: str,
+    document: dict[str, Any],
+    facts: Mapping[str, store.Latest],
+) -> Subject:
+    matching = selection.matching(Matcher(document))
+    return Subject(CheckedEntity(ref, document, facts), owner_of(document), matching)
+
+
+def _facts(
+    transaction: Transaction, selection: CheckSelection, entity_ids: Sequence[int]
+) -> dict[int, dict[str, store.Latest]]:
+    if not selection.sources:
+        return {}
+    return store.by_entity(transaction.all(*store.among(selection.sources, entity_ids)))
