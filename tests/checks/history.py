@@ -56,12 +56,12 @@ class CheckWriter:
     async def step(self) -> None:
         """Do one thing."""
         actions = [
-            *(self.push,) * 3,
-            *(self.record,) * 5,
-            self.push_facts,
+            *(self.push,) * 4,
+            *(self.record,) * 12,
+            *(self.push_facts,) * 2,
             self.remove,
             self.drop,
-            *(self.publish,) * 2,
+            *(self.publish,) * 5,
             self.delete,
             *(self.work,) * 4,
             self.wait,

@@ -17,7 +17,7 @@ from tests.service import Time
 
 SOAK = bool(os.environ.get("FACTBOOK_SOAK"))
 SEEDS = range(60 if SOAK else 4)
-STEPS = 120
+STEPS = 160
 PEOPLE = 6
 TOGETHER = 40 if SOAK else 12
 
