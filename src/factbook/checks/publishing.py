@@ -67,6 +67,11 @@ async def finish(database: Database, clock: Clock) -> None:
         pass
 
 
+async def is_settled(database: Database) -> bool:
+    """Return true if no publication is under way, nor anything to clear."""
+    return await database.one(_UNSETTLED) is None
+
+
 def _batch(transaction: Transaction, cache: CheckCache, clock: Clock) -> bool:
     """Evaluate what is pending for the next entities; returns false if nothing is left."""
     if not transaction.try_lock_each(_LOCK):
@@ -171,3 +176,8 @@ def _clear(transaction: Transaction, cache: CheckCache) -> bool:
     else:
         slots.note_cleared(transaction, retired, ids[-1])
     return True
+
+
+_UNSETTLED = """
+SELECT 1 FROM checks WHERE pending_slot IS NOT NULL UNION ALL SELECT 1 FROM retired_slots LIMIT 1
+"""

@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import TypeVar
 
+from factbook import clock
+from factbook.checks import incremental
 from factbook.settings import Settings
 from factbook.storage import Database
 from factbook.storage.database_url import open_database
@@ -18,6 +20,7 @@ def on_database(settings: Settings, work: Callable[[Database], Coroutine[None, N
         database = await open_database(
             settings.database_url, connections=3, busy_seconds=settings.sqlite_busy_timeout
         )
+        incremental.attach(database, clock.now)
         try:
             return await work(database)
         finally:
