@@ -1,8 +1,8 @@
 """Types of events, and their encoding in rows of the store.
 
 A row has one topic. A row about a set or a source is one event; a row about entities covers all or
-part of the entities changed by a push, and a row about facts all those changed by one write of a
-source.
+part of the entities changed by a push, a row about facts all those changed by one write of a
+source, and a row about levels those that a transaction changed in one scorecard.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
 
-Topic = Literal["set", "entity", "fact", "source"]
+Topic = Literal["set", "entity", "fact", "source", "level", "exemption"]
 EventType = Literal[
     "set.replaced",
     "import.held",
@@ -20,6 +20,11 @@ EventType = Literal[
     "fact.changed",
     "source.down",
     "source.up",
+    "level.changed",
+    "exemption.requested",
+    "exemption.decided",
+    "exemption.expiring",
+    "exemption.expired",
 ]
 
 # Every type, by its topic, and what it tells of.
@@ -32,9 +37,17 @@ TYPES: Final[Mapping[EventType, tuple[Topic, str]]] = {
     "fact.changed": ("fact", "A source has written other facts about an entity than before."),
     "source.down": ("source", "A run of all that a source is about brought nothing but failures."),
     "source.up": ("source", "A source that was down has brought something."),
+    "level.changed": ("level", "An entity has reached another level of a scorecard."),
+    "exemption.requested": ("exemption", "Somebody asked for an exemption of an entity."),
+    "exemption.decided": ("exemption", "An exemption was approved, denied or revoked."),
+    "exemption.expiring": ("exemption", "An exemption ends within a week."),
+    "exemption.expired": ("exemption", "The end of an exemption has passed."),
 }
 
 Change = Literal["added", "updated", "removed"]
+ExemptionStep = Literal["requested", "decided", "expiring", "expired"]
+# Topics whose events have an entity as their subject.
+OF_ENTITIES: Final = frozenset[Topic]({"entity", "fact", "level", "exemption"})
 
 
 class FeedPosition(NamedTuple):
@@ -117,6 +130,16 @@ def of_source(source_id: str, change: Literal["down", "up"], reason: str | None)
     return EventRow("source", source_id, {"change": change, "reason": reason})
 
 
+def of_levels(scorecard_id: str, changes: Sequence[tuple[str, str | None, str | None]]) -> EventRow:
+    """Levels of a scorecard: triples of a reference, the level before, and the one after."""
+    return EventRow("level", scorecard_id, {"changes": changes})
+
+
+def of_exemption(step: ExemptionStep, ref: str, exemption: Mapping[str, Any]) -> EventRow:
+    """A step of an exemption of an entity, with the exemption after it."""
+    return EventRow("exemption", ref, {"step": step, "exemption": exemption})
+
+
 def events(row: NumberedEventRow) -> Iterator[FeedEvent]:
     """The events of a row."""
     content = msgspec.json.decode(row.content)
@@ -153,4 +176,22 @@ def _source(source_id: str, content: dict[str, Any]) -> Iterator[_Said]:
     yield f"source.{content['change']}", source_id, data
 
 
-_TELL: Final = {"set": _set, "entity": _entities, "fact": _facts, "source": _source}
+def _levels(scorecard_id: str, content: dict[str, Any]) -> Iterator[_Said]:
+    for ref, before, after in content["changes"]:
+        data = {"entityRef": ref, "scorecard": scorecard_id, "from": before, "to": after}
+        yield "level.changed", ref, data
+
+
+def _exemption(ref: str, content: dict[str, Any]) -> Iterator[_Said]:
+    data = {"entityRef": ref, "exemption": content["exemption"]}
+    yield f"exemption.{content['step']}", ref, data
+
+
+_TELL: Final = {
+    "set": _set,
+    "entity": _entities,
+    "fact": _facts,
+    "source": _source,
+    "level": _levels,
+    "exemption": _exemption,
+}

@@ -16,6 +16,7 @@ import msgspec
 from factbook.clock import Throttle
 from factbook.errors import GoneError, UnavailableError
 from factbook.events.event import (
+    OF_ENTITIES,
     TYPES,
     EventRow,
     FeedEvent,
@@ -206,7 +207,7 @@ def _topics(wanted: EventFilter) -> set[Topic]:
     if wanted.source is not None:
         topics &= {"fact", "source"}
     if wanted.entity is not None:
-        topics &= {"entity", "fact"}
+        topics &= OF_ENTITIES
     return topics
 
 
