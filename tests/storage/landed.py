@@ -160,6 +160,11 @@ LANDED = (
         "0.1.0",
         "28538f0898d12b1087ccb1d6784dce14ce3fb572dbe3ba09ce6ac4efb479b402",
     ),
+    Landed(
+        "0029_scorecards.sql",
+        "0.1.0",
+        "9cd50e689e647862b2035d0daa96f00ac7f6a36afa68808abe70e14c69aae6d5",
+    ),
 )
 
 # Three of them had another form before, with which databases were made: their first texts.

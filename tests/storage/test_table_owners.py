@@ -15,7 +15,9 @@ OWNERS: Final = {
     "catalog": "entities relations removed_entities revision_changes revisions search search_keys "
     "set_items sets",
     "checks": (
-        "check_changes check_counts check_days check_states check_versions checks retired_slots"
+        "check_changes check_counts check_days check_states check_versions checks exemptions "
+        "retired_slots scorecard_counts scorecard_days scorecard_levels scorecard_versions "
+        "scorecards"
     ),
     "datasources": "connections data_source_versions data_sources memories",
     "events": "events",
@@ -34,6 +36,7 @@ OWNER: Final = {table: room for room, tables in OWNERS.items() for table in tabl
 # every reference, or find the rows of a page only after all of them.
 JOINS: Final = {
     "facts/across.py": "entities",  # a fact of all of them, known or not: an outer join
+    "checks/exemption_store.py": "entities",  # exemptions by the id of the entity they name
     "facts/history_queries.py": "entities",  # each change with the reference of its entity
     "facts/removal.py": "entities",  # what the filter of a source leaves out, deleted unread
     "facts/source_overview.py": "entities",  # pushed facts and failures with references

@@ -16,7 +16,9 @@ from factbook.checks.scorecard import Scorecard, ScorecardEntry
 # Bytes of a scorecard in what is stored of an entity: see `encoded`.
 WIDTH: Final = 4
 NO_SHARE: Final = 255
+# Of an entity that a scorecard does not apply to, and of one that is exempt from it as a whole.
 OUTSIDE: Final = bytes((0, 0, NO_SHARE, NO_SHARE))
+EXEMPTED: Final = bytes((255, 255, NO_SHARE, NO_SHARE))
 _REMEMBERED: Final = 20_000
 _HIGHEST: Final = 1 << 30
 
@@ -169,11 +171,21 @@ class Grader:
 
 
 def decoded(levels: bytes, slot: int) -> GradedLevel | None:
-    """What is stored of a scorecard; None if the entity is outside it."""
+    """What is stored of a scorecard; None if the entity is outside it or exempt from it."""
+    return graded(in_slot(levels, slot))
+
+
+def in_slot(levels: bytes, slot: int) -> bytes:
+    """The four bytes of a slot."""
     start = (slot - 1) * WIDTH
-    level, best, score, coverage = levels[start : start + WIDTH] or OUTSIDE
-    if not level:
+    return levels[start : start + WIDTH] or OUTSIDE
+
+
+def graded(own: bytes) -> GradedLevel | None:
+    """What four bytes say; None of an entity that is outside the scorecard or exempt from it."""
+    if own in {OUTSIDE, EXEMPTED}:
         return None
+    level, best, score, coverage = own
     return GradedLevel(level - 1, best - 1, _share(score), _share(coverage))
 
 

@@ -1,0 +1,267 @@
+"""The store of exemptions: requests, decisions, and ends that pass.
+
+Each step is told as an event in its own transaction, and touches the entity, which is evaluated
+with it.
+"""
+
+import secrets
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, Literal, NamedTuple
+
+from factbook.catalog.store import collectable
+from factbook.checks import exemption
+from factbook.checks.exemption import (
+    Decision,
+    Exemption,
+    ExemptionActor,
+    ExemptionRequest,
+)
+from factbook.checks.scorecard import ExemptionRules
+from factbook.clock import DAY
+from factbook.errors import ConflictError, NotFoundError
+from factbook.events import event
+from factbook.events import store as events
+from factbook.storage import Database, Row, Transaction
+
+# The topic of the entities that an exemption is about.
+TOUCHED: Final = ("exemptions",)
+# How long before its end an exemption is announced to end.
+ANNOUNCED: Final = 7 * DAY
+_AT_ONCE: Final = 500
+
+
+class EntityExemptions(NamedTuple):
+    """What an entity is exempt from by now; `due_at` is when that changes without a write."""
+
+    checks: frozenset[str] = frozenset()
+    scorecards: frozenset[str] = frozenset()
+    due_at: int | None = None
+
+
+class ExemptionFilter(NamedTuple):
+    """A filter of exemptions; None matches everything."""
+
+    state: str | None = None
+    entity: str | None = None
+    check: str | None = None
+    scorecard: str | None = None
+
+
+def request(
+    transaction: Transaction,
+    wanted: ExemptionRequest,
+    rules: Iterable[ExemptionRules],
+    actor: ExemptionActor,
+    now: int,
+) -> Exemption:
+    """Store a request; `rules` are those of the scorecards with the check.
+
+    Raises InvalidItemsError if a rule forbids it, NotFoundError for an unknown entity, and
+    ConflictError if there is an open exemption of the same.
+    """
+    exemption.check_rules(wanted, rules)
+    transaction.lock(f"exemptions of {wanted.entity}")
+    if not collectable.ids_of(transaction, [wanted.entity]):
+        raise NotFoundError(f'There is no entity "{wanted.entity}" in the catalog.')
+    for other in _read(transaction.all(_OPEN, (wanted.entity,))):
+        if (other.check, other.scorecard) == (wanted.check, wanted.scorecard):
+            raise ConflictError(
+                f"There is already an exemption of {wanted.entity} from {wanted.subject}, "
+                f"{other.state}: {other.id}."
+            )
+    made = Exemption(
+        f"{now:012x}{secrets.token_hex(4)}",
+        *wanted[:4],
+        wanted.link,
+        wanted.starts_at,
+        wanted.until,
+        "requested",
+        actor.ref,
+        now,
+    )
+    transaction.run(_ADD, made[:11])
+    _tell(transaction, "requested", [made], now)
+    return made
+
+
+def decide(
+    transaction: Transaction,
+    exemption_id: str,
+    decision: Decision,
+    rules: Iterable[ExemptionRules],
+    actor: ExemptionActor,
+    now: int,
+    *,
+    comment: str | None = None,
+    own: bool = False,
+) -> Exemption:
+    """Decide on an exemption; raises NotFoundError, and the errors of `exemption.decided`."""
+    transaction.lock(f"exemption {exemption_id}")
+    before = within(transaction, exemption_id)
+    after = exemption.decided(before, decision, actor, rules, now, comment=comment, own=own)
+    decided = (after.state, after.decided_by, after.decided_at, after.comment, after.id)
+    transaction.run(_DECIDE, decided)
+    _touch(transaction, [after])
+    _tell(transaction, "decided", [after], now)
+    return after
+
+
+def expire(transaction: Transaction, now: int) -> list[Exemption]:
+    """Expire some of the exemptions and requests whose end has passed; returns them."""
+    found = _read(transaction.all(_ENDED, (now, _AT_ONCE)))
+    for one in sorted(found, key=lambda one: one.id):
+        transaction.lock(f"exemption {one.id}")
+    ids = [one.id for one in found]
+    # Somebody may have decided on one meanwhile.
+    rows = transaction.all(_EXPIRE, (ids,)) if ids else []
+    expired = {id_ for (id_,) in rows}
+    gone = [one._replace(state="expired") for one in found if one.id in expired]
+    _touch(transaction, gone)
+    _tell(transaction, "expired", gone, now)
+    return gone
+
+
+def announce(transaction: Transaction, now: int) -> list[Exemption]:
+    """Tell of some of the exemptions that end within a week, each once; returns them."""
+    found = _read(transaction.all(_ENDING, (now + ANNOUNCED, now, _AT_ONCE)))
+    if found:
+        transaction.run(_ANNOUNCED, (now, [one.id for one in found]))
+        _tell(transaction, "expiring", found, now)
+    return found
+
+
+def delete_of(
+    transaction: Transaction, what: Literal["check", "scorecard"], subject_id: str
+) -> None:
+    """Delete the exemptions of a check or a scorecard that is deleted."""
+    transaction.run(_DELETE[what], (subject_id,))
+
+
+def holding(
+    transaction: Transaction, entity_ids: Sequence[int], now: int
+) -> dict[int, EntityExemptions]:
+    """What entities are exempt from by now; those without exemptions are left out."""
+    found: dict[int, list[Exemption]] = {}
+    for entity_id, *row in transaction.all(_APPROVED, (list(entity_ids),)):
+        found.setdefault(entity_id, []).append(Exemption(*row))
+    return {id_: _together(exemptions, now) for id_, exemptions in found.items()}
+
+
+def within(transaction: Transaction, exemption_id: str) -> Exemption:
+    """The exemption with this id; raises NotFoundError."""
+    row = transaction.one(_ONE, (exemption_id,))
+    if row is None:
+        raise _missing(exemption_id)
+    return Exemption(*row)
+
+
+async def one(database: Database, exemption_id: str) -> Exemption:
+    """The exemption with this id; raises NotFoundError."""
+    row = await database.one(_ONE, (exemption_id,))
+    if row is None:
+        raise _missing(exemption_id)
+    return Exemption(*row)
+
+
+async def page(
+    database: Database, wanted: ExemptionFilter, limit: int, after: tuple[int, str] | None = None
+) -> list[Exemption]:
+    """Up to `limit` exemptions, newest first; `after` is the request and id of the last before."""
+    conditions, values = [], list[object]()
+    columns = ("state", "entity_ref", "check_id", "scorecard_id")
+    for column, value in zip(columns, wanted, strict=True):
+        if value is not None:
+            conditions.append(f"{column} = ?")
+            values.append(value)
+    if after is not None:
+        conditions.append("(requested_at, id) < (?, ?)")
+        values += after
+    where = " AND ".join(conditions) or "1 = 1"
+    return _read(await database.search(_PAGE.replace("{}", where), (*values, limit)))
+
+
+def _together(exemptions: Iterable[Exemption], now: int) -> EntityExemptions:
+    held, dues = [], []
+    for one in exemptions:
+        if one.holds(now):
+            held.append(one)
+        due = one.due(now)
+        if due is not None and due > now:
+            dues.append(due)
+    checks = frozenset(one.check for one in held if one.check)
+    scorecards = frozenset(one.scorecard for one in held if one.scorecard)
+    return EntityExemptions(checks, scorecards, min(dues, default=None))
+
+
+def _touch(transaction: Transaction, exemptions: Iterable[Exemption]) -> None:
+    ids = collectable.ids_of(transaction, {one.entity for one in exemptions})
+    transaction.touch(TOUCHED, ids.values())
+
+
+def _tell(
+    transaction: Transaction,
+    what: event.ExemptionStep,
+    exemptions: Iterable[Exemption],
+    now: int,
+) -> None:
+    told = [event.of_exemption(what, one.entity, one.render()) for one in exemptions]
+    events.append(transaction, told, now)
+
+
+def _missing(exemption_id: str) -> NotFoundError:
+    return NotFoundError(f'There is no exemption "{exemption_id}".')
+
+
+def _read(rows: Iterable[Row]) -> list[Exemption]:
+    return [Exemption(*row) for row in rows]
+
+
+_PAGE: Final = """
+SELECT id, check_id, scorecard_id, entity_ref, reason, link, starts_at, ends_at, state,
+    requested_by, requested_at, decided_by, decided_at, comment
+FROM exemptions WHERE {} ORDER BY requested_at DESC, id DESC LIMIT ?
+"""
+
+_EVERY: Final = _PAGE.partition(" WHERE")[0]
+
+_ONE: Final = _EVERY + " WHERE id = ?"
+
+_OPEN: Final = _EVERY + " WHERE entity_ref = ? AND state IN ('requested', 'approved')"
+
+_ENDED: Final = f"""{_EVERY}
+WHERE state IN ('requested', 'approved') AND ends_at <= ? ORDER BY ends_at LIMIT ?
+"""
+
+# The first condition makes the index serve.
+_ENDING: Final = f"""{_EVERY}
+WHERE state IN ('requested', 'approved') AND state = 'approved' AND ends_at <= ? AND ends_at > ?
+    AND warned_at IS NULL ORDER BY ends_at LIMIT ?
+"""
+
+_APPROVED: Final = """
+SELECT e.id, x.id, x.check_id, x.scorecard_id, x.entity_ref, x.reason, x.link, x.starts_at,
+    x.ends_at, x.state, x.requested_by, x.requested_at, x.decided_by, x.decided_at, x.comment
+FROM entities e JOIN exemptions x ON x.entity_ref = e.ref AND x.state = 'approved'
+WHERE e.id IN LIST(?)
+"""
+
+_ADD: Final = """
+INSERT INTO exemptions (id, check_id, scorecard_id, entity_ref, reason, link, starts_at, ends_at,
+    state, requested_by, requested_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+
+_DECIDE: Final = """
+UPDATE exemptions SET state = ?, decided_by = ?, decided_at = ?, comment = ? WHERE id = ?
+"""
+
+_EXPIRE: Final = """
+UPDATE exemptions SET state = 'expired'
+WHERE id IN LIST(?) AND state IN ('requested', 'approved') RETURNING id
+"""
+
+_ANNOUNCED: Final = "UPDATE exemptions SET warned_at = ? WHERE id IN LIST(?)"
+
+_DELETE: Final[Mapping[str, str]] = {
+    "check": "DELETE FROM exemptions WHERE check_id = ?",
+    "scorecard": "DELETE FROM exemptions WHERE scorecard_id = ?",
+}

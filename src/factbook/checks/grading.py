@@ -1,0 +1,232 @@
+"""Grading of entities in the transaction that writes the states of their checks.
+
+One pass over the entities of a transaction writes levels, the counts of levels by owner, system and
+kind, and the events about levels. The caller holds the rows of the entities' states, so that nobody
+else grades them meanwhile.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from factbook.checks import grading_slots, level_store
+from factbook.checks.level_store import LevelDeltas, LevelRow
+from factbook.checks.levels import EXEMPTED, OUTSIDE, Grader, graded, in_slot, with_slots
+from factbook.checks.scorecard import Scorecard, parse
+from factbook.checks.scorecard_store import StoredScorecard
+from factbook.events import event
+from factbook.events import store as events
+from factbook.facts.entity_filter import Matcher
+from factbook.storage import Transaction
+
+# Levels that a row of events tells of.
+_IN_A_ROW: Final = 1_000
+
+
+class CountedCheck(NamedTuple):
+    """A version of a check as scorecards count it: from a time on, None if it is advisory."""
+
+    slot: int
+    counts_from: int | None
+
+
+class EntityPlace(NamedTuple):
+    """What an entity is counted by, and its document ready to be matched."""
+
+    owner: str
+    system: str
+    kind: str
+    matcher: Matcher
+
+
+class GradedEntity(NamedTuple):
+    """An entity with the states of its checks; `place` is None if its document did not change.
+
+    `exempt` are the scorecards that it is exempt from as a whole.
+    """
+
+    id: int
+    ref: str
+    states: bytes
+    place: EntityPlace | None = None
+    exempt: frozenset[str] = frozenset()
+
+
+class LevelChange(NamedTuple):
+    """A level that became another one; None is below the first."""
+
+    ref: str
+    scorecard: Scorecard
+    before: str | None
+    after: str | None
+
+
+class _SlotGrader(NamedTuple):
+    """A grader for a slot; of a pending one the progress bounds the entities."""
+
+    slot: int
+    grader: Grader
+    is_pending: bool
+
+    def own(self, entity: GradedEntity, before: bytes) -> bytes:
+        """The bytes of an entity, with those before."""
+        card = self.grader.scorecard
+        if entity.place is None:
+            applies = before != OUTSIDE
+        else:
+            applies = entity.place.matcher.lets_through(card.applies_to)
+        if not applies:
+            return OUTSIDE
+        return EXEMPTED if card.id in entity.exempt else self.grader.encoded(entity.states)
+
+
+class Grading:
+    """The scorecards for which entities are graded, as all definitions are at one revision."""
+
+    def __init__(
+        self,
+        stored: Iterable[StoredScorecard],
+        checks: Mapping[str, CountedCheck],
+        pending_checks: Mapping[str, CountedCheck],
+    ) -> None:
+        """`checks` are those in effect, by id; `pending_checks` those about to take their place."""
+        newest = {**checks, **pending_checks}
+        self._graders: list[_SlotGrader] = []
+        self._dates: set[int] = set()
+        for one in stored:
+            if one.slot is not None and one.graded_at is not None:
+                card = self._add(one.slot, one.published, checks, one.graded_at, is_pending=False)
+                if one.pending_slot is None:
+                    self._dates |= _dates(card, checks, one.graded_at)
+            if one.pending_slot is not None and one.pending_graded_at is not None:
+                at = one.pending_graded_at
+                self._add(one.pending_slot, one.pending, newest, at, is_pending=True)
+        self.has_pending = any(one.is_pending for one in self._graders)
+
+    @property
+    def is_empty(self) -> bool:
+        """True without any scorecard to grade for."""
+        return not self._graders
+
+    def is_due(self, now: int) -> bool:
+        """Return true if a check has begun to count since levels were graded."""
+        return any(date <= now for date in self._dates)
+
+    def update(
+        self,
+        transaction: Transaction,
+        entities: Sequence[GradedEntity],
+        now: int,
+        *,
+        reached: int = 0,
+    ) -> None:
+        """Grade entities whose states or documents changed, and tell of levels that changed.
+
+        In a grading of all of them, `reached` is the last one of this transaction, and each has its
+        place.
+        """
+        if not entities or not self._graders:
+            return
+        before = level_store.rows(transaction, [one.id for one in entities])
+        # Looked at after the rows of the states are locked: it grows with them.
+        bound = grading_slots.progress(transaction) if self.has_pending else 0
+        deltas, rows, changes = LevelDeltas(), list[LevelRow](), list[LevelChange]()
+        for entity in entities:
+            old = before.get(entity.id)
+            if old is None and entity.place is None:
+                continue  # the grading of all entities has not reached it
+            new = self._graded(entity, old, deltas, changes, (bound, max(bound, reached)))
+            if new != old:
+                rows.append(new)
+        level_store.write(transaction, rows, before)
+        deltas.write(transaction)
+        _tell(transaction, changes, now)
+
+    def remove(self, transaction: Transaction, entity_ids: Sequence[int]) -> None:
+        """Forget entities that are gone."""
+        found = level_store.rows(transaction, entity_ids) if entity_ids else {}
+        if not found:
+            return
+        bound = grading_slots.progress(transaction) if self.has_pending else 0
+        deltas = LevelDeltas()
+        for row in found.values():
+            for one in self._graders:
+                if not one.is_pending or row.entity_id <= bound:
+                    deltas.add(one.slot, row.place, in_slot(row.levels, one.slot), -1)
+        level_store.remove(transaction, list(found))
+        deltas.write(transaction)
+
+    def _add(
+        self,
+        slot: int,
+        document: object,
+        checks: Mapping[str, CountedCheck],
+        at: int,
+        *,
+        is_pending: bool,
+    ) -> Scorecard:
+        card = parse(document)
+        slots = {
+            id_: check.slot
+            for id_, check in checks.items()
+            if check.counts_from is not None and check.counts_from <= at
+        }
+        self._graders.append(_SlotGrader(slot, Grader(card, slots), is_pending))
+        return card
+
+    def _graded(
+        self,
+        entity: GradedEntity,
+        old: LevelRow | None,
+        deltas: LevelDeltas,
+        changes: list[LevelChange],
+        bounds: tuple[int, int],
+    ) -> LevelRow:
+        """The new row of an entity; `bounds` are the progress before and after the transaction."""
+        place = entity.place[:3] if entity.place else old.place if old else ("", "", "")
+        was = old.place if old else place
+        levels = old.levels if old else b""
+        new: list[tuple[int, bytes]] = []
+        for one in self._graders:
+            if one.is_pending and entity.id > bounds[1]:
+                continue
+            # Beyond the progress stands what another scorecard left in the slot.
+            is_fresh = old is None or (one.is_pending and entity.id > bounds[0])
+            before = OUTSIDE if is_fresh else in_slot(levels, one.slot)
+            after = one.own(entity, before)
+            new.append((one.slot, after))
+            if (before, was) != (after, place):
+                deltas.add(one.slot, was, before, -1)
+                deltas.add(one.slot, place, after, 1)
+            if not one.is_pending and before[0] != after[0]:
+                changes += _change(entity.ref, one.grader.scorecard, before, after)
+        return LevelRow(entity.id, *place, with_slots(levels, new))
+
+
+def _dates(card: Scorecard, checks: Mapping[str, CountedCheck], at: int) -> set[int]:
+    """The times after the grading at which further checks of a scorecard count."""
+    found = (checks[id_].counts_from for id_ in card.checks if id_ in checks)
+    return {date for date in found if date is not None and date > at}
+
+
+def _change(ref: str, card: Scorecard, before: bytes, after: bytes) -> list[LevelChange]:
+    """The change of a level, unless the entity came into the scorecard or left it."""
+    old, new = graded(before), graded(after)
+    if old is None or new is None:
+        return []
+    names = [None, *(level.id for level in card.levels)]
+    return [LevelChange(ref, card, names[old.level], names[new.level])]
+
+
+def _tell(transaction: Transaction, changes: Iterable[LevelChange], now: int) -> None:
+    """Tell of levels of scorecards that are in effect by now."""
+    told: dict[str, list[tuple[str, str | None, str | None]]] = {}
+    for ref, card, before, after in changes:
+        if card.is_effective(now):
+            told.setdefault(card.id, []).append((ref, before, after))
+    rows = [
+        event.of_levels(id_, found[start : start + _IN_A_ROW])
+        for id_, found in sorted(told.items())
+        for start in range(0, len(found), _IN_A_ROW)
+    ]
+    if rows:
+        events.append(transaction, rows, now)

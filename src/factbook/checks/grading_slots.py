@@ -1,0 +1,100 @@
+"""Slots of scorecards: the places of their levels among those of an entity.
+
+A grading of all entities fills a pending slot from the first entity on, and what another scorecard
+left in it is never read. At its end all pending slots come into effect together.
+"""
+
+from collections.abc import Iterable, Mapping
+from itertools import count
+from typing import TYPE_CHECKING, Any, Final
+
+from factbook.storage import Transaction
+
+if TYPE_CHECKING:
+    from factbook.checks.scorecard_store import StoredScorecard
+
+
+def naming(
+    stored: "Iterable[StoredScorecard]", check_ids: Iterable[str]
+) -> "list[StoredScorecard]":
+    """The scorecards whose newest published document names one of the checks."""
+    wanted = set(check_ids)
+    return [one for one in stored if not wanted.isdisjoint(_checks(one.newest))]
+
+
+def begin(transaction: Transaction, stored: "StoredScorecard", now: int) -> None:
+    """Grade all entities for a pending slot, and again for those that are pending already.
+
+    So all of them get equally far. The transaction holds the lock of the definitions alone, here
+    and below.
+    """
+    transaction.run(_BEGIN, (stored.pending_slot or _free(transaction), now, stored.id))
+    transaction.run(_FORGET_PENDING)
+    transaction.run(_RESTART)
+
+
+def progress(transaction: Transaction) -> int:
+    """The last entity that was graded for the pending slots: all of them have got that far."""
+    row = transaction.one(_PENDING)
+    return row[0] if row else 0
+
+
+def note_progress(transaction: Transaction, graded_up_to: int) -> None:
+    """Record the last entity that was graded for all pending slots."""
+    transaction.run(_PROGRESS, (graded_up_to,))
+
+
+def put_into_effect(transaction: Transaction) -> list[str]:
+    """Make pending slots those that readers see; returns the ids of their scorecards."""
+    found = transaction.all(_BOTH_SLOTS)
+    for _, slot in found:
+        transaction.run(_FORGET_COUNTS, (slot,))
+    transaction.run(_PUT_INTO_EFFECT)
+    return [id_ for id_, _ in found]
+
+
+def release(transaction: Transaction, stored: "StoredScorecard") -> None:
+    """Forget the counts of a scorecard that is deleted."""
+    for slot in (stored.slot, stored.pending_slot):
+        transaction.run(_FORGET_COUNTS, (slot,))
+
+
+def _free(transaction: Transaction) -> int:
+    used = {slot for slots in transaction.all(_USED) for slot in slots}
+    return next(slot for slot in count(1) if slot not in used)
+
+
+def _checks(document: Mapping[str, Any] | None) -> set[str]:
+    entries = (document or {}).get("entries", ())
+    return {one if isinstance(one, str) else one["check"] for one in entries}
+
+
+_USED: Final = "SELECT slot, pending_slot FROM scorecards"
+
+_PENDING: Final = "SELECT graded_up_to FROM scorecards WHERE pending_slot IS NOT NULL LIMIT 1"
+
+_BOTH_SLOTS: Final = "SELECT id, slot FROM scorecards WHERE pending_slot IS NOT NULL ORDER BY id"
+
+_BEGIN: Final = """
+UPDATE scorecards SET pending_slot = ?, pending_graded_at = ?,
+    pending = COALESCE(pending, published), pending_version = COALESCE(pending_version, version)
+WHERE id = ?
+"""
+
+_RESTART: Final = "UPDATE scorecards SET graded_up_to = 0 WHERE pending_slot IS NOT NULL"
+
+_PROGRESS: Final = "UPDATE scorecards SET graded_up_to = ? WHERE pending_slot IS NOT NULL"
+
+_FORGET_PENDING: Final = """
+DELETE FROM scorecard_counts
+WHERE slot IN (SELECT pending_slot FROM scorecards WHERE pending_slot IS NOT NULL)
+"""
+
+_PUT_INTO_EFFECT: Final = """
+UPDATE scorecards SET published = pending, version = pending_version, slot = pending_slot,
+    graded_at = pending_graded_at, pending = NULL, pending_version = NULL, pending_slot = NULL,
+    pending_graded_at = NULL, graded_up_to = NULL
+WHERE pending_slot IS NOT NULL
+"""
+
+_FORGET_COUNTS: Final = "DELETE FROM scorecard_counts WHERE slot = ?"

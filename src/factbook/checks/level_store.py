@@ -1,0 +1,137 @@
+"""The store of levels: where each entity stands, and the counts that rollups are made of."""
+
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
+
+from factbook.checks.levels import WIDTH, GradedLevel, graded
+from factbook.checks.rollup import LevelCount
+from factbook.storage import Database, Row, Transaction
+
+_COLUMNS: Final = ("entity_id", "owner", "system", "kind", "levels")
+
+
+class LevelRow(NamedTuple):
+    """The levels of an entity by slot, and what it is counted by."""
+
+    entity_id: int
+    owner: str
+    system: str
+    kind: str
+    levels: bytes
+
+    @property
+    def place(self) -> tuple[str, str, str]:
+        """What it is counted by."""
+        return self.owner, self.system, self.kind
+
+
+class LevelDeltas:
+    """Changes of counts, gathered over a transaction and written at its end."""
+
+    def __init__(self) -> None:
+        self._deltas: dict[tuple[int, str, str, str, int], list[int]] = {}
+
+    def add(self, slot: int, place: tuple[str, str, str], own: bytes, sign: int) -> None:
+        """Count an entity with these bytes in a slot once more, or with -1 once less."""
+        found = graded(own)
+        if found is None:
+            return
+        numbers = self._deltas.setdefault((slot, *place, found.level), [0, 0, 0])
+        numbers[0] += sign
+        if found.score is not None:
+            numbers[1] += sign
+            numbers[2] += sign * found.score
+
+    def write(self, transaction: Transaction) -> None:
+        """Write the changes, in an order that is the same for every transaction."""
+        rows = [(*key, *numbers) for key, numbers in sorted(self._deltas.items()) if any(numbers)]
+        transaction.many(_ADD, rows)
+
+
+def rows(transaction: Transaction, entity_ids: Sequence[int]) -> dict[int, LevelRow]:
+    """The levels of these entities, by their ids."""
+    found = transaction.all(_READ, (list(entity_ids),))
+    return {row[0]: LevelRow(*row) for row in found}
+
+
+def write(transaction: Transaction, changed: Iterable[LevelRow], stored: Iterable[int]) -> None:
+    """Write the levels of entities; `stored` are those that have some already."""
+    known, new, old = frozenset(stored), list[LevelRow](), list[LevelRow]()
+    for row in changed:
+        (old if row.entity_id in known else new).append(row)
+    transaction.insert("scorecard_levels", _COLUMNS, new)
+    transaction.update("scorecard_levels", _COLUMNS, old)
+
+
+def remove(transaction: Transaction, entity_ids: Sequence[int]) -> None:
+    """Delete the levels of entities."""
+    transaction.run("DELETE FROM scorecard_levels WHERE entity_id IN LIST(?)", (list(entity_ids),))
+
+
+async def of_entity(database: Database, entity_id: int) -> bytes:
+    """The levels of an entity by slot."""
+    row = await database.one(
+        "SELECT levels FROM scorecard_levels WHERE entity_id = ?", (entity_id,)
+    )
+    return bytes(row[0]) if row else b""
+
+
+async def counts(database: Database, slot: int) -> list[LevelCount]:
+    """The counts of a slot."""
+    return _counts(await database.search(_COUNTS, (slot,)))
+
+
+async def by_owner(database: Database, slot: int) -> list[LevelCount]:
+    """The counts of a slot by owner alone."""
+    return _counts(await database.search(_BY_OWNER, (slot,)))
+
+
+def by_owner_within(transaction: Transaction, slot: int) -> list[LevelCount]:
+    """The same within a transaction."""
+    return _counts(transaction.all(_BY_OWNER, (slot,)))
+
+
+async def page(
+    database: Database, slot: int, after: int, limit: int, owners: Sequence[str] = ()
+) -> list[tuple[int, GradedLevel]]:
+    """Up to `limit` entities in a scorecard with ids above `after`, with their levels."""
+    start, first = (slot - 1) * WIDTH + 1, (slot - 1) * WIDTH + 1
+    sql, more = (_PAGE_OF, [list(owners)]) if owners else (_PAGE, [])
+    parameters = (start, WIDTH, after, first, b"\0", b"\xff", b"", *more, limit)
+    found = [(id_, graded(bytes(own))) for id_, own in await database.search(sql, parameters)]
+    return [(id_, level) for id_, level in found if level is not None]
+
+
+def _counts(found: Iterable[Row]) -> list[LevelCount]:
+    return [LevelCount(*row[:3], *map(int, row[3:])) for row in found]
+
+
+_READ: Final = """
+SELECT entity_id, owner, system, kind, levels FROM scorecard_levels WHERE entity_id IN LIST(?)
+"""
+
+_ADD: Final = """
+INSERT INTO scorecard_counts (slot, owner, system, kind, level, entities, scored, score)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (slot, owner, system, kind, level) DO UPDATE SET
+    entities = scorecard_counts.entities + excluded.entities,
+    scored = scorecard_counts.scored + excluded.scored,
+    score = scorecard_counts.score + excluded.score
+"""
+
+_COUNTS: Final = """
+SELECT owner, system, kind, level, entities, scored, score FROM scorecard_counts
+WHERE slot = ? AND entities > 0
+"""
+
+_BY_OWNER: Final = """
+SELECT owner, '', '', level, SUM(entities), SUM(scored), SUM(score) FROM scorecard_counts
+WHERE slot = ? AND entities > 0 GROUP BY owner, level
+"""
+
+_PAGE: Final = """
+SELECT entity_id, substr(levels, ?, ?) FROM scorecard_levels
+WHERE entity_id > ? AND substr(levels, ?, 1) NOT IN (?, ?, ?) ORDER BY entity_id LIMIT ?
+"""
+
+_PAGE_OF: Final = _PAGE.replace("ORDER", "AND owner IN LIST(?) ORDER")
